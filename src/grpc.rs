@@ -1,0 +1,2 @@
+//! gRPC in and out.
+pub mod codec;
