@@ -4,3 +4,4 @@ pub mod auth;
 pub mod domain;
 pub mod grpc;
 pub mod proto;
+pub mod store;

@@ -18,5 +18,4 @@ pub mod v1 {
 
 /// Encoded descriptors of the contract and everything it imports, without
 /// comments: what reflection serves.
-pub const FILE_DESCRIPTOR_SET: &[u8] =
-    include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

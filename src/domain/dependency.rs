@@ -1,0 +1,196 @@
+//! Conditions under which a task or step is visible.
+
+use serde_json::{Value, json};
+
+use super::{
+    json::number,
+    text::{Label, Tag},
+};
+
+/// Deepest nesting of groups, the outermost counted.
+pub const GROUPS_MAX: usize = 16;
+/// Most conditions of one resource.
+pub const CONDITIONS_MAX: usize = 1_000;
+
+/// How the nodes of a group combine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogicalOperator {
+    /// Every node must hold.
+    And,
+    /// At least one node must hold.
+    Or,
+}
+
+/// Nodes that combine; at least one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// How they combine.
+    pub operator: LogicalOperator,
+    /// What is combined, in order.
+    pub nodes: Vec<Node>,
+}
+
+/// One operand of a group.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Node {
+    /// A comparison.
+    Condition(Condition),
+    /// A group of its own.
+    Group(Group),
+}
+
+/// A comparison of a variable with values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    /// The variable.
+    pub variable: Label,
+    /// How it is compared.
+    pub operator: Comparison,
+    /// What it is compared with; at least one.
+    pub targets: Vec<Target>,
+    /// Where the variable lives.
+    pub path: Tag,
+}
+
+/// How a variable is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// Is one of the targets.
+    Equal,
+    /// Is none of the targets.
+    NotEqual,
+    /// Is greater than the target.
+    Greater,
+    /// Is less than the target.
+    Less,
+}
+
+impl Comparison {
+    /// All of them, the longest spelling first.
+    pub const ALL: [Self; 4] = [Self::NotEqual, Self::Equal, Self::Greater, Self::Less];
+
+    /// The operator as it is written.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Equal => "=",
+            Self::NotEqual => "!=",
+            Self::Greater => ">",
+            Self::Less => "<",
+        }
+    }
+
+    /// Reads an operator.
+    pub fn parse(symbol: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|op| op.symbol() == symbol)
+    }
+}
+
+/// A value that a variable is compared with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    /// A text without U+0000.
+    Text(String),
+    /// A finite number.
+    Number(f64),
+    /// A truth value.
+    Bool(bool),
+}
+
+impl LogicalOperator {
+    /// The operator as it is stored.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::And => "AND",
+            Self::Or => "OR",
+        }
+    }
+}
+
+impl Group {
+    /// The stored form: `["AND", [{"variable": …}, ["OR", […]]]]`.
+    pub fn to_json(&self) -> Value {
+        let nodes: Vec<Value> = self.nodes.iter().map(Node::to_json).collect();
+        json!([self.operator.name(), nodes])
+    }
+
+    /// Reads the stored form; `None` if it is none.
+    pub fn from_json(value: &Value) -> Option<Self> {
+        let [operator, nodes] = value.as_array()?.as_slice() else {
+            return None;
+        };
+        let operator = match operator.as_str()? {
+            "AND" => LogicalOperator::And,
+            "OR" => LogicalOperator::Or,
+            _ => return None,
+        };
+        let nodes = nodes
+            .as_array()?
+            .iter()
+            .map(Node::from_json)
+            .collect::<Option<_>>()?;
+        Some(Self { operator, nodes })
+    }
+}
+
+impl Node {
+    fn to_json(&self) -> Value {
+        match self {
+            Self::Group(group) => group.to_json(),
+            Self::Condition(condition) => condition.to_json(),
+        }
+    }
+
+    fn from_json(value: &Value) -> Option<Self> {
+        if value.is_array() {
+            Group::from_json(value).map(Self::Group)
+        } else {
+            Condition::from_json(value).map(Self::Condition)
+        }
+    }
+}
+
+impl Condition {
+    fn to_json(&self) -> Value {
+        let targets: Vec<Value> = self.targets.iter().map(Target::to_json).collect();
+        json!({
+            "variable": self.variable.as_str(),
+            "operator": self.operator.symbol(),
+            "targets": targets,
+            "path": self.path.as_str(),
+        })
+    }
+
+    fn from_json(value: &Value) -> Option<Self> {
+        let text = |name| value.get(name)?.as_str().map(str::to_owned);
+        Some(Self {
+            variable: Label::parse(text("variable")?).ok()?,
+            operator: Comparison::parse(&text("operator")?)?,
+            targets: value
+                .get("targets")?
+                .as_array()?
+                .iter()
+                .map(Target::from_json)
+                .collect::<Option<_>>()?,
+            path: Tag::parse(text("path")?).ok()?,
+        })
+    }
+}
+
+impl Target {
+    fn to_json(&self) -> Value {
+        match self {
+            Self::Text(text) => json!(text),
+            Self::Number(value) => number(*value).unwrap_or(Value::Null),
+            Self::Bool(value) => json!(value),
+        }
+    }
+
+    fn from_json(value: &Value) -> Option<Self> {
+        match value {
+            Value::String(text) => Some(Self::Text(text.clone())),
+            Value::Number(value) => value.as_f64().map(Self::Number),
+            Value::Bool(value) => Some(Self::Bool(*value)),
+            Value::Null | Value::Array(_) | Value::Object(_) => None,
+        }
+    }
+}

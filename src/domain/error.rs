@@ -1,0 +1,108 @@
+//! How a call can fail, one variant for each thing that a caller does about it.
+
+use super::{
+    ids::{RequestId, RoleId, StepId, TaskId},
+    violation::{Path, Reason, Violation, Violations},
+};
+
+/// The result of a call.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// How a call can fail.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The request is wrong; the caller mends it.
+    #[error("the request is invalid")]
+    Invalid(Violations),
+    /// The account has no such task.
+    #[error("task not found")]
+    TaskNotFound(TaskId),
+    /// The account has no such step.
+    #[error("step not found")]
+    StepNotFound(StepId),
+    /// The account has no such role.
+    #[error("role not found")]
+    RoleNotFound(RoleId),
+    /// The state of things forbids it; the caller changes that first.
+    #[error("the state of the resource forbids it")]
+    Precondition(Precondition),
+    /// The resource changed since the caller read it.
+    #[error("the resource has changed")]
+    EtagMismatch,
+    /// Lost against concurrent writes and rolled back whole.
+    #[error("lost against concurrent writes")]
+    WriteConflict,
+    /// The resource as written could not be returned.
+    #[error("the resource would pass {limit} bytes")]
+    TooLarge {
+        /// The largest message, in bytes.
+        limit: usize,
+    },
+    /// The database does not answer.
+    #[error("the database does not answer")]
+    Unavailable,
+    /// A fault of the service. Carries a class of fault, never driver text.
+    #[error("internal fault: {0}")]
+    Internal(String),
+}
+
+/// What the state of things forbids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Precondition {
+    /// Links are made by an import only.
+    LinkedImportOnly {
+        /// Where the request asks for one.
+        path: String,
+    },
+    /// The task still has steps.
+    TaskHasSteps {
+        /// The task.
+        task: TaskId,
+    },
+    /// Subtask steps of other tasks refer to the task.
+    TaskReferenced {
+        /// The task.
+        task: TaskId,
+        /// The first of the steps, at most [`Precondition::NAMED`].
+        by: Vec<StepId>,
+    },
+    /// An observation manages the task.
+    TaskManaged {
+        /// The task.
+        task: TaskId,
+    },
+    /// The step wires a managed task.
+    StepManaged {
+        /// The step.
+        step: StepId,
+    },
+    /// The id was used before with another payload.
+    RequestIdReused {
+        /// The id.
+        id: RequestId,
+    },
+}
+
+impl Precondition {
+    /// How many referring steps an answer names.
+    pub const NAMED: usize = 20;
+}
+
+impl From<Violations> for Error {
+    fn from(violations: Violations) -> Self {
+        Self::Invalid(violations)
+    }
+}
+
+impl From<Precondition> for Error {
+    fn from(precondition: Precondition) -> Self {
+        Self::Precondition(precondition)
+    }
+}
+
+impl Error {
+    /// A single violation.
+    pub fn invalid(path: &Path<'_>, reason: Reason, description: impl Into<String>) -> Self {
+        Self::Invalid(Violation::new(path, reason, description).into())
+    }
+}

@@ -1,0 +1,258 @@
+//! The short form of a single condition:
+//! `components.{product_id}.{variable} {op} {value}[, {value}…]`.
+//!
+//! *Law:* for every condition of this form, parsing its rendering gives the
+//! condition back. Conditions of another form have no rendering.
+
+use std::fmt;
+
+use super::{
+    dependency::{Comparison, Condition, Group, LogicalOperator, Node, Target},
+    text::{Label, Tag},
+};
+
+const PREFIX: &str = "components.";
+
+/// Why a shorthand cannot be parsed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShorthandFault {
+    /// The character at which, counted in code points from 1.
+    pub at: usize,
+    /// What was expected there.
+    pub expected: &'static str,
+}
+
+impl fmt::Display for ShorthandFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at character {}: expected {}", self.at, self.expected)
+    }
+}
+
+/// Reads a shorthand: an AND of one condition.
+pub fn parse(text: &str) -> Result<Group, ShorthandFault> {
+    let mut cursor = Cursor { text, byte: 0 };
+    let condition = cursor.condition()?;
+    Ok(Group {
+        operator: LogicalOperator::And,
+        nodes: vec![Node::Condition(condition)],
+    })
+}
+
+/// Renders dependencies that are exactly one condition of the short form.
+pub fn render(group: &Group) -> Option<String> {
+    let (LogicalOperator::And, [Node::Condition(condition)]) =
+        (group.operator, group.nodes.as_slice())
+    else {
+        return None;
+    };
+    let Condition {
+        variable,
+        operator,
+        targets,
+        path,
+    } = condition;
+    let product = path.as_str().strip_prefix(PREFIX)?;
+    let variable = variable.as_str();
+    let plain = !product.is_empty()
+        && product.bytes().all(|b| b.is_ascii_digit())
+        && variable.trim() == variable
+        && !variable.contains(is_operator);
+    if !plain || !(targets.len() == 1 || takes_several(*operator)) {
+        return None;
+    }
+    let values: Vec<String> = targets.iter().map(render_value).collect::<Option<_>>()?;
+    let (path, op) = (path.as_str(), operator.symbol());
+    Some(format!("{path}.{variable} {op} {}", values.join(", ")))
+}
+
+fn render_value(target: &Target) -> Option<String> {
+    let Target::Text(value) = target else {
+        return None;
+    };
+    let quoted = value.is_empty() || value.trim() != value || value.contains([',', '"', '\\']);
+    Some(if quoted {
+        format!("\"{}\"", value.replace('\\', r"\\").replace('"', "\\\""))
+    } else {
+        value.clone()
+    })
+}
+
+/// A character that ends a variable.
+fn is_operator(c: char) -> bool {
+    matches!(c, '=' | '<' | '>')
+}
+
+fn takes_several(operator: Comparison) -> bool {
+    match operator {
+        Comparison::Equal | Comparison::NotEqual => true,
+        Comparison::Greater | Comparison::Less => false,
+    }
+}
+
+struct Cursor<'a> {
+    text: &'a str,
+    byte: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn rest(&self) -> &'a str {
+        self.text.get(self.byte..).unwrap_or_default()
+    }
+
+    fn fault<T>(&self, expected: &'static str) -> Result<T, ShorthandFault> {
+        let before = self.text.get(..self.byte).unwrap_or_default();
+        Err(ShorthandFault {
+            at: before.chars().count() + 1,
+            expected,
+        })
+    }
+
+    fn skip_space(&mut self) {
+        let rest = self.rest();
+        self.byte += rest.len() - rest.trim_start().len();
+    }
+
+    fn eat(&mut self, token: &str) -> bool {
+        let found = self.rest().starts_with(token);
+        if found {
+            self.byte += token.len();
+        }
+        found
+    }
+
+    fn condition(&mut self) -> Result<Condition, ShorthandFault> {
+        self.skip_space();
+        let start = self.byte;
+        if !self.eat(PREFIX) {
+            return self.fault("`components.`");
+        }
+        let digits = self.rest().bytes().take_while(u8::is_ascii_digit).count();
+        if digits == 0 {
+            return self.fault("the digits of a product id");
+        }
+        self.byte += digits;
+        let path = self.text.get(start..self.byte).unwrap_or_default();
+        let Ok(path) = Tag::parse(path.to_owned()) else {
+            return self.fault("a path of at most 1000 code points");
+        };
+        if !self.eat(".") {
+            return self.fault("`.` and a variable");
+        }
+        let variable = self.variable()?;
+        let operator = self.operator()?;
+        let targets = self.values(operator)?;
+        Ok(Condition {
+            variable,
+            operator,
+            targets,
+            path,
+        })
+    }
+
+    fn variable(&mut self) -> Result<Label, ShorthandFault> {
+        let rest = self.rest();
+        let Some(end) = rest.find(is_operator) else {
+            self.byte = self.text.trim_end().len().max(self.byte);
+            return self.fault("an operator (`=`, `!=`, `>` or `<`)");
+        };
+        let (before, after) = rest.split_at(end);
+        let variable = match before.strip_suffix('!') {
+            Some(variable) if after.starts_with('=') => variable,
+            _ => before,
+        };
+        let length = variable.len();
+        let Ok(label) = Label::parse(variable.trim().to_owned()) else {
+            return self.fault("a variable of 1 to 1000 code points without U+0000");
+        };
+        self.byte += length;
+        Ok(label)
+    }
+
+    fn operator(&mut self) -> Result<Comparison, ShorthandFault> {
+        let found = Comparison::ALL
+            .into_iter()
+            .find(|operator| self.eat(operator.symbol()));
+        match found {
+            // `>=` and the like are no operators, and surely not meant as a
+            // value that starts with `=`.
+            Some(_) if self.rest().starts_with(is_operator) => {
+                self.fault("a value (the operators are `=`, `!=`, `>` and `<`)")
+            }
+            Some(operator) => Ok(operator),
+            None => self.fault("an operator (`=`, `!=`, `>` or `<`)"),
+        }
+    }
+
+    fn values(&mut self, operator: Comparison) -> Result<Vec<Target>, ShorthandFault> {
+        let mut values = Vec::new();
+        loop {
+            self.skip_space();
+            values.push(Target::Text(self.value()?));
+            self.skip_space();
+            if self.rest().is_empty() {
+                return Ok(values);
+            }
+            if !takes_several(operator) {
+                return self.fault("the end, as `>` and `<` take one value");
+            }
+            if !self.eat(",") {
+                return self.fault("`,` or the end");
+            }
+        }
+    }
+
+    fn value(&mut self) -> Result<String, ShorthandFault> {
+        if self.eat("\"") {
+            return self.quoted();
+        }
+        let rest = self.rest();
+        let end = rest.find([',', '"', '\\']).unwrap_or(rest.len());
+        let (value, after) = rest.split_at(end);
+        if value.contains('\0') {
+            return self.fault("a value without U+0000");
+        }
+        if after.starts_with(['"', '\\']) {
+            self.byte += end;
+            return self.fault("a value in quotes, as it holds a quote or a backslash");
+        }
+        let value = value.trim_end();
+        if value.is_empty() {
+            return self.fault("a value (an empty one is written `\"\"`)");
+        }
+        self.byte += value.len();
+        Ok(value.to_owned())
+    }
+
+    fn quoted(&mut self) -> Result<String, ShorthandFault> {
+        let mut value = String::new();
+        loop {
+            let mut chars = self.rest().chars();
+            match chars.next() {
+                None => return self.fault("a closing quote"),
+                Some('\0') => return self.fault("a value without U+0000"),
+                Some('"') => {
+                    self.byte += 1;
+                    return Ok(value);
+                }
+                Some('\\') => match chars.next() {
+                    Some(c @ ('"' | '\\')) => {
+                        value.push(c);
+                        self.byte += 2;
+                    }
+                    _ => {
+                        self.byte += 1;
+                        return self.fault("`\"` or `\\` after a backslash");
+                    }
+                },
+                Some(c) => {
+                    value.push(c);
+                    self.byte += c.len_utf8();
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "shorthand_tests.rs"]
+mod tests;

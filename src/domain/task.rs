@@ -1,0 +1,253 @@
+//! Tasks.
+
+use super::{
+    dependency::Group,
+    error::Error,
+    ids::{AccountId, ProductId, StepId, TaskId},
+    patch::{Deferred, Edit},
+    text::Name,
+    time::Timestamp,
+    translation::{
+        LANGUAGES_MAX, TaskOverlay, TaskOverlayEdit, TaskTranslations, TranslationsEdit,
+    },
+    violation::{Path, Reason, Violations},
+};
+
+/// Who may see a task. The numbers are the contract's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessLevel {
+    /// End users.
+    User = 0,
+    /// Technicians.
+    Tech = 1,
+    /// Technicians, second level.
+    Tech2 = 2,
+    /// Technicians, third level.
+    Tech3 = 3,
+    /// Experts.
+    Expert = 5,
+    /// End users, second group.
+    User2 = 7,
+    /// End users, third group.
+    User3 = 8,
+}
+
+impl AccessLevel {
+    /// All levels: who sees a task that names none.
+    pub const ALL: [Self; 7] = [
+        Self::User,
+        Self::Tech,
+        Self::Tech2,
+        Self::Tech3,
+        Self::Expert,
+        Self::User2,
+        Self::User3,
+    ];
+
+    /// The level of a number.
+    pub fn from_number(number: i32) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.number() == number)
+    }
+
+    /// The level's number.
+    pub fn number(self) -> i32 {
+        self as i32
+    }
+
+    /// The level as one bit of a set.
+    pub fn bit(self) -> i32 {
+        1 << self.number()
+    }
+}
+
+/// Whether something is shown: 0 is hidden, 1 published, other numbers are the
+/// callers' own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Published(i32);
+
+impl Published {
+    /// Accepts what is not negative.
+    pub fn new(number: i32) -> Option<Self> {
+        (number >= 0).then_some(Self(number))
+    }
+
+    /// The number.
+    pub fn get(self) -> i32 {
+        self.0
+    }
+}
+
+impl Default for Published {
+    fn default() -> Self {
+        Self(1)
+    }
+}
+
+/// Which tasks a listing shows; an absent filter does not filter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskFilter {
+    /// Only tasks of this product.
+    pub product: Option<ProductId>,
+    /// Only tasks with this value.
+    pub published: Option<Published>,
+    /// Only tasks that this level may see.
+    pub role: Option<AccessLevel>,
+    /// Only managed tasks, or only others.
+    pub managed: Option<bool>,
+}
+
+/// What a caller says of a new task.
+#[derive(Clone, Debug)]
+pub struct NewTask {
+    /// What people call it.
+    pub name: Name,
+    /// The product it is about, for ever.
+    pub product: ProductId,
+    /// When it is visible; `None` is always.
+    pub dependencies: Option<Group>,
+    /// Whether it is shown.
+    pub published: Published,
+    /// Who may see it: at least one, no duplicates.
+    pub roles: Vec<AccessLevel>,
+    /// Its texts in other languages.
+    pub translations: TaskTranslations,
+}
+
+/// The observation's value that manages a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Managed {
+    /// The task whose observation it is.
+    pub parent: TaskId,
+    /// The value's position, from 0.
+    pub idx: i32,
+}
+
+/// State of the external index.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct IndexState {
+    /// Whether it holds the task.
+    pub indexed: bool,
+    /// The version it holds.
+    pub version: i64,
+    /// What it says.
+    pub info: String,
+    /// When it last read the task.
+    pub at: Option<Timestamp>,
+}
+
+/// A task as stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    /// Its id.
+    pub guid: TaskId,
+    /// Its owner.
+    pub account: AccountId,
+    /// What people call it.
+    pub name: Name,
+    /// The product it is about.
+    pub product: ProductId,
+    /// When it is visible; `None` is always.
+    pub dependencies: Option<Group>,
+    /// Whether it is shown.
+    pub published: Published,
+    /// Who may see it.
+    pub roles: Vec<AccessLevel>,
+    /// Its texts in other languages.
+    pub translations: TaskTranslations,
+    /// What manages it, if anything does.
+    pub managed: Option<Managed>,
+    /// Its steps in order.
+    pub steps: Vec<StepId>,
+    /// Grows with every change of the task or its list of steps.
+    pub version: i64,
+    /// Whether it was written since the external index read it.
+    pub dirty: bool,
+    /// State of the external index.
+    pub index: IndexState,
+    /// When it was created.
+    pub created: Timestamp,
+    /// When it or its list of steps last changed.
+    pub modified: Timestamp,
+}
+
+/// What an update says of a task.
+#[derive(Clone, Debug, Default)]
+pub struct TaskPatch {
+    /// What was wrong with the request so far.
+    pub faults: Violations,
+    /// The name; ignored for a managed task.
+    pub name: Edit<Deferred<Name>>,
+    /// Whether the name was sent or named in the mask, so that a receipt is
+    /// due when it is ignored.
+    pub name_sent: bool,
+    /// When it is visible.
+    pub dependencies: Edit<Group>,
+    /// Whether it is shown.
+    pub published: Edit<Published>,
+    /// Who may see it; never emptied.
+    pub roles: Edit<Vec<AccessLevel>>,
+    /// Its texts in other languages.
+    pub translations: TranslationsEdit<TaskOverlay, TaskOverlayEdit>,
+}
+
+/// Where violations of a task's own fields are reported.
+const TASK: Path<'static> = Path::root("task");
+
+impl Task {
+    /// The task after an update, and the fields of the update that were not
+    /// honored. Everything is checked against the merged task.
+    pub fn merge(&self, patch: TaskPatch) -> Result<(Task, Vec<&'static str>), Error> {
+        let TaskPatch {
+            mut faults,
+            name,
+            name_sent,
+            dependencies,
+            published,
+            roles,
+            translations,
+        } = patch;
+        let mut task = self.clone();
+        let mut ignored = Vec::new();
+        if self.managed.is_some() {
+            ignored.extend(name_sent.then_some("name"));
+        } else {
+            match name {
+                Edit::Keep => {}
+                Edit::Clear => {
+                    faults.add(&TASK.field("name"), Reason::FieldRequired, "is required")
+                }
+                Edit::Set(Ok(name)) => task.name = name,
+                Edit::Set(Err(fault)) => faults.push(fault),
+            }
+        }
+        dependencies.apply(&mut task.dependencies);
+        published.apply_or(&mut task.published, Published::default());
+        match roles {
+            Edit::Keep => {}
+            Edit::Clear => faults.add(
+                &TASK.field("roles"),
+                Reason::FieldRequired,
+                "needs at least one access level",
+            ),
+            Edit::Set(roles) => task.roles = roles,
+        }
+        translations.apply(&mut task.translations);
+        check_languages(&TASK, task.translations.len(), &mut faults);
+        if faults.is_empty() {
+            Ok((task, ignored))
+        } else {
+            Err(Error::Invalid(faults))
+        }
+    }
+}
+
+/// Notes when a resource would have too many languages.
+pub fn check_languages(resource: &Path<'_>, languages: usize, faults: &mut Violations) {
+    if languages > LANGUAGES_MAX {
+        faults.add(
+            &resource.field("translations"),
+            Reason::TooManyElements,
+            format!("would have {languages} languages; at most {LANGUAGES_MAX} are allowed"),
+        );
+    }
+}

@@ -1,0 +1,6 @@
+//! Points in time.
+
+/// A point in time: microseconds since the Unix epoch, UTC. Both databases keep
+/// exactly this number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timestamp(pub i64);

@@ -1,0 +1,215 @@
+//! What is wrong with a request, field by field.
+
+use std::fmt::{self, Write};
+
+/// Why a field is refused. The names are those of the contract's `ErrorReason`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Missing, empty or only white space.
+    FieldRequired,
+    /// More code points than the limit.
+    FieldTooLong,
+    /// Malformed, or not one of the allowed values.
+    FieldInvalid,
+    /// A number outside its range.
+    FieldOutOfRange,
+    /// More elements than the limit.
+    TooManyElements,
+    /// Nested deeper than the limit.
+    NestingTooDeep,
+    /// An update mask names what the message does not have.
+    MaskPathUnknown,
+    /// A dependency shorthand that cannot be parsed.
+    ShorthandInvalid,
+    /// A shorthand and dependencies that differ.
+    ShorthandConflict,
+    /// A page token that is not for this listing.
+    PageTokenInvalid,
+}
+
+impl Reason {
+    /// The name as the contract spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::FieldRequired => "FIELD_REQUIRED",
+            Self::FieldTooLong => "FIELD_TOO_LONG",
+            Self::FieldInvalid => "FIELD_INVALID",
+            Self::FieldOutOfRange => "FIELD_OUT_OF_RANGE",
+            Self::TooManyElements => "TOO_MANY_ELEMENTS",
+            Self::NestingTooDeep => "NESTING_TOO_DEEP",
+            Self::MaskPathUnknown => "MASK_PATH_UNKNOWN",
+            Self::ShorthandInvalid => "SHORTHAND_INVALID",
+            Self::ShorthandConflict => "SHORTHAND_CONFLICT",
+            Self::PageTokenInvalid => "PAGE_TOKEN_INVALID",
+        }
+    }
+}
+
+/// Where in a request something stands, such as
+/// `step.translations["de"].title`. A path is a chain on the stack and becomes
+/// text only when there is something to report.
+#[derive(Clone, Copy, Debug)]
+pub struct Path<'a> {
+    parent: Option<&'a Path<'a>>,
+    part: Part<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Part<'a> {
+    Field(&'a str),
+    Index(usize),
+    Key(&'a str),
+}
+
+impl<'a> Path<'a> {
+    /// A path that starts at a field of the request.
+    pub const fn root(field: &'a str) -> Self {
+        Self {
+            parent: None,
+            part: Part::Field(field),
+        }
+    }
+
+    /// A field below this path.
+    pub const fn field(&'a self, name: &'a str) -> Path<'a> {
+        Path {
+            parent: Some(self),
+            part: Part::Field(name),
+        }
+    }
+
+    /// An element of the list at this path.
+    pub const fn index(&'a self, index: usize) -> Path<'a> {
+        Path {
+            parent: Some(self),
+            part: Part::Index(index),
+        }
+    }
+
+    /// An entry of the map at this path.
+    pub const fn key(&'a self, key: &'a str) -> Path<'a> {
+        Path {
+            parent: Some(self),
+            part: Part::Key(key),
+        }
+    }
+}
+
+/// Longest part of a caller's text that a path or description repeats.
+const ECHO: usize = 64;
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(parent) = self.parent {
+            parent.fmt(f)?;
+        }
+        match self.part {
+            Part::Field(name) if self.parent.is_none() => f.write_str(name),
+            Part::Field(name) => write!(f, ".{}", clip(name)),
+            Part::Index(index) => write!(f, "[{index}]"),
+            Part::Key(key) => write!(f, "[\"{}\"]", clip(key)),
+        }
+    }
+}
+
+/// A caller's text as it may stand in an error: short and printable.
+pub fn clip(text: &str) -> String {
+    let mut out = String::new();
+    for (count, c) in text.chars().enumerate() {
+        if count == ECHO {
+            out.push('…');
+            break;
+        }
+        match c {
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c if c.is_control() => {
+                let _ = write!(out, "{}", c.escape_default());
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// One thing wrong with a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Where: a path in the request's own field names.
+    pub path: String,
+    /// Why, for machines.
+    pub reason: Reason,
+    /// Why, for people; never repeats more than a clip of what was sent.
+    pub description: String,
+}
+
+impl Violation {
+    /// A violation at a path.
+    pub fn new(path: &Path<'_>, reason: Reason, description: impl Into<String>) -> Self {
+        Self {
+            path: path.to_string(),
+            reason,
+            description: description.into(),
+        }
+    }
+}
+
+/// Everything wrong with a request. Counts all, keeps the first
+/// [`Violations::KEPT`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Violations {
+    kept: Vec<Violation>,
+    total: usize,
+}
+
+impl Violations {
+    /// How many violations an answer names.
+    pub const KEPT: usize = 50;
+
+    /// Nothing wrong so far.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Notes a violation.
+    pub fn add(&mut self, path: &Path<'_>, reason: Reason, description: impl Into<String>) {
+        self.total += 1;
+        if self.kept.len() < Self::KEPT {
+            self.kept.push(Violation::new(path, reason, description));
+        }
+    }
+
+    /// Notes a violation made elsewhere.
+    pub fn push(&mut self, violation: Violation) {
+        self.total += 1;
+        if self.kept.len() < Self::KEPT {
+            self.kept.push(violation);
+        }
+    }
+
+    /// Whether nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    /// How many there are, kept or not.
+    pub fn total(&self) -> usize {
+        self.total
+    }
+
+    /// The kept ones, in the order they were found.
+    pub fn kept(&self) -> &[Violation] {
+        &self.kept
+    }
+}
+
+impl From<Violation> for Violations {
+    fn from(violation: Violation) -> Self {
+        Self {
+            kept: vec![violation],
+            total: 1,
+        }
+    }
+}
