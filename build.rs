@@ -31,9 +31,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     for file in &mut set.file {
         file.source_code_info = None;
     }
-    fs::write(
-        Path::new(&out).join("descriptors.bin"),
-        set.encode_to_vec(),
-    )?;
+    fs::write(Path::new(&out).join("descriptors.bin"), set.encode_to_vec())?;
     Ok(())
 }

@@ -1,7 +1,11 @@
 //! Credentials become a [`Caller`]; nothing else in the service knows where an
 //! account comes from.
 
+mod header;
+
 use std::fmt;
+
+use http::HeaderMap;
 
 use crate::domain::ids::AccountId;
 
@@ -19,6 +23,9 @@ pub enum Scope {
 }
 
 impl Scope {
+    /// Every scope.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Translate, Self::Admin];
+
     /// The name as credentials spell it.
     pub fn name(self) -> &'static str {
         match self {
@@ -27,6 +34,13 @@ impl Scope {
             Self::Translate => "translate",
             Self::Admin => "admin",
         }
+    }
+
+    /// The scopes that a space-separated list names. Names of no scope of ours
+    /// are left out: credentials may speak of other services too.
+    pub fn parse_list(list: &str) -> Vec<Self> {
+        let named = |scope: &Self| list.split_ascii_whitespace().any(|n| n == scope.name());
+        Self::ALL.into_iter().filter(named).collect()
     }
 }
 
@@ -45,4 +59,39 @@ pub struct Caller {
     pub subject: String,
     /// What the caller may do.
     pub scopes: Vec<Scope>,
+}
+
+impl Caller {
+    /// Whether the caller's credentials carry the scope.
+    pub fn may(&self, scope: Scope) -> bool {
+        self.scopes.contains(&scope)
+    }
+}
+
+/// Turns the metadata of a call into its caller.
+#[derive(Clone, Debug)]
+pub enum Authenticator {
+    /// Believes `x-account-id`, `x-subject` and `x-scopes`.
+    Header,
+}
+
+impl Authenticator {
+    /// Reads the caller from the headers of a request, before its body.
+    pub fn authenticate(&self, headers: &HeaderMap) -> Result<Caller, Rejection> {
+        match self {
+            Self::Header => header::authenticate(headers),
+        }
+    }
+}
+
+/// Why a call has no caller. The text names the metadata and what is wrong with
+/// it, and never repeats a value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Rejection {
+    /// There are no credentials.
+    #[error("{0}")]
+    Missing(&'static str),
+    /// The credentials are not acceptable.
+    #[error("{0}")]
+    Invalid(&'static str),
 }

@@ -1,16 +1,53 @@
 //! Every query of the service, and nothing but queries.
+//!
+//! *Invariants:* no query without an account: queries hang off [`Account`],
+//! which holds it, and filter by `account_id` first. One write is one
+//! transaction, begun in `transaction.rs` and nowhere else.
 
-use crate::domain::{
-    Result,
-    etag::Expected,
-    ids::{AccountId, RequestId, RoleId, StepId, TaskId},
-    order::Cursor,
-    page::{Page, PageSize},
-    role::Role,
-    step::{NewStep, Placement, Step, StepPatch},
-    task::{NewTask, Task, TaskFilter, TaskPatch},
-    text::Name,
+mod connect;
+mod entity;
+mod fault;
+mod migration;
+mod place;
+mod retry;
+mod role;
+mod row;
+mod step;
+mod step_read;
+mod step_write;
+mod task;
+mod task_read;
+mod transaction;
+
+use std::{sync::Arc, time::Duration};
+
+use sea_orm::{ConnectionTrait, DatabaseConnection, EntityTrait};
+
+use crate::{
+    config::DatabaseUrl,
+    domain::ids::{AccountId, RequestId},
 };
+
+pub use connect::{OpenError, migrate};
+
+/// Name of the key that seals page tokens.
+const PAGE_KEY: &str = "page_token";
+/// How long the database may take to answer a ping.
+const PING: Duration = Duration::from_secs(2);
+
+/// How to reach the database.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which one.
+    pub database: DatabaseUrl,
+    /// Whether to bring its schema up to date; if not, an old one is refused.
+    pub migrate: bool,
+    /// Most connections to PostgreSQL.
+    pub max_connections: u32,
+    /// Most bytes of a message: what would be larger is not stored, as it could
+    /// never be read.
+    pub max_message_bytes: usize,
+}
 
 /// Whether a write stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,99 +77,93 @@ pub enum Outcome<T> {
     Replayed(Vec<u8>),
 }
 
-/// The database.
+/// The database. Cheap to clone.
 #[derive(Clone)]
-pub struct Store;
+pub struct Store {
+    inner: Arc<Inner>,
+}
 
-/// The database as one account sees it. No query can be made without it.
-#[derive(Clone)]
-pub struct Account;
+struct Inner {
+    /// For transactions that write. On SQLite a single connection.
+    writer: DatabaseConnection,
+    /// For reads. On SQLite read-only connections, on PostgreSQL the same pool.
+    reader: DatabaseConnection,
+    page_key: [u8; 32],
+    max_message_bytes: usize,
+}
 
-#[allow(unused_variables, missing_docs, clippy::todo, clippy::unused_async)]
 impl Store {
-    pub fn account(&self, id: &AccountId) -> Account {
-        todo!()
+    /// Connects, creates the SQLite file if there is none, and brings the
+    /// schema up to date or refuses an old one.
+    pub async fn open(options: Options) -> Result<Self, OpenError> {
+        let Options {
+            database,
+            migrate,
+            max_connections,
+            max_message_bytes,
+        } = options;
+        let (writer, reader) = connect::connect(&database, max_connections, migrate).await?;
+        let page_key = connect::page_key(&reader).await?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                writer,
+                reader,
+                page_key,
+                max_message_bytes,
+            }),
+        })
     }
-    /// The secret under which page tokens are sealed, the same for every server of a database.
+
+    /// The database as one account sees it.
+    pub fn account(&self, id: &AccountId) -> Account {
+        Account {
+            store: self.clone(),
+            id: id.clone(),
+        }
+    }
+
+    /// The secret under which page tokens are sealed, the same for every server
+    /// of a database.
     pub fn page_key(&self) -> &[u8; 32] {
-        todo!()
+        &self.inner.page_key
+    }
+
+    /// Whether the database answers.
+    pub async fn ping(&self) -> bool {
+        // A busy SQLite writer is no sign of trouble, so reads are asked.
+        let key = entity::server_key::Entity::find_by_id(PAGE_KEY).one(&self.inner.reader);
+        matches!(tokio::time::timeout(PING, key).await, Ok(Ok(Some(_))))
+    }
+
+    /// Closes all connections; on SQLite the write-ahead log is folded in.
+    pub async fn close(&self) {
+        let _ = self.inner.reader.clone().close().await;
+        let _ = self.inner.writer.clone().close().await;
     }
 }
 
-#[allow(unused_variables, missing_docs, clippy::todo, clippy::unused_async)]
+/// The database as one account sees it. No query can be made without it.
+#[derive(Clone)]
+pub struct Account {
+    store: Store,
+    id: AccountId,
+}
+
 impl Account {
-    pub async fn create_task(
-        &self,
-        new: NewTask,
-        retry: Option<Retry<Task>>,
-        mode: Mode,
-    ) -> Result<Outcome<Task>> {
-        todo!()
+    fn reader(&self) -> &DatabaseConnection {
+        &self.store.inner.reader
     }
-    pub async fn get_task(&self, guid: TaskId) -> Result<Task> {
-        todo!()
+
+    fn writer(&self) -> &DatabaseConnection {
+        &self.store.inner.writer
     }
-    pub async fn list_tasks(
-        &self,
-        filter: TaskFilter,
-        after: Option<TaskId>,
-        size: PageSize,
-    ) -> Result<Page<Task>> {
-        todo!()
+
+    fn max_message_bytes(&self) -> usize {
+        self.store.inner.max_message_bytes
     }
-    /// The fields of the update that were not honored come with the task.
-    pub async fn update_task(
-        &self,
-        guid: TaskId,
-        expected: Expected,
-        patch: TaskPatch,
-        mode: Mode,
-    ) -> Result<(Task, Vec<&'static str>)> {
-        todo!()
-    }
-    pub async fn delete_task(&self, guid: TaskId, expected: Expected, force: bool) -> Result<()> {
-        todo!()
-    }
-    pub async fn create_step(
-        &self,
-        new: NewStep,
-        prevstep: Option<StepId>,
-        retry: Option<Retry<(Step, Placement)>>,
-        mode: Mode,
-    ) -> Result<Outcome<(Step, Placement)>> {
-        todo!()
-    }
-    pub async fn get_step(&self, guid: StepId) -> Result<Step> {
-        todo!()
-    }
-    pub async fn list_steps(
-        &self,
-        task: TaskId,
-        bodies: bool,
-        after: Option<Cursor>,
-        size: PageSize,
-    ) -> Result<Page<(Step, Cursor)>> {
-        todo!()
-    }
-    pub async fn update_step(
-        &self,
-        guid: StepId,
-        expected: Expected,
-        patch: StepPatch,
-        mode: Mode,
-    ) -> Result<(Step, Vec<&'static str>)> {
-        todo!()
-    }
-    pub async fn delete_step(&self, guid: StepId, expected: Expected) -> Result<()> {
-        todo!()
-    }
-    pub async fn list_roles(&self, after: Option<RoleId>, size: PageSize) -> Result<Page<Role>> {
-        todo!()
-    }
-    pub async fn create_role(&self, name: Name) -> Result<Role> {
-        todo!()
-    }
-    pub async fn delete_role(&self, id: RoleId) -> Result<()> {
-        todo!()
-    }
+}
+
+/// Which of the two databases a connection speaks to.
+fn backend(db: &impl ConnectionTrait) -> sea_orm::DbBackend {
+    db.get_database_backend()
 }

@@ -1,0 +1,112 @@
+//! Metadata that is believed: what stands in front of the service vouches for
+//! it.
+
+use http::{HeaderMap, HeaderValue};
+
+use super::{Caller, Rejection, Scope};
+use crate::domain::ids::AccountId;
+
+const ACCOUNT: &str = "x-account-id";
+const SUBJECT: &str = "x-subject";
+const SCOPES: &str = "x-scopes";
+
+/// The longest subject, in bytes: it stands in every log line.
+const SUBJECT_MAX: usize = 256;
+
+/// Scopes that are not sent mean all of them; those sent mean exactly those.
+pub(super) fn authenticate(headers: &HeaderMap) -> Result<Caller, Rejection> {
+    let account = single(headers, ACCOUNT)
+        .map_err(|()| Rejection::Invalid("x-account-id must be sent once"))?
+        .ok_or(Rejection::Missing("x-account-id must name the account"))?;
+    let account = text(account).and_then(AccountId::parse).ok_or({
+        Rejection::Invalid("x-account-id must be 1 to 64 characters of A-Z a-z 0-9 . _ : -")
+    })?;
+    let subject = match single(headers, SUBJECT) {
+        Ok(None) => Some(""),
+        Ok(Some(value)) => text(value).filter(|subject| subject.len() <= SUBJECT_MAX),
+        Err(()) => None,
+    };
+    let subject = subject.ok_or(Rejection::Invalid(
+        "x-subject must be sent once at most, as 256 printable ASCII characters at most",
+    ))?;
+    Ok(Caller {
+        account,
+        subject: subject.to_owned(),
+        scopes: scopes(headers)?,
+    })
+}
+
+fn scopes(headers: &HeaderMap) -> Result<Vec<Scope>, Rejection> {
+    if !headers.contains_key(SCOPES) {
+        return Ok(Scope::ALL.to_vec());
+    }
+    // Repeated metadata is one list, as HTTP has it.
+    let lists: Option<Vec<&str>> = headers.get_all(SCOPES).iter().map(text).collect();
+    lists
+        .map(|lists| Scope::parse_list(&lists.join(" ")))
+        .ok_or(Rejection::Invalid("x-scopes must be printable ASCII"))
+}
+
+fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a HeaderValue>, ()> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (first, None) => Ok(first),
+        (_, Some(_)) => Err(()),
+    }
+}
+
+fn text(value: &HeaderValue) -> Option<&str> {
+    value.to_str().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller(headers: &[(&'static str, &[u8])]) -> Result<Caller, Rejection> {
+        let headers = headers.iter().map(|(name, value)| {
+            let value = HeaderValue::from_bytes(value).expect("bytes of a header");
+            (http::HeaderName::from_static(name), value)
+        });
+        let mut map = HeaderMap::new();
+        headers.for_each(|(name, value)| {
+            map.append(name, value);
+        });
+        authenticate(&map)
+    }
+
+    fn scopes_of(list: &[u8]) -> Vec<Scope> {
+        caller(&[(ACCOUNT, b"42"), (SCOPES, list)])
+            .expect("a caller")
+            .scopes
+    }
+
+    #[test]
+    fn no_account_is_missing_and_a_bad_or_second_one_invalid() {
+        assert!(matches!(caller(&[]), Err(Rejection::Missing(_))));
+        let bad: [&[u8]; 4] = [b"", b"a b", b"\xc3\xa9", &[b'a'; 65]];
+        for account in bad {
+            let result = caller(&[(ACCOUNT, account)]);
+            assert!(matches!(result, Err(Rejection::Invalid(_))), "{account:?}");
+        }
+        let twice = caller(&[(ACCOUNT, b"a"), (ACCOUNT, b"a")]);
+        assert!(matches!(twice, Err(Rejection::Invalid(_))));
+    }
+
+    #[test]
+    fn absent_scopes_are_all_and_present_ones_are_exactly_those() {
+        let absent = caller(&[(ACCOUNT, b"42")]).expect("a caller");
+        assert_eq!(absent.scopes, Scope::ALL);
+        assert_eq!(scopes_of(b"write  read"), [Scope::Read, Scope::Write]);
+        assert_eq!(scopes_of(b"READ openid"), []);
+        assert_eq!(scopes_of(b""), []);
+    }
+
+    #[test]
+    fn a_subject_is_optional_and_bounded() {
+        let subject = |bytes| caller(&[(ACCOUNT, b"42"), (SUBJECT, bytes)]);
+        assert_eq!(subject(b"ann").expect("a caller").subject, "ann");
+        assert!(subject(&[b'a'; 257]).is_err());
+        assert!(subject(b"\xff").is_err());
+    }
+}

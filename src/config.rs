@@ -1,0 +1,292 @@
+//! Settings: the only reader of the environment and of the settings file.
+//!
+//! Flags win over the environment, the environment over the file, the file over
+//! defaults. A wrong value stops the start with one line.
+
+mod database_url;
+mod sources;
+mod table;
+mod value;
+
+use std::{
+    env,
+    ffi::OsString,
+    fmt,
+    io::{self, IsTerminal},
+    net::SocketAddr,
+    path::PathBuf,
+    time::Duration,
+};
+
+use tracing_subscriber::filter::Targets;
+
+pub use self::database_url::{DatabaseUrl, MASK};
+use self::{sources::Values, table::Setting};
+
+/// The settings of a server, every one valid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Where to listen; port 0 picks a free one.
+    pub listen: SocketAddr,
+    /// The database.
+    pub database: DatabaseUrl,
+    /// Whether a start brings the schema up to date.
+    pub migrate: bool,
+    /// PostgreSQL connections at most, 1 to 1,000.
+    pub database_max_connections: u32,
+    /// Where accounts come from.
+    pub auth: AuthMode,
+    /// The largest message taken or sent, in bytes, 1 KiB to 2 GiB - 1.
+    pub max_message_bytes: usize,
+    /// How long a call may take, 1 ms to 1 day.
+    pub request_timeout: Duration,
+    /// How long a shutdown may take, up to 1 day.
+    pub shutdown_grace: Duration,
+    /// Whether reflection is served.
+    pub reflection: bool,
+    /// What is logged.
+    pub log: Targets,
+    /// The form of the log.
+    pub log_format: LogFormat,
+}
+
+/// Where accounts come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuthMode {
+    /// Metadata that is believed: for loopback and behind a mesh that sets it.
+    Header,
+}
+
+impl fmt::Display for AuthMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Header => f.write_str("header"),
+        }
+    }
+}
+
+/// The form of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// A JSON object a line.
+    Json,
+}
+
+impl fmt::Display for LogFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text => f.write_str("text"),
+            Self::Json => f.write_str("json"),
+        }
+    }
+}
+
+/// What the command line asks for.
+pub struct Invocation {
+    /// The subcommand.
+    pub command: Command,
+    /// The effective settings.
+    pub config: Config,
+    values: Values,
+}
+
+/// A subcommand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Serve until a signal.
+    Serve,
+    /// Bring the schema up to date.
+    Migrate,
+    /// Print the effective settings.
+    Config,
+}
+
+/// Why nothing was started. A display is one line, but for [`Self::Usage`].
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The command line cannot be read, or asks for help or the version.
+    #[error(transparent)]
+    Usage(#[from] clap::Error),
+    /// A setting is wrong.
+    #[error(transparent)]
+    Setting(#[from] WrongSetting),
+    /// `token` was asked for.
+    #[error(
+        "token is not supported by this version: it needs jwt authentication with \
+         EXPERTISE_JWT_SECRET, and only header authentication is there"
+    )]
+    NoTokens,
+}
+
+/// What is wrong with a setting. A display is one line without secrets.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WrongSetting {
+    /// The value is not one of those allowed.
+    #[error("{setting} is {value}: it must be {expected}")]
+    Value {
+        /// The setting as the user named it.
+        setting: String,
+        /// The value, quoted, secrets masked.
+        value: String,
+        /// What would be right.
+        expected: String,
+    },
+    /// The setting belongs to another version.
+    #[error("{0} is not supported by this version: take it out")]
+    Unsupported(String),
+    /// A key of the file that names no setting.
+    #[error("{0} is no setting: `expertise --help` lists them")]
+    Unknown(String),
+    /// The file cannot be read.
+    #[error("--config is {path:?}: it must be a readable TOML file: {reason}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why it cannot be read.
+        reason: String,
+    },
+}
+
+impl Invocation {
+    /// Reads command line, environment and file of this process.
+    pub fn of_process() -> Result<Self, ConfigError> {
+        Self::read(env::args_os(), &|name| env::var_os(name))
+    }
+
+    fn read(
+        args: impl IntoIterator<Item = OsString>,
+        environment: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, ConfigError> {
+        let matches = table::command().try_get_matches_from(args)?;
+        let (name, flags) = matches.subcommand().unwrap_or(("serve", &matches));
+        let command = match name {
+            table::MIGRATE_COMMAND => Command::Migrate,
+            table::CONFIG_COMMAND => Command::Config,
+            table::TOKEN_COMMAND => return Err(ConfigError::NoTokens),
+            _ => Command::Serve,
+        };
+        let values = Values::gather(flags, environment)?;
+        let config = Config::read(&values)?;
+        Ok(Self {
+            command,
+            config,
+            values,
+        })
+    }
+
+    /// The effective settings as a settings file, secrets masked, with the
+    /// source of each.
+    pub fn effective(&self) -> String {
+        let lines = self.config.entries().map(|(setting, value)| {
+            let assignment = format!("{} = {value}", setting.key);
+            match self.values.origin(&setting) {
+                Some(origin) => format!("{assignment:<50} # {origin}\n"),
+                None => format!("{assignment:<50} # default\n"),
+            }
+        });
+        lines.concat()
+    }
+}
+
+impl Config {
+    /// Defaults on a free loopback port with the database given.
+    ///
+    /// # Panics
+    ///
+    /// When the text is no database URL.
+    pub fn for_tests(database_url: &str) -> Self {
+        let args = ["expertise", "--listen=127.0.0.1:0", "--database-url"]
+            .map(OsString::from)
+            .into_iter()
+            .chain([OsString::from(database_url)]);
+        match Invocation::read(args, &|_| None) {
+            Ok(invocation) => invocation.config,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn read(values: &Values) -> Result<Self, WrongSetting> {
+        let listen = values.read_or_default(&table::LISTEN, value::address)?;
+        let auth = values.read(&table::AUTH, value::auth)?;
+        if auth.is_none() && !listen.ip().is_loopback() {
+            return Err(values.wrong(
+                &table::LISTEN,
+                "a loopback address, unless EXPERTISE_AUTH=header asks for believing \
+                 the account that any caller names",
+            ));
+        }
+        Ok(Self {
+            listen,
+            database: values.read_or_default(&table::DATABASE_URL, DatabaseUrl::parse)?,
+            migrate: values.read_or_default(&table::MIGRATE, value::truth)?,
+            database_max_connections: values
+                .read_or_default(&table::DATABASE_MAX_CONNECTIONS, value::number(1..=1000))?,
+            auth: auth.unwrap_or(AuthMode::Header),
+            max_message_bytes: values.read_or_default(
+                &table::MAX_MESSAGE_BYTES,
+                value::number(1024..=2_147_483_647),
+            )?,
+            request_timeout: values.read_or_default(
+                &table::REQUEST_TIMEOUT,
+                value::duration(Duration::from_millis(1)),
+            )?,
+            shutdown_grace: values
+                .read_or_default(&table::SHUTDOWN_GRACE, value::duration(Duration::ZERO))?,
+            reflection: values.read_or_default(&table::REFLECTION, value::truth)?,
+            log: values.read_or_default(&table::LOG, value::log)?,
+            log_format: values
+                .read(&table::LOG_FORMAT, value::log_format)?
+                .unwrap_or_else(LogFormat::of_terminal),
+        })
+    }
+
+    /// Each setting with its value in TOML, secrets masked.
+    fn entries(&self) -> [(Setting, String); 11] {
+        let Self {
+            listen,
+            database,
+            migrate,
+            database_max_connections,
+            auth,
+            max_message_bytes,
+            request_timeout,
+            shutdown_grace,
+            reflection,
+            log,
+            log_format,
+        } = self;
+        let quoted = |value: &dyn fmt::Display| format!("{:?}", value.to_string());
+        let span = |time: &Duration| quoted(&humantime::format_duration(*time));
+        [
+            (table::LISTEN, quoted(listen)),
+            (table::DATABASE_URL, quoted(database)),
+            (table::MIGRATE, migrate.to_string()),
+            (
+                table::DATABASE_MAX_CONNECTIONS,
+                database_max_connections.to_string(),
+            ),
+            (table::AUTH, quoted(auth)),
+            (table::MAX_MESSAGE_BYTES, max_message_bytes.to_string()),
+            (table::REQUEST_TIMEOUT, span(request_timeout)),
+            (table::SHUTDOWN_GRACE, span(shutdown_grace)),
+            (table::REFLECTION, reflection.to_string()),
+            (table::LOG, quoted(log)),
+            (table::LOG_FORMAT, quoted(log_format)),
+        ]
+    }
+}
+
+impl LogFormat {
+    fn of_terminal() -> Self {
+        if io::stderr().is_terminal() {
+            Self::Text
+        } else {
+            Self::Json
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,241 @@
+//! Where the data lives.
+
+use std::{fmt, path::PathBuf};
+
+/// What stands in place of a secret wherever settings are shown.
+pub const MASK: &str = "****";
+
+/// Which database to use.
+///
+/// `Debug` and `Display` never show a password.
+#[derive(Clone, PartialEq, Eq)]
+pub enum DatabaseUrl {
+    /// An SQLite file, made when it does not exist; a relative path starts at
+    /// the working directory.
+    SqliteFile(PathBuf),
+    /// An SQLite database that ends with the process.
+    SqliteMemory,
+    /// A PostgreSQL URL as it was given, password included.
+    Postgres(String),
+}
+
+impl DatabaseUrl {
+    /// Reads `sqlite:PATH`, `sqlite://PATH`, `sqlite::memory:`, `postgres://…`
+    /// or `postgresql://…`. The error says what a URL must be; it never repeats
+    /// the text.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        if let Some(rest) = text.strip_prefix("sqlite:") {
+            return parse_sqlite(rest.strip_prefix("//").unwrap_or(rest));
+        }
+        match text.split_once("://") {
+            Some(("postgres" | "postgresql", rest)) => check_postgres(rest)
+                .map(|()| Self::Postgres(text.to_owned()))
+                .ok_or("postgres://USER:PASSWORD@HOST:PORT/DATABASE, with the characters @ / ? # of a password percent-encoded"),
+            Some(_) | None => Err("sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST:PORT/DATABASE"),
+        }
+    }
+
+    /// The database by its place and name, without user and password: what the
+    /// start line and messages show.
+    pub fn place(&self) -> String {
+        match self {
+            Self::SqliteFile(_) | Self::SqliteMemory => self.to_string(),
+            Self::Postgres(url) => {
+                let url = Parts::of(url);
+                format!("postgres://{}{}", url.host, url.path)
+            }
+        }
+    }
+}
+
+impl fmt::Display for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SqliteFile(path) => write!(f, "sqlite:{}", path.display()),
+            Self::SqliteMemory => f.write_str("sqlite::memory:"),
+            Self::Postgres(url) => f.write_str(&mask(url)),
+        }
+    }
+}
+
+impl fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A text that may be a database URL, well-formed or not, without its password:
+/// everything before the last `@` but the scheme and the user's name is masked,
+/// and so is every parameter that speaks of a password.
+pub(super) fn mask(text: &str) -> String {
+    let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
+    let slashes = if scheme.is_empty() { "" } else { "://" };
+    let (credentials, rest) = match rest.rsplit_once('@') {
+        Some((user, rest)) => (format!("{}@", mask_user(user)), rest),
+        None => (String::new(), rest),
+    };
+    let rest = match rest.split_once('?') {
+        Some((place, parameters)) => format!("{place}?{}", mask_parameters(parameters)),
+        None => rest.to_owned(),
+    };
+    format!("{scheme}{slashes}{credentials}{rest}")
+}
+
+fn mask_user(credentials: &str) -> String {
+    let well_formed = !credentials.contains(['/', '?', '#', '@']);
+    match credentials.split_once(':') {
+        Some((user, _)) if well_formed => format!("{user}:{MASK}"),
+        None if well_formed => credentials.to_owned(),
+        Some(_) | None => MASK.to_owned(),
+    }
+}
+
+fn mask_parameters(parameters: &str) -> String {
+    let masked = parameters
+        .split('&')
+        .map(|pair| match pair.split_once('=') {
+            Some((name, _)) if name.to_ascii_lowercase().contains("pass") => {
+                format!("{name}={MASK}")
+            }
+            Some(_) | None => pair.to_owned(),
+        });
+    masked.collect::<Vec<_>>().join("&")
+}
+
+fn parse_sqlite(path: &str) -> Result<DatabaseUrl, &'static str> {
+    if path == ":memory:" {
+        Ok(DatabaseUrl::SqliteMemory)
+    } else if path.is_empty() || path.contains('?') {
+        Err("sqlite:PATH with a file's path and no parameters, or sqlite::memory:")
+    } else {
+        Ok(DatabaseUrl::SqliteFile(PathBuf::from(path)))
+    }
+}
+
+/// The shape that every driver agrees on; the rest is the driver's to judge.
+fn check_postgres(rest: &str) -> Option<()> {
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host =
+        authority.rsplit_once('@').map_or(
+            authority,
+            |(user, host)| {
+                if user.contains('@') { "@" } else { host }
+            },
+        );
+    let port = match host.rsplit_once(':') {
+        Some((_, port)) if !port.ends_with(']') => port,
+        Some(_) | None => "",
+    };
+    let valid = !host.contains('@')
+        && (port.is_empty() || port.parse::<u16>().is_ok())
+        && !rest.contains('#')
+        // Whatever follows the host holds no user: an `@` there is a password
+        // that was not encoded.
+        && !rest.get(authority.len()..)?.split('?').next()?.contains('@');
+    valid.then_some(())
+}
+
+struct Parts<'a> {
+    host: &'a str,
+    path: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    fn of(url: &'a str) -> Self {
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let rest = rest.split('?').next().unwrap_or_default();
+        let (authority, path) = match rest.find('/') {
+            Some(at) => rest.split_at(at),
+            None => (rest, ""),
+        };
+        let host = authority.rsplit('@').next().unwrap_or_default();
+        Self { host, path }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_of_sqlite_is_read() {
+        for (text, path) in [
+            ("sqlite:expertise.db", "expertise.db"),
+            ("sqlite://expertise.db", "expertise.db"),
+            ("sqlite:/var/lib/e.db", "/var/lib/e.db"),
+            ("sqlite:///var/lib/e.db", "/var/lib/e.db"),
+        ] {
+            assert_eq!(
+                DatabaseUrl::parse(text),
+                Ok(DatabaseUrl::SqliteFile(PathBuf::from(path))),
+                "{text}"
+            );
+        }
+        for text in ["sqlite::memory:", "sqlite://:memory:"] {
+            assert_eq!(DatabaseUrl::parse(text), Ok(DatabaseUrl::SqliteMemory));
+        }
+    }
+
+    #[test]
+    fn what_is_no_database_url_is_refused() {
+        for text in [
+            "",
+            "expertise.db",
+            "sqlite:",
+            "sqlite://",
+            "sqlite:e.db?mode=rwc",
+            "mysql://localhost/e",
+            "postgres:localhost/e",
+            "postgres://u:p@host:port/e",
+            "postgres://u:p/w@host/e",
+            "postgres://u:p@w@host/e",
+        ] {
+            assert!(DatabaseUrl::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_password_is_ever_shown() {
+        for (text, shown, place) in [
+            (
+                "postgres://ann:secret@db:5432/e?sslmode=require",
+                "postgres://ann:****@db:5432/e?sslmode=require",
+                "postgres://db:5432/e",
+            ),
+            (
+                "postgresql://db/e?user=ann&password=secret",
+                "postgresql://db/e?user=ann&password=****",
+                "postgres://db/e",
+            ),
+            (
+                "postgres://ann@[::1]:5432/e",
+                "postgres://ann@[::1]:5432/e",
+                "postgres://[::1]:5432/e",
+            ),
+            (
+                "postgres:///e?host=/run/postgresql",
+                "postgres:///e?host=/run/postgresql",
+                "postgres:///e",
+            ),
+        ] {
+            let url = DatabaseUrl::parse(text).expect(text);
+            assert_eq!(url.to_string(), shown);
+            assert_eq!(format!("{url:?}"), shown);
+            assert_eq!(url.place(), place);
+        }
+    }
+
+    #[test]
+    fn malformed_urls_are_masked_too() {
+        for text in [
+            "postgres://ann:sec/ret@db/e",
+            "postgres://ann:sec?ret@db/e",
+            "postgres://ann:sec@ret@db/e",
+            "ann:secret@db/e",
+            "mysql://ann:secret@db/e",
+        ] {
+            let shown = mask(text);
+            assert!(!shown.contains("sec") && !shown.contains("ret"), "{shown}");
+        }
+    }
+}

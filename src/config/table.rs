@@ -1,0 +1,227 @@
+//! The table of settings: flags, environment names, file keys and `--help` come
+//! from here alone.
+
+use clap::{Arg, Command, value_parser};
+
+/// One setting.
+pub(super) struct Setting {
+    /// The key in the file; flag and environment name derive from it.
+    pub key: &'static str,
+    /// What a value is, as `--help` shows it.
+    unit: &'static str,
+    /// What holds when nobody sets it.
+    pub default: Fallback,
+    help: &'static str,
+}
+
+/// What holds when nobody sets a setting.
+pub(super) enum Fallback {
+    /// This value.
+    Value(&'static str),
+    /// It depends, as described.
+    Depends(&'static str),
+}
+
+impl Setting {
+    /// `--like-this`.
+    pub fn flag(&self) -> String {
+        flag(self.key)
+    }
+
+    /// `EXPERTISE_LIKE_THIS`.
+    pub fn env(&self) -> String {
+        env(self.key)
+    }
+
+    fn arg(&self) -> Arg {
+        let (Fallback::Value(default) | Fallback::Depends(default)) = self.default;
+        Arg::new(self.key)
+            .long(self.key.replace('_', "-"))
+            .value_name(self.unit)
+            .help(format!(
+                "{} [{}] [default: {default}]",
+                self.help,
+                self.env()
+            ))
+            .help_heading("Settings")
+            .global(true)
+    }
+}
+
+/// `--like-this`.
+pub(super) fn flag(key: &str) -> String {
+    format!("--{}", key.replace('_', "-"))
+}
+
+/// `EXPERTISE_LIKE_THIS`.
+pub(super) fn env(key: &str) -> String {
+    format!("EXPERTISE_{}", key.to_ascii_uppercase())
+}
+
+pub(super) const LISTEN: Setting = Setting {
+    key: "listen",
+    unit: "ADDRESS:PORT",
+    default: Fallback::Value("127.0.0.1:50051"),
+    help: "Where to listen; port 0 picks a free one, which the start line names",
+};
+pub(super) const DATABASE_URL: Setting = Setting {
+    key: "database_url",
+    unit: "URL",
+    default: Fallback::Value("sqlite:expertise.db"),
+    help: "sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST:PORT/DATABASE",
+};
+pub(super) const MIGRATE: Setting = Setting {
+    key: "migrate",
+    unit: "true|false",
+    default: Fallback::Value("true"),
+    help: "Bring the schema up to date at start; false refuses to serve an old one",
+};
+pub(super) const DATABASE_MAX_CONNECTIONS: Setting = Setting {
+    key: "database_max_connections",
+    unit: "COUNT",
+    default: Fallback::Value("16"),
+    help: "Connections to PostgreSQL at most, 1 to 1000",
+};
+pub(super) const AUTH: Setting = Setting {
+    key: "auth",
+    unit: "header",
+    default: Fallback::Depends("header on a loopback address"),
+    help: "header: metadata x-account-id (required), x-subject and x-scopes are believed; \
+           on any address but loopback it must be asked for",
+};
+pub(super) const MAX_MESSAGE_BYTES: Setting = Setting {
+    key: "max_message_bytes",
+    unit: "BYTES",
+    default: Fallback::Value("75497472"),
+    help: "The largest message taken or sent, 1024 to 2147483647",
+};
+pub(super) const REQUEST_TIMEOUT: Setting = Setting {
+    key: "request_timeout",
+    unit: "DURATION",
+    default: Fallback::Value("30s"),
+    help: "How long a call may take, such as 500ms or 1m, at most 1day; a caller's shorter deadline wins",
+};
+pub(super) const SHUTDOWN_GRACE: Setting = Setting {
+    key: "shutdown_grace",
+    unit: "DURATION",
+    default: Fallback::Value("8s"),
+    help: "How long calls at hand may go on after SIGTERM or SIGINT, at most 1day",
+};
+pub(super) const REFLECTION: Setting = Setting {
+    key: "reflection",
+    unit: "true|false",
+    default: Fallback::Value("true"),
+    help: "Serve gRPC reflection, for grpcurl and the like",
+};
+pub(super) const LOG: Setting = Setting {
+    key: "log",
+    unit: "FILTER",
+    default: Fallback::Value("info"),
+    help: "off, error, warn, info, debug or trace, or by part, such as info,expertise::store=debug",
+};
+pub(super) const LOG_FORMAT: Setting = Setting {
+    key: "log_format",
+    unit: "text|json",
+    default: Fallback::Depends("text on a terminal, else json"),
+    help: "The form of the log on standard error",
+};
+
+/// Every setting, in the order of `--help`.
+pub(super) const ALL: [Setting; 11] = [
+    LISTEN,
+    DATABASE_URL,
+    MIGRATE,
+    DATABASE_MAX_CONNECTIONS,
+    AUTH,
+    MAX_MESSAGE_BYTES,
+    REQUEST_TIMEOUT,
+    SHUTDOWN_GRACE,
+    REFLECTION,
+    LOG,
+    LOG_FORMAT,
+];
+
+/// Settings that are refused by name wherever they are set: to ignore one, such
+/// as a key file, would run the service in another way than was asked for.
+pub(super) const UNSUPPORTED: [&str; 13] = [
+    "database_read_url",
+    "jwt_secret",
+    "jwt_public_key_file",
+    "jwt_jwks_file",
+    "jwt_jwks_url",
+    "jwt_issuer",
+    "jwt_audience",
+    "tls_cert_file",
+    "tls_key_file",
+    "tls_client_ca_file",
+    "max_inflight_bytes",
+    "metrics_listen",
+    "otlp_endpoint",
+];
+
+/// The name of the flag that names the file.
+pub(super) const CONFIG_FILE: &str = "config";
+
+/// The names of the subcommands; `serve` is what no subcommand means.
+pub(super) const MIGRATE_COMMAND: &str = "migrate";
+pub(super) const CONFIG_COMMAND: &str = "config";
+pub(super) const TOKEN_COMMAND: &str = "token";
+
+/// The command line.
+pub(super) fn command() -> Command {
+    let file = Arg::new(CONFIG_FILE)
+        .long("config")
+        .value_name("FILE")
+        .help("A TOML file of settings; its keys are the flags with _ for -")
+        .value_parser(value_parser!(std::path::PathBuf))
+        .global(true);
+    let refused = UNSUPPORTED.map(|key| {
+        let flag = Arg::new(key).long(key.replace('_', "-"));
+        flag.num_args(0..=1).hide(true).global(true)
+    });
+    Command::new("expertise")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(env!("CARGO_PKG_DESCRIPTION"))
+        .after_help("Flags win over the environment, the environment over the file, the file over defaults.")
+        .subcommand(Command::new("serve").about("Serve; what is done without a subcommand"))
+        .subcommand(Command::new(MIGRATE_COMMAND).about("Bring the database's schema up to date and end"))
+        .subcommand(Command::new(CONFIG_COMMAND).about("Print the effective settings, secrets masked, and where each comes from"))
+        .subcommand(token())
+        .arg(file)
+        .args(ALL.iter().map(Setting::arg))
+        .args(refused)
+}
+
+/// Takes whatever follows, so that it is refused in words of its own.
+fn token() -> Command {
+    let rest = Arg::new("rest").num_args(0..).hide(true);
+    Command::new(TOKEN_COMMAND)
+        .about("Sign a token; not supported by this version")
+        .arg(rest.trailing_var_arg(true).allow_hyphen_values(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn help_lists_every_setting_with_environment_name_and_default() {
+        let help = command().render_long_help().to_string();
+        for setting in ALL {
+            let (Fallback::Value(default) | Fallback::Depends(default)) = setting.default;
+            for text in [
+                setting.flag(),
+                setting.env(),
+                format!("<{}>", setting.unit),
+                format!("[default: {default}]"),
+            ] {
+                assert!(help.contains(&text), "{text} is not in\n{help}");
+            }
+        }
+    }
+}

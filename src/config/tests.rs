@@ -1,0 +1,187 @@
+use std::{fs, path::Path};
+
+use super::*;
+
+fn read(args: &[&str], environment: &[(&str, &str)]) -> Result<Invocation, ConfigError> {
+    let args = ["expertise"].iter().chain(args).map(OsString::from);
+    let environment = |name: &str| {
+        let found = environment.iter().find(|(key, _)| *key == name);
+        found.map(|(_, value)| OsString::from(value))
+    };
+    Invocation::read(args, &environment)
+}
+
+fn config(args: &[&str], environment: &[(&str, &str)]) -> Config {
+    match read(args, environment) {
+        Ok(invocation) => invocation.config,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn refusal(args: &[&str], environment: &[(&str, &str)]) -> String {
+    match read(args, environment) {
+        Ok(invocation) => panic!("accepted: {:?}", invocation.config),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn file(directory: &Path, text: &str) -> String {
+    let path = directory.join("settings.toml");
+    fs::write(&path, text).expect("a file in a directory of our own");
+    path.to_string_lossy().into_owned()
+}
+
+#[test]
+fn flags_win_over_environment_over_file_over_defaults() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = file(
+        directory.path(),
+        "request_timeout = \"3s\"\nshutdown_grace = \"3s\"\nmax_message_bytes = 3333\n",
+    );
+    let environment = [
+        ("EXPERTISE_REQUEST_TIMEOUT", "2s"),
+        ("EXPERTISE_SHUTDOWN_GRACE", "2s"),
+    ];
+    let config = config(
+        &["--config", &path, "--request-timeout", "1s"],
+        &environment,
+    );
+    assert_eq!(config.request_timeout, Duration::from_secs(1));
+    assert_eq!(config.shutdown_grace, Duration::from_secs(2));
+    assert_eq!(config.max_message_bytes, 3333);
+    assert_eq!(config.database_max_connections, 16);
+}
+
+#[test]
+fn flags_may_stand_before_or_after_the_subcommand() {
+    for args in [["serve", "--migrate=false"], ["--migrate=false", "serve"]] {
+        assert!(!config(&args, &[]).migrate);
+    }
+}
+
+#[test]
+fn defaults_are_those_documented() {
+    let config = config(&[], &[]);
+    assert_eq!(config.listen.to_string(), "127.0.0.1:50051");
+    assert_eq!(config.database.to_string(), "sqlite:expertise.db");
+    assert_eq!(config.auth, AuthMode::Header);
+    assert_eq!(config.max_message_bytes, 72 * 1024 * 1024);
+    assert_eq!(config.request_timeout, Duration::from_secs(30));
+    assert_eq!(config.shutdown_grace, Duration::from_secs(8));
+    assert!(config.migrate && config.reflection);
+}
+
+#[test]
+fn header_authentication_off_loopback_must_be_asked_for() {
+    let everywhere = ("EXPERTISE_LISTEN", "0.0.0.0:50051");
+    assert!(refusal(&[], &[everywhere]).starts_with("EXPERTISE_LISTEN is \"0.0.0.0:50051\""));
+    assert!(refusal(&["--listen=[::]:1"], &[]).starts_with("--listen is \"[::]:1\""));
+    config(&[], &[everywhere, ("EXPERTISE_AUTH", "header")]);
+    config(&["--listen=[::1]:1"], &[]);
+}
+
+#[test]
+fn a_refusal_is_one_line_that_names_setting_value_and_what_is_right() {
+    for (name, value, right) in [
+        ("LISTEN", "localhost", "127.0.0.1:50051"),
+        ("LISTEN", "", "127.0.0.1:50051"),
+        ("DATABASE_URL", "mysql://db/e", "sqlite:PATH"),
+        ("DATABASE_URL", "", "sqlite:PATH"),
+        ("MIGRATE", "yes", "true or false"),
+        ("DATABASE_MAX_CONNECTIONS", "0", "from 1 to 1000"),
+        ("AUTH", "none", "header"),
+        ("AUTH", "jwt", "not supported by this version"),
+        ("MAX_MESSAGE_BYTES", "72M", "from 1024 to 2147483647"),
+        ("REQUEST_TIMEOUT", "30", "with its unit"),
+        ("REQUEST_TIMEOUT", "0s", "from 1ms to 1day"),
+        ("SHUTDOWN_GRACE", "for\never", "with its unit"),
+        ("REFLECTION", "1", "true or false"),
+        ("LOG", "inof", "info"),
+        ("LOG", "expertise=loud", "debug"),
+        ("LOG_FORMAT", "xml", "text or json"),
+    ] {
+        let name = format!("EXPERTISE_{name}");
+        let line = refusal(&[], &[(&name, value)]);
+        assert!(
+            line.starts_with(&format!("{name} is {value:?}: it must be ")),
+            "{line}"
+        );
+        assert!(line.contains(right) && !line.contains('\n'), "{line}");
+    }
+}
+
+#[test]
+fn settings_of_other_versions_are_refused_by_name_from_every_source() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for key in table::UNSUPPORTED {
+        for value in ["x", ""] {
+            let name = table::env(key);
+            let line = refusal(&[], &[(&name, value)]);
+            assert!(line.starts_with(&format!("{name} is not supported by this version")));
+        }
+        let flag = table::flag(key);
+        for args in [vec![flag.as_str()], vec![&flag, "x"]] {
+            assert!(refusal(&args, &[]).starts_with(&format!("{flag} is not supported")));
+        }
+        let path = file(directory.path(), &format!("{key} = \"x\""));
+        assert!(refusal(&["--config", &path], &[]).starts_with(&format!("{key} in ")));
+    }
+    assert!(refusal(&["token", "--account", "42"], &[]).starts_with("token is not supported"));
+}
+
+#[test]
+fn files_are_refused_whole_when_anything_in_them_is_wrong() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for (text, part) in [
+        ("listne = \"127.0.0.1:1\"", "listne in "),
+        ("reflection = \"perhaps\"", "must be true or false"),
+        ("request_timeout = 1.5", "is of type float"),
+        ("\n\nlisten = \n", "line 3"),
+        ("database_url = \"postgres://ann:secret@db", "line 1"),
+    ] {
+        let path = file(directory.path(), text);
+        let line = refusal(&["--config", &path], &[]);
+        assert!(line.contains(part) && !line.contains('\n'), "{line}");
+        assert!(!line.contains("secret"), "{line}");
+    }
+    assert!(refusal(&["--config", "/nowhere/at.all"], &[]).starts_with("--config is "));
+}
+
+#[test]
+fn foreign_environment_names_are_ignored() {
+    config(&[], &[("EXPERTISE_SERVICE_HOST", "10.0.0.1")]);
+}
+
+#[test]
+fn effective_settings_are_a_file_that_means_the_same() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let args = ["--log", "info,h2=debug", "--shutdown-grace=1m 5s"];
+    let invocation = match read(&args, &[("EXPERTISE_REFLECTION", "false")]) {
+        Ok(invocation) => invocation,
+        Err(error) => panic!("{error}"),
+    };
+    let effective = invocation.effective();
+    let path = file(directory.path(), &effective);
+    assert_eq!(config(&["--config", &path], &[]), invocation.config);
+    for (start, end) in [
+        ("log = ", "# flag"),
+        ("reflection = false", "# environment"),
+        ("listen = ", "# default"),
+    ] {
+        let found = |line: &str| line.starts_with(start) && line.ends_with(end);
+        assert!(effective.lines().any(found), "{effective}");
+    }
+}
+
+#[test]
+fn effective_settings_mask_passwords() {
+    let url = ("EXPERTISE_DATABASE_URL", "postgres://ann:secret@db/e");
+    let invocation = match read(&["config"], &[url]) {
+        Ok(invocation) => invocation,
+        Err(error) => panic!("{error}"),
+    };
+    assert_eq!(invocation.command, Command::Config);
+    let effective = invocation.effective();
+    assert!(effective.contains("postgres://ann:****@db/e") && !effective.contains("secret"));
+    assert!(!format!("{:?}", invocation.config).contains("secret"));
+}

@@ -1,0 +1,82 @@
+//! What each call needs of its caller.
+
+use crate::auth::Scope;
+
+/// The scope that a call needs, the call named as `/package.Service/Method`;
+/// `None` for what is not of this contract, such as health and reflection.
+pub fn required_scope(path: &str) -> Option<Scope> {
+    let (service, method) = path.strip_prefix("/expertise.v1.")?.split_once('/')?;
+    match service {
+        "TaskService" | "StepService" => reads(method).or_else(|| writes(method, Scope::Write)),
+        "RoleService" => reads(method).or_else(|| writes(method, Scope::Admin)),
+        "TranslationService" => Some(Scope::Translate),
+        _ => None,
+    }
+}
+
+fn reads(method: &str) -> Option<Scope> {
+    ["Get", "List", "Export"]
+        .iter()
+        .any(|verb| method.starts_with(verb))
+        .then_some(Scope::Read)
+}
+
+fn writes(method: &str, scope: Scope) -> Option<Scope> {
+    ["Create", "Update", "Delete", "Import"]
+        .iter()
+        .any(|verb| method.starts_with(verb))
+        .then_some(scope)
+}
+
+#[cfg(test)]
+#[allow(clippy::expect_used)]
+mod tests {
+    use prost::Message;
+    use prost_types::FileDescriptorSet;
+
+    use super::*;
+    use crate::{grpc::SERVICES, proto::FILE_DESCRIPTOR_SET};
+
+    /// Every rpc of the contract as its service and method.
+    fn calls() -> Vec<(String, String)> {
+        let set = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).expect("the descriptors");
+        let files = set.file.into_iter();
+        files
+            .filter(|file| file.package() == "expertise.v1")
+            .flat_map(|file| file.service)
+            .flat_map(|service| {
+                let name = format!("expertise.v1.{}", service.name());
+                let methods = service.method.into_iter();
+                methods.map(move |method| (name.clone(), method.name().to_owned()))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_call_needs_a_scope() {
+        let calls = calls();
+        assert!(!calls.is_empty());
+        for (service, method) in calls {
+            assert!(SERVICES.contains(&service.as_str()), "{service}");
+            let scope = required_scope(&format!("/{service}/{method}"));
+            assert!(scope.is_some(), "{service}/{method}");
+        }
+    }
+
+    #[test]
+    fn scopes_are_those_of_the_contract() {
+        for (path, scope) in [
+            ("/expertise.v1.TaskService/ExportTask", Some(Scope::Read)),
+            ("/expertise.v1.TaskService/ImportTask", Some(Scope::Write)),
+            ("/expertise.v1.RoleService/ListRoles", Some(Scope::Read)),
+            ("/expertise.v1.RoleService/DeleteRole", Some(Scope::Admin)),
+            (
+                "/expertise.v1.TranslationService/ListTranslationWork",
+                Some(Scope::Translate),
+            ),
+            ("/grpc.health.v1.Health/Check", None),
+        ] {
+            assert_eq!(required_scope(path), scope, "{path}");
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! What prost says of a request that it cannot decode.
+
+use crate::domain::violation::{Reason, Violation};
+
+const PREFIX: &str = "failed to decode Protobuf message: ";
+const TOO_DEEP: &str = "recursion limit reached";
+
+/// Reads prost's words: `Inner.field: Outer.field: cause`, the innermost field
+/// first. List indexes and map keys are not in them.
+pub fn violation(error: &str) -> Violation {
+    let mut rest = error.strip_prefix(PREFIX).unwrap_or(error);
+    let mut fields = Vec::new();
+    while let Some((place, cause)) = rest.split_once(": ")
+        && let Some(field) = field(place)
+    {
+        fields.push(field);
+        rest = cause;
+    }
+    fields.reverse();
+    let reason = if rest.contains(TOO_DEEP) {
+        Reason::NestingTooDeep
+    } else {
+        Reason::FieldInvalid
+    };
+    Violation {
+        path: fields.join("."),
+        reason,
+        description: format!("cannot be decoded: {rest}"),
+    }
+}
+
+/// The field of a `Message.field`; `None` if it is something else.
+fn field(place: &str) -> Option<&str> {
+    let (message, field) = place.split_once('.')?;
+    let word = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let field = field.strip_prefix("r#").unwrap_or(field);
+    (word(message) && word(field)).then_some(field)
+}

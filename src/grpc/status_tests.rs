@@ -1,0 +1,105 @@
+#![allow(clippy::expect_used, clippy::indexing_slicing)]
+
+use super::*;
+
+fn violations(count: usize, path: &str, description: &str) -> Status {
+    let mut all = Violations::new();
+    for _ in 0..count {
+        let root = Path::root("step");
+        all.add(
+            &root.field("translations").key(path),
+            Reason::FieldInvalid,
+            description,
+        );
+    }
+    from_error(all.into())
+}
+
+#[test]
+fn few_violations_are_all_shown() {
+    let status = violations(3, "de", "is required");
+    assert_eq!(
+        status.message(),
+        "step.translations[\"de\"]: is required (and 2 more)"
+    );
+    let details = status.get_error_details();
+    let info = details.error_info().expect("an info");
+    assert_eq!(info.reason, "FIELD_INVALID");
+    assert_eq!(info.domain, "expertise.v1");
+    assert!(info.metadata.is_empty());
+    let shown = &details.bad_request().expect("violations").field_violations;
+    assert_eq!(shown.len(), 3);
+    assert_eq!(shown[0].reason, "FIELD_INVALID");
+}
+
+#[test]
+fn many_violations_are_cut_and_say_so() {
+    let status = violations(1_000, "de", "is required");
+    assert!(
+        status
+            .message()
+            .contains("999 more; the first 50 are shown"),
+        "{status}"
+    );
+    let info = status.get_details_error_info().expect("an info");
+    assert_eq!(info.metadata["violations_total"], "1000");
+    assert_eq!(info.metadata["violations_shown"], "50");
+}
+
+#[test]
+fn whatever_is_wrong_fits_the_trailers() {
+    let long = "\u{10FFFF}".repeat(10_000);
+    for (path, description) in [("de", long.as_str()), (long.as_str(), "x"), (&long, &long)] {
+        let status = violations(100, path, description);
+        let shown = status.get_details_bad_request().expect("violations");
+        assert!(!shown.field_violations.is_empty());
+        let size: usize = status
+            .into_http::<()>()
+            .headers()
+            .iter()
+            .map(|(name, value)| name.as_str().len() + value.len() + 32)
+            .sum();
+        assert!(size < 8_000, "{size}");
+    }
+}
+
+#[test]
+fn broken_text_names_its_field() {
+    let status = undecodable(
+        "failed to decode Protobuf message: Step.title: CreateStepRequest.step: \
+         invalid string value: data is not UTF-8 encoded",
+    );
+    let shown = status.get_details_bad_request().expect("violations");
+    let violation = &shown.field_violations[0];
+    assert_eq!(violation.field, "step.title");
+    assert_eq!(violation.reason, "FIELD_INVALID");
+    assert_eq!(
+        violation.description,
+        "cannot be decoded: invalid string value: data is not UTF-8 encoded"
+    );
+}
+
+#[test]
+fn a_deep_message_is_nested_too_deep() {
+    let status = undecodable("failed to decode Protobuf message: A.b: recursion limit reached");
+    let info = status.get_details_error_info().expect("an info");
+    assert_eq!(info.reason, "NESTING_TOO_DEEP");
+}
+
+#[test]
+fn each_referring_step_is_a_subject() {
+    use crate::domain::ids::{StepId, TaskId};
+    let by: Vec<_> = (0..20).map(|n| StepId(Uuid::from_u128(n))).collect();
+    let task = TaskId(Uuid::nil());
+    let status = from_error(
+        Precondition::TaskReferenced {
+            task,
+            by: by.clone(),
+        }
+        .into(),
+    );
+    let failure = status.get_details_precondition_failure().expect("steps");
+    let subjects: Vec<_> = failure.violations.into_iter().map(|v| v.subject).collect();
+    let expected: Vec<_> = by.iter().map(ToString::to_string).collect();
+    assert_eq!(subjects, expected);
+}

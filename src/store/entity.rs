@@ -1,0 +1,11 @@
+//! The tables as SeaORM sees them. Private to the store.
+
+pub mod account;
+pub mod request_outcome;
+pub mod role;
+pub mod server_key;
+pub mod step;
+pub mod step_body;
+pub mod step_translation;
+pub mod task;
+pub mod task_translation;

@@ -1,0 +1,20 @@
+//! The schema, the same for both databases.
+//!
+//! *Invariant:* every key of a tenant's table begins with `account_id`, and so
+//! does every foreign key, so that a reference across accounts cannot be
+//! stored, and the tables can be spread by account over a distributed
+//! PostgreSQL.
+
+use sea_orm_migration::{MigrationTrait, MigratorTrait, async_trait};
+
+mod m0001_core;
+
+/// All migrations, oldest first.
+pub struct Migrator;
+
+#[async_trait::async_trait]
+impl MigratorTrait for Migrator {
+    fn migrations() -> Vec<Box<dyn MigrationTrait>> {
+        vec![Box::new(m0001_core::Migration)]
+    }
+}

@@ -1,0 +1,218 @@
+//! Creating, updating and deleting steps.
+
+use std::sync::Arc;
+
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QuerySelect};
+use serde_json::Map;
+use uuid::Uuid;
+
+use super::{
+    Account, Mode, Outcome, Retry,
+    entity::{step, task},
+    fault::Fault,
+    place,
+    retry::once,
+    row, step_write,
+    task::Locked,
+    transaction::Tx,
+};
+use crate::domain::{
+    Error, Precondition, Result,
+    etag::Expected,
+    ids::{StepId, TaskId},
+    step::{Merged, NewStep, Placement, Referenced, Step, StepPatch},
+    text::Name,
+    violation::Violations,
+};
+
+impl Account {
+    /// Creates a step right after `prevstep`, or at the end.
+    pub async fn create_step(
+        &self,
+        new: NewStep,
+        prevstep: Option<StepId>,
+        retry: Option<Retry<(Step, Placement)>>,
+        mode: Mode,
+    ) -> Result<Outcome<(Step, Placement)>> {
+        let new = Arc::new(new);
+        let retry = Arc::new(retry);
+        self.write(mode, move |tx| {
+            let (new, retry) = (Arc::clone(&new), Arc::clone(&retry));
+            Box::pin(async move {
+                let work = create(tx, &new, prevstep);
+                once(tx, retry.as_ref().as_ref(), mode, work).await
+            })
+        })
+        .await
+    }
+
+    /// Updates a step. The fields of the update that were not honored come with
+    /// it.
+    pub async fn update_step(
+        &self,
+        guid: StepId,
+        expected: Expected,
+        patch: StepPatch,
+        mode: Mode,
+    ) -> Result<(Step, Vec<&'static str>)> {
+        self.write(mode, move |tx| {
+            let patch = patch.clone();
+            Box::pin(update(tx, guid, expected, patch))
+        })
+        .await
+    }
+
+    /// Deletes a step.
+    pub async fn delete_step(&self, guid: StepId, expected: Expected) -> Result<()> {
+        self.write(Mode::Store, move |tx| Box::pin(delete(tx, guid, expected)))
+            .await
+    }
+}
+
+async fn create(
+    tx: &Tx,
+    new: &NewStep,
+    prevstep: Option<StepId>,
+) -> Result<(Step, Placement), Fault> {
+    let NewStep {
+        task,
+        product,
+        kind,
+        content,
+    } = new;
+    let subtask = kind.subtask();
+    let named: Vec<TaskId> = subtask
+        .map(|subtask| subtask.task)
+        .into_iter()
+        .chain([*task])
+        .collect();
+    let locked = tx.lock_tasks(&named).await?;
+    let find = |guid: TaskId| {
+        let found = locked.iter().find(|locked| locked.guid == guid);
+        found.ok_or(Error::TaskNotFound(guid))
+    };
+    find(*task)?;
+    let title = match (kind.title(), subtask) {
+        (Some(title), _) => title.as_str().to_owned(),
+        (None, Some(subtask)) => {
+            let target = referenced(&find(subtask.task)?.row)?;
+            let mut faults = Violations::new();
+            target.check_product(subtask.product, &mut faults);
+            if !faults.is_empty() {
+                return Err(Error::Invalid(faults).into());
+            }
+            target.name.into_string()
+        }
+        (None, None) => return Err(Fault::Corrupt("a step without a title")),
+    };
+    let place::Found {
+        place,
+        placement,
+        renumbered,
+    } = place::find(tx, *task, prevstep).await?;
+    let step = Step {
+        guid: StepId(Uuid::now_v7()),
+        account: tx.account.clone(),
+        task: *task,
+        product: *product,
+        kind: kind.clone(),
+        title,
+        content: content.clone(),
+        link: None,
+        r_data: Map::new(),
+        dirty: true,
+        version: 1,
+        created: tx.now,
+        modified: tx.now,
+    };
+    step_write::insert(tx, &step, place).await?;
+    tx.touch_task(*task, 1, renumbered).await?;
+    Ok((step, placement))
+}
+
+async fn update(
+    tx: &Tx,
+    guid: StepId,
+    expected: Expected,
+    patch: StepPatch,
+) -> Result<(Step, Vec<&'static str>), Fault> {
+    // Tasks are locked before steps; a rename of the target waits until this
+    // step's title is written, and then reaches it.
+    let target = match patch.new_subtask() {
+        None => None,
+        Some(task) => tx.lock_tasks(&[task]).await?.into_iter().next(),
+    };
+    let version = match lock_step(tx, guid).await {
+        // What is wrong with the request comes before what it names.
+        Err(Fault::Domain(Error::StepNotFound(_))) if !patch.faults.is_empty() => {
+            return Err(Error::Invalid(patch.faults).into());
+        }
+        found => found?,
+    };
+    if patch.faults.is_empty() && !expected.matches(version) {
+        return Err(Error::EtagMismatch.into());
+    }
+    let before = tx.read_step(guid).await?;
+    let target = target
+        .map(|Locked { row, .. }| referenced(&row))
+        .transpose()?;
+    let Merged {
+        step: mut after,
+        ignored,
+    } = before.merge(patch, target)?;
+    if after == before {
+        return Ok((after, ignored));
+    }
+    after.version += 1;
+    after.dirty = true;
+    after.modified = tx.now;
+    step_write::update(tx, &before, &after).await?;
+    Ok((after, ignored))
+}
+
+async fn delete(tx: &Tx, guid: StepId, expected: Expected) -> Result<(), Fault> {
+    let key = (tx.account_id().to_owned(), guid.0);
+    // A step never changes its task, so the task can be looked up before it is
+    // locked.
+    let task: Option<Uuid> = step::Entity::find_by_id(key.clone())
+        .select_only()
+        .column(step::Column::Task)
+        .into_tuple()
+        .one(&tx.db)
+        .await?;
+    let task = TaskId(task.ok_or(Error::StepNotFound(guid))?);
+    tx.lock_tasks(&[task]).await?;
+    let version = lock_step(tx, guid).await?;
+    if !expected.matches(version) {
+        return Err(Error::EtagMismatch.into());
+    }
+    let step = tx.read_step(guid).await?;
+    if step.link.is_some() {
+        return Err(Precondition::StepManaged { step: guid }.into());
+    }
+    step::Entity::delete_by_id(key).exec(&tx.db).await?;
+    tx.touch_task(task, -1, false).await
+}
+
+/// Locks a step and returns its version.
+async fn lock_step(tx: &Tx, guid: StepId) -> Result<i64, Fault> {
+    let version: Option<i64> = step::Entity::find()
+        .select_only()
+        .column(step::Column::Version)
+        .filter(step::Column::AccountId.eq(tx.account_id()))
+        .filter(step::Column::Guid.eq(guid.0))
+        .lock_exclusive()
+        .into_tuple()
+        .one(&tx.db)
+        .await?;
+    Ok(version.ok_or(Error::StepNotFound(guid))?)
+}
+
+/// A task as a reference sees it.
+fn referenced(row: &task::Model) -> Result<Referenced, Fault> {
+    Ok(Referenced {
+        task: TaskId(row.guid),
+        product: row::product(row.product_id)?,
+        name: row::text(Name::parse(row.name.clone()), "name")?,
+    })
+}

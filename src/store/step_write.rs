@@ -1,0 +1,282 @@
+//! Writing a step's rows.
+
+use sea_orm::{
+    ActiveModelTrait,
+    ActiveValue::{NotSet, Set},
+    ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter,
+    sea_query::OnConflict,
+};
+
+use super::{
+    entity::{step, step_body, step_translation},
+    fault::Fault,
+    row,
+    task::byte_count,
+    transaction::Tx,
+};
+use crate::domain::{
+    Error,
+    order::Place,
+    step::{Step, StepContent},
+    text::Body,
+    translation::{Language, StepOverlay},
+};
+
+/// Bytes of a step's fixed fields on the wire, about.
+const FIXED_BYTES: usize = 300;
+
+/// Adds a step with its body and translations.
+pub(super) async fn insert(tx: &Tx, step: &Step, place: Place) -> Result<(), Fault> {
+    let row = write_row(tx, step, place)?;
+    step::Entity::insert(row.into_active_model())
+        .exec_without_returning(&tx.db)
+        .await?;
+    if let Some(body) = &step.content.body {
+        put_body(tx, step, body).await?;
+    }
+    put_translations(tx, step, |_, _| true).await
+}
+
+/// Writes what differs between two states of a locked step.
+pub(super) async fn update(tx: &Tx, before: &Step, after: &Step) -> Result<(), Fault> {
+    // Where the step stands is not the update's affair.
+    let anywhere = Place {
+        position: 0,
+        fraction: Vec::new(),
+    };
+    let row = write_row(tx, after, anywhere)?;
+    let mut row = row.into_active_model().reset_all();
+    row.position = NotSet;
+    row.fraction = NotSet;
+    step::Entity::update_many()
+        .set(row)
+        .filter(step::Column::AccountId.eq(tx.account_id()))
+        .filter(step::Column::Guid.eq(after.guid.0))
+        .exec(&tx.db)
+        .await?;
+    if after.content.body != before.content.body {
+        match &after.content.body {
+            Some(body) => put_body(tx, after, body).await?,
+            None => drop_body(tx, after).await?,
+        }
+    }
+    drop_translations(tx, before, after).await?;
+    put_translations(tx, after, |language, row| {
+        before.content.translations.get(language) != Some(row)
+    })
+    .await
+}
+
+async fn put_body(tx: &Tx, step: &Step, body: &Body) -> Result<(), Fault> {
+    use step_body::{ActiveModel, Column, Entity};
+    let key = OnConflict::columns([Column::AccountId, Column::Step])
+        .update_column(Column::Body)
+        .to_owned();
+    Entity::insert(ActiveModel {
+        account_id: Set(tx.account_id().to_owned()),
+        step: Set(step.guid.0),
+        body: Set(body.as_str().to_owned()),
+    })
+    .on_conflict(key)
+    .exec_without_returning(&tx.db)
+    .await?;
+    Ok(())
+}
+
+async fn drop_body(tx: &Tx, step: &Step) -> Result<(), Fault> {
+    step_body::Entity::delete_by_id((tx.account_id().to_owned(), step.guid.0))
+        .exec(&tx.db)
+        .await?;
+    Ok(())
+}
+
+async fn drop_translations(tx: &Tx, before: &Step, after: &Step) -> Result<(), Fault> {
+    use step_translation::{Column, Entity};
+    let kept = &after.content.translations;
+    let gone: Vec<&str> = before
+        .content
+        .translations
+        .keys()
+        .filter(|language| !kept.contains_key(language))
+        .map(Language::as_str)
+        .collect();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    Entity::delete_many()
+        .filter(Column::AccountId.eq(tx.account_id()))
+        .filter(Column::Step.eq(after.guid.0))
+        .filter(Column::Language.is_in(gone))
+        .exec(&tx.db)
+        .await?;
+    Ok(())
+}
+
+async fn put_translations(
+    tx: &Tx,
+    step: &Step,
+    wanted: impl Fn(&Language, &StepOverlay) -> bool,
+) -> Result<(), Fault> {
+    use step_translation::{ActiveModel, Column, Entity};
+    let rows: Vec<ActiveModel> = step
+        .content
+        .translations
+        .iter()
+        .filter(|(language, row)| wanted(language, row))
+        .map(|(language, row)| overlay_row(tx, step, language, row))
+        .collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let key = OnConflict::columns([Column::AccountId, Column::Step, Column::Language])
+        .update_columns([
+            Column::Locked,
+            Column::Title,
+            Column::Instructions,
+            Column::FeedbackConfig,
+            Column::Body,
+        ])
+        .to_owned();
+    Entity::insert_many(rows)
+        .on_conflict(key)
+        .exec_without_returning(&tx.db)
+        .await?;
+    Ok(())
+}
+
+fn overlay_row(
+    tx: &Tx,
+    step: &Step,
+    language: &Language,
+    overlay: &StepOverlay,
+) -> step_translation::ActiveModel {
+    let StepOverlay {
+        title,
+        body,
+        instructions,
+        feedback,
+        locked,
+    } = overlay;
+    step_translation::ActiveModel {
+        account_id: Set(tx.account_id().to_owned()),
+        step: Set(step.guid.0),
+        language: Set(language.as_str().to_owned()),
+        locked: Set(*locked),
+        title: Set(title.as_ref().map(|title| title.as_str().to_owned())),
+        instructions: Set(row::write_instructions(instructions)),
+        feedback_config: Set(row::write_feedback(feedback.as_ref())),
+        body: Set(body.as_ref().map(|body| body.as_str().to_owned())),
+    }
+}
+
+/// The step's row. Fails when the step could never be returned whole.
+fn write_row(tx: &Tx, step: &Step, place: Place) -> Result<step::Model, Fault> {
+    let Step {
+        guid,
+        account,
+        task,
+        product,
+        kind,
+        title,
+        content,
+        link,
+        r_data,
+        dirty,
+        version,
+        created,
+        modified,
+    } = step;
+    let StepContent {
+        body: _,
+        dependencies,
+        instructions,
+        looping,
+        parts,
+        published,
+        skills,
+        tags,
+        translations: _,
+    } = content;
+    let r_data = (!r_data.is_empty())
+        .then(|| serde_json::to_string(r_data))
+        .transpose()
+        .map_err(|_| Fault::Corrupt("r_data"))?;
+    let mut row = step::Model {
+        account_id: account.as_str().to_owned(),
+        guid: guid.0,
+        task: task.0,
+        position: place.position,
+        fraction: place.fraction,
+        kind: kind.step_type().number(),
+        product_id: product.get(),
+        title: title.clone(),
+        cost: kind.cost().get(),
+        published: published.get(),
+        dependencies: row::write_dependencies(dependencies.as_ref()),
+        feedback_config: row::write_feedback(kind.feedback()),
+        instructions: row::write_instructions(instructions),
+        looping: row::write_looping(looping.as_ref()),
+        parts: row::write_tags(parts),
+        skills: row::write_tags(skills),
+        tags: row::write_tags(tags),
+        subtask_id: kind.subtask().map(|subtask| subtask.task.0),
+        subtask_pid: kind.subtask().map(|subtask| subtask.product.get()),
+        link: link.map(|task| task.0),
+        r_data,
+        size: 0,
+        body_size: byte_count(body_bytes(content)),
+        version: *version,
+        dirty_record: *dirty,
+        created_ts: created.0,
+        modified_ts: modified.0,
+    };
+    row.size = byte_count(row_bytes(&row) + overlay_bytes(content));
+    let limit = tx.max_message_bytes;
+    if row.size.saturating_add(row.body_size) > byte_count(limit) {
+        return Err(Error::TooLarge { limit }.into());
+    }
+    Ok(row)
+}
+
+/// The bytes of all bodies.
+fn body_bytes(content: &StepContent) -> usize {
+    let own = content.body.as_ref();
+    let overlays = content
+        .translations
+        .values()
+        .filter_map(|row| row.body.as_ref());
+    own.into_iter()
+        .chain(overlays)
+        .map(|body| body.as_str().len())
+        .sum()
+}
+
+/// The bytes of a row on the wire, about.
+fn row_bytes(row: &step::Model) -> usize {
+    let optional = [
+        &row.dependencies,
+        &row.feedback_config,
+        &row.instructions,
+        &row.looping,
+        &row.parts,
+        &row.skills,
+        &row.tags,
+        &row.r_data,
+    ];
+    let texts: usize = optional.into_iter().flatten().map(String::len).sum();
+    FIXED_BYTES + row.title.len() + texts
+}
+
+/// The bytes of all translations without their bodies on the wire, about.
+fn overlay_bytes(content: &StepContent) -> usize {
+    let row = |(language, row): (&Language, &StepOverlay)| {
+        let json = [
+            row::write_instructions(&row.instructions),
+            row::write_feedback(row.feedback.as_ref()),
+        ];
+        let texts: usize = json.into_iter().flatten().map(|text| text.len()).sum();
+        let title = row.title.as_ref().map_or(0, |title| title.as_str().len());
+        language.as_str().len() + title + texts + 16
+    };
+    content.translations.iter().map(row).sum()
+}

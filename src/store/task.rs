@@ -1,0 +1,422 @@
+//! Writing tasks.
+
+use std::sync::Arc;
+
+use sea_orm::{
+    ActiveModelTrait,
+    ActiveValue::Set,
+    ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::{Expr, ExprTrait},
+};
+use uuid::Uuid;
+
+use super::{
+    Account, Mode, Outcome, Retry,
+    entity::{step, task, task_translation},
+    fault::Fault,
+    retry::once,
+    row,
+    task_read::LINKED,
+    transaction::Tx,
+};
+use crate::domain::{
+    Error, Precondition, Result,
+    etag::Expected,
+    ids::{StepId, TaskId},
+    task::{IndexState, NewTask, Task, TaskPatch},
+    translation::{TaskOverlay, TaskTranslations},
+};
+
+/// Bytes of a task's fixed fields on the wire, about.
+const FIXED_BYTES: usize = 300;
+
+/// What a writer needs to know of a task that it has locked.
+pub(super) struct Locked {
+    /// The task.
+    pub guid: TaskId,
+    /// Its row.
+    pub row: task::Model,
+}
+
+impl Tx {
+    /// Locks tasks in the order of their ids and returns those that exist.
+    pub async fn lock_tasks(&self, guids: &[TaskId]) -> Result<Vec<Locked>, Fault> {
+        let rows = task::Entity::find()
+            .filter(task::Column::AccountId.eq(self.account_id()))
+            .filter(task::Column::Guid.is_in(guids.iter().map(|guid| guid.0)))
+            .order_by_asc(task::Column::Guid)
+            .lock_exclusive()
+            .all(&self.db)
+            .await?;
+        let lock = |row: task::Model| Locked {
+            guid: TaskId(row.guid),
+            row,
+        };
+        Ok(rows.into_iter().map(lock).collect())
+    }
+
+    /// Locks one task.
+    pub async fn lock_task(&self, guid: TaskId) -> Result<task::Model, Fault> {
+        let locked = self.lock_tasks(&[guid]).await?;
+        let found = locked.into_iter().next().map(|locked| locked.row);
+        Ok(found.ok_or(Error::TaskNotFound(guid))?)
+    }
+
+    /// Notes on a locked task that its list of steps has changed.
+    pub async fn touch_task(
+        &self,
+        guid: TaskId,
+        steps: i64,
+        renumbered: bool,
+    ) -> Result<(), Fault> {
+        use task::Column;
+        task::Entity::update_many()
+            .col_expr(Column::Version, Expr::col(Column::Version).add(1))
+            .col_expr(Column::StepCount, Expr::col(Column::StepCount).add(steps))
+            .col_expr(
+                Column::OrderEpoch,
+                Expr::col(Column::OrderEpoch).add(i64::from(renumbered)),
+            )
+            .col_expr(Column::DirtyRecord, Expr::value(true))
+            .col_expr(Column::ModifiedTs, Expr::value(self.now.0))
+            .filter(Column::AccountId.eq(self.account_id()))
+            .filter(Column::Guid.eq(guid.0))
+            .exec(&self.db)
+            .await?;
+        Ok(())
+    }
+}
+
+impl Account {
+    /// Creates a task.
+    pub async fn create_task(
+        &self,
+        new: NewTask,
+        retry: Option<Retry<Task>>,
+        mode: Mode,
+    ) -> Result<Outcome<Task>> {
+        let new = Arc::new(new);
+        let retry = Arc::new(retry);
+        self.write(mode, move |tx| {
+            let (new, retry) = (Arc::clone(&new), Arc::clone(&retry));
+            Box::pin(async move { once(tx, retry.as_ref().as_ref(), mode, insert(tx, &new)).await })
+        })
+        .await
+    }
+
+    /// Updates a task. The fields of the update that were not honored come with
+    /// it.
+    pub async fn update_task(
+        &self,
+        guid: TaskId,
+        expected: Expected,
+        patch: TaskPatch,
+        mode: Mode,
+    ) -> Result<(Task, Vec<&'static str>)> {
+        self.write(mode, move |tx| {
+            let patch = patch.clone();
+            Box::pin(update(tx, guid, expected, patch))
+        })
+        .await
+    }
+
+    /// Deletes a task, with `force` together with its steps.
+    pub async fn delete_task(&self, guid: TaskId, expected: Expected, force: bool) -> Result<()> {
+        self.write(Mode::Store, move |tx| {
+            Box::pin(delete(tx, guid, expected, force))
+        })
+        .await
+    }
+}
+
+async fn insert(tx: &Tx, new: &NewTask) -> Result<Task, Fault> {
+    let NewTask {
+        name,
+        product,
+        dependencies,
+        published,
+        roles,
+        translations,
+    } = new.clone();
+    let task = Task {
+        guid: TaskId(Uuid::now_v7()),
+        account: tx.account.clone(),
+        name,
+        product,
+        dependencies,
+        published,
+        roles,
+        translations,
+        managed: None,
+        steps: Vec::new(),
+        version: 1,
+        dirty: true,
+        index: IndexState::default(),
+        created: tx.now,
+        modified: tx.now,
+    };
+    let row = write_row(&task, 0, 0);
+    check_size(tx, &row)?;
+    task::Entity::insert(row.into_active_model())
+        .exec_without_returning(&tx.db)
+        .await?;
+    put_translations(tx, task.guid, &task.translations, |_, _| true).await?;
+    Ok(task)
+}
+
+async fn update(
+    tx: &Tx,
+    guid: TaskId,
+    expected: Expected,
+    patch: TaskPatch,
+) -> Result<(Task, Vec<&'static str>), Fault> {
+    let found = tx.lock_task(guid).await;
+    let locked = match found {
+        // What is wrong with the request comes before what it names.
+        Err(Fault::Domain(Error::TaskNotFound(_))) if !patch.faults.is_empty() => {
+            return Err(Error::Invalid(patch.faults).into());
+        }
+        found => found?,
+    };
+    if patch.faults.is_empty() && !expected.matches(locked.version) {
+        return Err(Error::EtagMismatch.into());
+    }
+    let before = tx.read_task(guid).await?;
+    let (mut after, ignored) = before.merge(patch)?;
+    if after == before {
+        return Ok((after, ignored));
+    }
+    after.version += 1;
+    after.dirty = true;
+    after.modified = tx.now;
+    let row = write_row(&after, locked.step_count, locked.order_epoch);
+    check_size(tx, &row)?;
+    task::Entity::update_many()
+        .set(row.into_active_model().reset_all())
+        .filter(task::Column::AccountId.eq(tx.account_id()))
+        .filter(task::Column::Guid.eq(guid.0))
+        .exec(&tx.db)
+        .await?;
+    update_translations(tx, &before, &after).await?;
+    if after.name != before.name {
+        rename_references(tx, &before, &after).await?;
+    }
+    Ok((after, ignored))
+}
+
+/// Gives every subtask step that refers to a task its new name. The steps are
+/// locked in the order of their ids first, as everyone does who changes several.
+async fn rename_references(tx: &Tx, before: &Task, after: &Task) -> Result<(), Fault> {
+    use step::Column;
+    let references = || {
+        sea_orm::Condition::all()
+            .add(Column::AccountId.eq(tx.account_id()))
+            .add(Column::SubtaskId.eq(after.guid.0))
+    };
+    step::Entity::find()
+        .select_only()
+        .column(Column::Guid)
+        .filter(references())
+        .order_by_asc(Column::Guid)
+        .lock_exclusive()
+        .into_tuple::<Uuid>()
+        .all(&tx.db)
+        .await?;
+    let name = after.name.as_str();
+    let grown = byte_count(name.len()) - byte_count(before.name.as_str().len());
+    step::Entity::update_many()
+        .col_expr(Column::Title, Expr::value(name))
+        .col_expr(Column::Size, Expr::col(Column::Size).add(grown))
+        .col_expr(Column::Version, Expr::col(Column::Version).add(1))
+        .col_expr(Column::DirtyRecord, Expr::value(true))
+        .col_expr(Column::ModifiedTs, Expr::value(tx.now.0))
+        .filter(references())
+        .exec(&tx.db)
+        .await?;
+    Ok(())
+}
+
+async fn delete(tx: &Tx, guid: TaskId, expected: Expected, force: bool) -> Result<(), Fault> {
+    let locked = tx.lock_task(guid).await?;
+    if !expected.matches(locked.version) {
+        return Err(Error::EtagMismatch.into());
+    }
+    if locked.kind == LINKED {
+        return Err(Precondition::TaskManaged { task: guid }.into());
+    }
+    let by = references_from_elsewhere(tx, guid).await?;
+    if !by.is_empty() {
+        return Err(Precondition::TaskReferenced { task: guid, by }.into());
+    }
+    if locked.step_count > 0 {
+        if !force {
+            return Err(Precondition::TaskHasSteps { task: guid }.into());
+        }
+        delete_steps(tx, guid).await?;
+    }
+    task::Entity::delete_by_id((tx.account_id().to_owned(), guid.0))
+        .exec(&tx.db)
+        .await?;
+    Ok(())
+}
+
+/// The first subtask steps of other tasks that refer to a task.
+async fn references_from_elsewhere(tx: &Tx, guid: TaskId) -> Result<Vec<StepId>, Fault> {
+    let steps: Vec<Uuid> = step::Entity::find()
+        .select_only()
+        .column(step::Column::Guid)
+        .filter(step::Column::AccountId.eq(tx.account_id()))
+        .filter(step::Column::SubtaskId.eq(guid.0))
+        .filter(step::Column::Task.ne(guid.0))
+        .order_by_asc(step::Column::Guid)
+        .limit(Precondition::NAMED as u64)
+        .into_tuple()
+        .all(&tx.db)
+        .await?;
+    Ok(steps.into_iter().map(StepId).collect())
+}
+
+/// Deletes all steps of a locked task; bodies and translations go with them.
+async fn delete_steps(tx: &Tx, guid: TaskId) -> Result<(), Fault> {
+    let steps = || {
+        sea_orm::Condition::all()
+            .add(step::Column::AccountId.eq(tx.account_id()))
+            .add(step::Column::Task.eq(guid.0))
+    };
+    step::Entity::find()
+        .select_only()
+        .column(step::Column::Guid)
+        .filter(steps())
+        .order_by_asc(step::Column::Guid)
+        .lock_exclusive()
+        .into_tuple::<Uuid>()
+        .all(&tx.db)
+        .await?;
+    step::Entity::delete_many()
+        .filter(steps())
+        .exec(&tx.db)
+        .await?;
+    Ok(())
+}
+
+fn write_row(task: &Task, step_count: i64, order_epoch: i64) -> task::Model {
+    let Task {
+        guid,
+        account,
+        name,
+        product,
+        dependencies,
+        published,
+        roles,
+        translations,
+        managed,
+        steps: _,
+        version,
+        dirty,
+        index,
+        created,
+        modified,
+    } = task;
+    let dependencies = row::write_dependencies(dependencies.as_ref());
+    let overlays: usize = translations
+        .iter()
+        .map(|(language, row)| {
+            language.as_str().len() + row.name.as_ref().map_or(0, |name| name.as_str().len()) + 16
+        })
+        .sum();
+    let size =
+        FIXED_BYTES + name.as_str().len() + dependencies.as_ref().map_or(0, String::len) + overlays;
+    task::Model {
+        account_id: account.as_str().to_owned(),
+        guid: guid.0,
+        name: name.as_str().to_owned(),
+        product_id: product.get(),
+        kind: if managed.is_some() { LINKED } else { 0 },
+        published: published.get(),
+        roles: row::write_roles(roles),
+        role_bits: row::role_bits(roles),
+        dependencies,
+        parent_guid: managed.map(|managed| managed.parent.0),
+        idx: managed.map_or(0, |managed| managed.idx),
+        step_count,
+        order_epoch,
+        size: byte_count(size),
+        version: *version,
+        dirty_record: *dirty,
+        mvn_indexed: index.indexed,
+        mvn_version: index.version,
+        mvn_info: index.info.clone(),
+        mvn_ts: index.at.map(|at| at.0),
+        created_ts: created.0,
+        modified_ts: modified.0,
+    }
+}
+
+/// A number of bytes as it stands in a column.
+pub(super) fn byte_count(bytes: usize) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+/// Refuses what could never be returned.
+fn check_size(tx: &Tx, row: &task::Model) -> Result<(), Fault> {
+    let limit = tx.max_message_bytes;
+    if row.size > byte_count(limit) {
+        return Err(Error::TooLarge { limit }.into());
+    }
+    Ok(())
+}
+
+/// Removes, adds and changes the rows in which two states of a task differ.
+async fn update_translations(tx: &Tx, before: &Task, after: &Task) -> Result<(), Fault> {
+    use task_translation::{Column, Entity};
+    let gone: Vec<&str> = before
+        .translations
+        .keys()
+        .filter(|language| !after.translations.contains_key(language))
+        .map(|language| language.as_str())
+        .collect();
+    if !gone.is_empty() {
+        Entity::delete_many()
+            .filter(Column::AccountId.eq(tx.account_id()))
+            .filter(Column::Task.eq(after.guid.0))
+            .filter(Column::Language.is_in(gone))
+            .exec(&tx.db)
+            .await?;
+    }
+    put_translations(tx, after.guid, &after.translations, |language, row| {
+        before.translations.get(language) != Some(row)
+    })
+    .await
+}
+
+async fn put_translations(
+    tx: &Tx,
+    guid: TaskId,
+    rows: &TaskTranslations,
+    wanted: impl Fn(&crate::domain::translation::Language, &TaskOverlay) -> bool,
+) -> Result<(), Fault> {
+    use sea_orm::sea_query::OnConflict;
+    use task_translation::{ActiveModel, Column, Entity};
+    let rows: Vec<ActiveModel> = rows
+        .iter()
+        .filter(|(language, row)| wanted(language, row))
+        .map(|(language, TaskOverlay { name, locked })| ActiveModel {
+            account_id: Set(tx.account_id().to_owned()),
+            task: Set(guid.0),
+            language: Set(language.as_str().to_owned()),
+            name: Set(name.as_ref().map(|name| name.as_str().to_owned())),
+            locked: Set(*locked),
+        })
+        .collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let key = OnConflict::columns([Column::AccountId, Column::Task, Column::Language])
+        .update_columns([Column::Name, Column::Locked])
+        .to_owned();
+    Entity::insert_many(rows)
+        .on_conflict(key)
+        .exec_without_returning(&tx.db)
+        .await?;
+    Ok(())
+}
