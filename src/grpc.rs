@@ -1,14 +1,41 @@
 //! gRPC in and out: one file for each service (decode, one store call,
 //! encode), and the conversions between messages and the domain.
+//!
+//! *Invariant:* a handler makes one store call, and makes it only when nothing
+//! is wrong with the request that it could find without the store.
+
+use tonic::service::Routes;
+
+use crate::{
+    proto::v1::{
+        role_service_server::RoleServiceServer, step_service_server::StepServiceServer,
+        task_service_server::TaskServiceServer,
+        translation_service_server::TranslationServiceServer,
+    },
+    store::Store,
+};
 
 pub mod codec;
 pub mod status;
 
+mod call;
+mod decode;
+mod encode;
+mod ignored;
+mod mask;
+mod page;
+mod page_token;
+mod retry;
+mod roles;
 mod scope;
+mod steps;
+mod tasks;
+mod translations;
+
+#[cfg(test)]
+mod json_tests;
 
 pub use scope::required_scope;
-
-use crate::store::Store;
 
 /// The services of the contract by their full names.
 pub const SERVICES: [&str; 4] = [
@@ -25,8 +52,40 @@ pub struct Limits {
     pub max_message_bytes: usize,
 }
 
-/// The services of the contract on a store.
-pub fn routes(store: Store, limits: Limits) -> tonic::service::Routes {
-    let _ = (store, limits);
-    tonic::service::Routes::default()
+/// The services of the contract on a store. Each call expects its
+/// [`Caller`](crate::auth::Caller) in the request's extensions, with the scope
+/// that [`required_scope`] names.
+pub fn routes(store: Store, limits: Limits) -> Routes {
+    let Limits { max_message_bytes } = limits;
+    let tasks = tasks::Tasks {
+        store: store.clone(),
+    };
+    let steps = steps::Steps {
+        store: store.clone(),
+    };
+    let roles = roles::Roles {
+        store: store.clone(),
+    };
+    let translations = translations::Translations { store };
+    Routes::default()
+        .add_service(
+            TaskServiceServer::new(tasks)
+                .max_decoding_message_size(max_message_bytes)
+                .max_encoding_message_size(max_message_bytes),
+        )
+        .add_service(
+            StepServiceServer::new(steps)
+                .max_decoding_message_size(max_message_bytes)
+                .max_encoding_message_size(max_message_bytes),
+        )
+        .add_service(
+            RoleServiceServer::new(roles)
+                .max_decoding_message_size(max_message_bytes)
+                .max_encoding_message_size(max_message_bytes),
+        )
+        .add_service(
+            TranslationServiceServer::new(translations)
+                .max_decoding_message_size(max_message_bytes)
+                .max_encoding_message_size(max_message_bytes),
+        )
 }

@@ -5,4 +5,6 @@ pub mod config;
 pub mod domain;
 pub mod grpc;
 pub mod proto;
+pub mod server;
 pub mod store;
+pub mod telemetry;

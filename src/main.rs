@@ -1,1 +1,98 @@
-fn main() {}
+//! The command line: settings in, exit code out.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    net::{IpAddr, Ipv4Addr},
+    process::ExitCode,
+};
+
+use anyhow::Context;
+use expertise::{
+    config::{Command, Config, ConfigError, Invocation},
+    server::Server,
+    store, telemetry,
+};
+use tokio::{
+    runtime::Runtime,
+    signal::unix::{SignalKind, signal},
+};
+
+/// Nothing started: the settings are wrong.
+const WRONG_SETTINGS: u8 = 2;
+
+fn main() -> ExitCode {
+    let invocation = match Invocation::of_process() {
+        Ok(invocation) => invocation,
+        Err(ConfigError::Usage(error)) => error.exit(),
+        Err(error) => {
+            eprintln!("expertise: {error}");
+            return ExitCode::from(WRONG_SETTINGS);
+        }
+    };
+    match run(&invocation) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("expertise: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(invocation: &Invocation) -> anyhow::Result<()> {
+    let config = &invocation.config;
+    if invocation.command == Command::Config {
+        say(&invocation.effective());
+        return Ok(());
+    }
+    telemetry::start(config);
+    let runtime = Runtime::new().context("cannot start the runtime")?;
+    let outcome = runtime.block_on(async {
+        match invocation.command {
+            Command::Serve => serve(config).await,
+            Command::Migrate => Ok(store::migrate(&config.database).await?),
+            Command::Config => Ok(()),
+        }
+    });
+    // The grace is over: nothing is waited for any more.
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn serve(config: &Config) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+    let mut stop = Box::pin(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    });
+    let server = tokio::select! {
+        server = Server::bind(config.clone()) => server?,
+        () = &mut stop => return Ok(()),
+    };
+    say(&format!("{}\n", server.start_line()));
+    if io::stdout().is_terminal() && config.reflection {
+        say(&first_call(&server));
+    }
+    Ok(server.serve(stop).await?)
+}
+
+/// A call to paste into another terminal.
+fn first_call(server: &Server) -> String {
+    let mut address = server.local_addr();
+    if address.ip().is_unspecified() {
+        address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    }
+    format!(
+        "Try it:\n  grpcurl -plaintext -H 'x-account-id: demo' \
+         -d '{{\"task\": {{\"name\": \"My first guide\", \"product_id\": 1}}}}' \
+         {address} expertise.v1.TaskService/CreateTask\n"
+    )
+}
+
+/// Writes to standard output; a reader that went away is no failure of ours.
+fn say(text: &str) {
+    let mut out = io::stdout();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}

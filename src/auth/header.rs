@@ -60,6 +60,7 @@ fn text(value: &HeaderValue) -> Option<&str> {
 }
 
 #[cfg(test)]
+#[allow(clippy::expect_used)]
 mod tests {
     use super::*;
 

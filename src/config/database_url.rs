@@ -154,6 +154,7 @@ impl<'a> Parts<'a> {
 }
 
 #[cfg(test)]
+#[allow(clippy::expect_used)]
 mod tests {
     use super::*;
 

@@ -23,11 +23,6 @@ pub(super) enum Fallback {
 }
 
 impl Setting {
-    /// `--like-this`.
-    pub fn flag(&self) -> String {
-        flag(self.key)
-    }
-
     /// `EXPERTISE_LIKE_THIS`.
     pub fn env(&self) -> String {
         env(self.key)
@@ -215,7 +210,7 @@ mod tests {
         for setting in ALL {
             let (Fallback::Value(default) | Fallback::Depends(default)) = setting.default;
             for text in [
-                setting.flag(),
+                flag(setting.key),
                 setting.env(),
                 format!("<{}>", setting.unit),
                 format!("[default: {default}]"),

@@ -76,6 +76,11 @@ pub enum Precondition {
         /// The step.
         step: StepId,
     },
+    /// A re-import leaves out steps and does not say what becomes of them.
+    AbsentSteps {
+        /// The steps.
+        steps: Vec<StepId>,
+    },
     /// The id was used before with another payload.
     RequestIdReused {
         /// The id.

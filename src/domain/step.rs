@@ -8,8 +8,9 @@ use super::{
     feedback::Feedback,
     ids::{AccountId, ProductId, StepId, TaskId},
     json::{Instruction, Json},
+    link::{self, LinkChanges},
     patch::{Deferred, Edit},
-    task::{Published, check_languages},
+    task::{Published, Task, check_languages},
     text::{Body, Name, Tag, Title},
     time::Timestamp,
     translation::{StepOverlay, StepOverlayEdit, StepTranslations, TranslationsEdit},
@@ -211,8 +212,8 @@ pub struct Looping {
     pub iterations: Option<Json>,
 }
 
-/// What steps of every type have.
-#[derive(Clone, Debug, PartialEq)]
+/// What steps of every type have. The default is a step that says nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepContent {
     /// The text.
     pub body: Option<Body>,
@@ -304,11 +305,20 @@ pub struct Referenced {
 const STEP: Path<'static> = Path::root("step");
 
 impl Referenced {
+    /// A task as a reference sees it.
+    pub fn to(task: &Task) -> Self {
+        Self {
+            task: task.guid,
+            product: task.product,
+            name: task.name.clone(),
+        }
+    }
+
     /// Notes when a caller's product is not that of the task.
-    pub fn check_product(&self, product: ProductId, faults: &mut Violations) {
+    pub fn check_product(&self, product: ProductId, step: &Path<'_>, faults: &mut Violations) {
         if product != self.product {
             faults.add(
-                &STEP.field("subtask_pid"),
+                &step.field("subtask_pid"),
                 Reason::FieldInvalid,
                 "is not the product of the task that `subtask_id` names",
             );
@@ -365,45 +375,64 @@ impl StepPatch {
     }
 }
 
-/// A step after an update, and the fields of the update that were not honored.
+/// A step after an update.
 #[derive(Debug)]
 pub struct Merged {
     /// The step.
     pub step: Step,
-    /// Field names.
+    /// Fields of the update that were not honored.
     pub ignored: Vec<&'static str>,
+    /// What the update means for managed tasks.
+    pub links: LinkChanges,
+    /// The task that the update names and the account does not have.
+    pub missing: Option<TaskId>,
 }
 
 impl Step {
-    /// The step after an update. Everything is checked against the merged
-    /// step. `target` is the task that [`StepPatch::new_subtask`] names, if it
-    /// is in the account.
-    pub fn merge(&self, mut patch: StepPatch, target: Option<Referenced>) -> Result<Merged, Error> {
-        let mut faults = std::mem::take(&mut patch.faults);
+    /// The step after an update of its own. Everything is checked against the
+    /// merged step. `target` is the task that [`StepPatch::new_subtask`] names,
+    /// if it is in the account. New links are refused: an import makes those.
+    pub fn merge(&self, patch: StepPatch, target: Option<Referenced>) -> Result<Merged, Error> {
+        let mut faults = Violations::new();
+        let merged = self.merge_at(patch, target, &STEP, &mut faults);
+        if !faults.is_empty() {
+            return Err(Error::Invalid(faults));
+        }
+        if let Some(task) = merged.missing {
+            return Err(Error::TaskNotFound(task));
+        }
+        if !merged.links.unmatched.is_empty() {
+            return Err(linked_import_only());
+        }
+        Ok(merged)
+    }
+
+    /// The step after an update, as part of something larger: `at` is where the
+    /// step stands in the request, and what is wrong is noted.
+    pub fn merge_at(
+        &self,
+        mut patch: StepPatch,
+        target: Option<Referenced>,
+        at: &Path<'_>,
+        faults: &mut Violations,
+    ) -> Merged {
+        faults.append(std::mem::take(&mut patch.faults));
         let mut step = self.clone();
-        let mut missing = None;
-        let honors_subtask = match &self.kind {
-            StepKind::Subtask { .. } => true,
-            StepKind::Solution { .. }
-            | StepKind::Observation { .. }
-            | StepKind::Information { .. }
-            | StepKind::End { .. }
-            | StepKind::Idp { .. } => false,
-        };
+        let honors_subtask = self.kind.subtask().is_some();
         let ignored = patch
             .sent
             .iter()
             .copied()
             .filter(|field| (*field == "title") == honors_subtask)
             .collect();
+        let mut missing = None;
         if honors_subtask {
-            missing = step.merge_subtask(&patch, target, &mut faults);
+            missing = step.merge_subtask(&patch, target, at, faults);
         } else {
-            step.merge_title(patch.title, &mut faults);
+            step.merge_title(patch.title, at, faults);
         }
-        step.merge_cost(patch.cost, &mut faults);
-        let linked_before = self.kind.feedback().is_some_and(|config| config.linked);
-        let asks_link = step.merge_feedback(patch.feedback, linked_before, &mut faults);
+        step.merge_cost(patch.cost, at, faults);
+        let links = step.merge_feedback(patch.feedback, at, faults);
         let content = &mut step.content;
         patch.body.apply(&mut content.body);
         patch.dependencies.apply(&mut content.dependencies);
@@ -416,24 +445,20 @@ impl Step {
         replace(patch.skills, &mut content.skills);
         replace(patch.tags, &mut content.tags);
         patch.translations.apply(&mut content.translations);
-        check_languages(&STEP, content.translations.len(), &mut faults);
-        if !faults.is_empty() {
-            return Err(Error::Invalid(faults));
+        check_languages(at, content.translations.len(), faults);
+        Merged {
+            step,
+            ignored,
+            links,
+            missing,
         }
-        if let Some(task) = missing {
-            return Err(Error::TaskNotFound(task));
-        }
-        if asks_link {
-            return Err(linked_import_only());
-        }
-        Ok(Merged { step, ignored })
     }
 
-    fn merge_title(&mut self, edit: Edit<Deferred<Title>>, faults: &mut Violations) {
+    fn merge_title(&mut self, edit: Edit<Deferred<Title>>, at: &Path<'_>, faults: &mut Violations) {
         let new = match edit {
             Edit::Keep => return,
             Edit::Clear => {
-                faults.add(&STEP.field("title"), Reason::FieldRequired, "is required");
+                faults.add(&at.field("title"), Reason::FieldRequired, "is required");
                 return;
             }
             Edit::Set(Err(fault)) => return faults.push(fault),
@@ -457,6 +482,7 @@ impl Step {
         &mut self,
         patch: &StepPatch,
         target: Option<Referenced>,
+        at: &Path<'_>,
         faults: &mut Violations,
     ) -> Option<TaskId> {
         let StepKind::Subtask { subtask, .. } = &mut self.kind else {
@@ -468,7 +494,7 @@ impl Step {
             Edit::Keep => current = Some(subtask.product),
             Edit::Clear => {
                 faults.add(
-                    &STEP.field("subtask_id"),
+                    &at.field("subtask_id"),
                     Reason::FieldRequired,
                     "is required",
                 );
@@ -490,7 +516,7 @@ impl Step {
             Edit::Keep => {}
             Edit::Clear => {
                 faults.add(
-                    &STEP.field("subtask_pid"),
+                    &at.field("subtask_pid"),
                     Reason::FieldRequired,
                     "is required",
                 );
@@ -498,7 +524,7 @@ impl Step {
             Edit::Set(Err(fault)) => faults.push(fault.clone()),
             Edit::Set(Ok(product)) if current.is_some_and(|current| current != *product) => {
                 faults.add(
-                    &STEP.field("subtask_pid"),
+                    &at.field("subtask_pid"),
                     Reason::FieldInvalid,
                     "is not the product of the task that `subtask_id` names",
                 );
@@ -508,7 +534,7 @@ impl Step {
         missing
     }
 
-    fn merge_cost(&mut self, edit: Edit<Cost>, faults: &mut Violations) {
+    fn merge_cost(&mut self, edit: Edit<Cost>, at: &Path<'_>, faults: &mut Violations) {
         let new = match edit {
             Edit::Keep => return,
             Edit::Clear => Cost::default(),
@@ -521,38 +547,38 @@ impl Step {
             | StepKind::Subtask { .. }
             | StepKind::End { .. } => {
                 if new != Cost::default() {
-                    faults.add(&STEP.field("cost"), Reason::FieldOutOfRange, COSTLESS);
+                    faults.add(&at.field("cost"), Reason::FieldOutOfRange, COSTLESS);
                 }
             }
         }
     }
 
-    /// Returns whether the update asks for links that only an import makes.
+    /// Returns what the update means for managed tasks.
     fn merge_feedback(
         &mut self,
         edit: Edit<Feedback>,
-        linked_before: bool,
+        at: &Path<'_>,
         faults: &mut Violations,
-    ) -> bool {
-        let path = STEP.field("feedback_config");
+    ) -> LinkChanges {
+        let path = at.field("feedback_config");
         let new = match edit {
-            Edit::Keep => return false,
+            Edit::Keep => return LinkChanges::default(),
             Edit::Clear => None,
             Edit::Set(new) => Some(new),
         };
         match &mut self.kind {
             StepKind::Observation { feedback, .. } => {
-                let Some(new) = new else {
+                let Some(mut new) = new else {
                     faults.add(
                         &path,
                         Reason::FieldRequired,
                         "is required for an observation",
                     );
-                    return false;
+                    return LinkChanges::default();
                 };
-                let asks_link = new.linked && !linked_before;
+                let changes = link::carry_over(Some(feedback), &mut new);
                 *feedback = new;
-                asks_link
+                changes
             }
             StepKind::Solution { feedback, .. }
             | StepKind::Information { feedback, .. }
@@ -567,7 +593,7 @@ impl Step {
                     );
                 }
                 *feedback = new;
-                false
+                LinkChanges::default()
             }
         }
     }

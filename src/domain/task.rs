@@ -197,8 +197,25 @@ impl Task {
     /// The task after an update, and the fields of the update that were not
     /// honored. Everything is checked against the merged task.
     pub fn merge(&self, patch: TaskPatch) -> Result<(Task, Vec<&'static str>), Error> {
+        let mut faults = Violations::new();
+        let merged = self.merge_at(patch, &TASK, &mut faults);
+        if faults.is_empty() {
+            Ok(merged)
+        } else {
+            Err(Error::Invalid(faults))
+        }
+    }
+
+    /// The task after an update, as part of something larger: `at` is where the
+    /// task stands in the request, and what is wrong is noted.
+    pub fn merge_at(
+        &self,
+        patch: TaskPatch,
+        at: &Path<'_>,
+        faults: &mut Violations,
+    ) -> (Task, Vec<&'static str>) {
         let TaskPatch {
-            mut faults,
+            faults: earlier,
             name,
             name_sent,
             dependencies,
@@ -206,6 +223,7 @@ impl Task {
             roles,
             translations,
         } = patch;
+        faults.append(earlier);
         let mut task = self.clone();
         let mut ignored = Vec::new();
         if self.managed.is_some() {
@@ -214,7 +232,7 @@ impl Task {
             match name {
                 Edit::Keep => {}
                 Edit::Clear => {
-                    faults.add(&TASK.field("name"), Reason::FieldRequired, "is required")
+                    faults.add(&at.field("name"), Reason::FieldRequired, "is required");
                 }
                 Edit::Set(Ok(name)) => task.name = name,
                 Edit::Set(Err(fault)) => faults.push(fault),
@@ -225,19 +243,15 @@ impl Task {
         match roles {
             Edit::Keep => {}
             Edit::Clear => faults.add(
-                &TASK.field("roles"),
+                &at.field("roles"),
                 Reason::FieldRequired,
                 "needs at least one access level",
             ),
             Edit::Set(roles) => task.roles = roles,
         }
         translations.apply(&mut task.translations);
-        check_languages(&TASK, task.translations.len(), &mut faults);
-        if faults.is_empty() {
-            Ok((task, ignored))
-        } else {
-            Err(Error::Invalid(faults))
-        }
+        check_languages(at, task.translations.len(), faults);
+        (task, ignored)
     }
 }
 

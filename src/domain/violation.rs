@@ -189,6 +189,14 @@ impl Violations {
         }
     }
 
+    /// Notes all violations of another list.
+    pub fn append(&mut self, other: Violations) {
+        let Self { kept, total } = other;
+        let room = Self::KEPT.saturating_sub(self.kept.len());
+        self.kept.extend(kept.into_iter().take(room));
+        self.total += total;
+    }
+
     /// Whether nothing is wrong.
     pub fn is_empty(&self) -> bool {
         self.total == 0

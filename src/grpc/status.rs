@@ -219,6 +219,18 @@ fn failed_precondition(precondition: Precondition) -> Status {
             vec![step.to_string()],
             format!("step {step} wires a managed task; unlink it at the observation first"),
         ),
+        Precondition::AbsentSteps { steps } => (
+            ErrorReason::AbsentSteps,
+            steps
+                .iter()
+                .take(Precondition::NAMED)
+                .map(ToString::to_string)
+                .collect(),
+            format!(
+                "the document leaves out {} steps of the task; `absent_steps` says whether to keep or delete them",
+                steps.len()
+            ),
+        ),
         Precondition::RequestIdReused { id } => (
             ErrorReason::RequestIdReused,
             vec!["request_id".to_owned()],

@@ -22,7 +22,7 @@ use crate::domain::{
     ids::{StepId, TaskId},
     step::{Merged, NewStep, Placement, Referenced, Step, StepPatch},
     text::Name,
-    violation::Violations,
+    violation::{Path, Violations},
 };
 
 impl Account {
@@ -97,7 +97,7 @@ async fn create(
         (None, Some(subtask)) => {
             let target = referenced(&find(subtask.task)?.row)?;
             let mut faults = Violations::new();
-            target.check_product(subtask.product, &mut faults);
+            target.check_product(subtask.product, &Path::root("step"), &mut faults);
             if !faults.is_empty() {
                 return Err(Error::Invalid(faults).into());
             }
@@ -159,6 +159,8 @@ async fn update(
     let Merged {
         step: mut after,
         ignored,
+        links: _,
+        missing: _,
     } = before.merge(patch, target)?;
     if after == before {
         return Ok((after, ignored));

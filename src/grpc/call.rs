@@ -1,0 +1,35 @@
+//! What every call has in common: a caller, a request, an answer.
+
+use std::future::Future;
+
+use tonic::{Request, Response, Status};
+
+use super::status;
+use crate::{auth::Caller, domain::Result, store::Mode};
+
+/// Answers a request on behalf of its caller.
+pub async fn answer<M, R, F>(
+    request: Request<M>,
+    call: impl FnOnce(Caller, M) -> F,
+) -> Result<Response<R>, Status>
+where
+    F: Future<Output = Result<R>>,
+{
+    let (_, mut extensions, message) = request.into_parts();
+    let caller = extensions
+        .remove::<Caller>()
+        .ok_or_else(|| status::credentials_missing("the call carries no credentials"))?;
+    call(caller, message)
+        .await
+        .map(Response::new)
+        .map_err(status::from_error)
+}
+
+/// Whether a write stays.
+pub fn mode(validate_only: bool) -> Mode {
+    if validate_only {
+        Mode::ValidateOnly
+    } else {
+        Mode::Store
+    }
+}

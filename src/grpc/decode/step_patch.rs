@@ -1,0 +1,173 @@
+//! Updates of steps. The stored type decides about title and subtask, so what
+//! is wrong with those rides in the patch.
+
+use super::{
+    dependencies, feedback, guid, guid_at, json, product_at, published, sent_list, sent_text,
+    step::{Asked, Content, Fields, STEP, fields, looping, note_system_fields, price_tag, tags},
+    text, text_violation, translations,
+};
+use crate::{
+    domain::{
+        etag::Expected,
+        ids::{ProductId, StepId, TaskId},
+        patch::{Deferred, Edit},
+        step::StepPatch,
+        text::{Tag, Title},
+        violation::Violations,
+    },
+    grpc::{ignored::Ignored, mask::Mask},
+    proto::v1,
+};
+
+/// Which step an update is for, in which version, and what it says.
+pub struct Update {
+    /// The step.
+    pub guid: StepId,
+    /// Its version.
+    pub expected: Expected,
+    /// What it says; what is wrong with it so far is in there.
+    pub patch: StepPatch,
+}
+
+/// An update of a step, with what is wrong with it so far; `None`, and the
+/// faults stay where they are, when nobody knows of which step.
+pub fn update(
+    message: v1::Step,
+    mask: &Mask,
+    faults: &mut Violations,
+    ignored: &mut Ignored,
+) -> Option<Update> {
+    note_system_fields(&message, ignored);
+    ignored.note([
+        ("task", !message.task.is_empty()),
+        ("product_id", message.product_id.is_some()),
+        ("type", message.r#type != 0),
+        (
+            "dependency_shorthand",
+            message.dependency_shorthand.is_some(),
+        ),
+    ]);
+    let id = guid(&message.guid, StepId::parse, &STEP.field("guid"), faults);
+    let expected = Expected::parse(&message.etag);
+    let mut patch = patch(message, mask, faults);
+    let guid = id?;
+    patch.faults = std::mem::take(faults);
+    Some(Update {
+        guid,
+        expected,
+        patch,
+    })
+}
+
+fn patch(message: v1::Step, mask: &Mask, faults: &mut Violations) -> StepPatch {
+    let Fields {
+        task: _,
+        product_id: _,
+        r#type: _,
+        asked,
+        content,
+    } = fields(message);
+    let sent = type_dependent(&asked, mask);
+    let Asked {
+        title,
+        cost,
+        feedback_config,
+        subtask_id,
+        subtask_pid,
+    } = asked;
+    let Content {
+        body,
+        dependencies,
+        dependency_shorthand: _,
+        instructions,
+        looping: repeats,
+        parts,
+        published: shown,
+        skills,
+        tags: labels,
+        translations: rows,
+    } = content;
+    StepPatch {
+        sent,
+        title: title_edit(title, mask),
+        subtask_id: subtask_id_edit(subtask_id, mask),
+        subtask_pid: subtask_pid_edit(subtask_pid, mask),
+        cost: mask.edit("cost", cost, |price| price_tag(price, faults)),
+        feedback: mask.edit("feedback_config", sent_list(feedback_config), |list| {
+            feedback::feedback(list, &STEP.field("feedback_config"), faults)
+        }),
+        body: mask.edit("body", body, |body| text(body, &STEP.field("body"), faults)),
+        dependencies: mask.edit("dependencies", dependencies, |group| {
+            dependencies::group(group, &STEP.field("dependencies"), faults)
+        }),
+        instructions: list(mask.edit("instructions", sent_list(instructions), |list| {
+            let path = STEP.field("instructions");
+            Some(json::instructions(list, &path, faults))
+        })),
+        looping: mask.edit("looping", repeats, |repeats| looping(repeats, faults)),
+        parts: labels_edit("parts", parts, mask, faults),
+        published: mask.edit("published", shown, |shown| {
+            published(shown, &STEP.field("published"), faults)
+        }),
+        skills: labels_edit("skills", skills, mask, faults),
+        tags: labels_edit("tags", labels, mask, faults),
+        translations: {
+            let path = STEP.field("translations");
+            translations::edits(rows, mask.rows(), &path, faults)
+        },
+        faults: Violations::new(),
+    }
+}
+
+/// What was sent or named that steps of some types do not have.
+fn type_dependent(asked: &Asked, mask: &Mask) -> Vec<&'static str> {
+    let fields = [
+        ("title", !asked.title.is_empty()),
+        ("subtask_id", !asked.subtask_id.is_empty()),
+        ("subtask_pid", asked.subtask_pid.is_some()),
+    ];
+    fields
+        .into_iter()
+        .filter(|(field, sent)| *sent || mask.names(field))
+        .map(|(field, _)| field)
+        .collect()
+}
+
+fn title_edit(title: String, mask: &Mask) -> Edit<Deferred<Title>> {
+    let path = STEP.field("title");
+    mask.edit("title", sent_text(title), |title| {
+        Some(Title::parse(title).map_err(|fault| text_violation(fault, &path)))
+    })
+}
+
+fn subtask_id_edit(id: String, mask: &Mask) -> Edit<Deferred<TaskId>> {
+    let path = STEP.field("subtask_id");
+    mask.edit("subtask_id", sent_text(id), |id| {
+        Some(guid_at(&id, TaskId::parse, &path))
+    })
+}
+
+fn subtask_pid_edit(id: Option<i64>, mask: &Mask) -> Edit<Deferred<ProductId>> {
+    let path = STEP.field("subtask_pid");
+    mask.edit("subtask_pid", id, |id| Some(product_at(id, &path)))
+}
+
+fn labels_edit(
+    field: &'static str,
+    labels: Vec<String>,
+    mask: &Mask,
+    faults: &mut Violations,
+) -> Option<Vec<Tag>> {
+    list(mask.edit(field, sent_list(labels), |labels| {
+        Some(tags(labels, &STEP.field(field), faults))
+    }))
+}
+
+/// The list after an edit: one that is cleared is empty.
+fn list<T>(edit: Edit<Vec<T>>) -> Option<Vec<T>> {
+    match edit {
+        Edit::Keep => None,
+        Edit::Clear => Some(Vec::new()),
+        Edit::Set(list) => Some(list),
+    }
+}

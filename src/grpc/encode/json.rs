@@ -1,0 +1,93 @@
+//! JSON and dependencies.
+
+use prost_types::{ListValue, Struct, Value as Message, value::Kind};
+use serde_json::{Map, Value};
+
+use crate::{
+    domain::{
+        dependency::{Condition, Group, LogicalOperator, Node, Target},
+        json::Instruction,
+        shorthand,
+    },
+    proto::v1::{self, dependency_node},
+};
+
+/// Instructions.
+pub fn instructions(list: Vec<Instruction>) -> Vec<Struct> {
+    list.into_iter()
+        .map(|Instruction(members)| object(members))
+        .collect()
+}
+
+/// A JSON object.
+pub fn object(members: Map<String, Value>) -> Struct {
+    let members = members.into_iter();
+    Struct {
+        fields: members.map(|(key, member)| (key, value(member))).collect(),
+    }
+}
+
+/// A JSON value.
+pub fn value(json: Value) -> Message {
+    let kind = match json {
+        Value::Null => Kind::NullValue(0),
+        Value::Bool(value) => Kind::BoolValue(value),
+        Value::Number(number) => Kind::NumberValue(number.as_f64().unwrap_or_default()),
+        Value::String(text) => Kind::StringValue(text),
+        Value::Array(values) => Kind::ListValue(ListValue {
+            values: values.into_iter().map(value).collect(),
+        }),
+        Value::Object(members) => Kind::StructValue(object(members)),
+    };
+    Message { kind: Some(kind) }
+}
+
+/// Dependencies, and their short form if they have one.
+pub fn dependencies(group: Option<Group>) -> (Option<v1::DependencyGroup>, Option<String>) {
+    let short = group.as_ref().and_then(shorthand::render);
+    (group.map(dependency_group), short)
+}
+
+fn dependency_group(group: Group) -> v1::DependencyGroup {
+    let Group { operator, nodes } = group;
+    let operator = match operator {
+        LogicalOperator::And => v1::LogicalOperator::And,
+        LogicalOperator::Or => v1::LogicalOperator::Or,
+    };
+    v1::DependencyGroup {
+        operator: operator.into(),
+        nodes: nodes.into_iter().map(dependency_node).collect(),
+    }
+}
+
+fn dependency_node(node: Node) -> v1::DependencyNode {
+    let node = match node {
+        Node::Condition(inner) => dependency_node::Node::Condition(condition(inner)),
+        Node::Group(inner) => dependency_node::Node::Group(dependency_group(inner)),
+    };
+    v1::DependencyNode { node: Some(node) }
+}
+
+fn condition(condition: Condition) -> v1::Condition {
+    let Condition {
+        variable,
+        operator,
+        targets,
+        path,
+    } = condition;
+    v1::Condition {
+        variable: variable.into_string(),
+        operator: operator.symbol().to_owned(),
+        targets: targets.into_iter().map(target).collect(),
+        path: path.into_string(),
+    }
+}
+
+fn target(target: Target) -> Message {
+    let kind = match target {
+        Target::Text(text) => Kind::StringValue(text),
+        Target::Number(number) => Kind::NumberValue(number),
+        Target::Bool(value) => Kind::BoolValue(value),
+    };
+    Message { kind: Some(kind) }
+}

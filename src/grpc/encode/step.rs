@@ -1,0 +1,204 @@
+//! Steps.
+
+use super::{json, timestamp};
+use crate::{
+    domain::{
+        etag::Etag,
+        feedback::{Feedback, FeedbackValue, TYPE_ENUM},
+        step::{Looping, Step, StepContent, StepKind},
+        text::Tag,
+        translation::StepOverlay,
+    },
+    proto::v1,
+};
+
+/// A step.
+pub fn step(step: Step) -> v1::Step {
+    let Step {
+        guid,
+        account,
+        task,
+        product,
+        kind,
+        title,
+        content,
+        link,
+        r_data,
+        dirty,
+        version,
+        created,
+        modified,
+    } = step;
+    let StepContent {
+        body,
+        dependencies,
+        instructions,
+        looping: repeats,
+        parts,
+        published,
+        skills,
+        tags: labels,
+        translations,
+    } = content;
+    let (dependencies, dependency_shorthand) = json::dependencies(dependencies);
+    let subtask = kind.subtask();
+    v1::Step {
+        guid: guid.to_string(),
+        task: task.to_string(),
+        product_id: Some(product.get()),
+        r#type: kind.step_type().number(),
+        title,
+        body: body.map(|body| body.into_string()),
+        cost: Some(kind.cost().get()),
+        dependencies,
+        dependency_shorthand,
+        subtask_id: subtask.map_or_else(String::new, |subtask| subtask.task.to_string()),
+        subtask_pid: subtask.map(|subtask| subtask.product.get()),
+        feedback_config: question(kind).map(linkable).into_iter().collect(),
+        instructions: json::instructions(instructions),
+        looping: repeats.map(looping),
+        parts: tags(parts),
+        published: Some(published.get()),
+        skills: tags(skills),
+        tags: tags(labels),
+        translations: translations
+            .into_iter()
+            .map(|(language, row)| (language.to_string(), translation(row)))
+            .collect(),
+        link: link.map_or_else(String::new, |link| link.to_string()),
+        etag: Etag(version).to_string(),
+        account_id: account.to_string(),
+        r_data: json::object(r_data).fields,
+        dirty_record: dirty,
+        created_ts: Some(timestamp(created)),
+        modified_ts: Some(timestamp(modified)),
+    }
+}
+
+/// A step without its bodies, which are not even copied.
+pub fn step_without_bodies(full: &Step) -> v1::Step {
+    let content = &full.content;
+    let rows = content.translations.iter();
+    let row = |row: &StepOverlay| StepOverlay {
+        title: row.title.clone(),
+        body: None,
+        instructions: row.instructions.clone(),
+        feedback: row.feedback.clone(),
+        locked: row.locked,
+    };
+    step(Step {
+        guid: full.guid,
+        account: full.account.clone(),
+        task: full.task,
+        product: full.product,
+        kind: full.kind.clone(),
+        title: full.title.clone(),
+        content: StepContent {
+            body: None,
+            dependencies: content.dependencies.clone(),
+            instructions: content.instructions.clone(),
+            looping: content.looping.clone(),
+            parts: content.parts.clone(),
+            published: content.published,
+            skills: content.skills.clone(),
+            tags: content.tags.clone(),
+            translations: rows.map(|(key, full)| (key.clone(), row(full))).collect(),
+        },
+        link: full.link,
+        r_data: full.r_data.clone(),
+        dirty: full.dirty,
+        version: full.version,
+        created: full.created,
+        modified: full.modified,
+    })
+}
+
+fn question(kind: StepKind) -> Option<Feedback> {
+    match kind {
+        StepKind::Observation { title: _, feedback } => Some(feedback),
+        StepKind::Solution {
+            title: _,
+            cost: _,
+            feedback,
+        }
+        | StepKind::Idp {
+            title: _,
+            cost: _,
+            feedback,
+        }
+        | StepKind::Information { title: _, feedback }
+        | StepKind::Subtask {
+            subtask: _,
+            feedback,
+        }
+        | StepKind::End { title: _, feedback } => feedback,
+    }
+}
+
+/// The question of a step, which says whether it is linked.
+fn linkable(feedback: Feedback) -> v1::FeedbackConfig {
+    let linked = Some(feedback.linked);
+    v1::FeedbackConfig {
+        linked,
+        ..config(feedback)
+    }
+}
+
+/// A question. Where links have no meaning it does not speak of them.
+fn config(feedback: Feedback) -> v1::FeedbackConfig {
+    let Feedback {
+        name,
+        linked: _,
+        values,
+    } = feedback;
+    v1::FeedbackConfig {
+        name: name.into_string(),
+        r#type: TYPE_ENUM.to_owned(),
+        linked: None,
+        values: values.into_iter().map(value).collect(),
+    }
+}
+
+fn value(value: FeedbackValue) -> v1::FeedbackValue {
+    let FeedbackValue { key, value, link } = value;
+    v1::FeedbackValue {
+        key: key.into_string(),
+        value: value.into_string(),
+        link: link.map_or_else(String::new, |link| link.to_string()),
+        task_json: None,
+    }
+}
+
+fn looping(looping: Looping) -> v1::Looping {
+    let Looping {
+        alias,
+        array,
+        iterations,
+    } = looping;
+    v1::Looping {
+        alias: alias.into_string(),
+        array: array.map(|json| json::value(json.0)),
+        iterations: iterations.map(|json| json::value(json.0)),
+    }
+}
+
+fn tags(list: Vec<Tag>) -> Vec<String> {
+    list.into_iter().map(Tag::into_string).collect()
+}
+
+fn translation(row: StepOverlay) -> v1::StepTranslation {
+    let StepOverlay {
+        title,
+        body,
+        instructions,
+        feedback,
+        locked,
+    } = row;
+    v1::StepTranslation {
+        title: title.map(|title| title.into_string()),
+        body: body.map(|body| body.into_string()),
+        instructions: json::instructions(instructions),
+        feedback_config: feedback.map(config).into_iter().collect(),
+        locked: Some(locked),
+    }
+}

@@ -1,0 +1,281 @@
+//! TaskService: decode, one store call, encode.
+
+use prost::Message;
+use tonic::{Request, Response, Status};
+
+use super::{
+    call::{answer, mode},
+    decode::{self, accepted, guid, task as decode_task},
+    encode,
+    ignored::Ignored,
+    mask::{self, Mask},
+    page,
+    page_token::Listing,
+    retry::{self, Intent},
+    status,
+};
+use crate::{
+    auth::Caller,
+    domain::{
+        Result,
+        etag::Expected,
+        ids::TaskId,
+        page::PageSize,
+        task::{Task, TaskFilter},
+        violation::{Path, Reason, Violations},
+    },
+    proto::v1::{
+        self, CreateTaskRequest, CreateTaskResponse, DeleteTaskRequest, DeleteTaskResponse,
+        ExportTaskRequest, ExportTaskResponse, GetTaskRequest, GetTaskResponse, ImportTaskRequest,
+        ImportTaskResponse, ListTasksRequest, ListTasksResponse, UpdateTaskRequest,
+        UpdateTaskResponse, task_service_server::TaskService,
+    },
+    store::{Outcome, Store},
+};
+
+/// The tasks of a store.
+#[derive(Clone)]
+pub struct Tasks {
+    /// The store.
+    pub store: Store,
+}
+
+#[tonic::async_trait]
+impl TaskService for Tasks {
+    async fn create_task(
+        &self,
+        request: Request<CreateTaskRequest>,
+    ) -> Result<Response<CreateTaskResponse>, Status> {
+        answer(request, |caller, request| self.create(caller, request)).await
+    }
+
+    async fn get_task(
+        &self,
+        request: Request<GetTaskRequest>,
+    ) -> Result<Response<GetTaskResponse>, Status> {
+        answer(request, |caller, request| self.get(caller, request)).await
+    }
+
+    async fn list_tasks(
+        &self,
+        request: Request<ListTasksRequest>,
+    ) -> Result<Response<ListTasksResponse>, Status> {
+        answer(request, |caller, request| self.list(caller, request)).await
+    }
+
+    async fn update_task(
+        &self,
+        request: Request<UpdateTaskRequest>,
+    ) -> Result<Response<UpdateTaskResponse>, Status> {
+        answer(request, |caller, request| self.update(caller, request)).await
+    }
+
+    async fn delete_task(
+        &self,
+        request: Request<DeleteTaskRequest>,
+    ) -> Result<Response<DeleteTaskResponse>, Status> {
+        answer(request, |caller, request| self.delete(caller, request)).await
+    }
+
+    async fn import_task(
+        &self,
+        _: Request<ImportTaskRequest>,
+    ) -> Result<Response<ImportTaskResponse>, Status> {
+        Err(status::unimplemented(
+            "/expertise.v1.TaskService/ImportTask",
+        ))
+    }
+
+    async fn export_task(
+        &self,
+        _: Request<ExportTaskRequest>,
+    ) -> Result<Response<ExportTaskResponse>, Status> {
+        Err(status::unimplemented(
+            "/expertise.v1.TaskService/ExportTask",
+        ))
+    }
+}
+
+impl Tasks {
+    async fn create(
+        &self,
+        caller: Caller,
+        mut request: CreateTaskRequest,
+    ) -> Result<CreateTaskResponse> {
+        let request_id = std::mem::take(&mut request.request_id);
+        let validate_only = std::mem::take(&mut request.validate_only);
+        let mut faults = Violations::new();
+        let intent = Intent::read(&request_id, "CreateTask", &request, &mut faults);
+        let mut ignored = Ignored::of("task");
+        let new = decode_task::sent(request.task, &mut faults)
+            .and_then(|task| decode_task::new(task, &mut faults, &mut ignored));
+        let new = accepted(new, faults)?;
+        let ignored = ignored.into_paths();
+        let retry = intent.map(|intent| {
+            let ignored = ignored.clone();
+            intent.retry(move |task: &Task| created(task.clone(), ignored.clone()).encode_to_vec())
+        });
+        let account = self.store.account(&caller.account);
+        match account.create_task(new, retry, mode(validate_only)).await? {
+            Outcome::Done(task) => Ok(created(task, ignored)),
+            Outcome::Replayed(response) => retry::read(&response),
+        }
+    }
+
+    async fn get(&self, caller: Caller, request: GetTaskRequest) -> Result<GetTaskResponse> {
+        let GetTaskRequest { guid: id } = request;
+        let id = named(&id)?;
+        let task = self.store.account(&caller.account).get_task(id).await?;
+        Ok(GetTaskResponse {
+            task: Some(encode::task(task)),
+        })
+    }
+
+    async fn list(&self, caller: Caller, request: ListTasksRequest) -> Result<ListTasksResponse> {
+        let listing = Listing {
+            key: self.store.page_key(),
+            account: &caller.account,
+            rpc: "ListTasks",
+            filters: filters_as_bytes(&request),
+        };
+        let mut faults = Violations::new();
+        let filter = filter(&request, &mut faults);
+        let after = page::after(&listing, &request.page_token, &mut faults);
+        let size: Option<PageSize> = decode::page_size(request.page_size, &mut faults);
+        let (filter, size) = accepted(filter.zip(size), faults)?;
+        let account = self.store.account(&caller.account);
+        let page = account.list_tasks(filter, after, size).await?;
+        let (tasks, next_page_token) = page::cut(page, &listing, |task| task.guid, encode::task);
+        Ok(ListTasksResponse {
+            tasks,
+            next_page_token,
+        })
+    }
+
+    async fn update(
+        &self,
+        caller: Caller,
+        request: UpdateTaskRequest,
+    ) -> Result<UpdateTaskResponse> {
+        let UpdateTaskRequest {
+            task,
+            update_mask,
+            validate_only,
+        } = request;
+        let mut faults = Violations::new();
+        let mut ignored = Ignored::of("task");
+        let mask = Mask::parse(update_mask, &mask::TASK, &mut faults, &mut ignored);
+        let update = decode_task::sent(task, &mut faults)
+            .and_then(|task| decode_task::update(task, &mask, &mut faults, &mut ignored));
+        let decode_task::Update {
+            guid,
+            expected,
+            patch,
+        } = accepted(update, faults)?;
+        let account = self.store.account(&caller.account);
+        let (task, dropped) = account
+            .update_task(guid, expected, patch, mode(validate_only))
+            .await?;
+        dropped.into_iter().for_each(|field| ignored.add(field));
+        Ok(UpdateTaskResponse {
+            task: Some(encode::task(task)),
+            ignored_paths: ignored.into_paths(),
+        })
+    }
+
+    async fn delete(
+        &self,
+        caller: Caller,
+        request: DeleteTaskRequest,
+    ) -> Result<DeleteTaskResponse> {
+        let DeleteTaskRequest {
+            guid: id,
+            etag,
+            force,
+        } = request;
+        let id = named(&id)?;
+        let account = self.store.account(&caller.account);
+        account
+            .delete_task(id, Expected::parse(&etag), force)
+            .await?;
+        Ok(DeleteTaskResponse {
+            ignored_paths: Vec::new(),
+        })
+    }
+}
+
+fn created(task: Task, ignored_paths: Vec<String>) -> CreateTaskResponse {
+    CreateTaskResponse {
+        task: Some(encode::task(task)),
+        ignored_paths,
+    }
+}
+
+/// The task that a request names.
+fn named(id: &str) -> Result<TaskId> {
+    let mut faults = Violations::new();
+    let id = guid(id, TaskId::parse, &Path::root("guid"), &mut faults);
+    accepted(id, faults)
+}
+
+fn filter(request: &ListTasksRequest, faults: &mut Violations) -> Option<TaskFilter> {
+    let product = request
+        .product_id
+        .map(|id| decode::product(Some(id), &Path::root("product_id"), faults));
+    let published = request
+        .published
+        .map(|shown| decode::published(shown, &Path::root("published"), faults));
+    let role = request
+        .role
+        .map(|level| decode_task::access_level(level, &Path::root("role"), faults));
+    let managed = request.r#type.map(|number| managed(number, faults));
+    Some(TaskFilter {
+        product: flat(product)?,
+        published: flat(published)?,
+        role: flat(role)?,
+        managed: flat(managed)?,
+    })
+}
+
+/// An absent filter is one that was decoded; a faulty one is none.
+#[allow(clippy::option_option)]
+fn flat<T>(filter: Option<Option<T>>) -> Option<Option<T>> {
+    match filter {
+        None => Some(None),
+        Some(None) => None,
+        Some(decoded) => Some(decoded),
+    }
+}
+
+fn managed(number: i32, faults: &mut Violations) -> Option<bool> {
+    match v1::TaskType::try_from(number) {
+        Ok(v1::TaskType::Standard) => Some(false),
+        Ok(v1::TaskType::Linked) => Some(true),
+        Err(_) => {
+            let path = Path::root("type");
+            faults.add(&path, Reason::FieldInvalid, "is not a type of task");
+            None
+        }
+    }
+}
+
+/// The filters of a listing: the request without its page.
+fn filters_as_bytes(request: &ListTasksRequest) -> Vec<u8> {
+    let ListTasksRequest {
+        product_id,
+        published,
+        role,
+        r#type,
+        page_size: _,
+        page_token: _,
+    } = request;
+    ListTasksRequest {
+        product_id: *product_id,
+        published: *published,
+        role: *role,
+        r#type: *r#type,
+        page_size: 0,
+        page_token: String::new(),
+    }
+    .encode_to_vec()
+}

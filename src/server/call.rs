@@ -1,0 +1,155 @@
+//! The record of one call: one log line when it ends, however it ends.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use tokio::time::Instant;
+use tonic::{Code, Status};
+use tonic_types::StatusExt;
+use tracing::info;
+use uuid::Uuid;
+
+use crate::auth::Caller;
+
+/// The longest path that is repeated in a log line or an answer.
+const PATH_MAX: usize = 200;
+
+/// One call. Dropped before [`Call::end`], it was cancelled: the client went
+/// away.
+pub(super) struct Call {
+    id: Uuid,
+    rpc: String,
+    caller: Option<Caller>,
+    begun: Instant,
+    received: Arc<Received>,
+    sent: u64,
+    outcome: Option<Outcome>,
+}
+
+struct Outcome {
+    code: Code,
+    reason: String,
+}
+
+/// What came in of a request's body.
+#[derive(Default)]
+pub(super) struct Received {
+    bytes: AtomicU64,
+    broken: AtomicBool,
+}
+
+impl Received {
+    pub fn count(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// The body ended in an error of the transport.
+    pub fn break_off(&self) {
+        self.broken.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Call {
+    pub fn begin(path: &str, begun: Instant) -> Self {
+        Self {
+            id: Uuid::now_v7(),
+            rpc: path
+                .trim_start_matches('/')
+                .chars()
+                .take(PATH_MAX)
+                .collect(),
+            caller: None,
+            begun,
+            received: Arc::default(),
+            sent: 0,
+            outcome: None,
+        }
+    }
+
+    /// The call's name in the log, and in an answer INTERNAL.
+    pub fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// `package.Service/Method`, as the client put it.
+    pub fn rpc(&self) -> &str {
+        &self.rpc
+    }
+
+    pub fn begun(&self) -> Instant {
+        self.begun
+    }
+
+    pub fn identify(&mut self, caller: Caller) {
+        self.caller = Some(caller);
+    }
+
+    pub fn received(&self) -> Arc<Received> {
+        Arc::clone(&self.received)
+    }
+
+    /// Whether reading the request failed below gRPC.
+    pub fn is_broken(&self) -> bool {
+        self.received.broken.load(Ordering::Relaxed)
+    }
+
+    pub fn count_sent(&mut self, bytes: usize) {
+        self.sent += bytes as u64;
+    }
+
+    /// Notes the answer that the client gets.
+    pub fn end(&mut self, status: &Status) {
+        let reason = status.get_details_error_info().map(|info| info.reason);
+        self.outcome = Some(Outcome {
+            code: status.code(),
+            reason: reason.unwrap_or_default(),
+        });
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let (code, reason) = match &self.outcome {
+            Some(outcome) => (outcome.code, outcome.reason.as_str()),
+            None => (Code::Cancelled, ""),
+        };
+        let caller = self.caller.as_ref();
+        info!(
+            rpc = self.rpc,
+            code = name(code),
+            reason,
+            account = caller.map_or("", |caller| caller.account.as_str()),
+            subject = caller.map_or("", |caller| caller.subject.as_str()),
+            request_id = %self.id,
+            bytes_in = self.received.bytes.load(Ordering::Relaxed),
+            bytes_out = self.sent,
+            duration_us = self.begun.elapsed().as_micros() as u64,
+            "call"
+        );
+    }
+}
+
+/// A code as the gRPC specification spells it.
+pub(super) fn name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}

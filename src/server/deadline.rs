@@ -1,0 +1,114 @@
+//! How long a call may take.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    task::Poll,
+    time::Duration,
+};
+
+use http::{HeaderMap, HeaderValue};
+use tokio::time::{Instant, sleep_until};
+
+const GRPC_TIMEOUT: &str = "grpc-timeout";
+
+/// The caller's deadline is not of the form that gRPC gives it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Malformed;
+
+/// The time that the caller allows, if it says so.
+pub(super) fn requested(headers: &HeaderMap) -> Result<Option<Duration>, Malformed> {
+    match headers.get(GRPC_TIMEOUT) {
+        Some(value) => parse(value).map(Some).ok_or(Malformed),
+        None => Ok(None),
+    }
+}
+
+/// One to eight digits and a unit: `H` `M` `S` `m` `u` `n`.
+fn parse(value: &HeaderValue) -> Option<Duration> {
+    let (unit, digits) = value.as_bytes().split_last()?;
+    let valid = (1..=8).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+    let amount: u64 = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    let duration = match unit {
+        b'H' => Duration::from_secs(amount * 60 * 60),
+        b'M' => Duration::from_secs(amount * 60),
+        b'S' => Duration::from_secs(amount),
+        b'm' => Duration::from_millis(amount),
+        b'u' => Duration::from_micros(amount),
+        b'n' => Duration::from_nanos(amount),
+        _ => return None,
+    };
+    valid.then_some(duration)
+}
+
+/// Runs `work` until the deadline; `None` when it passed first.
+///
+/// tonic keeps a timer of its own for the same deadline and answers CANCELLED
+/// when it sees it first. It asks us before its timer, so the clock is read
+/// each time: no order in which the timers fire can let it win.
+pub(super) async fn until<F: Future>(deadline: Instant, work: F) -> Option<F::Output> {
+    if Instant::now() >= deadline {
+        return None;
+    }
+    let mut work = pin!(work);
+    let mut timer = pin!(sleep_until(deadline));
+    poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending if Instant::now() >= deadline => Poll::Ready(None),
+        Poll::Pending => timer.as_mut().poll(context).map(|()| None),
+    })
+    .await
+}
+
+#[cfg(test)]
+#[allow(clippy::expect_used)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<Duration> {
+        parse(&HeaderValue::from_str(text).expect("a header's text"))
+    }
+
+    #[test]
+    fn every_unit_of_grpc_is_read() {
+        for (text, duration) in [
+            ("1H", Duration::from_secs(3600)),
+            ("2M", Duration::from_secs(120)),
+            ("3S", Duration::from_secs(3)),
+            ("4m", Duration::from_millis(4)),
+            ("5u", Duration::from_micros(5)),
+            ("6n", Duration::from_nanos(6)),
+            ("0S", Duration::ZERO),
+            ("00000007S", Duration::from_secs(7)),
+            ("99999999H", Duration::from_secs(99_999_999 * 3600)),
+        ] {
+            assert_eq!(read(text), Some(duration), "{text}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_malformed() {
+        for text in [
+            "",
+            "S",
+            "1",
+            "1s",
+            "1 S",
+            "+1S",
+            "-1S",
+            "1.5S",
+            "123456789S",
+            "1SS",
+            "xS",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn work_of_a_passed_deadline_is_not_begun() {
+        let begun = std::cell::Cell::new(false);
+        let outcome = until(Instant::now(), async { begun.set(true) }).await;
+        assert!(outcome.is_none() && !begun.get());
+    }
+}

@@ -1,0 +1,190 @@
+//! What every call of the contract passes before and after its service.
+//!
+//! *Architecture invariant:* credentials, scope and deadline are judged from
+//! the headers, before anything of the body is read.
+
+use std::{
+    convert::Infallible,
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures_util::FutureExt;
+use http::{Request, Response};
+use tokio::time::Instant;
+use tonic::{Status, body::Body};
+use tower::{Layer, Service};
+use tracing::{Instrument, error, info_span};
+
+use super::{
+    body::{Intake, Reply},
+    call::Call,
+    deadline,
+    normalise::normalise,
+};
+use crate::{
+    auth::{Authenticator, Rejection},
+    grpc::{self, status},
+};
+
+/// Services of the protocol itself: open to everybody, not counted as calls.
+const EXEMPT: [&str; 3] = [
+    "/grpc.health.v1.",
+    "/grpc.reflection.v1.",
+    "/grpc.reflection.v1alpha.",
+];
+
+/// The layer.
+#[derive(Clone)]
+pub(super) struct GateLayer(Arc<Rules>);
+
+struct Rules {
+    authenticator: Authenticator,
+    request_timeout: Duration,
+    max_message_bytes: usize,
+}
+
+impl GateLayer {
+    pub fn new(
+        authenticator: Authenticator,
+        request_timeout: Duration,
+        max_message_bytes: usize,
+    ) -> Self {
+        Self(Arc::new(Rules {
+            authenticator,
+            request_timeout,
+            max_message_bytes,
+        }))
+    }
+}
+
+impl<S> Layer<S> for GateLayer {
+    type Service = Gate<S>;
+
+    fn layer(&self, inner: S) -> Gate<S> {
+        Gate {
+            rules: Arc::clone(&self.0),
+            inner,
+        }
+    }
+}
+
+/// The layer around a service.
+#[derive(Clone)]
+pub(super) struct Gate<S> {
+    rules: Arc<Rules>,
+    inner: S,
+}
+
+impl<S> Service<Request<Body>> for Gate<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    S: Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        // The clone waits for the next call; the one that was asked whether it
+        // is ready takes this one.
+        let clone = self.inner.clone();
+        let inner = std::mem::replace(&mut self.inner, clone);
+        let path = request.uri().path();
+        if EXEMPT.iter().any(|prefix| path.starts_with(prefix)) {
+            let mut inner = inner;
+            return Box::pin(inner.call(request));
+        }
+        let call = Call::begin(path, Instant::now());
+        let rules = Arc::clone(&self.rules);
+        Box::pin(async move { Ok(pass(rules, inner, call, request).await) })
+    }
+}
+
+async fn pass<S>(
+    rules: Arc<Rules>,
+    mut inner: S,
+    mut call: Call,
+    mut request: Request<Body>,
+) -> Response<Body>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+{
+    let deadline = match rules.admit(&mut call, &mut request) {
+        Ok(deadline) => deadline,
+        Err(status) => return refuse(call, status),
+    };
+    let request = request.map(|body| Intake::wrap(body, call.received()));
+    let span = info_span!("call", request_id = %call.id());
+    let work = AssertUnwindSafe(async move { inner.call(request).await });
+    match deadline::until(deadline, work.catch_unwind().instrument(span)).await {
+        Some(Ok(Ok(response))) => rules.reply(call, response),
+        Some(Ok(Err(never))) => match never {},
+        Some(Err(_)) => {
+            let id = call.id().to_string();
+            error!(request_id = id, rpc = call.rpc(), "a call panicked");
+            refuse(call, status::internal(&id))
+        }
+        None => refuse(call, status::deadline_exceeded()),
+    }
+}
+
+impl Rules {
+    /// Judges a call by its headers, puts its caller into the extensions and
+    /// says until when it may take.
+    fn admit(&self, call: &mut Call, request: &mut Request<Body>) -> Result<Instant, Status> {
+        let path = request.uri().path();
+        let Some(scope) = grpc::required_scope(path) else {
+            return Err(status::unimplemented(path));
+        };
+        let caller = self
+            .authenticator
+            .authenticate(request.headers())
+            .map_err(|rejection| match rejection {
+                Rejection::Missing(what) => status::credentials_missing(what),
+                Rejection::Invalid(what) => status::credentials_invalid(what),
+            })?;
+        call.identify(caller.clone());
+        if !caller.may(scope) {
+            return Err(status::scope_missing(scope));
+        }
+        let requested = deadline::requested(request.headers()).map_err(|deadline::Malformed| {
+            status::undecodable(
+                "grpc-timeout must be 1 to 8 digits and one of the units H M S m u n",
+            )
+        })?;
+        request.extensions_mut().insert(caller);
+        let limit = requested.map_or(self.request_timeout, |requested| {
+            requested.min(self.request_timeout)
+        });
+        Ok(call.begun() + limit)
+    }
+
+    /// Hands an answer on. An error stands in the headers; of anything else the
+    /// end is not known before the body's.
+    fn reply(&self, call: Call, response: Response<Body>) -> Response<Body> {
+        match Status::from_header_map(response.headers()) {
+            Some(status) => {
+                let status = normalise(status, &call, self.max_message_bytes);
+                refuse(call, status)
+            }
+            None => response.map(|body| Reply::wrap(body, call, self.max_message_bytes)),
+        }
+    }
+}
+
+fn refuse(mut call: Call, status: Status) -> Response<Body> {
+    call.end(&status);
+    status.into_http()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+#![allow(clippy::expect_used)]
+
+use std::{
+    collections::VecDeque,
+    future::{pending, poll_fn},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::HeaderMap;
+use http_body::{Body as HttpBody, Frame};
+use tonic::Code;
+use tonic_types::StatusExt;
+
+use super::*;
+use crate::auth::Caller;
+
+const READ: &str = "/expertise.v1.TaskService/GetTask";
+
+/// A service that answers as a test has it.
+#[derive(Clone)]
+struct Stub(fn(Request<Body>) -> BoxFuture<'static, Response<Body>>);
+
+impl Service<Request<Body>> for Stub {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let answer = self.0;
+        Box::pin(async move { Ok(answer(request).await) })
+    }
+}
+
+/// A body of these frames.
+struct Frames(VecDeque<Frame<Bytes>>);
+
+impl HttpBody for Frames {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        Poll::Ready(self.0.pop_front().map(Ok))
+    }
+}
+
+/// A body that must not be read.
+struct Untouched;
+
+impl HttpBody for Untouched {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        panic!("the body was read")
+    }
+}
+
+fn request(path: &str, headers: &[(&'static str, &'static str)]) -> Request<Body> {
+    let builder = Request::builder().uri(path);
+    let builder = headers.iter().fold(builder, |b, (k, v)| b.header(*k, *v));
+    builder.body(Body::new(Untouched)).expect("a request")
+}
+
+/// The first status of the answer: in its headers or its trailers.
+async fn ask(stub: Stub, request: Request<Body>) -> Status {
+    ask_within(Duration::from_secs(3600), stub, request).await
+}
+
+async fn ask_within(limit: Duration, stub: Stub, request: Request<Body>) -> Status {
+    let layer = GateLayer::new(Authenticator::Header, limit, 1024);
+    let response = layer.layer(stub).call(request).await;
+    let (parts, mut body) = response.expect("infallible").into_parts();
+    if let Some(status) = Status::from_header_map(&parts.headers) {
+        return status;
+    }
+    loop {
+        let frame = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
+        let frame = frame.expect("trailers").expect("no error");
+        if let Some(trailers) = frame.trailers_ref() {
+            return Status::from_header_map(trailers).expect("a status");
+        }
+    }
+}
+
+fn reason(status: &Status) -> String {
+    let info = status.get_details_error_info();
+    info.map(|info| info.reason).unwrap_or_default()
+}
+
+fn unreachable_stub() -> Stub {
+    Stub(|_| panic!("the service was called"))
+}
+
+fn ok_stub() -> Stub {
+    Stub(|_| Box::pin(async { Status::ok("").into_http() }))
+}
+
+#[tokio::test]
+async fn refusals_come_before_service_and_body() {
+    for (path, headers, code, expected) in [
+        (READ, &[][..], Code::Unauthenticated, "CREDENTIALS_MISSING"),
+        (
+            READ,
+            &[("x-account-id", "a b")],
+            Code::Unauthenticated,
+            "CREDENTIALS_INVALID",
+        ),
+        (
+            READ,
+            &[("x-account-id", "42"), ("x-scopes", "write")],
+            Code::PermissionDenied,
+            "SCOPE_MISSING",
+        ),
+        (
+            READ,
+            &[("x-account-id", "42"), ("grpc-timeout", "soon")],
+            Code::InvalidArgument,
+            "FIELD_INVALID",
+        ),
+        (
+            READ,
+            &[("x-account-id", "42"), ("grpc-timeout", "0S")],
+            Code::DeadlineExceeded,
+            "DEADLINE_EXCEEDED",
+        ),
+        (
+            "/expertise.v1.TaskService/Nothing",
+            &[],
+            Code::Unimplemented,
+            "UNIMPLEMENTED",
+        ),
+        ("/", &[], Code::Unimplemented, "UNIMPLEMENTED"),
+    ] {
+        let status = ask(unreachable_stub(), request(path, headers)).await;
+        assert_eq!((status.code(), reason(&status).as_str()), (code, expected));
+    }
+}
+
+#[tokio::test]
+async fn the_service_finds_the_caller_in_the_extensions() {
+    static FOUND: AtomicBool = AtomicBool::new(false);
+    let stub = Stub(|request| {
+        let caller = request.extensions().get::<Caller>();
+        let found = caller.is_some_and(|caller| caller.account.as_str() == "42");
+        FOUND.store(found, Ordering::Relaxed);
+        Box::pin(async { Status::ok("").into_http() })
+    });
+    let status = ask(stub, request(READ, &[("x-account-id", "42")])).await;
+    assert_eq!(status.code(), Code::Ok);
+    assert!(FOUND.load(Ordering::Relaxed));
+}
+
+#[tokio::test]
+async fn a_panic_is_internal_with_an_id() {
+    let stub = Stub(|_| Box::pin(async { panic!("a fault") }));
+    let status = ask(stub, request(READ, &[("x-account-id", "42")])).await;
+    assert_eq!(status.code(), Code::Internal);
+    let info = status.get_details_error_info().expect("a detail");
+    assert!(info.metadata.contains_key("id"));
+}
+
+#[tokio::test]
+async fn a_call_ends_at_the_callers_deadline_or_the_servers_whichever_is_first() {
+    let long = Duration::from_secs(3600);
+    let short = Duration::from_millis(10);
+    for (headers, server) in [
+        (&[("x-account-id", "42"), ("grpc-timeout", "10m")][..], long),
+        (&[("x-account-id", "42"), ("grpc-timeout", "9H")], short),
+        (&[("x-account-id", "42")], short),
+    ] {
+        let stub = Stub(|_| Box::pin(pending()));
+        let status = ask_within(server, stub, request(READ, headers)).await;
+        assert_eq!(status.code(), Code::DeadlineExceeded);
+    }
+}
+
+#[tokio::test]
+async fn errors_in_trailers_are_normalised_and_data_passes() {
+    let stub = Stub(|_| {
+        let mut trailers = HeaderMap::new();
+        let status = Status::out_of_range("Error, encoded message length too large: …");
+        status.add_header(&mut trailers).expect("headers");
+        let frames = [
+            Frame::data(Bytes::from_static(b"x")),
+            Frame::trailers(trailers),
+        ];
+        let body = Body::new(Frames(frames.into()));
+        Box::pin(async { Response::new(body) })
+    });
+    let status = ask(stub, request(READ, &[("x-account-id", "42")])).await;
+    assert_eq!(reason(&status), "MESSAGE_TOO_LARGE");
+}
+
+#[tokio::test]
+async fn health_and_reflection_need_no_credentials() {
+    for path in [
+        "/grpc.health.v1.Health/Check",
+        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+    ] {
+        assert_eq!(ask(ok_stub(), request(path, &[])).await.code(), Code::Ok);
+    }
+}

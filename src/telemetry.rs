@@ -1,0 +1,89 @@
+//! The log.
+
+use std::{
+    io::{self, IsTerminal},
+    panic,
+};
+
+use tracing::error;
+use tracing_subscriber::{
+    Layer,
+    filter::{FilterExt, LevelFilter, Targets},
+    fmt,
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
+};
+
+use crate::config::{Config, LogFormat};
+
+/// What other crates log below a warning holds statements, headers and frames,
+/// and so bodies and tokens: it stays out, whatever the filter asks for.
+const CAPPED: [&str; 9] = [
+    "h2",
+    "hyper",
+    "hyper_util",
+    "sea_orm",
+    "sea_orm_migration",
+    "sea_query",
+    "sqlx",
+    "tokio_util",
+    "tonic",
+];
+
+/// Starts logging to standard error as configured, panics included. The first
+/// start of a process holds.
+pub fn start(config: &Config) {
+    let filter = config.log.clone().and(cap());
+    let lines = fmt::layer().with_writer(io::stderr);
+    let lines = match config.log_format {
+        LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).boxed(),
+        LogFormat::Json => lines
+            .json()
+            .flatten_event(true)
+            .with_span_list(false)
+            .boxed(),
+    };
+    let started = tracing_subscriber::registry()
+        .with(lines.with_filter(filter))
+        .try_init();
+    if started.is_ok() {
+        log_panics();
+    }
+}
+
+fn cap() -> Targets {
+    Targets::new()
+        .with_default(LevelFilter::TRACE)
+        .with_targets(CAPPED.map(|target| (target, LevelFilter::WARN)))
+}
+
+/// Says where it happened and not what was said there: a panic's text may quote
+/// the data at hand.
+fn log_panics() {
+    panic::set_hook(Box::new(|panic| {
+        let location = panic.location().map(ToString::to_string);
+        error!(location = location.unwrap_or_default(), "panicked");
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Level;
+
+    use super::*;
+
+    #[test]
+    fn statements_stay_out_whatever_is_asked_for() {
+        let cap = cap();
+        for target in [
+            "sqlx::query",
+            "sea_orm::driver",
+            "h2::codec",
+            "sea_orm_migration::migrator",
+        ] {
+            assert!(!cap.would_enable(target, &Level::INFO), "{target}");
+            assert!(cap.would_enable(target, &Level::WARN), "{target}");
+        }
+        assert!(cap.would_enable("expertise::store", &Level::TRACE));
+    }
+}

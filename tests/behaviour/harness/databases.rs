@@ -1,0 +1,109 @@
+//! The databases the suite runs on, and the one server that each has.
+
+use std::{
+    env,
+    io::Write,
+    net::SocketAddr,
+    sync::{OnceLock, mpsc},
+    thread,
+};
+
+use expertise::{config::Config, server::Server};
+
+use super::{cluster, scratch::Scratch, world::World};
+
+/// A database the suite runs on.
+#[derive(Clone, Copy, Debug)]
+pub enum Database {
+    /// A file in the run's directory.
+    Sqlite,
+    /// See [`cluster`].
+    Postgres,
+}
+
+impl Database {
+    /// Runs a behaviour in a runtime of its own, with an account of its own. Does
+    /// nothing where the database is not there, which is said once a run.
+    pub fn run<F: Future<Output = ()>>(self, behaviour: impl FnOnce(World) -> F) {
+        let Some(server) = self.server() else { return };
+        runtime().block_on(async { behaviour(World::at(server)).await });
+    }
+
+    /// The server on this database, started at the first call.
+    pub fn server(self) -> Option<SocketAddr> {
+        static SQLITE: OnceLock<SocketAddr> = OnceLock::new();
+        static POSTGRES: OnceLock<Option<SocketAddr>> = OnceLock::new();
+        match self {
+            Self::Sqlite => Some(*SQLITE.get_or_init(|| {
+                let file = Scratch::of_this_run().path("expertise.db");
+                start(format!("sqlite:{}", file.display()))
+            })),
+            Self::Postgres => *POSTGRES.get_or_init(|| {
+                let url = cluster::database_url();
+                if url.is_none() {
+                    say_that_postgres_is_missing();
+                }
+                url.map(start)
+            }),
+        }
+    }
+}
+
+/// A runtime for one test.
+pub fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}
+
+/// Starts a server in this process, on threads of its own, as no test's runtime
+/// outlives its test.
+fn start(database_url: String) -> SocketAddr {
+    let (started, address) = mpsc::channel();
+    let serve = move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .expect("a runtime for the server");
+        runtime.block_on(async {
+            let server = match Server::bind(Config::for_tests(&database_url)).await {
+                Ok(server) => server,
+                Err(error) => {
+                    let _ = started.send(Err(format!("{database_url}: {error:?}")));
+                    return;
+                }
+            };
+            let _ = started.send(Ok(server.local_addr()));
+            if let Err(error) = server.serve(std::future::pending()).await {
+                eprintln!("the server on {database_url} ended: {error:?}");
+            }
+        });
+    };
+    thread::Builder::new()
+        .name("server".to_owned())
+        .spawn(serve)
+        .expect("a thread for the server");
+    match address.recv() {
+        Ok(Ok(address)) => address,
+        Ok(Err(reason)) => panic!("the server does not start: {reason}"),
+        Err(_) => panic!("the server panicked at its start"),
+    }
+}
+
+fn say_that_postgres_is_missing() {
+    let notice = "\n*** No PostgreSQL here: the behaviours ran on SQLite only. ***\n\
+                  *** Install it, or name a server in EXPERTISE_TEST_POSTGRES_URL. ***\n\n";
+    // Not `eprint!`, which the test runner captures.
+    let _ = std::io::stderr().write_all(notice.as_bytes());
+}
+
+#[test]
+fn postgres_is_there_where_it_is_required() {
+    let required = env::var("EXPERTISE_REQUIRE_POSTGRES").is_ok_and(|value| value == "1");
+    assert!(
+        !required || Database::Postgres.server().is_some(),
+        "EXPERTISE_REQUIRE_POSTGRES=1, but there is no PostgreSQL"
+    );
+}

@@ -1,0 +1,370 @@
+//! What a behaviour sees of the service: clients that call as one account, and
+//! the calls that most behaviours make.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use expertise::proto::v1::{
+    role_service_client::RoleServiceClient, step_service_client::StepServiceClient,
+    task_service_client::TaskServiceClient, *,
+};
+use prost_types::FieldMask;
+use tonic::{
+    Request, Response, Status,
+    metadata::AsciiMetadataValue,
+    service::{Interceptor, interceptor::InterceptedService},
+    transport::{Channel, Endpoint},
+};
+
+use super::{raw::RawCodec, sample};
+
+/// What a client may send and receive: the bodies reach 64 MB.
+const MESSAGE_LIMIT: usize = 72 * 1024 * 1024;
+
+/// One account on one server.
+#[derive(Clone, Debug)]
+pub struct World {
+    server: SocketAddr,
+    channel: Channel,
+    caller: Caller,
+}
+
+/// The metadata that says who calls.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    account: Option<AsciiMetadataValue>,
+    scopes: Option<AsciiMetadataValue>,
+}
+
+impl Interceptor for Caller {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        let metadata = request.metadata_mut();
+        if let Some(account) = &self.account {
+            metadata.insert("x-account-id", account.clone());
+        }
+        if let Some(scopes) = &self.scopes {
+            metadata.insert("x-scopes", scopes.clone());
+        }
+        Ok(request)
+    }
+}
+
+/// A channel whose calls carry an account.
+pub type Authenticated = InterceptedService<Channel, Caller>;
+
+impl World {
+    /// A fresh account on the server.
+    pub fn at(server: SocketAddr) -> Self {
+        Self {
+            server,
+            channel: connect(server),
+            caller: Caller {
+                account: Some(ascii(&uuid::Uuid::now_v7().to_string())),
+                scopes: None,
+            },
+        }
+    }
+
+    /// Another fresh account on the same server.
+    pub fn foreign(&self) -> Self {
+        self.calling_as(&uuid::Uuid::now_v7().to_string())
+    }
+
+    /// The same server, called as this account.
+    pub fn calling_as(&self, account: &str) -> Self {
+        let mut world = self.clone();
+        world.caller.account = Some(ascii(account));
+        world
+    }
+
+    /// The same server, called without credentials.
+    pub fn without_credentials(&self) -> Self {
+        let mut world = self.clone();
+        world.caller.account = None;
+        world
+    }
+
+    /// The same account with these scopes alone.
+    pub fn with_scopes(&self, scopes: &str) -> Self {
+        let mut world = self.clone();
+        world.caller.scopes = Some(ascii(scopes));
+        world
+    }
+
+    /// The same account over a connection of its own.
+    pub fn over_another_connection(&self) -> Self {
+        Self {
+            channel: connect(self.server),
+            ..self.clone()
+        }
+    }
+
+    /// The account's id.
+    pub fn account(&self) -> &str {
+        self.caller
+            .account
+            .as_ref()
+            .and_then(|account| account.to_str().ok())
+            .unwrap_or_default()
+    }
+
+    /// The connection, without credentials.
+    pub fn channel(&self) -> Channel {
+        self.channel.clone()
+    }
+
+    /// The connection, with credentials.
+    pub fn authenticated(&self) -> Authenticated {
+        InterceptedService::new(self.channel.clone(), self.caller.clone())
+    }
+
+    pub fn tasks(&self) -> TaskServiceClient<Authenticated> {
+        TaskServiceClient::new(self.authenticated())
+            .max_decoding_message_size(MESSAGE_LIMIT)
+            .max_encoding_message_size(MESSAGE_LIMIT)
+    }
+
+    pub fn steps(&self) -> StepServiceClient<Authenticated> {
+        StepServiceClient::new(self.authenticated())
+            .max_decoding_message_size(MESSAGE_LIMIT)
+            .max_encoding_message_size(MESSAGE_LIMIT)
+    }
+
+    pub fn roles(&self) -> RoleServiceClient<Authenticated> {
+        RoleServiceClient::new(self.authenticated())
+    }
+
+    /// Sends these bytes as the message of a call, for example to
+    /// `TaskService/GetTask`.
+    pub async fn send_raw(&self, method: &str, message: Bytes) -> Result<Bytes, Status> {
+        let path = format!("/expertise.v1.{method}");
+        let path = http::uri::PathAndQuery::try_from(path).expect("the path of a method");
+        let mut client = tonic::client::Grpc::new(self.authenticated())
+            .max_encoding_message_size(usize::MAX)
+            .max_decoding_message_size(MESSAGE_LIMIT);
+        client
+            .ready()
+            .await
+            .map_err(|error| Status::unavailable(error.to_string()))?;
+        client
+            .unary(Request::new(message), path, RawCodec)
+            .await
+            .map(Response::into_inner)
+    }
+}
+
+/// Tasks.
+impl World {
+    pub async fn create_task(&self, task: Task) -> Result<CreateTaskResponse, Status> {
+        let request = CreateTaskRequest {
+            task: Some(task),
+            ..CreateTaskRequest::default()
+        };
+        self.tasks().create_task(request).await.map(inner)
+    }
+
+    /// Creates the task, which must go well.
+    pub async fn given_task(&self, task: Task) -> Task {
+        let response = self.create_task(task).await.expect("the task is created");
+        response.task.expect("the response holds the task")
+    }
+
+    pub async fn get_task(&self, guid: &str) -> Result<Task, Status> {
+        let guid = guid.to_owned();
+        let response = self.tasks().get_task(GetTaskRequest { guid }).await?;
+        Ok(response.into_inner().task.expect("the response's task"))
+    }
+
+    /// No paths: no mask.
+    pub async fn update_task(
+        &self,
+        task: Task,
+        mask: &[&str],
+    ) -> Result<UpdateTaskResponse, Status> {
+        let request = UpdateTaskRequest {
+            task: Some(task),
+            update_mask: field_mask(mask),
+            validate_only: false,
+        };
+        self.tasks().update_task(request).await.map(inner)
+    }
+
+    /// Updates the task, which must go well.
+    pub async fn updated_task(&self, task: Task, mask: &[&str]) -> Task {
+        let response = self.update_task(task, mask).await;
+        let response = response.expect("the task is updated");
+        response.task.expect("the response holds the task")
+    }
+
+    pub async fn delete_task(&self, guid: &str) -> Result<DeleteTaskResponse, Status> {
+        let request = DeleteTaskRequest {
+            guid: guid.to_owned(),
+            ..DeleteTaskRequest::default()
+        };
+        self.tasks().delete_task(request).await.map(inner)
+    }
+
+    pub async fn list_tasks(&self, request: ListTasksRequest) -> Result<ListTasksResponse, Status> {
+        self.tasks().list_tasks(request).await.map(inner)
+    }
+}
+
+/// Steps.
+impl World {
+    /// Appends the step.
+    pub async fn create_step(&self, step: Step) -> Result<CreateStepResponse, Status> {
+        self.create_step_after(step, "").await
+    }
+
+    pub async fn create_step_after(
+        &self,
+        step: Step,
+        prevstep: &str,
+    ) -> Result<CreateStepResponse, Status> {
+        let request = CreateStepRequest {
+            step: Some(step),
+            prevstep: prevstep.to_owned(),
+            ..CreateStepRequest::default()
+        };
+        self.steps().create_step(request).await.map(inner)
+    }
+
+    /// Appends the step, which must go well.
+    pub async fn given_step(&self, step: Step) -> Step {
+        let response = self.create_step(step).await.expect("the step is created");
+        response.step.expect("the response holds the step")
+    }
+
+    /// Appends information steps of these titles and returns their ids.
+    pub async fn given_steps(&self, task: &Task, titles: &[&str]) -> Vec<String> {
+        let mut guids = Vec::new();
+        for title in titles {
+            let step = sample::step(task, StepType::Information, title);
+            guids.push(self.given_step(step).await.guid);
+        }
+        guids
+    }
+
+    pub async fn get_step(&self, guid: &str) -> Result<Step, Status> {
+        let guid = guid.to_owned();
+        let response = self.steps().get_step(GetStepRequest { guid }).await?;
+        Ok(response.into_inner().step.expect("the response's step"))
+    }
+
+    /// No paths: no mask.
+    pub async fn update_step(
+        &self,
+        step: Step,
+        mask: &[&str],
+    ) -> Result<UpdateStepResponse, Status> {
+        let request = UpdateStepRequest {
+            step: Some(step),
+            update_mask: field_mask(mask),
+            validate_only: false,
+        };
+        self.steps().update_step(request).await.map(inner)
+    }
+
+    /// Updates the step, which must go well.
+    pub async fn updated_step(&self, step: Step, mask: &[&str]) -> Step {
+        let response = self.update_step(step, mask).await;
+        let response = response.expect("the step is updated");
+        response.step.expect("the response holds the step")
+    }
+
+    pub async fn delete_step(&self, guid: &str) -> Result<DeleteStepResponse, Status> {
+        let request = DeleteStepRequest {
+            guid: guid.to_owned(),
+            ..DeleteStepRequest::default()
+        };
+        self.steps().delete_step(request).await.map(inner)
+    }
+
+    pub async fn list_steps(&self, request: ListStepsRequest) -> Result<ListStepsResponse, Status> {
+        self.steps().list_steps(request).await.map(inner)
+    }
+
+    /// Every step of the task as ListSteps has it, over pages of this size.
+    pub async fn steps_of(&self, task: &str, page_size: i32) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let mut request = ListStepsRequest {
+            task: task.to_owned(),
+            page_size,
+            ..ListStepsRequest::default()
+        };
+        loop {
+            let page = self.list_steps(request.clone()).await.expect("a page");
+            steps.extend(page.steps);
+            if page.next_page_token.is_empty() {
+                return steps;
+            }
+            request.page_token = page.next_page_token;
+        }
+    }
+
+    /// The ids of the task's steps in their order, as the task has them.
+    pub async fn order_of(&self, task: &str) -> Vec<String> {
+        self.get_task(task).await.expect("the task").steps
+    }
+}
+
+/// Roles.
+impl World {
+    pub async fn create_role(&self, name: &str) -> Result<CreateRoleResponse, Status> {
+        let role = Role {
+            id: 0,
+            name: name.to_owned(),
+        };
+        let request = CreateRoleRequest { role: Some(role) };
+        self.roles().create_role(request).await.map(inner)
+    }
+
+    /// Creates the role, which must go well.
+    pub async fn given_role(&self, name: &str) -> Role {
+        let response = self.create_role(name).await.expect("the role is created");
+        response.role.expect("the response holds the role")
+    }
+
+    pub async fn delete_role(&self, id: i64) -> Result<DeleteRoleResponse, Status> {
+        let request = DeleteRoleRequest { id };
+        self.roles().delete_role(request).await.map(inner)
+    }
+
+    pub async fn list_roles(
+        &self,
+        page_size: i32,
+        page_token: &str,
+    ) -> Result<ListRolesResponse, Status> {
+        let request = ListRolesRequest {
+            page_size,
+            page_token: page_token.to_owned(),
+        };
+        self.roles().list_roles(request).await.map(inner)
+    }
+}
+
+/// An id of the right form that names nothing.
+pub fn unknown_guid() -> String {
+    uuid::Uuid::now_v7().to_string()
+}
+
+/// No paths: no mask.
+pub fn field_mask(paths: &[&str]) -> Option<FieldMask> {
+    (!paths.is_empty()).then(|| FieldMask {
+        paths: paths.iter().map(|path| (*path).to_owned()).collect(),
+    })
+}
+
+fn inner<T>(response: Response<T>) -> T {
+    response.into_inner()
+}
+
+fn ascii(value: &str) -> AsciiMetadataValue {
+    value.parse().expect("metadata of printable ASCII")
+}
+
+fn connect(server: SocketAddr) -> Channel {
+    Endpoint::from_shared(format!("http://{server}"))
+        .expect("the server's address")
+        .connect_lazy()
+}

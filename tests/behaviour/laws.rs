@@ -1,0 +1,5 @@
+//! What holds of every history, tried with random ones.
+
+mod of_order;
+mod of_step_masks;
+mod of_task_masks;

@@ -1,0 +1,169 @@
+//! `validate_only`: everything is checked and nothing is stored.
+
+use crate::harness::prelude::*;
+
+on_both_databases![
+    a_dry_create_shows_the_task_and_stores_nothing,
+    a_dry_create_shows_the_step_and_its_place_and_stores_nothing,
+    a_dry_update_shows_the_task_and_stores_nothing,
+    a_dry_update_shows_the_step_and_stores_nothing,
+    a_dry_rename_renames_no_step,
+    a_dry_run_checks_fields,
+    a_dry_run_checks_references,
+    a_dry_run_checks_the_etag,
+    a_dry_run_does_not_use_up_its_request_id,
+    a_dry_run_lists_what_it_ignores,
+];
+
+fn dry_task(task: Task) -> CreateTaskRequest {
+    CreateTaskRequest {
+        task: Some(task),
+        validate_only: true,
+        ..CreateTaskRequest::default()
+    }
+}
+
+fn dry_step(step: Step) -> CreateStepRequest {
+    CreateStepRequest {
+        step: Some(step),
+        validate_only: true,
+        ..CreateStepRequest::default()
+    }
+}
+
+fn dry_update(task: Task) -> UpdateTaskRequest {
+    UpdateTaskRequest {
+        task: Some(task),
+        update_mask: None,
+        validate_only: true,
+    }
+}
+
+async fn a_dry_create_shows_the_task_and_stores_nothing(world: World) {
+    let shown = world.tasks().create_task(dry_task(rich_task())).await;
+    let shown = shown.accepted().into_inner().task.unwrap();
+    assert_eq!(shown.name, rich_task().name);
+    assert_eq!(shown.roles, rich_task().roles);
+    let read = world.get_task(&shown.guid).await;
+    read.refused().misses_task(&shown.guid);
+    let listed = world.list_tasks(ListTasksRequest::default()).await;
+    assert_eq!(listed.accepted().tasks, []);
+}
+
+async fn a_dry_create_shows_the_step_and_its_place_and_stores_nothing(world: World) {
+    let created = world.given_task(task("Guide")).await;
+    let steps = world.given_steps(&created, &["a", "b"]).await;
+    let before = world.get_task(&created.guid).await.accepted();
+    let request = CreateStepRequest {
+        prevstep: steps[0].clone(),
+        ..dry_step(rich_step(&created))
+    };
+    let response = world.steps().create_step(request).await;
+    let response = response.accepted().into_inner();
+    assert_eq!(response.placement(), Placement::AfterPrevstep);
+    let shown = response.step.unwrap();
+    assert_eq!(shown.title, rich_step(&created).title);
+    let read = world.get_step(&shown.guid).await;
+    read.refused().misses_step(&shown.guid);
+    assert_eq!(world.get_task(&created.guid).await.accepted(), before);
+}
+
+async fn a_dry_update_shows_the_task_and_stores_nothing(world: World) {
+    let before = world.given_task(rich_task()).await;
+    let update = Task {
+        name: "After".to_owned(),
+        ..task_of(&before.guid)
+    };
+    let shown = world.tasks().update_task(dry_update(update)).await;
+    let shown = shown.accepted().into_inner().task.unwrap();
+    assert_eq!(shown.name, "After");
+    assert_eq!(shown.roles, before.roles);
+    assert_eq!(world.get_task(&before.guid).await.accepted(), before);
+}
+
+async fn a_dry_update_shows_the_step_and_stores_nothing(world: World) {
+    let task = world.given_task(task("Guide")).await;
+    let before = world.given_step(rich_step(&task)).await;
+    let request = UpdateStepRequest {
+        step: Some(Step {
+            title: "After".to_owned(),
+            ..step_of(&before.guid)
+        }),
+        update_mask: None,
+        validate_only: true,
+    };
+    let shown = world.steps().update_step(request).await;
+    let shown = shown.accepted().into_inner().step.unwrap();
+    assert_eq!(shown.title, "After");
+    assert_eq!(world.get_step(&before.guid).await.accepted(), before);
+}
+
+async fn a_dry_rename_renames_no_step(world: World) {
+    let guide = world.given_task(task("Guide")).await;
+    let other = world.given_task(task("Other")).await;
+    let step = world.given_step(subtask(&guide, &other)).await;
+    let update = Task {
+        name: "After".to_owned(),
+        ..task_of(&other.guid)
+    };
+    world
+        .tasks()
+        .update_task(dry_update(update))
+        .await
+        .accepted();
+    assert_eq!(world.get_step(&step.guid).await.accepted(), step);
+}
+
+async fn a_dry_run_checks_fields(world: World) {
+    let shown = world.tasks().create_task(dry_task(task(""))).await;
+    let failure = shown.refused();
+    failure.violates(&[("task.name", "FIELD_REQUIRED")]);
+}
+
+async fn a_dry_run_checks_references(world: World) {
+    let guide = world.given_task(task("Guide")).await;
+    let unknown = Task {
+        guid: unknown_guid(),
+        ..task("Nowhere")
+    };
+    for step in [note(&unknown, "lost"), subtask(&guide, &unknown)] {
+        let shown = world.steps().create_step(dry_step(step)).await;
+        shown.refused().misses_task(&unknown.guid);
+    }
+    let update = task_of(&unknown.guid);
+    let shown = world.tasks().update_task(dry_update(update)).await;
+    shown.refused().misses_task(&unknown.guid);
+}
+
+async fn a_dry_run_checks_the_etag(world: World) {
+    let before = world.given_task(task("Before")).await;
+    let update = Task {
+        name: "After".to_owned(),
+        etag: "old".to_owned(),
+        ..task_of(&before.guid)
+    };
+    let shown = world.tasks().update_task(dry_update(update)).await;
+    shown.refused().is(Code::Aborted, "ETAG_MISMATCH");
+}
+
+async fn a_dry_run_does_not_use_up_its_request_id(world: World) {
+    let mut request = CreateTaskRequest {
+        request_id: unknown_guid(),
+        ..dry_task(task("Twice"))
+    };
+    let shown = world.tasks().create_task(request.clone()).await.accepted();
+    request.validate_only = false;
+    let created = world.tasks().create_task(request).await.accepted();
+    let created = created.into_inner().task.unwrap();
+    assert_ne!(created.guid, shown.into_inner().task.unwrap().guid);
+    world.get_task(&created.guid).await.accepted();
+}
+
+async fn a_dry_run_lists_what_it_ignores(world: World) {
+    let sent = Task {
+        parent_guid: unknown_guid(),
+        ..task("Ignoring")
+    };
+    let shown = world.tasks().create_task(dry_task(sent)).await.accepted();
+    assert_eq!(shown.into_inner().ignored_paths, ["task.parent_guid"]);
+}
