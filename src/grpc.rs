@@ -63,10 +63,8 @@ pub fn routes(store: Store, limits: Limits) -> Routes {
     let steps = steps::Steps {
         store: store.clone(),
     };
-    let roles = roles::Roles {
-        store: store.clone(),
-    };
-    let translations = translations::Translations { store };
+    let roles = roles::Roles { store };
+    let translations = translations::Translations;
     Routes::default()
         .add_service(
             TaskServiceServer::new(tasks)

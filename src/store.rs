@@ -4,9 +4,12 @@
 //! which holds it, and filter by `account_id` first. One write is one
 //! transaction, begun in `transaction.rs` and nowhere else.
 
+mod batch;
 mod connect;
 mod entity;
 mod fault;
+mod import;
+mod link;
 mod migration;
 mod place;
 mod retry;
@@ -18,6 +21,7 @@ mod step_write;
 mod task;
 mod task_read;
 mod transaction;
+mod tree;
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,6 +33,7 @@ use crate::{
 };
 
 pub use connect::{OpenError, migrate};
+pub use import::{Import, Imported};
 
 /// Name of the key that seals page tokens.
 const PAGE_KEY: &str = "page_token";

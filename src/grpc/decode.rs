@@ -18,6 +18,7 @@ pub mod dependencies;
 pub mod feedback;
 pub mod json;
 pub mod step;
+pub mod step_fields;
 pub mod step_patch;
 pub mod task;
 pub mod translations;

@@ -5,7 +5,7 @@ use tonic::{Request, Response, Status};
 
 use super::{
     call::{answer, mode},
-    decode::{self, accepted, guid, optional_guid, step as decode_step, step_patch},
+    decode::{self, accepted, guid, optional_guid, required, step as decode_step, step_patch},
     encode,
     ignored::Ignored,
     mask::{self, Mask},
@@ -30,6 +30,8 @@ use crate::{
     },
     store::{Outcome, Store},
 };
+
+const STEP: Path<'static> = Path::root("step");
 
 /// The steps of a store.
 #[derive(Clone)]
@@ -87,8 +89,8 @@ impl Steps {
         let mut faults = Violations::new();
         let intent = Intent::read(&request_id, "CreateStep", &request, &mut faults);
         let mut ignored = Ignored::of("step");
-        let new = decode_step::sent(request.step, &mut faults)
-            .and_then(|step| decode_step::new(step, &mut faults, &mut ignored));
+        let new = required(request.step, &STEP, &mut faults)
+            .and_then(|step| decode_step::new(step, &STEP, &mut faults, &mut ignored));
         let path = Path::root("prevstep");
         let prevstep = optional_guid(&request.prevstep, StepId::parse, &path, &mut faults);
         let new = accepted(new, faults)?;
@@ -171,8 +173,8 @@ impl Steps {
         let mut faults = Violations::new();
         let mut ignored = Ignored::of("step");
         let mask = Mask::parse(update_mask, &mask::STEP, &mut faults, &mut ignored);
-        let update = decode_step::sent(step, &mut faults)
-            .and_then(|step| step_patch::update(step, &mask, &mut faults, &mut ignored));
+        let update = required(step, &STEP, &mut faults)
+            .and_then(|step| step_patch::update(step, &mask, &STEP, &mut faults, &mut ignored));
         let step_patch::Update {
             guid,
             expected,

@@ -5,7 +5,7 @@ use tonic::{Request, Response, Status};
 
 use super::{
     call::{answer, mode},
-    decode::{self, accepted, guid, task as decode_task},
+    decode::{self, accepted, guid, required, task as decode_task},
     encode,
     ignored::Ignored,
     mask::{self, Mask},
@@ -32,6 +32,8 @@ use crate::{
     },
     store::{Outcome, Store},
 };
+
+const TASK: Path<'static> = Path::root("task");
 
 /// The tasks of a store.
 #[derive(Clone)]
@@ -107,8 +109,8 @@ impl Tasks {
         let mut faults = Violations::new();
         let intent = Intent::read(&request_id, "CreateTask", &request, &mut faults);
         let mut ignored = Ignored::of("task");
-        let new = decode_task::sent(request.task, &mut faults)
-            .and_then(|task| decode_task::new(task, &mut faults, &mut ignored));
+        let new = required(request.task, &TASK, &mut faults)
+            .and_then(|task| decode_task::new(task, &TASK, &mut faults, &mut ignored));
         let new = accepted(new, faults)?;
         let ignored = ignored.into_paths();
         let retry = intent.map(|intent| {
@@ -165,8 +167,8 @@ impl Tasks {
         let mut faults = Violations::new();
         let mut ignored = Ignored::of("task");
         let mask = Mask::parse(update_mask, &mask::TASK, &mut faults, &mut ignored);
-        let update = decode_task::sent(task, &mut faults)
-            .and_then(|task| decode_task::update(task, &mask, &mut faults, &mut ignored));
+        let update = required(task, &TASK, &mut faults)
+            .and_then(|task| decode_task::update(task, &mask, &TASK, &mut faults, &mut ignored));
         let decode_task::Update {
             guid,
             expected,

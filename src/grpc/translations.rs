@@ -3,21 +3,14 @@
 use tonic::{Request, Response, Status};
 
 use super::status;
-use crate::{
-    proto::v1::{
-        ListTranslationWorkRequest, ListTranslationWorkResponse, WriteTranslationsRequest,
-        WriteTranslationsResponse, translation_service_server::TranslationService,
-    },
-    store::Store,
+use crate::proto::v1::{
+    ListTranslationWorkRequest, ListTranslationWorkResponse, WriteTranslationsRequest,
+    WriteTranslationsResponse, translation_service_server::TranslationService,
 };
 
-/// The translations of a store.
+/// The translations of every resource.
 #[derive(Clone)]
-pub struct Translations {
-    /// The store.
-    #[allow(dead_code)]
-    pub store: Store,
-}
+pub struct Translations;
 
 #[tonic::async_trait]
 impl TranslationService for Translations {

@@ -10,7 +10,7 @@ use super::{
     Account, Mode, Outcome, Retry,
     entity::{step, task},
     fault::Fault,
-    place,
+    link, place,
     retry::once,
     row, step_write,
     task::Locked,
@@ -20,6 +20,8 @@ use crate::domain::{
     Error, Precondition, Result,
     etag::Expected,
     ids::{StepId, TaskId},
+    link::linked_tasks,
+    patch::Edit,
     step::{Merged, NewStep, Placement, Referenced, Step, StepPatch},
     text::Name,
     violation::{Path, Violations},
@@ -136,11 +138,18 @@ async fn update(
     expected: Expected,
     patch: StepPatch,
 ) -> Result<(Step, Vec<&'static str>), Fault> {
+    let target = patch.new_subtask();
+    let linked = match &patch.feedback {
+        Edit::Keep => Vec::new(),
+        Edit::Clear | Edit::Set(_) => linked_by(tx, guid).await?,
+    };
     // Tasks are locked before steps; a rename of the target waits until this
     // step's title is written, and then reaches it.
-    let target = match patch.new_subtask() {
-        None => None,
-        Some(task) => tx.lock_tasks(&[task]).await?.into_iter().next(),
+    let named: Vec<TaskId> = linked.iter().copied().chain(target).collect();
+    let locked = if named.is_empty() {
+        Vec::new()
+    } else {
+        tx.lock_tasks(&named).await?
     };
     let version = match lock_step(tx, guid).await {
         // What is wrong with the request comes before what it names.
@@ -153,13 +162,19 @@ async fn update(
         return Err(Error::EtagMismatch.into());
     }
     let before = tx.read_step(guid).await?;
-    let target = target
-        .map(|Locked { row, .. }| referenced(&row))
+    if !matches!(patch.feedback, Edit::Keep) && links_of(&before) != linked {
+        // An import has changed the links since they were looked up.
+        return Err(Fault::Lost);
+    }
+    let target = locked
+        .iter()
+        .find(|locked| Some(locked.guid) == target)
+        .map(|Locked { row, .. }| referenced(row))
         .transpose()?;
     let Merged {
         step: mut after,
         ignored,
-        links: _,
+        links,
         missing: _,
     } = before.merge(patch, target)?;
     if after == before {
@@ -169,7 +184,27 @@ async fn update(
     after.dirty = true;
     after.modified = tx.now;
     step_write::update(tx, &before, &after).await?;
+    link::apply(tx, &links).await?;
     Ok((after, ignored))
+}
+
+/// The tasks that a step manages, looked up before it is locked.
+async fn linked_by(tx: &Tx, guid: StepId) -> Result<Vec<TaskId>, Fault> {
+    let feedback: Option<Option<String>> =
+        step::Entity::find_by_id((tx.account_id().to_owned(), guid.0))
+            .select_only()
+            .column(step::Column::FeedbackConfig)
+            .into_tuple()
+            .one(&tx.db)
+            .await?;
+    let feedback = row::read_feedback(feedback.flatten())?;
+    Ok(feedback.iter().flat_map(linked_tasks).collect())
+}
+
+/// The tasks that a step manages.
+fn links_of(step: &Step) -> Vec<TaskId> {
+    let feedback = step.kind.feedback();
+    feedback.into_iter().flat_map(linked_tasks).collect()
 }
 
 async fn delete(tx: &Tx, guid: StepId, expected: Expected) -> Result<(), Fault> {
@@ -183,15 +218,21 @@ async fn delete(tx: &Tx, guid: StepId, expected: Expected) -> Result<(), Fault> 
         .one(&tx.db)
         .await?;
     let task = TaskId(task.ok_or(Error::StepNotFound(guid))?);
-    tx.lock_tasks(&[task]).await?;
+    let linked = linked_by(tx, guid).await?;
+    let named: Vec<TaskId> = linked.iter().copied().chain([task]).collect();
+    tx.lock_tasks(&named).await?;
     let version = lock_step(tx, guid).await?;
     if !expected.matches(version) {
         return Err(Error::EtagMismatch.into());
     }
     let step = tx.read_step(guid).await?;
+    if links_of(&step) != linked {
+        return Err(Fault::Lost);
+    }
     if step.link.is_some() {
         return Err(Precondition::StepManaged { step: guid }.into());
     }
+    link::unlink(tx, &linked).await?;
     step::Entity::delete_by_id(key).exec(&tx.db).await?;
     tx.touch_task(task, -1, false).await
 }
@@ -211,7 +252,7 @@ async fn lock_step(tx: &Tx, guid: StepId) -> Result<i64, Fault> {
 }
 
 /// A task as a reference sees it.
-fn referenced(row: &task::Model) -> Result<Referenced, Fault> {
+pub(super) fn referenced(row: &task::Model) -> Result<Referenced, Fault> {
     Ok(Referenced {
         task: TaskId(row.guid),
         product: row::product(row.product_id)?,

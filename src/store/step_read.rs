@@ -24,7 +24,7 @@ use crate::domain::{
 
 /// A step with its body and its translations.
 #[derive(FromQueryResult)]
-struct StepRow {
+pub(super) struct StepRow {
     #[sea_orm(nested)]
     step: Model,
     body: Option<String>,
@@ -40,7 +40,7 @@ struct ListedRow {
 }
 
 /// What is selected of a step `s`, with or without bodies.
-fn columns(backend: DbBackend, bodies: bool) -> String {
+pub(super) fn columns(backend: DbBackend, bodies: bool) -> String {
     let (array, rows, cast, null) = match backend {
         DbBackend::Sqlite => ("json_array", "json_group_array", "", "NULL"),
         _ => ("json_build_array", "json_agg", "::text", "NULL::text"),
@@ -162,20 +162,25 @@ impl Account {
 
 impl ListedRow {
     fn read(self) -> Result<(Step, Cursor), Fault> {
-        let step = &self.row.step;
         let cursor = Cursor {
             epoch: self.epoch,
-            place: Place {
-                position: step.position,
-                fraction: step.fraction.clone(),
-            },
+            place: self.row.place(),
         };
         Ok((self.row.read()?, cursor))
     }
 }
 
 impl StepRow {
-    fn read(self) -> Result<Step, Fault> {
+    /// Where the step stands.
+    pub fn place(&self) -> Place {
+        Place {
+            position: self.step.position,
+            fraction: self.step.fraction.clone(),
+        }
+    }
+
+    /// The step.
+    pub fn read(self) -> Result<Step, Fault> {
         let Self {
             step,
             body,

@@ -8,6 +8,7 @@ use sea_orm::{
 };
 
 use super::{
+    batch::in_batches,
     entity::{step, step_body, step_translation},
     fault::Fault,
     row,
@@ -117,17 +118,22 @@ async fn put_translations(
     step: &Step,
     wanted: impl Fn(&Language, &StepOverlay) -> bool,
 ) -> Result<(), Fault> {
-    use step_translation::{ActiveModel, Column, Entity};
-    let rows: Vec<ActiveModel> = step
+    let rows = step
         .content
         .translations
         .iter()
         .filter(|(language, row)| wanted(language, row))
         .map(|(language, row)| overlay_row(tx, step, language, row))
         .collect();
-    if rows.is_empty() {
-        return Ok(());
-    }
+    put_overlays(tx, rows).await
+}
+
+/// Adds rows or replaces them.
+pub(super) async fn put_overlays(
+    tx: &Tx,
+    rows: Vec<step_translation::ActiveModel>,
+) -> Result<(), Fault> {
+    use step_translation::{Column, Entity};
     let key = OnConflict::columns([Column::AccountId, Column::Step, Column::Language])
         .update_columns([
             Column::Locked,
@@ -137,14 +143,17 @@ async fn put_translations(
             Column::Body,
         ])
         .to_owned();
-    Entity::insert_many(rows)
-        .on_conflict(key)
-        .exec_without_returning(&tx.db)
-        .await?;
+    for rows in in_batches(rows) {
+        Entity::insert_many(rows)
+            .on_conflict(key.clone())
+            .exec_without_returning(&tx.db)
+            .await?;
+    }
     Ok(())
 }
 
-fn overlay_row(
+/// The row of a step's texts in one language.
+pub(super) fn overlay_row(
     tx: &Tx,
     step: &Step,
     language: &Language,
@@ -170,7 +179,7 @@ fn overlay_row(
 }
 
 /// The step's row. Fails when the step could never be returned whole.
-fn write_row(tx: &Tx, step: &Step, place: Place) -> Result<step::Model, Fault> {
+pub(super) fn write_row(tx: &Tx, step: &Step, place: Place) -> Result<step::Model, Fault> {
     let Step {
         guid,
         account,

@@ -6,14 +6,16 @@ use sea_orm::{
     ActiveModelTrait,
     ActiveValue::Set,
     ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
-    sea_query::{Expr, ExprTrait},
+    sea_query::{Expr, ExprTrait, OnConflict},
 };
 use uuid::Uuid;
 
 use super::{
     Account, Mode, Outcome, Retry,
+    batch::in_batches,
     entity::{step, task, task_translation},
     fault::Fault,
+    link,
     retry::once,
     row,
     task_read::LINKED,
@@ -24,7 +26,7 @@ use crate::domain::{
     etag::Expected,
     ids::{StepId, TaskId},
     task::{IndexState, NewTask, Task, TaskPatch},
-    translation::{TaskOverlay, TaskTranslations},
+    translation::{Language, TaskOverlay, TaskTranslations},
 };
 
 /// Bytes of a task's fixed fields on the wire, about.
@@ -199,45 +201,21 @@ async fn update(
         .await?;
     update_translations(tx, &before, &after).await?;
     if after.name != before.name {
-        rename_references(tx, &before, &after).await?;
+        link::sync_titles(tx, &[guid]).await?;
     }
     Ok((after, ignored))
 }
 
-/// Gives every subtask step that refers to a task its new name. The steps are
-/// locked in the order of their ids first, as everyone does who changes several.
-async fn rename_references(tx: &Tx, before: &Task, after: &Task) -> Result<(), Fault> {
-    use step::Column;
-    let references = || {
-        sea_orm::Condition::all()
-            .add(Column::AccountId.eq(tx.account_id()))
-            .add(Column::SubtaskId.eq(after.guid.0))
-    };
-    step::Entity::find()
-        .select_only()
-        .column(Column::Guid)
-        .filter(references())
-        .order_by_asc(Column::Guid)
-        .lock_exclusive()
-        .into_tuple::<Uuid>()
-        .all(&tx.db)
-        .await?;
-    let name = after.name.as_str();
-    let grown = byte_count(name.len()) - byte_count(before.name.as_str().len());
-    step::Entity::update_many()
-        .col_expr(Column::Title, Expr::value(name))
-        .col_expr(Column::Size, Expr::col(Column::Size).add(grown))
-        .col_expr(Column::Version, Expr::col(Column::Version).add(1))
-        .col_expr(Column::DirtyRecord, Expr::value(true))
-        .col_expr(Column::ModifiedTs, Expr::value(tx.now.0))
-        .filter(references())
-        .exec(&tx.db)
-        .await?;
-    Ok(())
-}
-
 async fn delete(tx: &Tx, guid: TaskId, expected: Expected, force: bool) -> Result<(), Fault> {
-    let locked = tx.lock_task(guid).await?;
+    // The tasks that it manages are locked with it, in the order of ids.
+    let managed = link::managed_by(tx, guid).await?;
+    let named: Vec<TaskId> = managed.iter().copied().chain([guid]).collect();
+    let locked = tx.lock_tasks(&named).await?;
+    let locked = locked.into_iter().find(|locked| locked.guid == guid);
+    let locked = locked.ok_or(Error::TaskNotFound(guid))?.row;
+    if link::managed_by(tx, guid).await? != managed {
+        return Err(Fault::Lost);
+    }
     if !expected.matches(locked.version) {
         return Err(Error::EtagMismatch.into());
     }
@@ -252,6 +230,7 @@ async fn delete(tx: &Tx, guid: TaskId, expected: Expected, force: bool) -> Resul
         if !force {
             return Err(Precondition::TaskHasSteps { task: guid }.into());
         }
+        link::unlink(tx, &managed).await?;
         delete_steps(tx, guid).await?;
     }
     task::Entity::delete_by_id((tx.account_id().to_owned(), guid.0))
@@ -299,7 +278,7 @@ async fn delete_steps(tx: &Tx, guid: TaskId) -> Result<(), Fault> {
     Ok(())
 }
 
-fn write_row(task: &Task, step_count: i64, order_epoch: i64) -> task::Model {
+pub(super) fn write_row(task: &Task, step_count: i64, order_epoch: i64) -> task::Model {
     let Task {
         guid,
         account,
@@ -358,7 +337,7 @@ pub(super) fn byte_count(bytes: usize) -> i64 {
 }
 
 /// Refuses what could never be returned.
-fn check_size(tx: &Tx, row: &task::Model) -> Result<(), Fault> {
+pub(super) fn check_size(tx: &Tx, row: &task::Model) -> Result<(), Fault> {
     let limit = tx.max_message_bytes;
     if row.size > byte_count(limit) {
         return Err(Error::TooLarge { limit }.into());
@@ -393,30 +372,47 @@ async fn put_translations(
     tx: &Tx,
     guid: TaskId,
     rows: &TaskTranslations,
-    wanted: impl Fn(&crate::domain::translation::Language, &TaskOverlay) -> bool,
+    wanted: impl Fn(&Language, &TaskOverlay) -> bool,
 ) -> Result<(), Fault> {
-    use sea_orm::sea_query::OnConflict;
-    use task_translation::{ActiveModel, Column, Entity};
-    let rows: Vec<ActiveModel> = rows
+    let rows = rows
         .iter()
         .filter(|(language, row)| wanted(language, row))
-        .map(|(language, TaskOverlay { name, locked })| ActiveModel {
-            account_id: Set(tx.account_id().to_owned()),
-            task: Set(guid.0),
-            language: Set(language.as_str().to_owned()),
-            name: Set(name.as_ref().map(|name| name.as_str().to_owned())),
-            locked: Set(*locked),
-        })
+        .map(|(language, row)| overlay_row(tx, guid, language, row))
         .collect();
-    if rows.is_empty() {
-        return Ok(());
+    put_overlays(tx, rows).await
+}
+
+/// The row of a task's texts in one language.
+pub(super) fn overlay_row(
+    tx: &Tx,
+    guid: TaskId,
+    language: &Language,
+    overlay: &TaskOverlay,
+) -> task_translation::ActiveModel {
+    let TaskOverlay { name, locked } = overlay;
+    task_translation::ActiveModel {
+        account_id: Set(tx.account_id().to_owned()),
+        task: Set(guid.0),
+        language: Set(language.as_str().to_owned()),
+        name: Set(name.as_ref().map(|name| name.as_str().to_owned())),
+        locked: Set(*locked),
     }
+}
+
+/// Adds rows or replaces them.
+pub(super) async fn put_overlays(
+    tx: &Tx,
+    rows: Vec<task_translation::ActiveModel>,
+) -> Result<(), Fault> {
+    use task_translation::{Column, Entity};
     let key = OnConflict::columns([Column::AccountId, Column::Task, Column::Language])
         .update_columns([Column::Name, Column::Locked])
         .to_owned();
-    Entity::insert_many(rows)
-        .on_conflict(key)
-        .exec_without_returning(&tx.db)
-        .await?;
+    for rows in in_batches(rows) {
+        Entity::insert_many(rows)
+            .on_conflict(key.clone())
+            .exec_without_returning(&tx.db)
+            .await?;
+    }
     Ok(())
 }

@@ -25,7 +25,7 @@ pub(super) const LINKED: i32 = 1;
 
 /// A task with its list of steps and its translations.
 #[derive(FromQueryResult)]
-struct TaskRow {
+pub(super) struct TaskRow {
     #[sea_orm(nested)]
     task: Model,
     step_guids: Option<String>,
@@ -40,7 +40,7 @@ struct ListedRow {
 }
 
 /// What is selected of a task `t`.
-fn columns(backend: DbBackend) -> String {
+pub(super) fn columns(backend: DbBackend) -> String {
     let (guid, rows) = match backend {
         DbBackend::Sqlite => (
             "hex(s.guid)",
@@ -162,7 +162,13 @@ fn conditions(filter: &TaskFilter, values: &mut Vec<Value>) -> String {
 }
 
 impl TaskRow {
-    fn read(self) -> Result<Task, Fault> {
+    /// The numbering of the task's steps.
+    pub fn order_epoch(&self) -> i64 {
+        self.task.order_epoch
+    }
+
+    /// The task.
+    pub fn read(self) -> Result<Task, Fault> {
         let Self {
             task,
             step_guids,

@@ -1,5 +1,7 @@
 //! A document as a caller wrote it, decoded.
 
+use std::collections::BTreeSet;
+
 use crate::domain::{
     ids::{ProductId, StepId, TaskId},
     step::{NewStep, StepPatch, StepType},
@@ -91,6 +93,29 @@ pub struct Says<N, P> {
 }
 
 impl Document {
+    /// The tasks that subtask steps name, by the document's ids, nested
+    /// documents included.
+    pub fn subtasks(&self) -> BTreeSet<TaskId> {
+        let mut found = BTreeSet::new();
+        self.add_subtasks(&mut found);
+        found
+    }
+
+    fn add_subtasks(&self, found: &mut BTreeSet<TaskId>) {
+        for step in &self.steps {
+            let new = step.says.new.as_ref().ok();
+            found.extend(new.and_then(|new| new.kind.subtask()).map(|to| to.task));
+            found.extend(step.says.patch.new_subtask());
+            for document in step
+                .values
+                .iter()
+                .filter_map(|value| value.document.as_ref())
+            {
+                document.add_subtasks(found);
+            }
+        }
+    }
+
     /// What is made of a value without a document: a task without steps.
     pub(super) fn bare(name: Name, product: ProductId) -> Self {
         let new = NewTask {

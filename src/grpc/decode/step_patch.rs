@@ -3,7 +3,8 @@
 
 use super::{
     dependencies, feedback, guid, guid_at, json, product_at, published, sent_list, sent_text,
-    step::{Asked, Content, Fields, STEP, fields, looping, note_system_fields, price_tag, tags},
+    step::{looping, price_tag, tags},
+    step_fields::{Asked, Content, Fields, fields, note_system_fields},
     text, text_violation, translations,
 };
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
         patch::{Deferred, Edit},
         step::StepPatch,
         text::{Tag, Title},
-        violation::Violations,
+        violation::{Path, Violations},
     },
     grpc::{ignored::Ignored, mask::Mask},
     proto::v1,
@@ -30,10 +31,12 @@ pub struct Update {
 }
 
 /// An update of a step, with what is wrong with it so far; `None`, and the
-/// faults stay where they are, when nobody knows of which step.
+/// faults stay where they are, when nobody knows of which step. `at` is where it
+/// stands in the request.
 pub fn update(
     message: v1::Step,
     mask: &Mask,
+    at: &Path<'_>,
     faults: &mut Violations,
     ignored: &mut Ignored,
 ) -> Option<Update> {
@@ -47,9 +50,9 @@ pub fn update(
             message.dependency_shorthand.is_some(),
         ),
     ]);
-    let id = guid(&message.guid, StepId::parse, &STEP.field("guid"), faults);
+    let id = guid(&message.guid, StepId::parse, &at.field("guid"), faults);
     let expected = Expected::parse(&message.etag);
-    let mut patch = patch(message, mask, faults);
+    let mut patch = patch(message, mask, at, faults);
     let guid = id?;
     patch.faults = std::mem::take(faults);
     Some(Update {
@@ -59,7 +62,7 @@ pub fn update(
     })
 }
 
-fn patch(message: v1::Step, mask: &Mask, faults: &mut Violations) -> StepPatch {
+fn patch(message: v1::Step, mask: &Mask, at: &Path<'_>, faults: &mut Violations) -> StepPatch {
     let Fields {
         task: _,
         product_id: _,
@@ -89,30 +92,34 @@ fn patch(message: v1::Step, mask: &Mask, faults: &mut Violations) -> StepPatch {
     } = content;
     StepPatch {
         sent,
-        title: title_edit(title, mask),
-        subtask_id: subtask_id_edit(subtask_id, mask),
-        subtask_pid: subtask_pid_edit(subtask_pid, mask),
-        cost: mask.edit("cost", cost, |price| price_tag(price, faults)),
-        feedback: mask.edit("feedback_config", sent_list(feedback_config), |list| {
-            feedback::feedback(list, &STEP.field("feedback_config"), faults)
+        title: title_edit(title, mask, &at.field("title")),
+        subtask_id: subtask_id_edit(subtask_id, mask, &at.field("subtask_id")),
+        subtask_pid: subtask_pid_edit(subtask_pid, mask, &at.field("subtask_pid")),
+        cost: mask.edit("cost", cost, |price| {
+            price_tag(price, &at.field("cost"), faults)
         }),
-        body: mask.edit("body", body, |body| text(body, &STEP.field("body"), faults)),
+        feedback: mask.edit("feedback_config", sent_list(feedback_config), |list| {
+            feedback::feedback(list, &at.field("feedback_config"), faults)
+        }),
+        body: mask.edit("body", body, |body| text(body, &at.field("body"), faults)),
         dependencies: mask.edit("dependencies", dependencies, |group| {
-            dependencies::group(group, &STEP.field("dependencies"), faults)
+            dependencies::group(group, &at.field("dependencies"), faults)
         }),
         instructions: list(mask.edit("instructions", sent_list(instructions), |list| {
-            let path = STEP.field("instructions");
+            let path = at.field("instructions");
             Some(json::instructions(list, &path, faults))
         })),
-        looping: mask.edit("looping", repeats, |repeats| looping(repeats, faults)),
-        parts: labels_edit("parts", parts, mask, faults),
-        published: mask.edit("published", shown, |shown| {
-            published(shown, &STEP.field("published"), faults)
+        looping: mask.edit("looping", repeats, |repeats| {
+            looping(repeats, &at.field("looping"), faults)
         }),
-        skills: labels_edit("skills", skills, mask, faults),
-        tags: labels_edit("tags", labels, mask, faults),
+        parts: labels_edit("parts", parts, mask, at, faults),
+        published: mask.edit("published", shown, |shown| {
+            published(shown, &at.field("published"), faults)
+        }),
+        skills: labels_edit("skills", skills, mask, at, faults),
+        tags: labels_edit("tags", labels, mask, at, faults),
         translations: {
-            let path = STEP.field("translations");
+            let path = at.field("translations");
             translations::edits(rows, mask.rows(), &path, faults)
         },
         faults: Violations::new(),
@@ -133,33 +140,31 @@ fn type_dependent(asked: &Asked, mask: &Mask) -> Vec<&'static str> {
         .collect()
 }
 
-fn title_edit(title: String, mask: &Mask) -> Edit<Deferred<Title>> {
-    let path = STEP.field("title");
+fn title_edit(title: String, mask: &Mask, path: &Path<'_>) -> Edit<Deferred<Title>> {
     mask.edit("title", sent_text(title), |title| {
-        Some(Title::parse(title).map_err(|fault| text_violation(fault, &path)))
+        Some(Title::parse(title).map_err(|fault| text_violation(fault, path)))
     })
 }
 
-fn subtask_id_edit(id: String, mask: &Mask) -> Edit<Deferred<TaskId>> {
-    let path = STEP.field("subtask_id");
+fn subtask_id_edit(id: String, mask: &Mask, path: &Path<'_>) -> Edit<Deferred<TaskId>> {
     mask.edit("subtask_id", sent_text(id), |id| {
-        Some(guid_at(&id, TaskId::parse, &path))
+        Some(guid_at(&id, TaskId::parse, path))
     })
 }
 
-fn subtask_pid_edit(id: Option<i64>, mask: &Mask) -> Edit<Deferred<ProductId>> {
-    let path = STEP.field("subtask_pid");
-    mask.edit("subtask_pid", id, |id| Some(product_at(id, &path)))
+fn subtask_pid_edit(id: Option<i64>, mask: &Mask, path: &Path<'_>) -> Edit<Deferred<ProductId>> {
+    mask.edit("subtask_pid", id, |id| Some(product_at(id, path)))
 }
 
 fn labels_edit(
     field: &'static str,
     labels: Vec<String>,
     mask: &Mask,
+    at: &Path<'_>,
     faults: &mut Violations,
 ) -> Option<Vec<Tag>> {
     list(mask.edit(field, sent_list(labels), |labels| {
-        Some(tags(labels, &STEP.field(field), faults))
+        Some(tags(labels, &at.field(field), faults))
     }))
 }
 

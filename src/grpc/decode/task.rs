@@ -1,7 +1,9 @@
 //! Tasks.
 
+use std::collections::BTreeMap;
+
 use super::{
-    dependencies, guid, line, product, published, required, sent_list, sent_text, text_violation,
+    dependencies, guid, line, product, published, sent_list, sent_text, text_violation,
     translations,
 };
 use crate::{
@@ -16,10 +18,13 @@ use crate::{
     proto::v1,
 };
 
-const TASK: Path<'static> = Path::root("task");
-
-/// A new task.
-pub fn new(message: v1::Task, faults: &mut Violations, ignored: &mut Ignored) -> Option<NewTask> {
+/// A new task; `at` is where it stands in the request.
+pub fn new(
+    message: v1::Task,
+    at: &Path<'_>,
+    faults: &mut Violations,
+    ignored: &mut Ignored,
+) -> Option<NewTask> {
     note_system_fields(&message, ignored);
     ignored.note([
         ("guid", !message.guid.is_empty()),
@@ -34,16 +39,17 @@ pub fn new(message: v1::Task, faults: &mut Violations, ignored: &mut Ignored) ->
         roles: levels,
         translations: rows,
     } = honored(message);
-    let name = line(name, &TASK.field("name"), faults);
-    let product = product(product_id, &TASK.field("product_id"), faults);
-    let dependencies =
-        dependencies::with_shorthand(dependencies, dependency_shorthand, &TASK, faults);
+    let name = line(name, &at.field("name"), faults);
+    let product = product(product_id, &at.field("product_id"), faults);
+    let dependencies = dependencies::with_shorthand(dependencies, dependency_shorthand, at, faults);
     let published = shown.map_or(Some(Published::default()), |shown| {
-        published(shown, &TASK.field("published"), faults)
+        published(shown, &at.field("published"), faults)
     });
-    let roles =
-        sent_list(levels).map_or_else(|| AccessLevel::ALL.to_vec(), |levels| roles(levels, faults));
-    let translations = translations::all(rows, &TASK.field("translations"), faults);
+    let roles = sent_list(levels).map_or_else(
+        || AccessLevel::ALL.to_vec(),
+        |levels| roles(levels, &at.field("roles"), faults),
+    );
+    let translations = translations::all(rows, &at.field("translations"), faults);
     Some(NewTask {
         name: name?,
         product: product?,
@@ -65,10 +71,12 @@ pub struct Update {
 }
 
 /// An update of a task, with what is wrong with it so far; `None`, and the
-/// faults stay where they are, when nobody knows of which task.
+/// faults stay where they are, when nobody knows of which task. `at` is where it
+/// stands in the request.
 pub fn update(
     message: v1::Task,
     mask: &Mask,
+    at: &Path<'_>,
     faults: &mut Violations,
     ignored: &mut Ignored,
 ) -> Option<Update> {
@@ -80,9 +88,9 @@ pub fn update(
             message.dependency_shorthand.is_some(),
         ),
     ]);
-    let id = guid(&message.guid, TaskId::parse, &TASK.field("guid"), faults);
+    let id = guid(&message.guid, TaskId::parse, &at.field("guid"), faults);
     let expected = Expected::parse(&message.etag);
-    let mut patch = patch(honored(message), mask, faults);
+    let mut patch = patch(honored(message), mask, at, faults);
     let guid = id?;
     patch.faults = std::mem::take(faults);
     Some(Update {
@@ -92,7 +100,7 @@ pub fn update(
     })
 }
 
-fn patch(fields: Honored, mask: &Mask, faults: &mut Violations) -> TaskPatch {
+fn patch(fields: Honored, mask: &Mask, at: &Path<'_>, faults: &mut Violations) -> TaskPatch {
     let Honored {
         name,
         product_id: _,
@@ -102,7 +110,7 @@ fn patch(fields: Honored, mask: &Mask, faults: &mut Violations) -> TaskPatch {
         roles: levels,
         translations: rows,
     } = fields;
-    let path = TASK.field("name");
+    let path = at.field("name");
     let name_sent = !name.is_empty() || mask.names("name");
     TaskPatch {
         name: mask.edit("name", sent_text(name), |name| {
@@ -110,15 +118,15 @@ fn patch(fields: Honored, mask: &Mask, faults: &mut Violations) -> TaskPatch {
         }),
         name_sent,
         dependencies: mask.edit("dependencies", dependencies, |group| {
-            dependencies::group(group, &TASK.field("dependencies"), faults)
+            dependencies::group(group, &at.field("dependencies"), faults)
         }),
         published: mask.edit("published", shown, |shown| {
-            published(shown, &TASK.field("published"), faults)
+            published(shown, &at.field("published"), faults)
         }),
         roles: mask.edit("roles", sent_list(levels), |levels| {
-            Some(roles(levels, faults))
+            Some(roles(levels, &at.field("roles"), faults))
         }),
-        translations: translations::edits(rows, mask.rows(), &TASK.field("translations"), faults),
+        translations: translations::edits(rows, mask.rows(), &at.field("translations"), faults),
         faults: Violations::new(),
     }
 }
@@ -131,7 +139,7 @@ struct Honored {
     dependency_shorthand: Option<String>,
     published: Option<i32>,
     roles: Vec<i32>,
-    translations: std::collections::BTreeMap<String, v1::TaskTranslation>,
+    translations: BTreeMap<String, v1::TaskTranslation>,
 }
 
 fn honored(message: v1::Task) -> Honored {
@@ -188,11 +196,10 @@ fn note_system_fields(message: &v1::Task, ignored: &mut Ignored) {
 }
 
 /// Access levels without duplicates, in their order.
-fn roles(numbers: Vec<i32>, faults: &mut Violations) -> Vec<AccessLevel> {
-    let list = TASK.field("roles");
+fn roles(numbers: Vec<i32>, path: &Path<'_>, faults: &mut Violations) -> Vec<AccessLevel> {
     let mut levels = Vec::with_capacity(AccessLevel::ALL.len());
     for (index, number) in numbers.into_iter().enumerate() {
-        match access_level(number, &list.index(index), faults) {
+        match access_level(number, &path.index(index), faults) {
             Some(level) if !levels.contains(&level) => levels.push(level),
             Some(_) | None => {}
         }
@@ -207,9 +214,4 @@ pub fn access_level(number: i32, path: &Path<'_>, faults: &mut Violations) -> Op
         faults.add(path, Reason::FieldInvalid, "is not an access level");
     }
     level
-}
-
-/// The `task` of a request, which must be set.
-pub fn sent(task: Option<v1::Task>, faults: &mut Violations) -> Option<v1::Task> {
-    required(task, &TASK, faults)
 }
