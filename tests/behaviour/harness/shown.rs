@@ -93,7 +93,7 @@ pub fn step(step: Step) -> Value {
              iterations,
          }| {
             json!({
-                "alias": alias, "array": array.map(any), "iterations": iterations.map(any),
+                "alias": alias, "array": present(array), "iterations": present(iterations),
             })
         },
     );
@@ -193,6 +193,11 @@ fn group(group: DependencyGroup) -> Value {
         }),
     });
     json!([operator, nodes])
+}
+
+/// Tells an absent value from null.
+fn present(value: Option<JsonValue>) -> Value {
+    value.map_or_else(|| json!("[absent]"), any)
 }
 
 fn any(value: JsonValue) -> Value {
