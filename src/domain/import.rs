@@ -12,5 +12,5 @@ mod wiring;
 pub use document::{
     AbsentSteps, DEPTH_MAX, Document, DocumentStep, DocumentTask, DocumentValue, STEPS_MAX, Says,
 };
-pub use plan::plan;
+pub use plan::{plan, without_indexes};
 pub use state::{Context, Plan, PlannedStep, PlannedTask, Tree};

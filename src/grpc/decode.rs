@@ -15,6 +15,7 @@ use crate::domain::{
 };
 
 pub mod dependencies;
+pub mod document;
 pub mod feedback;
 pub mod json;
 pub mod step;

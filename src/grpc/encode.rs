@@ -8,10 +8,12 @@ use crate::{
     proto::v1,
 };
 
+mod document;
 mod json;
 mod step;
 mod task;
 
+pub use document::document;
 #[cfg(test)]
 pub use json::value;
 pub use step::{step, step_without_bodies};

@@ -29,6 +29,11 @@ impl Ignored {
         self.fields.extend(sent.map(|(field, _)| field));
     }
 
+    /// The fields, without the resource.
+    pub fn into_fields(self) -> BTreeSet<&'static str> {
+        self.fields
+    }
+
     /// The `ignored_paths` of a response: sorted, each once.
     pub fn into_paths(self) -> Vec<String> {
         let Self { resource, fields } = self;

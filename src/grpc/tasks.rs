@@ -1,18 +1,19 @@
 //! TaskService: decode, one store call, encode.
 
+use std::collections::BTreeSet;
+
 use prost::Message;
 use tonic::{Request, Response, Status};
 
 use super::{
     call::{answer, mode},
-    decode::{self, accepted, guid, required, task as decode_task},
+    decode::{self, accepted, document, guid, required, task as decode_task},
     encode,
     ignored::Ignored,
     mask::{self, Mask},
     page,
     page_token::Listing,
     retry::{self, Intent},
-    status,
 };
 use crate::{
     auth::Caller,
@@ -20,6 +21,7 @@ use crate::{
         Result,
         etag::Expected,
         ids::TaskId,
+        import::AbsentSteps,
         page::PageSize,
         task::{Task, TaskFilter},
         violation::{Path, Reason, Violations},
@@ -30,7 +32,7 @@ use crate::{
         ImportTaskResponse, ListTasksRequest, ListTasksResponse, UpdateTaskRequest,
         UpdateTaskResponse, task_service_server::TaskService,
     },
-    store::{Outcome, Store},
+    store::{Import, Imported, Outcome, Store},
 };
 
 const TASK: Path<'static> = Path::root("task");
@@ -81,20 +83,16 @@ impl TaskService for Tasks {
 
     async fn import_task(
         &self,
-        _: Request<ImportTaskRequest>,
+        request: Request<ImportTaskRequest>,
     ) -> Result<Response<ImportTaskResponse>, Status> {
-        Err(status::unimplemented(
-            "/expertise.v1.TaskService/ImportTask",
-        ))
+        answer(request, |caller, request| self.import(caller, request)).await
     }
 
     async fn export_task(
         &self,
-        _: Request<ExportTaskRequest>,
+        request: Request<ExportTaskRequest>,
     ) -> Result<Response<ExportTaskResponse>, Status> {
-        Err(status::unimplemented(
-            "/expertise.v1.TaskService/ExportTask",
-        ))
+        answer(request, |caller, request| self.export(caller, request)).await
     }
 }
 
@@ -203,6 +201,77 @@ impl Tasks {
         Ok(DeleteTaskResponse {
             ignored_paths: Vec::new(),
         })
+    }
+}
+
+impl Tasks {
+    async fn import(
+        &self,
+        caller: Caller,
+        mut request: ImportTaskRequest,
+    ) -> Result<ImportTaskResponse> {
+        let request_id = std::mem::take(&mut request.request_id);
+        let validate_only = std::mem::take(&mut request.validate_only);
+        let mut faults = Violations::new();
+        let intent = Intent::read(&request_id, "ImportTask", &request, &mut faults);
+        let mut ignored = BTreeSet::new();
+        let absent = absent_steps(request.absent_steps, &mut faults);
+        let sent = document::sent(request.document, &mut faults, &mut ignored);
+        let (document::Sent { target, document }, absent) = accepted(sent.zip(absent), faults)?;
+        let retry = intent.map(|intent| {
+            let ignored = ignored.clone();
+            intent.retry(move |done: &Imported| {
+                imported(done.clone(), ignored.clone()).encode_to_vec()
+            })
+        });
+        let import = Import {
+            target,
+            document,
+            expected: Expected::parse(&request.etag),
+            absent,
+        };
+        let account = self.store.account(&caller.account);
+        match account
+            .import_task(import, retry, mode(validate_only))
+            .await?
+        {
+            Outcome::Done(done) => Ok(imported(done, ignored)),
+            Outcome::Replayed(response) => retry::read(&response),
+        }
+    }
+
+    async fn export(
+        &self,
+        caller: Caller,
+        request: ExportTaskRequest,
+    ) -> Result<ExportTaskResponse> {
+        let ExportTaskRequest { guid: id } = request;
+        let id = named(&id)?;
+        let tree = self.store.account(&caller.account).export_task(id).await?;
+        Ok(ExportTaskResponse {
+            document: Some(encode::document(tree)),
+        })
+    }
+}
+
+fn absent_steps(number: i32, faults: &mut Violations) -> Option<AbsentSteps> {
+    match v1::AbsentSteps::try_from(number) {
+        Ok(v1::AbsentSteps::Unspecified) => Some(AbsentSteps::Refuse),
+        Ok(v1::AbsentSteps::Keep) => Some(AbsentSteps::Keep),
+        Ok(v1::AbsentSteps::Delete) => Some(AbsentSteps::Delete),
+        Err(_) => {
+            let path = Path::root("absent_steps");
+            faults.add(&path, Reason::FieldInvalid, "is no way to deal with steps");
+            None
+        }
+    }
+}
+
+fn imported(done: Imported, mut ignored: BTreeSet<String>) -> ImportTaskResponse {
+    ignored.extend(done.ignored);
+    ImportTaskResponse {
+        task: Some(encode::task(done.task)),
+        ignored_paths: ignored.into_iter().collect(),
     }
 }
 

@@ -116,6 +116,24 @@ impl Document {
         }
     }
 
+    /// A document that nothing is made of.
+    pub fn unread(path: String) -> Self {
+        let task = DocumentTask {
+            guid: None,
+            product: None,
+            name: None,
+            says: Says {
+                new: Err(Violations::new()),
+                patch: TaskPatch::default(),
+            },
+        };
+        Self {
+            path,
+            task,
+            steps: Vec::new(),
+        }
+    }
+
     /// What is made of a value without a document: a task without steps.
     pub(super) fn bare(name: Name, product: ProductId) -> Self {
         let new = NewTask {

@@ -646,16 +646,7 @@ impl Planner<'_> {
 
     /// Lists something that was sent and not honored.
     fn ignore(&mut self, path: &str, field: &str) {
-        let mut plain = String::with_capacity(path.len());
-        let mut depth = 0_u32;
-        for c in path.chars() {
-            match c {
-                '[' => depth += 1,
-                ']' => depth = depth.saturating_sub(1),
-                c if depth == 0 => plain.push(c),
-                _ => {}
-            }
-        }
+        let plain = without_indexes(path);
         self.ignored.insert(format!("{plain}.{field}"));
     }
 
@@ -736,6 +727,21 @@ impl Planner<'_> {
             ignored: self.ignored,
         })
     }
+}
+
+/// A path as receipts name it: list indexes and map keys left out.
+pub fn without_indexes(path: &str) -> String {
+    let mut plain = String::with_capacity(path.len());
+    let mut depth = 0_u32;
+    for c in path.chars() {
+        match c {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            c if depth == 0 => plain.push(c),
+            _ => {}
+        }
+    }
+    plain
 }
 
 /// A step of the document and what comes with it.
