@@ -23,5 +23,6 @@ pub mod text;
 pub mod time;
 pub mod translation;
 pub mod violation;
+pub mod work;
 
 pub use error::{Error, Precondition, Result};

@@ -63,8 +63,10 @@ pub fn routes(store: Store, limits: Limits) -> Routes {
     let steps = steps::Steps {
         store: store.clone(),
     };
-    let roles = roles::Roles { store };
-    let translations = translations::Translations;
+    let roles = roles::Roles {
+        store: store.clone(),
+    };
+    let translations = translations::Translations { store };
     Routes::default()
         .add_service(
             TaskServiceServer::new(tasks)

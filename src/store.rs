@@ -21,7 +21,9 @@ mod step_write;
 mod task;
 mod task_read;
 mod transaction;
+mod translation;
 mod tree;
+mod work;
 
 use std::{sync::Arc, time::Duration};
 

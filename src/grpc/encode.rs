@@ -12,12 +12,14 @@ mod document;
 mod json;
 mod step;
 mod task;
+mod work;
 
 pub use document::document;
 #[cfg(test)]
 pub use json::value;
 pub use step::{step, step_without_bodies};
 pub use task::task;
+pub use work::work;
 
 /// A role.
 pub fn role(role: Role) -> v1::Role {

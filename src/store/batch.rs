@@ -9,10 +9,10 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::{
-    entity::{step, step_body, step_translation, task, task_translation},
+    entity::{step, step_body, step_translation, task},
     fault::Fault,
     step_write,
-    task::{overlay_row, write_row},
+    task::write_row,
     transaction::Tx,
     tree::Grown,
 };
@@ -31,12 +31,12 @@ pub(super) const ROWS: usize = 1_000;
 #[derive(Default)]
 pub(super) struct Batch {
     tasks: Vec<task::Model>,
-    task_overlays: Vec<task_translation::ActiveModel>,
+    task_overlays: super::task::Overlays,
     steps: Vec<step::Model>,
     deleted: Vec<Uuid>,
     bodies: Vec<step_body::ActiveModel>,
     bodiless: Vec<Uuid>,
-    overlays: Vec<step_translation::ActiveModel>,
+    overlays: step_write::Overlays,
     dropped: Vec<(Uuid, String)>,
 }
 
@@ -79,13 +79,8 @@ impl Batch {
             let row = write_row(after, steps, epoch + i64::from(renumbered));
             super::task::check_size(tx, &row)?;
             self.tasks.push(row);
-            let known = before.as_ref().map(|before| &before.translations);
-            for (language, row) in &after.translations {
-                if known.and_then(|known| known.get(language)) != Some(row) {
-                    let row = overlay_row(tx, after.guid, language, row);
-                    self.task_overlays.push(row);
-                }
-            }
+            let overlays = super::task::overlays(tx, before.as_ref(), after);
+            self.task_overlays.append(overlays);
         }
         self.deleted.extend(deleted.iter().map(|step| step.0));
         for (index, step) in steps.iter().enumerate() {
@@ -120,12 +115,8 @@ impl Batch {
             None => self.bodiless.push(after.guid.0),
         }
         let rows = known.map(|known| &known.translations);
-        for (language, row) in &after.content.translations {
-            if rows.and_then(|rows| rows.get(language)) != Some(row) {
-                let row = step_write::overlay_row(tx, after, language, row);
-                self.overlays.push(row);
-            }
-        }
+        let overlays = step_write::overlays(tx, before.as_ref(), after);
+        self.overlays.append(overlays);
         let gone = rows
             .into_iter()
             .flat_map(BTreeMap::keys)

@@ -20,13 +20,16 @@ use crate::domain::{
 /// A truth value in a JSON aggregate: PostgreSQL writes true, SQLite 1.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Flag {
+pub enum Flag {
+    /// As PostgreSQL writes it.
     Bool(bool),
+    /// As SQLite writes it.
     Number(i64),
 }
 
 impl Flag {
-    fn get(&self) -> bool {
+    /// The truth value.
+    pub fn get(&self) -> bool {
         match self {
             Self::Bool(value) => *value,
             Self::Number(value) => *value != 0,

@@ -151,7 +151,7 @@ impl Account {
     }
 
     /// The numbering of a task's steps, or that there is no such task.
-    async fn order_epoch(&self, task: TaskId) -> Result<i64> {
+    pub(super) async fn order_epoch(&self, task: TaskId) -> Result<i64> {
         let row = task::Entity::find_by_id((self.id.as_str().to_owned(), task.0))
             .one(self.reader())
             .await

@@ -17,10 +17,12 @@ use super::{
 };
 use crate::domain::{
     Error,
+    ids::StepId,
     order::Place,
     step::{Step, StepContent},
     text::Body,
     translation::{Language, StepOverlay},
+    work::Digest,
 };
 
 /// Bytes of a step's fixed fields on the wire, about.
@@ -35,7 +37,7 @@ pub(super) async fn insert(tx: &Tx, step: &Step, place: Place) -> Result<(), Fau
     if let Some(body) = &step.content.body {
         put_body(tx, step, body).await?;
     }
-    put_translations(tx, step, |_, _| true).await
+    put_overlays(tx, overlays(tx, None, step)).await
 }
 
 /// Writes what differs between two states of a locked step.
@@ -62,10 +64,7 @@ pub(super) async fn update(tx: &Tx, before: &Step, after: &Step) -> Result<(), F
         }
     }
     drop_translations(tx, before, after).await?;
-    put_translations(tx, after, |language, row| {
-        before.content.translations.get(language) != Some(row)
-    })
-    .await
+    put_overlays(tx, overlays(tx, Some(before), after)).await
 }
 
 async fn put_body(tx: &Tx, step: &Step, body: &Body) -> Result<(), Fault> {
@@ -113,49 +112,105 @@ async fn drop_translations(tx: &Tx, before: &Step, after: &Step) -> Result<(), F
     Ok(())
 }
 
-async fn put_translations(
-    tx: &Tx,
-    step: &Step,
-    wanted: impl Fn(&Language, &StepOverlay) -> bool,
-) -> Result<(), Fault> {
-    let rows = step
-        .content
-        .translations
-        .iter()
-        .filter(|(language, row)| wanted(language, row))
-        .map(|(language, row)| overlay_row(tx, step, language, row))
-        .collect();
-    put_overlays(tx, rows).await
+/// Rows of translations to write.
+#[derive(Default)]
+pub(super) struct Overlays {
+    /// Rows whose texts are new: made from the source as it is now.
+    texts: Vec<step_translation::ActiveModel>,
+    /// Rows of which the lock alone changes.
+    locks: Vec<step_translation::ActiveModel>,
+}
+
+impl Overlays {
+    /// Adds the rows of another step.
+    pub fn append(&mut self, other: Self) {
+        self.texts.extend(other.texts);
+        self.locks.extend(other.locks);
+    }
+
+    /// A row with new texts.
+    pub fn of_texts(row: step_translation::ActiveModel) -> Self {
+        Self {
+            texts: vec![row],
+            locks: Vec::new(),
+        }
+    }
+}
+
+/// The rows in which two states of a step differ.
+pub(super) fn overlays(tx: &Tx, before: Option<&Step>, after: &Step) -> Overlays {
+    let mut overlays = Overlays::default();
+    let rest = rest_digest(after);
+    for (language, row) in &after.content.translations {
+        let known = before.and_then(|step| step.content.translations.get(language));
+        let relocked = known.map(|known| StepOverlay {
+            locked: row.locked,
+            ..known.clone()
+        });
+        if known == Some(row) {
+            continue;
+        }
+        let written = overlay_row(tx, after, &rest, language, row);
+        if relocked.as_ref() == Some(row) {
+            overlays.locks.push(written);
+        } else {
+            overlays.texts.push(written);
+        }
+    }
+    overlays
+}
+
+/// Stands for the texts of a step but its title.
+fn rest_digest(step: &Step) -> Vec<u8> {
+    Digest::of_rest(&step.content, step.kind.feedback())
+        .0
+        .to_vec()
 }
 
 /// Adds rows or replaces them.
-pub(super) async fn put_overlays(
-    tx: &Tx,
-    rows: Vec<step_translation::ActiveModel>,
-) -> Result<(), Fault> {
+pub(super) async fn put_overlays(tx: &Tx, overlays: Overlays) -> Result<(), Fault> {
     use step_translation::{Column, Entity};
-    let key = OnConflict::columns([Column::AccountId, Column::Step, Column::Language])
-        .update_columns([
-            Column::Locked,
-            Column::Title,
-            Column::Instructions,
-            Column::FeedbackConfig,
-            Column::Body,
-        ])
-        .to_owned();
-    for rows in in_batches(rows) {
-        Entity::insert_many(rows)
-            .on_conflict(key.clone())
-            .exec_without_returning(&tx.db)
-            .await?;
+    let Overlays { texts, locks } = overlays;
+    let texts_change = vec![
+        Column::Locked,
+        Column::Title,
+        Column::Instructions,
+        Column::FeedbackConfig,
+        Column::MadeTitle,
+        Column::MadeRest,
+        Column::Body,
+    ];
+    for (rows, change) in [(texts, texts_change), (locks, vec![Column::Locked])] {
+        let key = OnConflict::columns([Column::AccountId, Column::Step, Column::Language])
+            .update_columns(change)
+            .to_owned();
+        for rows in in_batches(rows) {
+            Entity::insert_many(rows)
+                .on_conflict(key.clone())
+                .exec_without_returning(&tx.db)
+                .await?;
+        }
     }
     Ok(())
 }
 
-/// The row of a step's texts in one language.
+/// The row of a step's texts in one language, made from the step as it is.
 pub(super) fn overlay_row(
     tx: &Tx,
     step: &Step,
+    rest: &[u8],
+    language: &Language,
+    overlay: &StepOverlay,
+) -> step_translation::ActiveModel {
+    let source = (step.guid, step.title.as_str(), rest);
+    source_row(tx, source, language, overlay)
+}
+
+/// The row of a step's texts in one language. `source` is the step with its
+/// title and the digest of its other texts.
+pub(super) fn source_row(
+    tx: &Tx,
+    source: (StepId, &str, &[u8]),
     language: &Language,
     overlay: &StepOverlay,
 ) -> step_translation::ActiveModel {
@@ -166,14 +221,17 @@ pub(super) fn overlay_row(
         feedback,
         locked,
     } = overlay;
+    let (step, made_title, made_rest) = source;
     step_translation::ActiveModel {
         account_id: Set(tx.account_id().to_owned()),
-        step: Set(step.guid.0),
+        step: Set(step.0),
         language: Set(language.as_str().to_owned()),
         locked: Set(*locked),
         title: Set(title.as_ref().map(|title| title.as_str().to_owned())),
         instructions: Set(row::write_instructions(instructions)),
         feedback_config: Set(row::write_feedback(feedback.as_ref())),
+        made_title: Set(made_title.to_owned()),
+        made_rest: Set(made_rest.to_vec()),
         body: Set(body.as_ref().map(|body| body.as_str().to_owned())),
     }
 }
@@ -234,6 +292,7 @@ pub(super) fn write_row(tx: &Tx, step: &Step, place: Place) -> Result<step::Mode
         r_data,
         size: 0,
         body_size: byte_count(body_bytes(content)),
+        rest_digest: rest_digest(step),
         version: *version,
         dirty_record: *dirty,
         created_ts: created.0,
@@ -278,14 +337,18 @@ fn row_bytes(row: &step::Model) -> usize {
 
 /// The bytes of all translations without their bodies on the wire, about.
 fn overlay_bytes(content: &StepContent) -> usize {
-    let row = |(language, row): (&Language, &StepOverlay)| {
-        let json = [
-            row::write_instructions(&row.instructions),
-            row::write_feedback(row.feedback.as_ref()),
-        ];
-        let texts: usize = json.into_iter().flatten().map(|text| text.len()).sum();
-        let title = row.title.as_ref().map_or(0, |title| title.as_str().len());
-        language.as_str().len() + title + texts + 16
-    };
-    content.translations.iter().map(row).sum()
+    let rows = content.translations.iter();
+    rows.map(|(language, row)| overlay_size(language, row))
+        .sum()
+}
+
+/// The bytes of a row without its body on the wire, about.
+pub(super) fn overlay_size(language: &Language, row: &StepOverlay) -> usize {
+    let json = [
+        row::write_instructions(&row.instructions),
+        row::write_feedback(row.feedback.as_ref()),
+    ];
+    let texts: usize = json.into_iter().flatten().map(|text| text.len()).sum();
+    let title = row.title.as_ref().map_or(0, |title| title.as_str().len());
+    language.as_str().len() + title + texts + 16
 }

@@ -26,7 +26,7 @@ use crate::domain::{
     etag::Expected,
     ids::{StepId, TaskId},
     task::{IndexState, NewTask, Task, TaskPatch},
-    translation::{Language, TaskOverlay, TaskTranslations},
+    translation::{Language, TaskOverlay},
 };
 
 /// Bytes of a task's fixed fields on the wire, about.
@@ -162,7 +162,7 @@ async fn insert(tx: &Tx, new: &NewTask) -> Result<Task, Fault> {
     task::Entity::insert(row.into_active_model())
         .exec_without_returning(&tx.db)
         .await?;
-    put_translations(tx, task.guid, &task.translations, |_, _| true).await?;
+    put_overlays(tx, overlays(tx, None, &task)).await?;
     Ok(task)
 }
 
@@ -362,57 +362,85 @@ async fn update_translations(tx: &Tx, before: &Task, after: &Task) -> Result<(),
             .exec(&tx.db)
             .await?;
     }
-    put_translations(tx, after.guid, &after.translations, |language, row| {
-        before.translations.get(language) != Some(row)
-    })
-    .await
+    put_overlays(tx, overlays(tx, Some(before), after)).await
 }
 
-async fn put_translations(
-    tx: &Tx,
-    guid: TaskId,
-    rows: &TaskTranslations,
-    wanted: impl Fn(&Language, &TaskOverlay) -> bool,
-) -> Result<(), Fault> {
-    let rows = rows
-        .iter()
-        .filter(|(language, row)| wanted(language, row))
-        .map(|(language, row)| overlay_row(tx, guid, language, row))
-        .collect();
-    put_overlays(tx, rows).await
+/// Rows of translations to write.
+#[derive(Default)]
+pub(super) struct Overlays {
+    /// Rows whose texts are new: made from the source as it is now.
+    texts: Vec<task_translation::ActiveModel>,
+    /// Rows of which the lock alone changes.
+    locks: Vec<task_translation::ActiveModel>,
 }
 
-/// The row of a task's texts in one language.
+impl Overlays {
+    /// Adds the rows of another task.
+    pub fn append(&mut self, other: Self) {
+        self.texts.extend(other.texts);
+        self.locks.extend(other.locks);
+    }
+
+    /// A row with new texts.
+    pub fn of_texts(row: task_translation::ActiveModel) -> Self {
+        Self {
+            texts: vec![row],
+            locks: Vec::new(),
+        }
+    }
+}
+
+/// The rows in which two states of a task differ.
+pub(super) fn overlays(tx: &Tx, before: Option<&Task>, after: &Task) -> Overlays {
+    let mut overlays = Overlays::default();
+    for (language, row) in &after.translations {
+        let known = before.and_then(|task| task.translations.get(language));
+        if known == Some(row) {
+            continue;
+        }
+        let written = overlay_row(tx, after.guid, after.name.as_str(), language, row);
+        if known.is_some_and(|known| known.name == row.name) {
+            overlays.locks.push(written);
+        } else {
+            overlays.texts.push(written);
+        }
+    }
+    overlays
+}
+
+/// The row of a task's texts in one language, made from its name as it is.
 pub(super) fn overlay_row(
     tx: &Tx,
     guid: TaskId,
+    name: &str,
     language: &Language,
     overlay: &TaskOverlay,
 ) -> task_translation::ActiveModel {
-    let TaskOverlay { name, locked } = overlay;
     task_translation::ActiveModel {
         account_id: Set(tx.account_id().to_owned()),
         task: Set(guid.0),
         language: Set(language.as_str().to_owned()),
-        name: Set(name.as_ref().map(|name| name.as_str().to_owned())),
-        locked: Set(*locked),
+        name: Set(overlay.name.as_ref().map(|name| name.as_str().to_owned())),
+        locked: Set(overlay.locked),
+        made_name: Set(name.to_owned()),
     }
 }
 
 /// Adds rows or replaces them.
-pub(super) async fn put_overlays(
-    tx: &Tx,
-    rows: Vec<task_translation::ActiveModel>,
-) -> Result<(), Fault> {
+pub(super) async fn put_overlays(tx: &Tx, overlays: Overlays) -> Result<(), Fault> {
     use task_translation::{Column, Entity};
-    let key = OnConflict::columns([Column::AccountId, Column::Task, Column::Language])
-        .update_columns([Column::Name, Column::Locked])
-        .to_owned();
-    for rows in in_batches(rows) {
-        Entity::insert_many(rows)
-            .on_conflict(key.clone())
-            .exec_without_returning(&tx.db)
-            .await?;
+    let Overlays { texts, locks } = overlays;
+    let texts_change = vec![Column::Name, Column::Locked, Column::MadeName];
+    for (rows, change) in [(texts, texts_change), (locks, vec![Column::Locked])] {
+        let key = OnConflict::columns([Column::AccountId, Column::Task, Column::Language])
+            .update_columns(change)
+            .to_owned();
+        for rows in in_batches(rows) {
+            Entity::insert_many(rows)
+                .on_conflict(key.clone())
+                .exec_without_returning(&tx.db)
+                .await?;
+        }
     }
     Ok(())
 }

@@ -144,6 +144,14 @@ fn linkable(feedback: Feedback) -> v1::FeedbackConfig {
     }
 }
 
+/// A question as a translator sees it: texts, no links.
+pub fn translated_question(mut feedback: Feedback) -> v1::FeedbackConfig {
+    for value in &mut feedback.values {
+        value.link = None;
+    }
+    config(feedback)
+}
+
 /// A question. Where links have no meaning it does not speak of them.
 fn config(feedback: Feedback) -> v1::FeedbackConfig {
     let Feedback {

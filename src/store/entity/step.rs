@@ -35,6 +35,8 @@ pub struct Model {
     pub size: i64,
     /// The bytes of all its bodies.
     pub body_size: i64,
+    /// [`Digest::of_rest`](crate::domain::work::Digest::of_rest).
+    pub rest_digest: Vec<u8>,
     pub version: i64,
     pub dirty_record: bool,
     pub created_ts: i64,

@@ -16,6 +16,10 @@ pub struct Model {
     pub title: Option<String>,
     pub instructions: Option<String>,
     pub feedback_config: Option<String>,
+    /// The step's title when this was written.
+    pub made_title: String,
+    /// The step's `rest_digest` when this was written.
+    pub made_rest: Vec<u8>,
     /// Last, so that SQLite reaches the others without walking over it.
     pub body: Option<String>,
 }

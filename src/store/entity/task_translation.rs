@@ -14,6 +14,8 @@ pub struct Model {
     pub language: String,
     pub name: Option<String>,
     pub locked: bool,
+    /// The task's name when this was written.
+    pub made_name: String,
 }
 
 /// Joins are written where they are used.

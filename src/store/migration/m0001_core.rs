@@ -170,6 +170,7 @@ fn task_translations() -> TableCreateStatement {
         .col(col(Column::Language).text().not_null())
         .col(col(Column::Name).text().null())
         .col(col(Column::Locked).boolean().not_null())
+        .col(col(Column::MadeName).text().not_null())
         .primary_key(
             Index::create()
                 .col(Column::AccountId)
@@ -214,6 +215,7 @@ fn steps() -> TableCreateStatement {
         .col(col(Column::RData).text().null())
         .col(col(Column::Size).big_integer().not_null())
         .col(col(Column::BodySize).big_integer().not_null())
+        .col(col(Column::RestDigest).blob().not_null())
         .col(col(Column::Version).big_integer().not_null())
         .col(col(Column::DirtyRecord).boolean().not_null())
         .col(col(Column::CreatedTs).big_integer().not_null())
@@ -269,6 +271,8 @@ fn step_translations() -> TableCreateStatement {
         .col(col(Column::Title).text().null())
         .col(col(Column::Instructions).text().null())
         .col(col(Column::FeedbackConfig).text().null())
+        .col(col(Column::MadeTitle).text().not_null())
+        .col(col(Column::MadeRest).blob().not_null())
         .col(col(Column::Body).text().null())
         .primary_key(
             Index::create()

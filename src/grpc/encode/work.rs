@@ -1,0 +1,59 @@
+//! Translation work.
+
+use super::{json, step::translated_question};
+use crate::{
+    domain::work::{Source, State, Target, Work},
+    grpc::translations::digest,
+    proto::v1,
+};
+
+/// One thing to translate.
+pub fn work(work: Work) -> v1::TranslationWork {
+    let Work {
+        target,
+        language,
+        state,
+        source,
+        digest: stands_for,
+    } = work;
+    let (guid, kind) = match target {
+        Target::Task(task) => (task.to_string(), v1::TranslationKind::Task),
+        Target::Step(step) => (step.to_string(), v1::TranslationKind::Step),
+    };
+    let state = match state {
+        State::Missing => v1::TranslationState::Missing,
+        State::Outdated => v1::TranslationState::Outdated,
+    };
+    v1::TranslationWork {
+        guid,
+        kind: kind.into(),
+        language: language.to_string(),
+        state: state.into(),
+        source: Some(texts(source)),
+        source_digest: digest(stands_for),
+    }
+}
+
+fn texts(source: Source) -> v1::TranslationSource {
+    match source {
+        Source::Task { name } => v1::TranslationSource {
+            name: Some(name),
+            title: None,
+            body: None,
+            instructions: Vec::new(),
+            feedback_config: Vec::new(),
+        },
+        Source::Step {
+            title,
+            body,
+            instructions,
+            feedback,
+        } => v1::TranslationSource {
+            name: None,
+            title: Some(title),
+            body: body.map(|body| body.into_string()),
+            instructions: json::instructions(instructions),
+            feedback_config: feedback.map(translated_question).into_iter().collect(),
+        },
+    }
+}
