@@ -72,8 +72,11 @@ pub struct Retry<T> {
     /// Stands for the payload.
     pub digest: [u8; 32],
     /// What is kept to answer a retry with.
-    pub record: Box<dyn Fn(&T) -> Vec<u8> + Send + Sync>,
+    pub record: Record<T>,
 }
+
+/// Turns an outcome into what is kept of it.
+pub type Record<T> = Box<dyn Fn(&T) -> Vec<u8> + Send + Sync>;
 
 /// The outcome of a create.
 #[derive(Debug)]
