@@ -38,8 +38,9 @@ const MAX_CONCURRENT_STREAMS: u32 = 256;
 /// work without end otherwise.
 const MAX_PENDING_RESETS: usize = 100;
 const MAX_ERROR_RESETS: usize = 1024;
-/// Request headers of a call, in bytes.
-const MAX_HEADERS: u32 = 16 * 1024;
+/// Request headers of a call, in bytes, beyond which the connection is at fault;
+/// the gate refuses far smaller ones with a proper answer.
+const MAX_HEADERS: u32 = 256 * 1024;
 /// What a peer may send ahead on a call and on a connection, in bytes: messages
 /// reach 64 MB, and each window costs a round trip.
 const STREAM_WINDOW: u32 = 1024 * 1024;
@@ -273,6 +274,9 @@ fn with_reflection(routes: Routes) -> Result<Routes, reflection::Error> {
             proto::FILE_DESCRIPTOR_SET,
             tonic_types::pb::FILE_DESCRIPTOR_SET,
             tonic_health::pb::FILE_DESCRIPTOR_SET,
+            // Each version of reflection describes the other one too.
+            tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
+            tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
         ];
         sets.into_iter().fold(
             reflection::Builder::configure(),

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    json::number,
+    json::{WIRE_OVERHEAD, number},
+    shorthand,
     text::{Label, Tag},
 };
 
@@ -85,8 +86,9 @@ impl Comparison {
     }
 }
 
-/// A value that a variable is compared with.
-#[derive(Clone, Debug, PartialEq)]
+/// A value that a variable is compared with. Numbers are equal when their bits
+/// are: 0 and -0 are two values, as they are on the wire.
+#[derive(Clone, Debug)]
 pub enum Target {
     /// A text without U+0000.
     Text(String),
@@ -94,6 +96,17 @@ pub enum Target {
     Number(f64),
     /// A truth value.
     Bool(bool),
+}
+
+impl PartialEq for Target {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Text(one), Self::Text(other)) => one == other,
+            (Self::Number(one), Self::Number(other)) => one.to_bits() == other.to_bits(),
+            (Self::Bool(one), Self::Bool(other)) => one == other,
+            (Self::Text(_) | Self::Number(_) | Self::Bool(_), _) => false,
+        }
+    }
 }
 
 impl LogicalOperator {
@@ -107,6 +120,20 @@ impl LogicalOperator {
 }
 
 impl Group {
+    /// Bytes that the group takes on the wire at most, its short form
+    /// included.
+    pub fn wire_bytes(&self) -> usize {
+        self.bytes() + shorthand::render(self).map_or(0, |short| short.len())
+    }
+
+    fn bytes(&self) -> usize {
+        let node = |node: &Node| match node {
+            Node::Group(group) => group.bytes(),
+            Node::Condition(condition) => condition.bytes(),
+        };
+        WIRE_OVERHEAD + self.nodes.iter().map(node).sum::<usize>()
+    }
+
     /// The stored form: `["AND", [{"variable": …}, ["OR", […]]]]`.
     pub fn to_json(&self) -> Value {
         let nodes: Vec<Value> = self.nodes.iter().map(Node::to_json).collect();
@@ -150,6 +177,16 @@ impl Node {
 }
 
 impl Condition {
+    fn bytes(&self) -> usize {
+        let target = |target: &Target| match target {
+            Target::Text(text) => WIRE_OVERHEAD + text.len(),
+            Target::Number(_) | Target::Bool(_) => WIRE_OVERHEAD,
+        };
+        let texts = self.variable.as_str().len() + self.path.as_str().len();
+        let targets: usize = self.targets.iter().map(target).sum();
+        texts + targets + 4 * WIRE_OVERHEAD
+    }
+
     fn to_json(&self) -> Value {
         let targets: Vec<Value> = self.targets.iter().map(Target::to_json).collect();
         json!({

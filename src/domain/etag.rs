@@ -2,45 +2,62 @@
 
 use std::fmt;
 
-/// The version of a resource as an opaque text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Etag(pub i64);
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
-impl fmt::Display for Etag {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "v{:x}", self.0)
+use super::time::Timestamp;
+
+/// The state of one resource as an opaque text.
+///
+/// It is made from the row's version and the moment of its last change, so that
+/// an etag shown by a dry run, whose change never came to be, matches nothing
+/// that is written later under the same version number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Etag(String);
+
+impl Etag {
+    /// The etag of a resource in a version.
+    pub fn of(guid: Uuid, version: i64, modified: Timestamp) -> Self {
+        let hash = Sha256::new()
+            .chain_update(guid)
+            .chain_update(version.to_be_bytes())
+            .chain_update(modified.0.to_be_bytes())
+            .finalize();
+        Self(URL_SAFE_NO_PAD.encode(hash.split_at(12).0))
     }
 }
 
-/// The version that a caller expects a resource to have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+impl fmt::Display for Etag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The state that a caller expects a resource to be in.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// Any: the caller sent none.
+    /// Any: the caller sent no etag.
     Any,
-    /// This one.
-    Version(i64),
-    /// None there is: what the caller sent was never given out.
-    Unknown,
+    /// The one with this etag.
+    Is(String),
 }
 
 impl Expected {
     /// Reads an etag; empty is any.
     pub fn parse(etag: &str) -> Self {
         if etag.is_empty() {
-            return Self::Any;
+            Self::Any
+        } else {
+            Self::Is(etag.to_owned())
         }
-        etag.strip_prefix('v')
-            .and_then(|hex| i64::from_str_radix(hex, 16).ok())
-            .filter(|version| Etag(*version).to_string() == etag)
-            .map_or(Self::Unknown, Self::Version)
     }
 
-    /// Whether a version is the expected one.
-    pub fn matches(self, version: i64) -> bool {
+    /// Whether a state is the expected one.
+    pub fn matches(&self, etag: &Etag) -> bool {
         match self {
             Self::Any => true,
-            Self::Version(expected) => expected == version,
-            Self::Unknown => false,
+            Self::Is(expected) => *expected == etag.0,
         }
     }
 }
@@ -50,13 +67,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_etag_matches_its_own_version_only() {
-        let etag = Etag(7).to_string();
-        assert!(Expected::parse(&etag).matches(7));
-        assert!(!Expected::parse(&etag).matches(8));
-        assert!(Expected::parse("").matches(8));
-        for forged in ["7", "v", "v07", "V7", "v-1", "v+7", "nonsense"] {
-            assert!(!Expected::parse(forged).matches(7), "{forged}");
-        }
+    fn an_etag_matches_its_own_state_only() {
+        let (one, other) = (Uuid::now_v7(), Uuid::now_v7());
+        let etag = Etag::of(one, 7, Timestamp(1));
+        let expected = Expected::parse(&etag.to_string());
+        assert!(expected.matches(&Etag::of(one, 7, Timestamp(1))));
+        assert!(!expected.matches(&Etag::of(one, 8, Timestamp(1))));
+        assert!(!expected.matches(&Etag::of(one, 7, Timestamp(2))));
+        assert!(!expected.matches(&Etag::of(other, 7, Timestamp(1))));
+        assert!(Expected::parse("").matches(&etag));
+        assert!(!Expected::parse("v7").matches(&etag));
     }
 }

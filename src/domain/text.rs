@@ -68,10 +68,10 @@ pub struct Line<const MAX: usize>(String);
 impl<const MAX: usize> Line<MAX> {
     /// Checks a text.
     pub fn parse(text: String) -> Result<Self, TextFault> {
-        check(&text, MAX)?;
         if text.trim().is_empty() {
             return Err(TextFault::Missing);
         }
+        check(&text, MAX)?;
         Ok(Self(text))
     }
 

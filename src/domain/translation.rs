@@ -188,8 +188,12 @@ pub enum RowEdit<O, F> {
     Put(O),
     /// Deletes it.
     Remove,
-    /// Edits single fields of it.
+    /// Edits single fields of it, and makes it where there is something to
+    /// keep.
     Fields(F),
+    /// Edits single fields of it if it is there: the request says nothing of
+    /// the language.
+    Reset(F),
 }
 
 /// What an update does to the rows of a resource.
@@ -223,6 +227,11 @@ impl<O: Overlay> TranslationsEdit<O, O::Fields> {
                 }
                 RowEdit::Remove => {
                     rows.remove(&language);
+                }
+                RowEdit::Reset(fields) => {
+                    if let Some(row) = rows.get_mut(&language) {
+                        row.edit(fields);
+                    }
                 }
                 RowEdit::Fields(fields) => match rows.get_mut(&language) {
                     Some(row) => row.edit(fields),

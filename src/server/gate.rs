@@ -5,6 +5,7 @@
 
 use std::{
     convert::Infallible,
+    future::ready,
     panic::AssertUnwindSafe,
     pin::Pin,
     sync::Arc,
@@ -13,7 +14,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use http::{Request, Response};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header::CONTENT_TYPE};
 use tokio::time::Instant;
 use tonic::{Status, body::Body};
 use tower::{Layer, Service};
@@ -36,6 +37,9 @@ const EXEMPT: [&str; 3] = [
     "/grpc.reflection.v1.",
     "/grpc.reflection.v1alpha.",
 ];
+
+/// Most bytes of a call's headers.
+const MAX_HEADER_BYTES: usize = 16 * 1024;
 
 /// The layer.
 #[derive(Clone)]
@@ -103,6 +107,9 @@ where
             let mut inner = inner;
             return Box::pin(inner.call(request));
         }
+        if let Some(refusal) = not_grpc(&request) {
+            return Box::pin(ready(Ok(refusal)));
+        }
         let call = Call::begin(path, Instant::now());
         let rules = Arc::clone(&self.rules);
         Box::pin(async move { Ok(pass(rules, inner, call, request).await) })
@@ -145,6 +152,9 @@ impl Rules {
         let Some(scope) = grpc::required_scope(path) else {
             return Err(status::unimplemented(path));
         };
+        if header_bytes(request.headers()) > MAX_HEADER_BYTES {
+            return Err(status::message_too_large(MAX_HEADER_BYTES));
+        }
         let caller = self
             .authenticator
             .authenticate(request.headers())
@@ -179,6 +189,34 @@ impl Rules {
             None => response.map(|body| Reply::wrap(body, call, self.max_message_bytes)),
         }
     }
+}
+
+/// What is answered to a request that is not one of gRPC: a browser's, say.
+/// Nothing is done for it.
+fn not_grpc(request: &Request<Body>) -> Option<Response<Body>> {
+    let plain = |code| {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = code;
+        response
+    };
+    if request.method() != Method::POST {
+        return Some(plain(StatusCode::METHOD_NOT_ALLOWED));
+    }
+    let spoken = request
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.as_bytes().strip_prefix(b"application/grpc"))
+        .is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')));
+    (!spoken).then(|| plain(StatusCode::UNSUPPORTED_MEDIA_TYPE))
+}
+
+/// Bytes of a call's headers, as HTTP/2 counts them.
+fn header_bytes(headers: &HeaderMap) -> usize {
+    const EACH: usize = 32;
+    let sizes = headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + EACH);
+    sizes.sum()
 }
 
 fn refuse(mut call: Call, status: Status) -> Response<Body> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sea_orm::{
-    ActiveValue::Set, ColumnTrait, Condition, EntityTrait, IntoActiveModel, Iterable, QueryFilter,
+    ActiveValue::Set, ColumnTrait, EntityTrait, IntoActiveModel, Iterable, QueryFilter,
     QueryOrder, QuerySelect, sea_query::OnConflict,
 };
 use uuid::Uuid;
@@ -259,20 +259,23 @@ async fn delete_bodies(tx: &Tx, steps: Vec<Uuid>) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Deletes rows language by language: a condition for each row would nest
+/// deeper than a thousand of them can be said.
 async fn delete_overlays(tx: &Tx, rows: Vec<(Uuid, String)>) -> Result<(), Fault> {
     use step_translation::{Column, Entity};
-    for rows in in_batches(rows) {
-        let any = rows.fold(Condition::any(), |any, (step, language)| {
-            let row = Condition::all()
-                .add(Column::Step.eq(step))
-                .add(Column::Language.eq(language));
-            any.add(row)
-        });
-        Entity::delete_many()
-            .filter(Column::AccountId.eq(tx.account_id()))
-            .filter(any)
-            .exec(&tx.db)
-            .await?;
+    let mut steps: BTreeMap<String, Vec<Uuid>> = BTreeMap::new();
+    for (step, language) in rows {
+        steps.entry(language).or_default().push(step);
+    }
+    for (language, steps) in steps {
+        for steps in in_batches(steps) {
+            Entity::delete_many()
+                .filter(Column::AccountId.eq(tx.account_id()))
+                .filter(Column::Language.eq(&language))
+                .filter(Column::Step.is_in(steps))
+                .exec(&tx.db)
+                .await?;
+        }
     }
     Ok(())
 }

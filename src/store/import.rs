@@ -20,7 +20,7 @@ use super::{
 };
 use crate::domain::{
     Error, Result,
-    etag::Expected,
+    etag::{Etag, Expected},
     ids::TaskId,
     import::{AbsentSteps, Context, Document, Plan, PlannedTask, plan},
     step::Referenced,
@@ -81,7 +81,11 @@ async fn run(tx: &Tx, import: &Import) -> Result<Imported, Fault> {
         return Err(Error::TaskNotFound(*guid).into());
     }
     if let Some(tree) = &grown.tree
-        && !expected.matches(tree.task.version)
+        && !expected.matches(&Etag::of(
+            tree.task.guid.0,
+            tree.task.version,
+            tree.task.modified,
+        ))
     {
         return Err(Error::EtagMismatch.into());
     }

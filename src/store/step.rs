@@ -13,17 +13,18 @@ use super::{
     link, place,
     retry::once,
     row, step_write,
-    task::Locked,
+    task::{self as task_write, Locked},
     transaction::Tx,
 };
 use crate::domain::{
     Error, Precondition, Result,
-    etag::Expected,
+    etag::{Etag, Expected},
     ids::{StepId, TaskId},
     link::linked_tasks,
     patch::Edit,
     step::{Merged, NewStep, Placement, Referenced, Step, StepPatch},
     text::Name,
+    time::Timestamp,
     violation::{Path, Violations},
 };
 
@@ -58,16 +59,19 @@ impl Account {
         mode: Mode,
     ) -> Result<(Step, Vec<&'static str>)> {
         self.write(mode, move |tx| {
-            let patch = patch.clone();
-            Box::pin(update(tx, guid, expected, patch))
+            let (expected, patch) = (expected.clone(), patch.clone());
+            Box::pin(async move { update(tx, guid, &expected, patch).await })
         })
         .await
     }
 
     /// Deletes a step.
     pub async fn delete_step(&self, guid: StepId, expected: Expected) -> Result<()> {
-        self.write(Mode::Store, move |tx| Box::pin(delete(tx, guid, expected)))
-            .await
+        self.write(Mode::Store, move |tx| {
+            let expected = expected.clone();
+            Box::pin(async move { delete(tx, guid, &expected).await })
+        })
+        .await
     }
 }
 
@@ -127,6 +131,11 @@ async fn create(
         created: tx.now,
         modified: tx.now,
     };
+    let parent = task::Model {
+        step_count: find(*task)?.row.step_count + 1,
+        ..find(*task)?.row.clone()
+    };
+    task_write::check_size(tx, &parent)?;
     step_write::insert(tx, &step, place).await?;
     tx.touch_task(*task, 1, renumbered).await?;
     Ok((step, placement))
@@ -135,7 +144,7 @@ async fn create(
 async fn update(
     tx: &Tx,
     guid: StepId,
-    expected: Expected,
+    expected: &Expected,
     patch: StepPatch,
 ) -> Result<(Step, Vec<&'static str>), Fault> {
     let target = patch.new_subtask();
@@ -151,14 +160,14 @@ async fn update(
     } else {
         tx.lock_tasks(&named).await?
     };
-    let version = match lock_step(tx, guid).await {
+    let etag = match lock_step(tx, guid).await {
         // What is wrong with the request comes before what it names.
         Err(Fault::Domain(Error::StepNotFound(_))) if !patch.faults.is_empty() => {
             return Err(Error::Invalid(patch.faults).into());
         }
         found => found?,
     };
-    if patch.faults.is_empty() && !expected.matches(version) {
+    if patch.faults.is_empty() && !expected.matches(&etag) {
         return Err(Error::EtagMismatch.into());
     }
     let before = tx.read_step(guid).await?;
@@ -207,7 +216,7 @@ fn links_of(step: &Step) -> Vec<TaskId> {
     feedback.into_iter().flat_map(linked_tasks).collect()
 }
 
-async fn delete(tx: &Tx, guid: StepId, expected: Expected) -> Result<(), Fault> {
+async fn delete(tx: &Tx, guid: StepId, expected: &Expected) -> Result<(), Fault> {
     let key = (tx.account_id().to_owned(), guid.0);
     // A step never changes its task, so the task can be looked up before it is
     // locked.
@@ -221,8 +230,8 @@ async fn delete(tx: &Tx, guid: StepId, expected: Expected) -> Result<(), Fault> 
     let linked = linked_by(tx, guid).await?;
     let named: Vec<TaskId> = linked.iter().copied().chain([task]).collect();
     tx.lock_tasks(&named).await?;
-    let version = lock_step(tx, guid).await?;
-    if !expected.matches(version) {
+    let etag = lock_step(tx, guid).await?;
+    if !expected.matches(&etag) {
         return Err(Error::EtagMismatch.into());
     }
     let step = tx.read_step(guid).await?;
@@ -237,18 +246,20 @@ async fn delete(tx: &Tx, guid: StepId, expected: Expected) -> Result<(), Fault> 
     tx.touch_task(task, -1, false).await
 }
 
-/// Locks a step and returns its version.
-async fn lock_step(tx: &Tx, guid: StepId) -> Result<i64, Fault> {
-    let version: Option<i64> = step::Entity::find()
+/// Locks a step and returns the state it is in.
+async fn lock_step(tx: &Tx, guid: StepId) -> Result<Etag, Fault> {
+    let found: Option<(i64, i64)> = step::Entity::find()
         .select_only()
         .column(step::Column::Version)
+        .column(step::Column::ModifiedTs)
         .filter(step::Column::AccountId.eq(tx.account_id()))
         .filter(step::Column::Guid.eq(guid.0))
         .lock_exclusive()
         .into_tuple()
         .one(&tx.db)
         .await?;
-    Ok(version.ok_or(Error::StepNotFound(guid))?)
+    let (version, modified) = found.ok_or(Error::StepNotFound(guid))?;
+    Ok(Etag::of(guid.0, version, Timestamp(modified)))
 }
 
 /// A task as a reference sees it.

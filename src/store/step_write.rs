@@ -17,7 +17,10 @@ use super::{
 };
 use crate::domain::{
     Error,
+    dependency::Group,
+    feedback::Feedback,
     ids::StepId,
+    json::{Instruction, Json, WIRE_OVERHEAD, object_wire_bytes, wire_bytes},
     order::Place,
     step::{Step, StepContent},
     text::Body,
@@ -26,7 +29,10 @@ use crate::domain::{
 };
 
 /// Bytes of a step's fixed fields on the wire, about.
-const FIXED_BYTES: usize = 300;
+const FIXED_BYTES: usize = 400;
+/// Bytes left free below the largest message: a step may still grow when the
+/// task that it refers to is renamed.
+const RESERVE: i64 = 4096;
 
 /// Adds a step with its body and translations.
 pub(super) async fn insert(tx: &Tx, step: &Step, place: Place) -> Result<(), Fault> {
@@ -298,11 +304,8 @@ pub(super) fn write_row(tx: &Tx, step: &Step, place: Place) -> Result<step::Mode
         created_ts: created.0,
         modified_ts: modified.0,
     };
-    row.size = byte_count(row_bytes(&row) + overlay_bytes(content));
-    let limit = tx.max_message_bytes;
-    if row.size.saturating_add(row.body_size) > byte_count(limit) {
-        return Err(Error::TooLarge { limit }.into());
-    }
+    row.size = byte_count(row_bytes(step) + overlay_bytes(content));
+    check_size(tx, row.size, row.body_size)?;
     Ok(row)
 }
 
@@ -319,20 +322,55 @@ fn body_bytes(content: &StepContent) -> usize {
         .sum()
 }
 
-/// The bytes of a row on the wire, about.
-fn row_bytes(row: &step::Model) -> usize {
-    let optional = [
-        &row.dependencies,
-        &row.feedback_config,
-        &row.instructions,
-        &row.looping,
-        &row.parts,
-        &row.skills,
-        &row.tags,
-        &row.r_data,
-    ];
-    let texts: usize = optional.into_iter().flatten().map(String::len).sum();
-    FIXED_BYTES + row.title.len() + texts
+/// Refuses what could never be returned.
+pub(super) fn check_size(tx: &Tx, listed: i64, bodies: i64) -> Result<(), Fault> {
+    let limit = tx.max_message_bytes;
+    let bytes = listed.saturating_add(bodies).saturating_add(RESERVE);
+    if bytes > byte_count(limit) {
+        return Err(Error::TooLarge { limit }.into());
+    }
+    Ok(())
+}
+
+/// The bytes of a row on the wire, at most, bodies left out.
+fn row_bytes(step: &Step) -> usize {
+    let content = &step.content;
+    let tags = content
+        .parts
+        .iter()
+        .chain(&content.skills)
+        .chain(&content.tags);
+    let tags: usize = tags.map(|tag| tag.as_str().len() + WIRE_OVERHEAD).sum();
+    let looping = content.looping.as_ref().map_or(0, |looping| {
+        let values = looping.array.iter().chain(&looping.iterations);
+        let values: usize = values.map(|Json(value)| wire_bytes(value)).sum();
+        looping.alias.as_str().len() + values + 4 * WIRE_OVERHEAD
+    });
+    FIXED_BYTES
+        + step.title.len()
+        + content.dependencies.as_ref().map_or(0, Group::wire_bytes)
+        + feedback_bytes(step.kind.feedback())
+        + instruction_bytes(&content.instructions)
+        + looping
+        + tags
+        + object_wire_bytes(&step.r_data)
+}
+
+fn feedback_bytes(feedback: Option<&Feedback>) -> usize {
+    /// A link, with all that frames a value.
+    const VALUE: usize = 64;
+    feedback.map_or(0, |feedback| {
+        let values = feedback.values.iter();
+        let values: usize = values
+            .map(|value| value.key.as_str().len() + value.value.as_str().len() + VALUE)
+            .sum();
+        feedback.name.as_str().len() + values + VALUE
+    })
+}
+
+fn instruction_bytes(list: &[Instruction]) -> usize {
+    let object = |Instruction(members): &Instruction| WIRE_OVERHEAD + object_wire_bytes(members);
+    list.iter().map(object).sum()
 }
 
 /// The bytes of all translations without their bodies on the wire, about.
@@ -342,13 +380,12 @@ fn overlay_bytes(content: &StepContent) -> usize {
         .sum()
 }
 
-/// The bytes of a row without its body on the wire, about.
+/// The bytes of a row without its body on the wire, at most.
 pub(super) fn overlay_size(language: &Language, row: &StepOverlay) -> usize {
-    let json = [
-        row::write_instructions(&row.instructions),
-        row::write_feedback(row.feedback.as_ref()),
-    ];
-    let texts: usize = json.into_iter().flatten().map(|text| text.len()).sum();
     let title = row.title.as_ref().map_or(0, |title| title.as_str().len());
-    language.as_str().len() + title + texts + 16
+    language.as_str().len()
+        + title
+        + instruction_bytes(&row.instructions)
+        + feedback_bytes(row.feedback.as_ref())
+        + 4 * WIRE_OVERHEAD
 }

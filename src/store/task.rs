@@ -18,7 +18,7 @@ use super::{
     link,
     retry::once,
     row,
-    task_read::LINKED,
+    task_read::{LINKED, STEP_GUID_BYTES},
     transaction::Tx,
 };
 use crate::domain::{
@@ -30,7 +30,10 @@ use crate::domain::{
 };
 
 /// Bytes of a task's fixed fields on the wire, about.
-const FIXED_BYTES: usize = 300;
+const FIXED_BYTES: usize = 400;
+/// Bytes left free below the largest message: a managed task may still grow
+/// when its value is reworded.
+const RESERVE: i64 = 4096;
 
 /// What a writer needs to know of a task that it has locked.
 pub(super) struct Locked {
@@ -116,8 +119,8 @@ impl Account {
         mode: Mode,
     ) -> Result<(Task, Vec<&'static str>)> {
         self.write(mode, move |tx| {
-            let patch = patch.clone();
-            Box::pin(update(tx, guid, expected, patch))
+            let (expected, patch) = (expected.clone(), patch.clone());
+            Box::pin(async move { update(tx, guid, &expected, patch).await })
         })
         .await
     }
@@ -125,7 +128,8 @@ impl Account {
     /// Deletes a task, with `force` together with its steps.
     pub async fn delete_task(&self, guid: TaskId, expected: Expected, force: bool) -> Result<()> {
         self.write(Mode::Store, move |tx| {
-            Box::pin(delete(tx, guid, expected, force))
+            let expected = expected.clone();
+            Box::pin(async move { delete(tx, guid, &expected, force).await })
         })
         .await
     }
@@ -169,7 +173,7 @@ async fn insert(tx: &Tx, new: &NewTask) -> Result<Task, Fault> {
 async fn update(
     tx: &Tx,
     guid: TaskId,
-    expected: Expected,
+    expected: &Expected,
     patch: TaskPatch,
 ) -> Result<(Task, Vec<&'static str>), Fault> {
     let found = tx.lock_task(guid).await;
@@ -180,7 +184,7 @@ async fn update(
         }
         found => found?,
     };
-    if patch.faults.is_empty() && !expected.matches(locked.version) {
+    if patch.faults.is_empty() && !expected.matches(&locked.etag()) {
         return Err(Error::EtagMismatch.into());
     }
     let before = tx.read_task(guid).await?;
@@ -206,7 +210,7 @@ async fn update(
     Ok((after, ignored))
 }
 
-async fn delete(tx: &Tx, guid: TaskId, expected: Expected, force: bool) -> Result<(), Fault> {
+async fn delete(tx: &Tx, guid: TaskId, expected: &Expected, force: bool) -> Result<(), Fault> {
     // The tasks that it manages are locked with it, in the order of ids.
     let managed = link::managed_by(tx, guid).await?;
     let named: Vec<TaskId> = managed.iter().copied().chain([guid]).collect();
@@ -216,7 +220,7 @@ async fn delete(tx: &Tx, guid: TaskId, expected: Expected, force: bool) -> Resul
     if link::managed_by(tx, guid).await? != managed {
         return Err(Fault::Lost);
     }
-    if !expected.matches(locked.version) {
+    if !expected.matches(&locked.etag()) {
         return Err(Error::EtagMismatch.into());
     }
     if locked.kind == LINKED {
@@ -339,7 +343,9 @@ pub(super) fn byte_count(bytes: usize) -> i64 {
 /// Refuses what could never be returned.
 pub(super) fn check_size(tx: &Tx, row: &task::Model) -> Result<(), Fault> {
     let limit = tx.max_message_bytes;
-    if row.size > byte_count(limit) {
+    let steps = row.step_count.saturating_mul(STEP_GUID_BYTES);
+    let bytes = row.size.saturating_add(steps).saturating_add(RESERVE);
+    if bytes > byte_count(limit) {
         return Err(Error::TooLarge { limit }.into());
     }
     Ok(())

@@ -19,7 +19,7 @@ use crate::domain::{
 };
 
 /// Bytes that a step adds to its task on the wire.
-const STEP_GUID_BYTES: i64 = 38;
+pub(super) const STEP_GUID_BYTES: i64 = 38;
 /// The contract's number of a managed task's type.
 pub(super) const LINKED: i32 = 1;
 

@@ -190,12 +190,8 @@ async fn fits(tx: &Tx, guid: Uuid) -> Result<(), Fault> {
         .into_tuple()
         .one(&tx.db)
         .await?;
-    let limit = tx.max_message_bytes;
-    let bytes = sizes.map_or(0, |(listed, bodies)| listed.saturating_add(bodies));
-    if bytes > byte_count(limit) {
-        return Err(Error::TooLarge { limit }.into());
-    }
-    Ok(())
+    let (listed, bodies) = sizes.unwrap_or_default();
+    step_write::check_size(tx, listed, bodies)
 }
 
 /// The bytes that a row adds to its step.

@@ -59,6 +59,8 @@ pub struct DocumentStep {
     pub path: String,
     /// The id that the document gives it.
     pub guid: Option<StepId>,
+    /// The task that it belongs to, by the document's id.
+    pub task: Option<TaskId>,
     /// The task that it wires, by the document's id.
     pub link: Option<TaskId>,
     /// The type, if one was sent that there is.

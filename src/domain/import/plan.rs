@@ -39,6 +39,7 @@ pub fn plan(document: Document, context: Context<'_>) -> Result<Plan, Error> {
         new_id,
         referenced,
         policy: absent,
+        again: existing.is_some(),
         tasks: Vec::new(),
         ignored: BTreeSet::new(),
         faults: Violations::new(),
@@ -102,6 +103,8 @@ struct Planner<'a> {
     new_id: &'a mut (dyn FnMut() -> uuid::Uuid + Send),
     referenced: &'a BTreeMap<TaskId, Referenced>,
     policy: AbsentSteps,
+    /// Whether the outermost task existed before.
+    again: bool,
     tasks: Vec<TaskDraft>,
     ignored: BTreeSet<String>,
     faults: Violations,
@@ -401,6 +404,7 @@ impl Planner<'_> {
         let DocumentStep {
             path,
             guid: _,
+            task: sent_task,
             link,
             step_type,
             product: sent_product,
@@ -408,6 +412,20 @@ impl Planner<'_> {
             says,
             values,
         } = said;
+        // An unreadable question leaves nobody to manage what its values hold.
+        let asks = match known {
+            Some(_) => matches!(says.patch.feedback, Edit::Set(_)),
+            None => says.new.is_ok(),
+        };
+        let values = if asks {
+            values
+        } else {
+            self.check_documents(values);
+            Vec::new()
+        };
+        if existing.is_some() && sent_task.is_some_and(|sent| sent != task) {
+            self.ignore(&path, "task");
+        }
         let (mut draft, links) = match known {
             Some(step) => {
                 let sent = Sent {
@@ -573,7 +591,7 @@ impl Planner<'_> {
                 .and_then(|task| existing.and_then(|tree| tree.managed.get(&task)));
             if !restated {
                 // The question stays as it was, and so do its tasks.
-                children.extend(value.link.map(|task| (task, Vec::new())));
+                children.extend(value.link.map(|task| (task, vec![task])));
                 continue;
             }
             let (Ok(name), Ok(idx)) = (
@@ -603,6 +621,27 @@ impl Planner<'_> {
             children.push((child, aliases));
         }
         children
+    }
+
+    /// Notes what is wrong with documents that stand below something that is
+    /// wrong itself.
+    fn check_documents(&mut self, said: Vec<DocumentValue>) {
+        for document in said.into_iter().filter_map(|value| value.document) {
+            self.check(document.task.says.new.err());
+            for step in document.steps {
+                let may_exist = self.again && step.guid.is_some();
+                self.check(if may_exist {
+                    Some(step.says.patch.faults)
+                } else {
+                    step.says.new.err()
+                });
+                self.check_documents(step.values);
+            }
+        }
+    }
+
+    fn check(&mut self, faults: Option<Violations>) {
+        self.faults.append(faults.unwrap_or_default());
     }
 
     /// Lists nested documents that nothing is made of.
@@ -680,15 +719,19 @@ impl Planner<'_> {
             path,
             stands,
         } = reference;
-        let id = self.aliases.get(&task).copied().unwrap_or(task);
+        let sent = self.aliases.get(&task).copied().unwrap_or(task);
+        // A wiring step refers to the task that it wires, whatever was sent.
+        let id = draft.after.link.unwrap_or(sent);
+        if id != sent && !path.is_empty() {
+            self.ignore(&path, "subtask_id");
+        }
         let found = planned.get(&id).or_else(|| self.referenced.get(&id));
-        let Some(target) = found.cloned() else {
-            if !stands {
-                self.missing.push(task);
-            }
+        let stored = || draft.after.subtask().filter(|_| stands);
+        let Some(target) = found.cloned().or_else(stored) else {
+            self.missing.push(task);
             return;
         };
-        if let Some(product) = product {
+        if let Some(product) = product.filter(|_| id == sent) {
             target.check_product(product, &Path::root(&path), &mut self.faults);
         }
         if title.is_some_and(|title| title != target.name.as_str()) {

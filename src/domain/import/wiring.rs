@@ -8,7 +8,7 @@ use crate::domain::{
     step::{Step, StepType},
 };
 
-use super::plan::{Draft, Reference};
+use super::plan::Draft;
 
 /// A managed task that needs its wiring step.
 pub(super) struct Wire {
@@ -35,16 +35,12 @@ pub(super) fn wire_up(
         let standing = unlisted.get(&wire.task).copied();
         let claimed = claim(&mut drafts, &wire);
         match (claimed, standing) {
-            (Some(draft), None) => {
-                draft.after.link = Some(wire.task);
-                retarget(draft, wire.task);
-            }
+            (Some(draft), None) => draft.after.link = Some(wire.task),
             (Some(draft), Some(step)) => {
                 // The document lists it without its id.
                 let content = std::mem::replace(&mut draft.after, step.clone()).content;
                 draft.after.content = content;
                 draft.before = Some(step.clone());
-                retarget(draft, wire.task);
             }
             (None, standing) => {
                 let Some(observation) = drafts.get(wire.observation) else {
@@ -84,13 +80,4 @@ fn claim<'a>(drafts: &'a mut [Draft], wire: &Wire) -> Option<&'a mut Draft> {
         .position(|draft| free(draft) && says(draft))
         .or_else(|| drafts.iter().position(|draft| free(draft) && refers(draft)))?;
     drafts.get_mut(position)
-}
-
-/// Lets a step refer to the managed task.
-fn retarget(draft: &mut Draft, task: TaskId) {
-    let reference = draft.reference.take();
-    draft.reference = Some(match reference {
-        Some(reference) => Reference { task, ..reference },
-        None => Reference::to_managed(task),
-    });
 }

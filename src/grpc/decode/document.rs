@@ -151,6 +151,7 @@ impl Reader<'_> {
             new: !may_exist || depth > 1,
             patch: may_exist,
         };
+        let task = TaskId::parse(&message.task);
         let link = TaskId::parse(&message.link);
         let step_type = StepType::from_number(message.r#type);
         let product = message.product_id.and_then(ProductId::new);
@@ -178,6 +179,7 @@ impl Reader<'_> {
         DocumentStep {
             path,
             guid,
+            task,
             link,
             step_type,
             product,

@@ -206,8 +206,9 @@ fn question(
         let description = "is required for an observation";
         faults.add(path, Reason::FieldRequired, description);
     }
+    let linked = list.iter().any(|config| config.linked == Some(true));
     let feedback = feedback::feedback(list, path, faults);
-    if !observes && feedback.as_ref().is_some_and(|config| config.linked) {
+    if !observes && linked {
         let path = path.index(0);
         let path = path.field("linked");
         faults.add(&path, Reason::FieldInvalid, LINKED_OBSERVATIONS_ONLY);

@@ -204,7 +204,7 @@ fn absent<R: Row>(mask: &RowMask) -> RowEdit<R::Overlay, R::Fields> {
         RowMask::Fields(fields) => {
             let nowhere = Path::root("translations");
             let fields = R::default().masked(fields, &nowhere, &mut Violations::new());
-            RowEdit::Fields(fields)
+            RowEdit::Reset(fields)
         }
     }
 }

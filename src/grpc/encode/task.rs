@@ -54,7 +54,7 @@ pub fn task(task: Task) -> v1::Task {
             .collect(),
         r#type: Some(kind.into()),
         steps: steps.iter().map(ToString::to_string).collect(),
-        etag: Etag(version).to_string(),
+        etag: Etag::of(guid.0, version, modified).to_string(),
         account_id: account.to_string(),
         parent_guid,
         idx,

@@ -9,7 +9,7 @@ use crate::domain::violation::{Violation, Violations};
 /// Most bytes of an encoded `BadRequest`.
 pub const BAD_REQUEST_BYTES: usize = 4 * 1024;
 /// Most bytes of a path.
-pub const PATH_BYTES: usize = 512;
+pub const PATH_BYTES: usize = 1024;
 /// Most bytes of a description.
 const DESCRIPTION_BYTES: usize = 512;
 /// Most bytes of a path or description in a status message, where a byte may

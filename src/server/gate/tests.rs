@@ -68,7 +68,10 @@ impl HttpBody for Untouched {
 }
 
 fn request(path: &str, headers: &[(&'static str, &'static str)]) -> Request<Body> {
-    let builder = Request::builder().uri(path);
+    let builder = Request::builder()
+        .method("POST")
+        .uri(path)
+        .header("content-type", "application/grpc");
     let builder = headers.iter().fold(builder, |b, (k, v)| b.header(*k, *v));
     builder.body(Body::new(Untouched)).expect("a request")
 }
@@ -212,4 +215,36 @@ async fn health_and_reflection_need_no_credentials() {
     ] {
         assert_eq!(ask(ok_stub(), request(path, &[])).await.code(), Code::Ok);
     }
+}
+
+#[tokio::test]
+async fn what_is_not_grpc_is_not_served() {
+    for (method, content, code) in [
+        ("GET", "application/grpc", 405),
+        ("DELETE", "application/grpc+proto", 405),
+        ("POST", "text/plain", 415),
+        ("POST", "application/grpc-web", 415),
+        ("POST", "application/grpcx", 415),
+    ] {
+        let builder = Request::builder().method(method).uri(READ);
+        let builder = builder.header("content-type", content);
+        let request = builder.body(Body::new(Untouched)).expect("a request");
+        let layer = GateLayer::new(Authenticator::Header, Duration::from_secs(1), 1024);
+        let response = layer.layer(unreachable_stub()).call(request).await;
+        assert_eq!(
+            response.expect("infallible").status(),
+            code,
+            "{method} {content}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn oversized_headers_are_message_too_large() {
+    let mut request = request(READ, &[("x-account-id", "42")]);
+    let long = http::HeaderValue::from_bytes(&[b'a'; 17_000]).expect("a header's value");
+    request.headers_mut().insert("x-long", long);
+    let status = ask(unreachable_stub(), request).await;
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert_eq!(reason(&status), "MESSAGE_TOO_LARGE");
 }

@@ -2,6 +2,8 @@
 
 use sea_orm::entity::prelude::*;
 
+use crate::domain::{etag::Etag, time::Timestamp};
+
 /// A row.
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
 #[sea_orm(table_name = "tasks")]
@@ -43,3 +45,10 @@ pub struct Model {
 pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
+
+impl Model {
+    /// The state that this row is in.
+    pub fn etag(&self) -> Etag {
+        Etag::of(self.guid, self.version, Timestamp(self.modified_ts))
+    }
+}
