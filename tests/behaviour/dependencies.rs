@@ -20,6 +20,7 @@ on_both_databases![
     a_number_must_be_finite,
     variable_and_path_may_have_1000_code_points,
     steps_refuse_the_same,
+    zero_and_minus_zero_are_two_targets,
 ];
 
 async fn create(world: &World, dependencies: DependencyGroup) -> Result<Task, tonic::Status> {
@@ -227,4 +228,35 @@ async fn steps_refuse_the_same(world: World) {
         ),
         ("step.dependencies.nodes[1].group.nodes", "FIELD_REQUIRED"),
     ]);
+}
+
+async fn zero_and_minus_zero_are_two_targets(world: World) {
+    let with = |target: f64| {
+        let condition = Condition {
+            targets: vec![number(target)],
+            ..condition()
+        };
+        all_of(vec![comparison(condition)])
+    };
+    let created = create(&world, with(0.0)).await.accepted();
+    let changed = Task {
+        dependencies: Some(with(-0.0)),
+        ..task_of(&created.guid)
+    };
+    let updated = world.updated_task(changed, &["dependencies"]).await;
+    assert_ne!(updated.etag, created.etag);
+    let read = world.get_task(&created.guid).await.accepted();
+    let sign = |task: &Task| {
+        let group = task.dependencies.clone().unwrap();
+        let Some(expertise::proto::v1::dependency_node::Node::Condition(condition)) =
+            &group.nodes[0].node
+        else {
+            panic!("a condition expected");
+        };
+        let Some(prost_types::value::Kind::NumberValue(number)) = condition.targets[0].kind else {
+            panic!("a number expected");
+        };
+        number.is_sign_negative()
+    };
+    assert!(sign(&updated) && sign(&read));
 }

@@ -10,6 +10,7 @@ on_both_databases![
     one_character_more_is_refused,
     a_large_body_is_updated,
     a_step_too_large_to_return_is_refused,
+    a_rename_never_makes_a_step_unreadable,
     two_at_the_limit_come_back_in_pages_of_one,
 ];
 
@@ -137,4 +138,40 @@ async fn two_at_the_limit_come_back_in_pages_of_one(world: World) {
     assert_eq!(second.steps.len(), 1);
     assert_eq!(second.steps[0].title, "b");
     assert_eq!(second.next_page_token, "");
+}
+
+/// A large step stays readable when the task that it refers to gets the longest
+/// name there is.
+async fn a_rename_never_makes_a_step_unreadable(world: World) {
+    let _turn = ONE_AT_A_TIME.lock().await;
+    let guide = world.given_task(task("Guide")).await;
+    let other = world.given_task(task("x")).await;
+    let whole = "🔧".repeat(LIMIT);
+    // The room below the largest message, tried from above until a translation fits.
+    let mut rest = 11_490_000;
+    let step = loop {
+        let row = StepTranslation {
+            body: Some("x".repeat(rest)),
+            ..step_translation("t")
+        };
+        let sent = Step {
+            body: Some(whole.clone()),
+            translations: [("de".to_owned(), row)].into(),
+            ..subtask(&guide, &other)
+        };
+        match world.create_step(sent).await {
+            Ok(created) => break created.step.expect("the step"),
+            Err(refused) => {
+                assert_eq!(refused.code(), Code::ResourceExhausted);
+                rest -= 1_000;
+            }
+        }
+    };
+    let longest = Task {
+        name: "🔧".repeat(200),
+        ..task_of(&other.guid)
+    };
+    world.updated_task(longest, &["name"]).await;
+    let read = world.get_step(&step.guid).await.accepted();
+    assert_eq!(read.title, "🔧".repeat(200));
 }

@@ -13,6 +13,7 @@ on_both_databases![
     a_dry_run_checks_the_etag,
     a_dry_run_does_not_use_up_its_request_id,
     a_dry_run_lists_what_it_ignores,
+    the_etag_of_a_dry_run_matches_no_later_write,
 ];
 
 fn dry_task(task: Task) -> CreateTaskRequest {
@@ -166,4 +167,23 @@ async fn a_dry_run_lists_what_it_ignores(world: World) {
     };
     let shown = world.tasks().create_task(dry_task(sent)).await.accepted();
     assert_eq!(shown.into_inner().ignored_paths, ["task.parent_guid"]);
+}
+
+async fn the_etag_of_a_dry_run_matches_no_later_write(world: World) {
+    let created = world.given_task(task("Guide")).await;
+    let renamed = |name: &str| Task {
+        name: name.to_owned(),
+        ..task_of(&created.guid)
+    };
+    let shown = world.tasks().update_task(dry_update(renamed("dry"))).await;
+    let shown = shown.accepted().into_inner().task.unwrap();
+    world.updated_task(renamed("theirs"), &[]).await;
+    let mine = Task {
+        etag: shown.etag,
+        ..renamed("mine")
+    };
+    let outcome = world.update_task(mine, &[]).await;
+    outcome.refused().is(Code::Aborted, "ETAG_MISMATCH");
+    let read = world.get_task(&created.guid).await.accepted();
+    assert_eq!(read.name, "theirs");
 }
