@@ -4,8 +4,10 @@
 //! defaults. A wrong value stops the start with one line.
 
 mod database_url;
+mod secret;
 mod sources;
 mod table;
+mod translate;
 mod value;
 
 use std::{
@@ -20,7 +22,11 @@ use std::{
 
 use tracing_subscriber::filter::Targets;
 
-pub use self::database_url::{DatabaseUrl, MASK};
+pub use self::{
+    database_url::{DatabaseUrl, MASK},
+    secret::Secret,
+    translate::{Credentials, EngineKind, TranslateConfig},
+};
 use self::{sources::Values, table::Setting};
 
 /// The settings of a server, every one valid.
@@ -93,7 +99,7 @@ pub struct Invocation {
 }
 
 /// A subcommand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// Serve until a signal.
     Serve,
@@ -101,6 +107,8 @@ pub enum Command {
     Migrate,
     /// Print the effective settings.
     Config,
+    /// Translate what a running server has to translate.
+    Translate(Box<TranslateConfig>),
 }
 
 /// Why nothing was started. A display is one line, but for [`Self::Usage`].
@@ -164,6 +172,9 @@ impl Invocation {
         let command = match name {
             table::MIGRATE_COMMAND => Command::Migrate,
             table::CONFIG_COMMAND => Command::Config,
+            translate::COMMAND => {
+                Command::Translate(Box::new(TranslateConfig::read(flags, environment)?))
+            }
             table::TOKEN_COMMAND => return Err(ConfigError::NoTokens),
             _ => Command::Serve,
         };

@@ -20,6 +20,7 @@
 //! | [`auth`] | credentials become an [`auth::Caller`] |
 //! | [`server`] | the listener and what every call passes |
 //! | [`config`], [`telemetry`] | settings; the log |
+//! | [`translate`] | the automatic translation process, a client of the service |
 //!
 //! [`domain`] imports nothing of ours, [`store`] does not know the wire, and
 //! [`grpc`] does not know the database.
@@ -81,3 +82,4 @@ pub mod proto;
 pub mod server;
 pub mod store;
 pub mod telemetry;
+pub mod translate;

@@ -8,9 +8,10 @@ use std::{
 
 use anyhow::Context;
 use expertise::{
-    config::{Command, Config, ConfigError, Invocation},
+    config::{Command, Config, ConfigError, Invocation, TranslateConfig},
     server::Server,
     store, telemetry,
+    translate::{self, Summary},
 };
 use tokio::{
     runtime::Runtime,
@@ -30,7 +31,7 @@ fn main() -> ExitCode {
         }
     };
     match run(&invocation) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("expertise: {error:#}");
             ExitCode::FAILURE
@@ -38,20 +39,22 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(invocation: &Invocation) -> anyhow::Result<()> {
+fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     let config = &invocation.config;
     if invocation.command == Command::Config {
         say(&invocation.effective());
-        return Ok(());
+        return Ok(ExitCode::SUCCESS);
     }
     telemetry::start(config);
     let runtime = Runtime::new().context("cannot start the runtime")?;
     let outcome = runtime.block_on(async {
-        match invocation.command {
-            Command::Serve => serve(config).await,
-            Command::Migrate => Ok(store::migrate(&config.database).await?),
-            Command::Config => Ok(()),
+        match &invocation.command {
+            Command::Serve => serve(config).await?,
+            Command::Migrate => store::migrate(&config.database).await?,
+            Command::Config => {}
+            Command::Translate(settings) => return translate(settings).await,
         }
+        Ok(ExitCode::SUCCESS)
     });
     // The grace is over: nothing is waited for any more.
     runtime.shutdown_background();
@@ -76,6 +79,21 @@ async fn serve(config: &Config) -> anyhow::Result<()> {
         say(&first_call(&server));
     }
     Ok(server.serve(stop).await?)
+}
+
+/// The summary is said however the run ends.
+async fn translate(settings: &TranslateConfig) -> anyhow::Result<ExitCode> {
+    let mut summary = Summary::default();
+    let mut progress = translate::of_standard_error();
+    let outcome = translate::run(settings, &mut summary, &mut *progress).await;
+    drop(progress);
+    say(&format!("{summary}\n"));
+    outcome?;
+    Ok(if summary.failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// A call to paste into another terminal.

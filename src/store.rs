@@ -25,7 +25,13 @@ mod translation;
 mod tree;
 mod work;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use sea_orm::{ConnectionTrait, DatabaseConnection, EntityTrait};
 
@@ -100,6 +106,7 @@ struct Inner {
     reader: DatabaseConnection,
     page_key: [u8; 32],
     max_message_bytes: usize,
+    statements: Arc<AtomicU64>,
 }
 
 impl Store {
@@ -112,7 +119,15 @@ impl Store {
             max_connections,
             max_message_bytes,
         } = options;
-        let (writer, reader) = connect::connect(&database, max_connections, migrate).await?;
+        let (mut writer, mut reader) =
+            connect::connect(&database, max_connections, migrate).await?;
+        let statements = Arc::new(AtomicU64::new(0));
+        for db in [&mut writer, &mut reader] {
+            let statements = Arc::clone(&statements);
+            db.set_metric_callback(move |_| {
+                statements.fetch_add(1, Ordering::Relaxed);
+            });
+        }
         let page_key = connect::page_key(&reader).await?;
         Ok(Self {
             inner: Arc::new(Inner {
@@ -120,6 +135,7 @@ impl Store {
                 reader,
                 page_key,
                 max_message_bytes,
+                statements,
             }),
         })
     }
@@ -136,6 +152,12 @@ impl Store {
     /// of a database.
     pub fn page_key(&self) -> &[u8; 32] {
         &self.inner.page_key
+    }
+
+    /// How many statements this store has sent so far, not counting those that
+    /// begin and end transactions.
+    pub fn statements(&self) -> u64 {
+        self.inner.statements.load(Ordering::Relaxed)
     }
 
     /// Whether the database answers.

@@ -10,8 +10,9 @@ use std::{
 use clap::{ArgMatches, parser::ValueSource};
 
 use super::{
-    WrongSetting, database_url,
+    MASK, WrongSetting, database_url,
     table::{self, Fallback, Setting},
+    translate,
 };
 
 /// Where a value came from.
@@ -61,8 +62,21 @@ impl Values {
         if let Some(path) = flags.get_one::<PathBuf>(table::CONFIG_FILE) {
             values.take_file(path)?;
         }
-        values.take_environment(environment)?;
-        values.take_flags(flags)?;
+        refuse_unsupported(flags, environment)?;
+        values.take_environment(&table::ALL, environment)?;
+        values.take_flags(&table::ALL, flags);
+        Ok(values)
+    }
+
+    /// Gathers flags over environment of settings that no file holds.
+    pub fn without_file(
+        settings: &[Setting],
+        flags: &ArgMatches,
+        environment: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, WrongSetting> {
+        let mut values = Self(BTreeMap::new());
+        values.take_environment(settings, environment)?;
+        values.take_flags(settings, flags);
         Ok(values)
     }
 
@@ -116,30 +130,20 @@ impl Values {
         self.0.insert(key, Given { origin, text });
     }
 
-    fn take_flags(&mut self, flags: &ArgMatches) -> Result<(), WrongSetting> {
-        for key in table::UNSUPPORTED {
-            if flags.value_source(key) == Some(ValueSource::CommandLine) {
-                return Err(WrongSetting::Unsupported(Origin::Flag.name(key)));
-            }
-        }
-        for setting in table::ALL {
+    fn take_flags(&mut self, settings: &[Setting], flags: &ArgMatches) {
+        for setting in settings {
             if let Some(text) = flags.get_one::<String>(setting.key) {
                 self.set(setting.key, Origin::Flag, text.clone());
             }
         }
-        Ok(())
     }
 
     fn take_environment(
         &mut self,
+        settings: &[Setting],
         environment: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<(), WrongSetting> {
-        for key in table::UNSUPPORTED {
-            if environment(&table::env(key)).is_some() {
-                return Err(WrongSetting::Unsupported(Origin::Environment.name(key)));
-            }
-        }
-        for setting in table::ALL {
+        for setting in settings {
             let Some(text) = environment(&setting.env()) else {
                 continue;
             };
@@ -181,9 +185,28 @@ impl Values {
     }
 }
 
+fn refuse_unsupported(
+    flags: &ArgMatches,
+    environment: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<(), WrongSetting> {
+    for key in table::UNSUPPORTED {
+        if environment(&table::env(key)).is_some() {
+            return Err(WrongSetting::Unsupported(Origin::Environment.name(key)));
+        }
+    }
+    for key in table::UNSUPPORTED {
+        if flags.value_source(key) == Some(ValueSource::CommandLine) {
+            return Err(WrongSetting::Unsupported(Origin::Flag.name(key)));
+        }
+    }
+    Ok(())
+}
+
 /// A value as an error may repeat it: quoted, on one line, secrets masked.
 fn shown(key: &str, text: &str) -> String {
-    if key == table::DATABASE_URL.key {
+    if [translate::TOKEN.key, translate::ENGINE_API_KEY.key].contains(&key) {
+        MASK.to_owned()
+    } else if text.contains('@') || key == table::DATABASE_URL.key {
         format!("{:?}", database_url::mask(text))
     } else {
         format!("{text:?}")

@@ -3,15 +3,18 @@
 
 use clap::{Arg, Command, value_parser};
 
+use super::translate;
+
 /// One setting.
 pub(super) struct Setting {
     /// The key in the file; flag and environment name derive from it.
     pub key: &'static str,
     /// What a value is, as `--help` shows it.
-    unit: &'static str,
+    pub unit: &'static str,
     /// What holds when nobody sets it.
     pub default: Fallback,
-    help: &'static str,
+    /// What it is for.
+    pub help: &'static str,
 }
 
 /// What holds when nobody sets a setting.
@@ -28,7 +31,8 @@ impl Setting {
         env(self.key)
     }
 
-    fn arg(&self) -> Arg {
+    /// Its flag, on every subcommand.
+    pub fn arg(&self) -> Arg {
         let (Fallback::Value(default) | Fallback::Depends(default)) = self.default;
         Arg::new(self.key)
             .long(self.key.replace('_', "-"))
@@ -181,6 +185,7 @@ pub(super) fn command() -> Command {
         .subcommand(Command::new("serve").about("Serve; what is done without a subcommand"))
         .subcommand(Command::new(MIGRATE_COMMAND).about("Bring the database's schema up to date and end"))
         .subcommand(Command::new(CONFIG_COMMAND).about("Print the effective settings, secrets masked, and where each comes from"))
+        .subcommand(translate::command())
         .subcommand(token())
         .arg(file)
         .args(ALL.iter().map(Setting::arg))
@@ -215,6 +220,16 @@ mod tests {
                 format!("<{}>", setting.unit),
                 format!("[default: {default}]"),
             ] {
+                assert!(help.contains(&text), "{text} is not in\n{help}");
+            }
+        }
+    }
+
+    #[test]
+    fn help_of_translate_lists_its_settings() {
+        let help = translate::command().render_long_help().to_string();
+        for setting in translate::ALL {
+            for text in [flag(setting.key), setting.env()] {
                 assert!(help.contains(&text), "{text} is not in\n{help}");
             }
         }

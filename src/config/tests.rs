@@ -187,3 +187,100 @@ fn effective_settings_mask_passwords() {
     assert!(effective.contains("postgres://ann:****@db/e") && !effective.contains("secret"));
     assert!(!format!("{:?}", invocation.config).contains("secret"));
 }
+
+fn translate_config(args: &[&str], environment: &[(&str, &str)]) -> TranslateConfig {
+    let args = [&["translate"], args].concat();
+    match read(&args, environment) {
+        Ok(Invocation {
+            command: Command::Translate(config),
+            ..
+        }) => *config,
+        Ok(invocation) => panic!("{:?}", invocation.command),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn translate_takes_flags_over_environment_over_defaults() {
+    let environment = [
+        ("EXPERTISE_LANGUAGES", "DE, pt-br"),
+        ("EXPERTISE_ACCOUNT", "42"),
+        ("EXPERTISE_PARALLEL", "7"),
+        ("EXPERTISE_RETRIES", "2"),
+    ];
+    let config = translate_config(&["--parallel=8"], &environment);
+    let languages: Vec<_> = config.languages.iter().map(|tag| tag.as_str()).collect();
+    assert_eq!(languages, ["de", "pt-BR"]);
+    assert_eq!((config.parallel, config.retry.retries), (8, 2));
+    assert_eq!(config.server, "http://127.0.0.1:50051");
+    assert_eq!(config.engine_url, "http://127.0.0.1:5000");
+    assert_eq!(config.timeout, Duration::from_secs(30));
+    let apertium = translate_config(&["--engine=apertium"], &environment);
+    assert_eq!(apertium.engine_url, "http://127.0.0.1:2737");
+}
+
+#[test]
+fn wrong_settings_of_translate_are_refused_by_name() {
+    let account = ("EXPERTISE_ACCOUNT", "42");
+    let languages = ("EXPERTISE_LANGUAGES", "de");
+    for (name, value, right) in [
+        ("LANGUAGES", "", "BCP-47"),
+        ("LANGUAGES", "de,,es", "BCP-47"),
+        ("LANGUAGES", "de,en", "other than that of the texts, en"),
+        ("SERVER", "127.0.0.1:50051", "http://HOST:PORT"),
+        ("SERVER", "http://", "http://HOST:PORT"),
+        ("ACCOUNT", "a b", "A-Z"),
+        ("TASK", "42", "UUID"),
+        ("SOURCE_LANGUAGE", "e", "BCP-47"),
+        ("ENGINE", "deepl", "libretranslate or apertium"),
+        (
+            "ENGINE_URL",
+            "http://h/?key=x",
+            "without user and parameters",
+        ),
+        ("PARALLEL", "0", "from 1 to 64"),
+        ("TIMEOUT", "0s", "from 1ms"),
+        ("RETRIES", "-1", "from 0 to 100"),
+        ("BACKOFF", "1", "with its unit"),
+    ] {
+        let name = format!("EXPERTISE_{name}");
+        let environment = [(name.as_str(), value), account, languages];
+        let line = refusal(&["translate"], &environment);
+        let start = format!("{name} is {value:?}: it must be ");
+        assert!(line.starts_with(&start) && line.contains(right), "{line}");
+        assert!(!line.contains('\n'), "{line}");
+    }
+    let line = refusal(&["translate"], &[account]);
+    assert!(line.starts_with("EXPERTISE_LANGUAGES is unset: "), "{line}");
+    let line = refusal(&["translate"], &[languages]);
+    assert!(line.starts_with("EXPERTISE_ACCOUNT is unset: "), "{line}");
+}
+
+#[test]
+fn secrets_of_translate_are_never_shown() {
+    let languages = ("EXPERTISE_LANGUAGES", "de");
+    for name in ["EXPERTISE_TOKEN", "EXPERTISE_ENGINE_API_KEY"] {
+        let line = refusal(
+            &["translate", "--account=42"],
+            &[(name, "se cret"), languages],
+        );
+        assert!(
+            line.contains("is ****: it must be") && !line.contains("cret"),
+            "{line}"
+        );
+    }
+    let environment = [
+        languages,
+        ("EXPERTISE_TOKEN", "secret"),
+        ("EXPERTISE_ENGINE_API_KEY", "secret"),
+    ];
+    let config = translate_config(&[], &environment);
+    assert!(!format!("{config:?}").contains("secret"));
+    let line = refusal(&["translate", "--server=http://ann:secret@h"], &environment);
+    assert!(!line.contains("secret"), "{line}");
+    let line = refusal(&["translate", "--engine=apertium"], &environment);
+    assert!(
+        line.starts_with("EXPERTISE_ENGINE_API_KEY is ****: "),
+        "{line}"
+    );
+}

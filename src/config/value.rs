@@ -14,6 +14,19 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, &'static str> {
         .map_err(|_| "an IP address and a port, such as 127.0.0.1:50051 or [::]:50051")
 }
 
+/// Where something is that speaks HTTP: no user, no parameters; a trailing slash
+/// is dropped.
+pub(super) fn web_address(text: &str) -> Result<String, &'static str> {
+    let address = text.strip_suffix('/').unwrap_or(text);
+    let uri = address.parse::<http::Uri>().ok().filter(|uri| {
+        matches!(uri.scheme_str(), Some("http" | "https"))
+            && uri.host().is_some_and(|host| !host.is_empty())
+            && !text.contains(['@', '?', '#'])
+    });
+    uri.map(|_| address.to_owned())
+        .ok_or("http://HOST:PORT or https://HOST:PORT, without user and parameters")
+}
+
 pub(super) fn truth(text: &str) -> Result<bool, &'static str> {
     text.parse().map_err(|_| "true or false")
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use sea_orm::{
-    ActiveValue::Set, ColumnTrait, EntityTrait, IntoActiveModel, Iterable, QueryFilter,
-    QueryOrder, QuerySelect, sea_query::OnConflict,
+    ActiveValue::Set, ColumnTrait, EntityTrait, IntoActiveModel, Iterable, QueryFilter, QueryOrder,
+    QuerySelect, sea_query::OnConflict,
 };
 use uuid::Uuid;
 
@@ -259,8 +259,8 @@ async fn delete_bodies(tx: &Tx, steps: Vec<Uuid>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Deletes rows language by language: a condition for each row would nest
-/// deeper than a thousand of them can be said.
+/// Deletes rows language by language: a thousand conditions, one for each row,
+/// are an expression that is nested too deep.
 async fn delete_overlays(tx: &Tx, rows: Vec<(Uuid, String)>) -> Result<(), Fault> {
     use step_translation::{Column, Entity};
     let mut steps: BTreeMap<String, Vec<Uuid>> = BTreeMap::new();

@@ -84,8 +84,6 @@ pub(super) struct Reference {
     pub title: Option<String>,
     /// Where the step stands in the request.
     pub path: String,
-    /// Whether the reference stood before, and need not be looked up.
-    pub stands: bool,
 }
 
 /// A task in the making.
@@ -474,7 +472,6 @@ impl Planner<'_> {
                 product,
                 title,
                 path: path.to_owned(),
-                stands: task.is_none_or(|task| task == subtask.task),
             }
         });
         // References are resolved when every task of the document is known.
@@ -527,7 +524,6 @@ impl Planner<'_> {
             product: Some(subtask.product),
             title,
             path: path.to_owned(),
-            stands: false,
         });
         let mut links = LinkChanges::default();
         if let StepKind::Observation { feedback, .. } = &mut kind {
@@ -678,7 +674,7 @@ impl Planner<'_> {
         Draft {
             before: None,
             after,
-            reference: Some(Reference::to_managed(task)),
+            reference: Some(Reference::to(task)),
             wires: None,
         }
     }
@@ -717,7 +713,6 @@ impl Planner<'_> {
             product,
             title,
             path,
-            stands,
         } = reference;
         let sent = self.aliases.get(&task).copied().unwrap_or(task);
         // A wiring step refers to the task that it wires, whatever was sent.
@@ -726,8 +721,8 @@ impl Planner<'_> {
             self.ignore(&path, "subtask_id");
         }
         let found = planned.get(&id).or_else(|| self.referenced.get(&id));
-        let stored = || draft.after.subtask().filter(|_| stands);
-        let Some(target) = found.cloned().or_else(stored) else {
+        let stood = || stood(draft.before.as_ref()?, id);
+        let Some(target) = found.cloned().or_else(stood) else {
             self.missing.push(task);
             return;
         };
@@ -800,6 +795,18 @@ struct Sent {
     product: bool,
 }
 
+/// The task that a step referred to before, if it is this one: it need not be
+/// looked up.
+fn stood(before: &Step, task: TaskId) -> Option<Referenced> {
+    let subtask = before.kind.subtask()?;
+    let name = Name::parse(before.title.clone()).ok()?;
+    (subtask.task == task).then_some(Referenced {
+        task,
+        product: subtask.product,
+        name,
+    })
+}
+
 /// Takes an edit out of a patch and returns what was wrong with it.
 fn take_fault<T>(edit: &mut Edit<Deferred<T>>) -> Option<Violation> {
     match std::mem::take(edit) {
@@ -813,10 +820,10 @@ impl Draft {
     pub fn standing(step: Step) -> Self {
         Self {
             before: Some(step.clone()),
-            reference: step.kind.subtask().map(|subtask| Reference {
-                stands: true,
-                ..Reference::to_managed(subtask.task)
-            }),
+            reference: step
+                .kind
+                .subtask()
+                .map(|subtask| Reference::to(subtask.task)),
             after: step,
             wires: None,
         }
@@ -824,14 +831,13 @@ impl Draft {
 }
 
 impl Reference {
-    /// A reference to a task that this import manages.
-    pub fn to_managed(task: TaskId) -> Self {
+    /// A reference that the document does not write.
+    pub fn to(task: TaskId) -> Self {
         Self {
             task,
             product: None,
             title: None,
             path: String::new(),
-            stands: false,
         }
     }
 }

@@ -1,0 +1,155 @@
+//! Apertium's HTTP interface, APY.
+
+use std::time::Duration;
+
+use reqwest::Client;
+use serde::Deserialize;
+
+use super::{
+    engine::{Engine, EngineError},
+    http,
+};
+
+/// ISO 639-1 codes of the languages that Apertium has pairs for, each with the
+/// ISO 639-3 code that Apertium uses.
+const CODES: [(&str, &str); 50] = [
+    ("af", "afr"),
+    ("an", "arg"),
+    ("ar", "ara"),
+    ("be", "bel"),
+    ("bg", "bul"),
+    ("br", "bre"),
+    ("bs", "hbs"),
+    ("ca", "cat"),
+    ("co", "cos"),
+    ("cs", "ces"),
+    ("cy", "cym"),
+    ("da", "dan"),
+    ("de", "deu"),
+    ("el", "ell"),
+    ("en", "eng"),
+    ("eo", "epo"),
+    ("es", "spa"),
+    ("eu", "eus"),
+    ("fi", "fin"),
+    ("fr", "fra"),
+    ("ga", "gle"),
+    ("gl", "glg"),
+    ("hi", "hin"),
+    ("hr", "hbs"),
+    ("hu", "hun"),
+    ("id", "ind"),
+    ("is", "isl"),
+    ("it", "ita"),
+    ("kk", "kaz"),
+    ("lv", "lav"),
+    ("mk", "mkd"),
+    ("ms", "zlm"),
+    ("mt", "mlt"),
+    ("nb", "nob"),
+    ("nl", "nld"),
+    ("nn", "nno"),
+    ("oc", "oci"),
+    ("pl", "pol"),
+    ("pt", "por"),
+    ("ro", "ron"),
+    ("ru", "rus"),
+    ("sc", "srd"),
+    ("sl", "slv"),
+    ("sr", "hbs"),
+    ("sv", "swe"),
+    ("tr", "tur"),
+    ("tt", "tat"),
+    ("uk", "ukr"),
+    ("ur", "urd"),
+    ("uz", "uzb"),
+];
+
+/// An APY server.
+pub struct Apertium {
+    client: Client,
+    url: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    response_data: ResponseData,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ResponseData {
+    translated_text: String,
+}
+
+impl Apertium {
+    /// A server at a URL without a trailing slash.
+    pub fn new(url: &str, timeout: Duration) -> Result<Self, reqwest::Error> {
+        Ok(Self {
+            client: http::client(timeout, url)?,
+            url: format!("{url}/translate"),
+        })
+    }
+}
+
+#[tonic::async_trait]
+impl Engine for Apertium {
+    /// A request is one text: what joins several may not survive the engine.
+    fn texts_per_request(&self) -> usize {
+        1
+    }
+
+    async fn translate(
+        &self,
+        texts: &[String],
+        from: &str,
+        to: &str,
+    ) -> Result<Vec<String>, EngineError> {
+        let pair = format!("{}|{}", code(from), code(to));
+        let mut answers = Vec::with_capacity(texts.len());
+        for text in texts {
+            let form = [
+                ("langpair", pair.as_str()),
+                ("markUnknown", "no"),
+                ("format", "txt"),
+                ("q", text),
+            ];
+            let request = self.client.post(&self.url).form(&form);
+            let answer: Answer = http::send(request, explanation).await?;
+            answers.push(answer.response_data.translated_text);
+        }
+        Ok(answers)
+    }
+}
+
+fn explanation(answer: &serde_json::Value) -> Option<String> {
+    Some(answer.get("explanation")?.as_str()?.to_owned())
+}
+
+/// The ISO 639-3 code of a tag's language, or the language as it is.
+fn code(tag: &str) -> &str {
+    let language = tag.split('-').next().unwrap_or(tag);
+    CODES
+        .iter()
+        .find_map(|(short, long)| (*short == language).then_some(*long))
+        .unwrap_or(language)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn languages_are_named_as_the_engine_does() {
+        for (tag, expected) in [
+            ("en", "eng"),
+            ("es-MX", "spa"),
+            ("cat", "cat"),
+            ("xx", "xx"),
+            ("sr-Latn-RS", "hbs"),
+        ] {
+            assert_eq!(code(tag), expected);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Which strings of an instruction are text.
+//!
+//! Instructions have the authors' own shape, and much in them is for machines:
+//! kinds, command lines, addresses. So a string is translated only under a
+//! member whose name says that people read it.
+
+use prost_types::{Struct, Value, value::Kind};
+
+use super::{html, passage::Voice};
+
+/// The names of members, in lower case, that hold text. A string is text when
+/// the nearest member name above it, through arrays, is one of these.
+pub const TEXT_MEMBERS: [&str; 22] = [
+    "alt",
+    "body",
+    "caption",
+    "description",
+    "heading",
+    "help",
+    "hint",
+    "html",
+    "items",
+    "label",
+    "message",
+    "note",
+    "placeholder",
+    "prompt",
+    "question",
+    "subtitle",
+    "summary",
+    "text",
+    "title",
+    "tooltip",
+    "warning",
+    "warnings",
+];
+
+/// Translates the texts of an instruction and keeps everything else.
+pub(super) fn translate(instruction: &Struct, voice: &mut Voice<'_>) -> Struct {
+    let fields = instruction.fields.iter().map(|(name, value)| {
+        let is_text = TEXT_MEMBERS
+            .iter()
+            .any(|text| name.eq_ignore_ascii_case(text));
+        let value = if is_text {
+            text(value, voice)
+        } else {
+            other(value, voice)
+        };
+        (name.clone(), value)
+    });
+    Struct {
+        fields: fields.collect(),
+    }
+}
+
+/// A value under a member that holds text.
+fn text(value: &Value, voice: &mut Voice<'_>) -> Value {
+    let kind = match &value.kind {
+        Some(Kind::StringValue(string)) if !is_address(string) => {
+            Kind::StringValue(html::translate(string, voice))
+        }
+        Some(Kind::ListValue(list)) => {
+            let values = list.values.iter().map(|value| text(value, voice)).collect();
+            Kind::ListValue(prost_types::ListValue { values })
+        }
+        _ => return other(value, voice),
+    };
+    Value { kind: Some(kind) }
+}
+
+/// A value under any other member: text may lie deeper.
+fn other(value: &Value, voice: &mut Voice<'_>) -> Value {
+    let kind = match &value.kind {
+        Some(Kind::StructValue(inner)) => Some(Kind::StructValue(translate(inner, voice))),
+        Some(Kind::ListValue(list)) => {
+            let values = list
+                .values
+                .iter()
+                .map(|value| other(value, voice))
+                .collect();
+            Some(Kind::ListValue(prost_types::ListValue { values }))
+        }
+        kind => kind.clone(),
+    };
+    Value { kind }
+}
+
+fn is_address(string: &str) -> bool {
+    string.contains("://") && !string.trim().contains(char::is_whitespace)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn string(text: &str) -> Value {
+        let kind = Some(Kind::StringValue(text.to_owned()));
+        Value { kind }
+    }
+
+    fn list(values: Vec<Value>) -> Value {
+        let kind = Some(Kind::ListValue(prost_types::ListValue { values }));
+        Value { kind }
+    }
+
+    fn object(fields: &[(&str, Value)]) -> Struct {
+        let fields = fields
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone()));
+        Struct {
+            fields: fields.collect(),
+        }
+    }
+
+    fn nested(inner: Struct) -> Value {
+        let kind = Some(Kind::StructValue(inner));
+        Value { kind }
+    }
+
+    fn shouted(instruction: &Struct) -> Struct {
+        translate(instruction, &mut |text| text.to_uppercase())
+    }
+
+    #[test]
+    fn members_that_people_read_are_translated() {
+        let seconds = Value {
+            kind: Some(Kind::NumberValue(30.0)),
+        };
+        let source = object(&[
+            ("kind", string("timer")),
+            ("Label", string("Hold <b>the</b> button")),
+            ("seconds", seconds.clone()),
+        ]);
+        let expected = object(&[
+            ("kind", string("timer")),
+            ("Label", string("HOLD <b>THE</b> BUTTON")),
+            ("seconds", seconds),
+        ]);
+        assert_eq!(shouted(&source), expected);
+    }
+
+    #[test]
+    fn lists_and_objects_are_followed() {
+        let inner = |text: &str| nested(object(&[("id", string("a b")), ("text", string(text))]));
+        let source = |one: &str, two: &str| {
+            object(&[
+                ("items", list(vec![string(one), inner(two)])),
+                ("media", list(vec![inner(two), string("a b")])),
+            ])
+        };
+        assert_eq!(shouted(&source("one", "two")), source("ONE", "TWO"));
+    }
+
+    #[test]
+    fn commands_and_addresses_stay() {
+        let source = object(&[
+            (
+                "line",
+                string("nmcli networking off && nmcli networking on"),
+            ),
+            ("text", string("https://example.com/a")),
+        ]);
+        assert_eq!(shouted(&source), source);
+    }
+}

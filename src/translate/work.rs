@@ -1,0 +1,258 @@
+//! One item of the work list: its texts, and the translation made of theirs.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::{
+    html, instruction,
+    passage::{self, Voice},
+};
+use crate::{
+    domain::text::{self, BODY_MAX, LABEL_MAX, NAME_MAX, TITLE_MAX, TextFault},
+    proto::v1::{
+        AutomaticTranslation, FeedbackConfig, FeedbackValue, TranslationSource, TranslationWork,
+    },
+};
+
+/// A translation that the service would refuse.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the translated {field} {fault}")]
+pub struct Unfit {
+    /// Which text.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub fault: TextFault,
+}
+
+/// The different texts that an engine has to translate for an item.
+pub fn texts(source: &TranslationSource) -> Vec<String> {
+    let mut texts = BTreeSet::new();
+    say(source, &mut |text| {
+        texts.insert(text.to_owned());
+        String::new()
+    });
+    texts.into_iter().collect()
+}
+
+/// The translation of an item, given what each of its [`texts`] became.
+pub fn translation(
+    work: &TranslationWork,
+    dictionary: &HashMap<String, String>,
+) -> Result<AutomaticTranslation, Unfit> {
+    let source = work.source.as_ref();
+    let said = source.map(|source| {
+        say(source, &mut |text| {
+            dictionary.get(text).map_or(text, String::as_str).to_owned()
+        })
+    });
+    let TranslationSource {
+        name,
+        title,
+        body,
+        instructions,
+        feedback_config,
+    } = said.unwrap_or_default();
+    let translation = AutomaticTranslation {
+        guid: work.guid.clone(),
+        language: work.language.clone(),
+        name,
+        title,
+        body,
+        instructions,
+        feedback_config,
+        source_digest: work.source_digest.clone(),
+    };
+    check(&translation, source)?;
+    Ok(translation)
+}
+
+/// Everything that is text said by the voice, the rest as it is.
+fn say(source: &TranslationSource, voice: &mut Voice<'_>) -> TranslationSource {
+    let TranslationSource {
+        name,
+        title,
+        body,
+        instructions,
+        feedback_config,
+    } = source;
+    TranslationSource {
+        name: name.as_ref().map(|name| passage::translate(name, voice)),
+        title: title.as_ref().map(|title| passage::translate(title, voice)),
+        body: body.as_ref().map(|body| html::translate(body, voice)),
+        instructions: instructions
+            .iter()
+            .map(|instruction| instruction::translate(instruction, voice))
+            .collect(),
+        feedback_config: feedback_config
+            .iter()
+            .map(|config| say_config(config, voice))
+            .collect(),
+    }
+}
+
+/// A question with its answers translated. Links have no meaning in another
+/// language, and documents none outside an import.
+fn say_config(config: &FeedbackConfig, voice: &mut Voice<'_>) -> FeedbackConfig {
+    let values = config.values.iter().map(|value| FeedbackValue {
+        key: value.key.clone(),
+        value: passage::translate(&value.value, voice),
+        link: String::new(),
+        task_json: None,
+    });
+    FeedbackConfig {
+        name: config.name.clone(),
+        r#type: config.r#type.clone(),
+        linked: None,
+        values: values.collect(),
+    }
+}
+
+fn check(
+    translation: &AutomaticTranslation,
+    source: Option<&TranslationSource>,
+) -> Result<(), Unfit> {
+    let linked = source
+        .into_iter()
+        .flat_map(|source| &source.feedback_config)
+        .any(|config| config.linked == Some(true));
+    let value_max = if linked { NAME_MAX } else { LABEL_MAX };
+    let values = translation
+        .feedback_config
+        .iter()
+        .flat_map(|config| &config.values)
+        .map(|value| ("value of feedback_config", &value.value, value_max));
+    let texts = [
+        ("name", translation.name.as_ref(), NAME_MAX),
+        ("title", translation.title.as_ref(), TITLE_MAX),
+        ("body", translation.body.as_ref(), BODY_MAX),
+    ];
+    let texts = texts
+        .into_iter()
+        .filter_map(|(field, text, max)| Some((field, text?, max)));
+    for (field, text, max) in texts.chain(values) {
+        text::check(text, max).map_err(|fault| Unfit { field, fault })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::expect_used)]
+mod tests {
+    use super::*;
+
+    fn config(linked: bool, value: &str) -> FeedbackConfig {
+        let value = FeedbackValue {
+            key: "yes".to_owned(),
+            value: value.to_owned(),
+            link: "a link".to_owned(),
+            task_json: None,
+        };
+        FeedbackConfig {
+            name: "what is seen".to_owned(),
+            r#type: "enum".to_owned(),
+            linked: Some(linked),
+            values: vec![value],
+        }
+    }
+
+    fn work(source: TranslationSource) -> TranslationWork {
+        TranslationWork {
+            guid: "g".to_owned(),
+            language: "de".to_owned(),
+            source: Some(source),
+            source_digest: "d".to_owned(),
+            ..TranslationWork::default()
+        }
+    }
+
+    fn shouted(source: TranslationSource) -> Result<AutomaticTranslation, Unfit> {
+        let dictionary = texts(&source).into_iter().map(|text| {
+            let loud = text.to_uppercase();
+            (text, loud)
+        });
+        let dictionary = dictionary.collect();
+        translation(&work(source), &dictionary)
+    }
+
+    #[test]
+    fn texts_change_and_names_keys_and_the_digest_stay() {
+        let source = TranslationSource {
+            title: Some("a < b".to_owned()),
+            body: Some("<p>a &lt; b</p>".to_owned()),
+            feedback_config: vec![config(true, "yes")],
+            ..TranslationSource::default()
+        };
+        let translated = shouted(source).expect("it fits");
+        assert_eq!(translated.title.as_deref(), Some("A < B"));
+        assert_eq!(translated.body.as_deref(), Some("<p>A &lt; B</p>"));
+        assert_eq!(translated.name, None);
+        assert_eq!(translated.source_digest, "d");
+        let question = translated.feedback_config.first().expect("a question");
+        assert_eq!(
+            (question.name.as_str(), question.linked),
+            ("what is seen", None)
+        );
+        let answer = question.values.first().expect("an answer");
+        let FeedbackValue {
+            key, value, link, ..
+        } = answer;
+        assert_eq!([key, value, link], ["yes", "YES", ""]);
+    }
+
+    #[test]
+    fn each_text_is_listed_once() {
+        let source = TranslationSource {
+            name: Some("on".to_owned()),
+            body: Some("<b>on</b> 12 <i>off</i>".to_owned()),
+            ..TranslationSource::default()
+        };
+        assert_eq!(texts(&source), ["off", "on"]);
+    }
+
+    #[test]
+    fn too_long_translations_are_refused_whole() {
+        // `ß` in upper case is `SS`.
+        let long = |count: usize| Some("ß".repeat(count));
+        for (source, field, max) in [
+            (
+                TranslationSource {
+                    name: long(101),
+                    ..Default::default()
+                },
+                "name",
+                200,
+            ),
+            (
+                TranslationSource {
+                    title: long(201),
+                    ..Default::default()
+                },
+                "title",
+                400,
+            ),
+            (
+                TranslationSource {
+                    feedback_config: vec![config(false, &"ß".repeat(501))],
+                    ..Default::default()
+                },
+                "value of feedback_config",
+                1_000,
+            ),
+            (
+                TranslationSource {
+                    feedback_config: vec![config(true, &"ß".repeat(101))],
+                    ..Default::default()
+                },
+                "value of feedback_config",
+                200,
+            ),
+        ] {
+            let fault = TextFault::TooLong(max);
+            assert_eq!(shouted(source), Err(Unfit { field, fault }));
+        }
+        let fits = TranslationSource {
+            name: long(100),
+            ..Default::default()
+        };
+        assert!(shouted(fits).is_ok());
+    }
+}
