@@ -17,7 +17,7 @@ on_both_databases![
 const LIMIT: usize = 16_000_000;
 
 /// One large body at a time: the tests share a machine's memory with the server.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+pub static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 
 /// A body of the limit's code points that is not the same everywhere.
 fn body(character: &str) -> String {

@@ -3,3 +3,4 @@
 mod of_order;
 mod of_step_masks;
 mod of_task_masks;
+mod of_work;

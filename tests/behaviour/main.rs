@@ -38,3 +38,4 @@ mod subtasks;
 mod tasks;
 mod translations;
 mod wire;
+mod work;

@@ -175,14 +175,6 @@ async fn a_malformed_tag_is_refused(world: World) {
     failure.violates_below("step.translations", "FIELD_INVALID");
 }
 
-/// As many well-formed tags.
-fn tags(count: u8) -> Vec<String> {
-    let letter = |index: u8| char::from(b'a' + index);
-    (0..count)
-        .map(|n| format!("q{}{}", letter(n / 26), letter(n % 26)))
-        .collect()
-}
-
 async fn a_hundred_languages_are_accepted_and_one_more_is_not(world: World) {
     let tags = tags(101);
     let tags: Vec<&str> = tags.iter().map(String::as_str).collect();

@@ -206,6 +206,39 @@ pub fn step_translation(title: &str) -> StepTranslation {
     }
 }
 
+/// As many well-formed language tags.
+pub fn tags(count: u8) -> Vec<String> {
+    let letter = |index: u8| char::from(b'a' + index);
+    (0..count)
+        .map(|n| format!("q{}{}", letter(n / 26), letter(n % 26)))
+        .collect()
+}
+
+/// A request for the work into these languages.
+pub fn work_into(languages: &[&str]) -> ListTranslationWorkRequest {
+    ListTranslationWorkRequest {
+        languages: languages.iter().map(|tag| (*tag).to_owned()).collect(),
+        ..ListTranslationWorkRequest::default()
+    }
+}
+
+/// A machine's translation of a task or step: its name or title.
+pub fn automatic(work: &TranslationWork, text: &str) -> AutomaticTranslation {
+    let text = Some(text.to_owned());
+    let (name, title) = match work.kind() {
+        TranslationKind::Task => (text, None),
+        _ => (None, text),
+    };
+    AutomaticTranslation {
+        guid: work.guid.clone(),
+        language: work.language.clone(),
+        name,
+        title,
+        source_digest: work.source_digest.clone(),
+        ..AutomaticTranslation::default()
+    }
+}
+
 /// A task with every field that a caller may set.
 pub fn rich_task() -> Task {
     Task {

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use expertise::proto::v1::{
     role_service_client::RoleServiceClient, step_service_client::StepServiceClient,
-    task_service_client::TaskServiceClient, *,
+    task_service_client::TaskServiceClient, translation_service_client::TranslationServiceClient,
+    *,
 };
 use prost_types::FieldMask;
 use tonic::{
@@ -132,6 +133,12 @@ impl World {
 
     pub fn roles(&self) -> RoleServiceClient<Authenticated> {
         RoleServiceClient::new(self.authenticated())
+    }
+
+    pub fn translations(&self) -> TranslationServiceClient<Authenticated> {
+        TranslationServiceClient::new(self.authenticated())
+            .max_decoding_message_size(MESSAGE_LIMIT)
+            .max_encoding_message_size(MESSAGE_LIMIT)
     }
 
     /// Sends these bytes as the message of a call, for example to
@@ -340,6 +347,52 @@ impl World {
             page_token: page_token.to_owned(),
         };
         self.roles().list_roles(request).await.map(inner)
+    }
+}
+
+/// Automatic translations.
+impl World {
+    pub async fn list_work(
+        &self,
+        request: ListTranslationWorkRequest,
+    ) -> Result<ListTranslationWorkResponse, Status> {
+        let mut client = self.translations();
+        client.list_translation_work(request).await.map(inner)
+    }
+
+    /// Everything there is to translate into these languages, over all pages.
+    pub async fn work(&self, languages: &[&str]) -> Vec<TranslationWork> {
+        self.all_work(sample::work_into(languages)).await
+    }
+
+    /// Everything that is asked for, over all pages from the request's on.
+    pub async fn all_work(&self, mut request: ListTranslationWorkRequest) -> Vec<TranslationWork> {
+        let mut work = Vec::new();
+        loop {
+            let page = self.list_work(request.clone()).await.expect("a page");
+            work.extend(page.work);
+            if page.next_page_token.is_empty() {
+                return work;
+            }
+            request.page_token = page.next_page_token;
+        }
+    }
+
+    pub async fn write_translations(
+        &self,
+        translations: Vec<AutomaticTranslation>,
+    ) -> Result<WriteTranslationsResponse, Status> {
+        let request = WriteTranslationsRequest { translations };
+        let mut client = self.translations();
+        client.write_translations(request).await.map(inner)
+    }
+
+    /// Writes the translation, which must not be refused, and returns what
+    /// became of it.
+    pub async fn written(&self, translation: AutomaticTranslation) -> TranslationResult {
+        let response = self.write_translations(vec![translation]).await;
+        let response = response.expect("the translation is taken");
+        response.results().next().expect("a result")
     }
 }
 
