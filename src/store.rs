@@ -20,6 +20,7 @@ mod step_read;
 mod step_write;
 mod task;
 mod task_read;
+mod task_write;
 mod transaction;
 mod translation;
 mod tree;

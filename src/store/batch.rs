@@ -12,7 +12,7 @@ use super::{
     entity::{step, step_body, step_translation, task},
     fault::Fault,
     step_write,
-    task::write_row,
+    task_write::write_row,
     transaction::Tx,
     tree::Grown,
 };
@@ -31,7 +31,7 @@ pub(super) const ROWS: usize = 1_000;
 #[derive(Default)]
 pub(super) struct Batch {
     tasks: Vec<task::Model>,
-    task_overlays: super::task::Overlays,
+    task_overlays: super::task_write::Overlays,
     steps: Vec<step::Model>,
     deleted: Vec<Uuid>,
     bodies: Vec<step_body::ActiveModel>,
@@ -77,9 +77,9 @@ impl Batch {
         if before.as_ref() != Some(after) {
             let steps = i64::try_from(after.steps.len()).unwrap_or(i64::MAX);
             let row = write_row(after, steps, epoch + i64::from(renumbered));
-            super::task::check_size(tx, &row)?;
+            super::task_write::check_size(tx, &row)?;
             self.tasks.push(row);
-            let overlays = super::task::overlays(tx, before.as_ref(), after);
+            let overlays = super::task_write::overlays(tx, before.as_ref(), after);
             self.task_overlays.append(overlays);
         }
         self.deleted.extend(deleted.iter().map(|step| step.0));
@@ -139,7 +139,7 @@ impl Batch {
             dropped,
         } = self;
         put_tasks(tx, tasks).await?;
-        super::task::put_overlays(tx, task_overlays).await?;
+        super::task_write::put_overlays(tx, task_overlays).await?;
         delete_steps(tx, deleted).await?;
         put_steps(tx, steps).await?;
         put_bodies(tx, bodies).await?;

@@ -69,8 +69,8 @@ async fn follow(tx: &Tx, following: &Following, row: &task::Model) -> Result<(),
         name,
         idx,
     } = following;
-    let grown =
-        super::task::byte_count(name.as_str().len()) - super::task::byte_count(row.name.len());
+    let grown = super::task_write::byte_count(name.as_str().len())
+        - super::task_write::byte_count(row.name.len());
     task::Entity::update_many()
         .col_expr(Column::Name, Expr::value(name.as_str()))
         .col_expr(Column::Idx, Expr::value(*idx))

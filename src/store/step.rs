@@ -13,7 +13,8 @@ use super::{
     link, place,
     retry::once,
     row, step_write,
-    task::{self as task_write, Locked},
+    task::Locked,
+    task_write,
     transaction::Tx,
 };
 use crate::domain::{

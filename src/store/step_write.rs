@@ -12,7 +12,7 @@ use super::{
     entity::{step, step_body, step_translation},
     fault::Fault,
     row,
-    task::byte_count,
+    task_write::byte_count,
     transaction::Tx,
 };
 use crate::domain::{

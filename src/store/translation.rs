@@ -15,7 +15,7 @@ use super::{
     fault::Fault,
     row,
     step_write::{self, overlay_size, source_row},
-    task::{self as task_write, byte_count},
+    task_write::{self, byte_count},
     transaction::Tx,
 };
 use crate::domain::{
