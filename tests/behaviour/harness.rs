@@ -3,6 +3,7 @@
 
 pub mod cluster;
 pub mod databases;
+pub mod documents;
 pub mod failure;
 pub mod laws;
 pub mod raw;
@@ -66,7 +67,7 @@ pub(crate) use {laws_on_both_databases, on_both_databases};
 /// What a behaviour's module imports.
 pub mod prelude {
     pub(crate) use super::on_both_databases;
-    pub use super::{failure::*, sample::*, world::*};
+    pub use super::{documents::*, failure::*, sample::*, world::*};
     pub use expertise::proto::v1::*;
     pub use tonic::Code;
 }

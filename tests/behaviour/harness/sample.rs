@@ -81,6 +81,75 @@ pub fn answer(key: &str, value: &str) -> FeedbackValue {
     }
 }
 
+/// A document of a task that is to be made.
+pub fn document(name: &str, steps: Vec<Step>) -> TaskDocument {
+    TaskDocument {
+        task: Some(task(name)),
+        steps,
+    }
+}
+
+/// A document that says of an existing task nothing but its steps.
+pub fn document_of(guid: &str, steps: Vec<Step>) -> TaskDocument {
+    TaskDocument {
+        task: Some(task_of(guid)),
+        steps,
+    }
+}
+
+/// A step of a document with what its type requires.
+pub fn piece(kind: StepType, title: &str) -> Step {
+    step(&Task::default(), kind, title)
+}
+
+/// Information steps of a document.
+pub fn pieces(titles: &[&str]) -> Vec<Step> {
+    let titles = titles.iter();
+    titles
+        .map(|title| piece(StepType::Information, title))
+        .collect()
+}
+
+/// An observation of a document; each answer, a key with its text, manages a
+/// task.
+pub fn linked(answers: &[(&str, &str)]) -> Step {
+    let answers = answers.iter();
+    let values = answers.map(|(key, text)| answer(key, text)).collect();
+    asking(linked_question(values))
+}
+
+/// An observation of a document with this question.
+pub fn asking(question: FeedbackConfig) -> Step {
+    Step {
+        feedback_config: vec![question],
+        ..piece(StepType::Observation, "What is it?")
+    }
+}
+
+/// A question whose answers each manage a task.
+pub fn linked_question(values: Vec<FeedbackValue>) -> FeedbackConfig {
+    FeedbackConfig {
+        linked: Some(true),
+        values,
+        ..question("it", &[])
+    }
+}
+
+/// An answer with the document of the task that it manages.
+pub fn answer_with(key: &str, value: &str, document: TaskDocument) -> FeedbackValue {
+    FeedbackValue {
+        task_json: Some(document),
+        ..answer(key, value)
+    }
+}
+
+/// The answers of a step's question.
+pub fn answers_of(step: &Step) -> &[FeedbackValue] {
+    step.feedback_config
+        .first()
+        .map_or(&[], |config| &config.values)
+}
+
 /// Conditions of which all must hold.
 pub fn all_of(nodes: Vec<DependencyNode>) -> DependencyGroup {
     DependencyGroup {

@@ -214,6 +214,89 @@ impl World {
     pub async fn list_tasks(&self, request: ListTasksRequest) -> Result<ListTasksResponse, Status> {
         self.tasks().list_tasks(request).await.map(inner)
     }
+
+    /// Deletes the task with its steps.
+    pub async fn force_delete_task(&self, guid: &str) -> Result<DeleteTaskResponse, Status> {
+        let request = DeleteTaskRequest {
+            guid: guid.to_owned(),
+            force: true,
+            ..DeleteTaskRequest::default()
+        };
+        self.tasks().delete_task(request).await.map(inner)
+    }
+
+    /// Every task of the account.
+    pub async fn all_tasks(&self) -> Vec<Task> {
+        let mut tasks = Vec::new();
+        let mut request = ListTasksRequest {
+            page_size: 500,
+            ..ListTasksRequest::default()
+        };
+        loop {
+            let page = self.list_tasks(request.clone()).await.expect("a page");
+            tasks.extend(page.tasks);
+            if page.next_page_token.is_empty() {
+                return tasks;
+            }
+            request.page_token = page.next_page_token;
+        }
+    }
+}
+
+/// Documents.
+impl World {
+    pub async fn send_import(
+        &self,
+        request: ImportTaskRequest,
+    ) -> Result<ImportTaskResponse, Status> {
+        self.tasks().import_task(request).await.map(inner)
+    }
+
+    pub async fn import(&self, document: TaskDocument) -> Result<ImportTaskResponse, Status> {
+        self.import_and(AbsentSteps::Unspecified, document).await
+    }
+
+    /// Imports the document and deals with steps that it leaves out.
+    pub async fn import_and(
+        &self,
+        absent: AbsentSteps,
+        document: TaskDocument,
+    ) -> Result<ImportTaskResponse, Status> {
+        let request = ImportTaskRequest {
+            document: Some(document),
+            absent_steps: absent.into(),
+            ..ImportTaskRequest::default()
+        };
+        self.send_import(request).await
+    }
+
+    /// Imports the document, which must go well.
+    pub async fn imported(&self, document: TaskDocument) -> Task {
+        let response = self.import(document).await;
+        let response = response.expect("the document is imported");
+        response.task.expect("the response holds the task")
+    }
+
+    pub async fn export(&self, guid: &str) -> Result<TaskDocument, Status> {
+        let guid = guid.to_owned();
+        let response = self.tasks().export_task(ExportTaskRequest { guid }).await?;
+        let response = response.into_inner();
+        Ok(response.document.expect("the response's document"))
+    }
+
+    /// Exports the task, which must go well.
+    pub async fn exported(&self, guid: &str) -> TaskDocument {
+        self.export(guid).await.expect("the task is exported")
+    }
+
+    /// Every task of the account with its steps, bodies included, as lists show
+    /// them.
+    pub async fn everything(&self) -> Vec<(Task, Vec<Step>)> {
+        let tasks = self.all_tasks().await;
+        let steps = tasks.iter().map(|task| self.full_steps_of(&task.guid));
+        let steps = futures_util::future::join_all(steps).await;
+        tasks.into_iter().zip(steps).collect()
+    }
 }
 
 /// Steps.
@@ -307,6 +390,31 @@ impl World {
             }
             request.page_token = page.next_page_token;
         }
+    }
+
+    /// Every step of the task as ListSteps has it, bodies included.
+    pub async fn full_steps_of(&self, task: &str) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let mut request = ListStepsRequest {
+            task: task.to_owned(),
+            expand: vec!["body".to_owned()],
+            page_size: 500,
+            ..ListStepsRequest::default()
+        };
+        loop {
+            let page = self.list_steps(request.clone()).await.expect("a page");
+            steps.extend(page.steps);
+            if page.next_page_token.is_empty() {
+                return steps;
+            }
+            request.page_token = page.next_page_token;
+        }
+    }
+
+    /// The titles of the task's steps in their order.
+    pub async fn titles_of(&self, task: &str) -> Vec<String> {
+        let steps = self.steps_of(task, 0).await;
+        steps.into_iter().map(|step| step.title).collect()
     }
 
     /// The ids of the task's steps in their order, as the task has them.

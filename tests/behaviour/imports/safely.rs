@@ -1,0 +1,233 @@
+//! Imports that are tried out, sent twice, or fail half-way.
+
+use crate::harness::prelude::*;
+
+on_both_databases![
+    a_dry_import_shows_the_task_and_stores_nothing,
+    a_dry_import_of_a_known_task_shows_it_and_stores_nothing,
+    a_dry_import_checks_everything,
+    a_dry_import_does_not_use_up_its_request_id,
+    a_request_id_imports_once,
+    a_request_id_imports_again_once,
+    a_replay_undoes_nothing_done_since,
+    a_request_id_with_another_document_is_refused,
+    a_request_id_with_another_way_is_refused,
+    a_refused_import_does_not_use_up_its_request_id,
+    imports_at_the_same_time_with_one_request_id_make_one_task,
+    a_failed_import_leaves_nothing,
+    imports_of_one_task_at_the_same_time_all_count,
+];
+
+/// A guide with a linked question.
+fn sample() -> TaskDocument {
+    let inner = document("A", pieces(&["inner"]));
+    let question = linked_question(vec![answer_with("a", "A", inner)]);
+    document("Guide", vec![asking(question), piece(StepType::End, "end")])
+}
+
+fn request(document: TaskDocument) -> ImportTaskRequest {
+    ImportTaskRequest {
+        document: Some(document),
+        request_id: unknown_guid(),
+        ..ImportTaskRequest::default()
+    }
+}
+
+fn dry(document: TaskDocument) -> ImportTaskRequest {
+    ImportTaskRequest {
+        validate_only: true,
+        ..request(document)
+    }
+}
+
+async fn a_dry_import_shows_the_task_and_stores_nothing(world: World) {
+    let mut sent = sample();
+    sent.steps[1].subtask_id = unknown_guid();
+    let shown = world.send_import(dry(sent)).await.accepted();
+    assert_eq!(shown.ignored_paths, ["document.steps.subtask_id"]);
+    let shown = shown.task.unwrap();
+    assert_eq!(shown.name, "Guide");
+    assert_eq!(shown.steps.len(), 3);
+    assert_eq!(world.all_tasks().await, []);
+    let read = world.get_step(&shown.steps[0]).await;
+    read.refused().misses_step(&shown.steps[0]);
+}
+
+async fn a_dry_import_of_a_known_task_shows_it_and_stores_nothing(world: World) {
+    let made = world.imported(sample()).await;
+    let before = world.everything().await;
+    let mut sent = world.exported(&made.guid).await;
+    sent.task.as_mut().unwrap().name = "Renamed".to_owned();
+    sent.steps.truncate(1);
+    sent.steps[0].feedback_config[0].values[0].value = "B".to_owned();
+    sent.steps.push(piece(StepType::End, "other end"));
+    let request = ImportTaskRequest {
+        absent_steps: AbsentSteps::Delete.into(),
+        ..dry(sent)
+    };
+    let shown = world.send_import(request).await.accepted().task.unwrap();
+    assert_eq!(shown.name, "Renamed");
+    assert_eq!(shown.steps.len(), 3);
+    assert_ne!(shown.etag, made.etag);
+    assert_eq!(world.everything().await, before);
+}
+
+async fn a_dry_import_checks_everything(world: World) {
+    let made = world.imported(sample()).await;
+    let wrong = document("", Vec::new());
+    let failure = world.send_import(dry(wrong)).await.refused();
+    failure.violates(&[("document.task.name", "FIELD_REQUIRED")]);
+
+    let absent = Task {
+        guid: unknown_guid(),
+        ..task("Absent")
+    };
+    let lost = document("Guide", vec![subtask(&Task::default(), &absent)]);
+    let failure = world.send_import(dry(lost)).await.refused();
+    failure.misses_task(&absent.guid);
+
+    let short = document_of(&made.guid, Vec::new());
+    let failure = world.send_import(dry(short.clone())).await.refused();
+    failure.is_precondition("ABSENT_STEPS");
+
+    let late = ImportTaskRequest {
+        etag: "old".to_owned(),
+        ..dry(short)
+    };
+    let failure = world.send_import(late).await.refused();
+    failure.is(Code::Aborted, "ETAG_MISMATCH");
+}
+
+async fn a_dry_import_does_not_use_up_its_request_id(world: World) {
+    let mut request = dry(sample());
+    let shown = world.send_import(request.clone()).await.accepted();
+    request.validate_only = false;
+    let made = world.send_import(request).await.accepted().task.unwrap();
+    assert_ne!(made.guid, shown.task.unwrap().guid);
+    assert_eq!(world.get_task(&made.guid).await.accepted(), made);
+}
+
+async fn a_request_id_imports_once(world: World) {
+    let mut sent = sample();
+    sent.steps[1].subtask_id = unknown_guid();
+    let request = request(sent);
+    let first = world.send_import(request.clone()).await.accepted();
+    assert_ne!(first.ignored_paths, [""; 0]);
+    let second = world.send_import(request).await.accepted();
+    assert_eq!(second, first);
+    assert_eq!(world.all_tasks().await.len(), 2);
+}
+
+async fn a_request_id_imports_again_once(world: World) {
+    let made = world.imported(sample()).await;
+    let steps = made.steps.iter().map(|guid| step_of(guid));
+    let steps = steps.chain(pieces(&["added"])).collect();
+    let request = request(document_of(&made.guid, steps));
+    let first = world.send_import(request.clone()).await.accepted();
+    let second = world.send_import(request).await.accepted();
+    assert_eq!(second, first);
+    assert_eq!(world.order_of(&made.guid).await.len(), 4);
+}
+
+async fn a_replay_undoes_nothing_done_since(world: World) {
+    let made = world.imported(sample()).await;
+    let named = |name: &str| TaskDocument {
+        task: Some(Task {
+            name: name.to_owned(),
+            ..task_of(&made.guid)
+        }),
+        steps: made.steps.iter().map(|guid| step_of(guid)).collect(),
+    };
+    let request = request(named("Before"));
+    let first = world.send_import(request.clone()).await.accepted();
+    world.imported(named("After")).await;
+    assert_eq!(world.send_import(request).await.accepted(), first);
+    assert_eq!(world.get_task(&made.guid).await.accepted().name, "After");
+}
+
+async fn a_request_id_with_another_document_is_refused(world: World) {
+    let mut request = request(sample());
+    world.send_import(request.clone()).await.accepted();
+    request.document = Some(document("Other", Vec::new()));
+    let failure = world.send_import(request.clone()).await.refused();
+    failure.is_precondition("REQUEST_ID_REUSED");
+    let create = CreateTaskRequest {
+        task: Some(task("Other")),
+        request_id: request.request_id,
+        validate_only: false,
+    };
+    let failure = world.tasks().create_task(create).await.refused();
+    failure.is_precondition("REQUEST_ID_REUSED");
+}
+
+async fn a_request_id_with_another_way_is_refused(world: World) {
+    let made = world.imported(sample()).await;
+    let steps = made.steps.iter().map(|guid| step_of(guid)).collect();
+    let mut request = request(document_of(&made.guid, steps));
+    world.send_import(request.clone()).await.accepted();
+    request.set_absent_steps(AbsentSteps::Delete);
+    let failure = world.send_import(request).await.refused();
+    failure.is_precondition("REQUEST_ID_REUSED");
+}
+
+async fn a_refused_import_does_not_use_up_its_request_id(world: World) {
+    let absent = Task {
+        guid: unknown_guid(),
+        ..task("Absent")
+    };
+    let lost = document("Guide", vec![subtask(&Task::default(), &absent)]);
+    let mut request = request(lost);
+    world.send_import(request.clone()).await.refused();
+    request.document = Some(sample());
+    world.send_import(request).await.accepted();
+}
+
+async fn imports_at_the_same_time_with_one_request_id_make_one_task(world: World) {
+    let request = request(sample());
+    let calls = (0..8).map(|_| {
+        let (world, request) = (world.over_another_connection(), request.clone());
+        tokio::spawn(async move { world.send_import(request).await })
+    });
+    let calls: Vec<_> = calls.collect();
+    let mut responses = Vec::new();
+    for call in calls {
+        responses.push(call.await.unwrap().accepted());
+    }
+    assert!(responses.iter().all(|response| *response == responses[0]));
+    assert_eq!(world.all_tasks().await.len(), 2);
+}
+
+async fn a_failed_import_leaves_nothing(world: World) {
+    let made = world.imported(sample()).await;
+    let before = world.everything().await;
+    let absent = Task {
+        guid: unknown_guid(),
+        ..task("Absent")
+    };
+    let mut sent = world.exported(&made.guid).await;
+    sent.task.as_mut().unwrap().name = "Renamed".to_owned();
+    sent.steps.push(linked(&[("x", "X")]));
+    sent.steps.push(subtask(&Task::default(), &absent));
+    world.import(sent).await.refused().misses_task(&absent.guid);
+    assert_eq!(world.everything().await, before);
+}
+
+async fn imports_of_one_task_at_the_same_time_all_count(world: World) {
+    let made = world.imported(document("Guide", Vec::new())).await;
+    let calls = (0..16).map(|n| {
+        let (world, guid) = (world.over_another_connection(), made.guid.clone());
+        tokio::spawn(async move {
+            let steps = pieces(&[&format!("step {n}")]);
+            let sent = document_of(&guid, steps);
+            world.import_and(AbsentSteps::Keep, sent).await
+        })
+    });
+    let calls: Vec<_> = calls.collect();
+    for call in calls {
+        call.await.unwrap().accepted();
+    }
+    let mut titles = world.titles_of(&made.guid).await;
+    titles.sort_unstable();
+    titles.dedup();
+    assert_eq!(titles.len(), 16);
+}
