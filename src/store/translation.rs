@@ -40,7 +40,10 @@ impl Account {
 }
 
 async fn write(tx: &Tx, items: &[Automatic]) -> Result<Vec<Verdict>, Fault> {
-    let ids: Vec<TaskId> = items.iter().map(|item| TaskId(item.guid)).collect();
+    // The tasks of the steps are locked too: batches on one guide wait for each
+    // other there, and not step by step.
+    let mut ids = parents(tx, items).await?;
+    ids.extend(items.iter().map(|item| TaskId(item.guid)));
     let tasks: BTreeMap<Uuid, task::Model> = tx
         .lock_tasks(&ids)
         .await?
@@ -60,6 +63,21 @@ async fn write(tx: &Tx, items: &[Automatic]) -> Result<Vec<Verdict>, Fault> {
         verdicts.push(verdict);
     }
     Ok(verdicts)
+}
+
+/// The tasks of the steps that translations are of. A step never changes its
+/// task, so they can be looked up before anything is locked.
+async fn parents(tx: &Tx, items: &[Automatic]) -> Result<Vec<TaskId>, Fault> {
+    let tasks: Vec<Uuid> = step::Entity::find()
+        .select_only()
+        .column(step::Column::Task)
+        .distinct()
+        .filter(step::Column::AccountId.eq(tx.account_id()))
+        .filter(step::Column::Guid.is_in(items.iter().map(|item| item.guid)))
+        .into_tuple()
+        .all(&tx.db)
+        .await?;
+    Ok(tasks.into_iter().map(TaskId).collect())
 }
 
 /// Locks the steps that translations are of, in the order of ids.

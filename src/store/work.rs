@@ -15,6 +15,7 @@ use crate::domain::{
     ids::{StepId, TaskId},
     page::{PAGE_BYTES, PageSize},
     text::Body,
+    translation::LANGUAGES_MAX,
     work::{Digest, Source, State, Target, Work, WorkCursor, WorkFilter, WorkPage},
 };
 
@@ -28,6 +29,8 @@ const WINDOWS: usize = 4;
 struct Looked {
     guid: Uuid,
     bytes: i64,
+    /// How many languages it has, asked for or not.
+    languages: i64,
     rows: Option<String>,
 }
 
@@ -173,6 +176,8 @@ impl Account {
         let places = places.join(", ");
         let sql = format!(
             "SELECT r.guid, {bytes} AS bytes, \
+               (SELECT COUNT(*) FROM {overlays} l \
+                WHERE l.account_id = $1 AND l.{key} = r.guid) AS languages, \
                (SELECT {rows}({array}(l.language, l.locked, {fresh})){cast} FROM {overlays} l \
                 WHERE l.account_id = $1 AND l.{key} = r.guid AND l.language IN ({places})) AS rows \
              FROM {table} r WHERE r.account_id = $1 AND r.guid {reach} $2{only} \
@@ -265,7 +270,13 @@ fn placeholders(count: usize) -> String {
 impl Gathering {
     /// Adds what there is to do of a resource, as far as the page has room.
     fn add(&mut self, looked: Looked, filter: &WorkFilter) -> Result<(), Fault> {
-        let Looked { guid, bytes, rows } = looked;
+        let Looked {
+            guid,
+            bytes,
+            languages,
+            rows,
+        } = looked;
+        let full = usize::try_from(languages).is_ok_and(|count| count >= LANGUAGES_MAX);
         let rows: Vec<Row> = match rows {
             Some(json) => {
                 serde_json::from_str(&json).map_err(|_| Fault::Corrupt("translations"))?
@@ -278,6 +289,8 @@ impl Gathering {
         for (index, language) in filter.languages.iter().enumerate().skip(done) {
             let row = rows.iter().find(|row| row.0 == language.as_str());
             let state = match row {
+                // There is no room for one language more.
+                None if full => None,
                 None => Some(State::Missing),
                 Some(Row(_, locked, fresh)) if !locked.get() && !fresh.get() => {
                     Some(State::Outdated)

@@ -485,9 +485,10 @@ impl Planner<'_> {
         }
         let at = Path::root(path);
         let merged = step.merge_at(patch, None, &at, &mut self.faults);
-        for field in merged.ignored {
-            // A subtask's title counts as ignored only if it differs.
-            if field != "title" {
+        // What a subtask step takes from elsewhere counts as ignored only if it
+        // differs, which is known when references are resolved.
+        if step.kind.subtask().is_none() {
+            for field in merged.ignored {
                 self.ignore(path, field);
             }
         }

@@ -111,17 +111,23 @@ impl Step {
     ) -> Merged {
         faults.append(std::mem::take(&mut patch.faults));
         let mut step = self.clone();
-        let honors_subtask = self.kind.subtask().is_some();
+        let is_subtask = self.kind.subtask().is_some();
+        // A wiring step refers to the task that it wires and to no other.
+        let honors_subtask = is_subtask && self.link.is_none();
+        let honors = |field: &str| match field {
+            "title" => !is_subtask,
+            _ => honors_subtask,
+        };
         let ignored = patch
             .sent
             .iter()
             .copied()
-            .filter(|field| (*field == "title") == honors_subtask)
+            .filter(|field| !honors(field))
             .collect();
         let mut missing = None;
         if honors_subtask {
             missing = step.merge_subtask(&patch, target, at, faults);
-        } else {
+        } else if !is_subtask {
             step.merge_title(patch.title, at, faults);
         }
         step.merge_cost(patch.cost, at, faults);

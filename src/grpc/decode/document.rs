@@ -48,8 +48,8 @@ pub fn sent(
     let path = Path::root("document");
     let message = required(message, &path, faults)?;
     let root = required(message.task.as_ref(), &path.field("task"), faults)?;
-    let id = path.field("task");
-    let target = optional_guid(&root.guid, TaskId::parse, &id.field("guid"), faults);
+    // A malformed id is noted where the task is read.
+    let target = TaskId::parse(&root.guid);
     // A task that is to be made has no id of its own here, but its steps tell
     // by which one the document knows it.
     let alias = target.or_else(|| {

@@ -50,9 +50,9 @@ struct Answer {
 /// How a document tells which task it speaks of.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Tie {
-    ByLink,
-    ById,
-    ByBoth,
+    Link,
+    Id,
+    Both,
 }
 
 /// What a task may say beyond what it must.
@@ -114,7 +114,7 @@ fn value(depth: u32) -> impl Strategy<Value = Answer> {
         2 => sketch(depth),
     ];
     let listed = proptest::option::weighted(0.3, any::<Index>());
-    let tie = select(vec![Tie::ByLink, Tie::ById, Tie::ByBoth]);
+    let tie = select(vec![Tie::Link, Tie::Id, Tie::Both]);
     let value = (0..TEXTS.len(), document, listed, any::<Index>(), tie);
     value.prop_map(|(text, document, listed, place, tie)| Answer {
         text,
@@ -286,10 +286,10 @@ impl Writer<'_> {
     fn value(&mut self, answer: &Answer, own: &Task, idx: usize) -> [FeedbackValue; 2] {
         let id = self.tasks[self.begun].guid.clone();
         let Written { exported, mut sent } = self.document(&answer.document, Some((own, idx)));
-        if answer.tie == Tie::ByLink {
+        if answer.tie == Tie::Link {
             sent.task.as_mut().unwrap().guid.clear();
         }
-        let silent = answer.tie == Tie::ByLink && answer.document.says_nothing();
+        let silent = answer.tie == Tie::Link && answer.document.says_nothing();
         let text = TEXTS[answer.text];
         [
             FeedbackValue {
@@ -297,7 +297,7 @@ impl Writer<'_> {
                 ..answer_with(KEYS[idx], text, exported)
             },
             FeedbackValue {
-                link: if answer.tie == Tie::ById {
+                link: if answer.tie == Tie::Id {
                     String::new()
                 } else {
                     id

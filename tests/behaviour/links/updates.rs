@@ -18,6 +18,7 @@ on_both_databases![
     an_update_that_changes_nothing_keeps_every_version,
     a_wiring_step_may_otherwise_be_updated,
     an_unlinked_wiring_step_may_refer_to_another_task,
+    a_wiring_step_cannot_be_pointed_elsewhere,
 ];
 
 /// Updates the question, which must go well.
@@ -246,4 +247,22 @@ async fn an_unlinked_wiring_step_may_refer_to_another_task(world: World) {
         (after.title.as_str(), after.subtask_id),
         ("Other", other.guid)
     );
+}
+
+async fn a_wiring_step_cannot_be_pointed_elsewhere(world: World) {
+    let (_, _, wiring) = guide(&world, &[("a", "A"), ("b", "B")]).await;
+    let other = world.given_task(task("Another")).await;
+    for mask in [&[][..], &["subtask_id"], &["subtask_id", "subtask_pid"]] {
+        let sent = Step {
+            subtask_id: other.guid.clone(),
+            subtask_pid: other.product_id,
+            ..step_of(&wiring[0].guid)
+        };
+        let updated = world.update_step(sent, mask).await.accepted();
+        assert_eq!(
+            updated.ignored_paths,
+            ["step.subtask_id", "step.subtask_pid"]
+        );
+        assert_eq!(updated.step.as_ref(), Some(&wiring[0]));
+    }
 }
