@@ -2,7 +2,6 @@
 
 use std::{
     io::{self, IsTerminal, Write},
-    net::{IpAddr, Ipv4Addr},
     process::ExitCode,
 };
 
@@ -76,7 +75,7 @@ async fn serve(config: &Config) -> anyhow::Result<()> {
     };
     say(&format!("{}\n", server.start_line()));
     if io::stdout().is_terminal() && config.reflection {
-        say(&first_call(&server));
+        say(&server.first_call());
     }
     Ok(server.serve(stop).await?)
 }
@@ -94,19 +93,6 @@ async fn translate(settings: &TranslateConfig) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
-}
-
-/// A call to paste into another terminal.
-fn first_call(server: &Server) -> String {
-    let mut address = server.local_addr();
-    if address.ip().is_unspecified() {
-        address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    }
-    format!(
-        "Try it:\n  grpcurl -plaintext -H 'x-account-id: demo' \
-         -d '{{\"task\": {{\"name\": \"My first guide\", \"product_id\": 1}}}}' \
-         {address} expertise.v1.TaskService/CreateTask\n"
-    )
 }
 
 /// Writes to standard output; a reader that went away is no failure of ours.

@@ -7,7 +7,13 @@ mod gate;
 mod health;
 mod normalise;
 
-use std::{future::Future, io, net::SocketAddr, pin::pin, time::Duration};
+use std::{
+    future::Future,
+    io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    pin::pin,
+    time::Duration,
+};
 
 use futures_util::{Stream, StreamExt};
 use tokio::{
@@ -138,6 +144,19 @@ impl Server {
             self.address,
             self.config.database.place(),
             self.config.auth,
+        )
+    }
+
+    /// A call to paste into another terminal.
+    pub fn first_call(&self) -> String {
+        let mut address = self.address;
+        if address.ip().is_unspecified() {
+            address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        }
+        format!(
+            "Try it:\n  grpcurl -plaintext -H 'x-account-id: demo' \
+             -d '{{\"task\": {{\"name\": \"My first guide\", \"product_id\": 1}}}}' \
+             {address} expertise.v1.TaskService/CreateTask\n"
         )
     }
 

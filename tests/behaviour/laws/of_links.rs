@@ -66,7 +66,9 @@ enum What {
     Transplant(Index),
     /// A subtask step refers to another task of the account.
     Retarget(Index),
-    /// All ids of the task are left out, so that it is one to be made.
+    /// The task is called otherwise.
+    Name(usize),
+    /// The id of the task is left out, so that it is one to be made.
     Unname,
 }
 
@@ -153,6 +155,7 @@ fn edit() -> impl Strategy<Value = Edit> {
         2 => Just(What::DropDocument),
         1 => index().prop_map(What::Transplant),
         1 => index().prop_map(What::Retarget),
+        2 => (0..TEXTS.len()).prop_map(What::Name),
         1 => Just(What::Unname),
     ];
     (index(), index(), index(), what).prop_map(|(document, step, value, what)| Edit {
@@ -259,7 +262,13 @@ fn change_nth(
 fn edited(mut document: TaskDocument, edits: &[Edit], tasks: &[Task]) -> TaskDocument {
     for edit in edits {
         let there = documents_in(&document);
-        let mut index = edit.document.index(there.len());
+        let fitting: Vec<usize> = (0..there.len())
+            .filter(|at| edit.fits(there[*at]))
+            .collect();
+        if fitting.is_empty() {
+            continue;
+        }
+        let mut index = *edit.document.get(&fitting);
         let other = match &edit.what {
             What::Transplant(other) => Some((*other.get(&there)).clone()),
             _ => None,
@@ -272,6 +281,17 @@ fn edited(mut document: TaskDocument, edits: &[Edit], tasks: &[Task]) -> TaskDoc
 }
 
 impl Edit {
+    /// Whether the document has what the edit changes.
+    fn fits(&self, document: &TaskDocument) -> bool {
+        let mut steps = document.steps.iter();
+        match &self.what {
+            What::Add(_) | What::Name(_) | What::Unname => true,
+            What::Drop | What::Move(_) | What::Forget => steps.next().is_some(),
+            What::Retarget(_) => steps.any(|step| step.r#type() == StepType::Subtask),
+            _ => steps.any(|step| !step.feedback_config.is_empty()),
+        }
+    }
+
     fn make(&self, document: &mut TaskDocument, other: Option<TaskDocument>, tasks: &[Task]) {
         let count = document.steps.len();
         match &self.what {
@@ -280,11 +300,8 @@ impl Edit {
                 document.steps.insert(at, listed(part, tasks));
                 return;
             }
-            What::Unname => {
-                if let Some(task) = &mut document.task {
-                    task.guid.clear();
-                }
-                return;
+            What::Name(_) | What::Unname => {
+                return self.rename(document.task.get_or_insert_default());
             }
             _ if count == 0 => return,
             _ => {}
@@ -314,6 +331,13 @@ impl Edit {
                     self.reword(asking[self.step.index(count)], other, tasks);
                 }
             }
+        }
+    }
+
+    fn rename(&self, task: &mut Task) {
+        match &self.what {
+            What::Name(text) => TEXTS[*text].clone_into(&mut task.name),
+            _ => task.guid.clear(),
         }
     }
 
@@ -358,6 +382,17 @@ fn tasks_of(state: &State) -> Vec<Task> {
     state.iter().map(|(task, _)| task.clone()).collect()
 }
 
+/// The tasks of which there is something to say.
+fn with_steps(tasks: &[Task]) -> Vec<Task> {
+    let guides = tasks.iter().filter(|task| !task.steps.is_empty());
+    let guides: Vec<Task> = guides.cloned().collect();
+    if guides.is_empty() {
+        tasks.to_vec()
+    } else {
+        guides
+    }
+}
+
 fn steps_of(state: &State) -> Vec<&Step> {
     state.iter().flat_map(|(_, steps)| steps).collect()
 }
@@ -388,7 +423,17 @@ async fn apply(world: &World, state: &State, change: &Change) -> Option<Effect> 
             edits,
             absent,
             dry,
-        } => Some(import_again(world, &tasks, task.get(&tasks), edits, *absent, *dry).await),
+        } => Some(
+            import_again(
+                world,
+                &tasks,
+                task.get(&with_steps(&tasks)),
+                edits,
+                *absent,
+                *dry,
+            )
+            .await,
+        ),
         Change::Ask { question, edits } => {
             let steps = steps_of(state);
             let questions = steps.iter().filter(|s| s.r#type() == StepType::Observation);
@@ -415,8 +460,8 @@ async fn apply(world: &World, state: &State, change: &Change) -> Option<Effect> 
         }
         Change::Retarget(step, task) => {
             let steps = steps_of(state);
-            let free = |step: &&&Step| step.r#type() == StepType::Subtask && step.link.is_empty();
-            let steps: Vec<&Step> = steps.iter().filter(free).copied().collect();
+            let steps = steps.iter().filter(|s| s.r#type() == StepType::Subtask);
+            let steps: Vec<&Step> = steps.copied().collect();
             if steps.is_empty() {
                 return None;
             }
@@ -457,7 +502,6 @@ impl Effect {
             (Err(status), reasons) => {
                 let failure = Failure::from(status);
                 let reasons = reasons.unwrap_or_default();
-                eprintln!("REFUSED {}", failure.reason());
                 assert!(
                     reasons.contains(&failure.reason()),
                     "{reasons:?}: {failure:?}"
@@ -693,19 +737,6 @@ async fn links_are_whole_after_every_history(
             continue;
         };
         let after = world.everything().await;
-        eprintln!(
-            "STAT {} {} tasks {} linked {}",
-            format!("{change:?}")
-                .split(|c: char| !c.is_alphanumeric())
-                .next()
-                .unwrap(),
-            matches!(outcome, Effect::Any),
-            after.len(),
-            after
-                .iter()
-                .filter(|(t, _)| t.r#type() == TaskType::Linked)
-                .count()
-        );
         match outcome {
             Effect::Any => {
                 links_are_whole(&after);
