@@ -1,12 +1,23 @@
 //! Credentials become a [`Caller`]; nothing else in the service knows where an
 //! account comes from.
 
+mod crypto;
 mod header;
+mod jwt;
+mod keys;
+mod sign;
+mod subject;
 
 use std::fmt;
 
 use http::HeaderMap;
 
+pub use self::{
+    jwt::{TokenRules, Tokens},
+    keys::{KeyError, KeySource, SigningSecret},
+    sign::{Grant, SignError, sign},
+    subject::Subject,
+};
 use crate::domain::ids::AccountId;
 
 /// What a caller may do. Each rpc needs exactly one; none implies another.
@@ -69,17 +80,21 @@ impl Caller {
 }
 
 /// Turns the metadata of a call into its caller.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Authenticator {
     /// Believes `x-account-id`, `x-subject` and `x-scopes`.
     Header,
+    /// Believes a signed token in `authorization`, and nothing else.
+    Jwt(Box<Tokens>),
 }
 
 impl Authenticator {
-    /// Reads the caller from the headers of a request, before its body.
-    pub fn authenticate(&self, headers: &HeaderMap) -> Result<Caller, Rejection> {
+    /// Reads the caller from the headers of a request, before its body. May
+    /// wait for keys, for some seconds at most.
+    pub async fn authenticate(&self, headers: &HeaderMap) -> Result<Caller, Rejection> {
         match self {
             Self::Header => header::authenticate(headers),
+            Self::Jwt(tokens) => tokens.authenticate(headers).await,
         }
     }
 }

@@ -3,10 +3,13 @@
 //! Flags win over the environment, the environment over the file, the file over
 //! defaults. A wrong value stops the start with one line.
 
+mod auth;
 mod database_url;
 mod secret;
 mod sources;
 mod table;
+mod tls;
+mod token;
 mod translate;
 mod value;
 
@@ -23,11 +26,14 @@ use std::{
 use tracing_subscriber::filter::Targets;
 
 pub use self::{
+    auth::AuthMode,
     database_url::{DatabaseUrl, MASK},
     secret::Secret,
+    tls::Tls,
     translate::{Credentials, EngineKind, TranslateConfig},
 };
 use self::{sources::Values, table::Setting};
+use crate::auth::Grant;
 
 /// The settings of a server, every one valid.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +48,8 @@ pub struct Config {
     pub database_max_connections: u32,
     /// Where accounts come from.
     pub auth: AuthMode,
+    /// TLS, if it is served.
+    pub tls: Option<Tls>,
     /// The largest message taken or sent, in bytes, 1 KiB to 2 GiB - 1.
     pub max_message_bytes: usize,
     /// How long a call may take, 1 ms to 1 day.
@@ -54,21 +62,6 @@ pub struct Config {
     pub log: Targets,
     /// The form of the log.
     pub log_format: LogFormat,
-}
-
-/// Where accounts come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AuthMode {
-    /// Metadata that is believed: for loopback and behind a mesh that sets it.
-    Header,
-}
-
-impl fmt::Display for AuthMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Header => f.write_str("header"),
-        }
-    }
 }
 
 /// The form of the log.
@@ -107,6 +100,8 @@ pub enum Command {
     Migrate,
     /// Print the effective settings.
     Config,
+    /// Sign a token and print it.
+    Token(Grant),
     /// Translate what a running server has to translate.
     Translate(Box<TranslateConfig>),
 }
@@ -120,12 +115,6 @@ pub enum ConfigError {
     /// A setting is wrong.
     #[error(transparent)]
     Setting(#[from] WrongSetting),
-    /// `token` was asked for.
-    #[error(
-        "token is not supported by this version: it needs jwt authentication with \
-         EXPERTISE_JWT_SECRET, and only header authentication is there"
-    )]
-    NoTokens,
 }
 
 /// What is wrong with a setting. A display is one line without secrets.
@@ -175,11 +164,11 @@ impl Invocation {
             translate::COMMAND => {
                 Command::Translate(Box::new(TranslateConfig::read(flags, environment)?))
             }
-            table::TOKEN_COMMAND => return Err(ConfigError::NoTokens),
+            table::TOKEN_COMMAND => Command::Token(token::read(flags)?),
             _ => Command::Serve,
         };
         let values = Values::gather(flags, environment)?;
-        let config = Config::read(&values)?;
+        let config = Config::read(&values, &command)?;
         Ok(Self {
             command,
             config,
@@ -188,16 +177,18 @@ impl Invocation {
     }
 
     /// The effective settings as a settings file, secrets masked, with the
-    /// source of each.
+    /// source of each. What is unset is left out.
     pub fn effective(&self) -> String {
-        let lines = self.config.entries().map(|(setting, value)| {
+        let set = self.config.entries().into_iter();
+        let set = set.filter_map(|(setting, value)| Some((setting, value?)));
+        let lines = set.map(|(setting, value)| {
             let assignment = format!("{} = {value}", setting.key);
             match self.values.origin(&setting) {
                 Some(origin) => format!("{assignment:<50} # {origin}\n"),
                 None => format!("{assignment:<50} # default\n"),
             }
         });
-        lines.concat()
+        lines.collect()
     }
 }
 
@@ -218,23 +209,16 @@ impl Config {
         }
     }
 
-    fn read(values: &Values) -> Result<Self, WrongSetting> {
+    fn read(values: &Values, command: &Command) -> Result<Self, WrongSetting> {
         let listen = values.read_or_default(&table::LISTEN, value::address)?;
-        let auth = values.read(&table::AUTH, value::auth)?;
-        if auth.is_none() && !listen.ip().is_loopback() {
-            return Err(values.wrong(
-                &table::LISTEN,
-                "a loopback address, unless EXPERTISE_AUTH=header asks for believing \
-                 the account that any caller names",
-            ));
-        }
         Ok(Self {
             listen,
             database: values.read_or_default(&table::DATABASE_URL, DatabaseUrl::parse)?,
             migrate: values.read_or_default(&table::MIGRATE, value::truth)?,
             database_max_connections: values
                 .read_or_default(&table::DATABASE_MAX_CONNECTIONS, value::number(1..=1000))?,
-            auth: auth.unwrap_or(AuthMode::Header),
+            auth: auth::read(values, listen, command)?,
+            tls: tls::read(values)?,
             max_message_bytes: values.read_or_default(
                 &table::MAX_MESSAGE_BYTES,
                 value::number(1024..=2_147_483_647),
@@ -253,14 +237,16 @@ impl Config {
         })
     }
 
-    /// Each setting with its value in TOML, secrets masked.
-    fn entries(&self) -> [(Setting, String); 11] {
+    /// Each setting with its value in TOML, secrets masked; `None` for one that
+    /// is unset.
+    fn entries(&self) -> Vec<(Setting, Option<String>)> {
         let Self {
             listen,
             database,
             migrate,
             database_max_connections,
             auth,
+            tls,
             max_message_bytes,
             request_timeout,
             shutdown_grace,
@@ -268,24 +254,33 @@ impl Config {
             log,
             log_format,
         } = self;
-        let quoted = |value: &dyn fmt::Display| format!("{:?}", value.to_string());
+        let quoted = |value: &dyn fmt::Display| Some(format!("{:?}", value.to_string()));
         let span = |time: &Duration| quoted(&humantime::format_duration(*time));
-        [
+        let plain = |value: &dyn fmt::Display| Some(value.to_string());
+        let optional = auth.entries().into_iter().chain(tls::entries(tls.as_ref()));
+        let mut entries = vec![
             (table::LISTEN, quoted(listen)),
             (table::DATABASE_URL, quoted(database)),
-            (table::MIGRATE, migrate.to_string()),
+            (table::MIGRATE, plain(migrate)),
             (
                 table::DATABASE_MAX_CONNECTIONS,
-                database_max_connections.to_string(),
+                plain(database_max_connections),
             ),
             (table::AUTH, quoted(auth)),
-            (table::MAX_MESSAGE_BYTES, max_message_bytes.to_string()),
+        ];
+        entries.extend(optional.map(|(setting, value)| {
+            let value = value.and_then(|value| quoted(&value));
+            (setting, value)
+        }));
+        entries.extend([
+            (table::MAX_MESSAGE_BYTES, plain(max_message_bytes)),
             (table::REQUEST_TIMEOUT, span(request_timeout)),
             (table::SHUTDOWN_GRACE, span(shutdown_grace)),
-            (table::REFLECTION, reflection.to_string()),
+            (table::REFLECTION, plain(reflection)),
             (table::LOG, quoted(log)),
             (table::LOG_FORMAT, quoted(log_format)),
-        ]
+        ]);
+        entries
     }
 }
 

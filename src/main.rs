@@ -7,7 +7,8 @@ use std::{
 
 use anyhow::Context;
 use expertise::{
-    config::{Command, Config, ConfigError, Invocation, TranslateConfig},
+    auth::{self, Grant, SignError},
+    config::{AuthMode, Command, Config, ConfigError, Invocation, TranslateConfig},
     server::Server,
     store, telemetry,
     translate::{self, Summary},
@@ -40,9 +41,16 @@ fn main() -> ExitCode {
 
 fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     let config = &invocation.config;
-    if invocation.command == Command::Config {
-        say(&invocation.effective());
-        return Ok(ExitCode::SUCCESS);
+    match &invocation.command {
+        Command::Config => {
+            say(&invocation.effective());
+            return Ok(ExitCode::SUCCESS);
+        }
+        Command::Token(grant) => {
+            say(&format!("{}\n", token(&config.auth, grant)?));
+            return Ok(ExitCode::SUCCESS);
+        }
+        Command::Serve | Command::Migrate | Command::Translate(_) => {}
     }
     telemetry::start(config);
     let runtime = Runtime::new().context("cannot start the runtime")?;
@@ -50,7 +58,7 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
         match &invocation.command {
             Command::Serve => serve(config).await?,
             Command::Migrate => store::migrate(&config.database).await?,
-            Command::Config => {}
+            Command::Config | Command::Token(_) => {}
             Command::Translate(settings) => return translate(settings).await,
         }
         Ok(ExitCode::SUCCESS)
@@ -58,6 +66,13 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     // The grace is over: nothing is waited for any more.
     runtime.shutdown_background();
     outcome
+}
+
+fn token(mode: &AuthMode, grant: &Grant) -> Result<String, SignError> {
+    match mode {
+        AuthMode::Header => Err(SignError::NoSecret),
+        AuthMode::Jwt(rules) => auth::sign(rules, grant),
+    }
 }
 
 async fn serve(config: &Config) -> anyhow::Result<()> {
@@ -74,7 +89,8 @@ async fn serve(config: &Config) -> anyhow::Result<()> {
         () = &mut stop => return Ok(()),
     };
     say(&format!("{}\n", server.start_line()));
-    if io::stdout().is_terminal() && config.reflection {
+    let plain = config.auth == AuthMode::Header && config.tls.is_none();
+    if io::stdout().is_terminal() && config.reflection && plain {
         say(&server.first_call());
     }
     Ok(server.serve(stop).await?)

@@ -6,6 +6,7 @@ mod deadline;
 mod gate;
 mod health;
 mod normalise;
+mod tls;
 
 use std::{
     future::Future,
@@ -28,9 +29,10 @@ use tonic::{
 use tonic_reflection::server as reflection;
 use tracing::{info, warn};
 
+pub use self::tls::TlsError;
 use self::{gate::GateLayer, health::Pulse};
 use crate::{
-    auth::Authenticator,
+    auth::{Authenticator, KeyError, Tokens},
     config::{AuthMode, Config},
     grpc::{self, Limits},
     proto,
@@ -67,9 +69,13 @@ pub struct Server {
     store: Store,
     listener: TcpListener,
     address: SocketAddr,
+    transport: Transport,
     routes: Routes,
     pulse: Pulse,
 }
+
+type Transport =
+    transport::Server<tower::layer::util::Stack<GateLayer, tower::layer::util::Identity>>;
 
 /// Why a server cannot start. A display is one line.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +91,12 @@ pub enum StartError {
     /// The database cannot be used.
     #[error(transparent)]
     Store(#[from] OpenError),
+    /// The keys that tokens are checked with cannot be had.
+    #[error(transparent)]
+    Keys(#[from] KeyError),
+    /// TLS cannot be served.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// Reflection cannot describe the contract: a fault of the build.
     #[error("reflection cannot describe the contract: {0}")]
     Reflection(#[from] reflection::Error),
@@ -96,14 +108,16 @@ pub enum StartError {
 pub struct ServeError(#[from] transport::Error);
 
 impl Server {
-    /// Takes the port, then opens the database. Connections are not accepted
-    /// before both are there.
+    /// Takes the port, then reads keys and certificates and opens the database.
+    /// Connections are not accepted before all are there.
     pub async fn bind(config: Config) -> Result<Self, StartError> {
         let listen_error = |source| StartError::Listen {
             address: config.listen,
             source,
         };
         let socket = bind(config.listen).map_err(listen_error)?;
+        let authenticator = authenticator(&config.auth).await?;
+        let transport = transport(&config, authenticator)?;
         let store = Store::open(store::Options {
             database: config.database.clone(),
             migrate: config.migrate,
@@ -126,6 +140,7 @@ impl Server {
             store,
             listener,
             address,
+            transport,
             routes,
             pulse,
         })
@@ -147,7 +162,7 @@ impl Server {
         )
     }
 
-    /// A call to paste into another terminal.
+    /// A call to paste into another terminal, for a server without tokens and TLS.
     pub fn first_call(&self) -> String {
         let mut address = self.address;
         if address.ip().is_unspecified() {
@@ -172,11 +187,12 @@ impl Server {
             store,
             listener,
             address: _,
+            transport,
             routes,
             pulse,
         } = self;
         let (drain, draining) = oneshot::channel::<()>();
-        let mut serving = pin!(builder(&config).serve_with_incoming_shutdown(
+        let mut serving = pin!(transport.serve_with_incoming_shutdown(
             routes.prepare(),
             incoming(listener),
             // An error is a drain that was dropped: nothing is left to serve.
@@ -222,14 +238,19 @@ fn closing_time(grace: Duration) -> Duration {
     (grace / 8).min(Duration::from_millis(500))
 }
 
+async fn authenticator(auth: &AuthMode) -> Result<Authenticator, KeyError> {
+    match auth {
+        AuthMode::Header => Ok(Authenticator::Header),
+        AuthMode::Jwt(rules) => {
+            let tokens = Tokens::open(rules).await?;
+            Ok(Authenticator::Jwt(Box::new(tokens)))
+        }
+    }
+}
+
 /// tonic has its server unlimited unless told otherwise.
-fn builder(
-    config: &Config,
-) -> transport::Server<tower::layer::util::Stack<GateLayer, tower::layer::util::Identity>> {
-    let authenticator = match config.auth {
-        AuthMode::Header => Authenticator::Header,
-    };
-    transport::Server::builder()
+fn transport(config: &Config, authenticator: Authenticator) -> Result<Transport, TlsError> {
+    let server = transport::Server::builder()
         .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
         .http2_max_pending_accept_reset_streams(Some(MAX_PENDING_RESETS))
         .http2_max_local_error_reset_streams(Some(MAX_ERROR_RESETS))
@@ -242,7 +263,8 @@ fn builder(
             authenticator,
             config.request_timeout,
             config.max_message_bytes,
-        ))
+        ));
+    tls::apply(server, config.tls.as_ref())
 }
 
 /// Accepted connections. One that fails is waited out; the server goes on.

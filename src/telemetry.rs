@@ -18,10 +18,12 @@ use crate::config::{Config, LogFormat};
 
 /// What other crates log below a warning holds statements, headers and frames,
 /// and so bodies and tokens: it stays out, whatever the filter asks for.
-const CAPPED: [&str; 9] = [
+const CAPPED: [&str; 11] = [
     "h2",
     "hyper",
+    "hyper_rustls",
     "hyper_util",
+    "rustls",
     "sea_orm",
     "sea_orm_migration",
     "sea_query",

@@ -219,15 +219,6 @@ fn a_password_is_not_repeated_in_a_refusal() {
 fn settings_of_other_versions_are_refused_by_name() {
     for name in [
         "EXPERTISE_DATABASE_READ_URL",
-        "EXPERTISE_JWT_SECRET",
-        "EXPERTISE_JWT_PUBLIC_KEY_FILE",
-        "EXPERTISE_JWT_JWKS_FILE",
-        "EXPERTISE_JWT_JWKS_URL",
-        "EXPERTISE_JWT_ISSUER",
-        "EXPERTISE_JWT_AUDIENCE",
-        "EXPERTISE_TLS_CERT_FILE",
-        "EXPERTISE_TLS_KEY_FILE",
-        "EXPERTISE_TLS_CLIENT_CA_FILE",
         "EXPERTISE_MAX_INFLIGHT_BYTES",
         "EXPERTISE_METRICS_LISTEN",
         "EXPERTISE_OTLP_ENDPOINT",
@@ -237,12 +228,31 @@ fn settings_of_other_versions_are_refused_by_name() {
         assert!(line.contains(&expected) && !line.contains("hush"), "{line}");
         assert_eq!(code, Some(2));
     }
-    let (line, code) = expertise(&[]).env("EXPERTISE_AUTH", "jwt").refusal();
-    assert!(line.contains("jwt is not supported"), "{line}");
-    assert_eq!(code, Some(2));
-    let (line, code) = expertise(&["token", "--account", "42"]).refusal();
-    assert!(line.contains("token is not supported"), "{line}");
-    assert_eq!(code, Some(2));
+}
+
+#[test]
+fn settings_that_do_not_go_together_are_refused_with_one_line_and_exit_code_2() {
+    for (name, value, part) in [
+        ("EXPERTISE_AUTH", "jwt", "EXPERTISE_JWT_SECRET is unset"),
+        ("EXPERTISE_JWT_SECRET", "hush", "EXPERTISE_AUTH is unset"),
+        ("EXPERTISE_TLS_CERT_FILE", "c.pem", "EXPERTISE_TLS_KEY_FILE"),
+        ("EXPERTISE_TLS_KEY_FILE", "k.pem", "EXPERTISE_TLS_CERT_FILE"),
+    ] {
+        let (line, code) = expertise(&[]).env(name, value).refusal();
+        assert!(line.contains(part) && !line.contains("hush"), "{line}");
+        assert_eq!(code, Some(2), "{line}");
+    }
+}
+
+#[test]
+fn a_key_that_cannot_be_read_is_a_failed_start_of_one_line() {
+    let tls = ["--tls-cert-file=no/cert.pem", "--tls-key-file=no/key.pem"];
+    let (line, code) = expertise(&[&MEMORY[..], &tls].concat()).refusal();
+    assert!(
+        line.contains("EXPERTISE_TLS_CERT_FILE is \"no/cert.pem\""),
+        "{line}"
+    );
+    assert_eq!(code, Some(1));
 }
 
 #[test]

@@ -3,15 +3,12 @@
 
 use http::{HeaderMap, HeaderValue};
 
-use super::{Caller, Rejection, Scope};
+use super::{Caller, Rejection, Scope, Subject};
 use crate::domain::ids::AccountId;
 
 const ACCOUNT: &str = "x-account-id";
 const SUBJECT: &str = "x-subject";
 const SCOPES: &str = "x-scopes";
-
-/// The longest subject, in bytes: it stands in every log line.
-const SUBJECT_MAX: usize = 256;
 
 /// Scopes that are not sent mean all of them; those sent mean exactly those.
 pub(super) fn authenticate(headers: &HeaderMap) -> Result<Caller, Rejection> {
@@ -23,7 +20,7 @@ pub(super) fn authenticate(headers: &HeaderMap) -> Result<Caller, Rejection> {
     })?;
     let subject = match single(headers, SUBJECT) {
         Ok(None) => Some(""),
-        Ok(Some(value)) => text(value).filter(|subject| subject.len() <= SUBJECT_MAX),
+        Ok(Some(value)) => text(value).filter(|subject| subject.len() <= Subject::MAX),
         Err(()) => None,
     };
     let subject = subject.ok_or(Rejection::Invalid(

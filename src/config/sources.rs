@@ -85,6 +85,12 @@ impl Values {
         self.0.get(setting.key).map(|given| &given.origin)
     }
 
+    /// A setting that was set, as the user named it.
+    pub fn named(&self, setting: &Setting) -> Option<String> {
+        let given = self.0.get(setting.key)?;
+        Some(given.origin.name(setting.key))
+    }
+
     /// Reads a setting that was set. `parse` says what would be right.
     pub fn read<T, E: fmt::Display>(
         &self,
@@ -204,7 +210,12 @@ fn refuse_unsupported(
 
 /// A value as an error may repeat it: quoted, on one line, secrets masked.
 fn shown(key: &str, text: &str) -> String {
-    if [translate::TOKEN.key, translate::ENGINE_API_KEY.key].contains(&key) {
+    let secrets = [
+        table::JWT_SECRET.key,
+        translate::TOKEN.key,
+        translate::ENGINE_API_KEY.key,
+    ];
+    if secrets.contains(&key) {
         MASK.to_owned()
     } else if text.contains('@') || key == table::DATABASE_URL.key {
         format!("{:?}", database_url::mask(text))

@@ -3,7 +3,7 @@
 
 use clap::{Arg, Command, value_parser};
 
-use super::translate;
+use super::{token, translate};
 
 /// One setting.
 pub(super) struct Setting {
@@ -57,6 +57,9 @@ pub(super) fn env(key: &str) -> String {
     format!("EXPERTISE_{}", key.to_ascii_uppercase())
 }
 
+/// Nothing holds.
+const UNSET: Fallback = Fallback::Depends("unset");
+
 pub(super) const LISTEN: Setting = Setting {
     key: "listen",
     unit: "ADDRESS:PORT",
@@ -83,10 +86,67 @@ pub(super) const DATABASE_MAX_CONNECTIONS: Setting = Setting {
 };
 pub(super) const AUTH: Setting = Setting {
     key: "auth",
-    unit: "header",
+    unit: "header|jwt",
     default: Fallback::Depends("header on a loopback address"),
     help: "header: metadata x-account-id (required), x-subject and x-scopes are believed; \
-           on any address but loopback it must be asked for",
+           on any address but loopback it must be asked for. jwt: authorization: Bearer TOKEN",
+};
+pub(super) const JWT_SECRET: Setting = Setting {
+    key: "jwt_secret",
+    unit: "SECRET",
+    default: UNSET,
+    help: "Tokens are signed with this secret of 32 bytes at least (HS256); best set in the \
+           environment or the file, as others see flags",
+};
+pub(super) const JWT_PUBLIC_KEY_FILE: Setting = Setting {
+    key: "jwt_public_key_file",
+    unit: "PATH",
+    default: UNSET,
+    help: "Tokens are signed with the private key of this public key in PEM (RS256, ES256 or \
+           EdDSA, as its type has it); read again when it changes",
+};
+pub(super) const JWT_JWKS_FILE: Setting = Setting {
+    key: "jwt_jwks_file",
+    unit: "PATH",
+    default: UNSET,
+    help: "Tokens are signed with a key of this JSON Web Key Set; read again when it changes",
+};
+pub(super) const JWT_JWKS_URL: Setting = Setting {
+    key: "jwt_jwks_url",
+    unit: "URL",
+    default: UNSET,
+    help: "Tokens are signed with a key of the JSON Web Key Set behind this http or https URL; \
+           fetched at start, and again for a key id that is not known",
+};
+pub(super) const JWT_ISSUER: Setting = Setting {
+    key: "jwt_issuer",
+    unit: "TEXT",
+    default: UNSET,
+    help: "What a token's iss must be; required with jwt",
+};
+pub(super) const JWT_AUDIENCE: Setting = Setting {
+    key: "jwt_audience",
+    unit: "TEXT",
+    default: UNSET,
+    help: "What a token's aud must be or contain; required with jwt",
+};
+pub(super) const TLS_CERT_FILE: Setting = Setting {
+    key: "tls_cert_file",
+    unit: "PATH",
+    default: UNSET,
+    help: "Serve TLS with this certificate and those between it and the root, in PEM",
+};
+pub(super) const TLS_KEY_FILE: Setting = Setting {
+    key: "tls_key_file",
+    unit: "PATH",
+    default: UNSET,
+    help: "The private key of the certificate, in PEM",
+};
+pub(super) const TLS_CLIENT_CA_FILE: Setting = Setting {
+    key: "tls_client_ca_file",
+    unit: "PATH",
+    default: UNSET,
+    help: "Serve only clients that show a certificate of these authorities, in PEM",
 };
 pub(super) const MAX_MESSAGE_BYTES: Setting = Setting {
     key: "max_message_bytes",
@@ -126,12 +186,21 @@ pub(super) const LOG_FORMAT: Setting = Setting {
 };
 
 /// Every setting, in the order of `--help`.
-pub(super) const ALL: [Setting; 11] = [
+pub(super) const ALL: [Setting; 20] = [
     LISTEN,
     DATABASE_URL,
     MIGRATE,
     DATABASE_MAX_CONNECTIONS,
     AUTH,
+    JWT_SECRET,
+    JWT_PUBLIC_KEY_FILE,
+    JWT_JWKS_FILE,
+    JWT_JWKS_URL,
+    JWT_ISSUER,
+    JWT_AUDIENCE,
+    TLS_CERT_FILE,
+    TLS_KEY_FILE,
+    TLS_CLIENT_CA_FILE,
     MAX_MESSAGE_BYTES,
     REQUEST_TIMEOUT,
     SHUTDOWN_GRACE,
@@ -141,18 +210,9 @@ pub(super) const ALL: [Setting; 11] = [
 ];
 
 /// Settings that are refused by name wherever they are set: to ignore one, such
-/// as a key file, would run the service in another way than was asked for.
-pub(super) const UNSUPPORTED: [&str; 13] = [
+/// as a place for traces, would run the service in another way than was asked for.
+pub(super) const UNSUPPORTED: [&str; 4] = [
     "database_read_url",
-    "jwt_secret",
-    "jwt_public_key_file",
-    "jwt_jwks_file",
-    "jwt_jwks_url",
-    "jwt_issuer",
-    "jwt_audience",
-    "tls_cert_file",
-    "tls_key_file",
-    "tls_client_ca_file",
     "max_inflight_bytes",
     "metrics_listen",
     "otlp_endpoint",
@@ -185,19 +245,11 @@ pub(super) fn command() -> Command {
         .subcommand(Command::new("serve").about("Serve; what is done without a subcommand"))
         .subcommand(Command::new(MIGRATE_COMMAND).about("Bring the database's schema up to date and end"))
         .subcommand(Command::new(CONFIG_COMMAND).about("Print the effective settings, secrets masked, and where each comes from"))
+        .subcommand(token::command(TOKEN_COMMAND))
         .subcommand(translate::command())
-        .subcommand(token())
         .arg(file)
         .args(ALL.iter().map(Setting::arg))
         .args(refused)
-}
-
-/// Takes whatever follows, so that it is refused in words of its own.
-fn token() -> Command {
-    let rest = Arg::new("rest").num_args(0..).hide(true);
-    Command::new(TOKEN_COMMAND)
-        .about("Sign a token; not supported by this version")
-        .arg(rest.trailing_var_arg(true).allow_hyphen_values(true))
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ fn defaults_are_those_documented() {
     assert_eq!(config.max_message_bytes, 72 * 1024 * 1024);
     assert_eq!(config.request_timeout, Duration::from_secs(30));
     assert_eq!(config.shutdown_grace, Duration::from_secs(8));
-    assert!(config.migrate && config.reflection);
+    assert!(config.migrate && config.reflection && config.tls.is_none());
 }
 
 #[test]
@@ -91,8 +91,7 @@ fn a_refusal_is_one_line_that_names_setting_value_and_what_is_right() {
         ("DATABASE_URL", "", "sqlite:PATH"),
         ("MIGRATE", "yes", "true or false"),
         ("DATABASE_MAX_CONNECTIONS", "0", "from 1 to 1000"),
-        ("AUTH", "none", "header"),
-        ("AUTH", "jwt", "not supported by this version"),
+        ("AUTH", "none", "header or jwt"),
         ("MAX_MESSAGE_BYTES", "72M", "from 1024 to 2147483647"),
         ("REQUEST_TIMEOUT", "30", "with its unit"),
         ("REQUEST_TIMEOUT", "0s", "from 1ms to 1day"),
@@ -128,7 +127,171 @@ fn settings_of_other_versions_are_refused_by_name_from_every_source() {
         let path = file(directory.path(), &format!("{key} = \"x\""));
         assert!(refusal(&["--config", &path], &[]).starts_with(&format!("{key} in ")));
     }
-    assert!(refusal(&["token", "--account", "42"], &[]).starts_with("token is not supported"));
+}
+
+const SECRET: (&str, &str) = ("EXPERTISE_JWT_SECRET", "hush, these are 32 bytes or more");
+const ISSUER: (&str, &str) = ("EXPERTISE_JWT_ISSUER", "https://issuer.test");
+const AUDIENCE: (&str, &str) = ("EXPERTISE_JWT_AUDIENCE", "expertise");
+const JWT: (&str, &str) = ("EXPERTISE_AUTH", "jwt");
+
+#[test]
+fn jwt_takes_keys_from_one_place_and_serves_everywhere() {
+    let everywhere = ("EXPERTISE_LISTEN", "0.0.0.0:50051");
+    for (name, value) in [
+        SECRET,
+        ("EXPERTISE_JWT_PUBLIC_KEY_FILE", "key.pem"),
+        ("EXPERTISE_JWT_JWKS_FILE", "keys.json"),
+        ("EXPERTISE_JWT_JWKS_URL", "https://issuer.test/keys?v=1"),
+        ("EXPERTISE_JWT_JWKS_URL", "http://[::1]:8080/keys"),
+    ] {
+        let environment = [JWT, ISSUER, AUDIENCE, everywhere, (name, value)];
+        let AuthMode::Jwt(rules) = config(&[], &environment).auth else {
+            panic!("{name} is not used");
+        };
+        assert_eq!(
+            (rules.issuer.as_str(), rules.audience.as_str()),
+            (ISSUER.1, AUDIENCE.1)
+        );
+    }
+}
+
+#[test]
+fn settings_that_do_not_go_together_are_refused_with_one_line() {
+    let key = ("EXPERTISE_JWT_PUBLIC_KEY_FILE", "key.pem");
+    let set = ("EXPERTISE_JWT_JWKS_FILE", "keys.json");
+    let url = ("EXPERTISE_JWT_JWKS_URL", "https://issuer.test/keys");
+    let header = ("EXPERTISE_AUTH", "header");
+    let everywhere = ("EXPERTISE_LISTEN", "0.0.0.0:50051");
+    let cert = ("EXPERTISE_TLS_CERT_FILE", "cert.pem");
+    let private = ("EXPERTISE_TLS_KEY_FILE", "key.pem");
+    let clients = ("EXPERTISE_TLS_CLIENT_CA_FILE", "ca.pem");
+    for (environment, start) in [
+        (
+            &[JWT, ISSUER, AUDIENCE][..],
+            "EXPERTISE_JWT_SECRET is unset: it must be set, or one of",
+        ),
+        (&[JWT, SECRET, AUDIENCE], "EXPERTISE_JWT_ISSUER is unset: "),
+        (&[JWT, SECRET, ISSUER], "EXPERTISE_JWT_AUDIENCE is unset: "),
+        (
+            &[JWT, SECRET, key, ISSUER, AUDIENCE],
+            "EXPERTISE_JWT_PUBLIC_KEY_FILE is \"key.pem\": it must be unset",
+        ),
+        (
+            &[JWT, set, url, ISSUER, AUDIENCE],
+            "EXPERTISE_JWT_JWKS_URL is \"https://issuer.test/keys\": it must be unset",
+        ),
+        (
+            &[SECRET],
+            "EXPERTISE_AUTH is unset: it must be jwt, as EXPERTISE_JWT_SECRET is set",
+        ),
+        (
+            &[everywhere, url],
+            "EXPERTISE_AUTH is unset: it must be jwt, as EXPERTISE_JWT_JWKS_URL is set",
+        ),
+        (
+            &[header, AUDIENCE],
+            "EXPERTISE_AUTH is \"header\": it must be jwt, as EXPERTISE_JWT_AUDIENCE",
+        ),
+        (
+            &[cert],
+            "EXPERTISE_TLS_KEY_FILE is unset: it must be set too, as EXPERTISE_TLS_CERT_FILE",
+        ),
+        (
+            &[private],
+            "EXPERTISE_TLS_CERT_FILE is unset: it must be set too, as EXPERTISE_TLS_KEY_FILE",
+        ),
+        (
+            &[clients],
+            "EXPERTISE_TLS_CERT_FILE is unset: it must be set too, as EXPERTISE_TLS_CLIENT_CA",
+        ),
+        (&[cert, clients], "EXPERTISE_TLS_KEY_FILE is unset: "),
+    ] {
+        let line = refusal(&[], environment);
+        assert!(line.starts_with(start), "{line}");
+        assert!(!line.contains('\n') && !line.contains("hush"), "{line}");
+    }
+}
+
+#[test]
+fn wrong_values_of_tokens_and_tls_are_refused() {
+    for (name, value, right) in [
+        ("JWT_PUBLIC_KEY_FILE", "", "path"),
+        ("JWT_JWKS_FILE", "", "path"),
+        ("JWT_JWKS_URL", "issuer.test/keys", "http or https"),
+        ("JWT_JWKS_URL", "ftp://issuer.test/keys", "http or https"),
+        ("JWT_JWKS_URL", "https://", "http or https"),
+        ("TLS_CERT_FILE", "", "path"),
+        ("TLS_KEY_FILE", "", "path"),
+        ("TLS_CLIENT_CA_FILE", "", "path"),
+    ] {
+        let name = format!("EXPERTISE_{name}");
+        let environment = match name.contains("TLS") {
+            true => vec![(name.as_str(), value)],
+            false => vec![JWT, ISSUER, AUDIENCE, (name.as_str(), value)],
+        };
+        let line = refusal(&[], &environment);
+        assert!(line.starts_with(&name) && line.contains(right), "{line}");
+        assert!(!line.contains('\n'), "{line}");
+    }
+    let user = (
+        "EXPERTISE_JWT_JWKS_URL",
+        "https://ann:hush@issuer.test/keys",
+    );
+    let line = refusal(&[], &[JWT, ISSUER, AUDIENCE, user]);
+    assert!(
+        line.contains("without user") && !line.contains("hush"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_short_secret_is_refused_and_never_shown() {
+    for secret in ["", "hush", "hush, these are not 32 bytes ye"] {
+        let short = (SECRET.0, secret);
+        let line = refusal(&[], &[JWT, ISSUER, AUDIENCE, short]);
+        assert_eq!(
+            line,
+            "EXPERTISE_JWT_SECRET is ****: it must be a secret of 32 bytes at least"
+        );
+    }
+    let environment = [JWT, SECRET, ISSUER, AUDIENCE];
+    let invocation = match read(&["config"], &environment) {
+        Ok(invocation) => invocation,
+        Err(error) => panic!("{error}"),
+    };
+    let effective = invocation.effective();
+    assert!(effective.contains("jwt_secret = \"****\""), "{effective}");
+    assert!(effective.contains("jwt_issuer = \"https://issuer.test\""));
+    assert!(!effective.contains("jwt_jwks_url"), "it is unset");
+    assert!(!effective.contains("hush"), "{effective}");
+    assert!(!format!("{:?}", invocation.config).contains("hush"));
+}
+
+#[test]
+fn token_asks_for_jwt_by_itself() {
+    let args = [
+        "token",
+        "--account=42",
+        "--scope=read write",
+        "--expires=2h",
+    ];
+    let invocation = match read(&args, &[SECRET, ISSUER, AUDIENCE]) {
+        Ok(invocation) => invocation,
+        Err(error) => panic!("{error}"),
+    };
+    let Command::Token(grant) = invocation.command else {
+        panic!("{:?}", invocation.command);
+    };
+    assert_eq!(grant.account.as_str(), "42");
+    assert_eq!(grant.expires, Duration::from_secs(7200));
+    let header = ("EXPERTISE_AUTH", "header");
+    let line = refusal(&args, &[header, SECRET, ISSUER, AUDIENCE]);
+    assert!(line.starts_with("EXPERTISE_AUTH is \"header\": "), "{line}");
+    let line = refusal(&args, &[]);
+    assert!(
+        line.starts_with("EXPERTISE_JWT_SECRET is unset: "),
+        "{line}"
+    );
 }
 
 #[test]

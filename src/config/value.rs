@@ -1,11 +1,18 @@
 //! What a value of each setting must be. Every error completes the sentence
 //! "it must be …".
 
-use std::{fmt::Display, net::SocketAddr, ops::RangeInclusive, str::FromStr, time::Duration};
+use std::{
+    fmt::Display, net::SocketAddr, ops::RangeInclusive, path::PathBuf, str::FromStr, time::Duration,
+};
 
+use http::{Uri, uri::Authority};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
-use super::{AuthMode, LogFormat};
+use super::{LogFormat, auth::Named};
+use crate::{
+    auth::{Scope, SigningSecret, Subject},
+    domain::ids::AccountId,
+};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -56,12 +63,72 @@ pub(super) fn duration(shortest: Duration) -> impl Fn(&str) -> Result<Duration, 
     }
 }
 
-pub(super) fn auth(text: &str) -> Result<AuthMode, &'static str> {
+pub(super) fn auth(text: &str) -> Result<Named, &'static str> {
     match text {
-        "header" => Ok(AuthMode::Header),
-        "jwt" => Err("header, as jwt is not supported by this version"),
-        _ => Err("header"),
+        "header" => Ok(Named::Header),
+        "jwt" => Ok(Named::Jwt),
+        _ => Err("header or jwt"),
     }
+}
+
+pub(super) fn signing_secret(text: &str) -> Result<SigningSecret, String> {
+    SigningSecret::new(text)
+        .ok_or_else(|| format!("a secret of {} bytes at least", SigningSecret::MIN))
+}
+
+pub(super) fn text(text: &str) -> Result<String, &'static str> {
+    match text {
+        "" => Err("a text of one character at least"),
+        text => Ok(text.to_owned()),
+    }
+}
+
+pub(super) fn path(text: &str) -> Result<PathBuf, &'static str> {
+    match text {
+        "" => Err("the path of a file"),
+        text => Ok(PathBuf::from(text)),
+    }
+}
+
+/// A URL that can be fetched, without a user: it is shown wherever it is named.
+pub(super) fn http_url(text: &str) -> Result<Uri, &'static str> {
+    text.parse()
+        .ok()
+        .filter(|uri: &Uri| {
+            let fetched = matches!(uri.scheme_str(), Some("http" | "https"));
+            let host = |authority: &Authority| {
+                !authority.host().is_empty() && !authority.as_str().contains('@')
+            };
+            fetched && uri.authority().is_some_and(host)
+        })
+        .ok_or("an http or https URL without user and password")
+}
+
+pub(super) fn account(text: &str) -> Result<AccountId, &'static str> {
+    AccountId::parse(text).ok_or("1 to 64 characters of A-Z a-z 0-9 . _ : -")
+}
+
+pub(super) fn subject(text: &str) -> Result<Subject, String> {
+    Subject::parse(text)
+        .ok_or_else(|| format!("1 to {} bytes without control characters", Subject::MAX))
+}
+
+/// Scopes of ours alone: a misspelt one would make a token that opens less than
+/// was asked for.
+pub(super) fn scopes(text: &str) -> Result<Vec<Scope>, &'static str> {
+    let known = |name: &str| Scope::ALL.iter().any(|scope| scope.name() == name);
+    let scopes = Scope::parse_list(text);
+    (!scopes.is_empty() && text.split_ascii_whitespace().all(known))
+        .then_some(scopes)
+        .ok_or("a space-separated list of read, write, translate and admin")
+}
+
+/// How long a token is good for.
+pub(super) fn lifetime(text: &str) -> Result<Duration, &'static str> {
+    humantime::parse_duration(text)
+        .ok()
+        .filter(|lifetime| (Duration::from_secs(1)..=366 * DAY).contains(lifetime))
+        .ok_or("a duration with its unit from 1s to 366days, such as 15m, 1h or 30days")
 }
 
 pub(super) fn log_format(text: &str) -> Result<LogFormat, &'static str> {

@@ -7,14 +7,17 @@ use std::{
     convert::Infallible,
     future::ready,
     panic::AssertUnwindSafe,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
 use futures_util::FutureExt;
-use http::{HeaderMap, Method, Request, Response, StatusCode, header::CONTENT_TYPE};
+use http::{
+    HeaderMap, Method, Request, Response, StatusCode,
+    header::{AUTHORIZATION, CONTENT_TYPE},
+};
 use tokio::time::Instant;
 use tonic::{Status, body::Body};
 use tower::{Layer, Service};
@@ -27,7 +30,7 @@ use super::{
     normalise::normalise,
 };
 use crate::{
-    auth::{Authenticator, Rejection},
+    auth::{Authenticator, Caller, Rejection},
     grpc::{self, status},
 };
 
@@ -38,7 +41,8 @@ const EXEMPT: [&str; 3] = [
     "/grpc.reflection.v1alpha.",
 ];
 
-/// Most bytes of a call's headers.
+/// Most bytes of a call's headers, but for its credentials, which have a limit of
+/// their own.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
 /// The layer.
@@ -125,7 +129,7 @@ async fn pass<S>(
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
 {
-    let deadline = match rules.admit(&mut call, &mut request) {
+    let deadline = match rules.admit(&mut call, &mut request).await {
         Ok(deadline) => deadline,
         Err(status) => return refuse(call, status),
     };
@@ -147,7 +151,7 @@ where
 impl Rules {
     /// Judges a call by its headers, puts its caller into the extensions and
     /// says until when it may take.
-    fn admit(&self, call: &mut Call, request: &mut Request<Body>) -> Result<Instant, Status> {
+    async fn admit(&self, call: &mut Call, request: &mut Request<Body>) -> Result<Instant, Status> {
         let path = request.uri().path();
         let Some(scope) = grpc::required_scope(path) else {
             return Err(status::unimplemented(path));
@@ -155,27 +159,39 @@ impl Rules {
         if header_bytes(request.headers()) > MAX_HEADER_BYTES {
             return Err(status::message_too_large(MAX_HEADER_BYTES));
         }
-        let caller = self
-            .authenticator
-            .authenticate(request.headers())
-            .map_err(|rejection| match rejection {
-                Rejection::Missing(what) => status::credentials_missing(what),
-                Rejection::Invalid(what) => status::credentials_invalid(what),
-            })?;
+        let requested = deadline::requested(request.headers());
+        let limit = requested.as_ref().ok().copied().flatten();
+        let limit = limit.map_or(self.request_timeout, |requested| {
+            requested.min(self.request_timeout)
+        });
+        let deadline = call.begun() + limit;
+        let caller = self.caller(request.headers(), deadline).await?;
         call.identify(caller.clone());
         if !caller.may(scope) {
             return Err(status::scope_missing(scope));
         }
-        let requested = deadline::requested(request.headers()).map_err(|deadline::Malformed| {
+        requested.map_err(|deadline::Malformed| {
             status::undecodable(
                 "grpc-timeout must be 1 to 8 digits and one of the units H M S m u n",
             )
         })?;
         request.extensions_mut().insert(caller);
-        let limit = requested.map_or(self.request_timeout, |requested| {
-            requested.min(self.request_timeout)
-        });
-        Ok(call.begun() + limit)
+        Ok(deadline)
+    }
+
+    async fn caller(&self, headers: &HeaderMap, deadline: Instant) -> Result<Caller, Status> {
+        let mut authenticating = pin!(self.authenticator.authenticate(headers));
+        let judged = match authenticating.as_mut().now_or_never() {
+            Some(judged) => Some(judged),
+            // It waits for keys, no longer than the call may take.
+            None => deadline::until(deadline, authenticating).await,
+        };
+        judged
+            .ok_or_else(status::deadline_exceeded)?
+            .map_err(|rejection| match rejection {
+                Rejection::Missing(what) => status::credentials_missing(what),
+                Rejection::Invalid(what) => status::credentials_invalid(what),
+            })
     }
 
     /// Hands an answer on. An error stands in the headers; of anything else the
@@ -210,11 +226,12 @@ fn not_grpc(request: &Request<Body>) -> Option<Response<Body>> {
     (!spoken).then(|| plain(StatusCode::UNSUPPORTED_MEDIA_TYPE))
 }
 
-/// Bytes of a call's headers, as HTTP/2 counts them.
+/// Bytes of a call's headers without credentials, as HTTP/2 counts them.
 fn header_bytes(headers: &HeaderMap) -> usize {
     const EACH: usize = 32;
     let sizes = headers
         .iter()
+        .filter(|(name, _)| *name != AUTHORIZATION)
         .map(|(name, value)| name.as_str().len() + value.len() + EACH);
     sizes.sum()
 }

@@ -1,0 +1,72 @@
+//! Signing a token, for those who hold the secret.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use serde::Serialize;
+
+use super::{KeySource, Scope, Subject, TokenRules, crypto};
+use crate::domain::ids::AccountId;
+
+/// What a token is to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The account that calls with the token work on.
+    pub account: AccountId,
+    /// The person or process that calls, for the log.
+    pub subject: Subject,
+    /// What the token allows.
+    pub scopes: Vec<Scope>,
+    /// How long the token is good for.
+    pub expires: Duration,
+}
+
+/// Why there is no token.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SignError {
+    /// Whoever holds the private key signs tokens; the service does not.
+    #[error("signing needs a secret: public keys only check what others sign")]
+    NoSecret,
+    /// The clock of this machine is before 1970.
+    #[error("the clock of this machine is wrong")]
+    Clock,
+    /// The token cannot be put together: a fault of the build.
+    #[error("the token cannot be put together")]
+    Fault,
+}
+
+#[derive(Serialize)]
+struct Claims<'a> {
+    iss: &'a str,
+    aud: &'a str,
+    sub: &'a str,
+    account_id: &'a str,
+    scope: String,
+    iat: u64,
+    exp: u64,
+}
+
+/// Signs a token that these rules accept from now on until it expires.
+pub fn sign(rules: &TokenRules, grant: &Grant) -> Result<String, SignError> {
+    let secret = match &rules.keys {
+        KeySource::Secret(secret) => secret,
+        KeySource::PublicKeyFile(_) | KeySource::KeySetFile(_) | KeySource::KeySetUrl(_) => {
+            return Err(SignError::NoSecret);
+        }
+    };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_err(|_| SignError::Clock)?.as_secs();
+    let scopes: Vec<_> = grant.scopes.iter().map(|scope| scope.name()).collect();
+    let claims = Claims {
+        iss: &rules.issuer,
+        aud: &rules.audience,
+        sub: grant.subject.as_str(),
+        account_id: grant.account.as_str(),
+        scope: scopes.join(" "),
+        iat: now,
+        exp: now.saturating_add(grant.expires.as_secs()),
+    };
+    crypto::install();
+    let key = EncodingKey::from_secret(secret.as_bytes());
+    encode(&Header::new(Algorithm::HS256), &claims, &key).map_err(|_| SignError::Fault)
+}
