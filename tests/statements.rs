@@ -3,9 +3,9 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing)]
 
-#[path = "behaviour/harness/cluster.rs"]
+#[path = "support/cluster.rs"]
 mod cluster;
-#[path = "behaviour/harness/scratch.rs"]
+#[path = "support/scratch.rs"]
 mod scratch;
 
 use std::env;

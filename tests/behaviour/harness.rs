@@ -1,6 +1,7 @@
 //! What every behaviour stands on: a server on each database, a fresh account
 //! a test, sample resources, and assertions about refusals.
 
+#[path = "../support/cluster.rs"]
 pub mod cluster;
 pub mod databases;
 pub mod documents;
@@ -8,6 +9,7 @@ pub mod failure;
 pub mod laws;
 pub mod raw;
 pub mod sample;
+#[path = "../support/scratch.rs"]
 pub mod scratch;
 pub mod shown;
 pub mod world;

@@ -11,18 +11,23 @@ use std::{
 };
 
 /// Reads process ids until the pipe closes, which it does when the test process
-/// ends, by a panic or a kill as well; stops the last process named and removes
-/// the directory. A zombie that nobody reaps looks alive, so the wait is bounded.
+/// ends, by a panic or a kill as well; stops the processes named and removes the
+/// directory. `-PID` takes a process out again. A zombie that nobody reaps looks
+/// alive, so the wait is bounded.
 const WATCHDOG: &str = r#"
-while read -r line; do pid=$line; done
-if [ -n "$pid" ]; then
-    kill -QUIT "$pid" 2>/dev/null
-    tries=0
-    while kill -0 "$pid" 2>/dev/null && [ "$tries" -lt 100 ]; do
-        tries=$((tries + 1))
-        sleep 0.05
-    done
-fi
+pids=' '
+while read -r line; do
+    case $line in
+    -*) gone=${line#-}; pids="${pids%% "$gone" *} ${pids#* "$gone" }" ;;
+    *) pids="$pids$line " ;;
+    esac
+done
+kill -QUIT $pids 2>/dev/null
+tries=0
+while kill -0 $pids 2>/dev/null && [ "$tries" -lt 100 ]; do
+    tries=$((tries + 1))
+    sleep 0.05
+done
 rm -rf "$1"
 "#;
 
@@ -72,10 +77,19 @@ impl Scratch {
         self.directory.join(name)
     }
 
-    /// Makes the watchdog stop this process at the end, instead of the one named
-    /// before.
+    /// Makes the watchdog stop this process at the end.
     pub fn stop_at_the_end(&self, process: &Child) {
+        self.tell(&process.id().to_string());
+    }
+
+    /// Makes the watchdog forget a process that was reaped: its id may be given
+    /// to another.
+    pub fn has_ended(&self, process: &Child) {
+        self.tell(&format!("-{}", process.id()));
+    }
+
+    fn tell(&self, line: &str) {
         let mut pipe = self.watchdog.lock().expect("the watchdog's pipe");
-        writeln!(pipe, "{}", process.id()).expect("the watchdog listens");
+        writeln!(pipe, "{line}").expect("the watchdog listens");
     }
 }

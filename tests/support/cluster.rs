@@ -1,0 +1,346 @@
+//! The PostgreSQL of a run: a private cluster, or a database of its own in the
+//! server that `EXPERTISE_TEST_POSTGRES_URL` names; and clusters that a test stops
+//! and starts.
+
+// Not every test that shares this file stops clusters.
+#![allow(dead_code)]
+
+use std::{
+    env, fs,
+    net::TcpListener,
+    os::unix::{fs::chown, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
+
+use super::scratch::Scratch;
+
+/// Where a PostgreSQL database for this run is; `None` when there is no
+/// PostgreSQL here. One that is there and does not work is a panic.
+pub fn database_url() -> Option<String> {
+    if let Ok(url) = env::var("EXPERTISE_TEST_POSTGRES_URL") {
+        return Some(in_a_runtime(own_database(&url)));
+    }
+    // The cluster does not outlive the run, so it need not survive a crash.
+    let settings = ["fsync=off", "full_page_writes=off"];
+    let cluster = Cluster::start("postgres", &settings)?;
+    let url = cluster.url();
+    // It serves until the run ends.
+    std::mem::forget(cluster);
+    Some(url)
+}
+
+/// A private cluster on a port of its own, for this run alone. Dropped, it is
+/// stopped; its directory goes with the run's.
+pub struct Cluster {
+    binaries: PathBuf,
+    owner: Owner,
+    home: PathBuf,
+    settings: Vec<String>,
+    port: u16,
+    process: Option<Child>,
+}
+
+/// How a cluster is stopped: the modes of `pg_ctl stop`.
+#[derive(Clone, Copy, Debug)]
+pub enum Stop {
+    /// Connections are cut, and everything is written.
+    Fast,
+    /// As in a crash: what was committed is recovered from the log.
+    Immediate,
+}
+
+impl Cluster {
+    /// Makes a cluster in the directory `name` of this run and starts it with
+    /// these settings (`name=value`, as in postgresql.conf). `None` when there is
+    /// no PostgreSQL here.
+    pub fn start(name: &str, settings: &[&str]) -> Option<Self> {
+        let binaries = binaries()?;
+        let owner = Owner::for_a_cluster()?;
+        let home = Scratch::of_this_run().path(name);
+        owner.make_directory(&home);
+        let mut cluster = Self {
+            binaries,
+            owner,
+            home,
+            settings: settings.iter().map(|&setting| setting.to_owned()).collect(),
+            port: 0,
+            process: None,
+        };
+        // A collation that does not order like bytes finds what relies on bytes.
+        let linguistic = ["--locale-provider=icu", "--icu-locale=en-US"];
+        if !cluster.initialise(&linguistic) {
+            let _ = fs::remove_dir_all(cluster.data());
+            assert!(cluster.initialise(&[]), "initdb failed: {}", cluster.log());
+        }
+        for _ in 0..5 {
+            cluster.port = free_port();
+            if cluster.serve() {
+                return Some(cluster);
+            }
+        }
+        panic!("postgres did not start: {}", cluster.log());
+    }
+
+    /// The address of the database `postgres`, as its superuser.
+    pub fn url(&self) -> String {
+        self.url_of("postgres")
+    }
+
+    /// The address of a database.
+    pub fn url_of(&self, database: &str) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Makes an empty database; its address.
+    pub fn make_database(&self, name: &str) -> String {
+        in_a_runtime(make_database(&self.url(), name));
+        self.url_of(name)
+    }
+
+    /// The port it serves on, at each start the same.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Where `initdb`, `pg_ctl` and their like are.
+    pub fn binaries(&self) -> &Path {
+        &self.binaries
+    }
+
+    /// The data directory.
+    pub fn data(&self) -> PathBuf {
+        self.home.join("data")
+    }
+
+    /// A command that runs as the cluster's owner.
+    pub fn command(&self, program: &Path) -> Command {
+        self.owner.command(program)
+    }
+
+    /// What the server has logged.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.home.join("log")).unwrap_or_default()
+    }
+
+    /// Stops it and waits for its end.
+    pub fn stop(&mut self, how: Stop) {
+        let Some(mut process) = self.process.take() else {
+            return;
+        };
+        let signal = match how {
+            Stop::Fast => "INT",
+            Stop::Immediate => "QUIT",
+        };
+        let pid = process.id().to_string();
+        let sent = Command::new("kill").args(["-s", signal, &pid]).status();
+        assert!(sent.expect("kill").success(), "the cluster had ended");
+        process.wait().expect("the cluster's end");
+        Scratch::of_this_run().has_ended(&process);
+    }
+
+    /// Starts it again after a stop, on the same port and data, and waits until
+    /// it takes connections.
+    pub fn start_again(&mut self) {
+        assert!(self.process.is_none(), "it runs");
+        assert!(self.serve(), "postgres did not start: {}", self.log());
+    }
+
+    fn initialise(&self, more: &[&str]) -> bool {
+        let mut process = self
+            .owner
+            .command(&self.binaries.join("initdb"))
+            .arg("-D")
+            .arg(self.data())
+            .args(["-U", "postgres", "--auth=trust", "--no-sync"])
+            .args(["--encoding=UTF8", "--locale=C"])
+            .args(more)
+            .stdout(self.log_file())
+            .stderr(self.log_file())
+            .spawn()
+            .expect("initdb");
+        Scratch::of_this_run().stop_at_the_end(&process);
+        let success = process.wait().expect("initdb").success();
+        Scratch::of_this_run().has_ended(&process);
+        success
+    }
+
+    /// Whether it serves; no when it has ended instead.
+    fn serve(&mut self) -> bool {
+        let settings = self.settings.iter().flat_map(|setting| ["-c", setting]);
+        let mut process = self
+            .owner
+            .command(&self.binaries.join("postgres"))
+            .arg("-D")
+            .arg(self.data())
+            .args(["-p", &self.port.to_string()])
+            .args(["-c", "listen_addresses=127.0.0.1"])
+            .args(["-c", "unix_socket_directories="])
+            .args(settings)
+            .stdout(self.log_file())
+            .stderr(self.log_file())
+            .spawn()
+            .expect("postgres");
+        Scratch::of_this_run().stop_at_the_end(&process);
+        let serves = in_a_runtime(answers(&self.url(), &mut process));
+        if serves {
+            self.process = Some(process);
+        } else {
+            Scratch::of_this_run().has_ended(&process);
+        }
+        serves
+    }
+
+    fn log_file(&self) -> Stdio {
+        fs::File::options()
+            .create(true)
+            .append(true)
+            .open(self.home.join("log"))
+            .map_or_else(|_| Stdio::null(), Stdio::from)
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Some(process) = &mut self.process {
+            // It is for this run alone, so a crash is as good an end.
+            let pid = process.id().to_string();
+            let _ = Command::new("kill").args(["-s", "QUIT", &pid]).status();
+            let _ = process.wait();
+            Scratch::of_this_run().has_ended(process);
+        }
+    }
+}
+
+/// The directory of `initdb` and `postgres`: in PATH, or the newest of Debian's.
+fn binaries() -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut packaged: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
+        .map(|versions| versions.flatten().map(|v| v.path().join("bin")).collect())
+        .unwrap_or_default();
+    packaged.sort();
+    env::split_paths(&path)
+        .chain(packaged.into_iter().rev())
+        .find(|directory| {
+            directory.join("initdb").is_file() && directory.join("postgres").is_file()
+        })
+}
+
+/// Whom the cluster runs as: PostgreSQL refuses to run as root.
+enum Owner {
+    Ourselves,
+    Other { uid: u32, gid: u32 },
+}
+
+impl Owner {
+    fn for_a_cluster() -> Option<Self> {
+        let id = |arguments: &[&str]| -> Option<u32> {
+            let output = Command::new("id").args(arguments).output().ok()?;
+            String::from_utf8(output.stdout).ok()?.trim().parse().ok()
+        };
+        if id(&["-u"])? != 0 {
+            return Some(Self::Ourselves);
+        }
+        Some(Self::Other {
+            uid: id(&["-u", "postgres"])?,
+            gid: id(&["-g", "postgres"])?,
+        })
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        if let Self::Other { uid, gid } = self {
+            command.uid(*uid).gid(*gid);
+        }
+        // Of its own group, an interrupt from the terminal passes it by.
+        command
+            .process_group(0)
+            .stdin(Stdio::null())
+            .current_dir("/");
+        command
+    }
+
+    fn make_directory(&self, path: &Path) {
+        fs::create_dir(path).expect("a directory for the cluster");
+        if let Self::Other { uid, gid } = self {
+            chown(path, Some(*uid), Some(*gid)).expect("the owner of the cluster's directory");
+        }
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("a free port")
+        .port()
+}
+
+/// Whether the server takes connections; no when it has ended instead, as it
+/// does when somebody else has taken the port.
+async fn answers(url: &str, process: &mut Child) -> bool {
+    loop {
+        if let Ok(connection) = PgConnection::connect(url).await {
+            let _ = connection.close().await;
+            return true;
+        }
+        if process.try_wait().is_ok_and(|end| end.is_some()) {
+            return false;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+/// A database of this run in a server that others use too. Those of earlier runs
+/// are dropped; one that is still in use refuses that.
+async fn own_database(url: &str) -> String {
+    let mut connection = PgConnection::connect(url)
+        .await
+        .unwrap_or_else(|error| panic!("EXPERTISE_TEST_POSTGRES_URL: {error}"));
+    let old = sqlx::query("SELECT datname FROM pg_database WHERE datname LIKE 'expertise_test_%'")
+        .fetch_all(&mut connection)
+        .await
+        .expect("the names of the databases");
+    for row in old {
+        let name: String = row.get(0);
+        let drop = format!(r#"DROP DATABASE "{name}""#);
+        let _ = sqlx::query(AssertSqlSafe(drop))
+            .execute(&mut connection)
+            .await;
+    }
+    let name = format!("expertise_test_{}", uuid::Uuid::now_v7().simple());
+    make_database(url, &name).await;
+
+    let mut parts: http::Uri = url.parse().expect("EXPERTISE_TEST_POSTGRES_URL is a URL");
+    let query = parts.query().map(|q| format!("?{q}")).unwrap_or_default();
+    let mut pieces = std::mem::take(&mut parts).into_parts();
+    pieces.path_and_query = format!("/{name}{query}").parse().ok();
+    http::Uri::from_parts(pieces)
+        .expect("the URL of our own database")
+        .to_string()
+}
+
+async fn make_database(url: &str, name: &str) {
+    let mut connection = PgConnection::connect(url).await.expect("a connection");
+    sqlx::query(AssertSqlSafe(format!(r#"CREATE DATABASE "{name}""#)))
+        .execute(&mut connection)
+        .await
+        .expect("a database of our own");
+}
+
+/// Runs a future on a thread of its own, as the caller may be in a runtime.
+fn in_a_runtime<T: Send>(future: impl Future<Output = T> + Send) -> T {
+    std::thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()
+                    .expect("a runtime")
+                    .block_on(future)
+            })
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
