@@ -25,4 +25,4 @@ pub mod translation;
 pub mod violation;
 pub mod work;
 
-pub use error::{Error, Precondition, Result};
+pub use error::{Error, Outage, Precondition, Result};

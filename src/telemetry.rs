@@ -32,6 +32,10 @@ const CAPPED: [&str; 11] = [
     "tonic",
 ];
 
+/// What sqlx says of connections that were lost is text of the driver; the store
+/// says it in words of its own.
+const SILENT: &str = "sqlx_core::pool";
+
 /// Starts logging to standard error as configured, panics included. The first
 /// start of a process holds.
 pub fn start(config: &Config) {
@@ -57,6 +61,7 @@ fn cap() -> Targets {
     Targets::new()
         .with_default(LevelFilter::TRACE)
         .with_targets(CAPPED.map(|target| (target, LevelFilter::WARN)))
+        .with_target(SILENT, LevelFilter::OFF)
 }
 
 /// Says where it happened and not what was said there: a panic's text may quote
@@ -86,6 +91,7 @@ mod tests {
             assert!(!cap.would_enable(target, &Level::INFO), "{target}");
             assert!(cap.would_enable(target, &Level::WARN), "{target}");
         }
+        assert!(!cap.would_enable("sqlx_core::pool::inner", &Level::ERROR));
         assert!(cap.would_enable("expertise::store", &Level::TRACE));
     }
 }

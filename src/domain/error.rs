@@ -38,12 +38,30 @@ pub enum Error {
         /// The largest message, in bytes.
         limit: usize,
     },
-    /// The database does not answer.
-    #[error("the database does not answer")]
-    Unavailable,
+    /// The database cannot serve the call at present.
+    #[error("the database is unavailable: {0:?}")]
+    Unavailable(Outage),
     /// A fault of the service. Carries a class of fault, never driver text.
     #[error("internal fault: {0}")]
     Internal(String),
+}
+
+/// What keeps the database from serving. All but [`Outage::Undecided`] leave
+/// nothing of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outage {
+    /// It does not answer, or ended the connection.
+    Away,
+    /// No connection to it came free in time.
+    Busy,
+    /// It takes no writes: a standby, or a database set to be read-only.
+    ReadOnly,
+    /// There is no room for what was to be written.
+    Full,
+    /// Its disk cannot be read or written.
+    Disk,
+    /// The connection was lost at COMMIT: the write was done or was not.
+    Undecided,
 }
 
 /// What the state of things forbids.

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::{
     auth::Scope,
     domain::{
-        Error, Precondition,
+        Error, Outage, Precondition,
         violation::{Path, Reason, Violation, Violations},
     },
     proto::v1::ErrorReason,
@@ -46,7 +46,7 @@ pub fn from_error(error: Error) -> Status {
             "lost against concurrent writes; nothing was changed, retry",
         ),
         Error::TooLarge { limit } => message_too_large(limit),
-        Error::Unavailable => unavailable(),
+        Error::Unavailable(outage) => unavailable(outage),
         Error::Internal(class) => {
             let id = Uuid::now_v7().to_string();
             tracing::error!(id, class, "internal fault");
@@ -98,8 +98,8 @@ pub fn message_too_large(limit: usize) -> Status {
 pub fn overloaded() -> Status {
     retry_later(
         Code::ResourceExhausted,
-        ErrorReason::Overloaded,
         "the server has too much work at hand",
+        info(ErrorReason::Overloaded, []),
     )
 }
 
@@ -112,13 +112,28 @@ pub fn deadline_exceeded() -> Status {
     )
 }
 
-/// The database does not answer.
-pub fn unavailable() -> Status {
-    retry_later(
-        Code::Unavailable,
-        ErrorReason::StoreUnavailable,
-        "the database does not answer",
-    )
+/// The database cannot serve the call. Whether a write may have been done all the
+/// same is for programs in the metadata: `outcome` is `unknown`.
+pub fn unavailable(outage: Outage) -> Status {
+    let message = match outage {
+        Outage::Away => "the database does not answer",
+        Outage::Busy => "no connection to the database came free in time",
+        Outage::ReadOnly => "the database takes no writes at present",
+        Outage::Full => "the database has no room for the write",
+        Outage::Disk => "the database cannot read or write its disk",
+        Outage::Undecided => {
+            "the database went away while the write was stored, which may have been done; \
+             repeat it with the same `request_id`"
+        }
+    };
+    let reason = ErrorReason::StoreUnavailable;
+    let details = match outage {
+        Outage::Undecided => info(reason, [("outcome", "unknown".to_owned())]),
+        Outage::Away | Outage::Busy | Outage::ReadOnly | Outage::Full | Outage::Disk => {
+            info(reason, [])
+        }
+    };
+    retry_later(Code::Unavailable, message, details)
 }
 
 /// A fault of the server; `id` names the line of the log that says more.
@@ -246,8 +261,7 @@ fn failed_precondition(precondition: Precondition) -> Status {
     build(Code::FailedPrecondition, message, details)
 }
 
-fn retry_later(code: Code, reason: ErrorReason, message: &str) -> Status {
-    let mut details = info(reason, []);
+fn retry_later(code: Code, message: &str, mut details: ErrorDetails) -> Status {
     details.set_retry_info(Some(RETRY_AFTER));
     build(code, message.to_owned(), details)
 }

@@ -1,9 +1,18 @@
 //! What the database says, sorted by what is to be done about it. Driver text
 //! stays here.
 
-use sea_orm::{ConnAcquireErr, DbErr, RuntimeErr, SqlxError};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
-use crate::domain;
+use sea_orm::{ConnAcquireErr, DbErr, RuntimeErr, SqlxError};
+use tracing::{debug, warn};
+
+use crate::domain::{self, Outage};
+
+/// How long the log is silent about an outage that it has told of.
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// How a piece of store work can fail.
 #[derive(Debug)]
@@ -12,6 +21,8 @@ pub enum Fault {
     Domain(domain::Error),
     /// The transaction lost against another and is to be run again.
     Lost,
+    /// The database cannot serve at present.
+    Out(Outage),
     /// The database failed.
     Database(DbErr),
     /// A row that no version of this service has written.
@@ -22,7 +33,22 @@ impl From<DbErr> for Fault {
     fn from(err: DbErr) -> Self {
         match class(&err) {
             Class::Lost => Self::Lost,
-            Class::Away | Class::Fault => Self::Database(err),
+            Class::Out(outage) => {
+                debug!(driver = %err, "database");
+                Self::Out(outage)
+            }
+            Class::Fault => Self::Database(err),
+        }
+    }
+}
+
+impl Fault {
+    /// What it means when a COMMIT fails. A connection that is lost then leaves
+    /// open whether the database heard it.
+    pub fn of_commit(err: DbErr) -> Self {
+        match Self::from(err) {
+            Self::Out(Outage::Away | Outage::Disk) => Self::Out(Outage::Undecided),
+            fault => fault,
         }
     }
 }
@@ -44,36 +70,62 @@ impl From<Fault> for domain::Error {
         match fault {
             Fault::Domain(err) => err,
             Fault::Lost => Self::WriteConflict,
+            Fault::Out(outage) => {
+                tell(outage);
+                Self::Unavailable(outage)
+            }
             Fault::Corrupt(what) => Self::Internal(format!("unreadable row: {what}")),
             Fault::Database(err) => {
-                tracing::debug!(driver = %err, "database");
-                match class(&err) {
-                    Class::Away => Self::Unavailable,
-                    Class::Lost => Self::WriteConflict,
-                    Class::Fault => Self::Internal(describe(&err)),
-                }
+                debug!(driver = %err, "database");
+                Self::Internal(describe(&err))
             }
         }
+    }
+}
+
+/// Tells the operator what is wrong, and again only after a [`SILENCE`]: every
+/// call meets it.
+fn tell(outage: Outage) {
+    static TOLD: Mutex<Vec<(Outage, Instant)>> = Mutex::new(Vec::new());
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    told.retain(|(_, at)| at.elapsed() < SILENCE);
+    if told.iter().any(|(other, _)| *other == outage) {
+        return;
+    }
+    told.push((outage, Instant::now()));
+    match outage {
+        Outage::Away => warn!("the database ends connections or does not take them"),
+        Outage::Busy => warn!(
+            "every connection to the database is taken: calls are refused; see what holds them, \
+             or raise EXPERTISE_DATABASE_MAX_CONNECTIONS"
+        ),
+        Outage::ReadOnly => warn!("the database takes no writes: it is read-only or a standby"),
+        Outage::Full => warn!("no room on the disk of the database: writes are refused"),
+        Outage::Disk => warn!("the database cannot read or write its disk"),
+        Outage::Undecided => warn!("the database went away while a write was stored"),
     }
 }
 
 enum Class {
     /// Another transaction was in the way.
     Lost,
-    /// The database cannot be reached or cannot write at present.
-    Away,
+    /// The database cannot serve at present.
+    Out(Outage),
     /// Anything else.
     Fault,
 }
 
 fn class(err: &DbErr) -> Class {
     match err {
-        DbErr::ConnectionAcquire(ConnAcquireErr::Timeout | ConnAcquireErr::ConnectionClosed) => {
-            Class::Away
+        DbErr::ConnectionAcquire(ConnAcquireErr::Timeout) => Class::Out(Outage::Busy),
+        // Whatever keeps us from having a connection, a refused password as well
+        // as a dead host, the caller can do nothing but wait.
+        DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed) | DbErr::Conn(_) => {
+            Class::Out(Outage::Away)
         }
-        DbErr::Conn(RuntimeErr::SqlxError(err))
-        | DbErr::Exec(RuntimeErr::SqlxError(err))
-        | DbErr::Query(RuntimeErr::SqlxError(err)) => sqlx_class(err),
+        DbErr::Exec(RuntimeErr::SqlxError(err)) | DbErr::Query(RuntimeErr::SqlxError(err)) => {
+            sqlx_class(err)
+        }
         _ => Class::Fault,
     }
 }
@@ -87,32 +139,53 @@ fn sqlx_class(err: &SqlxError) -> Class {
         | SqlxError::PoolTimedOut
         | SqlxError::PoolClosed
         | SqlxError::WorkerCrashed
-        | SqlxError::BeginFailed => Class::Away,
+        | SqlxError::BeginFailed => Class::Out(Outage::Away),
         _ => Class::Fault,
     }
 }
 
 /// Sorts a five-character SQLSTATE, or a numeric extended SQLite code.
 fn code_class(code: &str) -> Class {
-    match code {
+    match code.len() {
+        5 => state_class(code),
+        _ => sqlite_class(code.parse().unwrap_or_default()),
+    }
+}
+
+fn state_class(state: &str) -> Class {
+    match state {
         // Serialisation failure, deadlock, lock not available.
-        "40001" | "40P01" | "55P03" => return Class::Lost,
-        // A read-only transaction: the server has become a standby.
-        "25006" => return Class::Away,
-        _ => {}
-    }
-    if code.len() == 5 {
-        return match code.get(..2) {
+        "40001" | "40P01" | "55P03" => Class::Lost,
+        // A read-only transaction: the server has become a standby, or the
+        // database was set so.
+        "25006" => Class::Out(Outage::ReadOnly),
+        "53100" => Class::Out(Outage::Full),
+        // Time-outs that end the connection of a transaction.
+        "25P03" | "25P04" => Class::Out(Outage::Away),
+        _ => match state.get(..2) {
             // Connection failure, out of resources, operator intervention, I/O.
-            Some("08" | "53" | "57" | "58") => Class::Away,
+            Some("08" | "53" | "57" | "58") => Class::Out(Outage::Away),
             _ => Class::Fault,
-        };
+        },
     }
-    match code.parse::<u32>().map(|code| code & 0xff) {
+}
+
+fn sqlite_class(code: u32) -> Class {
+    /// SQLITE_IOERR_WRITE and SQLITE_IOERR_SHMSIZE: what a quota and a limit of
+    /// the file's size come to, which leave SQLite no other sign.
+    const FULL: [u32; 2] = [778, 4874];
+    if FULL.contains(&code) {
+        return Class::Out(Outage::Full);
+    }
+    match code & 0xff {
         // SQLITE_BUSY, SQLITE_LOCKED
-        Ok(5 | 6) => Class::Lost,
-        // SQLITE_READONLY, SQLITE_IOERR, SQLITE_FULL, SQLITE_CANTOPEN
-        Ok(8 | 10 | 13 | 14) => Class::Away,
+        5 | 6 => Class::Lost,
+        // SQLITE_READONLY
+        8 => Class::Out(Outage::ReadOnly),
+        // SQLITE_FULL
+        13 => Class::Out(Outage::Full),
+        // SQLITE_IOERR, SQLITE_CANTOPEN
+        10 | 14 => Class::Out(Outage::Disk),
         _ => Class::Fault,
     }
 }
@@ -120,15 +193,15 @@ fn code_class(code: &str) -> Class {
 /// A class of fault for the log: codes, no driver text.
 fn describe(err: &DbErr) -> String {
     match err {
-        DbErr::Conn(RuntimeErr::SqlxError(err))
-        | DbErr::Exec(RuntimeErr::SqlxError(err))
-        | DbErr::Query(RuntimeErr::SqlxError(err)) => match &**err {
-            SqlxError::Database(err) => {
-                format!("database code {}", err.code().unwrap_or_default())
+        DbErr::Exec(RuntimeErr::SqlxError(err)) | DbErr::Query(RuntimeErr::SqlxError(err)) => {
+            match &**err {
+                SqlxError::Database(err) => {
+                    format!("database code {}", err.code().unwrap_or_default())
+                }
+                SqlxError::ColumnDecode { index, .. } => format!("undecodable column {index}"),
+                _ => "database driver".to_owned(),
             }
-            SqlxError::ColumnDecode { index, .. } => format!("undecodable column {index}"),
-            _ => "database driver".to_owned(),
-        },
+        }
         DbErr::Type(_) | DbErr::TryIntoErr { .. } => "unexpected column type".to_owned(),
         _ => "database layer".to_owned(),
     }
