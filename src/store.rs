@@ -26,28 +26,26 @@ mod translation;
 mod tree;
 mod work;
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, EntityTrait};
+use sea_orm::{ConnectionTrait, DatabaseConnection};
 
 use crate::{
     config::DatabaseUrl,
     domain::ids::{AccountId, RequestId},
 };
 
+use connect::{Connections, Freshness};
+use transaction::Turns;
+
 pub use connect::{OpenError, migrate};
 pub use import::{Import, Imported};
 
 /// Name of the key that seals page tokens.
 const PAGE_KEY: &str = "page_token";
-/// How long the database may take to answer a ping.
-const PING: Duration = Duration::from_secs(2);
 
 /// How to reach the database.
 #[derive(Clone, Debug)]
@@ -101,10 +99,7 @@ pub struct Store {
 }
 
 struct Inner {
-    /// For transactions that write. On SQLite a single connection.
-    writer: DatabaseConnection,
-    /// For reads. On SQLite read-only connections, on PostgreSQL the same pool.
-    reader: DatabaseConnection,
+    connections: Connections,
     page_key: [u8; 32],
     max_message_bytes: usize,
     statements: Arc<AtomicU64>,
@@ -120,20 +115,18 @@ impl Store {
             max_connections,
             max_message_bytes,
         } = options;
-        let (mut writer, mut reader) =
-            connect::connect(&database, max_connections, migrate).await?;
+        let mut connections = connect::connect(&database, max_connections, migrate).await?;
         let statements = Arc::new(AtomicU64::new(0));
-        for db in [&mut writer, &mut reader] {
+        for db in [&mut connections.writer, &mut connections.reader] {
             let statements = Arc::clone(&statements);
             db.set_metric_callback(move |_| {
                 statements.fetch_add(1, Ordering::Relaxed);
             });
         }
-        let page_key = connect::page_key(&reader).await?;
+        let page_key = connect::page_key(&connections.reader).await?;
         Ok(Self {
             inner: Arc::new(Inner {
-                writer,
-                reader,
+                connections,
                 page_key,
                 max_message_bytes,
                 statements,
@@ -161,17 +154,15 @@ impl Store {
         self.inner.statements.load(Ordering::Relaxed)
     }
 
-    /// Whether the database answers.
+    /// Whether the database answers, asked over a connection that is for this
+    /// alone.
     pub async fn ping(&self) -> bool {
-        // A busy SQLite writer is no sign of trouble, so reads are asked.
-        let key = entity::server_key::Entity::find_by_id(PAGE_KEY).one(&self.inner.reader);
-        matches!(tokio::time::timeout(PING, key).await, Ok(Ok(Some(_))))
+        self.inner.connections.probe.answers().await
     }
 
     /// Closes all connections; on SQLite the write-ahead log is folded in.
     pub async fn close(&self) {
-        let _ = self.inner.reader.clone().close().await;
-        let _ = self.inner.writer.clone().close().await;
+        self.inner.connections.close().await;
     }
 }
 
@@ -184,11 +175,19 @@ pub struct Account {
 
 impl Account {
     fn reader(&self) -> &DatabaseConnection {
-        &self.store.inner.reader
+        &self.store.inner.connections.reader
     }
 
     fn writer(&self) -> &DatabaseConnection {
-        &self.store.inner.writer
+        &self.store.inner.connections.writer
+    }
+
+    fn turns(&self) -> &Turns {
+        &self.store.inner.connections.turns
+    }
+
+    fn freshness(&self) -> &Freshness {
+        &self.store.inner.connections.freshness
     }
 
     fn max_message_bytes(&self) -> usize {

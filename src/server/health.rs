@@ -3,10 +3,7 @@
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::{Stream, stream};
-use tokio::{
-    sync::watch,
-    time::{MissedTickBehavior, interval},
-};
+use tokio::{sync::watch, time::sleep};
 use tonic::{Request, Response, Status};
 use tonic_health::pb::{
     HealthCheckRequest, HealthCheckResponse,
@@ -17,7 +14,10 @@ use tracing::{info, warn};
 
 use crate::{grpc, store::Store};
 
+/// How often the database is asked while it is well, and while it is not: calls
+/// should come back as soon as it does.
 const PULSE: Duration = Duration::from_secs(1);
+const UNWELL_PULSE: Duration = Duration::from_millis(200);
 
 /// The one health of the whole server: every service needs the same database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,15 +44,14 @@ pub(super) fn health() -> (Pulse, HealthServer<Health>) {
 impl Pulse {
     /// Follows the database; never ends by itself.
     pub async fn follow(self, store: Store) {
-        let mut ticks = interval(PULSE);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            ticks.tick().await;
-            match store.ping().await {
+            let well = store.ping().await;
+            match well {
                 true if self.set(Condition::Well) => info!("the database answers again"),
                 false if self.set(Condition::Unwell) => warn!("the database does not answer"),
                 true | false => {}
             }
+            sleep(if well { PULSE } else { UNWELL_PULSE }).await;
         }
     }
 

@@ -1,27 +1,35 @@
 //! Connections to the two databases.
 
-use std::{path::Path, str::FromStr, time::Duration};
+mod freshness;
+mod postgres;
+mod probe;
+
+use std::{future::ready, path::Path, str::FromStr, sync::Arc, time::Duration};
 
 use sea_orm::{
     ConnectionTrait, DatabaseConnection, DbBackend, DbErr, EntityTrait, SqliteTransactionMode,
-    SqlxPostgresConnector, SqlxSqliteConnector, TransactionOptions, TransactionTrait,
+    SqlxSqliteConnector, TransactionOptions, TransactionTrait,
 };
 use sea_orm_migration::MigratorTrait;
 use sqlx::{
-    ConnectOptions, Executor,
-    postgres::{PgConnectOptions, PgPoolOptions},
+    ConnectOptions, Connection,
+    postgres::PgConnectOptions,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-use super::{PAGE_KEY, entity::server_key, migration::Migrator};
+use super::{PAGE_KEY, entity::server_key, migration::Migrator, transaction::Turns};
 use crate::config::DatabaseUrl;
+
+pub(super) use self::{freshness::Freshness, probe::Probe};
 
 /// How many reads SQLite serves at once.
 const SQLITE_READERS: u32 = 4;
 /// How long a write waits for another process that holds the SQLite file.
 const SQLITE_BUSY: Duration = Duration::from_secs(5);
-/// How long a call waits for a connection before it answers UNAVAILABLE.
-const ACQUIRE: Duration = Duration::from_secs(10);
+/// How long a write waits for its turn on SQLite's one writing connection. All
+/// writes pass there, large ones too, so a queue is no sign of trouble as it is
+/// with [`postgres::ACQUIRE`].
+const SQLITE_TURN: Duration = Duration::from_secs(5);
 /// Key of the PostgreSQL advisory lock under which one server migrates.
 const MIGRATION_LOCK: i64 = 0x6578_7065_7274_6973;
 
@@ -59,51 +67,108 @@ pub enum OpenError {
 
 /// Brings the schema of a database up to date.
 pub async fn migrate(database: &DatabaseUrl) -> Result<(), OpenError> {
-    let (writer, reader) = connect(database, 1, true).await?;
-    let _ = reader.close().await;
-    let _ = writer.close().await;
+    connect(database, 1, true).await?.close().await;
     Ok(())
 }
 
-/// The writing and the reading side of a database whose schema is that of this
-/// version.
+/// A database whose schema is that of this version.
+pub(super) struct Connections {
+    /// For transactions that write. On SQLite a single connection.
+    pub writer: DatabaseConnection,
+    /// For reads. On SQLite read-only connections, on PostgreSQL the same pool.
+    pub reader: DatabaseConnection,
+    /// For the question whether it answers.
+    pub probe: Probe,
+    /// Which connections may be used.
+    pub freshness: Arc<Freshness>,
+    /// Who writes.
+    pub turns: Turns,
+}
+
+impl Connections {
+    /// Closes all of them. SQLite folds the write-ahead log in with the last one,
+    /// which must be the one that writes.
+    pub async fn close(&self) {
+        self.probe.close().await;
+        let _ = self.reader.clone().close().await;
+        let _ = self.writer.clone().close().await;
+    }
+}
+
 pub(super) async fn connect(
     database: &DatabaseUrl,
     max_connections: u32,
     migrate: bool,
-) -> Result<(DatabaseConnection, DatabaseConnection), OpenError> {
+) -> Result<Connections, OpenError> {
     match database {
-        DatabaseUrl::SqliteFile(path) => {
-            let file = || SqliteConnectOptions::new().filename(path);
-            let options = sqlite(file())
-                .create_if_missing(true)
-                .journal_mode(SqliteJournalMode::Wal);
-            let writer = sqlite_pool(1, options)
-                .await
-                .map_err(|err| file_error(path, &err))?;
-            prepare_schema(&writer, migrate).await?;
-            let options = sqlite(file()).read_only(true);
-            let reader = sqlite_pool(SQLITE_READERS, options)
-                .await
-                .map_err(|err| file_error(path, &err))?;
-            Ok((writer, reader))
-        }
-        DatabaseUrl::SqliteMemory => {
-            // The database lives and dies with its one connection.
-            let options = SqliteConnectOptions::from_str("sqlite::memory:")
-                .map_err(|_| OpenError::Address)?;
-            let writer = sqlite_pool(1, sqlite(options))
-                .await
-                .map_err(|err| file_error(Path::new(":memory:"), &err))?;
-            prepare_schema(&writer, true).await?;
-            Ok((writer.clone(), writer))
-        }
-        DatabaseUrl::Postgres(url) => {
-            let pool = postgres(url, max_connections).await?;
-            prepare_schema(&pool, migrate).await?;
-            Ok((pool.clone(), pool))
-        }
+        DatabaseUrl::SqliteFile(path) => sqlite_file(path, migrate).await,
+        DatabaseUrl::SqliteMemory => sqlite_memory().await,
+        DatabaseUrl::Postgres(url) => postgres(url, max_connections, migrate).await,
     }
+}
+
+async fn sqlite_file(path: &Path, migrate: bool) -> Result<Connections, OpenError> {
+    let freshness = Arc::new(Freshness::new());
+    let refused = |err| file_error(path, &err);
+    let file = || SqliteConnectOptions::new().filename(path);
+    let options = sqlite(file())
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal);
+    let writer = sqlite_pool(1, options, &freshness).await.map_err(refused)?;
+    prepare_schema(&writer, migrate).await?;
+    let reading = || sqlite(file()).read_only(true);
+    let reader = sqlite_pool(SQLITE_READERS, reading(), &freshness);
+    let reader = reader.await.map_err(refused)?;
+    let probe = sqlite_pool(1, reading(), &freshness);
+    let probe = probe.await.map_err(refused)?;
+    Ok(Connections {
+        writer,
+        reader,
+        probe: Probe::Sqlite(probe),
+        freshness,
+        turns: Turns::new(1, SQLITE_TURN),
+    })
+}
+
+/// The database lives and dies with its one connection.
+async fn sqlite_memory() -> Result<Connections, OpenError> {
+    let freshness = Arc::new(Freshness::new());
+    let options =
+        SqliteConnectOptions::from_str("sqlite::memory:").map_err(|_| OpenError::Address)?;
+    let writer = sqlite_pool(1, sqlite(options), &freshness)
+        .await
+        .map_err(|err| file_error(Path::new(":memory:"), &err))?;
+    prepare_schema(&writer, true).await?;
+    Ok(Connections {
+        reader: writer.clone(),
+        probe: Probe::Sqlite(writer.clone()),
+        writer,
+        freshness,
+        turns: Turns::new(1, SQLITE_TURN),
+    })
+}
+
+async fn postgres(
+    url: &str,
+    max_connections: u32,
+    migrate: bool,
+) -> Result<Connections, OpenError> {
+    let freshness = Arc::new(Freshness::new());
+    let options = PgConnectOptions::from_str(url)
+        .map_err(|_| OpenError::Address)?
+        .application_name("expertise")
+        .disable_statement_logging();
+    let pool = postgres::open(options.clone(), max_connections, &freshness).await?;
+    prepare_schema(&pool, migrate).await?;
+    // Writes that wait for a lock leave reads a connection, where there are two.
+    let writers = max_connections.saturating_sub(1).max(1);
+    Ok(Connections {
+        writer: pool.clone(),
+        reader: pool.clone(),
+        probe: Probe::of_postgres(options, pool),
+        freshness,
+        turns: Turns::new(writers as usize, postgres::ACQUIRE),
+    })
 }
 
 fn file_error(path: &Path, err: &sqlx::Error) -> OpenError {
@@ -126,43 +191,25 @@ fn sqlite(options: SqliteConnectOptions) -> SqliteConnectOptions {
 async fn sqlite_pool(
     connections: u32,
     options: SqliteConnectOptions,
+    freshness: &Arc<Freshness>,
 ) -> Result<DatabaseConnection, sqlx::Error> {
+    let freshness = Arc::clone(freshness);
     let pool = SqlitePoolOptions::new()
         .min_connections(1)
         .max_connections(connections)
-        .acquire_timeout(ACQUIRE)
+        .acquire_timeout(SQLITE_TURN)
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false)
+        // SQLite ends a transaction by itself when the disk is full, say. sqlx
+        // does not hear of it, and would never begin one on this connection again.
+        .before_acquire(move |connection, about| {
+            let usable = freshness.includes(about.age) && !connection.is_in_transaction();
+            Box::pin(ready(Ok(usable)))
+        })
         .connect_with(options)
         .await?;
     Ok(SqlxSqliteConnector::from_sqlx_sqlite_pool(pool))
-}
-
-async fn postgres(url: &str, max_connections: u32) -> Result<DatabaseConnection, OpenError> {
-    let options = PgConnectOptions::from_str(url)
-        .map_err(|_| OpenError::Address)?
-        .application_name("expertise")
-        .disable_statement_logging();
-    let pool = PgPoolOptions::new()
-        .max_connections(max_connections)
-        .acquire_timeout(ACQUIRE)
-        .test_before_acquire(false)
-        // A `begin()` that was cancelled half-way leaves a connection in a
-        // transaction that sqlx does not know of; the next write would be
-        // acknowledged and never committed. This pair ends any such
-        // transaction, is silent when there is none, and shows that the
-        // connection lives.
-        .before_acquire(|connection, _| {
-            Box::pin(async move {
-                connection.execute("BEGIN; ROLLBACK").await?;
-                Ok(true)
-            })
-        })
-        .connect_with(options)
-        .await
-        .map_err(|err| OpenError::Connect(cause(&err)))?;
-    Ok(SqlxPostgresConnector::from_sqlx_postgres_pool(pool))
 }
 
 /// What the database or the system says, in one line.
@@ -199,7 +246,9 @@ async fn prepare_schema(db: &DatabaseConnection, migrate: bool) -> Result<(), Op
         .await
         .map_err(schema)?;
     if super::backend(&transaction) == DbBackend::Postgres {
-        let lock = format!("SELECT pg_advisory_xact_lock({MIGRATION_LOCK})");
+        // Whoever migrates may take its time.
+        let lock =
+            format!("SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})");
         transaction
             .execute_unprepared(&lock)
             .await

@@ -1,19 +1,28 @@
 //! The one place where a write begins and ends.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use futures_util::future::BoxFuture;
 use sea_orm::{
     DatabaseTransaction, DbBackend, SqliteTransactionMode, Statement, TransactionOptions,
     TransactionTrait, Value,
 };
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    time::{sleep, timeout},
+};
 use tracing::Instrument;
 
 use super::{Account, Mode, backend, fault::Fault};
-use crate::domain::{Error, Result, ids::AccountId, time::Timestamp};
+use crate::domain::{Error, Outage, Result, ids::AccountId, time::Timestamp};
 
 /// How often a transaction that loses against others is run again.
 const ATTEMPTS: u32 = 10;
+/// How long a write may go on whose caller has gone; longer than a wait for a lock.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// A transaction that writes, under an account.
 pub(super) struct Tx {
@@ -56,6 +65,49 @@ pub(super) fn statement(
     Statement::from_sql_and_values(backend, sql, std::iter::once(account).chain(values))
 }
 
+/// Whose turn it is to write.
+///
+/// *Invariant:* a write waits here, in the future of its caller, and not for a
+/// connection: a caller who goes away or whose deadline passes takes the write
+/// along, and it never begins.
+pub(super) struct Turns {
+    seats: Arc<Semaphore>,
+    patience: Duration,
+}
+
+impl Turns {
+    /// So many writes at once; one that waits longer than `patience` is refused.
+    pub fn new(seats: usize, patience: Duration) -> Self {
+        Self {
+            seats: Arc::new(Semaphore::new(seats)),
+            patience,
+        }
+    }
+
+    async fn take(&self) -> Result<OwnedSemaphorePermit> {
+        let seat = Arc::clone(&self.seats).acquire_owned();
+        match timeout(self.patience, seat).await {
+            Ok(Ok(seat)) => Ok(seat),
+            Ok(Err(_)) | Err(_) => Err(Fault::Out(Outage::Busy).into()),
+        }
+    }
+}
+
+/// Whether anybody still waits for the answer of a write.
+struct Caller(watch::Receiver<()>);
+
+impl Caller {
+    fn is_gone(&self) -> bool {
+        self.0.has_changed().is_err()
+    }
+
+    /// Ready when nobody has waited for [`FAREWELL`].
+    async fn long_gone(&self) {
+        while self.0.clone().changed().await.is_ok() {}
+        sleep(FAREWELL).await;
+    }
+}
+
 impl Account {
     /// Runs one write as one transaction.
     ///
@@ -63,28 +115,46 @@ impl Account {
     /// of it or nothing, and a `begin()` is never cancelled half-way. SQLite
     /// takes the write lock at BEGIN; on PostgreSQL `op` locks the rows it is
     /// about to change, tasks by GUID before steps by GUID. A transaction that
-    /// loses against another all the same is run again from its beginning.
+    /// loses against another all the same is run again from its beginning; one
+    /// whose caller has gone before its COMMIT is rolled back.
     pub(super) async fn write<T, F>(&self, mode: Mode, op: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'t> Fn(&'t Tx) -> BoxFuture<'t, Result<T, Fault>> + Send + Sync + 'static,
     {
+        let turn = self.turns().take().await?;
+        // Dropped with this future, it tells the task that nobody waits.
+        let (waiting, caller) = watch::channel(());
         let account = self.clone();
         let task = async move {
-            for attempt in 0..ATTEMPTS {
-                match account.attempt(mode, &op).await {
-                    Err(Fault::Lost) => back_off(attempt).await,
-                    outcome => return outcome.map_err(Error::from),
-                }
-            }
-            Err(Error::WriteConflict)
+            let outcome = account.attempts(mode, &op, &Caller(caller)).await;
+            drop(turn);
+            outcome
         };
-        tokio::spawn(task.in_current_span())
+        let outcome = tokio::spawn(task.in_current_span())
             .await
-            .unwrap_or_else(|_| Err(Error::Internal("a write panicked".to_owned())))
+            .unwrap_or_else(|_| Err(Error::Internal("a write panicked".to_owned())));
+        drop(waiting);
+        outcome
     }
 
-    async fn attempt<T, F>(&self, mode: Mode, op: &F) -> Result<T, Fault>
+    async fn attempts<T, F>(&self, mode: Mode, op: &F, caller: &Caller) -> Result<T>
+    where
+        T: Send,
+        F: for<'t> Fn(&'t Tx) -> BoxFuture<'t, Result<T, Fault>> + Sync,
+    {
+        for attempt in 0..ATTEMPTS {
+            match self.attempt(mode, op, caller).await {
+                Err(Fault::Lost) if !caller.is_gone() => back_off(attempt).await,
+                // Another connection may lead to a server that takes writes.
+                Err(Fault::Out(Outage::ReadOnly)) if self.freshness().expire() => {}
+                outcome => return outcome.map_err(Error::from),
+            }
+        }
+        Err(Error::WriteConflict)
+    }
+
+    async fn attempt<T, F>(&self, mode: Mode, op: &F, caller: &Caller) -> Result<T, Fault>
     where
         T: Send,
         F: for<'t> Fn(&'t Tx) -> BoxFuture<'t, Result<T, Fault>> + Sync,
@@ -99,10 +169,27 @@ impl Account {
             now: now(),
             max_message_bytes: self.max_message_bytes(),
         };
-        let outcome = op(&tx).await;
+        // Nobody hears of what is lost for want of a caller.
+        if caller.is_gone() {
+            tx.db.rollback().await?;
+            return Err(Fault::Lost);
+        }
+        let outcome = tokio::select! {
+            outcome = op(&tx) => outcome,
+            // A database that fell silent must not hold the connection for ever.
+            () = caller.long_gone() => return Err(Fault::Lost),
+        };
         match (&outcome, mode) {
-            (Ok(_), Mode::Store) => tx.db.commit().await?,
-            (Ok(_), Mode::ValidateOnly) | (Err(_), _) => tx.db.rollback().await?,
+            (Ok(_), Mode::Store) if caller.is_gone() => {
+                tx.db.rollback().await?;
+                return Err(Fault::Lost);
+            }
+            (Ok(_), Mode::Store) => tx.db.commit().await.map_err(Fault::of_commit)?,
+            (Ok(_), Mode::ValidateOnly) => tx.db.rollback().await?,
+            // What went wrong first says more than that it cannot be rolled back,
+            // as after some errors SQLite has done it by itself. No connection is
+            // used again inside a transaction.
+            (Err(_), _) => drop(tx.db.rollback().await),
         }
         outcome
     }
@@ -110,7 +197,7 @@ impl Account {
 
 /// Waits a little longer each time, so that two that collide part.
 async fn back_off(attempt: u32) {
-    tokio::time::sleep(Duration::from_millis(1 << attempt.min(6))).await;
+    sleep(Duration::from_millis(1 << attempt.min(6))).await;
 }
 
 fn now() -> Timestamp {

@@ -1,0 +1,64 @@
+//! Which connections are still of use.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+/// How long connections are used at least before they are expired: on a standby
+/// every new one is as read-only as the last.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// A moment. Connections opened before it are closed instead of used, as a session
+/// stays read-only when the database no longer is, and an old one may lead to a
+/// server that has become a standby.
+pub struct Freshness {
+    start: Instant,
+    /// Microseconds from `start`.
+    moment: AtomicU64,
+}
+
+impl Freshness {
+    pub fn new() -> Self {
+        Self {
+            start: Instant::now(),
+            moment: AtomicU64::new(0),
+        }
+    }
+
+    /// Has every connection that is open now closed. Whether that was done: not
+    /// when it was done within the last [`INTERVAL`].
+    pub fn expire(&self) -> bool {
+        let now = micros(self.start.elapsed());
+        let again = micros(INTERVAL);
+        let moved = |last| (last == 0 || now >= last + again).then_some(now);
+        let (set, read) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.moment.fetch_update(set, read, moved).is_ok()
+    }
+
+    /// Whether a connection of this age may be used.
+    pub fn includes(&self, age: Duration) -> bool {
+        let opened = micros(self.start.elapsed().saturating_sub(age));
+        opened >= self.moment.load(Ordering::Relaxed)
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_open_expires_and_what_is_opened_after_it_does_not() {
+        let freshness = Freshness::new();
+        assert!(freshness.includes(Duration::from_secs(3600)));
+        assert!(freshness.includes(Duration::ZERO));
+        assert!(freshness.expire());
+        assert!(!freshness.includes(Duration::from_secs(1)));
+        assert!(freshness.includes(Duration::ZERO));
+        assert!(!freshness.expire());
+    }
+}
