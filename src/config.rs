@@ -52,6 +52,8 @@ pub struct Config {
     pub tls: Option<Tls>,
     /// The largest message taken or sent, in bytes, 1 KiB to 2 GiB - 1.
     pub max_message_bytes: usize,
+    /// Bytes of calls at hand at most, 1 KiB to 1 TiB.
+    pub max_inflight_bytes: usize,
     /// How long a call may take, 1 ms to 1 day.
     pub request_timeout: Duration,
     /// How long a shutdown may take, up to 1 day.
@@ -223,6 +225,10 @@ impl Config {
                 &table::MAX_MESSAGE_BYTES,
                 value::number(1024..=2_147_483_647),
             )?,
+            max_inflight_bytes: values.read_or_default(
+                &table::MAX_INFLIGHT_BYTES,
+                value::number(1024..=1_099_511_627_776),
+            )?,
             request_timeout: values.read_or_default(
                 &table::REQUEST_TIMEOUT,
                 value::duration(Duration::from_millis(1)),
@@ -248,6 +254,7 @@ impl Config {
             auth,
             tls,
             max_message_bytes,
+            max_inflight_bytes,
             request_timeout,
             shutdown_grace,
             reflection,
@@ -274,6 +281,7 @@ impl Config {
         }));
         entries.extend([
             (table::MAX_MESSAGE_BYTES, plain(max_message_bytes)),
+            (table::MAX_INFLIGHT_BYTES, plain(max_inflight_bytes)),
             (table::REQUEST_TIMEOUT, span(request_timeout)),
             (table::SHUTDOWN_GRACE, span(shutdown_grace)),
             (table::REFLECTION, plain(reflection)),

@@ -19,6 +19,7 @@
 //! | [`grpc`] | decode, one store call, encode; [`grpc::status`] makes the errors |
 //! | [`auth`] | credentials become an [`auth::Caller`] |
 //! | [`server`] | the listener and what every call passes |
+//! | `ongoing` | the call that work is done for: what nobody waits for is not begun |
 //! | [`config`], [`telemetry`] | settings; the log |
 //! | [`translate`] | the automatic translation process, a client of the service |
 //!
@@ -78,6 +79,7 @@ pub mod auth;
 pub mod config;
 pub mod domain;
 pub mod grpc;
+mod ongoing;
 pub mod proto;
 pub mod server;
 pub mod store;

@@ -1,24 +1,28 @@
 //! The listener, what every call passes, health, reflection and shutdown.
 
+mod admission;
 mod body;
 mod call;
 mod deadline;
 mod gate;
 mod health;
+mod intake;
 mod normalise;
+mod peers;
 mod tls;
 
 use std::{
-    future::Future,
+    future::{Future, ready},
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     pin::pin,
+    sync::Arc,
     time::Duration,
 };
 
 use futures_util::{Stream, StreamExt};
 use tokio::{
-    net::{TcpListener, TcpSocket, TcpStream},
+    net::{TcpListener, TcpSocket},
     sync::oneshot,
     time::{Instant, sleep, timeout_at},
 };
@@ -30,7 +34,11 @@ use tonic_reflection::server as reflection;
 use tracing::{info, warn};
 
 pub use self::tls::TlsError;
-use self::{gate::GateLayer, health::Pulse};
+use self::{
+    gate::{Allowance, GateLayer},
+    health::Pulse,
+    peers::{Peers, Wire},
+};
 use crate::{
     auth::{Authenticator, KeyError, Tokens},
     config::{AuthMode, Config},
@@ -70,6 +78,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     transport: Transport,
+    peers: Arc<Peers>,
     routes: Routes,
     pulse: Pulse,
 }
@@ -133,6 +142,7 @@ impl Server {
         if config.reflection {
             routes = with_reflection(routes)?;
         }
+        let peers = Peers::within_descriptors(config.database_max_connections);
         let listener = socket.listen(BACKLOG).map_err(listen_error)?;
         let address = listener.local_addr().map_err(listen_error)?;
         Ok(Self {
@@ -141,6 +151,7 @@ impl Server {
             listener,
             address,
             transport,
+            peers,
             routes,
             pulse,
         })
@@ -188,13 +199,14 @@ impl Server {
             listener,
             address: _,
             transport,
+            peers,
             routes,
             pulse,
         } = self;
         let (drain, draining) = oneshot::channel::<()>();
         let mut serving = pin!(transport.serve_with_incoming_shutdown(
             routes.prepare(),
-            incoming(listener),
+            incoming(listener, Arc::clone(&peers)),
             // An error is a drain that was dropped: nothing is left to serve.
             async { drop(draining.await) },
         ));
@@ -207,7 +219,11 @@ impl Server {
                 info!("shutting down");
                 pulse.leave();
                 drop(drain);
-                drain_until(end - closing_time(config.shutdown_grace), serving).await;
+                let drained = drain_until(end - closing_time(config.shutdown_grace), serving);
+                tokio::select! {
+                    () = drained => {}
+                    () = peers.usher_out() => {}
+                }
                 following.abort();
                 close_until(end, &store).await;
                 return Ok(());
@@ -261,14 +277,17 @@ fn transport(config: &Config, authenticator: Authenticator) -> Result<Transport,
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .layer(GateLayer::new(
             authenticator,
-            config.request_timeout,
-            config.max_message_bytes,
+            &Allowance {
+                request_timeout: config.request_timeout,
+                max_message_bytes: config.max_message_bytes,
+                max_inflight_bytes: config.max_inflight_bytes,
+            },
         ));
     tls::apply(server, config.tls.as_ref())
 }
 
 /// Accepted connections. One that fails is waited out; the server goes on.
-fn incoming(listener: TcpListener) -> impl Stream<Item = io::Result<TcpStream>> {
+fn incoming(listener: TcpListener, peers: Arc<Peers>) -> impl Stream<Item = io::Result<Wire>> {
     TcpIncoming::from(listener)
         .with_nodelay(Some(true))
         .with_keepalive(Some(KEEPALIVE))
@@ -278,6 +297,10 @@ fn incoming(listener: TcpListener) -> impl Stream<Item = io::Result<TcpStream>> 
                 sleep(ACCEPT_PAUSE).await;
             }
             accepted
+        })
+        .filter_map(move |accepted| {
+            let admitted = accepted.map(|stream| peers.admit(stream)).transpose();
+            ready(admitted)
         })
 }
 

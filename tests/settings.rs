@@ -219,7 +219,6 @@ fn a_password_is_not_repeated_in_a_refusal() {
 fn settings_of_other_versions_are_refused_by_name() {
     for name in [
         "EXPERTISE_DATABASE_READ_URL",
-        "EXPERTISE_MAX_INFLIGHT_BYTES",
         "EXPERTISE_METRICS_LISTEN",
         "EXPERTISE_OTLP_ENDPOINT",
     ] {

@@ -154,6 +154,13 @@ pub(super) const MAX_MESSAGE_BYTES: Setting = Setting {
     default: Fallback::Value("75497472"),
     help: "The largest message taken or sent, 1024 to 2147483647",
 };
+pub(super) const MAX_INFLIGHT_BYTES: Setting = Setting {
+    key: "max_inflight_bytes",
+    unit: "BYTES",
+    default: Fallback::Value("536870912"),
+    help: "Bytes of calls at hand at most, 1024 to 1099511627776; a call beyond is RESOURCE_EXHAUSTED \
+           and may be repeated later",
+};
 pub(super) const REQUEST_TIMEOUT: Setting = Setting {
     key: "request_timeout",
     unit: "DURATION",
@@ -186,7 +193,7 @@ pub(super) const LOG_FORMAT: Setting = Setting {
 };
 
 /// Every setting, in the order of `--help`.
-pub(super) const ALL: [Setting; 20] = [
+pub(super) const ALL: [Setting; 21] = [
     LISTEN,
     DATABASE_URL,
     MIGRATE,
@@ -202,6 +209,7 @@ pub(super) const ALL: [Setting; 20] = [
     TLS_KEY_FILE,
     TLS_CLIENT_CA_FILE,
     MAX_MESSAGE_BYTES,
+    MAX_INFLIGHT_BYTES,
     REQUEST_TIMEOUT,
     SHUTDOWN_GRACE,
     REFLECTION,
@@ -211,12 +219,7 @@ pub(super) const ALL: [Setting; 20] = [
 
 /// Settings that are refused by name wherever they are set: to ignore one, such
 /// as a place for traces, would run the service in another way than was asked for.
-pub(super) const UNSUPPORTED: [&str; 4] = [
-    "database_read_url",
-    "max_inflight_bytes",
-    "metrics_listen",
-    "otlp_endpoint",
-];
+pub(super) const UNSUPPORTED: [&str; 3] = ["database_read_url", "metrics_listen", "otlp_endpoint"];
 
 /// The name of the flag that names the file.
 pub(super) const CONFIG_FILE: &str = "config";

@@ -1,5 +1,5 @@
-//! Bodies on their way through: counted, and errors at their end normalised.
-//! Data passes as it is.
+//! Answers on their way out: counted, and errors at their end normalised. Data
+//! passes as it is.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -11,69 +11,44 @@ use std::{
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use tonic::{Status, body::Body};
+use tokio::time::Instant;
+use tonic::{Code, Status, body::Body};
 use tracing::error;
 
 use super::{
-    call::{Call, Received},
+    admission::{Share, Turn},
+    call::Call,
     normalise::normalise,
 };
 use crate::grpc::status;
 
 type PolledFrame = Poll<Option<Result<Frame<Bytes>, Status>>>;
 
-/// A request's body.
-pub(super) struct Intake {
-    body: Body,
-    received: Arc<Received>,
-}
-
-impl Intake {
-    pub fn wrap(body: Body, received: Arc<Received>) -> Body {
-        Body::new(Self { body, received })
-    }
-}
-
-impl HttpBody for Intake {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> PolledFrame {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        match &polled {
-            Poll::Ready(Some(Ok(frame))) => {
-                if let Some(data) = frame.data_ref() {
-                    self.received.count(data.len());
-                }
-            }
-            Poll::Ready(Some(Err(_))) => self.received.break_off(),
-            Poll::Ready(None) | Poll::Pending => {}
-        }
-        polled
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
+/// What a call holds while its answer goes out.
+pub(super) struct Held {
+    /// When the answer is too late.
+    pub deadline: Instant,
+    /// Room, until the answer has been sent.
+    pub share: Arc<Share>,
+    /// The turn, until the answer is encoded.
+    pub turn: Option<Arc<Turn>>,
 }
 
 /// A response's body; the call ends with its trailers.
 pub(super) struct Reply {
     body: Body,
     call: Call,
+    held: Held,
     max_message_bytes: usize,
     ended: bool,
 }
 
 impl Reply {
-    pub fn wrap(body: Body, call: Call, max_message_bytes: usize) -> Body {
+    pub fn wrap(body: Body, call: Call, held: Held, max_message_bytes: usize) -> Body {
         Body::new(Self {
             body,
             call,
+            held,
             max_message_bytes,
             ended: false,
         })
@@ -82,6 +57,7 @@ impl Reply {
     /// Ends the call with the status, as the client gets it.
     fn end(&mut self, status: Status) -> PolledFrame {
         self.ended = true;
+        self.held.turn = None;
         let status = normalise(status, &self.call, self.max_message_bytes);
         self.call.end(&status);
         let mut trailers = HeaderMap::new();
@@ -89,11 +65,21 @@ impl Reply {
         Poll::Ready(Some(frame.map(|()| Frame::trailers(trailers))))
     }
 
+    fn is_late(&self) -> bool {
+        Instant::now() >= self.held.deadline
+    }
+
     fn pass(&mut self, frame: Frame<Bytes>) -> PolledFrame {
         if let Some(data) = frame.data_ref() {
             self.call.count_sent(data.len());
+            self.held.share.stretch(data.len());
+            self.held.turn = None;
         }
         match frame.trailers_ref().map(Status::from_header_map) {
+            // Nothing succeeds past its deadline, the last byte included.
+            Some(Some(status)) if status.code() == Code::Ok && self.is_late() => {
+                self.end(status::deadline_exceeded())
+            }
             Some(Some(status)) => self.end(status),
             Some(None) | None => Poll::Ready(Some(Ok(frame))),
         }

@@ -11,6 +11,7 @@ use tonic_types::StatusExt;
 use tracing::info;
 use uuid::Uuid;
 
+use super::peers::AtHand;
 use crate::auth::Caller;
 
 /// The longest path that is repeated in a log line or an answer.
@@ -26,6 +27,7 @@ pub(super) struct Call {
     received: Arc<Received>,
     sent: u64,
     outcome: Option<Outcome>,
+    _at_hand: Option<AtHand>,
 }
 
 struct Outcome {
@@ -52,7 +54,8 @@ impl Received {
 }
 
 impl Call {
-    pub fn begin(path: &str, begun: Instant) -> Self {
+    /// A call that begins now, on a connection that is known.
+    pub fn begin(path: &str, begun: Instant, at_hand: Option<AtHand>) -> Self {
         Self {
             id: Uuid::now_v7(),
             rpc: path
@@ -65,6 +68,7 @@ impl Call {
             received: Arc::default(),
             sent: 0,
             outcome: None,
+            _at_hand: at_hand,
         }
     }
 

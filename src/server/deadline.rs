@@ -41,7 +41,8 @@ fn parse(value: &HeaderValue) -> Option<Duration> {
     valid.then_some(duration)
 }
 
-/// Runs `work` until the deadline; `None` when it passed first.
+/// Runs `work` until the deadline; `None` when it passed first. What is ready too
+/// late counts as not ready.
 ///
 /// tonic keeps a timer of its own for the same deadline and answers CANCELLED
 /// when it sees it first. It asks us before its timer, so the clock is read
@@ -52,10 +53,13 @@ pub(super) async fn until<F: Future>(deadline: Instant, work: F) -> Option<F::Ou
     }
     let mut work = pin!(work);
     let mut timer = pin!(sleep_until(deadline));
-    poll_fn(|context| match work.as_mut().poll(context) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending if Instant::now() >= deadline => Poll::Ready(None),
-        Poll::Pending => timer.as_mut().poll(context).map(|()| None),
+    poll_fn(|context| {
+        let polled = work.as_mut().poll(context);
+        match polled {
+            _ if Instant::now() >= deadline => Poll::Ready(None),
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending => timer.as_mut().poll(context).map(|()| None),
+        }
     })
     .await
 }

@@ -1,7 +1,8 @@
 //! What every call of the contract passes before and after its service.
 //!
 //! *Architecture invariant:* credentials, scope and deadline are judged from
-//! the headers, before anything of the body is read.
+//! the headers, before anything of the body is read; a call is begun when all of
+//! its message is there and it is its turn, and not after its deadline.
 
 use std::{
     convert::Infallible,
@@ -24,14 +25,18 @@ use tower::{Layer, Service};
 use tracing::{Instrument, error, info_span};
 
 use super::{
-    body::{Intake, Reply},
+    admission::{Budget, Turns},
+    body::{Held, Reply},
     call::Call,
     deadline,
+    intake::{self, Message},
     normalise::normalise,
+    peers::Guest,
 };
 use crate::{
     auth::{Authenticator, Caller, Rejection},
     grpc::{self, status},
+    ongoing::Ongoing,
 };
 
 /// Services of the protocol itself: open to everybody, not counted as calls.
@@ -45,6 +50,8 @@ const EXEMPT: [&str; 3] = [
 /// their own.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
+const GRPC_ENCODING: &str = "grpc-encoding";
+
 /// The layer.
 #[derive(Clone)]
 pub(super) struct GateLayer(Arc<Rules>);
@@ -53,18 +60,33 @@ struct Rules {
     authenticator: Authenticator,
     request_timeout: Duration,
     max_message_bytes: usize,
+    budget: Arc<Budget>,
+    turns: Turns,
+}
+
+/// What calls may take, in bytes and time.
+pub(super) struct Allowance {
+    /// The longest that a call may take.
+    pub request_timeout: Duration,
+    /// The largest message.
+    pub max_message_bytes: usize,
+    /// All messages at hand.
+    pub max_inflight_bytes: usize,
 }
 
 impl GateLayer {
-    pub fn new(
-        authenticator: Authenticator,
-        request_timeout: Duration,
-        max_message_bytes: usize,
-    ) -> Self {
+    pub fn new(authenticator: Authenticator, allowance: &Allowance) -> Self {
+        let Allowance {
+            request_timeout,
+            max_message_bytes,
+            max_inflight_bytes,
+        } = *allowance;
         Self(Arc::new(Rules {
             authenticator,
             request_timeout,
             max_message_bytes,
+            budget: Budget::new(max_inflight_bytes),
+            turns: Turns::new(max_inflight_bytes),
         }))
     }
 }
@@ -114,7 +136,8 @@ where
         if let Some(refusal) = not_grpc(&request) {
             return Box::pin(ready(Ok(refusal)));
         }
-        let call = Call::begin(path, Instant::now());
+        let guest = request.extensions().get::<Guest>().map(Guest::called);
+        let call = Call::begin(path, Instant::now(), guest);
         let rules = Arc::clone(&self.rules);
         Box::pin(async move { Ok(pass(rules, inner, call, request).await) })
     }
@@ -122,7 +145,7 @@ where
 
 async fn pass<S>(
     rules: Arc<Rules>,
-    mut inner: S,
+    inner: S,
     mut call: Call,
     mut request: Request<Body>,
 ) -> Response<Body>
@@ -133,12 +156,15 @@ where
         Ok(deadline) => deadline,
         Err(status) => return refuse(call, status),
     };
-    let request = request.map(|body| Intake::wrap(body, call.received()));
     let span = info_span!("call", request_id = %call.id());
-    let work = AssertUnwindSafe(async move { inner.call(request).await });
-    match deadline::until(deadline, work.catch_unwind().instrument(span)).await {
-        Some(Ok(Ok(response))) => rules.reply(call, response),
-        Some(Ok(Err(never))) => match never {},
+    let work = rules.work(inner, &call, deadline, request);
+    let work = AssertUnwindSafe(work).catch_unwind().instrument(span);
+    match deadline::until(deadline, work).await {
+        Some(Ok(Ok((response, held)))) => rules.reply(call, response, held),
+        Some(Ok(Err(status))) => {
+            let status = normalise(status, &call, rules.max_message_bytes);
+            refuse(call, status)
+        }
         Some(Err(_)) => {
             let id = call.id().to_string();
             error!(request_id = id, rpc = call.rpc(), "a call panicked");
@@ -179,6 +205,39 @@ impl Rules {
         Ok(deadline)
     }
 
+    /// Receives the message, waits for the turn and has the service answer.
+    async fn work<S>(
+        &self,
+        mut inner: S,
+        call: &Call,
+        deadline: Instant,
+        request: Request<Body>,
+    ) -> Result<(Response<Body>, Held), Status>
+    where
+        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    {
+        let (head, body) = request.into_parts();
+        if let Some(encoding) = compression(&head.headers) {
+            return Err(status::undecodable(encoding));
+        }
+        let received = call.received();
+        let limit = self.max_message_bytes;
+        let message = intake::receive(body, &received, &self.budget, limit).await?;
+        let Message { body, bytes, share } = message;
+        let turn = self.turns.take(bytes, deadline).await;
+        let turn = Arc::new(turn.map_err(|_| status::overloaded())?);
+        let holds = (Arc::clone(&share), Arc::clone(&turn));
+        let (ongoing, _waiting) = Ongoing::begin(deadline, holds);
+        let request = Request::from_parts(head, body);
+        let Ok(response) = ongoing.scope(inner.call(request)).await;
+        let held = Held {
+            deadline,
+            share,
+            turn: Some(turn),
+        };
+        Ok((response, held))
+    }
+
     async fn caller(&self, headers: &HeaderMap, deadline: Instant) -> Result<Caller, Status> {
         let mut authenticating = pin!(self.authenticator.authenticate(headers));
         let judged = match authenticating.as_mut().now_or_never() {
@@ -196,13 +255,13 @@ impl Rules {
 
     /// Hands an answer on. An error stands in the headers; of anything else the
     /// end is not known before the body's.
-    fn reply(&self, call: Call, response: Response<Body>) -> Response<Body> {
+    fn reply(&self, call: Call, response: Response<Body>, held: Held) -> Response<Body> {
         match Status::from_header_map(response.headers()) {
             Some(status) => {
                 let status = normalise(status, &call, self.max_message_bytes);
                 refuse(call, status)
             }
-            None => response.map(|body| Reply::wrap(body, call, self.max_message_bytes)),
+            None => response.map(|body| Reply::wrap(body, call, held, self.max_message_bytes)),
         }
     }
 }
@@ -224,6 +283,14 @@ fn not_grpc(request: &Request<Body>) -> Option<Response<Body>> {
         .and_then(|value| value.as_bytes().strip_prefix(b"application/grpc"))
         .is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')));
     (!spoken).then(|| plain(StatusCode::UNSUPPORTED_MEDIA_TYPE))
+}
+
+/// What is wrong with a message that comes compressed: a few bytes could become
+/// any number.
+fn compression(headers: &HeaderMap) -> Option<&'static str> {
+    let encoding = headers.get(GRPC_ENCODING)?;
+    (encoding != "identity")
+        .then_some("the request's compression is not supported: send it uncompressed")
 }
 
 /// Bytes of a call's headers without credentials, as HTTP/2 counts them.

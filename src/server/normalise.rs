@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     fn call() -> Call {
-        Call::begin("/expertise.v1.TaskService/GetTask", Instant::now())
+        Call::begin("/expertise.v1.TaskService/GetTask", Instant::now(), None)
     }
 
     fn outcome(status: Status) -> (Code, String) {

@@ -17,7 +17,10 @@ use tokio::{
 use tracing::Instrument;
 
 use super::{Account, Mode, backend, fault::Fault};
-use crate::domain::{Error, Outage, Result, ids::AccountId, time::Timestamp};
+use crate::{
+    domain::{Error, Outage, Result, ids::AccountId, time::Timestamp},
+    ongoing::Ongoing,
+};
 
 /// How often a transaction that loses against others is run again.
 const ATTEMPTS: u32 = 10;
@@ -93,17 +96,22 @@ impl Turns {
     }
 }
 
-/// Whether anybody still waits for the answer of a write.
-struct Caller(watch::Receiver<()>);
+/// Whether anybody still waits for the answer of a write, and what the call holds
+/// until the write has ended.
+struct Caller {
+    waits: watch::Receiver<()>,
+    call: Option<Ongoing>,
+}
 
 impl Caller {
     fn is_gone(&self) -> bool {
-        self.0.has_changed().is_err()
+        let over = self.call.as_ref().is_some_and(Ongoing::is_over);
+        over || self.waits.has_changed().is_err()
     }
 
     /// Ready when nobody has waited for [`FAREWELL`].
     async fn long_gone(&self) {
-        while self.0.clone().changed().await.is_ok() {}
+        while self.waits.clone().changed().await.is_ok() {}
         sleep(FAREWELL).await;
     }
 }
@@ -126,8 +134,12 @@ impl Account {
         // Dropped with this future, it tells the task that nobody waits.
         let (waiting, caller) = watch::channel(());
         let account = self.clone();
+        let caller = Caller {
+            waits: caller,
+            call: Ongoing::current(),
+        };
         let task = async move {
-            let outcome = account.attempts(mode, &op, &Caller(caller)).await;
+            let outcome = account.attempts(mode, &op, &caller).await;
             drop(turn);
             outcome
         };

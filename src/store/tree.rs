@@ -16,13 +16,16 @@ use super::{
     task_read::{self, TaskRow},
     transaction::statement,
 };
-use crate::domain::{
-    Error, Result,
-    ids::{AccountId, StepId, TaskId},
-    import::Tree,
-    order::Place,
-    step::Step,
-    task::Task,
+use crate::{
+    domain::{
+        Error, Result,
+        ids::{AccountId, StepId, TaskId},
+        import::Tree,
+        order::Place,
+        step::Step,
+        task::Task,
+    },
+    ongoing::Ongoing,
 };
 
 /// The ids of a task and of everything that is managed below it.
@@ -136,7 +139,12 @@ impl Account {
         let account = self.clone();
         // A transaction that is cancelled while it begins would be left open on
         // its connection, so it runs in a task of its own.
-        let read = async move { account.read_tree(guid).await.map_err(Error::from) };
+        let call = Ongoing::current();
+        let read = async move {
+            let tree = account.read_tree(guid).await.map_err(Error::from);
+            drop(call);
+            tree
+        };
         tokio::spawn(read.in_current_span())
             .await
             .unwrap_or_else(|_| Err(Error::Internal("an export panicked".to_owned())))

@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    future::{pending, poll_fn},
+    future::{Future, pending, poll_fn},
     sync::atomic::{AtomicBool, Ordering},
 };
 
@@ -67,13 +67,32 @@ impl HttpBody for Untouched {
     }
 }
 
+/// A request whose body must not be read.
 fn request(path: &str, headers: &[(&'static str, &'static str)]) -> Request<Body> {
+    with_body(path, headers, Body::new(Untouched))
+}
+
+/// A request that the service gets to see.
+fn whole(path: &str, headers: &[(&'static str, &'static str)]) -> Request<Body> {
+    with_body(path, headers, Body::empty())
+}
+
+fn with_body(path: &str, headers: &[(&'static str, &'static str)], body: Body) -> Request<Body> {
     let builder = Request::builder()
         .method("POST")
         .uri(path)
         .header("content-type", "application/grpc");
     let builder = headers.iter().fold(builder, |b, (k, v)| b.header(*k, *v));
-    builder.body(Body::new(Untouched)).expect("a request")
+    builder.body(body).expect("a request")
+}
+
+fn layer(request_timeout: Duration) -> GateLayer {
+    let allowance = Allowance {
+        request_timeout,
+        max_message_bytes: 1024,
+        max_inflight_bytes: 4096,
+    };
+    GateLayer::new(Authenticator::Header, &allowance)
 }
 
 /// The first status of the answer: in its headers or its trailers.
@@ -82,7 +101,7 @@ async fn ask(stub: Stub, request: Request<Body>) -> Status {
 }
 
 async fn ask_within(limit: Duration, stub: Stub, request: Request<Body>) -> Status {
-    let layer = GateLayer::new(Authenticator::Header, limit, 1024);
+    let layer = layer(limit);
     let response = layer.layer(stub).call(request).await;
     let (parts, mut body) = response.expect("infallible").into_parts();
     if let Some(status) = Status::from_header_map(&parts.headers) {
@@ -134,6 +153,12 @@ async fn refusals_come_before_service_and_body() {
         ),
         (
             READ,
+            &[("x-account-id", "42"), ("grpc-encoding", "gzip")],
+            Code::InvalidArgument,
+            "FIELD_INVALID",
+        ),
+        (
+            READ,
             &[("x-account-id", "42"), ("grpc-timeout", "0S")],
             Code::DeadlineExceeded,
             "DEADLINE_EXCEEDED",
@@ -160,7 +185,7 @@ async fn the_service_finds_the_caller_in_the_extensions() {
         FOUND.store(found, Ordering::Relaxed);
         Box::pin(async { Status::ok("").into_http() })
     });
-    let status = ask(stub, request(READ, &[("x-account-id", "42")])).await;
+    let status = ask(stub, whole(READ, &[("x-account-id", "42")])).await;
     assert_eq!(status.code(), Code::Ok);
     assert!(FOUND.load(Ordering::Relaxed));
 }
@@ -168,7 +193,7 @@ async fn the_service_finds_the_caller_in_the_extensions() {
 #[tokio::test]
 async fn a_panic_is_internal_with_an_id() {
     let stub = Stub(|_| Box::pin(async { panic!("a fault") }));
-    let status = ask(stub, request(READ, &[("x-account-id", "42")])).await;
+    let status = ask(stub, whole(READ, &[("x-account-id", "42")])).await;
     assert_eq!(status.code(), Code::Internal);
     let info = status.get_details_error_info().expect("a detail");
     assert!(info.metadata.contains_key("id"));
@@ -184,7 +209,7 @@ async fn a_call_ends_at_the_callers_deadline_or_the_servers_whichever_is_first()
         (&[("x-account-id", "42")], short),
     ] {
         let stub = Stub(|_| Box::pin(pending()));
-        let status = ask_within(server, stub, request(READ, headers)).await;
+        let status = ask_within(server, stub, whole(READ, headers)).await;
         assert_eq!(status.code(), Code::DeadlineExceeded);
     }
 }
@@ -202,7 +227,7 @@ async fn errors_in_trailers_are_normalised_and_data_passes() {
         let body = Body::new(Frames(frames.into()));
         Box::pin(async { Response::new(body) })
     });
-    let status = ask(stub, request(READ, &[("x-account-id", "42")])).await;
+    let status = ask(stub, whole(READ, &[("x-account-id", "42")])).await;
     assert_eq!(reason(&status), "MESSAGE_TOO_LARGE");
 }
 
@@ -229,7 +254,7 @@ async fn what_is_not_grpc_is_not_served() {
         let builder = Request::builder().method(method).uri(READ);
         let builder = builder.header("content-type", content);
         let request = builder.body(Body::new(Untouched)).expect("a request");
-        let layer = GateLayer::new(Authenticator::Header, Duration::from_secs(1), 1024);
+        let layer = layer(Duration::from_secs(1));
         let response = layer.layer(unreachable_stub()).call(request).await;
         assert_eq!(
             response.expect("infallible").status(),
@@ -247,4 +272,82 @@ async fn oversized_headers_are_message_too_large() {
     let status = ask(unreachable_stub(), request).await;
     assert_eq!(status.code(), Code::ResourceExhausted);
     assert_eq!(reason(&status), "MESSAGE_TOO_LARGE");
+}
+
+/// A body of one message that claims so many bytes and sends them.
+fn message(bytes: usize) -> Body {
+    let length = u32::try_from(bytes).expect("a length");
+    let sent = [&[0][..], &length.to_be_bytes(), &vec![0; bytes]].concat();
+    Body::new(Frames([Frame::data(Bytes::from(sent))].into()))
+}
+
+#[tokio::test]
+async fn bytes_beyond_those_that_may_be_at_hand_are_overloaded_until_calls_end() {
+    let stub = Stub(|_| Box::pin(pending()));
+    let layer = layer(Duration::from_secs(3600));
+    let headers = &[("x-account-id", "42")];
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        let mut call = layer
+            .layer(stub.clone())
+            .call(with_body(READ, headers, message(1000)));
+        assert!((&mut call).now_or_never().is_none());
+        held.push(call);
+    }
+    let another = || {
+        layer
+            .layer(ok_stub())
+            .call(with_body(READ, headers, message(1000)))
+    };
+    let refused = another().await.expect("infallible");
+    let status = Status::from_header_map(refused.headers()).expect("a status");
+    assert_eq!(
+        (status.code(), &*reason(&status)),
+        (Code::ResourceExhausted, "OVERLOADED")
+    );
+    assert!(status.get_details_retry_info().is_some());
+    held.pop();
+    let taken = another().await.expect("infallible");
+    assert_eq!(taken.headers().get("grpc-status").expect("a status"), "0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_ready_too_late_is_deadline_exceeded() {
+    let stub = Stub(|_| {
+        Box::pin(async {
+            tokio::time::advance(Duration::from_secs(2)).await;
+            Status::ok("").into_http()
+        })
+    });
+    let request = whole(READ, &[("x-account-id", "42")]);
+    let status = ask_within(Duration::from_secs(1), stub, request).await;
+    assert_eq!(status.code(), Code::DeadlineExceeded);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_whose_end_comes_too_late_is_deadline_exceeded() {
+    /// Trailers that say OK, two seconds late.
+    struct Late(Option<Pin<Box<tokio::time::Sleep>>>);
+    impl HttpBody for Late {
+        type Data = Bytes;
+        type Error = Status;
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+            let late = Duration::from_secs(2);
+            let sleep = self
+                .0
+                .get_or_insert_with(|| Box::pin(tokio::time::sleep(late)));
+            std::task::ready!(sleep.as_mut().poll(context));
+            let mut trailers = HeaderMap::new();
+            let status = Status::ok("");
+            status.add_header(&mut trailers).expect("headers");
+            Poll::Ready(Some(Ok(Frame::trailers(trailers))))
+        }
+    }
+    let stub = Stub(|_| Box::pin(async { Response::new(Body::new(Late(None))) }));
+    let request = whole(READ, &[("x-account-id", "42")]);
+    let status = ask_within(Duration::from_secs(1), stub, request).await;
+    assert_eq!(status.code(), Code::DeadlineExceeded);
 }
