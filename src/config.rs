@@ -27,7 +27,7 @@ use tracing_subscriber::filter::Targets;
 
 pub use self::{
     auth::AuthMode,
-    database_url::{DatabaseUrl, MASK},
+    database_url::{DatabaseUrl, MASK, PostgresUrl},
     secret::Secret,
     tls::Tls,
     translate::{Credentials, EngineKind, TranslateConfig},

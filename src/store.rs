@@ -6,6 +6,7 @@
 
 mod batch;
 mod connect;
+mod database;
 mod entity;
 mod fault;
 mod import;
@@ -31,7 +32,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use sea_orm::{ConnectionTrait, DatabaseConnection};
+use sea_orm::ConnectionTrait;
 
 use crate::{
     config::DatabaseUrl,
@@ -39,6 +40,7 @@ use crate::{
 };
 
 use connect::{Connections, Freshness};
+use database::Database;
 use transaction::Turns;
 
 pub use connect::{OpenError, migrate};
@@ -119,7 +121,7 @@ impl Store {
         let statements = Arc::new(AtomicU64::new(0));
         for db in [&mut connections.writer, &mut connections.reader] {
             let statements = Arc::clone(&statements);
-            db.set_metric_callback(move |_| {
+            db.connection.set_metric_callback(move |_| {
                 statements.fetch_add(1, Ordering::Relaxed);
             });
         }
@@ -174,11 +176,11 @@ pub struct Account {
 }
 
 impl Account {
-    fn reader(&self) -> &DatabaseConnection {
+    fn reader(&self) -> &Database {
         &self.store.inner.connections.reader
     }
 
-    fn writer(&self) -> &DatabaseConnection {
+    fn writer(&self) -> &Database {
         &self.store.inner.connections.writer
     }
 

@@ -15,8 +15,54 @@ pub enum DatabaseUrl {
     SqliteFile(PathBuf),
     /// An SQLite database that ends with the process.
     SqliteMemory,
-    /// A PostgreSQL URL as it was given, password included.
-    Postgres(String),
+    /// A PostgreSQL database.
+    Postgres(PostgresUrl),
+}
+
+/// A PostgreSQL URL, password included.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PostgresUrl {
+    /// As it was given.
+    given: String,
+    /// Without the parameter that is ours.
+    driver: String,
+    pgbouncer: Option<bool>,
+}
+
+impl PostgresUrl {
+    /// The URL as the driver understands it. It holds the password.
+    pub fn for_the_driver(&self) -> &str {
+        &self.driver
+    }
+
+    /// Whether PgBouncer stands before the database and hands out another
+    /// connection for each transaction: the parameter `pgbouncer=true` or `false`.
+    /// `None` when it says neither.
+    pub fn pgbouncer(&self) -> Option<bool> {
+        self.pgbouncer
+    }
+
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        let (place, parameters) = text.split_once('?').unwrap_or((text, ""));
+        let mut pgbouncer = None;
+        let mut driver = place.to_owned();
+        for pair in parameters.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=').unwrap_or((pair, "")) {
+                ("pgbouncer", "true") => pgbouncer = Some(true),
+                ("pgbouncer", "false") => pgbouncer = Some(false),
+                ("pgbouncer", _) => return Err("pgbouncer=true or pgbouncer=false"),
+                _ => {
+                    driver.push(if driver.contains('?') { '&' } else { '?' });
+                    driver.push_str(pair);
+                }
+            }
+        }
+        Ok(Self {
+            given: text.to_owned(),
+            driver,
+            pgbouncer,
+        })
+    }
 }
 
 impl DatabaseUrl {
@@ -28,10 +74,13 @@ impl DatabaseUrl {
             return parse_sqlite(rest.strip_prefix("//").unwrap_or(rest));
         }
         match text.split_once("://") {
-            Some(("postgres" | "postgresql", rest)) => check_postgres(rest)
-                .map(|()| Self::Postgres(text.to_owned()))
-                .ok_or("postgres://USER:PASSWORD@HOST:PORT/DATABASE, with the characters @ / ? # of a password percent-encoded"),
-            Some(_) | None => Err("sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST:PORT/DATABASE"),
+            Some(("postgres" | "postgresql", rest)) => {
+                check_postgres(rest).ok_or("postgres://USER:PASSWORD@HOST:PORT/DATABASE, with the characters @ / ? # of a password percent-encoded")?;
+                PostgresUrl::parse(text).map(Self::Postgres)
+            }
+            Some(_) | None => {
+                Err("sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+            }
         }
     }
 
@@ -41,7 +90,7 @@ impl DatabaseUrl {
         match self {
             Self::SqliteFile(_) | Self::SqliteMemory => self.to_string(),
             Self::Postgres(url) => {
-                let url = Parts::of(url);
+                let url = Parts::of(&url.given);
                 format!("postgres://{}{}", url.host, url.path)
             }
         }
@@ -53,7 +102,7 @@ impl fmt::Display for DatabaseUrl {
         match self {
             Self::SqliteFile(path) => write!(f, "sqlite:{}", path.display()),
             Self::SqliteMemory => f.write_str("sqlite::memory:"),
-            Self::Postgres(url) => f.write_str(&mask(url)),
+            Self::Postgres(url) => f.write_str(&mask(&url.given)),
         }
     }
 }
@@ -191,6 +240,38 @@ mod tests {
             "postgres://u:p/w@host/e",
             "postgres://u:p@w@host/e",
         ] {
+            assert!(DatabaseUrl::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_pooler_is_named_by_a_parameter_that_the_driver_does_not_see() {
+        for (text, driver, pgbouncer) in [
+            ("postgres://db/e", "postgres://db/e", None),
+            (
+                "postgres://db/e?pgbouncer=true",
+                "postgres://db/e",
+                Some(true),
+            ),
+            (
+                "postgres://db/e?pgbouncer=false",
+                "postgres://db/e",
+                Some(false),
+            ),
+            (
+                "postgres://db/e?sslmode=require&pgbouncer=true&user=ann",
+                "postgres://db/e?sslmode=require&user=ann",
+                Some(true),
+            ),
+        ] {
+            let url = DatabaseUrl::parse(text).expect(text);
+            assert_eq!(url.to_string(), text);
+            let DatabaseUrl::Postgres(url) = url else {
+                panic!("{text}");
+            };
+            assert_eq!((url.for_the_driver(), url.pgbouncer()), (driver, pgbouncer));
+        }
+        for text in ["postgres://db/e?pgbouncer=yes", "postgres://db/e?pgbouncer"] {
             assert!(DatabaseUrl::parse(text).is_err(), "{text}");
         }
     }

@@ -1,14 +1,15 @@
 //! Connections to the two databases.
 
 mod freshness;
+mod pooler;
 mod postgres;
 mod probe;
 
 use std::{future::ready, path::Path, str::FromStr, sync::Arc, time::Duration};
 
 use sea_orm::{
-    ConnectionTrait, DatabaseConnection, DbBackend, DbErr, EntityTrait, SqliteTransactionMode,
-    SqlxSqliteConnector, TransactionOptions, TransactionTrait,
+    ConnectionTrait, DbBackend, DbErr, EntityTrait, SqliteTransactionMode, SqlxSqliteConnector,
+    TransactionOptions,
 };
 use sea_orm_migration::MigratorTrait;
 use sqlx::{
@@ -17,8 +18,14 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-use super::{PAGE_KEY, entity::server_key, migration::Migrator, transaction::Turns};
-use crate::config::DatabaseUrl;
+use super::{
+    PAGE_KEY,
+    database::{Database, Link},
+    entity::server_key,
+    migration::Migrator,
+    transaction::Turns,
+};
+use crate::config::{DatabaseUrl, PostgresUrl};
 
 pub(super) use self::{freshness::Freshness, probe::Probe};
 
@@ -74,9 +81,9 @@ pub async fn migrate(database: &DatabaseUrl) -> Result<(), OpenError> {
 /// A database whose schema is that of this version.
 pub(super) struct Connections {
     /// For transactions that write. On SQLite a single connection.
-    pub writer: DatabaseConnection,
+    pub writer: Database,
     /// For reads. On SQLite read-only connections, on PostgreSQL the same pool.
-    pub reader: DatabaseConnection,
+    pub reader: Database,
     /// For the question whether it answers.
     pub probe: Probe,
     /// Which connections may be used.
@@ -90,8 +97,8 @@ impl Connections {
     /// which must be the one that writes.
     pub async fn close(&self) {
         self.probe.close().await;
-        let _ = self.reader.clone().close().await;
-        let _ = self.writer.clone().close().await;
+        self.reader.close().await;
+        self.writer.close().await;
     }
 }
 
@@ -149,16 +156,19 @@ async fn sqlite_memory() -> Result<Connections, OpenError> {
 }
 
 async fn postgres(
-    url: &str,
+    url: &PostgresUrl,
     max_connections: u32,
     migrate: bool,
 ) -> Result<Connections, OpenError> {
     let freshness = Arc::new(Freshness::new());
-    let options = PgConnectOptions::from_str(url)
+    let options = PgConnectOptions::from_str(url.for_the_driver())
         .map_err(|_| OpenError::Address)?
         .application_name("expertise")
+        // PgBouncer refuses the parameter, and nothing here prints floats.
+        .extra_float_digits(None)
         .disable_statement_logging();
-    let pool = postgres::open(options.clone(), max_connections, &freshness).await?;
+    let (options, link) = postgres::link(options, url.pgbouncer()).await?;
+    let pool = postgres::open(options.clone(), link, max_connections, &freshness).await?;
     prepare_schema(&pool, migrate).await?;
     // Writes that wait for a lock leave reads a connection, where there are two.
     let writers = max_connections.saturating_sub(1).max(1);
@@ -192,7 +202,7 @@ async fn sqlite_pool(
     connections: u32,
     options: SqliteConnectOptions,
     freshness: &Arc<Freshness>,
-) -> Result<DatabaseConnection, sqlx::Error> {
+) -> Result<Database, sqlx::Error> {
     let freshness = Arc::clone(freshness);
     let pool = SqlitePoolOptions::new()
         .min_connections(1)
@@ -209,7 +219,10 @@ async fn sqlite_pool(
         })
         .connect_with(options)
         .await?;
-    Ok(SqlxSqliteConnector::from_sqlx_sqlite_pool(pool))
+    Ok(Database {
+        connection: SqlxSqliteConnector::from_sqlx_sqlite_pool(pool),
+        link: Link::Direct,
+    })
 }
 
 /// What the database or the system says, in one line.
@@ -224,12 +237,17 @@ fn cause(err: &sqlx::Error) -> String {
 }
 
 /// Brings the schema up to date, or refuses one that is not.
-async fn prepare_schema(db: &DatabaseConnection, migrate: bool) -> Result<(), OpenError> {
+async fn prepare_schema(db: &Database, migrate: bool) -> Result<(), OpenError> {
     let schema = |err: DbErr| OpenError::Schema(err.to_string());
-    let pending = Migrator::get_pending_migrations_read_only(db)
+    let look = db
+        .begin(TransactionOptions::default())
+        .await
+        .map_err(schema)?;
+    let pending = Migrator::get_pending_migrations_read_only(&look)
         .await
         .map_err(schema)?
         .len();
+    look.rollback().await.map_err(schema)?;
     if pending == 0 {
         return Ok(());
     }
@@ -239,7 +257,7 @@ async fn prepare_schema(db: &DatabaseConnection, migrate: bool) -> Result<(), Op
     // Several servers may start at once: one migrates, the others wait and find
     // nothing left to do.
     let transaction = db
-        .begin_with_options(TransactionOptions {
+        .begin(TransactionOptions {
             sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
             ..TransactionOptions::default()
         })
@@ -259,7 +277,7 @@ async fn prepare_schema(db: &DatabaseConnection, migrate: bool) -> Result<(), Op
 }
 
 /// The secret under which page tokens are sealed.
-pub(super) async fn page_key(db: &DatabaseConnection) -> Result<[u8; 32], OpenError> {
+pub(super) async fn page_key(db: &Database) -> Result<[u8; 32], OpenError> {
     server_key::Entity::find_by_id(PAGE_KEY)
         .one(db)
         .await

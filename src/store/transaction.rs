@@ -7,8 +7,7 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use sea_orm::{
-    DatabaseTransaction, DbBackend, SqliteTransactionMode, Statement, TransactionOptions,
-    TransactionTrait, Value,
+    DatabaseTransaction, DbBackend, SqliteTransactionMode, Statement, TransactionOptions, Value,
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
@@ -176,7 +175,7 @@ impl Account {
             ..TransactionOptions::default()
         };
         let tx = Tx {
-            db: self.writer().begin_with_options(options).await?,
+            db: self.writer().begin(options).await?,
             account: self.id.clone(),
             now: now(),
             max_message_bytes: self.max_message_bytes(),

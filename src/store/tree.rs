@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use sea_orm::{
-    ConnectionTrait, DbBackend, FromQueryResult, IsolationLevel, TransactionTrait, Value,
+    ConnectionTrait, DbBackend, FromQueryResult, IsolationLevel, TransactionOptions, Value,
 };
 use tracing::Instrument;
 use uuid::Uuid;
@@ -151,12 +151,16 @@ impl Account {
     }
 
     async fn read_tree(&self, guid: TaskId) -> Result<Tree, Fault> {
-        let isolation = match backend(self.reader()) {
+        let isolation_level = match backend(self.reader()) {
             DbBackend::Postgres => Some(IsolationLevel::RepeatableRead),
             // A transaction of SQLite always sees one state.
             _ => None,
         };
-        let db = self.reader().begin_with_config(isolation, None).await?;
+        let options = TransactionOptions {
+            isolation_level,
+            ..TransactionOptions::default()
+        };
+        let db = self.reader().begin(options).await?;
         let grown = self.read_tree_in(&db, guid).await;
         db.rollback().await?;
         grown?.tree.ok_or_else(|| Error::TaskNotFound(guid).into())

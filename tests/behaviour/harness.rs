@@ -7,6 +7,8 @@ pub mod databases;
 pub mod documents;
 pub mod failure;
 pub mod laws;
+#[path = "../support/pgbouncer.rs"]
+pub mod pgbouncer;
 pub mod raw;
 pub mod sample;
 #[path = "../support/scratch.rs"]

@@ -228,14 +228,16 @@ fn binaries() -> Option<PathBuf> {
         })
 }
 
-/// Whom the cluster runs as: PostgreSQL refuses to run as root.
-enum Owner {
+/// Whom the cluster runs as: PostgreSQL refuses to run as root, and so does what
+/// stands before it.
+pub enum Owner {
     Ourselves,
     Other { uid: u32, gid: u32 },
 }
 
 impl Owner {
-    fn for_a_cluster() -> Option<Self> {
+    /// Ourselves, or `postgres` when we are root; `None` where there is no such user.
+    pub fn for_a_cluster() -> Option<Self> {
         let id = |arguments: &[&str]| -> Option<u32> {
             let output = Command::new("id").args(arguments).output().ok()?;
             String::from_utf8(output.stdout).ok()?.trim().parse().ok()
@@ -249,7 +251,8 @@ impl Owner {
         })
     }
 
-    fn command(&self, program: &Path) -> Command {
+    /// A command that runs as this user.
+    pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         if let Self::Other { uid, gid } = self {
             command.uid(*uid).gid(*gid);
@@ -262,7 +265,8 @@ impl Owner {
         command
     }
 
-    fn make_directory(&self, path: &Path) {
+    /// Makes a directory that is this user's.
+    pub fn make_directory(&self, path: &Path) {
         fs::create_dir(path).expect("a directory for the cluster");
         if let Self::Other { uid, gid } = self {
             chown(path, Some(*uid), Some(*gid)).expect("the owner of the cluster's directory");
@@ -270,7 +274,8 @@ impl Owner {
     }
 }
 
-fn free_port() -> u16 {
+/// A port that nobody listened on a moment ago.
+pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0")
         .and_then(|listener| listener.local_addr())
         .expect("a free port")

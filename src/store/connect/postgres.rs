@@ -2,14 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sea_orm::{DatabaseConnection, SqlxPostgresConnector};
+use sea_orm::SqlxPostgresConnector;
 use sqlx::{
     Connection, Executor, PgConnection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
+use tracing::info;
 
-use super::{OpenError, cause, freshness::Freshness};
+use super::{OpenError, cause, freshness::Freshness, pooler};
+use crate::store::database::{Database, Link};
 
 /// How long a call waits for a connection before it answers UNAVAILABLE. One is
 /// opened in milliseconds and held for milliseconds, so a longer wait means that
@@ -19,6 +21,8 @@ use super::{OpenError, cause, freshness::Freshness};
 pub(super) const ACQUIRE: Duration = Duration::from_secs(2);
 /// How long the start waits for a database that starts too.
 const START: Duration = Duration::from_secs(10);
+/// How often it is asked meanwhile.
+const AGAIN: Duration = Duration::from_millis(200);
 /// How long a statement waits for a lock. Transactions here hold theirs for
 /// milliseconds; what does not come free takes the connection with it. The write
 /// is run again while its caller waits.
@@ -32,17 +36,25 @@ const SETTLE: Duration = Duration::from_secs(5);
 /// A pool, once the database was reached.
 pub(super) async fn open(
     options: PgConnectOptions,
+    link: Link,
     max_connections: u32,
     freshness: &Arc<Freshness>,
-) -> Result<DatabaseConnection, OpenError> {
+) -> Result<Database, OpenError> {
     let at_hand = Arc::clone(freshness);
     let given_back = Arc::clone(freshness);
     let pool = PgPoolOptions::new()
         .max_connections(max_connections)
         .acquire_timeout(ACQUIRE)
         .test_before_acquire(false)
-        .after_connect(|connection, _| {
-            Box::pin(async move { connection.execute(LOCK).await.map(drop) })
+        .after_connect(move |connection, _| {
+            Box::pin(async move {
+                match link {
+                    Link::Direct => connection.execute(LOCK).await.map(drop),
+                    // It would stay with a connection of PgBouncer's: each
+                    // transaction sets its own.
+                    Link::PgBouncer => Ok(()),
+                }
+            })
         })
         .before_acquire(move |connection, about| {
             let fresh = at_hand.includes(about.age);
@@ -54,7 +66,54 @@ pub(super) async fn open(
         })
         .connect_lazy_with(options);
     reach(&pool).await?;
-    Ok(SqlxPostgresConnector::from_sqlx_postgres_pool(pool))
+    Ok(Database {
+        connection: SqlxPostgresConnector::from_sqlx_postgres_pool(pool),
+        link,
+    })
+}
+
+/// What is between us and the database, and options that fit it: as the address
+/// says, or as two connections show.
+pub(super) async fn link(
+    options: PgConnectOptions,
+    named: Option<bool>,
+) -> Result<(PgConnectOptions, Link), OpenError> {
+    let pgbouncer = match named {
+        Some(pgbouncer) => pgbouncer,
+        None => is_pooled(&options).await?,
+    };
+    if pgbouncer {
+        Ok((options.statement_cache_capacity(0), Link::PgBouncer))
+    } else {
+        Ok((options, Link::Direct))
+    }
+}
+
+/// Looks for a pooler, once the database was reached.
+async fn is_pooled(options: &PgConnectOptions) -> Result<bool, OpenError> {
+    let begun = Instant::now();
+    loop {
+        match pooler::is_between(options).await {
+            Ok(pooled) => {
+                if pooled {
+                    info!("a connection pooler is between the service and PostgreSQL");
+                }
+                return Ok(pooled);
+            }
+            Err(err) if is_starting(&err) && begun.elapsed() < START => sleep(AGAIN).await,
+            Err(err) => return Err(OpenError::Connect(cause(&err))),
+        }
+    }
+}
+
+/// Whether the database may be there in a moment: it refuses connections, or says
+/// that it starts (SQLSTATE cannot_connect_now).
+fn is_starting(err: &sqlx::Error) -> bool {
+    match err {
+        sqlx::Error::Io(_) => true,
+        sqlx::Error::Database(err) => err.code().as_deref() == Some("57P03"),
+        _ => false,
+    }
 }
 
 /// Ends what may be open on a connection, and says whether it lives.

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use sea_orm::{DatabaseConnection, EntityTrait};
+use sea_orm::EntityTrait;
 use sqlx::{
     Connection, Executor, PgConnection,
     postgres::{PgConnectOptions, PgDatabaseError},
 };
 use tokio::{sync::Mutex, time::timeout};
 
-use crate::store::{PAGE_KEY, entity::server_key};
+use crate::store::{PAGE_KEY, database::Database, entity::server_key};
 
 /// How long the database may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -26,14 +26,14 @@ pub enum Probe {
         options: Box<PgConnectOptions>,
         connection: Mutex<Option<PgConnection>>,
         /// Asked in its place when there is no room for one more connection.
-        pool: DatabaseConnection,
+        pool: Database,
     },
     /// A pool that is for this alone.
-    Sqlite(DatabaseConnection),
+    Sqlite(Database),
 }
 
 impl Probe {
-    pub fn of_postgres(options: PgConnectOptions, pool: DatabaseConnection) -> Self {
+    pub fn of_postgres(options: PgConnectOptions, pool: Database) -> Self {
         Self::Postgres {
             options: Box::new(options),
             connection: Mutex::new(None),
@@ -67,7 +67,7 @@ impl Probe {
                     let _ = connection.close().await;
                 }
             }
-            Self::Sqlite(pool) => drop(pool.clone().close().await),
+            Self::Sqlite(pool) => pool.close().await,
         }
     }
 }
@@ -97,7 +97,7 @@ fn is_too_many(err: &sqlx::Error) -> bool {
         .is_some_and(|err| err.code() == TOO_MANY_CONNECTIONS)
 }
 
-async fn reads(db: &DatabaseConnection) -> bool {
+async fn reads(db: &Database) -> bool {
     let key = server_key::Entity::find_by_id(PAGE_KEY).one(db).await;
     matches!(key, Ok(Some(_)))
 }

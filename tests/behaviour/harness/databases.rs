@@ -10,7 +10,7 @@ use std::{
 
 use expertise::{config::Config, server::Server};
 
-use super::{cluster, scratch::Scratch, world::World};
+use super::{cluster, pgbouncer, scratch::Scratch, world::World};
 
 /// A database the suite runs on.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,7 @@ impl Database {
                 if url.is_none() {
                     say_that_postgres_is_missing();
                 }
-                url.map(start)
+                url.map(|url| start(perhaps_through_pgbouncer(url)))
             }),
         }
     }
@@ -89,6 +89,17 @@ fn start(database_url: String) -> SocketAddr {
         Ok(Ok(address)) => address,
         Ok(Err(reason)) => panic!("the server does not start: {reason}"),
         Err(_) => panic!("the server panicked at its start"),
+    }
+}
+
+/// `EXPERTISE_TEST_PGBOUNCER=1` has everything go through PgBouncer.
+fn perhaps_through_pgbouncer(url: String) -> String {
+    if env::var("EXPERTISE_TEST_PGBOUNCER").is_ok_and(|value| value == "1") {
+        // The connection that was free longest is next, so that they do change.
+        pgbouncer::before(&url, "server_round_robin = 1")
+            .expect("EXPERTISE_TEST_PGBOUNCER=1, but there is no pgbouncer")
+    } else {
+        url
     }
 }
 

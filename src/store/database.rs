@@ -1,0 +1,126 @@
+//! A database as the store speaks to it: directly, or through a pooler that
+//! hands out another connection for each transaction.
+
+use futures_util::future::BoxFuture;
+use sea_orm::{
+    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, ExecResult,
+    QueryResult, Statement, TransactionOptions, TransactionTrait, prelude::async_trait,
+};
+use tracing::Instrument;
+
+/// What is between the store and its database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) enum Link {
+    /// Nothing: a connection stays the same, and statements prepared on it are
+    /// prepared for as long as it lives.
+    Direct,
+    /// PgBouncer in transaction mode: what was prepared before a transaction is
+    /// somewhere else, and the names of our statements may be taken by somebody
+    /// else's.
+    PgBouncer,
+}
+
+/// As the setting of a connection of our own.
+const LOCK: &str = "SET LOCAL lock_timeout = '2s'; ";
+
+/// A pool of connections to a database.
+///
+/// Behind PgBouncer every statement runs in a transaction, and every transaction
+/// begins by forgetting what others have prepared on its connection. Transactions
+/// run in tasks of their own: one that is cancelled while it begins would hold a
+/// connection of PgBouncer until its own is used again.
+#[derive(Clone)]
+pub(super) struct Database {
+    pub connection: DatabaseConnection,
+    pub link: Link,
+}
+
+impl Database {
+    /// Begins a transaction.
+    pub async fn begin(&self, options: TransactionOptions) -> Result<DatabaseTransaction, DbErr> {
+        match self.link {
+            Link::Direct => self.connection.begin_with_options(options).await,
+            Link::PgBouncer => {
+                let transaction = self.connection.begin().await?;
+                // SeaORM would prepare a statement to set the isolation level,
+                // which is too early; and it has to be set before anything runs.
+                let level = options.isolation_level.map_or_else(String::new, |level| {
+                    format!("SET TRANSACTION ISOLATION LEVEL {level}; ")
+                });
+                transaction
+                    .execute_unprepared(&format!("{level}{LOCK}DEALLOCATE ALL"))
+                    .await?;
+                Ok(transaction)
+            }
+        }
+    }
+
+    /// Closes all connections.
+    pub async fn close(&self) {
+        let _ = self.connection.clone().close().await;
+    }
+
+    /// Runs one statement in a transaction of its own.
+    async fn alone<T, F>(&self, run: F) -> Result<T, DbErr>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t DatabaseTransaction) -> BoxFuture<'t, Result<T, DbErr>>
+            + Send
+            + 'static,
+    {
+        let database = self.clone();
+        let task = async move {
+            let transaction = database.begin(TransactionOptions::default()).await?;
+            let outcome = run(&transaction).await;
+            match outcome {
+                Ok(_) => transaction.commit().await?,
+                Err(_) => transaction.rollback().await?,
+            }
+            outcome
+        };
+        tokio::spawn(task.in_current_span())
+            .await
+            .unwrap_or_else(|_| Err(DbErr::Custom("a statement panicked".to_owned())))
+    }
+}
+
+#[async_trait::async_trait]
+impl ConnectionTrait for Database {
+    fn get_database_backend(&self) -> DbBackend {
+        self.connection.get_database_backend()
+    }
+
+    async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
+        match self.link {
+            Link::Direct => self.connection.execute_raw(statement).await,
+            Link::PgBouncer => {
+                self.alone(move |tx| Box::pin(tx.execute_raw(statement)))
+                    .await
+            }
+        }
+    }
+
+    async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
+        self.connection.execute_unprepared(sql).await
+    }
+
+    async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
+        match self.link {
+            Link::Direct => self.connection.query_one_raw(statement).await,
+            Link::PgBouncer => {
+                self.alone(move |tx| Box::pin(tx.query_one_raw(statement)))
+                    .await
+            }
+        }
+    }
+
+    async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
+        match self.link {
+            Link::Direct => self.connection.query_all_raw(statement).await,
+            Link::PgBouncer => {
+                self.alone(move |tx| Box::pin(tx.query_all_raw(statement)))
+                    .await
+            }
+        }
+    }
+}
