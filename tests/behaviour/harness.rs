@@ -7,6 +7,7 @@ pub mod databases;
 pub mod documents;
 pub mod failure;
 pub mod laws;
+pub mod links;
 #[path = "../support/pgbouncer.rs"]
 pub mod pgbouncer;
 pub mod raw;
