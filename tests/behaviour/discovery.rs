@@ -1,13 +1,12 @@
 //! What tells a stranger about the service: health and reflection.
 
-use crate::harness::prelude::*;
+use crate::harness::{contract::reflect, prelude::*};
 use prost::Message;
 use prost_types::FileDescriptorProto;
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
 use tonic_reflection::pb::v1::{
-    ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
     server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
 };
 
@@ -43,18 +42,6 @@ async fn the_server_and_each_service_are_healthy_without_credentials(world: Worl
 async fn the_health_of_an_unknown_service_is_not_found(world: World) {
     let failure = check(&world, "expertise.v1.Nothing").await.refused();
     assert_eq!(failure.code, Code::NotFound);
-}
-
-async fn reflect(world: &World, request: MessageRequest) -> MessageResponse {
-    let request = ServerReflectionRequest {
-        host: String::new(),
-        message_request: Some(request),
-    };
-    let mut client = ServerReflectionClient::new(world.channel());
-    let stream = tokio_stream::once(request);
-    let answers = client.server_reflection_info(stream).await.accepted();
-    let answer = answers.into_inner().message().await.accepted();
-    answer.unwrap().message_response.unwrap()
 }
 
 async fn reflection_lists_the_services_without_credentials(world: World) {

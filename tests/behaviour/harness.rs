@@ -3,6 +3,7 @@
 
 #[path = "../support/cluster.rs"]
 pub mod cluster;
+pub mod contract;
 pub mod databases;
 pub mod documents;
 pub mod failure;

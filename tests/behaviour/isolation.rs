@@ -1,5 +1,10 @@
 //! An account sees its own resources, and of others' not even that they exist.
 
+mod account;
+mod answer;
+mod every_field;
+mod table;
+
 use crate::harness::prelude::*;
 use tonic::Status;
 
