@@ -3,7 +3,7 @@
 use crate::harness::{database, process::Process, through_pgbouncer};
 
 #[test]
-fn a_pooler_that_the_url_does_not_name_is_refused_at_the_start() {
+fn a_pooler_that_the_url_does_not_name_is_noticed_at_the_start() {
     let Some(url) = database("unnamed") else {
         return;
     };
@@ -11,9 +11,7 @@ fn a_pooler_that_the_url_does_not_name_is_refused_at_the_start() {
         return;
     };
     let unnamed = pooled.replace("?pgbouncer=true", "");
-    let refused = Process::try_start("unnamed", &[("EXPERTISE_DATABASE_URL", &unnamed)]);
-    let Err(log) = refused else {
-        panic!("it serves");
-    };
-    assert!(log.contains("add pgbouncer=true"), "{log}");
+    let server = Process::start("unnamed", &[("EXPERTISE_DATABASE_URL", &unnamed)]);
+    let log = server.log();
+    assert!(log.contains("a connection pooler is between"), "{log}");
 }
