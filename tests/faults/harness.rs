@@ -1,0 +1,17 @@
+//! Writers, what they were told, and whether it is there.
+
+pub mod agree;
+pub mod caller;
+pub mod choose;
+#[path = "../support/cluster.rs"]
+pub mod cluster;
+pub mod dice;
+pub mod intent;
+#[path = "../support/process.rs"]
+pub mod process;
+#[path = "../support/scratch.rs"]
+pub mod scratch;
+pub mod seen;
+pub mod service;
+pub mod shelf;
+pub mod writer;

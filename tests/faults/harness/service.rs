@@ -1,0 +1,129 @@
+//! The service in a process of its own, on either database.
+
+use std::{env, io::Write, process::ExitStatus};
+
+use expertise::proto::v1::{CreateTaskRequest, Task};
+
+use super::{
+    caller::Caller,
+    choose,
+    cluster::{Cluster, Stop},
+    process::Process,
+    scratch::Scratch,
+};
+
+/// The database of a scenario, and the server on it.
+pub struct Service {
+    name: &'static str,
+    url: String,
+    settings: Vec<(&'static str, &'static str)>,
+    cluster: Option<Cluster>,
+    process: Option<Process>,
+}
+
+impl Service {
+    /// On a file of its own.
+    pub fn on_sqlite(name: &'static str, settings: &[(&'static str, &'static str)]) -> Self {
+        let file = Scratch::of_this_run().path(&format!("{name}.db"));
+        Self::on(name, format!("sqlite:{}", file.display()), settings, None)
+    }
+
+    /// On a cluster of its own that would survive a crash of the machine too.
+    /// `None` where there is no PostgreSQL.
+    pub fn on_postgres(
+        name: &'static str,
+        settings: &[(&'static str, &'static str)],
+    ) -> Option<Self> {
+        let durable = ["fsync=on", "full_page_writes=on"];
+        let Some(cluster) = Cluster::start(&format!("{name}.cluster"), &durable) else {
+            postgres_is_missing();
+            return None;
+        };
+        Some(Self::on(name, cluster.url(), settings, Some(cluster)))
+    }
+
+    fn on(
+        name: &'static str,
+        url: String,
+        settings: &[(&'static str, &'static str)],
+        cluster: Option<Cluster>,
+    ) -> Self {
+        let mut service = Self {
+            name,
+            url,
+            settings: settings.to_vec(),
+            cluster,
+            process: None,
+        };
+        service.start();
+        service
+    }
+
+    /// Starts the server.
+    pub fn start(&mut self) {
+        let mut settings = vec![("EXPERTISE_DATABASE_URL", self.url.as_str())];
+        settings.extend(&self.settings);
+        self.process = Some(Process::start(self.name, &settings));
+    }
+
+    /// The server, which runs.
+    pub fn process(&self) -> &Process {
+        self.process.as_ref().expect("it runs")
+    }
+
+    /// The address of the database.
+    pub fn database(&self) -> &str {
+        &self.url
+    }
+
+    /// A connection to the server.
+    pub fn caller(&self) -> Caller {
+        Caller::at(self.process().address())
+    }
+
+    /// Kills the server.
+    pub fn kill(&mut self) {
+        self.process.take().expect("it runs").kill();
+    }
+
+    /// Asks the server to end, and waits until it has.
+    pub fn terminate(&mut self) -> ExitStatus {
+        let process = self.process.take().expect("it runs");
+        process.signal("TERM");
+        process.end()
+    }
+
+    /// Crashes the database under the server and starts it again.
+    pub fn crash_database(&mut self) {
+        let cluster = self.cluster.as_mut().expect("a cluster");
+        cluster.stop(Stop::Immediate);
+        cluster.start_again();
+    }
+
+    /// Makes the task that all writers share.
+    pub async fn shared_task(&self) -> Task {
+        let request = CreateTaskRequest {
+            task: Some(choose::task("shared".to_owned())),
+            ..CreateTaskRequest::default()
+        };
+        let response = self.caller().tasks().create_task(request).await;
+        response.expect("it is made").into_inner().task.expect("it")
+    }
+}
+
+fn postgres_is_missing() {
+    let required = env::var("EXPERTISE_REQUIRE_POSTGRES").is_ok_and(|value| value == "1");
+    assert!(
+        !required,
+        "EXPERTISE_REQUIRE_POSTGRES=1, but there is no PostgreSQL"
+    );
+    let notice = "\n*** No PostgreSQL here: the faults were tried on SQLite only. ***\n\n";
+    // Not `eprint!`, which the test runner captures.
+    let _ = std::io::stderr().write_all(notice.as_bytes());
+}
+
+/// A number from the environment, or this one.
+pub fn number(variable: &str, otherwise: u64) -> u64 {
+    let given = env::var(variable).ok();
+    given.map_or(otherwise, |number| number.parse().expect(variable))
+}

@@ -1,0 +1,274 @@
+//! Those who write while the faults happen, and what each of them was told.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use expertise::proto::v1::Task;
+use tonic::{Code, Status};
+use tonic_types::StatusExt;
+
+use super::{
+    agree::Fate,
+    caller::Caller,
+    choose,
+    dice::Dice,
+    intent::{Answer, Intent},
+    seen::{self, Seen, SeenShelf},
+    shelf::{Shelf, is_open, managing},
+};
+
+/// Creates and imports that were answered, of which some are repeated later.
+const REMEMBERED: usize = 8;
+
+/// Sends one write after the other. It alone works on its shelves, so that it
+/// knows what must be there; that one of them is in a task of everybody makes
+/// writers meet.
+pub struct Writer {
+    name: String,
+    pub dice: Dice,
+    pub shelves: Vec<Shelf>,
+    shared: Task,
+    /// How each call since the last fault ended, by the name it was called under.
+    pub calls: BTreeMap<String, Result<(), Status>>,
+    /// How many writes were acknowledged.
+    pub acknowledged: u64,
+    /// What was answered to creates and imports, with the id of what they made.
+    answered: Vec<(Intent, String)>,
+    sent: u64,
+}
+
+/// What an error says of its write.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It was not done.
+    Refused,
+    /// It was not done, as the version is another already.
+    Overtaken,
+    /// What it is about is not there.
+    Missing,
+    /// It may have been done.
+    Unknown,
+}
+
+/// Sorts an error.
+///
+/// # Panics
+/// When it is one that no fault excuses.
+pub fn verdict(status: &Status) -> Verdict {
+    let info = status.get_details_error_info();
+    match info.as_ref().map(|info| info.reason.as_str()) {
+        Some("WRITE_CONFLICT" | "OVERLOADED") => Verdict::Refused,
+        Some("ETAG_MISMATCH") => Verdict::Overtaken,
+        Some("TASK_NOT_FOUND" | "STEP_NOT_FOUND" | "ROLE_NOT_FOUND") => Verdict::Missing,
+        // The database went away, perhaps in the middle of a COMMIT.
+        Some("STORE_UNAVAILABLE") => Verdict::Unknown,
+        // The connection broke.
+        None if status.code() != Code::Ok => Verdict::Unknown,
+        _ => panic!("no fault excuses this: {status:?}"),
+    }
+}
+
+impl Writer {
+    /// One with as many shelves, and one more in the task that all share.
+    pub fn new(number: usize, shelves: usize, shared: &Task, dice: Dice) -> Self {
+        let mut writer = Self {
+            name: format!("w{number}"),
+            dice,
+            shelves: Vec::new(),
+            shared: shared.clone(),
+            calls: BTreeMap::new(),
+            acknowledged: 0,
+            answered: Vec::new(),
+            sent: 0,
+        };
+        for _ in 0..shelves {
+            writer.add_shelf();
+        }
+        writer.add_shared_shelf();
+        writer
+    }
+
+    /// Adds an empty shelf.
+    pub fn add_shelf(&mut self) {
+        let word = format!("{}-{}", self.name, self.shelves.len());
+        self.shelves.push(Shelf::new(word));
+    }
+
+    /// Adds one in the task that all share.
+    pub fn add_shared_shelf(&mut self) {
+        let word = format!("{}-{}", self.name, self.shelves.len());
+        self.shelves.push(Shelf::on(word, &self.shared));
+    }
+
+    /// Writes until told to stop, or until a write is not answered.
+    pub async fn write(&mut self, caller: &Caller, stop: &AtomicBool) {
+        while !stop.load(Ordering::Relaxed) {
+            let shelf = self.dice.below(self.shelves.len() as u64) as usize;
+            let next = choose::next(&mut self.shelves[shelf], &mut self.dice, caller).await;
+            let sent = match next {
+                Ok(intent) => self.send(caller, shelf, intent).await,
+                Err(status) => Err(status),
+            };
+            match sent.map_err(|status| verdict(&status)) {
+                Ok(()) | Err(Verdict::Refused) => {}
+                Err(Verdict::Unknown) => return,
+                Err(other) => panic!("{other:?}: nobody else writes here"),
+            }
+        }
+    }
+
+    /// Sends a write and notes what became of it.
+    pub async fn send(
+        &mut self,
+        caller: &Caller,
+        shelf: usize,
+        intent: Intent,
+    ) -> Result<(), Status> {
+        let subject = self.subject();
+        let sent = intent.send(&caller.called(&subject)).await;
+        let said = sent.as_ref().map(|_| ()).map_err(Clone::clone);
+        self.calls.insert(subject, said);
+        match sent {
+            Ok(answer) => {
+                self.acknowledge(shelf, intent, answer);
+                self.look(caller, shelf).await
+            }
+            Err(status) => {
+                if verdict(&status) == Verdict::Unknown {
+                    self.shelves[shelf].open = Some(intent);
+                }
+                Err(status)
+            }
+        }
+    }
+
+    /// A name for a call.
+    pub fn subject(&mut self) -> String {
+        self.sent += 1;
+        format!("{}.{}", self.name, self.sent)
+    }
+
+    /// Notes that the write was answered.
+    pub fn acknowledge(&mut self, shelf: usize, intent: Intent, answer: Answer) {
+        let id = self.shelves[shelf].apply(&intent);
+        let made = match &answer {
+            Answer::Task(task) => task.guid.clone(),
+            Answer::Step(step) => step.guid.clone(),
+            Answer::Role(_) | Answer::Empty => String::new(),
+        };
+        self.shelves[shelf].learn(&id, answer);
+        self.acknowledged += 1;
+        if intent.has_request_id() {
+            if self.answered.len() == REMEMBERED {
+                self.answered.remove(0);
+            }
+            self.answered.push((intent, made));
+        }
+    }
+
+    /// Reads a shelf in which there are ids that the writer was not told; it must
+    /// find what it wrote.
+    pub async fn look(&mut self, caller: &Caller, shelf: usize) -> Result<(), Status> {
+        let shelf = &mut self.shelves[shelf];
+        let guides = shelf.guides.iter();
+        let untold = guides.filter(|guide| is_open(&guide.task.guid)).count();
+        if untold == 0 {
+            return Ok(());
+        }
+        let guides = shelf.guides.iter().map(|guide| guide.task.guid.clone());
+        let mut ids: Vec<String> = guides.filter(|guid| !is_open(guid)).collect();
+        let mut holdings = Vec::new();
+        while let Some(guid) = ids.pop() {
+            let holding = seen::holding(caller, &guid).await?;
+            let managed = holding.1.iter().flat_map(managing);
+            ids.extend(managed.map(|(_, value)| value.link.clone()));
+            holdings.push(holding);
+            // A managed task that was known is met twice.
+            holdings.sort_by(|a, b| a.0.guid.cmp(&b.0.guid));
+            holdings.dedup_by(|a, b| a.0.guid == b.0.guid);
+        }
+        let seen = SeenShelf {
+            holdings: holdings.iter().collect(),
+            shared: Vec::new(),
+            roles: shelf.roles.iter().collect(),
+        };
+        let agreed = shelf.agreed(&seen);
+        let why = |why| panic!("shelf {} right after a write: {why}", shelf.word);
+        *shelf = agreed.unwrap_or_else(why);
+        Ok(())
+    }
+
+    /// Repeats some of the writes with a request id: those that were not answered
+    /// are done now, unless they are done already; none is done twice.
+    pub async fn repeat(&mut self, caller: &Caller, decided: Vec<Decided>) -> u64 {
+        let mut repeated = 0;
+        for Decided {
+            shelf,
+            intent,
+            fate,
+        } in decided
+        {
+            if !intent.has_request_id() || self.dice.once_in(4) {
+                continue;
+            }
+            let answer = intent.send(caller).await.expect("a retry is answered");
+            match fate {
+                Fate::Done(id) => assert_eq!(made_by(&answer), id, "{intent:?}"),
+                Fate::NotDone => {
+                    self.acknowledge(shelf, intent, answer);
+                    self.look(caller, shelf).await.expect("it is read");
+                }
+            }
+            repeated += 1;
+        }
+        if let Some((intent, id)) = self.dice.pick(&self.answered) {
+            let answer = intent.send(caller).await.expect("a retry is answered");
+            assert_eq!(made_by(&answer), *id, "{intent:?}");
+            repeated += 1;
+        }
+        repeated
+    }
+}
+
+fn made_by(answer: &Answer) -> String {
+    match answer {
+        Answer::Task(task) => task.guid.clone(),
+        Answer::Step(step) => step.guid.clone(),
+        Answer::Role(_) | Answer::Empty => panic!("no request id"),
+    }
+}
+
+/// A write that was not answered, and what became of it.
+pub struct Decided {
+    pub shelf: usize,
+    pub intent: Intent,
+    pub fate: Fate,
+}
+
+/// Asserts that everything acknowledged is there, every write that was not
+/// answered whole or not at all, and nothing else. What became of the latter,
+/// writer by writer.
+pub fn audit(writers: &mut [Writer], shared: &Task, seen: &Seen) -> Vec<Vec<Decided>> {
+    seen.is_consistent();
+    let mut found = seen.by_shelf(std::slice::from_ref(&shared.guid));
+    let decided = writers.iter_mut().map(|writer| {
+        let mut decided = Vec::new();
+        for (index, shelf) in writer.shelves.iter_mut().enumerate() {
+            let here = found.remove(shelf.word.as_str()).unwrap_or_default();
+            let intent = shelf.open.clone();
+            if let (Some(fate), Some(intent)) = (shelf.settle(&here), intent) {
+                decided.push(Decided {
+                    shelf: index,
+                    intent,
+                    fate,
+                });
+            }
+        }
+        decided
+    });
+    let decided = decided.collect();
+    assert!(found.is_empty(), "nobody's: {:?}", found.keys());
+    decided
+}
