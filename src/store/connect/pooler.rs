@@ -16,7 +16,10 @@ const ROUNDS: usize = 3;
 /// serves many others at the moment may stay unseen.
 pub(super) async fn is_between(options: &PgConnectOptions) -> Result<bool, sqlx::Error> {
     let mut one = PgConnection::connect_with(options).await?;
-    let mut other = PgConnection::connect_with(options).await?;
+    // A role or a server may have no connection left to compare with.
+    let Ok(mut other) = PgConnection::connect_with(options).await else {
+        return Ok(false);
+    };
     let first = process(&mut one).await?;
     let mut seen = false;
     for _ in 0..ROUNDS {
