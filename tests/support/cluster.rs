@@ -75,13 +75,29 @@ impl Cluster {
             let _ = fs::remove_dir_all(cluster.data());
             assert!(cluster.initialise(&[]), "initdb failed: {}", cluster.log());
         }
-        for _ in 0..5 {
-            cluster.port = free_port();
-            if cluster.serve() {
-                return Some(cluster);
-            }
-        }
-        panic!("postgres did not start: {}", cluster.log());
+        cluster.serve_somewhere();
+        Some(cluster)
+    }
+
+    /// Makes a standby of it in the directory `name` of this run and starts it: it
+    /// follows, and takes reads alone until it is promoted.
+    pub fn standby(&self, name: &str) -> Self {
+        let home = Scratch::of_this_run().path(name);
+        self.owner.make_directory(&home);
+        let mut standby = Self {
+            binaries: self.binaries.clone(),
+            owner: self.owner,
+            home,
+            settings: self.settings.clone(),
+            port: 0,
+            process: None,
+        };
+        let mut command = self.command(&self.binaries.join("pg_basebackup"));
+        command.arg("-D").arg(standby.data());
+        command.args(["-d", &self.url(), "-R", "--checkpoint=fast", "--no-sync"]);
+        assert!(standby.make(command), "no backup: {}", standby.log());
+        standby.serve_somewhere();
+        standby
     }
 
     /// The address of the database `postgres`, as its superuser.
@@ -149,22 +165,32 @@ impl Cluster {
     }
 
     fn initialise(&self, more: &[&str]) -> bool {
-        let mut process = self
-            .owner
-            .command(&self.binaries.join("initdb"))
-            .arg("-D")
-            .arg(self.data())
-            .args(["-U", "postgres", "--auth=trust", "--no-sync"])
-            .args(["--encoding=UTF8", "--locale=C"])
-            .args(more)
-            .stdout(self.log_file())
-            .stderr(self.log_file())
-            .spawn()
-            .expect("initdb");
+        let mut command = self.command(&self.binaries.join("initdb"));
+        command.arg("-D").arg(self.data());
+        command.args(["-U", "postgres", "--auth=trust", "--no-sync"]);
+        command.args(["--encoding=UTF8", "--locale=C"]).args(more);
+        self.make(command)
+    }
+
+    /// Whether a command that makes the data directory went well.
+    fn make(&self, mut command: Command) -> bool {
+        command.stdout(self.log_file()).stderr(self.log_file());
+        let mut process = command.spawn().expect("the command runs");
         Scratch::of_this_run().stop_at_the_end(&process);
-        let success = process.wait().expect("initdb").success();
+        let success = process.wait().expect("its end").success();
         Scratch::of_this_run().has_ended(&process);
         success
+    }
+
+    /// Serves on a port that nobody else has.
+    fn serve_somewhere(&mut self) {
+        for _ in 0..5 {
+            self.port = free_port();
+            if self.serve() {
+                return;
+            }
+        }
+        panic!("postgres did not start: {}", self.log());
     }
 
     /// Whether it serves; no when it has ended instead.
@@ -230,6 +256,7 @@ fn binaries() -> Option<PathBuf> {
 
 /// Whom the cluster runs as: PostgreSQL refuses to run as root, and so does what
 /// stands before it.
+#[derive(Clone, Copy)]
 pub enum Owner {
     Ourselves,
     Other { uid: u32, gid: u32 },

@@ -1,0 +1,72 @@
+//! Databases that can be taken away, and callers who keep a record.
+
+// Of what the behaviours stand on, not everything is needed here.
+#![allow(dead_code)]
+
+pub mod admin;
+pub mod client;
+#[path = "../support/cluster.rs"]
+pub mod cluster;
+pub mod deadline;
+#[path = "../behaviour/harness/failure.rs"]
+pub mod failure;
+pub mod health;
+#[path = "../behaviour/harness/links.rs"]
+mod links;
+pub mod load;
+#[path = "../support/missing.rs"]
+mod missing;
+#[path = "../support/process.rs"]
+pub mod process;
+#[path = "../behaviour/harness/raw.rs"]
+pub mod raw;
+#[path = "../support/relay.rs"]
+pub mod relay;
+#[path = "../behaviour/harness/sample.rs"]
+pub mod sample;
+#[path = "../support/scratch.rs"]
+pub mod scratch;
+pub mod until;
+pub mod verdict;
+#[path = "../behaviour/harness/world.rs"]
+pub mod world;
+
+use std::env;
+
+use cluster::Cluster;
+use process::Process;
+
+/// What a test's module imports.
+pub mod prelude {
+    pub use super::{
+        failure::*, health::Health, load::Load, process::Process, relay::Relay, sample::*,
+        until::until, world::*,
+    };
+    pub use expertise::proto::v1::*;
+    pub use tonic::Code;
+}
+
+/// A cluster of its own with these settings; `None` where there is no PostgreSQL,
+/// which is said.
+pub fn cluster(name: &str, settings: &[&str]) -> Option<Cluster> {
+    let cluster = Cluster::start(&format!("{name}.cluster"), settings);
+    if cluster.is_none() {
+        missing::say("PostgreSQL", "EXPERTISE_REQUIRE_POSTGRES");
+    }
+    cluster
+}
+
+/// A server on this database.
+pub fn serve(name: &str, url: &str, more: &[(&str, &str)]) -> Process {
+    let mut settings = vec![("EXPERTISE_DATABASE_URL", url), ("EXPERTISE_LOG", "warn")];
+    settings.extend(more);
+    Process::start(name, &settings)
+}
+
+/// How often the long form of a test goes round; once in the short one.
+pub fn rounds() -> usize {
+    let given = env::var("EXPERTISE_OUTAGE_ROUNDS").ok();
+    given.map_or(1, |number| {
+        number.parse().expect("EXPERTISE_OUTAGE_ROUNDS")
+    })
+}

@@ -1,0 +1,53 @@
+//! A failover: the address leads to a standby, and then to a server that takes
+//! writes.
+
+use tonic_health::pb::health_check_response::ServingStatus;
+
+use crate::harness::{admin, cluster, cluster::Stop, prelude::*, serve};
+
+const CALLERS: usize = 4;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_wait_for_a_server_that_takes_them_and_find_it() {
+    let name = "standby";
+    let synchronous = ["fsync=off", "synchronous_commit=remote_apply"];
+    let Some(mut primary) = cluster(name, &synchronous) else {
+        return;
+    };
+    let standby = primary.standby(&format!("{name}.standby"));
+    // From here on what is acknowledged is on both.
+    let both = "ALTER SYSTEM SET synchronous_standby_names = '*'";
+    admin::once(&primary.url(), both).await;
+    admin::once(&primary.url(), "SELECT pg_reload_conf()").await;
+    let relay = Relay::to(primary.port());
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", relay.port());
+    let server = serve(name, &url, &[]);
+    let health = Health::of(server.address());
+    let mut load = Load::on(server.address(), CALLERS);
+    load.is_served(50).await;
+
+    // The address moves to the standby too early, and back. Connections that were
+    // made meanwhile still lead to the standby: they are given up.
+    relay.lead_to(standby.port());
+    relay.cut();
+    load.writes_are_refused(20).await;
+    load.reads_are_served(20).await;
+    // It answers, and reads are served.
+    assert_eq!(health.now("").await, ServingStatus::Serving);
+    relay.lead_to(primary.port());
+    load.writes_are_served(100).await;
+    load.reads_are_served(100).await;
+
+    // The primary is gone, and the standby takes over a while after the address.
+    tokio::task::block_in_place(|| primary.stop(Stop::Immediate));
+    relay.lead_to(standby.port());
+    load.writes_are_refused(20).await;
+    load.reads_are_served(20).await;
+    admin::once(&standby.url(), "SELECT pg_promote()").await;
+    load.is_served(100).await;
+    health.is_good().await;
+
+    let history = load.end().await;
+    let (answers, holdings) = (history.answers(), history.holdings);
+    println!("{name}: {answers:?}, {holdings} tasks and steps are as they must be");
+}
