@@ -15,7 +15,7 @@ pub mod health;
 mod links;
 pub mod load;
 #[path = "../support/missing.rs"]
-mod missing;
+pub mod missing;
 #[path = "../support/process.rs"]
 pub mod process;
 #[path = "../behaviour/harness/raw.rs"]
@@ -39,7 +39,7 @@ use process::Process;
 /// What a test's module imports.
 pub mod prelude {
     pub use super::{
-        failure::*, health::Health, load::Load, process::Process, relay::Relay, sample::*,
+        failure::*, health::Health, load::Load, relay::Relay, sample::*,
         until::until, world::*,
     };
     pub use expertise::proto::v1::*;

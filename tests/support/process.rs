@@ -44,7 +44,17 @@ impl Process {
 
     /// The same, or what it logged when it ended instead.
     pub fn try_start(name: &str, settings: &[(&str, &str)]) -> Result<Self, String> {
-        let mut started = Starting::begin(name, settings);
+        Self::try_start_by(&[], name, settings)
+    }
+
+    /// The same by a command that is given the binary as its last argument, and
+    /// becomes it.
+    pub fn try_start_by(
+        command: &[&str],
+        name: &str,
+        settings: &[(&str, &str)],
+    ) -> Result<Self, String> {
+        let mut started = Starting::begin(command, name, settings);
         let line = match started.lines.recv_timeout(BOUND) {
             Ok(line) => line,
             Err(_) => {
@@ -133,10 +143,12 @@ struct Starting {
 }
 
 impl Starting {
-    fn begin(name: &str, settings: &[(&str, &str)]) -> Self {
+    fn begin(by: &[&str], name: &str, settings: &[(&str, &str)]) -> Self {
         let log = Scratch::of_this_run().path(&format!("{name}.log"));
         let file = File::options().create(true).append(true).open(&log);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_expertise"));
+        let mut words = by.iter().copied().chain([env!("CARGO_BIN_EXE_expertise")]);
+        let mut command = Command::new(words.next().expect("the binary"));
+        command.args(words);
         for (variable, _) in env::vars_os() {
             if variable.to_string_lossy().starts_with("EXPERTISE_") {
                 command.env_remove(variable);
