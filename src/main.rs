@@ -13,6 +13,7 @@ use expertise::{
     store, telemetry,
     translate::{self, Summary},
 };
+use rustix::process::Signal;
 use tokio::{
     runtime::Runtime,
     signal::unix::{SignalKind, signal},
@@ -78,6 +79,10 @@ fn token(mode: &AuthMode, grant: &Grant) -> Result<String, SignError> {
 async fn serve(config: &Config) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+    // SQLite that may not write more than a limit is refused like one without room,
+    // and no reason to end: listened to, the signal does not kill.
+    let limit = SignalKind::from_raw(Signal::XFSZ.as_raw());
+    let _limit = signal(limit).context("cannot listen for SIGXFSZ")?;
     let mut stop = Box::pin(async move {
         tokio::select! {
             _ = terminate.recv() => {}
