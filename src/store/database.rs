@@ -20,8 +20,9 @@ pub(in crate::store) enum Link {
     PgBouncer,
 }
 
-/// As the setting of a connection of our own.
-const LOCK: &str = "SET LOCAL lock_timeout = '2s'; ";
+/// As the settings of a connection of our own.
+const SETTINGS: &str =
+    "SET LOCAL lock_timeout = '2s'; SET LOCAL idle_in_transaction_session_timeout = '10s'; ";
 
 /// A pool of connections to a database.
 ///
@@ -48,7 +49,7 @@ impl Database {
                     format!("SET TRANSACTION ISOLATION LEVEL {level}; ")
                 });
                 transaction
-                    .execute_unprepared(&format!("{level}{LOCK}DEALLOCATE ALL"))
+                    .execute_unprepared(&format!("{level}{SETTINGS}DEALLOCATE ALL"))
                     .await?;
                 Ok(transaction)
             }

@@ -26,7 +26,10 @@ const AGAIN: Duration = Duration::from_millis(200);
 /// How long a statement waits for a lock. Transactions here hold theirs for
 /// milliseconds; what does not come free takes the connection with it. The write
 /// is run again while its caller waits.
-const LOCK: &str = "SET lock_timeout = '2s'";
+///
+/// And how long the database keeps a transaction of which it hears nothing: when
+/// the network between us has gone, it would hold its locks for hours.
+const SETTINGS: &str = "SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'";
 /// How long a connection may take to show that it lives.
 const CHECK: Duration = Duration::from_secs(1);
 /// How long a connection may take to end what was cancelled on it, longer than
@@ -49,7 +52,7 @@ pub(super) async fn open(
         .after_connect(move |connection, _| {
             Box::pin(async move {
                 match link {
-                    Link::Direct => connection.execute(LOCK).await.map(drop),
+                    Link::Direct => connection.execute(SETTINGS).await.map(drop),
                     // It would stay with a connection of PgBouncer's: each
                     // transaction sets its own.
                     Link::PgBouncer => Ok(()),
