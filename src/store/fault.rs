@@ -96,8 +96,8 @@ fn tell(outage: Outage) {
     match outage {
         Outage::Away => warn!("the database ends connections or does not take them"),
         Outage::Busy => warn!(
-            "every connection to the database is taken: calls are refused; see what holds them, \
-             or raise EXPERTISE_DATABASE_MAX_CONNECTIONS"
+            "no connection to the database within two seconds: it takes none, or calls hold them \
+             all; see what holds them, or raise EXPERTISE_DATABASE_MAX_CONNECTIONS"
         ),
         Outage::ReadOnly => warn!("the database takes no writes: it is read-only or a standby"),
         Outage::Full => warn!("no room on the disk of the database: writes are refused"),
