@@ -247,11 +247,14 @@ fn binaries() -> Option<PathBuf> {
         .map(|versions| versions.flatten().map(|v| v.path().join("bin")).collect())
         .unwrap_or_default();
     packaged.sort();
-    env::split_paths(&path)
+    let found = env::split_paths(&path)
         .chain(packaged.into_iter().rev())
         .find(|directory| {
             directory.join("initdb").is_file() && directory.join("postgres").is_file()
-        })
+        })?;
+    // Where a link leads, the others are too.
+    let initdb = found.join("initdb").canonicalize().ok()?;
+    initdb.parent().map(Path::to_path_buf)
 }
 
 /// Whom the cluster runs as: PostgreSQL refuses to run as root, and so does what
