@@ -97,7 +97,10 @@ async fn calls_are_refused_soon_while_postgres_has_no_connection_to_give() {
 
     let some = "ALTER ROLE service CONNECTION LIMIT -1";
     admin::once(&cluster.url(), some).await;
-    until("calls are served", async || world.updated(&known).await.ok()).await;
+    until("calls are served", async || {
+        world.updated(&known).await.ok()
+    })
+    .await;
     health.is_good().await;
 }
 

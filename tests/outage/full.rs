@@ -21,8 +21,14 @@ const CALLERS: usize = 4;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_refuses_writes_and_loses_none() {
-    let unshare = ["-m", "-rm"].map(|flags| ["unshare", flags]);
-    let Some(unshare) = unshare.into_iter().find(|command| mounts(command)) else {
+    // As root, and as another user where the system lets everybody be root of a
+    // name space of their own.
+    let name_spaces = [
+        (["unshare", "-m"], &["-m"][..]),
+        (["unshare", "-rm"], &["-m", "-U", "--preserve-credentials"]),
+    ];
+    let mut name_spaces = name_spaces.into_iter();
+    let Some((unshare, enter)) = name_spaces.find(|(unshare, _)| mounts(unshare)) else {
         missing::say("right to mount", "EXPERTISE_REQUIRE_MOUNT");
         return;
     };
@@ -32,11 +38,11 @@ async fn a_full_disk_refuses_writes_and_loses_none() {
     let mut command = unshare.to_vec();
     command.extend(["sh", "-c", &mount, &path]);
     let server = serve(&command, "full", &path);
+    // A link that SQLite would follow to what is here.
     let seen_from_here = PathBuf::from(format!("/proc/{}/root{path}", server.id()));
     fills_up("full", &server, &seen_from_here, |size| {
         let mut command = Command::new("nsenter");
-        command.args(["-U", "--preserve-credentials"]);
-        command.args(["-m", "-t", &server.id().to_string()]);
+        command.args(enter).args(["-t", &server.id().to_string()]);
         command.args(["mount", "-o", &format!("remount,size={size}"), &path]);
         assert!(succeeds(&mut command));
     })
@@ -106,7 +112,7 @@ async fn fills_up(name: &str, server: &Process, directory: &Path, grow: impl Fn(
         load.reads_are_served(20).await;
         assert_eq!(health.now("").await, ServingStatus::Serving);
         holds(&world, &shelf, &kept).await;
-        is_sound(&directory.join("expertise.db")).await;
+        is_sound(server, directory).await;
         grow(ROOM + round * MORE);
         load.is_served(20).await;
         until("there is room again", async || {
@@ -116,7 +122,7 @@ async fn fills_up(name: &str, server: &Process, directory: &Path, grow: impl Fn(
     }
     let history = load.end().await;
     holds(&world, &shelf, &kept).await;
-    is_sound(&directory.join("expertise.db")).await;
+    is_sound(server, directory).await;
     let (answers, holdings) = (history.answers(), history.holdings + kept.len());
     println!("{name}: {answers:?}, {holdings} tasks and steps are as they must be");
 }
@@ -155,9 +161,20 @@ async fn holds(world: &World, shelf: &Task, kept: &[(String, String)]) {
     assert!(found.eq(kept.map(|(title, body)| (title, Some(body)))));
 }
 
-/// Asserts that the file is whole, as another process sees it.
-async fn is_sound(file: &Path) {
-    let options = SqliteConnectOptions::new().filename(file).read_only(true);
+/// Asserts that the database is whole, were the server to crash now.
+async fn is_sound(server: &Process, directory: &Path) {
+    let copy = Scratch::of_this_run().path(&format!("{}.copy", server.id()));
+    fs::create_dir_all(&copy).expect("a directory for the copy");
+    server.signal("STOP");
+    until("it stands still", async || {
+        stands_still(server).then_some(())
+    })
+    .await;
+    for file in ["expertise.db", "expertise.db-wal"] {
+        fs::copy(directory.join(file), copy.join(file)).expect("a copy");
+    }
+    server.signal("CONT");
+    let options = SqliteConnectOptions::new().filename(copy.join("expertise.db"));
     let connection = SqliteConnection::connect_with(&options).await;
     let mut connection = connection.expect("the file");
     let found: String = sqlx::query_scalar("PRAGMA integrity_check")
@@ -166,4 +183,13 @@ async fn is_sound(file: &Path) {
         .expect("a finding");
     assert_eq!(found, "ok");
     connection.close().await.expect("it is closed");
+}
+
+/// Whether every thread of the process is stopped.
+fn stands_still(server: &Process) -> bool {
+    let threads = fs::read_dir(format!("/proc/{}/task", server.id())).expect("its threads");
+    threads.flatten().all(|thread| {
+        let state = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        state.contains(") T ")
+    })
 }

@@ -39,8 +39,7 @@ use process::Process;
 /// What a test's module imports.
 pub mod prelude {
     pub use super::{
-        failure::*, health::Health, load::Load, relay::Relay, sample::*,
-        until::until, world::*,
+        failure::*, health::Health, load::Load, relay::Relay, sample::*, until::until, world::*,
     };
     pub use expertise::proto::v1::*;
     pub use tonic::Code;
@@ -66,7 +65,5 @@ pub fn serve(name: &str, url: &str, more: &[(&str, &str)]) -> Process {
 /// How often the long form of a test goes round; once in the short one.
 pub fn rounds() -> usize {
     let given = env::var("EXPERTISE_OUTAGE_ROUNDS").ok();
-    given.map_or(1, |number| {
-        number.parse().expect("EXPERTISE_OUTAGE_ROUNDS")
-    })
+    given.map_or(1, |number| number.parse().expect("EXPERTISE_OUTAGE_ROUNDS"))
 }

@@ -13,3 +13,4 @@ mod read_only;
 mod restart;
 mod silent;
 mod standby;
+mod undecided;

@@ -35,18 +35,18 @@ async fn writes_are_refused_while_postgres_is_read_only_and_reads_go_on() {
     ];
     for _ in 0..rounds() {
         for (set, reset, then) in settings {
-            load.is_served(50).await;
+            load.is_served(20).await;
             admin::run(&mut admin, set).await;
             match then {
                 "" => admin::run(&mut admin, admin::END_SESSIONS).await,
                 then => admin::run(&mut admin, then).await,
             }
-            load.writes_are_refused(20).await;
+            load.writes_are_refused(10).await;
             load.reads_are_served(20).await;
             says_what_is_wrong(&world, &known).await;
             admin::run(&mut admin, reset).await;
             admin::run(&mut admin, then).await;
-            load.is_served(100).await;
+            load.is_served(40).await;
         }
     }
     let history = load.end().await;
@@ -56,7 +56,11 @@ async fn writes_are_refused_while_postgres_is_read_only_and_reads_go_on() {
 
 async fn says_what_is_wrong(world: &World, known: &Task) {
     until("writes are refused", async || {
-        let refused = world.create_task(task("More")).await.err().map(Failure::from);
+        let refused = world
+            .create_task(task("More"))
+            .await
+            .err()
+            .map(Failure::from);
         let refused = refused.filter(|refused| refused.message.contains("takes no writes"))?;
         refused.is(Code::Unavailable, "STORE_UNAVAILABLE");
         Some(())

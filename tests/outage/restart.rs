@@ -33,7 +33,7 @@ async fn restarts(name: &str, how: Stop) {
     let mut load = Load::on(server.address(), CALLERS);
     let mut outages = Vec::new();
     for _ in 0..rounds() {
-        load.is_served(50).await;
+        load.is_served(20).await;
         tokio::task::block_in_place(|| cluster.stop(how));
         let gone = Instant::now();
         health.is_bad().await;
@@ -41,7 +41,7 @@ async fn restarts(name: &str, how: Stop) {
         load.writes_are_refused(5).await;
         tokio::task::block_in_place(|| cluster.start_again());
         let back = Instant::now();
-        load.is_served(100).await;
+        load.is_served(40).await;
         health.is_good().await;
         load.is_served(CALLERS).await;
         outages.push((gone, back, Instant::now()));

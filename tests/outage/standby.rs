@@ -24,27 +24,27 @@ async fn writes_wait_for_a_server_that_takes_them_and_find_it() {
     let server = serve(name, &url, &[]);
     let health = Health::of(server.address());
     let mut load = Load::on(server.address(), CALLERS);
-    load.is_served(50).await;
+    load.is_served(20).await;
 
     // The address moves to the standby too early, and back. Connections that were
     // made meanwhile still lead to the standby: they are given up.
     relay.lead_to(standby.port());
     relay.cut();
-    load.writes_are_refused(20).await;
+    load.writes_are_refused(10).await;
     load.reads_are_served(20).await;
     // It answers, and reads are served.
     assert_eq!(health.now("").await, ServingStatus::Serving);
     relay.lead_to(primary.port());
-    load.writes_are_served(100).await;
-    load.reads_are_served(100).await;
+    load.writes_are_served(40).await;
+    load.reads_are_served(40).await;
 
     // The primary is gone, and the standby takes over a while after the address.
     tokio::task::block_in_place(|| primary.stop(Stop::Immediate));
     relay.lead_to(standby.port());
-    load.writes_are_refused(20).await;
+    load.writes_are_refused(10).await;
     load.reads_are_served(20).await;
     admin::once(&standby.url(), "SELECT pg_promote()").await;
-    load.is_served(100).await;
+    load.is_served(40).await;
     health.is_good().await;
 
     let history = load.end().await;

@@ -4,7 +4,11 @@
 // Not every test that shares this file does all of it.
 #![allow(dead_code)]
 
-use std::{net::Ipv4Addr, thread};
+use std::{
+    net::Ipv4Addr,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+};
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -25,6 +29,8 @@ struct State {
     target: u16,
     /// Whether nothing is carried at present.
     held: bool,
+    /// Whether a connection is cut instead of carrying the answer to a COMMIT.
+    loses_commits: bool,
     /// Connections belong to the era in which they were taken.
     era: u64,
     /// Connections of earlier eras are cut.
@@ -42,6 +48,7 @@ impl Relay {
         let (state, seen) = watch::channel(State {
             target,
             held: false,
+            loses_commits: false,
             era: 0,
             cut_before: 0,
             silent_before: 0,
@@ -91,6 +98,13 @@ impl Relay {
         });
     }
 
+    /// Whether from now on each connection is cut whose COMMIT was answered, before
+    /// the answer is carried.
+    pub fn lose_commits(&self, whether: bool) {
+        self.state
+            .send_modify(|state| state.loses_commits = whether);
+    }
+
     /// Leads new connections to this port. The others stay as they are.
     pub fn lead_to(&self, target: u16) {
         self.state.send_modify(|state| state.target = target);
@@ -115,12 +129,24 @@ async fn carry(client: TcpStream, mut state: watch::Receiver<State>) {
     let carrying = state.clone();
     let both_ways = async {
         let target = flows(&mut carrying.clone(), era).await?;
-        let server = TcpStream::connect((Ipv4Addr::LOCALHOST, target)).await.ok()?;
+        let server = TcpStream::connect((Ipv4Addr::LOCALHOST, target))
+            .await
+            .ok()?;
         let (from_client, to_client) = client.into_split();
         let (from_server, to_server) = server.into_split();
+        let commits = AtomicBool::new(false);
+        let may_pass = |bytes: &[u8]| {
+            let commit = bytes.windows(6).any(|word| word == b"COMMIT");
+            commits.fetch_or(commit, Ordering::Relaxed);
+            true
+        };
+        let may_return = |_: &[u8]| {
+            let commits = commits.swap(false, Ordering::Relaxed);
+            !(commits && carrying.borrow().loses_commits)
+        };
         tokio::select! {
-            end = pump(from_client, to_server, carrying.clone(), era) => end,
-            end = pump(from_server, to_client, carrying.clone(), era) => end,
+            end = pump(from_client, to_server, carrying.clone(), era, may_pass) => end,
+            end = pump(from_server, to_client, carrying.clone(), era, may_return) => end,
         }
     };
     tokio::select! {
@@ -142,12 +168,16 @@ async fn pump(
     mut to: impl AsyncWrite + Unpin,
     mut state: watch::Receiver<State>,
     era: u64,
+    may_go: impl Fn(&[u8]) -> bool,
 ) -> Option<()> {
     let mut buffer = vec![0; 64 * 1024];
     loop {
         let read = from.read(&mut buffer).await.ok()?;
         let bytes = buffer.get(..read).filter(|bytes| !bytes.is_empty())?;
         flows(&mut state, era).await?;
+        if !may_go(bytes) {
+            return None;
+        }
         to.write_all(bytes).await.ok()?;
     }
 }

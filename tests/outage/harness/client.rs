@@ -10,9 +10,9 @@ use expertise::proto::v1::*;
 use tonic::{Code, Status};
 
 use super::{
-    failure::Outcome,
     load::{Kind, Tally},
     sample,
+    until::until,
     verdict::{self, Verdict},
     world::{World, unknown_guid},
 };
@@ -156,8 +156,13 @@ impl Client {
     /// refused, and that what may have been done is done once when it is repeated.
     pub async fn audit(&mut self) {
         for request in std::mem::take(&mut self.open) {
-            let repeated = self.world.tasks().create_task(request).await;
-            self.learn(repeated.accepted().into_inner());
+            // Somebody who is gone may hold it up for a while.
+            let repeated = until("a repeated create is answered", async || {
+                let repeated = self.world.tasks().create_task(request.clone()).await;
+                repeated.map_err(|status| verdict::of(&status)).ok()
+            });
+            let repeated = repeated.await;
+            self.learn(repeated.into_inner());
         }
         let found = self.world.everything().await;
         let ids: Vec<&String> = found.iter().map(|(task, _)| &task.guid).collect();
