@@ -114,11 +114,8 @@ async fn fills_up(name: &str, server: &Process, directory: &Path, grow: impl Fn(
         holds(&world, &shelf, &kept).await;
         is_sound(server, directory).await;
         grow(ROOM + round * MORE);
-        load.is_served(20).await;
-        until("there is room again", async || {
-            add(&world, &shelf, &mut kept).await.ok()
-        })
-        .await;
+        load.is_well().await;
+        add(&world, &shelf, &mut kept).await.accepted();
     }
     let history = load.end().await;
     holds(&world, &shelf, &kept).await;

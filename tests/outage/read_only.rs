@@ -46,7 +46,7 @@ async fn writes_are_refused_while_postgres_is_read_only_and_reads_go_on() {
             says_what_is_wrong(&world, &known).await;
             admin::run(&mut admin, reset).await;
             admin::run(&mut admin, then).await;
-            load.is_served(40).await;
+            load.is_well().await;
         }
     }
     let history = load.end().await;

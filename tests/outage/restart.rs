@@ -41,7 +41,7 @@ async fn restarts(name: &str, how: Stop) {
         load.writes_are_refused(5).await;
         tokio::task::block_in_place(|| cluster.start_again());
         let back = Instant::now();
-        load.is_served(40).await;
+        load.is_well().await;
         health.is_good().await;
         load.is_served(CALLERS).await;
         outages.push((gone, back, Instant::now()));

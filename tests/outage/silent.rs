@@ -56,7 +56,7 @@ async fn calls_end_by_their_deadline_while_postgres_hangs_and_go_on_after() {
             let first = back.elapsed();
             health.is_good().await;
             let healthy = back.elapsed();
-            load.is_served(20).await;
+            load.is_well().await;
             println!("{name}, {end:?}: served after {first:?}, healthy after {healthy:?}");
         }
     }

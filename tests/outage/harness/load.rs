@@ -13,9 +13,13 @@ use tokio::task::JoinSet;
 
 use super::{
     client::{Call, Client},
-    until::until,
+    until::{BOUND, until},
     world::World,
 };
+
+/// Calls of each kind in which all that can go wrong does: more than the server has
+/// connections to its database.
+const A_WHILE: usize = 40;
 
 /// What a call does.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +69,21 @@ impl Load {
     pub async fn is_served(&mut self, more: usize) {
         self.reads_are_served(more).await;
         self.writes_are_served(more).await;
+    }
+
+    /// Waits until all calls of both kinds have gone well for a while.
+    pub async fn is_well(&mut self) {
+        let refused = |tally: &Tally| -> usize {
+            let refused = tally.refused.iter();
+            refused.map(|count| count.load(Ordering::Relaxed)).sum()
+        };
+        let begun = Instant::now();
+        let mut seen = usize::MAX;
+        while refused(&self.tally) != seen {
+            assert!(begun.elapsed() < BOUND, "calls are refused again and again");
+            seen = refused(&self.tally);
+            self.is_served(A_WHILE).await;
+        }
     }
 
     pub async fn reads_are_served(&mut self, more: usize) {

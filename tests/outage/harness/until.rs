@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// Far beyond what anything here takes.
-const BOUND: Duration = Duration::from_secs(60);
+pub const BOUND: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_millis(10);
 
 /// Looks again and again until there is something.
