@@ -183,7 +183,8 @@ pub(super) const LOG: Setting = Setting {
     key: "log",
     unit: "FILTER",
     default: Fallback::Value("info"),
-    help: "off, error, warn, info, debug or trace, or by part, such as info,expertise::store=debug",
+    help: "off, error, warn, info, debug or trace, or by part, such as info,expertise::store=debug; \
+           what libraries log below warn stays out, as it may hold texts and tokens",
 };
 pub(super) const LOG_FORMAT: Setting = Setting {
     key: "log_format",

@@ -34,7 +34,7 @@ impl From<DbErr> for Fault {
         match class(&err) {
             Class::Lost => Self::Lost,
             Class::Out(outage) => {
-                debug!(driver = %err, "database");
+                debug!(cause = describe(&err), "the database is out");
                 Self::Out(outage)
             }
             Class::Fault => Self::Database(err),
@@ -75,10 +75,7 @@ impl From<Fault> for domain::Error {
                 Self::Unavailable(outage)
             }
             Fault::Corrupt(what) => Self::Internal(format!("unreadable row: {what}")),
-            Fault::Database(err) => {
-                debug!(driver = %err, "database");
-                Self::Internal(describe(&err))
-            }
+            Fault::Database(err) => Self::Internal(describe(&err)),
         }
     }
 }
@@ -190,19 +187,32 @@ fn sqlite_class(code: u32) -> Class {
     }
 }
 
-/// A class of fault for the log: codes, no driver text.
+/// What went wrong, for the log: codes and names of the schema. The driver's own
+/// text may quote what was being written or read.
 fn describe(err: &DbErr) -> String {
     match err {
-        DbErr::Exec(RuntimeErr::SqlxError(err)) | DbErr::Query(RuntimeErr::SqlxError(err)) => {
-            match &**err {
-                SqlxError::Database(err) => {
-                    format!("database code {}", err.code().unwrap_or_default())
-                }
-                SqlxError::ColumnDecode { index, .. } => format!("undecodable column {index}"),
-                _ => "database driver".to_owned(),
-            }
-        }
+        DbErr::Conn(RuntimeErr::SqlxError(err))
+        | DbErr::Exec(RuntimeErr::SqlxError(err))
+        | DbErr::Query(RuntimeErr::SqlxError(err)) => describe_sqlx(err),
+        DbErr::ConnectionAcquire(_) => "no connection".to_owned(),
         DbErr::Type(_) | DbErr::TryIntoErr { .. } => "unexpected column type".to_owned(),
         _ => "database layer".to_owned(),
+    }
+}
+
+fn describe_sqlx(err: &SqlxError) -> String {
+    match err {
+        SqlxError::Database(err) => {
+            let code = err.code().unwrap_or_default();
+            match err.constraint() {
+                Some(constraint) => format!("database code {code} of {constraint}"),
+                None => format!("database code {code}"),
+            }
+        }
+        SqlxError::ColumnDecode { index, .. } => format!("undecodable column {index}"),
+        SqlxError::Io(err) => format!("input or output: {}", err.kind()),
+        SqlxError::Tls(_) => "TLS".to_owned(),
+        SqlxError::PoolTimedOut => "no connection in time".to_owned(),
+        _ => "database driver".to_owned(),
     }
 }
