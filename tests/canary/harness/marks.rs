@@ -1,0 +1,62 @@
+//! What is marked, and how it is found again.
+//!
+//! What an error may repeat of a request, and a log line may not:
+//!
+//! - the key of a map on the way to a violation, cut to 64 characters, as in
+//!   `step.translations["de"].title`: without it nobody would find the violation;
+//! - ids, as the service writes them, and the path of a call that there is not.
+//!
+//! A log line holds the account and the subject of accepted credentials, and the
+//! path of the call. Nothing else that was sent is repeated anywhere: no other
+//! text, no token, no metadata.
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+
+/// Stands in texts of all kinds, in tokens and in metadata.
+pub const TEXT: &str = "canary4text7";
+/// Stands in keys of maps. No longer than a part of a language may be.
+pub const KEY: &str = "canary4k";
+/// The password of the database.
+pub const PASSWORD: &str = "canary4password7";
+/// The secret that signs tokens.
+pub const SECRET: &str = "canary4secret7 of 32 bytes or more";
+
+/// The marks that stand in this, in whatever form; those that are allowed to are
+/// not looked for.
+pub fn found(text: &str, allowed: &[&str]) -> Vec<String> {
+    let text = text.to_lowercase();
+    let marks = [TEXT, KEY, PASSWORD, SECRET].into_iter();
+    let forms = marks.filter(|mark| !allowed.contains(mark)).flat_map(forms);
+    forms.filter(|form| text.contains(form)).collect()
+}
+
+/// The mark as text, as a list of bytes, in hexadecimal and inside base64.
+fn forms(mark: &str) -> Vec<String> {
+    let decimal: Vec<_> = mark.bytes().map(|byte| byte.to_string()).collect();
+    let hexadecimal: Vec<_> = mark.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let mut forms = vec![mark.to_owned(), decimal.join(", "), hexadecimal.concat()];
+    // Wherever it begins within three bytes; what its neighbours share is cut off.
+    forms.extend((0..3).map(|shift| {
+        let whole = URL_SAFE_NO_PAD.encode(format!("{}{mark}", &"   "[..shift]));
+        whole[(shift * 4).div_ceil(3)..whole.len() - 2].to_lowercase()
+    }));
+    forms
+}
+
+#[test]
+fn marks_are_found_in_every_form() {
+    for shift in ["", "a", "ab", "abc"] {
+        let text = format!("{shift}{TEXT} and more");
+        let bytes: Vec<_> = text.bytes().map(|byte| format!("{byte:02X}")).collect();
+        for shown in [
+            text.to_uppercase(),
+            format!("{:?}", text.as_bytes()),
+            bytes.concat(),
+            URL_SAFE_NO_PAD.encode(&text),
+        ] {
+            assert_eq!(found(&shown, &[]).len(), 1, "{shown}");
+            assert!(found(&shown, &[TEXT]).is_empty(), "{shown}");
+        }
+    }
+    assert!(found("nothing of it: canary", &[]).is_empty());
+}

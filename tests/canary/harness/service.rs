@@ -1,0 +1,117 @@
+//! The service at its most talkative.
+
+use std::{env, fs, io::Write, path::PathBuf};
+
+use super::{
+    caller::Caller,
+    cluster::Cluster,
+    marks::{self, PASSWORD, SECRET},
+    process::Process,
+    scratch::Scratch,
+};
+
+pub const ISSUER: &str = "https://issuer.test";
+pub const AUDIENCE: &str = "expertise";
+
+/// Where the service keeps its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Database {
+    Sqlite,
+    Postgres,
+}
+
+/// How callers say who they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Header,
+    Jwt,
+}
+
+/// The service in a process of its own.
+pub struct Service {
+    process: Process,
+    log: PathBuf,
+    url: String,
+    mode: Mode,
+    pub cluster: Option<Cluster>,
+}
+
+impl Service {
+    /// Starts it with everything logged; `None` where there is no PostgreSQL.
+    pub fn start(name: &str, database: Database, mode: Mode, format: &str) -> Option<Self> {
+        let (cluster, url) = match database {
+            Database::Sqlite => {
+                let file = Scratch::of_this_run().path(&format!("{name}.db"));
+                (None, format!("sqlite:{}", file.display()))
+            }
+            Database::Postgres => {
+                let Some(cluster) = Cluster::start(&format!("{name}.cluster"), &["fsync=off"])
+                else {
+                    postgres_is_missing();
+                    return None;
+                };
+                let url = cluster.url();
+                let url = url.replace("postgres@", &format!("postgres:{PASSWORD}@"));
+                (Some(cluster), url)
+            }
+        };
+        let mut settings = vec![
+            ("EXPERTISE_DATABASE_URL", url.as_str()),
+            // By name as well: what is capped is so whatever is asked for.
+            ("EXPERTISE_LOG", "trace,sqlx=trace,sea_orm=trace,h2=trace,hyper=trace,rustls=trace"),
+            ("EXPERTISE_LOG_FORMAT", format),
+        ];
+        if mode == Mode::Jwt {
+            settings.extend([
+                ("EXPERTISE_AUTH", "jwt"),
+                ("EXPERTISE_JWT_SECRET", SECRET),
+                ("EXPERTISE_JWT_ISSUER", ISSUER),
+                ("EXPERTISE_JWT_AUDIENCE", AUDIENCE),
+            ]);
+        }
+        let process = Process::start(name, &settings);
+        Some(Self {
+            process,
+            log: Scratch::of_this_run().path(&format!("{name}.log")),
+            url,
+            mode,
+            cluster,
+        })
+    }
+
+    /// A caller with an account of its own.
+    pub fn caller(&self) -> Caller {
+        Caller::of(self.process.address(), self.mode)
+    }
+
+    /// The address of the database.
+    pub fn database(&self) -> &str {
+        &self.url
+    }
+
+    /// Ends the service. Its log holds a line of this each of so many calls, and no
+    /// mark.
+    pub fn end_without_a_mark(self, calls: usize) {
+        self.process.signal("TERM");
+        assert!(self.process.end().success());
+        let log = fs::read_to_string(&self.log).expect("the log");
+        let lines = log.lines().filter(|line| line.contains("duration_us"));
+        let lines = lines.count();
+        assert!(lines >= calls, "{lines} lines of {calls} calls");
+        for line in log.lines() {
+            let found = marks::found(line, &[]);
+            assert!(found.is_empty(), "{found:?} in the log: {line}");
+        }
+    }
+}
+
+fn postgres_is_missing() {
+    let required = env::var("EXPERTISE_REQUIRE_POSTGRES").is_ok_and(|value| value == "1");
+    assert!(
+        !required,
+        "EXPERTISE_REQUIRE_POSTGRES=1, but there is no PostgreSQL"
+    );
+    let notice = "\n*** No PostgreSQL here: what gets out was looked for on SQLite only. ***\n\n";
+    // Not `eprint!`, which the test runner captures.
+    let _ = std::io::stderr().write_all(notice.as_bytes());
+}
