@@ -227,7 +227,7 @@ fn marked_step(task: &Task) -> Step {
     };
     Step {
         // More than a frame.
-        body: Some(format!("<p>{TEXT}</p>").repeat(5_000)),
+        body: Some(format!("<p>{TEXT}</p>").repeat(1_200)),
         dependencies: Some(condition()),
         feedback_config: vec![question(TEXT, &[TEXT])],
         instructions: instructions(),

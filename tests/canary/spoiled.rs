@@ -12,8 +12,17 @@ const LONG: usize = 1_500;
 /// Deeper than JSON may be.
 const DEEP: usize = 40;
 
-/// Values to put at a place; none where it holds no text.
+/// Values to put at a place; none where it holds no text. In documents inside
+/// documents one is enough: they are read like those around them.
 pub fn values(place: &Place) -> Vec<Value> {
+    let mut values = all_values(place);
+    if place.path().contains("task_json") {
+        values = values.into_iter().skip(1).take(1).collect();
+    }
+    values
+}
+
+fn all_values(place: &Place) -> Vec<Value> {
     let text = |text: String| Value::String(text);
     match place.kind() {
         Kind::String if place.path().ends_with("[key]") => vec![
@@ -72,11 +81,11 @@ pub fn values(place: &Place) -> Vec<Value> {
     }
 }
 
-/// The same message with a mark in it that is no UTF-8 any more.
+/// The same message with a mark in it whose end is no UTF-8.
 pub fn broken(mut message: Vec<u8>) -> Option<Vec<u8>> {
     let mut windows = message.windows(TEXT.len());
     let at = windows.position(|window| window == TEXT.as_bytes())?;
-    message[at] = 0xff;
+    message[at + TEXT.len() - 1] = 0xff;
     Some(message)
 }
 

@@ -15,7 +15,7 @@ use prost::Message;
 use serde_json::{Value, json};
 use tonic::{
     Code, Request, Status,
-    metadata::{AsciiMetadataValue, KeyAndValueRef, MetadataMap},
+    metadata::{AsciiMetadataValue, KeyAndValueRef, MetadataMap, MetadataValue},
 };
 use tonic_types::StatusExt;
 
@@ -84,6 +84,8 @@ impl Caller {
     ) -> Result<Bytes, Status> {
         let path = format!("/expertise.v1.{call}").parse().expect("a path");
         let mut request = Request::new(Bytes::from(message));
+        let binary = MetadataValue::from_bytes(TEXT.as_bytes());
+        request.metadata_mut().insert_bin("x-canary-bin", binary);
         for (name, value) in metadata {
             let value = AsciiMetadataValue::try_from(value.as_bytes()).expect("a header's value");
             request.metadata_mut().append(*name, value);
@@ -102,7 +104,6 @@ impl Caller {
     pub fn credentials(&self) -> Metadata {
         let mut metadata = vec![
             ("x-canary", TEXT.to_owned()),
-            ("x-canary-bin", URL_SAFE_NO_PAD.encode(TEXT)),
             ("cookie", format!("session={TEXT}")),
             ("traceparent", TEXT.to_owned()),
         ];

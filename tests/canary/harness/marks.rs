@@ -12,21 +12,23 @@
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
-/// Stands in texts of all kinds, in tokens and in metadata.
+/// Stands in texts of all kinds, in tokens and in metadata. The last character may
+/// get lost: it is where a text breaks off.
 pub const TEXT: &str = "canary4text7";
 /// Stands in keys of maps. No longer than a part of a language may be.
-pub const KEY: &str = "canary4k";
+pub const KEY: &str = "linnet4k";
 /// The password of the database.
-pub const PASSWORD: &str = "canary4password7";
+pub const PASSWORD: &str = "siskin4password";
 /// The secret that signs tokens.
-pub const SECRET: &str = "canary4secret7 of 32 bytes or more";
+pub const SECRET: &str = "redpoll4secret of 32 bytes or more";
 
 /// The marks that stand in this, in whatever form; those that are allowed to are
 /// not looked for.
 pub fn found(text: &str, allowed: &[&str]) -> Vec<String> {
     let text = text.to_lowercase();
     let marks = [TEXT, KEY, PASSWORD, SECRET].into_iter();
-    let forms = marks.filter(|mark| !allowed.contains(mark)).flat_map(forms);
+    let marks = marks.filter(|mark| !allowed.contains(mark));
+    let forms = marks.flat_map(|mark| forms(&mark[..mark.len() - 1]));
     forms.filter(|form| text.contains(form)).collect()
 }
 
@@ -54,9 +56,9 @@ fn marks_are_found_in_every_form() {
             bytes.concat(),
             URL_SAFE_NO_PAD.encode(&text),
         ] {
-            assert_eq!(found(&shown, &[]).len(), 1, "{shown}");
+            assert!(!found(&shown, &[]).is_empty(), "{shown}");
             assert!(found(&shown, &[TEXT]).is_empty(), "{shown}");
         }
     }
-    assert!(found("nothing of it: canary", &[]).is_empty());
+    assert!(found("nothing of it: canary, linnet", &[]).is_empty());
 }
