@@ -217,3 +217,7 @@ fn now() -> Timestamp {
         .unwrap_or_default();
     Timestamp(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
+
+#[cfg(test)]
+#[path = "transaction_tests.rs"]
+mod tests;

@@ -7,7 +7,11 @@ use serde_json::Value;
 use tonic::{Request, metadata::AsciiMetadataValue};
 use tonic_prost::ProstCodec;
 
-use crate::harness::{bounded, prelude::*};
+use crate::harness::{
+    bounded,
+    prelude::*,
+    stream::{Connection, End, prefix},
+};
 
 /// What a token says, but for one claim.
 fn but(claim: &str, value: Value) -> Value {
@@ -248,6 +252,24 @@ async fn a_bad_token_is_refused_before_the_body_comes() {
     let codec = ProstCodec::<(), ()>::default();
     let answer = bounded(client.client_streaming(request, path, codec)).await;
     assert_eq!(answered(answer).reason, "CREDENTIALS_INVALID");
+}
+
+#[tokio::test]
+async fn a_bad_token_is_refused_before_64_megabytes_come() {
+    let service = Service::start(hs256()).await;
+    let connection = Connection::to(service.address()).await;
+    let expired = Signer::secret(SECRET).token(&but("exp", json!(now() - 90)));
+    let expired = format!("Bearer {expired}");
+    for (headers, reason) in [
+        (&[][..], "CREDENTIALS_MISSING"),
+        (&[("authorization", "Bearer a.b.c")], "CREDENTIALS_INVALID"),
+        (&[("authorization", &*expired)], "CREDENTIALS_INVALID"),
+    ] {
+        let path = "/expertise.v1.TaskService/CreateTask";
+        let announced = prefix(0, 64_000_000);
+        let answer = connection.call(path, headers, &announced, End::Never).await;
+        answer.is(Code::Unauthenticated, reason);
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,12 @@
 mod authority;
 mod issuer;
 mod key_server;
+#[path = "../behaviour/harness/raw.rs"]
+pub mod raw;
 mod service;
+#[allow(dead_code)]
+#[path = "../behaviour/harness/stream.rs"]
+pub mod stream;
 
 pub mod prelude {
     pub use serde_json::json;

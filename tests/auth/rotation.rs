@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use tokio::time;
+
 use expertise::auth::KeySource;
 
-use crate::harness::{prelude::*, replace};
+use crate::harness::{bounded, prelude::*, replace};
 
 #[track_caller]
 fn refused(outcome: Result<(), tonic::Status>) {
@@ -178,4 +180,92 @@ async fn a_call_waits_for_keys_no_longer_than_it_may_take() {
     let client = service.client();
     let answer = answered(client.read(&signer.token_by("new", &claims())).await);
     assert_eq!(answer.reason, "DEADLINE_EXCEEDED");
+}
+
+/// Moves the clock of the service, which shares this thread's.
+async fn later(duration: Duration) {
+    time::pause();
+    time::advance(duration).await;
+    time::resume();
+}
+
+/// Waits until the keys were asked for so often.
+async fn fetched(server: &KeyServer, times: usize) {
+    let asked = async {
+        while server.fetches() < times {
+            tokio::task::yield_now().await;
+        }
+    };
+    bounded(asked).await;
+}
+
+#[tokio::test]
+async fn old_keys_are_fetched_again_without_an_unknown_key_id() {
+    let signer = Signer::es256();
+    let server = KeyServer::start(&key_set(&[signer.jwk("key")])).await;
+    let service = Service::start(jwt(KeySource::KeySetUrl(server.url()))).await;
+    let token = signer.token_by("key", &claims());
+    service.client().read(&token).await.expect("the key holds");
+    later(Duration::from_secs(9 * 60)).await;
+    service.client().read(&token).await.expect("the key holds");
+    assert_eq!(server.fetches(), 1, "they are not old yet");
+
+    // Its issuer withdraws the key and adds none: no token has an unknown one.
+    server.set(&key_set(&[Signer::es256().jwk("other")]));
+    later(Duration::from_secs(2 * 60)).await;
+    let client = service.client();
+    let withdrawn = async { while client.read(&token).await.is_ok() {} };
+    bounded(withdrawn).await;
+    assert_eq!(server.fetches(), 2);
+}
+
+#[tokio::test]
+async fn calls_with_known_keys_do_not_wait_for_an_issuer_that_hangs() {
+    let signer = Signer::es256();
+    let server = KeyServer::start(&key_set(&[signer.jwk("key")])).await;
+    let service = Service::start(jwt(KeySource::KeySetUrl(server.url()))).await;
+    server.fall_silent();
+    let client = service.client();
+    let unknown = signer.token_by("new", &claims());
+    let waiting = tokio::spawn({
+        let client = client.clone();
+        async move { client.read(&unknown).await }
+    });
+    fetched(&server, 2).await;
+    let token = signer.token_by("key", &claims());
+    for _ in 0..20 {
+        client.read(&token).await.expect("the key holds");
+    }
+    assert!(!waiting.is_finished(), "it waits for the issuer");
+
+    // A fetch has an end of its own, long before that of the call.
+    later(Duration::from_secs(6)).await;
+    refused(bounded(waiting).await.expect("it ends"));
+
+    // Nor do they wait when the keys are old.
+    later(Duration::from_secs(11 * 60)).await;
+    let client = service.client();
+    client.read(&token).await.expect("the key holds");
+    fetched(&server, 3).await;
+    client.read(&token).await.expect("the key holds");
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_does_not_take_the_fetch_along() {
+    let (old, new) = (Signer::es256(), Signer::es256());
+    let server = KeyServer::start(&key_set(&[old.jwk("old")])).await;
+    let service = Service::start(jwt(KeySource::KeySetUrl(server.url()))).await;
+    server.set(&key_set(&[new.jwk("new")]));
+    server.hold();
+    let token = new.token_by("new", &claims());
+    let gone = tokio::spawn({
+        let (client, token) = (service.client(), token.clone());
+        async move { client.read(&token).await }
+    });
+    fetched(&server, 2).await;
+    gone.abort();
+    assert!(gone.await.is_err_and(|end| end.is_cancelled()));
+    server.release();
+    service.client().read(&token).await.expect("the new key");
+    assert_eq!(server.fetches(), 2);
 }

@@ -1,6 +1,106 @@
 //! What a token opens.
 
+use std::collections::BTreeSet;
+
+use expertise::{config::AuthMode, proto::FILE_DESCRIPTOR_SET};
+use prost_reflect::DescriptorPool;
+use tonic_types::StatusExt;
+
 use crate::harness::prelude::*;
+
+/// Every call, by the one scope that opens it.
+const CALLS: [(&str, &[&str]); 4] = [
+    (
+        "read",
+        &[
+            "TaskService/GetTask",
+            "TaskService/ListTasks",
+            "TaskService/ExportTask",
+            "StepService/GetStep",
+            "StepService/ListSteps",
+            "RoleService/ListRoles",
+        ],
+    ),
+    (
+        "write",
+        &[
+            "TaskService/CreateTask",
+            "TaskService/UpdateTask",
+            "TaskService/DeleteTask",
+            "TaskService/ImportTask",
+            "StepService/CreateStep",
+            "StepService/UpdateStep",
+            "StepService/DeleteStep",
+        ],
+    ),
+    (
+        "admin",
+        &["RoleService/CreateRole", "RoleService/DeleteRole"],
+    ),
+    (
+        "translate",
+        &[
+            "TranslationService/ListTranslationWork",
+            "TranslationService/WriteTranslations",
+        ],
+    ),
+];
+
+/// The calls of the contract, from its descriptors.
+fn contract() -> BTreeSet<String> {
+    let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("the descriptors");
+    let services = pool
+        .services()
+        .filter(|service| service.package_name() == "expertise.v1");
+    let calls = services.flat_map(|service| {
+        let calls = service.methods();
+        let names = calls.map(|call| format!("{}/{}", service.name(), call.name()));
+        names.collect::<Vec<_>>()
+    });
+    calls.collect()
+}
+
+#[tokio::test]
+async fn every_call_of_the_contract_opens_for_its_scope_and_no_other() {
+    let listed = CALLS.iter().flat_map(|(_, calls)| *calls);
+    let listed: BTreeSet<_> = listed.map(|call| (*call).to_owned()).collect();
+    assert_eq!(listed, contract(), "every call has its scope here");
+    let by_token = Service::start(hs256()).await;
+    let by_header = Service::start(AuthMode::Header).await;
+    for (scope, calls) in CALLS {
+        let others = CALLS.iter().map(|(other, _)| *other);
+        let others: Vec<_> = others.filter(|other| *other != scope).collect();
+        let others = others.join(" ");
+        let bearer = |scopes| format!("Bearer {}", token(Some(scopes)));
+        let (its_own, without) = (bearer(scope), bearer(&others));
+        for call in calls {
+            let account = ("x-account-id", "42");
+            for (service, opens, closed) in [
+                (
+                    &by_token,
+                    vec![("authorization", its_own.as_str())],
+                    vec![("authorization", without.as_str())],
+                ),
+                (
+                    &by_header,
+                    vec![account, ("x-scopes", scope)],
+                    vec![account, ("x-scopes", others.as_str())],
+                ),
+            ] {
+                let client = service.client();
+                let status = client.ask(call, &closed).await.expect_err(call);
+                let info = status.get_details_error_info().expect("a detail");
+                let found = (status.code(), &*info.reason, &*info.metadata["scope"]);
+                assert_eq!(found, (Code::PermissionDenied, "SCOPE_MISSING", scope), "{call}");
+                // It is let in: what is wrong with an empty message is said next.
+                match client.ask(call, &opens).await {
+                    Ok(()) => {}
+                    Err(status) => assert_eq!(status.code(), Code::InvalidArgument, "{call}"),
+                }
+            }
+        }
+    }
+}
 
 fn token(scope: Option<&str>) -> String {
     let mut claims = claims();

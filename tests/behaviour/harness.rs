@@ -16,6 +16,7 @@ pub mod sample;
 #[path = "../support/scratch.rs"]
 pub mod scratch;
 pub mod shown;
+pub mod stream;
 pub mod world;
 
 /// Registers behaviours: each named `async fn(World)` of the module becomes two

@@ -23,6 +23,7 @@ mod dependencies;
 mod discovery;
 mod errors;
 mod exports;
+mod framing;
 mod imports;
 mod isolation;
 mod large_bodies;

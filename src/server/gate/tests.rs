@@ -3,18 +3,30 @@
 use std::{
     collections::VecDeque,
     future::{Future, pending, poll_fn},
-    sync::atomic::{AtomicBool, Ordering},
+    io,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
 };
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use http_body::{Body as HttpBody, Frame};
-use tonic::Code;
+use tonic::{
+    Code,
+    server::NamedService,
+    service::Routes,
+    transport::{Channel, Endpoint, Server},
+};
 use tonic_types::StatusExt;
 
 use super::*;
-use crate::auth::Caller;
+use crate::{
+    auth::Caller,
+    proto::v1::{GetTaskRequest, task_service_client::TaskServiceClient},
+};
 
 const READ: &str = "/expertise.v1.TaskService/GetTask";
 
@@ -35,6 +47,10 @@ impl Service<Request<Body>> for Stub {
         let answer = self.0;
         Box::pin(async move { Ok(answer(request).await) })
     }
+}
+
+impl NamedService for Stub {
+    const NAME: &'static str = "expertise.v1.TaskService";
 }
 
 /// A body of these frames.
@@ -197,6 +213,79 @@ async fn a_panic_is_internal_with_an_id() {
     assert_eq!(status.code(), Code::Internal);
     let info = status.get_details_error_info().expect("a detail");
     assert!(info.metadata.contains_key("id"));
+}
+
+#[tokio::test]
+async fn after_a_panic_the_log_says_its_id_and_the_connection_serves_on() {
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let stub = Stub(|_| {
+        Box::pin(async {
+            if CALLS.fetch_add(1, Ordering::SeqCst) == 0 {
+                panic!("the text of a guide");
+            }
+            let empty = Frame::data(Bytes::from_static(&[0; 5]));
+            let ok = Status::ok("").into_http::<Body>().headers().clone();
+            let frames = [empty, Frame::trailers(ok)];
+            let mut response = Response::new(Body::new(Frames(frames.into())));
+            let grpc = http::HeaderValue::from_static("application/grpc");
+            response.headers_mut().insert(CONTENT_TYPE, grpc);
+            response
+        })
+    });
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt().with_writer({
+        let log = log.clone();
+        move || log.clone()
+    });
+    let _logging = tracing::subscriber::set_default(subscriber.finish());
+    let mut client = TaskServiceClient::new(served(stub).await);
+    let mut get = async || {
+        let mut request = tonic::Request::new(GetTaskRequest::default());
+        let account = "42".parse().expect("an account");
+        request.metadata_mut().insert("x-account-id", account);
+        client.get_task(request).await
+    };
+    let status = get().await.expect_err("it panicked");
+    assert_eq!((status.code(), &*reason(&status)), (Code::Internal, "INTERNAL"));
+    let info = status.get_details_error_info().expect("a detail");
+    let id = info.metadata.get("id").expect("an id");
+    get().await.expect("it serves on");
+
+    let log = String::from_utf8(log.0.lock().expect("a lock").clone()).expect("text");
+    let told = |line: &&str| line.contains("ERROR") && line.contains(id.as_str());
+    assert_eq!(log.lines().filter(told).count(), 1, "{log}");
+    assert!(!log.contains("the text of a guide"), "{log}");
+}
+
+/// A server on which the service stands behind the gate.
+async fn served(stub: Stub) -> Channel {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+    let listener = listener.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let server = Server::builder()
+        .layer(layer(Duration::from_secs(3600)))
+        .serve_with_incoming(
+            Routes::new(stub).prepare(),
+            tonic::transport::server::TcpIncoming::from(listener),
+        );
+    tokio::spawn(server);
+    let endpoint = Endpoint::from_shared(format!("http://{address}"));
+    endpoint.expect("an address").connect_lazy()
+}
+
+/// A log that can be read.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("a lock").extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[tokio::test]

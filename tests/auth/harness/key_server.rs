@@ -12,6 +12,7 @@ use http::Uri;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpListener,
+    sync::Semaphore,
 };
 use tokio_rustls::TlsAcceptor;
 
@@ -28,6 +29,8 @@ struct State {
     status: Mutex<Option<&'static str>>,
     body: Mutex<String>,
     fetches: AtomicUsize,
+    /// Requests wait while there is no permit.
+    gate: Semaphore,
 }
 
 impl KeyServer {
@@ -48,6 +51,7 @@ impl KeyServer {
                 status: Mutex::new(Some("200 OK")),
                 body: Mutex::new(body.to_owned()),
                 fetches: AtomicUsize::new(0),
+                gate: Semaphore::new(Semaphore::MAX_PERMITS),
             }),
         };
         let state = Arc::clone(&server.state);
@@ -87,6 +91,16 @@ impl KeyServer {
         *self.state.status.lock().expect("a lock") = None;
     }
 
+    /// From now on requests are taken and answered later.
+    pub fn hold(&self) {
+        self.state.gate.forget_permits(Semaphore::MAX_PERMITS);
+    }
+
+    /// Answers what waits, and what comes.
+    pub fn release(&self) {
+        self.state.gate.add_permits(Semaphore::MAX_PERMITS);
+    }
+
     /// How often the keys were fetched.
     pub fn fetches(&self) -> usize {
         self.state.fetches.load(Ordering::SeqCst)
@@ -101,6 +115,7 @@ impl State {
         }
         assert!(request.starts_with(b"GET /keys?v=1 HTTP/1.1\r\n"));
         self.fetches.fetch_add(1, Ordering::SeqCst);
+        let _passed = self.gate.acquire().await.expect("it is never closed");
         let status = *self.status.lock().expect("a lock");
         let Some(status) = status else {
             return std::future::pending().await;

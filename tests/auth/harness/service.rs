@@ -2,6 +2,7 @@
 
 use std::{fmt, net::SocketAddr, time::Duration};
 
+use bytes::Bytes;
 use expertise::{
     auth::{KeySource, SigningSecret, TokenRules},
     config::{AuthMode, Config, Tls},
@@ -18,6 +19,8 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 use tonic_types::StatusExt;
+
+use super::raw::RawCodec;
 
 pub const ISSUER: &str = "https://issuer.test";
 pub const AUDIENCE: &str = "expertise";
@@ -128,6 +131,15 @@ impl Client {
         let mut client = TaskServiceClient::new(self.0.clone());
         let request = with(ListTasksRequest::default(), metadata);
         bounded(client.list_tasks(request)).await.map(drop)
+    }
+
+    /// An empty message to a call, such as `TaskService/GetTask`.
+    pub async fn ask(&self, call: &str, metadata: &[(&'static str, &str)]) -> Result<(), Status> {
+        let path = format!("/expertise.v1.{call}").parse().expect("a path");
+        let mut client = tonic::client::Grpc::new(self.0.clone());
+        client.ready().await.expect("a connection");
+        let request = with(Bytes::new(), metadata);
+        bounded(client.unary(request, path, RawCodec)).await.map(drop)
     }
 
     /// CreateTask with a token; the account that the task is in.

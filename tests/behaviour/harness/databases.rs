@@ -36,14 +36,14 @@ impl Database {
         match self {
             Self::Sqlite => Some(*SQLITE.get_or_init(|| {
                 let file = Scratch::of_this_run().path("expertise.db");
-                start(format!("sqlite:{}", file.display()))
+                start(Config::for_tests(&format!("sqlite:{}", file.display())))
             })),
             Self::Postgres => *POSTGRES.get_or_init(|| {
                 let url = cluster::database_url();
                 if url.is_none() {
                     say_that_postgres_is_missing();
                 }
-                url.map(|url| start(perhaps_through_pgbouncer(url)))
+                url.map(|url| start(Config::for_tests(&perhaps_through_pgbouncer(url))))
             }),
         }
     }
@@ -59,7 +59,8 @@ pub fn runtime() -> tokio::runtime::Runtime {
 
 /// Starts a server in this process, on threads of its own, as no test's runtime
 /// outlives its test.
-fn start(database_url: String) -> SocketAddr {
+pub fn start(config: Config) -> SocketAddr {
+    let database = config.database.to_string();
     let (started, address) = mpsc::channel();
     let serve = move || {
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -68,16 +69,16 @@ fn start(database_url: String) -> SocketAddr {
             .build()
             .expect("a runtime for the server");
         runtime.block_on(async {
-            let server = match Server::bind(Config::for_tests(&database_url)).await {
+            let server = match Server::bind(config).await {
                 Ok(server) => server,
                 Err(error) => {
-                    let _ = started.send(Err(format!("{database_url}: {error:?}")));
+                    let _ = started.send(Err(format!("{database}: {error:?}")));
                     return;
                 }
             };
             let _ = started.send(Ok(server.local_addr()));
             if let Err(error) = server.serve(std::future::pending()).await {
-                eprintln!("the server on {database_url} ended: {error:?}");
+                eprintln!("the server on {database} ended: {error:?}");
             }
         });
     };

@@ -110,7 +110,7 @@ impl World {
     }
 
     /// Where the server listens.
-    pub fn server(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.server
     }
 

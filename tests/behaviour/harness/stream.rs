@@ -1,0 +1,128 @@
+//! Calls below gRPC: a stream of HTTP/2 with the headers and bytes that a test
+//! chooses, of which the end may never come.
+
+use std::{net::SocketAddr, time::Duration};
+
+use bytes::Bytes;
+use h2::client::SendRequest;
+use http::{HeaderMap, Method, Request};
+use tonic::{Code, Status};
+use tonic_types::StatusExt;
+
+/// Far beyond what an answer takes: a wait that long has hung.
+const BOUND: Duration = Duration::from_secs(60);
+
+/// A connection.
+pub struct Connection {
+    address: SocketAddr,
+    sender: SendRequest<Bytes>,
+}
+
+/// Whether the request ends with the bytes that are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Sent,
+    Never,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub struct Answer {
+    pub http: u16,
+    /// `None` where there is no gRPC status.
+    pub status: Option<Status>,
+    pub bytes: usize,
+}
+
+impl Answer {
+    /// The code and reason of a refusal, which is one of the contract.
+    #[track_caller]
+    pub fn refusal(&self) -> (Code, String) {
+        let status = self.status.as_ref().expect("a status");
+        let info = status.get_details_error_info();
+        let info = info.unwrap_or_else(|| panic!("no detail: {status:?}"));
+        assert_eq!((self.http, &*info.domain), (200, "expertise.v1"), "{status:?}");
+        (status.code(), info.reason)
+    }
+
+    #[track_caller]
+    pub fn is(&self, code: Code, reason: &str) {
+        assert_eq!(self.refusal(), (code, reason.to_owned()), "{self:?}");
+    }
+}
+
+impl Connection {
+    pub async fn to(address: SocketAddr) -> Self {
+        let stream = tokio::net::TcpStream::connect(address).await;
+        let shaken = h2::client::handshake(stream.expect("a connection")).await;
+        let (sender, connection) = shaken.expect("HTTP/2");
+        tokio::spawn(connection);
+        Self { address, sender }
+    }
+
+    /// POSTs to a path as gRPC does, with more headers.
+    pub async fn call(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        bytes: &[u8],
+        end: End,
+    ) -> Answer {
+        let grpc = [("content-type", "application/grpc"), ("te", "trailers")];
+        let headers: Vec<_> = grpc.iter().chain(headers).copied().collect();
+        self.send(Method::POST, path, &headers, bytes, end).await
+    }
+
+    /// The answer to a request of any kind.
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        bytes: &[u8],
+        end: End,
+    ) -> Answer {
+        let builder = Request::builder().method(method);
+        let builder = builder.uri(format!("http://{}{path}", self.address));
+        let builder = headers.iter().fold(builder, |b, (k, v)| b.header(*k, *v));
+        let request = builder.body(()).expect("a request");
+        let answering = self.exchange(request, bytes, end);
+        let answer = tokio::time::timeout(BOUND, answering).await;
+        answer.expect("an answer")
+    }
+
+    async fn exchange(&self, request: Request<()>, bytes: &[u8], end: End) -> Answer {
+        let sender = self.sender.clone().ready().await;
+        let ends = end == End::Sent;
+        let sent = sender.expect("a stream").send_request(request, false);
+        let (response, mut stream) = sent.expect("a stream");
+        let bytes = Bytes::copy_from_slice(bytes);
+        // Who is refused early may be told to send no more.
+        let _ = stream.send_data(bytes, ends);
+        let (head, mut body) = response.await.expect("a response").into_parts();
+        let mut received = 0;
+        while let Some(Ok(data)) = body.data().await {
+            let _ = body.flow_control().release_capacity(data.len());
+            received += data.len();
+        }
+        let trailers: Option<HeaderMap> = body.trailers().await.ok().flatten();
+        let status = Status::from_header_map(&head.headers)
+            .or_else(|| trailers.as_ref().and_then(Status::from_header_map));
+        Answer {
+            http: head.status.as_u16(),
+            status,
+            bytes: received,
+        }
+    }
+}
+
+/// What stands before a message: whether it is compressed, and its length.
+pub fn prefix(flag: u8, length: u32) -> Vec<u8> {
+    [&[flag][..], &length.to_be_bytes()].concat()
+}
+
+/// A message as gRPC frames it.
+pub fn framed(message: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(message.len()).expect("a length");
+    [&prefix(0, length)[..], message].concat()
+}
