@@ -22,11 +22,11 @@ pub struct Answer {
 /// Sends one message to a method, such as `TaskService/GetTask`, that is to be
 /// answered in so many milliseconds.
 pub async fn call(world: &World, method: &str, message: &impl Message, millis: u64) -> Answer {
-    let stream = TcpStream::connect(world.server()).await.expect("a server");
+    let stream = TcpStream::connect(world.address()).await.expect("a server");
     let (mut sender, connection) = client::handshake(stream).await.expect("HTTP/2");
     let connection = tokio::spawn(connection);
     let begun = Instant::now();
-    let request = Request::post(format!("http://{}/expertise.v1.{method}", world.server()))
+    let request = Request::post(format!("http://{}/expertise.v1.{method}", world.address()))
         .header("content-type", "application/grpc")
         .header("te", "trailers")
         .header("x-account-id", world.account())
