@@ -1,6 +1,6 @@
 //! What a writer does next.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use expertise::proto::v1::*;
 use prost_types::FieldMask;
@@ -43,11 +43,6 @@ pub async fn next(shelf: &mut Shelf, dice: &mut Dice, caller: &Caller) -> Result
     }
 }
 
-/// An import of a guide with a linked question: something of everything.
-pub fn founding(shelf: &mut Shelf, dice: &mut Dice) -> Intent {
-    import_of(shelf, dice, true)
-}
-
 fn create_task(shelf: &mut Shelf, dice: &mut Dice) -> Option<Intent> {
     has_room(shelf).then(|| {
         Intent::CreateTask(CreateTaskRequest {
@@ -59,23 +54,21 @@ fn create_task(shelf: &mut Shelf, dice: &mut Dice) -> Option<Intent> {
 }
 
 fn import(shelf: &mut Shelf, dice: &mut Dice) -> Option<Intent> {
-    let linked = dice.once_in(2);
-    has_room(shelf).then(|| import_of(shelf, dice, linked))
-}
-
-fn import_of(shelf: &mut Shelf, dice: &mut Dice, linked: bool) -> Intent {
+    if !has_room(shelf) {
+        return None;
+    }
     let mut steps = vec![note(shelf), note(shelf)];
-    if linked {
+    if dice.once_in(2) {
         steps.insert(1, linked_question(shelf));
     }
-    Intent::ImportTask(ImportTaskRequest {
+    Some(Intent::ImportTask(ImportTaskRequest {
         document: Some(TaskDocument {
             task: Some(task(shelf.name())),
             steps,
         }),
         request_id: dice.request_id(),
         ..ImportTaskRequest::default()
-    })
+    }))
 }
 
 /// The task with its steps in another order, one more, perhaps one less, and
@@ -93,6 +86,7 @@ fn import_again(shelf: &mut Shelf, dice: &mut Dice) -> Option<Intent> {
             answer_otherwise(shelf, dice, step);
         }
     }
+    retitle(&mut steps);
     steps.insert(0, note(shelf));
     Some(Intent::ImportTask(ImportTaskRequest {
         document: Some(TaskDocument {
@@ -123,6 +117,22 @@ fn answer_otherwise(shelf: &mut Shelf, dice: &mut Dice, step: &mut Step) {
             if let Some(value) = question.values.first_mut() {
                 value.value = shelf.name();
             }
+        }
+    }
+}
+
+/// Has wiring steps bear the texts of their answers, as other titles would be
+/// ignored.
+fn retitle(steps: &mut [Step]) {
+    let answers: BTreeMap<String, String> = steps
+        .iter()
+        .flat_map(managing)
+        .filter(|(_, value)| !value.link.is_empty())
+        .map(|(_, value)| (value.link.clone(), value.value.clone()))
+        .collect();
+    for step in steps {
+        if let Some(text) = answers.get(&step.link) {
+            step.title.clone_from(text);
         }
     }
 }

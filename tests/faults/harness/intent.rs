@@ -34,20 +34,6 @@ pub enum Answer {
 }
 
 impl Intent {
-    /// Whether a repeated call does nothing that the first one has done, and
-    /// tells so: by its request id or its etag, or as what it deletes is gone.
-    pub fn may_be_repeated(&self) -> bool {
-        match self {
-            Self::CreateTask(_) | Self::CreateStep(_) | Self::ImportTask(_) => {
-                self.has_request_id()
-            }
-            Self::UpdateTask(request) => has_etag(request.task.as_ref().map(|task| &task.etag)),
-            Self::UpdateStep(request) => has_etag(request.step.as_ref().map(|step| &step.etag)),
-            Self::DeleteTask(_) | Self::DeleteStep(_) | Self::DeleteRole(_) => true,
-            Self::CreateRole(_) | Self::Translate(_) => false,
-        }
-    }
-
     /// Whether a repeated call is answered as the first one was.
     pub fn has_request_id(&self) -> bool {
         let id = match self {
@@ -105,10 +91,6 @@ impl Intent {
             }
         })
     }
-}
-
-fn has_etag(etag: Option<&String>) -> bool {
-    etag.is_some_and(|etag| !etag.is_empty())
 }
 
 fn boxed<T>(resource: Option<T>) -> Box<T> {
