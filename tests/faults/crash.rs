@@ -143,7 +143,7 @@ async fn look_after(
     is_sound(service.database()).await;
     let caller = service.caller();
     let seen = Seen::read(&caller).await.expect("it serves again");
-    let decided = audit(writers, shared, &seen);
+    let decided = audit(writers.iter_mut(), shared, &seen);
     for (writer, decided) in writers.iter_mut().zip(decided) {
         for decided in &decided {
             match decided.fate {

@@ -9,5 +9,6 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing)]
 
+mod cancellation;
 mod crash;
 mod harness;

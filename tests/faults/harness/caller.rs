@@ -1,6 +1,6 @@
 //! Clients of one account.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use expertise::proto::v1::{
     role_service_client::RoleServiceClient, step_service_client::StepServiceClient,
@@ -24,16 +24,18 @@ pub struct Caller {
 }
 
 /// What the metadata of a call says.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Metadata {
-    subject: AsciiMetadataValue,
+    timeout: Option<Duration>,
 }
 
 impl Interceptor for Metadata {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         let metadata = request.metadata_mut();
         metadata.insert("x-account-id", AsciiMetadataValue::from_static(ACCOUNT));
-        metadata.insert("x-subject", self.subject.clone());
+        if let Some(timeout) = self.timeout {
+            request.set_timeout(timeout);
+        }
         Ok(request)
     }
 }
@@ -46,16 +48,14 @@ impl Caller {
         let endpoint = Endpoint::from_shared(format!("http://{server}"));
         Self {
             channel: endpoint.expect("the server's address").connect_lazy(),
-            metadata: Metadata {
-                subject: AsciiMetadataValue::from_static("somebody"),
-            },
+            metadata: Metadata::default(),
         }
     }
 
-    /// The same under a name that the server's log shows.
-    pub fn called(&self, subject: &str) -> Self {
+    /// The same, whose calls have so much time.
+    pub fn within(&self, timeout: Duration) -> Self {
         let mut caller = self.clone();
-        caller.metadata.subject = subject.parse().expect("printable ASCII");
+        caller.metadata.timeout = Some(timeout);
         caller
     }
 

@@ -121,8 +121,8 @@ fn answer_otherwise(shelf: &mut Shelf, dice: &mut Dice, step: &mut Step) {
     }
 }
 
-/// Has wiring steps bear the texts of their answers, as other titles would be
-/// ignored.
+/// Has steps that refer to the task of an answer bear its text, as another title
+/// would be ignored.
 fn retitle(steps: &mut [Step]) {
     let answers: BTreeMap<String, String> = steps
         .iter()
@@ -131,7 +131,7 @@ fn retitle(steps: &mut [Step]) {
         .map(|(_, value)| (value.link.clone(), value.value.clone()))
         .collect();
     for step in steps {
-        if let Some(text) = answers.get(&step.link) {
+        if let Some(text) = answers.get(&step.subtask_id) {
             step.title.clone_from(text);
         }
     }

@@ -57,7 +57,7 @@ impl Intent {
             }
             Self::ImportTask(request) => {
                 let response = tasks.import_task(request).await?.into_inner();
-                assert_eq!(response.ignored_paths, [""; 0]);
+                assert_eq!(response.ignored_paths, [""; 0], "{self:?}");
                 Answer::Task(boxed(response.task))
             }
             Self::CreateStep(request) => {

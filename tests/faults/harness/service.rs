@@ -1,6 +1,6 @@
 //! The service in a process of its own, on either database.
 
-use std::{env, io::Write, process::ExitStatus};
+use std::{env, io::Write, net::Ipv4Addr, process::ExitStatus, time::Duration};
 
 use expertise::proto::v1::{CreateTaskRequest, Task};
 
@@ -9,54 +9,82 @@ use super::{
     choose,
     cluster::{Cluster, Stop},
     process::Process,
+    relay::Relay,
     scratch::Scratch,
 };
+
+/// Settings of a server.
+type Settings = [(&'static str, &'static str)];
 
 /// The database of a scenario, and the server on it.
 pub struct Service {
     name: &'static str,
+    database: String,
+    /// The address at which the server finds it.
     url: String,
     settings: Vec<(&'static str, &'static str)>,
-    cluster: Option<Cluster>,
     process: Option<Process>,
+    // Dropped after the server, which uses them.
+    _relay: Option<Relay>,
+    cluster: Option<Cluster>,
 }
+
+/// How long bytes between server and database take in either direction, where
+/// they take their time.
+const DELAY: Duration = Duration::from_millis(1);
 
 impl Service {
     /// On a file of its own.
-    pub fn on_sqlite(name: &'static str, settings: &[(&'static str, &'static str)]) -> Self {
+    pub fn on_sqlite(name: &'static str, settings: &Settings) -> Self {
         let file = Scratch::of_this_run().path(&format!("{name}.db"));
-        Self::on(name, format!("sqlite:{}", file.display()), settings, None)
+        let database = format!("sqlite:{}", file.display());
+        Self {
+            name,
+            url: database.clone(),
+            database,
+            settings: settings.to_vec(),
+            process: None,
+            _relay: None,
+            cluster: None,
+        }
+        .started()
     }
 
     /// On a cluster of its own that would survive a crash of the machine too.
     /// `None` where there is no PostgreSQL.
-    pub fn on_postgres(
-        name: &'static str,
-        settings: &[(&'static str, &'static str)],
-    ) -> Option<Self> {
+    pub fn on_postgres(name: &'static str, settings: &Settings) -> Option<Self> {
         let durable = ["fsync=on", "full_page_writes=on"];
         let Some(cluster) = Cluster::start(&format!("{name}.cluster"), &durable) else {
             postgres_is_missing();
             return None;
         };
-        Some(Self::on(name, cluster.url(), settings, Some(cluster)))
+        let service = Self {
+            name,
+            database: cluster.url(),
+            url: cluster.url(),
+            settings: settings.to_vec(),
+            process: None,
+            _relay: None,
+            cluster: Some(cluster),
+        };
+        Some(service.started())
     }
 
-    fn on(
-        name: &'static str,
-        url: String,
-        settings: &[(&'static str, &'static str)],
-        cluster: Option<Cluster>,
-    ) -> Self {
-        let mut service = Self {
-            name,
-            url,
-            settings: settings.to_vec(),
-            cluster,
-            process: None,
-        };
-        service.start();
-        service
+    /// The same, but what server and database say to each other takes its time,
+    /// so that callers go away in the middle of it.
+    pub fn on_slow_postgres(name: &'static str, settings: &Settings) -> Option<Self> {
+        let mut service = Self::on_postgres(name, settings)?;
+        let port = service.cluster.as_ref().expect("a cluster").port();
+        let relay = Relay::before((Ipv4Addr::LOCALHOST, port).into(), DELAY);
+        service.url = format!("postgres://postgres@{}/postgres", relay.address());
+        service._relay = Some(relay);
+        service.kill();
+        Some(service.started())
+    }
+
+    fn started(mut self) -> Self {
+        self.start();
+        self
     }
 
     /// Starts the server.
@@ -73,7 +101,7 @@ impl Service {
 
     /// The address of the database.
     pub fn database(&self) -> &str {
-        &self.url
+        &self.database
     }
 
     /// A connection to the server.

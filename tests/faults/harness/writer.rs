@@ -1,9 +1,6 @@
 //! Those who write while the faults happen, and what each of them was told.
 
-use std::{
-    collections::BTreeMap,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use expertise::proto::v1::Task;
 use tonic::{Code, Status};
@@ -29,14 +26,12 @@ pub struct Writer {
     name: String,
     pub dice: Dice,
     pub shelves: Vec<Shelf>,
-    shared: Task,
-    /// How each call since the last fault ended, by the name it was called under.
-    pub calls: BTreeMap<String, Result<(), Status>>,
+    /// The task that all share.
+    pub shared: Task,
     /// How many writes were acknowledged.
     pub acknowledged: u64,
     /// What was answered to creates and imports, with the id of what they made.
     answered: Vec<(Intent, String)>,
-    sent: u64,
 }
 
 /// What an error says of its write.
@@ -62,8 +57,9 @@ pub fn verdict(status: &Status) -> Verdict {
         Some("WRITE_CONFLICT" | "OVERLOADED") => Verdict::Refused,
         Some("ETAG_MISMATCH") => Verdict::Overtaken,
         Some("TASK_NOT_FOUND" | "STEP_NOT_FOUND" | "ROLE_NOT_FOUND") => Verdict::Missing,
-        // The database went away, perhaps in the middle of a COMMIT.
-        Some("STORE_UNAVAILABLE") => Verdict::Unknown,
+        // The database went away, perhaps in the middle of a COMMIT, or the time
+        // was over.
+        Some("STORE_UNAVAILABLE" | "DEADLINE_EXCEEDED") => Verdict::Unknown,
         // The connection broke.
         None if status.code() != Code::Ok => Verdict::Unknown,
         _ => panic!("no fault excuses this: {status:?}"),
@@ -78,10 +74,8 @@ impl Writer {
             dice,
             shelves: Vec::new(),
             shared: shared.clone(),
-            calls: BTreeMap::new(),
             acknowledged: 0,
             answered: Vec::new(),
-            sent: 0,
         };
         for _ in 0..shelves {
             writer.add_shelf();
@@ -91,13 +85,13 @@ impl Writer {
     }
 
     /// Adds an empty shelf.
-    pub fn add_shelf(&mut self) {
+    fn add_shelf(&mut self) {
         let word = format!("{}-{}", self.name, self.shelves.len());
         self.shelves.push(Shelf::new(word));
     }
 
     /// Adds one in the task that all share.
-    pub fn add_shared_shelf(&mut self) {
+    fn add_shared_shelf(&mut self) {
         let word = format!("{}-{}", self.name, self.shelves.len());
         self.shelves.push(Shelf::on(word, &self.shared));
     }
@@ -126,10 +120,18 @@ impl Writer {
         shelf: usize,
         intent: Intent,
     ) -> Result<(), Status> {
-        let subject = self.subject();
-        let sent = intent.send(&caller.called(&subject)).await;
-        let said = sent.as_ref().map(|_| ()).map_err(Clone::clone);
-        self.calls.insert(subject, said);
+        let sent = intent.send(caller).await;
+        self.note(caller, shelf, intent, sent).await
+    }
+
+    /// Notes how a write that was sent ended.
+    pub async fn note(
+        &mut self,
+        caller: &Caller,
+        shelf: usize,
+        intent: Intent,
+        sent: Result<Answer, Status>,
+    ) -> Result<(), Status> {
         match sent {
             Ok(answer) => {
                 self.acknowledge(shelf, intent, answer);
@@ -144,14 +146,18 @@ impl Writer {
         }
     }
 
-    /// A name for a call.
-    pub fn subject(&mut self) -> String {
-        self.sent += 1;
-        format!("{}.{}", self.name, self.sent)
+    /// A write to one of the shelves that no write is open on.
+    pub async fn choose(&mut self, caller: &Caller) -> Option<(usize, Intent)> {
+        let shelves = self.shelves.iter().enumerate();
+        let free = shelves.filter(|(_, shelf)| shelf.open.is_none());
+        let free: Vec<usize> = free.map(|(index, _)| index).collect();
+        let shelf = *self.dice.pick(&free)?;
+        let next = choose::next(&mut self.shelves[shelf], &mut self.dice, caller).await;
+        Some((shelf, next.expect("it serves on")))
     }
 
     /// Notes that the write was answered.
-    pub fn acknowledge(&mut self, shelf: usize, intent: Intent, answer: Answer) {
+    fn acknowledge(&mut self, shelf: usize, intent: Intent, answer: Answer) {
         let id = self.shelves[shelf].apply(&intent);
         let made = match &answer {
             Answer::Task(task) => task.guid.clone(),
@@ -250,10 +256,14 @@ pub struct Decided {
 /// Asserts that everything acknowledged is there, every write that was not
 /// answered whole or not at all, and nothing else. What became of the latter,
 /// writer by writer.
-pub fn audit(writers: &mut [Writer], shared: &Task, seen: &Seen) -> Vec<Vec<Decided>> {
+pub fn audit<'a>(
+    writers: impl IntoIterator<Item = &'a mut Writer>,
+    shared: &Task,
+    seen: &Seen,
+) -> Vec<Vec<Decided>> {
     seen.is_consistent();
     let mut found = seen.by_shelf(std::slice::from_ref(&shared.guid));
-    let decided = writers.iter_mut().map(|writer| {
+    let decided = writers.into_iter().map(|writer| {
         let mut decided = Vec::new();
         for (index, shelf) in writer.shelves.iter_mut().enumerate() {
             let here = found.remove(shelf.word.as_str()).unwrap_or_default();
