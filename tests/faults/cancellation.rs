@@ -68,30 +68,31 @@ async fn survive(name: &str, mut service: Service) {
     let mut account = Account::default();
     while account.left < number("EXPERTISE_CANCELLED_CALLS", 600) {
         leavers = at_once(leavers, |leaver| leaver.go(CALLS)).await;
-        look_after(&service, &shared, &mut leavers, &mut account).await;
+        leavers = look_after(&service, &shared, leavers, &mut account).await;
         account.left = leavers.iter().map(|leaver| leaver.left).sum();
     }
     // Now nobody goes away, and then the server does: what it acknowledged was
     // not in a transaction that somebody had left open.
     let caller = service.caller();
     leavers = at_once(leavers, |leaver| leaver.stay(caller.clone(), LAST_CALLS)).await;
-    look_after(&service, &shared, &mut leavers, &mut account).await;
+    leavers = look_after(&service, &shared, leavers, &mut account).await;
     service.kill();
     service.start();
-    look_after(&service, &shared, &mut leavers, &mut account).await;
+    leavers = look_after(&service, &shared, leavers, &mut account).await;
     for leaver in &leavers {
         account.acknowledged += leaver.writer.acknowledged;
         account.refused += leaver.refused;
+        account.repeated += leaver.repeated;
     }
     println!("{name}: {account:?} in {:?}", begun.elapsed());
     assert!(account.done > 0 && account.not_done > 0, "{account:?}");
 }
 
-async fn at_once<F: Future<Output = Leaver> + Send + 'static>(
-    leavers: Vec<Leaver>,
-    action: impl Fn(Leaver) -> F,
+async fn at_once<T, F: Future<Output = Leaver> + Send + 'static>(
+    who: impl IntoIterator<Item = T>,
+    action: impl FnMut(T) -> F,
 ) -> Vec<Leaver> {
-    let acting: JoinSet<Leaver> = leavers.into_iter().map(action).collect();
+    let acting: JoinSet<Leaver> = who.into_iter().map(action).collect();
     acting.join_all().await
 }
 
@@ -99,45 +100,44 @@ async fn at_once<F: Future<Output = Leaver> + Send + 'static>(
 async fn look_after(
     service: &Service,
     shared: &Task,
-    leavers: &mut [Leaver],
+    mut leavers: Vec<Leaver>,
     account: &mut Account,
-) {
+) -> Vec<Leaver> {
     let seen = once_quiet(service).await;
     // Somebody else sees what the server shows.
     let there = bystander::tasks(service.database()).await;
     assert_eq!(there, seen.holdings.len(), "tasks in the database");
     let writers = leavers.iter_mut().map(|leaver| &mut leaver.writer);
     let decided = audit(writers, shared, &seen);
+    let fates = decided.iter().flatten().map(|decided| &decided.fate);
+    let done = fates.clone().filter(|fate| **fate != Fate::NotDone).count() as u64;
+    account.done += done;
+    account.not_done += fates.count() as u64 - done;
     let caller = service.caller();
-    for (leaver, decided) in leavers.iter_mut().zip(decided) {
-        for decided in &decided {
-            match decided.fate {
-                Fate::Done(_) => account.done += 1,
-                Fate::NotDone => account.not_done += 1,
-            }
-        }
-        account.repeated += leaver.writer.repeat(&caller, decided).await;
-    }
+    at_once(leavers.into_iter().zip(decided), |(leaver, decided)| {
+        leaver.repeat(caller.clone(), decided)
+    })
+    .await
 }
 
-/// What is there when nothing is under way any more. Reads use each connection
-/// of the server, but none of them ends a transaction.
+/// What is there when nothing is under way any more. To read it uses each
+/// connection of the server, but ends no transaction.
 async fn once_quiet(service: &Service) -> Seen {
-    let caller = service.caller();
+    let (caller, database) = (service.caller(), service.database());
     let patience = Instant::now() + PATIENCE;
-    let mut before = None;
     loop {
-        let held = bystander::held(service.database()).await;
+        let before = bystander::summary(database).await;
         let seen = match Seen::read(&caller).await {
             Ok(seen) => Some(seen),
             // It was deleted while it was read.
             Err(status) if verdict(&status) == Verdict::Missing => None,
             Err(status) => panic!("it serves on: {status:?}"),
         };
-        if let Some(seen) = seen.as_ref().filter(|_| held.is_empty() && seen == before) {
-            return seen.clone();
+        let held = bystander::held(database).await;
+        let still = before == bystander::summary(database).await;
+        if let Some(seen) = seen.filter(|_| still && held.is_empty()) {
+            return seen;
         }
-        assert!(Instant::now() < patience, "the server still holds {held:?}");
-        before = seen;
+        assert!(Instant::now() < patience, "the server still holds: {held}");
     }
 }

@@ -3,52 +3,62 @@
 use std::time::Duration;
 
 use sqlx::{
-    Connection, PgConnection, Row, SqliteConnection,
+    Connection, PgConnection, SqliteConnection,
     sqlite::{SqliteConnectOptions, SqliteJournalMode},
 };
 
 /// How long a lock that the server holds is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-const TASKS: &str = "SELECT count(*) FROM tasks";
+const OPEN: &str = "SELECT coalesce(string_agg(state || ' after ' || query, '; '), '') \
+    FROM pg_stat_activity WHERE application_name = 'expertise' AND state <> 'idle'";
+const TASKS: &str = "SELECT CAST(count(*) AS TEXT) FROM tasks";
+/// Each write changes some of these.
+const SUMMARY: &str = "SELECT \
+    CAST((SELECT count(*) FROM tasks) AS TEXT) || ' ' || \
+    CAST((SELECT coalesce(sum(version), 0) FROM tasks) AS TEXT) || ' ' || \
+    CAST((SELECT count(*) FROM steps) AS TEXT) || ' ' || \
+    CAST((SELECT coalesce(sum(version), 0) FROM steps) AS TEXT) || ' ' || \
+    CAST((SELECT count(*) FROM step_translations) AS TEXT) || ' ' || \
+    CAST((SELECT coalesce(sum(id), 0) FROM roles) AS TEXT)";
 
 /// What the server has open: its transactions on PostgreSQL, the lock to write
-/// on SQLite.
-pub async fn held(database: &str) -> Vec<String> {
-    if database.starts_with("sqlite:") {
-        let mut connection = sqlite(database).await;
-        let begun = sqlx::query("BEGIN IMMEDIATE").execute(&mut connection);
-        let held = begun.await.err().map(|error| error.to_string());
-        connection.close().await.expect("it is closed");
-        return held.into_iter().collect();
+/// on SQLite. Empty when that is nothing.
+pub async fn held(database: &str) -> String {
+    if !database.starts_with("sqlite:") {
+        return ask(database, OPEN).await;
     }
-    let mut connection = postgres(database).await;
-    let found = sqlx::query(
-        "SELECT state, query FROM pg_stat_activity \
-         WHERE application_name = 'expertise' AND state <> 'idle'",
-    );
-    let found = found.fetch_all(&mut connection).await.expect("an answer");
+    let mut connection = sqlite(database).await;
+    let begun = sqlx::query("BEGIN IMMEDIATE").execute(&mut connection);
+    let refused = begun.await.err().map(|error| error.to_string());
     connection.close().await.expect("it is closed");
-    found
-        .iter()
-        .map(|row| format!("{} after {}", row.get::<&str, _>(0), row.get::<&str, _>(1)))
-        .collect()
+    refused.unwrap_or_default()
 }
 
 /// How many tasks there are.
 pub async fn tasks(database: &str) -> usize {
-    let found: i64 = if database.starts_with("sqlite:") {
+    ask(database, TASKS).await.parse().expect("a count")
+}
+
+/// Another text after each write.
+pub async fn summary(database: &str) -> String {
+    ask(database, SUMMARY).await
+}
+
+async fn ask(database: &str, question: &'static str) -> String {
+    let answer = if database.starts_with("sqlite:") {
         let mut connection = sqlite(database).await;
-        let found = sqlx::query_scalar(TASKS).fetch_one(&mut connection).await;
-        connection.close().await.expect("it is closed");
-        found.expect("a count")
+        sqlx::query_scalar(question)
+            .fetch_one(&mut connection)
+            .await
     } else {
-        let mut connection = postgres(database).await;
-        let found = sqlx::query_scalar(TASKS).fetch_one(&mut connection).await;
-        connection.close().await.expect("it is closed");
-        found.expect("a count")
+        let connection = PgConnection::connect(database).await;
+        let mut connection = connection.expect("the database");
+        sqlx::query_scalar(question)
+            .fetch_one(&mut connection)
+            .await
     };
-    found as usize
+    answer.expect("an answer")
 }
 
 async fn sqlite(database: &str) -> SqliteConnection {
@@ -59,9 +69,4 @@ async fn sqlite(database: &str) -> SqliteConnection {
         .busy_timeout(PATIENCE);
     let connection = SqliteConnection::connect_with(&options).await;
     connection.expect("the file")
-}
-
-async fn postgres(database: &str) -> PgConnection {
-    let connection = PgConnection::connect(database).await;
-    connection.expect("the database")
 }

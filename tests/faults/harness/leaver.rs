@@ -13,7 +13,7 @@ use super::{
     dice::Dice,
     intent::{Answer, Intent},
     relay::Relay,
-    writer::{Verdict, Writer, verdict},
+    writer::{Decided, Verdict, Writer, verdict},
 };
 
 /// What a call takes before it is known.
@@ -28,6 +28,8 @@ pub struct Leaver {
     pub left: u64,
     /// How many of its writes were refused.
     pub refused: u64,
+    /// How many of its calls were repeated.
+    pub repeated: u64,
     dice: Dice,
     relay: Relay,
     caller: Caller,
@@ -53,6 +55,7 @@ impl Leaver {
             writer,
             left: 0,
             refused: 0,
+            repeated: 0,
             caller: Caller::at(relay.address()),
             relay,
             typical: TYPICAL,
@@ -92,6 +95,12 @@ impl Leaver {
                 self.note(shelf, intent, Some(sent)).await;
             }
         }
+        self
+    }
+
+    /// Repeats some of its calls, in peace.
+    pub async fn repeat(mut self, caller: Caller, decided: Vec<Decided>) -> Self {
+        self.repeated += self.writer.repeat(&caller, decided).await;
         self
     }
 
@@ -156,15 +165,16 @@ impl Leaver {
         }
     }
 
-    /// Sometime in a call and a bit more; each other time in the beginning, where
-    /// transactions begin.
+    /// Sometime in a call and a bit more, and more often near its ends, where
+    /// transactions begin and end.
     fn moment(&mut self) -> Duration {
         let typical = self.typical.as_micros() as u64;
-        let latest = match self.dice.once_in(2) {
-            true => typical / 3,
-            false => typical * 4 / 3,
+        let (earliest, latest) = match self.dice.below(3) {
+            0 => (0, typical / 3),
+            1 => (0, typical * 4 / 3),
+            _ => (typical * 2 / 3, typical * 4 / 3),
         };
-        Duration::from_micros(self.dice.below(latest.max(1)))
+        Duration::from_micros(earliest + self.dice.below((latest - earliest).max(1)))
     }
 }
 

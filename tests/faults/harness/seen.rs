@@ -17,7 +17,7 @@ const AT_ONCE: usize = 8;
 pub type Holding = (Task, Vec<Step>);
 
 /// Everything of the account.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub struct Seen {
     pub holdings: Vec<Holding>,
     pub roles: Vec<Role>,
