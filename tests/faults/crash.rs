@@ -1,20 +1,14 @@
 //! Servers and databases that crash.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
 use expertise::proto::v1::Task;
 use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
-use tokio::task::JoinSet;
 
 use crate::harness::{
     agree::Fate,
     dice::Dice,
+    load::load,
     seen::Seen,
     service::{Service, number},
     writer::{Writer, audit},
@@ -82,7 +76,9 @@ async fn survive(name: &str, mut service: Service, crash: Crash) {
         let moment = dice.below(LATEST);
         account.earliest = account.earliest.min(moment);
         account.latest = account.latest.max(moment);
-        writers = load(&mut service, crash, moment, writers).await;
+        let moment = Duration::from_micros(moment);
+        let crashed = |service: &mut Service| break_down(service, crash);
+        (writers, ()) = load(&mut service, writers, moment, crashed).await;
         if dice.once_in(5) {
             // Once more while the first is being mended.
             break_down(&mut service, crash);
@@ -99,28 +95,6 @@ async fn survive(name: &str, mut service: Service, crash: Crash) {
         seen.holdings.len()
     );
     assert!(account.acknowledged > account.crashes, "nothing was tried");
-}
-
-/// Has the writers write, and at that moment, in microseconds, the crash.
-async fn load(
-    service: &mut Service,
-    crash: Crash,
-    moment: u64,
-    writers: Vec<Writer>,
-) -> Vec<Writer> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut writing = JoinSet::new();
-    for mut writer in writers {
-        let (caller, stop) = (service.caller(), Arc::clone(&stop));
-        writing.spawn(async move {
-            writer.write(&caller, &stop).await;
-            writer
-        });
-    }
-    tokio::time::sleep(Duration::from_micros(moment)).await;
-    tokio::task::block_in_place(|| break_down(service, crash));
-    stop.store(true, Ordering::Relaxed);
-    writing.join_all().await
 }
 
 fn break_down(service: &mut Service, crash: Crash) {

@@ -9,6 +9,8 @@ pub mod cluster;
 pub mod dice;
 pub mod intent;
 pub mod leaver;
+pub mod load;
+pub mod peers;
 #[path = "../support/process.rs"]
 pub mod process;
 pub mod relay;

@@ -12,3 +12,4 @@
 mod cancellation;
 mod crash;
 mod harness;
+mod shutdown;
