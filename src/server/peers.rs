@@ -115,6 +115,11 @@ impl Peers {
     /// Lets go of those who have nothing more to expect, until all have gone;
     /// never ends by itself.
     pub async fn usher_out(&self) {
+        // That it ends, and that health is NOT_SERVING, is told to those who were
+        // quiet until now too.
+        for peer in lock(&self.connected).values() {
+            peer.stir();
+        }
         loop {
             for peer in lock(&self.connected).values() {
                 if peer.may_leave() {
