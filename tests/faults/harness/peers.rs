@@ -7,7 +7,7 @@ use http::Request;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
-    task::JoinSet,
+    task::{JoinHandle, JoinSet},
 };
 use tonic::transport::Endpoint;
 use tonic_health::pb::{
@@ -72,16 +72,18 @@ impl Peers {
     }
 }
 
-/// Follows the health of a server until it has gone: what it said last.
-pub async fn last_health(server: SocketAddr) -> ServingStatus {
+/// Follows the health of a server until it has gone: what it says last.
+pub async fn follow_health(server: SocketAddr) -> JoinHandle<ServingStatus> {
     let endpoint = Endpoint::from_shared(format!("http://{server}"));
     let channel = endpoint.expect("an address").connect().await;
     let mut client = HealthClient::new(channel.expect("it is let in"));
     let watch = client.watch(HealthCheckRequest::default()).await;
     let mut said = watch.expect("an answer").into_inner();
-    let mut last = ServingStatus::Unknown;
-    while let Ok(Some(response)) = said.message().await {
-        last = response.status();
-    }
-    last
+    let mut last = said.message().await.expect("an answer");
+    tokio::spawn(async move {
+        while let Ok(Some(next)) = said.message().await {
+            last = Some(next);
+        }
+        last.map_or(ServingStatus::Unknown, |last| last.status())
+    })
 }
