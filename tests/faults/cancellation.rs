@@ -127,11 +127,11 @@ async fn once_quiet(service: &Service) -> Seen {
     let patience = Instant::now() + PATIENCE;
     loop {
         let before = bystander::summary(database).await;
-        let seen = match Seen::read(&caller).await {
+        let seen = match Seen::read(&caller).await.map_err(|status| verdict(&status)) {
             Ok(seen) => Some(seen),
-            // It was deleted while it was read.
-            Err(status) if verdict(&status) == Verdict::Missing => None,
-            Err(status) => panic!("it serves on: {status:?}"),
+            // It was deleted while it was read, or every connection was taken.
+            Err(Verdict::Missing | Verdict::Unknown) => None,
+            Err(other) => panic!("{other:?}: it is read"),
         };
         let held = bystander::held(database).await;
         let still = before == bystander::summary(database).await;

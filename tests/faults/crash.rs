@@ -11,7 +11,7 @@ use crate::harness::{
     load::load,
     seen::Seen,
     service::{Service, number},
-    writer::{Writer, audit},
+    writer::{Writer, audit, patiently},
 };
 
 const WRITERS: usize = 16;
@@ -87,7 +87,7 @@ async fn survive(name: &str, mut service: Service, crash: Crash) {
         account.crashes += 1;
         look_after(&service, &shared, &mut writers, &mut account).await;
     }
-    let seen = Seen::read(&service.caller()).await.expect("it is read");
+    let seen = patiently(async || Seen::read(&service.caller()).await).await;
     audit(&mut writers, &shared, &seen);
     account.acknowledged = writers.iter().map(|writer| writer.acknowledged).sum();
     println!(
@@ -116,7 +116,7 @@ async fn look_after(
 ) {
     is_sound(service.database()).await;
     let caller = service.caller();
-    let seen = Seen::read(&caller).await.expect("it serves again");
+    let seen = patiently(async || Seen::read(&caller).await).await;
     let decided = audit(writers.iter_mut(), shared, &seen);
     for (writer, decided) in writers.iter_mut().zip(decided) {
         for decided in &decided {

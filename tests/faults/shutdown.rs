@@ -11,7 +11,7 @@ use crate::harness::{
     peers::{Peers, follow_health},
     seen::Seen,
     service::{Service, number},
-    writer::{Writer, audit},
+    writer::{Writer, audit, patiently},
 };
 
 const WRITERS: usize = 16;
@@ -115,7 +115,7 @@ async fn end(name: &str, mut service: Service, grace: Grace) {
 
         service.start();
         let caller = service.caller();
-        let seen = Seen::read(&caller).await.expect("it serves again");
+        let seen = patiently(async || Seen::read(&caller).await).await;
         let decided = audit(writers.iter_mut(), &shared, &seen);
         for (writer, decided) in writers.iter_mut().zip(decided) {
             for decided in &decided {

@@ -13,7 +13,7 @@ use super::{
     dice::Dice,
     intent::{Answer, Intent},
     relay::Relay,
-    writer::{Decided, Verdict, Writer, verdict},
+    writer::{Decided, Verdict, Writer, patiently, verdict},
 };
 
 /// What a call takes before it is known.
@@ -114,7 +114,12 @@ impl Leaver {
         match noted.map_err(|status| verdict(&status)) {
             Ok(()) => {}
             Err(Verdict::Refused) => self.refused += 1,
-            Err(Verdict::Unknown) => self.left += 1,
+            Err(Verdict::Unknown) if self.writer.shelves[shelf].open.is_some() => self.left += 1,
+            // It was answered, but what it made could not be read yet.
+            Err(Verdict::Unknown) => {
+                let Self { writer, caller, .. } = self;
+                patiently(async || writer.look(caller, shelf).await).await;
+            }
             Err(other) => panic!("{other:?}: nobody else writes here"),
         }
     }
