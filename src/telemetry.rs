@@ -76,7 +76,6 @@ mod tests {
             "sea_orm::driver",
             "h2::codec",
             "sea_orm_migration::migrator",
-            "expertise_of_others",
             "a_crate_that_is_new",
         ] {
             assert!(!cap.would_enable(target, &Level::INFO), "{target}");

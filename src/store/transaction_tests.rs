@@ -40,7 +40,14 @@ async fn a_write_that_panics_is_internal_leaves_nothing_and_the_next_one_goes_on
     let outcome = write.await;
     assert!(matches!(outcome, Err(Error::Internal(_))), "{outcome:?}");
     let next = account.create_role(name()).await.expect("a role");
-    let page = account.list_roles(None, PageSize::new(0).expect("a size")).await;
-    let ids: Vec<_> = page.expect("roles").items.iter().map(|role| role.id).collect();
+    let page = account
+        .list_roles(None, PageSize::new(0).expect("a size"))
+        .await;
+    let ids: Vec<_> = page
+        .expect("roles")
+        .items
+        .iter()
+        .map(|role| role.id)
+        .collect();
     assert_eq!(ids, [kept.id, next.id]);
 }

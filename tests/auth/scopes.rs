@@ -91,7 +91,11 @@ async fn every_call_of_the_contract_opens_for_its_scope_and_no_other() {
                 let status = client.ask(call, &closed).await.expect_err(call);
                 let info = status.get_details_error_info().expect("a detail");
                 let found = (status.code(), &*info.reason, &*info.metadata["scope"]);
-                assert_eq!(found, (Code::PermissionDenied, "SCOPE_MISSING", scope), "{call}");
+                assert_eq!(
+                    found,
+                    (Code::PermissionDenied, "SCOPE_MISSING", scope),
+                    "{call}"
+                );
                 // It is let in: what is wrong with an empty message is said next.
                 match client.ask(call, &opens).await {
                     Ok(()) => {}

@@ -31,7 +31,9 @@ const CREATE: &str = "/expertise.v1.TaskService/CreateTask";
 
 /// The connection still serves.
 async fn serves(connection: &Connection, account: (&str, &str)) {
-    let answer = connection.call(LIST, &[account], &framed(b""), End::Sent).await;
+    let answer = connection
+        .call(LIST, &[account], &framed(b""), End::Sent)
+        .await;
     let status = answer.status.expect("a status");
     assert_eq!(status.code(), Code::Ok, "{status:?}");
     assert!(answer.bytes >= 5);
@@ -40,7 +42,10 @@ async fn serves(connection: &Connection, account: (&str, &str)) {
 async fn what_is_not_one_message_is_invalid(world: World) {
     let connection = Connection::to(world.address()).await;
     let account = ("x-account-id", world.account());
-    let guid = GetTaskRequest { guid: unknown_guid() }.encode_to_vec();
+    let guid = GetTaskRequest {
+        guid: unknown_guid(),
+    }
+    .encode_to_vec();
     let whole = framed(&guid);
     for (what, bytes) in [
         ("none", Vec::new()),
@@ -74,7 +79,9 @@ async fn a_message_that_claims_too_much_is_refused_before_it_comes(world: World)
     let account = ("x-account-id", world.account());
     for length in [72 * 1024 * 1024 + 1, u32::MAX] {
         let claim = prefix(0, length);
-        let answer = connection.call(CREATE, &[account], &claim, End::Never).await;
+        let answer = connection
+            .call(CREATE, &[account], &claim, End::Never)
+            .await;
         answer.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
     }
     serves(&connection, account).await;
@@ -98,7 +105,9 @@ async fn credentials_are_judged_before_64_megabytes_come(world: World) {
             "SCOPE_MISSING",
         ),
     ] {
-        let answer = connection.call(CREATE, headers, &announced, End::Never).await;
+        let answer = connection
+            .call(CREATE, headers, &announced, End::Never)
+            .await;
         answer.is(code, reason);
     }
     serves(&connection, account).await;
@@ -107,20 +116,37 @@ async fn credentials_are_judged_before_64_megabytes_come(world: World) {
 async fn a_malformed_deadline_is_invalid_and_a_passed_one_exceeded(world: World) {
     let connection = Connection::to(world.address()).await;
     let account = ("x-account-id", world.account());
-    for timeout in ["", "5", "S", "1s", "-1S", "+1S", "1.5S", "1 S", "123456789S", "1SS"] {
+    for timeout in [
+        "",
+        "5",
+        "S",
+        "1s",
+        "-1S",
+        "+1S",
+        "1.5S",
+        "1 S",
+        "123456789S",
+        "1SS",
+    ] {
         let headers = [account, ("grpc-timeout", timeout)];
-        let answer = connection.call(LIST, &headers, &framed(b""), End::Sent).await;
+        let answer = connection
+            .call(LIST, &headers, &framed(b""), End::Sent)
+            .await;
         let expected = (Code::InvalidArgument, "FIELD_INVALID".to_owned());
         assert_eq!(answer.refusal(), expected, "{timeout:?}");
     }
     for timeout in ["0S", "1n", "00000000H"] {
         let headers = [account, ("grpc-timeout", timeout)];
-        let answer = connection.call(LIST, &headers, &framed(b""), End::Sent).await;
+        let answer = connection
+            .call(LIST, &headers, &framed(b""), End::Sent)
+            .await;
         answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
     }
     for timeout in ["99999999H", "59M", "60S", "60000m", "60000000u"] {
         let headers = [account, ("grpc-timeout", timeout)];
-        let answer = connection.call(LIST, &headers, &framed(b""), End::Sent).await;
+        let answer = connection
+            .call(LIST, &headers, &framed(b""), End::Sent)
+            .await;
         let status = answer.status.expect("a status");
         assert_eq!(status.code(), Code::Ok, "{timeout}: {status:?}");
     }
@@ -129,7 +155,11 @@ async fn a_malformed_deadline_is_invalid_and_a_passed_one_exceeded(world: World)
 async fn a_call_whose_message_never_ends_ends_at_its_deadline(world: World) {
     let connection = Connection::to(world.address()).await;
     let account = ("x-account-id", world.account());
-    for begun in [&b""[..], &prefix(0, 64_000_000), &[&prefix(0, 9)[..], b"abc"].concat()] {
+    for begun in [
+        &b""[..],
+        &prefix(0, 64_000_000),
+        &[&prefix(0, 9)[..], b"abc"].concat(),
+    ] {
         let headers = [account, ("grpc-timeout", "50m")];
         let answer = connection.call(CREATE, &headers, begun, End::Never).await;
         answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
@@ -154,13 +184,20 @@ async fn what_is_not_there_is_unimplemented(world: World) {
         "/",
     ] {
         for headers in [&[][..], &[account]] {
-            let answer = connection.call(path, headers, &framed(b""), End::Sent).await;
-            let status = answer.status.expect("a status");
+            let answer = connection
+                .call(path, headers, &framed(b""), End::Sent)
+                .await;
+            let status = answer.status.as_ref().expect("a status");
             let code = status.code();
             // Whether a call is there is not told before who asks is known, where
             // its name might be one of ours.
             let unknown = headers.is_empty() && code == Code::Unauthenticated;
             assert!(code == Code::Unimplemented || unknown, "{path}: {status:?}");
+            // Services of the protocol itself speak for themselves.
+            if !path.starts_with("/grpc.") {
+                let (_, reason) = answer.refusal();
+                assert!(unknown || reason == "UNIMPLEMENTED", "{path}: {reason}");
+            }
         }
     }
     serves(&connection, account).await;
@@ -169,7 +206,13 @@ async fn what_is_not_there_is_unimplemented(world: World) {
 async fn what_is_not_grpc_is_told_so_by_http(world: World) {
     let connection = Connection::to(world.address()).await;
     let account = ("x-account-id", world.account());
-    for content in ["", "text/plain", "application/json", "application/grpc-web", "application/grpcs"] {
+    for content in [
+        "",
+        "text/plain",
+        "application/json",
+        "application/grpc-web",
+        "application/grpcs",
+    ] {
         let headers = [account, ("content-type", content)];
         let answer = connection
             .send(Method::POST, LIST, &headers, &framed(b""), End::Sent)
@@ -178,10 +221,16 @@ async fn what_is_not_grpc_is_told_so_by_http(world: World) {
     }
     for method in [Method::GET, Method::PUT, Method::HEAD, Method::OPTIONS] {
         let headers = [account, ("content-type", "application/grpc")];
-        let answer = connection.send(method, LIST, &headers, b"", End::Sent).await;
+        let answer = connection
+            .send(method, LIST, &headers, b"", End::Sent)
+            .await;
         assert_eq!(answer.http, 405);
     }
-    for content in ["application/grpc", "application/grpc+proto", "application/grpc;charset=utf-8"] {
+    for content in [
+        "application/grpc",
+        "application/grpc+proto",
+        "application/grpc;charset=utf-8",
+    ] {
         let headers = [account, ("content-type", content)];
         let answer = connection
             .send(Method::POST, LIST, &headers, &framed(b""), End::Sent)
@@ -196,7 +245,9 @@ async fn headers_that_are_too_large_are_said_to_be(world: World) {
     let account = ("x-account-id", world.account());
     let long = "x".repeat(17_000);
     let headers = [account, ("x-long", &long)];
-    let answer = connection.call(LIST, &headers, &framed(b""), End::Sent).await;
+    let answer = connection
+        .call(LIST, &headers, &framed(b""), End::Sent)
+        .await;
     answer.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
     serves(&connection, account).await;
 }
@@ -249,5 +300,8 @@ async fn an_answer_that_is_too_large_is_said_to_be() {
     listed.is(too_large.0, too_large.1);
     let exported = after.export(&guide.guid).await.refused();
     exported.is(too_large.0, too_large.1);
-    assert_eq!(after.get_task(&guide.guid).await.accepted().steps, [step.guid]);
+    assert_eq!(
+        after.get_task(&guide.guid).await.accepted().steps,
+        [step.guid]
+    );
 }

@@ -73,7 +73,10 @@ async fn refused_at_every_place(caller: &Caller, contract: &Contract, call: &str
             refused += usize::from(outcome.is_err());
         }
     }
-    assert!(sent == 0 || refused * 4 > sent, "{call}: {refused} of {sent}");
+    assert!(
+        sent == 0 || refused * 4 > sent,
+        "{call}: {refused} of {sent}"
+    );
 }
 
 async fn refused_for_its_bytes(caller: &Caller, call: &str, good: &[u8]) {

@@ -55,7 +55,9 @@ fn all_values(place: &Place) -> Vec<Value> {
             }
             "google.protobuf.Value" => vec![
                 json_text(&message, &format!("{TEXT}\0")),
-                (0..DEEP).fold(json_text(&message, TEXT), |inner, _| json_list(&message, inner)),
+                (0..DEEP).fold(json_text(&message, TEXT), |inner, _| {
+                    json_list(&message, inner)
+                }),
                 json_object(&message, &format!("{KEY}\0"), TEXT),
             ],
             "google.protobuf.Struct" => {
@@ -66,9 +68,8 @@ fn all_values(place: &Place) -> Vec<Value> {
                 let Kind::Message(value) = entry.map_entry_value_field().kind() else {
                     panic!("members are values");
                 };
-                let deep = (0..DEEP).fold(json_text(&value, TEXT), |inner, _| {
-                    json_list(&value, inner)
-                });
+                let deep =
+                    (0..DEEP).fold(json_text(&value, TEXT), |inner, _| json_list(&value, inner));
                 vec![
                     members(&message, KEY, json_text(&value, &format!("{TEXT}\0"))),
                     members(&message, &format!("{KEY}\0"), json_text(&value, TEXT)),
@@ -105,7 +106,11 @@ fn json_text(value: &MessageDescriptor, text: &str) -> Value {
 
 fn json_list(value: &MessageDescriptor, inner: Value) -> Value {
     let list = inner_message(value, "list_value");
-    field(value, "list_value", field(&list, "values", Value::List(vec![inner])))
+    field(
+        value,
+        "list_value",
+        field(&list, "values", Value::List(vec![inner])),
+    )
 }
 
 fn json_object(value: &MessageDescriptor, key: &str, text: &str) -> Value {

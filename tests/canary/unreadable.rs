@@ -15,12 +15,7 @@ use crate::{
 };
 
 /// Tables whose texts are read as JSON, ids and the like.
-const TABLES: [&str; 4] = [
-    "tasks",
-    "task_translations",
-    "steps",
-    "step_translations",
-];
+const TABLES: [&str; 4] = ["tasks", "task_translations", "steps", "step_translations"];
 
 #[tokio::test]
 async fn on_sqlite_rows_that_cannot_be_read_are_not_quoted() {
@@ -44,7 +39,11 @@ async fn on_sqlite_rows_that_cannot_be_read_are_not_quoted() {
             let given = Given::of(&caller).await;
             let spoil = spoil(&caller, table, &column);
             // A column that refuses it cannot hold it.
-            if sqlx::query(AssertSqlSafe(spoil)).execute(&mut database).await.is_ok() {
+            if sqlx::query(AssertSqlSafe(spoil))
+                .execute(&mut database)
+                .await
+                .is_ok()
+            {
                 met += reads(&caller, &given).await;
             }
         }
@@ -76,7 +75,11 @@ async fn on_postgres_rows_that_cannot_be_read_are_not_quoted_nor_is_the_password
             let caller = caller.foreign();
             let given = Given::of(&caller).await;
             let spoil = spoil(&caller, table, &column);
-            if sqlx::query(AssertSqlSafe(spoil)).execute(&mut database).await.is_ok() {
+            if sqlx::query(AssertSqlSafe(spoil))
+                .execute(&mut database)
+                .await
+                .is_ok()
+            {
                 met += reads(&caller, &given).await;
             }
         }
@@ -84,7 +87,11 @@ async fn on_postgres_rows_that_cannot_be_read_are_not_quoted_nor_is_the_password
     assert!(met > 0, "nothing was unreadable");
 
     let given = Given::of(&caller).await;
-    service.cluster.as_mut().expect("a cluster").stop(Stop::Immediate);
+    service
+        .cluster
+        .as_mut()
+        .expect("a cluster")
+        .stop(Stop::Immediate);
     for (call, request) in CALLS {
         let status = caller.send(call, request(&given)).await.expect_err(call);
         assert_eq!(status.code(), Code::Unavailable, "{call}: {status:?}");

@@ -246,7 +246,10 @@ async fn after_a_panic_the_log_says_its_id_and_the_connection_serves_on() {
         client.get_task(request).await
     };
     let status = get().await.expect_err("it panicked");
-    assert_eq!((status.code(), &*reason(&status)), (Code::Internal, "INTERNAL"));
+    assert_eq!(
+        (status.code(), &*reason(&status)),
+        (Code::Internal, "INTERNAL")
+    );
     let info = status.get_details_error_info().expect("a detail");
     let id = info.metadata.get("id").expect("an id");
     get().await.expect("it serves on");

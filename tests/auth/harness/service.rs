@@ -139,7 +139,9 @@ impl Client {
         let mut client = tonic::client::Grpc::new(self.0.clone());
         client.ready().await.expect("a connection");
         let request = with(Bytes::new(), metadata);
-        bounded(client.unary(request, path, RawCodec)).await.map(drop)
+        bounded(client.unary(request, path, RawCodec))
+            .await
+            .map(drop)
     }
 
     /// CreateTask with a token; the account that the task is in.

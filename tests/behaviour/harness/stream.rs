@@ -41,7 +41,11 @@ impl Answer {
         let status = self.status.as_ref().expect("a status");
         let info = status.get_details_error_info();
         let info = info.unwrap_or_else(|| panic!("no detail: {status:?}"));
-        assert_eq!((self.http, &*info.domain), (200, "expertise.v1"), "{status:?}");
+        assert_eq!(
+            (self.http, &*info.domain),
+            (200, "expertise.v1"),
+            "{status:?}"
+        );
         (status.code(), info.reason)
     }
 

@@ -94,7 +94,9 @@ impl Caller {
         client.ready().await.expect("a connection");
         self.calls.fetch_add(1, Ordering::Relaxed);
         let answer = client.unary(request, path, RawCodec);
-        let answer = tokio::time::timeout(BOUND, answer).await.expect("an answer");
+        let answer = tokio::time::timeout(BOUND, answer)
+            .await
+            .expect("an answer");
         answer
             .inspect_err(|status| tells_nothing(call, status))
             .map(tonic::Response::into_inner)
@@ -161,12 +163,26 @@ impl Caller {
                     but("nbf", json!(TEXT)),
                     but("scope", json!(TEXT)),
                     but("scope", json!({TEXT: TEXT})),
-                    signed(SECRET, &json!({"alg": "HS256", "typ": TEXT}), &self.claims()),
+                    signed(
+                        SECRET,
+                        &json!({"alg": "HS256", "typ": TEXT}),
+                        &self.claims(),
+                    ),
                     signed(SECRET, &json!({"alg": TEXT}), &self.claims()),
-                    signed(SECRET, &json!({"alg": "RS256", "kid": TEXT}), &self.claims()),
-                    signed(SECRET, &json!({"alg": "HS256", "crit": [TEXT]}), &self.claims()),
+                    signed(
+                        SECRET,
+                        &json!({"alg": "RS256", "kid": TEXT}),
+                        &self.claims(),
+                    ),
+                    signed(
+                        SECRET,
+                        &json!({"alg": "HS256", "crit": [TEXT]}),
+                        &self.claims(),
+                    ),
                 ];
-                let alone = values.map(|value| vec![("authorization", value)]).into_iter();
+                let alone = values
+                    .map(|value| vec![("authorization", value)])
+                    .into_iter();
                 let late = vec![("authorization", good), ("grpc-timeout", TEXT.to_owned())];
                 alone.chain([late]).collect()
             }
@@ -199,10 +215,18 @@ fn signed(secret: &str, header: &Value, claims: &Value) -> String {
 fn tells_nothing(call: &str, status: &Status) {
     let info = status.get_details_error_info();
     let domain = info.map(|info| info.domain);
-    assert_eq!(domain.as_deref(), Some("expertise.v1"), "{call}: {status:?}");
+    assert_eq!(
+        domain.as_deref(),
+        Some("expertise.v1"),
+        "{call}: {status:?}"
+    );
     assert_ne!(status.code(), Code::Unknown, "{call}: {status:?}");
     let details = String::from_utf8_lossy(status.details());
-    let told = format!("{} {details} {}", status.message(), shown(status.metadata()));
+    let told = format!(
+        "{} {details} {}",
+        status.message(),
+        shown(status.metadata())
+    );
     let found = marks::found(&told, &[KEY]);
     assert!(found.is_empty(), "{call} tells {found:?}: {status:?}");
 }

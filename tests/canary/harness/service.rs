@@ -58,7 +58,10 @@ impl Service {
         let mut settings = vec![
             ("EXPERTISE_DATABASE_URL", url.as_str()),
             // By name as well: what is capped is so whatever is asked for.
-            ("EXPERTISE_LOG", "trace,sqlx=trace,sea_orm=trace,h2=trace,hyper=trace,rustls=trace"),
+            (
+                "EXPERTISE_LOG",
+                "trace,sqlx=trace,sea_orm=trace,h2=trace,hyper=trace,rustls=trace",
+            ),
             ("EXPERTISE_LOG_FORMAT", format),
         ];
         if mode == Mode::Jwt {
