@@ -52,7 +52,7 @@ pub enum Error {
 pub enum Outage {
     /// It does not answer, or ended the connection.
     Away,
-    /// No connection to it came free in time.
+    /// It gave no connection in time: it takes none, or all were in use.
     Busy,
     /// It takes no writes: a standby, or a database set to be read-only.
     ReadOnly,

@@ -117,7 +117,7 @@ pub fn deadline_exceeded() -> Status {
 pub fn unavailable(outage: Outage) -> Status {
     let message = match outage {
         Outage::Away => "the database does not answer",
-        Outage::Busy => "no connection to the database came free in time",
+        Outage::Busy => "the database gave no connection in time",
         Outage::ReadOnly => "the database takes no writes at present",
         Outage::Full => "the database has no room for the write",
         Outage::Disk => "the database cannot read or write its disk",

@@ -3,6 +3,8 @@
 // Of what the behaviours stand on, not everything is needed here.
 #![allow(dead_code)]
 
+#[path = "../support/absent.rs"]
+mod absent;
 #[path = "../support/cluster.rs"]
 pub mod cluster;
 #[path = "../behaviour/harness/failure.rs"]
@@ -22,8 +24,9 @@ pub mod scratch;
 #[path = "../behaviour/harness/world.rs"]
 pub mod world;
 
-use std::{env, io::Write, sync::OnceLock};
+use std::sync::OnceLock;
 
+use absent::is_absent;
 use cluster::Cluster;
 use process::Process;
 use world::World;
@@ -115,7 +118,7 @@ pub fn database(name: &str) -> Option<String> {
         Cluster::start("postgres", &["fsync=off", "max_connections=200"])
     });
     if cluster.is_none() {
-        is_missing("PostgreSQL", "EXPERTISE_REQUIRE_POSTGRES");
+        is_absent("PostgreSQL", "EXPERTISE_REQUIRE_POSTGRES");
     }
     Some(cluster.as_ref()?.make_database(name))
 }
@@ -126,19 +129,9 @@ pub fn through_pgbouncer(url: &str) -> Option<String> {
     // Servers of the libpq kind ask for the parameter, so it is often ignored.
     let url = pgbouncer::before(url, "ignore_startup_parameters = extra_float_digits");
     if url.is_none() {
-        is_missing("PgBouncer", "EXPERTISE_REQUIRE_PGBOUNCER");
+        is_absent("PgBouncer", "EXPERTISE_REQUIRE_PGBOUNCER");
     }
     url
-}
-
-fn is_missing(what: &str, required: &str) {
-    assert!(
-        !env::var(required).is_ok_and(|value| value == "1"),
-        "{required}=1, but there is no {what}"
-    );
-    // Not `eprint!`, which the test runner captures.
-    let notice = format!("\n*** No {what} here: this was not tested. ***\n\n");
-    let _ = std::io::stderr().write_all(notice.as_bytes());
 }
 
 /// A runtime for one test.

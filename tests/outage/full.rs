@@ -9,7 +9,7 @@ use std::{
 use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use tonic_health::pb::health_check_response::ServingStatus;
 
-use crate::harness::{missing, prelude::*, process::Process, rounds, scratch::Scratch};
+use crate::harness::{absent::is_absent, prelude::*, process::Process, rounds, scratch::Scratch};
 
 /// The room in the beginning, less than SQLite's log takes before it is folded in.
 const ROOM: u64 = 2 * 1024 * 1024;
@@ -29,7 +29,7 @@ async fn a_full_disk_refuses_writes_and_loses_none() {
     ];
     let mut name_spaces = name_spaces.into_iter();
     let Some((unshare, enter)) = name_spaces.find(|(unshare, _)| mounts(unshare)) else {
-        missing::say("right to mount", "EXPERTISE_REQUIRE_MOUNT");
+        is_absent("right to mount", "EXPERTISE_REQUIRE_MOUNT");
         return;
     };
     let path = directory("full").display().to_string();
@@ -52,7 +52,7 @@ async fn a_full_disk_refuses_writes_and_loses_none() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limit_on_the_size_of_files_refuses_writes_and_loses_none() {
     if !succeeds(Command::new("prlimit").arg("--fsize")) {
-        missing::say("prlimit", "EXPERTISE_REQUIRE_MOUNT");
+        is_absent("prlimit", "EXPERTISE_REQUIRE_MOUNT");
         return;
     }
     let directory = directory("limited");
@@ -120,8 +120,7 @@ async fn fills_up(name: &str, server: &Process, directory: &Path, grow: impl Fn(
     let history = load.end().await;
     holds(&world, &shelf, &kept).await;
     is_sound(server, directory).await;
-    let (answers, holdings) = (history.answers(), history.holdings + kept.len());
-    println!("{name}: {answers:?}, {holdings} tasks and steps are as they must be");
+    history.tells(name, &[Code::Unavailable, Code::Aborted]);
 }
 
 /// Adds steps until one is refused.

@@ -3,6 +3,8 @@
 // Of what the behaviours stand on, not everything is needed here.
 #![allow(dead_code)]
 
+#[path = "../support/absent.rs"]
+pub mod absent;
 pub mod admin;
 pub mod client;
 #[path = "../support/cluster.rs"]
@@ -14,8 +16,6 @@ pub mod health;
 #[path = "../behaviour/harness/links.rs"]
 mod links;
 pub mod load;
-#[path = "../support/missing.rs"]
-pub mod missing;
 #[path = "../support/process.rs"]
 pub mod process;
 #[path = "../behaviour/harness/raw.rs"]
@@ -50,7 +50,7 @@ pub mod prelude {
 pub fn cluster(name: &str, settings: &[&str]) -> Option<Cluster> {
     let cluster = Cluster::start(&format!("{name}.cluster"), settings);
     if cluster.is_none() {
-        missing::say("PostgreSQL", "EXPERTISE_REQUIRE_POSTGRES");
+        absent::is_absent("PostgreSQL", "EXPERTISE_REQUIRE_POSTGRES");
     }
     cluster
 }

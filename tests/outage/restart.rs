@@ -47,8 +47,7 @@ async fn restarts(name: &str, how: Stop) {
         outages.push((gone, back, Instant::now()));
     }
     let history = load.end().await;
-    let (answers, holdings) = (history.answers(), history.holdings);
-    println!("{name}: {answers:?}, {holdings} tasks and steps are as they must be");
+    history.tells(name, &[Code::Unavailable, Code::Aborted]);
     for (gone, back, end) in outages {
         let first = history.first_success(gone, back);
         let last = history.last_failure(back, end);

@@ -61,9 +61,12 @@ async fn calls_end_by_their_deadline_while_postgres_hangs_and_go_on_after() {
         }
     }
     let history = load.end().await;
-    let (answers, longest) = (history.answers(), history.longest());
-    let holdings = history.holdings;
-    println!("{name}: {answers:?}, the longest {longest:?}, {holdings} tasks and steps are right");
+    history.tells(
+        name,
+        &[Code::Unavailable, Code::Aborted, Code::DeadlineExceeded],
+    );
+    let longest = history.longest();
+    println!("{name}: the longest call took {longest:?}");
     assert!(longest < TIMEOUT + SLACK, "a call took {longest:?}");
     nobody_holds_a_lock(&cluster.url()).await;
 }

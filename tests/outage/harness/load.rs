@@ -1,6 +1,7 @@
 //! Callers who read and write all the while.
 
 use std::{
+    collections::BTreeMap,
     net::SocketAddr,
     sync::{
         Arc,
@@ -10,6 +11,7 @@ use std::{
 };
 
 use tokio::task::JoinSet;
+use tonic::Code;
 
 use super::{
     client::{Call, Client},
@@ -135,20 +137,25 @@ impl Load {
 pub struct History {
     calls: Vec<Call>,
     /// How many tasks and steps were compared in the end.
-    pub holdings: usize,
+    holdings: usize,
 }
 
 impl History {
-    /// How many calls were answered, by code.
-    pub fn answers(&self) -> std::collections::BTreeMap<String, usize> {
-        let mut answers = std::collections::BTreeMap::new();
+    /// Tells how the calls went, and asserts that none was refused otherwise than by
+    /// one of these codes.
+    #[track_caller]
+    pub fn tells(&self, name: &str, codes: &[Code]) {
+        let mut answers = BTreeMap::new();
         for call in &self.calls {
-            let code = call
-                .error
-                .map_or_else(|| "Ok".to_owned(), |code| format!("{code:?}"));
-            *answers.entry(code).or_default() += 1;
+            assert!(
+                call.error.is_none_or(|code| codes.contains(&code)),
+                "{call:?}"
+            );
+            let code = call.error.unwrap_or(Code::Ok);
+            *answers.entry(format!("{code:?}")).or_insert(0) += 1;
         }
-        answers
+        let holdings = self.holdings;
+        println!("{name}: {answers:?}, {holdings} tasks and steps are as they must be");
     }
 
     /// The longest that a call took.

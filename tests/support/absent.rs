@@ -1,12 +1,12 @@
-//! What a test needs and does not find.
+//! What a machine does not have, said where a run would pass without it.
 
 use std::{env, io::Write};
 
-/// Says that something is not here, so that a part was not tested.
+/// Says that something is not here, so that it was not tested.
 ///
 /// # Panics
-/// When this variable asks for it with `1`.
-pub fn say(what: &str, required: &str) {
+/// Where the environment requires it, by `required` = 1.
+pub fn is_absent(what: &str, required: &str) {
     assert!(
         !env::var(required).is_ok_and(|value| value == "1"),
         "{required}=1, but there is no {what}"
