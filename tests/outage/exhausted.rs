@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sqlx::Connection;
 
-use crate::harness::{admin, cluster, deadline, prelude::*, serve};
+use crate::harness::{admin, database, deadline, prelude::*, serve};
 
 /// How long a refusal may take: two seconds of patience, and what a busy machine
 /// adds.
@@ -17,14 +17,14 @@ const SLACK: Duration = Duration::from_secs(3);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_are_refused_soon_while_every_connection_is_held_up() {
     let name = "held-up";
-    let Some(cluster) = cluster(name, &["fsync=off"]) else {
+    let Some((url, _)) = database(name) else {
         return;
     };
-    let server = serve(name, &cluster.url(), &[FEW]);
+    let server = serve(name, &url, &[FEW]);
     let world = World::at(server.address());
     let locked = world.given_task(task("Locked")).await;
     let free = world.given_task(task("Free")).await;
-    let mut foreign = admin::session(&cluster.url()).await;
+    let mut foreign = admin::session(&url).await;
 
     // A row that somebody else holds: the write that wants it takes the only
     // connection for writes, and those who wait for their turn are refused. Reads
@@ -37,7 +37,7 @@ async fn calls_are_refused_soon_while_every_connection_is_held_up() {
     let blocked = rename(&world, &locked, 20_000);
     let blocked = tokio::spawn(async move { blocked.await });
     until("the write waits for the row", async || {
-        waits_for_a_lock(&cluster.url()).await.then_some(())
+        waits_for_a_lock(&url).await.then_some(())
     })
     .await;
     refuses_soon(async || world.updated(&free).await).await;
@@ -72,14 +72,12 @@ async fn calls_are_refused_soon_while_every_connection_is_held_up() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_are_refused_soon_while_postgres_has_no_connection_to_give() {
     let name = "too-many";
-    let Some(cluster) = cluster(name, &["fsync=off"]) else {
+    let Some((url, _)) = database(name) else {
         return;
     };
-    let owned = "CREATE ROLE service LOGIN; ALTER DATABASE template1 OWNER TO service";
-    admin::once(&cluster.url(), owned).await;
-    let url = cluster.url().replace("postgres@", "service@");
-    let url = url.replace("/postgres", "/template1");
-    let server = serve(name, &url, &[]);
+    let owned = format!("CREATE ROLE service LOGIN; ALTER DATABASE \"{name}\" OWNER TO service");
+    admin::once(&url, &owned).await;
+    let server = serve(name, &url.replace("postgres@", "service@"), &[]);
     let health = Health::of(server.address());
     let world = World::at(server.address());
     let known = world.given_task(task("Known")).await;
@@ -89,14 +87,14 @@ async fn calls_are_refused_soon_while_postgres_has_no_connection_to_give() {
         "ALTER ROLE service CONNECTION LIMIT 0; {}",
         admin::END_SESSIONS
     );
-    admin::once(&cluster.url(), &none).await;
+    admin::once(&url, &none).await;
     refuses_soon(async || world.updated(&known).await).await;
     refuses_soon(async || world.get_task(&known.guid).await).await;
     in_time(rename(&world, &known, DEADLINE).await);
     health.is_bad().await;
 
     let some = "ALTER ROLE service CONNECTION LIMIT -1";
-    admin::once(&cluster.url(), some).await;
+    admin::once(&url, some).await;
     until("calls are served", async || {
         world.updated(&known).await.ok()
     })
@@ -165,7 +163,7 @@ fn in_time(answer: deadline::Answer) {
 async fn waits_for_a_lock(url: &str) -> bool {
     let mut session = admin::session(url).await;
     let waiting = "SELECT count(*) FROM pg_stat_activity \
-                   WHERE application_name = 'expertise' AND wait_event_type = 'Lock'";
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
     let waiting: i64 = sqlx::query_scalar(waiting)
         .fetch_one(&mut session)
         .await

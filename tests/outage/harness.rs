@@ -31,7 +31,7 @@ pub mod verdict;
 #[path = "../behaviour/harness/world.rs"]
 pub mod world;
 
-use std::env;
+use std::{env, sync::OnceLock};
 
 use cluster::Cluster;
 use process::Process;
@@ -53,6 +53,15 @@ pub fn cluster(name: &str, settings: &[&str]) -> Option<Cluster> {
         absent::is_absent("PostgreSQL", "EXPERTISE_REQUIRE_POSTGRES");
     }
     cluster
+}
+
+/// An empty database of this name in the cluster that tests share which leave it as
+/// it is, and the cluster's port; `None` as with [`cluster`].
+pub fn database(name: &str) -> Option<(String, u16)> {
+    static CLUSTER: OnceLock<Option<Cluster>> = OnceLock::new();
+    let cluster = CLUSTER.get_or_init(|| cluster("shared", &["fsync=off"]));
+    let cluster = cluster.as_ref()?;
+    Some((cluster.make_database(name), cluster.port()))
 }
 
 /// A server on this database.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::harness::{admin, cluster, deadline, prelude::*, rounds, serve};
+use crate::harness::{admin, database, deadline, prelude::*, rounds, serve};
 
 const CALLERS: usize = 6;
 /// The longest that a call may take here by the server's settings.
@@ -26,11 +26,11 @@ enum End {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_end_by_their_deadline_while_postgres_hangs_and_go_on_after() {
     let name = "silent";
-    let Some(cluster) = cluster(name, &["fsync=off"]) else {
+    let Some((direct, port)) = database(name) else {
         return;
     };
-    let relay = Relay::to(cluster.port());
-    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", relay.port());
+    let relay = Relay::to(port);
+    let url = direct.replace(&port.to_string(), &relay.port().to_string());
     let timeout = format!("{}s", TIMEOUT.as_secs());
     let server = serve(name, &url, &[("EXPERTISE_REQUEST_TIMEOUT", &timeout)]);
     let health = Health::of(server.address());
@@ -68,7 +68,7 @@ async fn calls_end_by_their_deadline_while_postgres_hangs_and_go_on_after() {
     let longest = history.longest();
     println!("{name}: the longest call took {longest:?}");
     assert!(longest < TIMEOUT + SLACK, "a call took {longest:?}");
-    nobody_holds_a_lock(&cluster.url()).await;
+    nobody_holds_a_lock(&direct).await;
 }
 
 /// Calls with a deadline shorter than the server's own are answered in time.
@@ -97,7 +97,7 @@ async fn nobody_holds_a_lock(url: &str) {
     let mut session = admin::session(url).await;
     until("no transaction is left open", async || {
         let open = "SELECT count(*) FROM pg_stat_activity \
-                    WHERE application_name = 'expertise' AND state LIKE 'idle in transaction%'";
+                    WHERE datname = current_database() AND state LIKE 'idle in transaction%'";
         let open: i64 = sqlx::query_scalar(open)
             .fetch_one(&mut session)
             .await

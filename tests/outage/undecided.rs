@@ -1,18 +1,18 @@
 //! A connection that breaks after PostgreSQL has done a COMMIT and before it could
 //! say so.
 
-use crate::harness::{cluster, prelude::*, serve};
+use crate::harness::{database, prelude::*, serve};
 
 const CALLERS: usize = 4;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_whose_commit_is_not_answered_says_so_and_is_done_once_when_repeated() {
     let name = "undecided";
-    let Some(cluster) = cluster(name, &["fsync=off"]) else {
+    let Some((url, port)) = database(name) else {
         return;
     };
-    let relay = Relay::to(cluster.port());
-    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", relay.port());
+    let relay = Relay::to(port);
+    let url = url.replace(&port.to_string(), &relay.port().to_string());
     let server = serve(name, &url, &[]);
     let world = World::at(server.address());
     let mut load = Load::on(server.address(), CALLERS);

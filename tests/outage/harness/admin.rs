@@ -20,6 +20,6 @@ pub async fn once(url: &str, sql: &str) {
     session.close().await.expect("it is closed");
 }
 
-/// Ends the sessions of the service.
-pub const END_SESSIONS: &str =
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'expertise'";
+/// Ends the sessions of the service in the same database.
+pub const END_SESSIONS: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+     WHERE application_name = 'expertise' AND datname = current_database()";
