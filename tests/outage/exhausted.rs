@@ -1,7 +1,10 @@
 //! No connection to spare: those of the service are held up, or PostgreSQL has no
 //! more to give.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 use sqlx::Connection;
 
@@ -22,6 +25,7 @@ async fn calls_are_refused_soon_while_every_connection_is_held_up() {
     };
     let server = serve(name, &url, &[FEW]);
     let world = World::at(server.address());
+    let caller = (server.address(), world.account());
     let locked = world.given_task(task("Locked")).await;
     let free = world.given_task(task("Free")).await;
     let mut foreign = admin::session(&url).await;
@@ -34,15 +38,15 @@ async fn calls_are_refused_soon_while_every_connection_is_held_up() {
         locked.guid
     );
     admin::run(&mut foreign, &hold).await;
-    let blocked = rename(&world, &locked, 20_000);
-    let blocked = tokio::spawn(async move { blocked.await });
+    let blocked = rename(caller, &locked, 20_000);
+    let blocked = tokio::spawn(blocked);
     until("the write waits for the row", async || {
         waits_for_a_lock(&url).await.then_some(())
     })
     .await;
     refuses_soon(async || world.updated(&free).await).await;
-    in_time(rename(&world, &free, DEADLINE).await);
-    in_time(rename(&world, &locked, DEADLINE).await);
+    in_time(rename(caller, &free, DEADLINE).await);
+    in_time(rename(caller, &locked, DEADLINE).await);
     assert_eq!(world.get_task(&locked.guid).await.accepted(), locked);
     admin::run(&mut foreign, "ROLLBACK").await;
     let blocked = blocked.await.expect("it is answered");
@@ -80,6 +84,7 @@ async fn calls_are_refused_soon_while_postgres_has_no_connection_to_give() {
     let server = serve(name, &url.replace("postgres@", "service@"), &[]);
     let health = Health::of(server.address());
     let world = World::at(server.address());
+    let caller = (server.address(), world.account());
     let known = world.given_task(task("Known")).await;
 
     // SQLSTATE too_many_connections, as when PostgreSQL's own limit is reached.
@@ -90,7 +95,7 @@ async fn calls_are_refused_soon_while_postgres_has_no_connection_to_give() {
     admin::once(&url, &none).await;
     refuses_soon(async || world.updated(&known).await).await;
     refuses_soon(async || world.get_task(&known.guid).await).await;
-    in_time(rename(&world, &known, DEADLINE).await);
+    in_time(rename(caller, &known, DEADLINE).await);
     health.is_bad().await;
 
     let some = "ALTER ROLE service CONNECTION LIMIT -1";
@@ -135,7 +140,7 @@ fn is_retried(failure: &Failure) {
 
 /// Renames a task to what it is called, within so many milliseconds.
 fn rename(
-    world: &World,
+    (server, account): (SocketAddr, &str),
     task: &Task,
     millis: u64,
 ) -> impl Future<Output = deadline::Answer> + use<> {
@@ -147,8 +152,11 @@ fn rename(
         update_mask: field_mask(&["name"]),
         validate_only: false,
     };
-    let world = world.clone();
-    async move { deadline::call(&world, "TaskService/UpdateTask", &request, millis).await }
+    let account = account.to_owned();
+    async move {
+        let caller = (server, account.as_str());
+        deadline::call(caller, "TaskService/UpdateTask", &request, millis).await
+    }
 }
 
 /// Asserts that a call was refused and did not pass [`DEADLINE`].

@@ -3,7 +3,7 @@
 //! callers hear meanwhile is one of few answers, each of which holds, and it serves
 //! again by itself.
 
-#![allow(clippy::expect_used, clippy::indexing_slicing)]
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod harness;
 

@@ -1,6 +1,9 @@
 //! A PostgreSQL that hangs: connections stay open, nothing is answered.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 use crate::harness::{admin, database, deadline, prelude::*, rounds, serve};
 
@@ -45,7 +48,7 @@ async fn calls_end_by_their_deadline_while_postgres_hangs_and_go_on_after() {
             health.is_bad().await;
             load.reads_are_refused(3).await;
             load.writes_are_refused(3).await;
-            deadlines_hold(&world, &known).await;
+            deadlines_hold((server.address(), world.account()), &known).await;
             match end {
                 End::Resumed => relay.go_on(),
                 End::Broken => relay.cut(),
@@ -72,7 +75,7 @@ async fn calls_end_by_their_deadline_while_postgres_hangs_and_go_on_after() {
 }
 
 /// Calls with a deadline shorter than the server's own are answered in time.
-async fn deadlines_hold(world: &World, known: &Task) {
+async fn deadlines_hold(caller: (SocketAddr, &str), known: &Task) {
     let get = GetTaskRequest {
         guid: known.guid.clone(),
     };
@@ -81,8 +84,8 @@ async fn deadlines_hold(world: &World, known: &Task) {
         ..CreateTaskRequest::default()
     };
     let answers = tokio::join!(
-        deadline::call(world, "TaskService/GetTask", &get, DEADLINE),
-        deadline::call(world, "TaskService/CreateTask", &create, DEADLINE),
+        deadline::call(caller, "TaskService/GetTask", &get, DEADLINE),
+        deadline::call(caller, "TaskService/CreateTask", &create, DEADLINE),
     );
     for answer in [answers.0, answers.1] {
         let is_expected = matches!(answer.code, Code::DeadlineExceeded | Code::Unavailable);

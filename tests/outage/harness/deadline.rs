@@ -1,7 +1,10 @@
 //! A call with a deadline that the client leaves to the server: tonic's would give
 //! up by itself.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use h2::client;
@@ -10,8 +13,6 @@ use prost::Message;
 use tokio::net::TcpStream;
 use tonic::Code;
 
-use super::world::World;
-
 /// What the server made of a call.
 #[derive(Debug)]
 pub struct Answer {
@@ -19,17 +20,22 @@ pub struct Answer {
     pub took: Duration,
 }
 
-/// Sends one message to a method, such as `TaskService/GetTask`, that is to be
-/// answered in so many milliseconds.
-pub async fn call(world: &World, method: &str, message: &impl Message, millis: u64) -> Answer {
-    let stream = TcpStream::connect(world.address()).await.expect("a server");
+/// Sends a server one message of an account to a method, such as
+/// `TaskService/GetTask`, that is to be answered in so many milliseconds.
+pub async fn call(
+    (server, account): (SocketAddr, &str),
+    method: &str,
+    message: &impl Message,
+    millis: u64,
+) -> Answer {
+    let stream = TcpStream::connect(server).await.expect("a server");
     let (mut sender, connection) = client::handshake(stream).await.expect("HTTP/2");
     let connection = tokio::spawn(connection);
     let begun = Instant::now();
-    let request = Request::post(format!("http://{}/expertise.v1.{method}", world.address()))
+    let request = Request::post(format!("http://{server}/expertise.v1.{method}"))
         .header("content-type", "application/grpc")
         .header("te", "trailers")
-        .header("x-account-id", world.account())
+        .header("x-account-id", account)
         .header("grpc-timeout", format!("{millis}m"))
         .body(())
         .expect("a request");
