@@ -9,9 +9,10 @@ use crate::harness::{
     agree::Fate,
     dice::Dice,
     load::load,
+    patience::patiently,
     seen::Seen,
     service::{Service, number},
-    writer::{Writer, audit, patiently},
+    writer::{Writer, audit},
 };
 
 const WRITERS: usize = 16;
@@ -87,7 +88,7 @@ async fn survive(name: &str, mut service: Service, crash: Crash) {
         account.crashes += 1;
         look_after(&service, &shared, &mut writers, &mut account).await;
     }
-    let seen = patiently(async || Seen::read(&service.caller()).await).await;
+    let seen = patiently!(Seen::read(&service.caller()).await);
     audit(&mut writers, &shared, &seen);
     account.acknowledged = writers.iter().map(|writer| writer.acknowledged).sum();
     println!(
@@ -116,7 +117,7 @@ async fn look_after(
 ) {
     is_sound(service.database()).await;
     let caller = service.caller();
-    let seen = patiently(async || Seen::read(&caller).await).await;
+    let seen = patiently!(Seen::read(&caller).await);
     let decided = audit(writers.iter_mut(), shared, &seen);
     for (writer, decided) in writers.iter_mut().zip(decided) {
         for decided in &decided {

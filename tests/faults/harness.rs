@@ -10,6 +10,7 @@ pub mod dice;
 pub mod intent;
 pub mod leaver;
 pub mod load;
+pub mod patience;
 pub mod peers;
 #[path = "../support/process.rs"]
 pub mod process;

@@ -8,10 +8,11 @@ use crate::harness::{
     agree::Fate,
     dice::Dice,
     load::load,
+    patience::patiently,
     peers::{Peers, follow_health},
     seen::Seen,
     service::{Service, number},
-    writer::{Writer, audit, patiently},
+    writer::{Writer, audit},
 };
 
 const WRITERS: usize = 16;
@@ -115,7 +116,7 @@ async fn end(name: &str, mut service: Service, grace: Grace) {
 
         service.start();
         let caller = service.caller();
-        let seen = patiently(async || Seen::read(&caller).await).await;
+        let seen = patiently!(Seen::read(&caller).await);
         let decided = audit(writers.iter_mut(), &shared, &seen);
         for (writer, decided) in writers.iter_mut().zip(decided) {
             for decided in &decided {

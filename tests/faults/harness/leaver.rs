@@ -12,8 +12,9 @@ use super::{
     caller::Caller,
     dice::Dice,
     intent::{Answer, Intent},
+    patience::patiently,
     relay::Relay,
-    writer::{Decided, Verdict, Writer, patiently, verdict},
+    writer::{Decided, Verdict, Writer, verdict},
 };
 
 /// What a call takes before it is known.
@@ -117,8 +118,7 @@ impl Leaver {
             Err(Verdict::Unknown) if self.writer.shelves[shelf].open.is_some() => self.left += 1,
             // It was answered, but what it made could not be read yet.
             Err(Verdict::Unknown) => {
-                let Self { writer, caller, .. } = self;
-                patiently(async || writer.look(caller, shelf).await).await;
+                patiently!(self.writer.look(&self.caller, shelf).await);
             }
             Err(other) => panic!("{other:?}: nobody else writes here"),
         }

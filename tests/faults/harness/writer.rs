@@ -1,12 +1,8 @@
 //! Those who write while the faults happen, and what each of them was told.
 
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    time::{Duration, Instant},
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use expertise::proto::v1::Task;
-use tokio::time::sleep;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
@@ -16,13 +12,11 @@ use super::{
     choose,
     dice::Dice,
     intent::{Answer, Intent},
+    patience::patiently,
     seen::{self, Seen, SeenShelf},
     shelf::{Shelf, is_open, managing},
 };
 
-/// How often a service that cannot answer is asked again, and for how long.
-const AGAIN: Duration = Duration::from_millis(100);
-const BOUND: Duration = Duration::from_secs(120);
 /// Creates and imports that were answered, of which some are repeated later.
 const REMEMBERED: usize = 8;
 
@@ -70,24 +64,6 @@ pub fn verdict(status: &Status) -> Verdict {
         // The connection broke.
         None if status.code() != Code::Ok => Verdict::Unknown,
         _ => panic!("no fault excuses this: {status:?}"),
-    }
-}
-
-/// Makes a call, and again while it is told that the service cannot answer now,
-/// as the answer asks.
-///
-/// # Panics
-/// When it is told something else, or the same for minutes.
-pub async fn patiently<T>(mut call: impl AsyncFnMut() -> Result<T, Status>) -> T {
-    let begun = Instant::now();
-    loop {
-        match call().await {
-            Ok(answer) => return answer,
-            Err(status) if verdict(&status) == Verdict::Unknown && begun.elapsed() < BOUND => {
-                sleep(AGAIN).await;
-            }
-            Err(status) => panic!("it serves on: {status:?}"),
-        }
     }
 }
 
@@ -177,9 +153,9 @@ impl Writer {
         let free = shelves.filter(|(_, shelf)| shelf.open.is_none());
         let free: Vec<usize> = free.map(|(index, _)| index).collect();
         let shelf = *self.dice.pick(&free)?;
-        let (shelves, dice) = (&mut self.shelves, &mut self.dice);
-        let next = patiently(async || choose::next(&mut shelves[shelf], dice, caller).await);
-        Some((shelf, next.await))
+        let (place, dice) = (&mut self.shelves[shelf], &mut self.dice);
+        let intent = patiently!(choose::next(place, dice, caller).await);
+        Some((shelf, intent))
     }
 
     /// Notes that the write was answered.
@@ -245,18 +221,18 @@ impl Writer {
             if !intent.has_request_id() || self.dice.once_in(4) {
                 continue;
             }
-            let answer = patiently(async || intent.send(caller).await).await;
+            let answer = patiently!(intent.send(caller).await);
             match fate {
                 Fate::Done(id) => assert_eq!(made_by(&answer), id, "{intent:?}"),
                 Fate::NotDone => {
                     self.acknowledge(shelf, intent, answer);
-                    patiently(async || self.look(caller, shelf).await).await;
+                    patiently!(self.look(caller, shelf).await);
                 }
             }
             repeated += 1;
         }
         if let Some((intent, id)) = self.dice.pick(&self.answered) {
-            let answer = patiently(async || intent.send(caller).await).await;
+            let answer = patiently!(intent.send(caller).await);
             assert_eq!(made_by(&answer), *id, "{intent:?}");
             repeated += 1;
         }
