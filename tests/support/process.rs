@@ -5,6 +5,7 @@
 
 use std::{
     env,
+    ffi::OsStr,
     fs::{self, File},
     io::{BufRead, BufReader},
     net::SocketAddr,
@@ -93,8 +94,22 @@ impl Process {
 
     /// Bytes of memory it holds now.
     pub fn resident(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most bytes of memory that it held so far.
+    pub fn peak(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    /// The most bytes of address space that it had so far.
+    pub fn virtual_peak(&self) -> u64 {
+        self.memory("VmPeak:")
+    }
+
+    fn memory(&self, kind: &str) -> u64 {
         let status = read(Path::new(&format!("/proc/{}/status", self.id())));
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(kind));
         let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
         kilobytes.and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) * 1024
     }
@@ -146,7 +161,8 @@ impl Starting {
     fn begin(by: &[&str], name: &str, settings: &[(&str, &str)]) -> Self {
         let log = Scratch::of_this_run().path(&format!("{name}.log"));
         let file = File::options().create(true).append(true).open(&log);
-        let mut words = by.iter().copied().chain([env!("CARGO_BIN_EXE_expertise")]);
+        let binary = binary();
+        let mut words = by.iter().map(OsStr::new).chain([binary.as_os_str()]);
         let mut command = Command::new(words.next().expect("the binary"));
         command.args(words);
         for (variable, _) in env::vars_os() {
@@ -172,6 +188,12 @@ impl Starting {
         });
         Self { child, log, lines }
     }
+}
+
+/// The binary of this build, or the one that the environment names.
+fn binary() -> PathBuf {
+    let named = env::var_os("EXPERTISE_LOAD_BINARY");
+    named.map_or_else(|| env!("CARGO_BIN_EXE_expertise").into(), PathBuf::from)
 }
 
 fn read(path: &Path) -> String {

@@ -1,0 +1,143 @@
+//! Calls over HTTP/2 as it is: no client library that checks, copies or gives up.
+
+use std::{future::poll_fn, net::SocketAddr};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use h2::{
+    RecvStream,
+    client::{self, SendRequest},
+};
+use http::{HeaderMap, Request, Response};
+use prost::Message;
+use tokio::{net::TcpStream, time::timeout};
+use tonic::Status;
+
+use super::service::BOUND;
+
+/// What is received ahead: an answer of 64 MB need not wait for us.
+const WINDOW: u32 = 128 * 1024 * 1024;
+
+/// A connection of one client.
+#[derive(Clone)]
+pub struct Connection {
+    streams: SendRequest<Bytes>,
+}
+
+/// What was answered.
+#[derive(Debug)]
+pub struct Answer {
+    pub http: u16,
+    pub headers: HeaderMap,
+    /// The message with its prefix, if there is one.
+    pub body: Bytes,
+    pub status: Status,
+}
+
+/// A call: a path and headers, the account among them.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    pub method: &'a str,
+    pub account: &'a str,
+    pub headers: &'a [(&'a str, &'a str)],
+}
+
+impl Connection {
+    pub async fn open(server: SocketAddr) -> Self {
+        Self::with_window(server, WINDOW).await
+    }
+
+    /// A connection whose server may send only so much on a stream ahead of
+    /// what is read.
+    pub async fn with_window(server: SocketAddr, window: u32) -> Self {
+        let stream = TcpStream::connect(server).await.expect("it listens");
+        stream.set_nodelay(true).expect("an option of TCP");
+        let (streams, connection) = client::Builder::new()
+            .initial_window_size(window)
+            .initial_connection_window_size(WINDOW)
+            .max_send_buffer_size(WINDOW as usize)
+            .handshake(stream)
+            .await
+            .expect("it speaks HTTP/2");
+        tokio::spawn(connection);
+        Self { streams }
+    }
+
+    /// Makes a call and waits for all of its answer, or for the error that ends
+    /// its stream.
+    pub async fn call(&self, call: Call<'_>, body: Bytes) -> Result<Answer, h2::Error> {
+        let answer = timeout(BOUND, self.whole(call, body));
+        answer.await.expect("an answer")
+    }
+
+    /// Makes a call and waits for the head of its answer. Nothing of the rest is
+    /// taken until it is read.
+    pub async fn begin(
+        &self,
+        call: Call<'_>,
+        body: Bytes,
+    ) -> Result<Response<RecvStream>, h2::Error> {
+        let mut streams = self.streams.clone().ready().await?;
+        let (response, mut sending) = streams.send_request(call.request(), false)?;
+        // An answer may come before the end of the request, which it ends.
+        let _ = sending.send_data(body, true);
+        response.await
+    }
+
+    async fn whole(&self, call: Call<'_>, body: Bytes) -> Result<Answer, h2::Error> {
+        let (head, mut body) = self.begin(call, body).await?.into_parts();
+        let mut received = BytesMut::new();
+        while let Some(data) = body.data().await {
+            let data = data?;
+            received.extend_from_slice(&data);
+            body.flow_control().release_capacity(data.len())?;
+        }
+        let trailers = poll_fn(|context| body.poll_trailers(context)).await?;
+        let status = trailers.as_ref().and_then(Status::from_header_map);
+        let status = status.or_else(|| Status::from_header_map(&head.headers));
+        Ok(Answer {
+            http: head.status.as_u16(),
+            headers: head.headers,
+            body: received.freeze(),
+            status: status.unwrap_or_else(|| Status::unknown("no status")),
+        })
+    }
+}
+
+impl Call<'_> {
+    fn request(&self) -> Request<()> {
+        let mut builder = Request::builder()
+            .method("POST")
+            .uri(format!("http://test/expertise.v1.{}", self.method))
+            .header("content-type", "application/grpc")
+            .header("te", "trailers")
+            .header("x-account-id", self.account);
+        for (name, value) in self.headers {
+            builder = builder.header(*name, *value);
+        }
+        builder.body(()).expect("a request")
+    }
+}
+
+impl Answer {
+    /// The message, decoded.
+    pub fn message<T: Message + Default>(&self) -> T {
+        T::decode(&self.body[5..]).expect("a message")
+    }
+}
+
+/// A message with its prefix.
+pub fn framed(message: &impl Message) -> Bytes {
+    let length = message.encoded_len();
+    let mut bytes = BytesMut::with_capacity(5 + length);
+    bytes.put(prefix(false, length));
+    message.encode(&mut bytes).expect("there is room");
+    bytes.freeze()
+}
+
+/// The prefix of a message of this many bytes.
+pub fn prefix(compressed: bool, length: usize) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(5);
+    bytes.put_u8(compressed.into());
+    bytes.put_u32(u32::try_from(length).expect("a length"));
+    bytes.freeze()
+}

@@ -1,0 +1,213 @@
+//! What a connection may do, and what is answered beyond that.
+
+use bytes::{Bytes, BytesMut};
+use expertise::proto::v1::*;
+use tonic::Code;
+
+use crate::harness::{
+    prelude::*,
+    wire::{Call, framed, prefix},
+};
+
+on_both_databases![
+    the_limits_are_told_to_every_client,
+    streams_beyond_the_limit_are_refused_and_the_others_go_on,
+    headers_that_are_too_large_are_answered,
+    headers_without_end_end_the_connection,
+    a_frame_that_is_too_large_ends_the_connection,
+    streams_reset_before_they_are_seen_end_the_connection,
+    a_compressed_message_is_refused_without_inflating_it,
+];
+
+const STREAMS: u32 = 256;
+const GET: &str = "StepService/GetStep";
+
+/// A call that a server that is well refuses with NOT_FOUND.
+fn unknown_step() -> Bytes {
+    framed(&GetStepRequest {
+        guid: unknown_guid(),
+    })
+}
+
+fn get<'a>(headers: &'a [(&'a str, &'a str)]) -> Call<'a> {
+    Call {
+        method: GET,
+        account: "limits",
+        headers,
+    }
+}
+
+/// Asserts that a connection takes calls.
+async fn is_served(connection: &Connection) {
+    let answer = connection.call(get(&[]), unknown_step()).await;
+    let answer = answer.expect("the connection lives");
+    Failure::from(answer.status).is(Code::NotFound, "STEP_NOT_FOUND");
+}
+
+async fn the_limits_are_told_to_every_client(place: Place) {
+    let service = place.serve();
+    let peer = Peer::greet(service.process().address()).await;
+    eventually("settings", || !peer.heard().settings.is_empty()).await;
+    let settings = peer.heard().settings.clone();
+    let of = |kind| settings.iter().find(|(k, _)| *k == kind).map(|(_, n)| *n);
+    // Streams, window of a stream, bytes of a frame, bytes of headers.
+    assert_eq!(of(3), Some(STREAMS));
+    assert_eq!(of(4), Some(1024 * 1024));
+    assert_eq!(of(5).unwrap_or(16_384), 16_384);
+    assert_eq!(of(6), Some(256 * 1024));
+}
+
+async fn streams_beyond_the_limit_are_refused_and_the_others_go_on(place: Place) {
+    const BEYOND: u32 = 44;
+    let service = place.serve();
+    let mut peer = Peer::greet(service.process().address()).await;
+    for n in 0..STREAMS + BEYOND {
+        let call = frames::call(frames::stream(n), GET, &[]);
+        peer.send(&call).await.expect("it listens");
+    }
+    let beyond = || peer.heard().resets.len() == BEYOND as usize;
+    eventually("streams are refused", beyond).await;
+    let resets = peer.heard().resets.clone();
+    for (stream, code) in resets {
+        assert!(stream >= frames::stream(STREAMS));
+        assert_eq!(code, frames::REFUSED_STREAM);
+    }
+    // The others end as they should once their messages are there.
+    for n in 0..STREAMS {
+        let stream = frames::stream(n);
+        let message = frames::frame(frames::DATA, frames::END_STREAM, stream, &unknown_step());
+        peer.send(&message).await.expect("it listens");
+    }
+    let all = || peer.heard().answered.len() == STREAMS as usize;
+    eventually("every call is answered", all).await;
+    assert_eq!(peer.heard().goaway, None);
+}
+
+async fn headers_that_are_too_large_are_answered(place: Place) {
+    let service = place.serve();
+    let connection = service.connect().await;
+    let long = "x".repeat(20_000);
+    let headers = [("x-long", long.as_str())];
+    let answer = connection.call(get(&headers), unknown_step()).await;
+    let answer = answer.expect("an answer");
+    Failure::from(answer.status).is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+    is_served(&connection).await;
+
+    // What the server does not even read has no answer but that of HTTP.
+    let far_too_long = "x".repeat(300_000);
+    let headers = [("x-long", far_too_long.as_str())];
+    let answer = connection.call(get(&headers), unknown_step()).await;
+    assert_eq!(answer.expect("an answer").http, 431);
+    is_served(&connection).await;
+}
+
+async fn headers_without_end_end_the_connection(place: Place) {
+    let service = place.serve();
+    let mut peer = Peer::greet(service.process().address()).await;
+    let begun = frames::frame(frames::HEADERS, 0, 1, &frames::header_block(GET, &[]));
+    peer.send(&begun).await.expect("it listens");
+    // A literal header whose value is longer than anything that will come.
+    let mut more = vec![0, 1, b'x'];
+    more.extend([127, 255, 255, 255, 127]);
+    more.resize(16_384, b'x');
+    let mut sent = 0;
+    while peer
+        .send(&frames::frame(frames::CONTINUATION, 0, 1, &more))
+        .await
+        .is_ok()
+    {
+        sent += more.len() as u64;
+        assert!(sent < 64 * MIB, "it takes everything");
+        more.fill(b'x');
+    }
+    eventually("it ends", || peer.heard().ended).await;
+    is_served(&service.connect().await).await;
+    service.stayed_within(200 * MIB, 16 * 1024 * MIB);
+}
+
+async fn a_frame_that_is_too_large_ends_the_connection(place: Place) {
+    let service = place.serve();
+    let mut peer = Peer::greet(service.process().address()).await;
+    let call = frames::call(1, GET, &[]);
+    let data = frames::data(1, &[0; 16_385]);
+    peer.send(&[call, data].concat()).await.expect("it listens");
+    eventually("it ends", || peer.heard().ended).await;
+    assert_eq!(peer.heard().goaway, Some(frames::FRAME_SIZE_ERROR));
+    is_served(&service.connect().await).await;
+}
+
+async fn streams_reset_before_they_are_seen_end_the_connection(place: Place) {
+    let service = place.serve();
+    let mut peer = Peer::greet(service.process().address()).await;
+    let mut next = 0;
+    while peer.heard().goaway.is_none() {
+        let batch = next..next + 1000;
+        next = batch.end;
+        let batch = batch.flat_map(|n| {
+            let stream = frames::stream(n);
+            [frames::call(stream, GET, &[]), frames::reset(stream)].concat()
+        });
+        let batch: Vec<u8> = batch.collect();
+        let sent = peer.send(&batch).await;
+        assert!(next < 1_000_000, "it takes everything");
+        if sent.is_err() {
+            break;
+        }
+    }
+    eventually("it ends", || peer.heard().ended).await;
+    // Where the end came as a reset of TCP, what was said before it may be lost.
+    let said = peer.heard().goaway;
+    assert!([None, Some(frames::ENHANCE_YOUR_CALM)].contains(&said));
+    is_served(&service.connect().await).await;
+}
+
+async fn a_compressed_message_is_refused_without_inflating_it(place: Place) {
+    const INFLATED: usize = 64 * 1024 * 1024;
+    let service = place.serve();
+    let connection = service.connect().await;
+    let bomb = bomb(INFLATED);
+    assert!(bomb.len() < INFLATED / 100);
+    let mut message = BytesMut::from(&prefix(true, bomb.len())[..]);
+    message.extend_from_slice(&bomb);
+    let message = message.freeze();
+    is_served(&connection).await;
+    let before = service.process().peak();
+    for _ in 0..20 {
+        for headers in [
+            &[("grpc-encoding", "gzip")][..],
+            &[("grpc-encoding", "deflate")],
+            &[("grpc-encoding", "zstd")],
+            &[("grpc-encoding", "identity")],
+            &[],
+        ] {
+            let answer = connection.call(get(headers), message.clone()).await;
+            let status = answer.expect("an answer").status;
+            Failure::from(status).is(Code::InvalidArgument, "FIELD_INVALID");
+        }
+    }
+    let more = service.process().peak() - before;
+    assert!(more < INFLATED as u64 / 2, "{}", service.memory());
+    is_served(&connection).await;
+}
+
+/// Gzip of this many zeros: one, and then copies of 258 of it.
+fn bomb(zeros: usize) -> Vec<u8> {
+    let mut bytes = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+    let mut bits = Vec::new();
+    // The last block, of fixed codes; the literal 0.
+    bits.extend([1, 1, 0]);
+    bits.extend([0, 0, 1, 1, 0, 0, 0, 0]);
+    for _ in 0..zeros / 258 {
+        // A length of 258 at a distance of 1.
+        bits.extend([1, 1, 0, 0, 0, 1, 0, 1]);
+        bits.extend([0; 5]);
+    }
+    bits.extend([0; 7]);
+    for byte in bits.chunks(8) {
+        let bit = |(n, bit): (usize, &u8)| bit << n;
+        bytes.push(byte.iter().enumerate().map(bit).sum());
+    }
+    // The checksum is for whoever comes this far.
+    bytes.extend([0; 8]);
+    bytes
+}
