@@ -211,6 +211,7 @@ impl Server {
             async { drop(draining.await) },
         ));
         let following = tokio::spawn(pulse.clone().follow(store.clone()));
+        let watching = tokio::spawn(Arc::clone(&peers).let_go_of_the_late());
 
         let served = tokio::select! {
             served = &mut serving => served,
@@ -225,11 +226,13 @@ impl Server {
                     () = peers.usher_out() => {}
                 }
                 following.abort();
+                watching.abort();
                 close_until(end, &store).await;
                 return Ok(());
             }
         };
         following.abort();
+        watching.abort();
         store.close().await;
         Ok(served?)
     }

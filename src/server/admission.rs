@@ -100,8 +100,29 @@ impl Share {
             return Ok(());
         }
         let wanted = (2 * held).max(LEAST).min(self.claim).max(arrived);
-        let room = self.budget.room(self.claim);
-        let more = wanted - held;
+        self.reach(wanted, self.budget.room(self.claim))
+    }
+
+    /// Counts an answer, which is there whether or not there is room: calls to
+    /// come find less.
+    pub fn stretch(&self, bytes: usize) {
+        let held = self.bytes.fetch_max(bytes, Ordering::Relaxed);
+        let more = bytes.saturating_sub(held);
+        self.budget.used.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// Counts an answer that can be given up when there is no room.
+    pub fn stretch_within(&self, bytes: usize) -> Result<(), Full> {
+        self.reach(bytes, self.budget.room(bytes))
+    }
+
+    /// Grows to so many bytes, if all that is at hand then stays within the room.
+    fn reach(&self, bytes: usize, room: usize) -> Result<(), Full> {
+        let held = self.bytes.load(Ordering::Relaxed);
+        if bytes <= held {
+            return Ok(());
+        }
+        let more = bytes - held;
         let grow = |used: usize| {
             // A call that is alone may have everything.
             let fits = used.saturating_add(more) <= room || used == held;
@@ -111,16 +132,8 @@ impl Share {
             .used
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, grow)
             .map_err(|_| Full)?;
-        self.bytes.store(wanted, Ordering::Relaxed);
+        self.bytes.store(bytes, Ordering::Relaxed);
         Ok(())
-    }
-
-    /// Counts an answer, which is there whether or not there is room: calls to
-    /// come find less.
-    pub fn stretch(&self, bytes: usize) {
-        let held = self.bytes.fetch_max(bytes, Ordering::Relaxed);
-        let more = bytes.saturating_sub(held);
-        self.budget.used.fetch_add(more, Ordering::Relaxed);
     }
 }
 

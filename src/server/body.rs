@@ -19,6 +19,7 @@ use super::{
     admission::{Share, Turn},
     call::Call,
     normalise::normalise,
+    peers::AtHand,
 };
 use crate::grpc::status;
 
@@ -28,10 +29,21 @@ type PolledFrame = Poll<Option<Result<Frame<Bytes>, Status>>>;
 pub(super) struct Held {
     /// When the answer is too late.
     pub deadline: Instant,
-    /// Room, until the answer has been sent.
+    /// Room, until the answer has been taken.
     pub share: Arc<Share>,
     /// The turn, until the answer is encoded.
     pub turn: Option<Arc<Turn>>,
+    /// What was done.
+    pub work: Work,
+}
+
+/// What a call does, by its scope.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Work {
+    /// Nothing is lost when its answer is given up.
+    Read,
+    /// Something has changed.
+    Write,
 }
 
 /// A response's body; the call ends with its trailers.
@@ -69,12 +81,32 @@ impl Reply {
         Instant::now() >= self.held.deadline
     }
 
-    fn pass(&mut self, frame: Frame<Bytes>) -> PolledFrame {
-        if let Some(data) = frame.data_ref() {
-            self.call.count_sent(data.len());
-            self.held.share.stretch(data.len());
-            self.held.turn = None;
+    fn send(&mut self, data: Bytes) -> PolledFrame {
+        self.held.turn = None;
+        let share = &self.held.share;
+        match self.held.work {
+            // It is done, and the caller must know.
+            Work::Write => share.stretch(data.len()),
+            Work::Read => {
+                if share.stretch_within(data.len()).is_err() {
+                    return self.end(status::overloaded());
+                }
+            }
         }
+        self.call.count_sent(data.len());
+        let sent = Sent {
+            data,
+            _share: Arc::clone(share),
+            _at_hand: self.call.at_hand(),
+        };
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(sent)))))
+    }
+
+    fn pass(&mut self, frame: Frame<Bytes>) -> PolledFrame {
+        let frame = match frame.into_data() {
+            Ok(data) => return self.send(data),
+            Err(other) => other,
+        };
         match frame.trailers_ref().map(Status::from_header_map) {
             // Nothing succeeds past its deadline, the last byte included.
             Some(Some(status)) if status.code() == Code::Ok && self.is_late() => {
@@ -83,6 +115,20 @@ impl Reply {
             Some(Some(status)) => self.end(status),
             Some(None) | None => Poll::Ready(Some(Ok(frame))),
         }
+    }
+}
+
+/// Bytes that wait for the peer to take them. The transport keeps them when it is
+/// done with the body, so they hold what the call held.
+struct Sent {
+    data: Bytes,
+    _share: Arc<Share>,
+    _at_hand: Option<Arc<AtHand>>,
+}
+
+impl AsRef<[u8]> for Sent {
+    fn as_ref(&self) -> &[u8] {
+        &self.data
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Call {
     received: Arc<Received>,
     sent: u64,
     outcome: Option<Outcome>,
-    _at_hand: Option<AtHand>,
+    at_hand: Option<Arc<AtHand>>,
 }
 
 struct Outcome {
@@ -54,6 +54,11 @@ impl Received {
 }
 
 impl Call {
+    /// The call among those of its peer, which it is until nobody holds this.
+    pub fn at_hand(&self) -> Option<Arc<AtHand>> {
+        self.at_hand.clone()
+    }
+
     /// A call that begins now, on a connection that is known.
     pub fn begin(path: &str, begun: Instant, at_hand: Option<AtHand>) -> Self {
         Self {
@@ -68,7 +73,7 @@ impl Call {
             received: Arc::default(),
             sent: 0,
             outcome: None,
-            _at_hand: at_hand,
+            at_hand: at_hand.map(Arc::new),
         }
     }
 

@@ -26,7 +26,7 @@ use tracing::{Instrument, error, info_span};
 
 use super::{
     admission::{Budget, Turns},
-    body::{Held, Reply},
+    body::{Held, Reply, Work},
     call::Call,
     deadline,
     intake::{self, Message},
@@ -34,7 +34,7 @@ use super::{
     peers::Guest,
 };
 use crate::{
-    auth::{Authenticator, Caller, Rejection},
+    auth::{Authenticator, Caller, Rejection, Scope},
     grpc::{self, status},
     ongoing::Ongoing,
 };
@@ -136,9 +136,11 @@ where
         if let Some(refusal) = not_grpc(&request) {
             return Box::pin(ready(Ok(refusal)));
         }
-        let guest = request.extensions().get::<Guest>().map(Guest::called);
-        let call = Call::begin(path, Instant::now(), guest);
         let rules = Arc::clone(&self.rules);
+        let begun = Instant::now();
+        let guest = request.extensions().get::<Guest>();
+        let at_hand = guest.map(|guest| guest.called(begun + rules.request_timeout));
+        let call = Call::begin(path, begun, at_hand);
         Box::pin(async move { Ok(pass(rules, inner, call, request).await) })
     }
 }
@@ -220,6 +222,10 @@ impl Rules {
         if let Some(encoding) = compression(&head.headers) {
             return Err(status::undecodable(encoding));
         }
+        let work = match grpc::required_scope(head.uri.path()) {
+            Some(Scope::Read) => Work::Read,
+            Some(Scope::Write | Scope::Translate | Scope::Admin) | None => Work::Write,
+        };
         let received = call.received();
         let limit = self.max_message_bytes;
         let message = intake::receive(body, &received, &self.budget, limit).await?;
@@ -234,6 +240,7 @@ impl Rules {
             deadline,
             share,
             turn: Some(turn),
+            work,
         };
         Ok((response, held))
     }

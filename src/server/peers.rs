@@ -1,5 +1,7 @@
-//! Who is connected: peers that say nothing are let go, and there are never more
-//! than the process has file descriptors for.
+//! Who is connected: peers that say nothing, or do not take what they asked for,
+//! are let go, and there are never more than the process has file descriptors for.
+
+mod calls;
 
 use std::{
     collections::BTreeMap,
@@ -7,7 +9,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
     time::Duration,
@@ -21,7 +23,10 @@ use tokio::{
     time::{Instant, Sleep, sleep, sleep_until},
 };
 use tonic::transport::server::Connected;
-use tracing::warn;
+use tracing::{info, warn};
+
+pub(super) use self::calls::AtHand;
+use self::calls::Calls;
 
 /// How long a peer may take for its first bytes, which every client sends at once.
 const GREETING: Duration = Duration::from_secs(10);
@@ -42,6 +47,8 @@ const DESCRIPTORS: u64 = 64 * 1024;
 const QUIET: Duration = Duration::from_millis(500);
 /// How often somebody is looked for who may be let go at the end.
 const LOOK: Duration = Duration::from_millis(50);
+/// How often those are looked for who do not take their answers.
+const LATE_LOOK: Duration = Duration::from_secs(1);
 /// How often it is said, at most, that there are too many connections.
 const COMPLAINT: Duration = Duration::from_secs(10);
 
@@ -66,7 +73,7 @@ struct Peer {
     active: AtomicU64,
     /// Whether what was sent waits for the peer to take it.
     blocked: AtomicBool,
-    calls: AtomicUsize,
+    calls: Calls,
     closing: AtomicBool,
     reader: AtomicWaker,
 }
@@ -130,6 +137,19 @@ impl Peers {
         }
     }
 
+    /// Lets go of those who do not take their answers; never ends by itself.
+    pub async fn let_go_of_the_late(self: Arc<Self>) {
+        loop {
+            sleep(LATE_LOOK).await;
+            for peer in lock(&self.connected).values() {
+                if peer.calls.are_late() && !peer.is_closing() {
+                    info!("a peer is let go: it does not take its answers");
+                    peer.close();
+                }
+            }
+        }
+    }
+
     fn complain(&self) {
         let mut complained = lock(&self.complained);
         if complained.is_none_or(|last| last.elapsed() >= COMPLAINT) {
@@ -169,7 +189,7 @@ impl Peer {
             heard_at: AtomicU64::new(0),
             active: AtomicU64::new(0),
             blocked: AtomicBool::new(false),
-            calls: AtomicUsize::new(0),
+            calls: Calls::default(),
             closing: AtomicBool::new(false),
             reader: AtomicWaker::new(),
         };
@@ -209,7 +229,7 @@ impl Peer {
 
     /// Whether it waits for nothing: no call, and nothing on its way to it.
     fn may_leave(&self) -> bool {
-        let busy = self.calls.load(Ordering::Relaxed) > 0 || self.blocked.load(Ordering::Relaxed);
+        let busy = !self.calls.are_none() || self.blocked.load(Ordering::Relaxed);
         !self.has_greeted() || (!busy && self.is_quiet())
     }
 
@@ -229,21 +249,10 @@ impl Peer {
 pub(super) struct Guest(Arc<Peer>);
 
 impl Guest {
-    /// Counts a call of the peer's, until what is returned is dropped.
-    pub fn called(&self) -> AtHand {
-        self.0.calls.fetch_add(1, Ordering::Relaxed);
-        AtHand(Arc::clone(&self.0))
-    }
-}
-
-/// A call of a peer's that is at hand.
-pub(super) struct AtHand(Arc<Peer>);
-
-impl Drop for AtHand {
-    fn drop(&mut self) {
-        // What was said last still has to be sent.
-        self.0.stir();
-        self.0.calls.fetch_sub(1, Ordering::Relaxed);
+    /// A call of the peer's, until what is returned is dropped, which must be by
+    /// then.
+    pub fn called(&self, end: Instant) -> AtHand {
+        AtHand::begin(&self.0, end)
     }
 }
 

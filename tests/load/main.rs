@@ -12,3 +12,4 @@ mod harness;
 mod limits;
 mod memory;
 mod overload;
+mod unread;

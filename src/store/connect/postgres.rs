@@ -65,7 +65,12 @@ pub(super) async fn open(
         })
         .after_release(move |connection, about| {
             let fresh = given_back.includes(about.age);
-            Box::pin(async move { Ok(fresh && is_settled(connection).await) })
+            Box::pin(async move {
+                let keep = fresh && is_settled(connection).await;
+                // A body of megabytes leaves buffers of its size.
+                connection.shrink_buffers();
+                Ok(keep)
+            })
         })
         .connect_lazy_with(options);
     reach(&pool).await?;
