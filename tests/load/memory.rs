@@ -31,11 +31,11 @@ struct Load {
 fn load() -> Load {
     short_or_full(
         Load {
-            clients: 24,
+            clients: 48,
             bytes: 2_000_000,
             settings: &[("EXPERTISE_MAX_INFLIGHT_BYTES", "25165824")],
-            peak: 250 * MIB,
-            after: 200 * MIB,
+            peak: 200 * MIB,
+            after: 150 * MIB,
         },
         Load {
             clients: 64,

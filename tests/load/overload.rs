@@ -170,6 +170,7 @@ async fn four_times_the_load_is_served_as_well_as_one_time(place: Place) {
         goodput >= least * peak,
         "{goodput:.0} of {peak:.0} a second"
     );
+    assert!(offered.overloaded > 0, "it takes everything");
     assert!(health <= patience, "{health:?}");
     nothing_succeeded_late(&service.process().log());
 }
