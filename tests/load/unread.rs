@@ -17,7 +17,7 @@ const CONNECTIONS: usize = 4;
 async fn answers_that_nobody_takes_are_let_go(place: Place) {
     let (bytes, calls) = short_or_full((2_000_000, 25), (16_000_000, 100));
     let service = place.serve_with(&[
-        ("EXPERTISE_REQUEST_TIMEOUT", short_or_full("2s", "30s")),
+        ("EXPERTISE_REQUEST_TIMEOUT", short_or_full("5s", "30s")),
         (
             "EXPERTISE_MAX_INFLIGHT_BYTES",
             short_or_full("67108864", "268435456"),
