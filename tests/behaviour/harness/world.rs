@@ -109,6 +109,11 @@ impl World {
             .unwrap_or_default()
     }
 
+    /// Where the server listens.
+    pub fn address(&self) -> SocketAddr {
+        self.server
+    }
+
     /// The connection, without credentials.
     pub fn channel(&self) -> Channel {
         self.channel.clone()
