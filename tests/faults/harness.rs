@@ -7,6 +7,7 @@ pub mod choose;
 #[path = "../support/cluster.rs"]
 pub mod cluster;
 pub mod dice;
+pub mod draft;
 pub mod intent;
 pub mod leaver;
 pub mod load;

@@ -9,12 +9,11 @@ use tonic::Status;
 use super::{
     caller::Caller,
     dice::Dice,
+    draft,
     intent::Intent,
     shelf::{Guide, Shelf, is_open, managing},
 };
 
-/// The product of everything.
-pub const PRODUCT: i64 = 7;
 /// The language that only the automatic process writes.
 const AUTOMATIC: &str = "es";
 /// So that what is read after each fault stays small.
@@ -46,7 +45,7 @@ pub async fn next(shelf: &mut Shelf, dice: &mut Dice, caller: &Caller) -> Result
 fn create_task(shelf: &mut Shelf, dice: &mut Dice) -> Option<Intent> {
     has_room(shelf).then(|| {
         Intent::CreateTask(CreateTaskRequest {
-            task: Some(task(shelf.name())),
+            task: Some(draft::task(shelf.name())),
             request_id: dice.request_id(),
             validate_only: false,
         })
@@ -57,13 +56,13 @@ fn import(shelf: &mut Shelf, dice: &mut Dice) -> Option<Intent> {
     if !has_room(shelf) {
         return None;
     }
-    let mut steps = vec![note(shelf), note(shelf)];
+    let mut steps = vec![draft::note(shelf), draft::note(shelf)];
     if dice.once_in(2) {
-        steps.insert(1, linked_question(shelf));
+        steps.insert(1, draft::linked_question(shelf));
     }
     Some(Intent::ImportTask(ImportTaskRequest {
         document: Some(TaskDocument {
-            task: Some(task(shelf.name())),
+            task: Some(draft::task(shelf.name())),
             steps,
         }),
         request_id: dice.request_id(),
@@ -87,7 +86,7 @@ fn import_again(shelf: &mut Shelf, dice: &mut Dice) -> Option<Intent> {
         }
     }
     retitle(&mut steps);
-    steps.insert(0, note(shelf));
+    steps.insert(0, draft::note(shelf));
     Some(Intent::ImportTask(ImportTaskRequest {
         document: Some(TaskDocument {
             task: Some(Task {
@@ -109,7 +108,7 @@ fn answer_otherwise(shelf: &mut Shelf, dice: &mut Dice, step: &mut Step) {
         return;
     };
     match dice.below(3) {
-        0 if shelf.guides.len() < MOST_GUIDES => question.values.push(answer(shelf)),
+        0 if shelf.guides.len() < MOST_GUIDES => question.values.push(draft::answer(shelf)),
         1 if question.values.len() > 1 => {
             question.values.remove(0);
         }
@@ -181,10 +180,10 @@ fn create_step(shelf: &mut Shelf, dice: &mut Dice) -> Option<Intent> {
     let mut step = match other {
         Some(other) if !guide.shared && dice.once_in(4) => Step {
             subtask_id: other.task.guid,
-            subtask_pid: Some(PRODUCT),
-            ..self::step(StepType::Subtask, String::new())
+            subtask_pid: Some(draft::PRODUCT),
+            ..draft::step(StepType::Subtask, String::new())
         },
-        _ => note(shelf),
+        _ => draft::note(shelf),
     };
     step.task = guide.task.guid.clone();
     let previous = match dice.below(3) {
@@ -206,7 +205,7 @@ fn update_step(shelf: &mut Shelf, dice: &mut Dice) -> Option<Intent> {
     let plain: Vec<_> = guide.steps.into_iter().collect();
     let plain: Vec<_> = plain.iter().filter(|p| is_plain(&p.step)).collect();
     let piece = *dice.pick(&plain)?;
-    let changed = note(shelf);
+    let changed = draft::note(shelf);
     Some(Intent::UpdateStep(UpdateStepRequest {
         step: Some(Step {
             guid: piece.step.guid.clone(),
@@ -326,73 +325,4 @@ fn mask(paths: &[&str]) -> Option<FieldMask> {
     Some(FieldMask {
         paths: paths.iter().map(|path| (*path).to_owned()).collect(),
     })
-}
-
-/// A task with every field that the service would fill in.
-pub fn task(name: String) -> Task {
-    Task {
-        name,
-        product_id: Some(PRODUCT),
-        published: Some(1),
-        roles: vec![AccessLevel::Tech.into(), AccessLevel::User.into()],
-        r#type: None,
-        ..Task::default()
-    }
-}
-
-/// A step with every field that the service would fill in.
-pub fn step(kind: StepType, title: String) -> Step {
-    Step {
-        product_id: Some(PRODUCT),
-        r#type: kind.into(),
-        title,
-        cost: Some(0),
-        published: Some(1),
-        ..Step::default()
-    }
-}
-
-/// A step with text everywhere, which is rows of several tables. Its mark is in
-/// all of them.
-pub fn note(shelf: &mut Shelf) -> Step {
-    let mark = shelf.name();
-    let row = StepTranslation {
-        title: Some(mark.clone()),
-        body: Some(mark.repeat(20)),
-        locked: Some(true),
-        ..StepTranslation::default()
-    };
-    Step {
-        body: Some(mark.repeat(100)),
-        tags: vec![mark.clone()],
-        translations: [("de".to_owned(), row.clone()), ("fr".to_owned(), row)].into(),
-        ..step(StepType::Solution, mark)
-    }
-}
-
-/// A question of two answers, each of which manages a task.
-fn linked_question(shelf: &mut Shelf) -> Step {
-    let question = FeedbackConfig {
-        name: "answer".to_owned(),
-        r#type: "enum".to_owned(),
-        linked: Some(true),
-        values: vec![answer(shelf), answer(shelf)],
-    };
-    Step {
-        feedback_config: vec![question],
-        ..step(StepType::Observation, shelf.name())
-    }
-}
-
-fn answer(shelf: &mut Shelf) -> FeedbackValue {
-    let text = shelf.name();
-    FeedbackValue {
-        key: text.clone(),
-        value: text.clone(),
-        task_json: Some(TaskDocument {
-            task: Some(task(text)),
-            steps: vec![note(shelf)],
-        }),
-        ..FeedbackValue::default()
-    }
 }

@@ -5,6 +5,7 @@ use tonic::Status;
 
 use super::{
     caller::Caller,
+    draft,
     shelf::{Guide, Piece, Shelf, Version},
 };
 
@@ -255,8 +256,8 @@ fn wiring_step(task: &str, managed: &str) -> Step {
     Step {
         task: task.to_owned(),
         subtask_id: managed.to_owned(),
-        subtask_pid: Some(super::choose::PRODUCT),
+        subtask_pid: Some(draft::PRODUCT),
         link: managed.to_owned(),
-        ..super::choose::step(StepType::Subtask, String::new())
+        ..draft::step(StepType::Subtask, String::new())
     }
 }

@@ -6,8 +6,8 @@ use expertise::proto::v1::{CreateTaskRequest, Task};
 
 use super::{
     caller::Caller,
-    choose,
     cluster::{Cluster, Stop},
+    draft,
     process::Process,
     relay::Relay,
     scratch::Scratch,
@@ -131,7 +131,7 @@ impl Service {
     /// Makes the task that all writers share.
     pub async fn shared_task(&self) -> Task {
         let request = CreateTaskRequest {
-            task: Some(choose::task("shared".to_owned())),
+            task: Some(draft::task("shared".to_owned())),
             ..CreateTaskRequest::default()
         };
         let response = self.caller().tasks().create_task(request).await;
