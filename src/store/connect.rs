@@ -36,7 +36,7 @@ const SQLITE_BUSY: Duration = Duration::from_secs(5);
 /// How long a write waits for its turn on SQLite's one writing connection. All
 /// writes pass there, large ones too, so a queue is no sign of trouble as it is
 /// with [`postgres::ACQUIRE`].
-const SQLITE_TURN: Duration = Duration::from_secs(5);
+const SQLITE_TURN: Duration = Duration::from_secs(15);
 /// Key of the PostgreSQL advisory lock under which one server migrates.
 const MIGRATION_LOCK: i64 = 0x6578_7065_7274_6973;
 
