@@ -176,11 +176,9 @@ async fn a_message_in_tiny_frames_is_refused_before_its_end(place: Place) {
         let answered = || !peer.heard().answered.is_empty() || peer.heard().ended;
         eventually("it is answered", answered).await;
     }
-    // The log says how, and not that it waited until the deadline.
-    let log = || service.process().log();
-    let ended = || log().matches(GET).count() == 2;
-    eventually("both calls end", ended).await;
-    assert!(!log().contains("DEADLINE_EXCEEDED"), "{}", log());
+    // It was not the deadline that ended them.
+    let log = service.process().log();
+    assert!(!log.contains("DEADLINE_EXCEEDED"), "{log}");
     is_served(&service.connect().await).await;
 }
 
