@@ -203,7 +203,7 @@ async fn sqlite_pool(
     options: SqliteConnectOptions,
     freshness: &Arc<Freshness>,
 ) -> Result<Database, sqlx::Error> {
-    let freshness = Arc::clone(freshness);
+    let at_hand = Arc::clone(freshness);
     let pool = SqlitePoolOptions::new()
         .min_connections(1)
         .max_connections(connections)
@@ -214,7 +214,7 @@ async fn sqlite_pool(
         // SQLite ends a transaction by itself when the disk is full, say. sqlx
         // does not hear of it, and would never begin one on this connection again.
         .before_acquire(move |connection, about| {
-            let usable = freshness.includes(about.age) && !connection.is_in_transaction();
+            let usable = at_hand.includes(about.age) && !connection.is_in_transaction();
             Box::pin(ready(Ok(usable)))
         })
         .connect_with(options)
@@ -222,6 +222,7 @@ async fn sqlite_pool(
     Ok(Database {
         connection: SqlxSqliteConnector::from_sqlx_sqlite_pool(pool),
         link: Link::Direct,
+        freshness: Arc::clone(freshness),
     })
 }
 

@@ -1,12 +1,21 @@
 //! A database as the store speaks to it: directly, or through a pooler that
 //! hands out another connection for each transaction.
 
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
 use futures_util::future::BoxFuture;
 use sea_orm::{
     ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, ExecResult,
     QueryResult, Statement, TransactionOptions, TransactionTrait, prelude::async_trait,
 };
 use tracing::Instrument;
+
+use super::connect::Freshness;
 
 /// What is between the store and its database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,15 +43,62 @@ const SETTINGS: &str =
 pub(super) struct Database {
     pub connection: DatabaseConnection,
     pub link: Link,
+    /// Which connections may be used.
+    pub freshness: Arc<Freshness>,
+}
+
+/// A transaction that begins.
+///
+/// *Invariant:* a connection on which a BEGIN was cancelled half-way is never used
+/// again. sqlx gives it back inside a transaction that it does not know of, in
+/// which the next write would be acknowledged and never committed. So before such
+/// a connection is given back, all that are open are condemned.
+struct Beginning<'a, F> {
+    begin: Pin<Box<F>>,
+    freshness: &'a Freshness,
+    ended: bool,
+}
+
+impl<'a, F> Beginning<'a, F> {
+    fn new(freshness: &'a Freshness, begin: F) -> Self {
+        Self {
+            begin: Box::pin(begin),
+            freshness,
+            ended: false,
+        }
+    }
+}
+
+impl<F: Future> Future for Beginning<'_, F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let polled = self.begin.as_mut().poll(context);
+        self.ended = polled.is_ready();
+        polled
+    }
+}
+
+impl<F> Drop for Beginning<'_, F> {
+    // The connection is given back after this, when the fields are dropped.
+    fn drop(&mut self) {
+        if !self.ended {
+            self.freshness.condemn();
+        }
+    }
 }
 
 impl Database {
     /// Begins a transaction.
     pub async fn begin(&self, options: TransactionOptions) -> Result<DatabaseTransaction, DbErr> {
         match self.link {
-            Link::Direct => self.connection.begin_with_options(options).await,
+            Link::Direct => {
+                let begin = self.connection.begin_with_options(options);
+                Beginning::new(&self.freshness, begin).await
+            }
             Link::PgBouncer => {
-                let transaction = self.connection.begin().await?;
+                let begin = self.connection.begin();
+                let transaction = Beginning::new(&self.freshness, begin).await?;
                 // SeaORM would prepare a statement to set the isolation level,
                 // which is too early; and it has to be set before anything runs.
                 let level = options.isolation_level.map_or_else(String::new, |level| {

@@ -8,6 +8,8 @@ use std::{
 /// How long connections are used at least before they are expired: on a standby
 /// every new one is as read-only as the last.
 const INTERVAL: Duration = Duration::from_millis(500);
+/// How far the age of a connection may be off when it is looked at.
+const BLUR: Duration = Duration::from_secs(1);
 
 /// A moment. Connections opened before it are closed instead of used, as a session
 /// stays read-only when the database no longer is, and an old one may lead to a
@@ -36,6 +38,12 @@ impl Freshness {
         self.moment.fetch_update(set, read, moved).is_ok()
     }
 
+    /// Has every connection that is open now closed, whatever was done before.
+    pub fn condemn(&self) {
+        let now = micros(self.start.elapsed() + BLUR);
+        self.moment.fetch_max(now, Ordering::SeqCst);
+    }
+
     /// Whether a connection of this age may be used.
     pub fn includes(&self, age: Duration) -> bool {
         let opened = micros(self.start.elapsed().saturating_sub(age));
@@ -60,5 +68,13 @@ mod tests {
         assert!(!freshness.includes(Duration::from_secs(1)));
         assert!(freshness.includes(Duration::ZERO));
         assert!(!freshness.expire());
+    }
+
+    #[test]
+    fn what_is_condemned_is_not_used_even_when_connections_have_just_expired() {
+        let freshness = Freshness::new();
+        assert!(freshness.expire());
+        freshness.condemn();
+        assert!(!freshness.includes(Duration::ZERO));
     }
 }

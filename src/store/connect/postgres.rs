@@ -30,6 +30,9 @@ const AGAIN: Duration = Duration::from_millis(200);
 /// And how long the database keeps a transaction of which it hears nothing: when
 /// the network between us has gone, it would hold its locks for hours.
 const SETTINGS: &str = "SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'";
+/// How long a connection is trusted after its last use. One that has rested longer
+/// may have been cut unnoticed, and is asked before a call relies on it.
+const HOT: Duration = Duration::from_millis(500);
 /// How long a connection may take to show that it lives.
 const CHECK: Duration = Duration::from_secs(1);
 /// How long a connection may take to end what was cancelled on it, longer than
@@ -60,8 +63,9 @@ pub(super) async fn open(
             })
         })
         .before_acquire(move |connection, about| {
-            let fresh = at_hand.includes(about.age);
-            Box::pin(async move { Ok(fresh && is_clean(connection).await) })
+            let usable = at_hand.includes(about.age);
+            let hot = about.idle_for < HOT;
+            Box::pin(async move { Ok(usable && (hot || is_clean(connection).await)) })
         })
         .after_release(move |connection, about| {
             let fresh = given_back.includes(about.age);
@@ -77,6 +81,7 @@ pub(super) async fn open(
     Ok(Database {
         connection: SqlxPostgresConnector::from_sqlx_postgres_pool(pool),
         link,
+        freshness: Arc::clone(freshness),
     })
 }
 
@@ -124,11 +129,8 @@ fn is_starting(err: &sqlx::Error) -> bool {
     }
 }
 
-/// Ends what may be open on a connection, and says whether it lives.
-///
-/// A `begin()` that was cancelled half-way leaves a connection in a transaction
-/// that sqlx does not know of; the next write would be acknowledged and never
-/// committed. This pair ends any such transaction and is silent when there is none.
+/// Ends what may be open on a connection, and says whether it lives. The pair is
+/// silent when nothing is open.
 async fn is_clean(connection: &mut PgConnection) -> bool {
     let ended = timeout(CHECK, connection.execute("BEGIN; ROLLBACK")).await;
     matches!(ended, Ok(Ok(_)))
