@@ -45,9 +45,11 @@
 //! message to a [`domain::step::NewStep`] and gathers everything that is wrong
 //! with it in [`domain::violation::Violations`]; what a type of step needs is in
 //! the shape of [`domain::step::StepKind`], so that a subtask with a title of its
-//! own cannot be said. [`store::Account::create_step`] locks the parent task,
-//! takes a subtask's title from the task that it names, finds the place, inserts
-//! without reading back, raises the task's version and commits. The stored
+//! own cannot be said. [`store::Account::create_step`] raises the parent task's
+//! version and inserts behind its last step in one statement; what needs more
+//! to be looked at, it does in a transaction: it locks the parent task, takes a
+//! subtask's title from the task that it names, finds the place, inserts without
+//! reading back, raises the task's version and commits. The stored
 //! [`domain::step::Step`] is encoded, and [`grpc::status::from_error`] tells the
 //! caller of anything that went wrong.
 //!

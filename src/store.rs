@@ -13,13 +13,17 @@ mod import;
 mod link;
 mod migration;
 mod place;
+mod queue;
 mod retry;
 mod role;
 mod row;
+mod script;
 mod step;
+mod step_quick;
 mod step_read;
 mod step_write;
 mod task;
+mod task_quick;
 mod task_read;
 mod task_write;
 mod transaction;
@@ -41,6 +45,7 @@ use crate::{
 
 use connect::{Connections, Freshness};
 use database::Database;
+use queue::Queue;
 use transaction::Turns;
 
 pub use connect::{OpenError, migrate};
@@ -98,6 +103,14 @@ pub enum Outcome<T> {
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
+}
+
+/// How writes share the database.
+enum Writers {
+    /// PostgreSQL: each has a connection of its own, when it is its turn.
+    Turns(Turns),
+    /// SQLite: one after the other on one connection, several in one transaction.
+    Queue(Queue),
 }
 
 struct Inner {
@@ -184,8 +197,8 @@ impl Account {
         &self.store.inner.connections.writer
     }
 
-    fn turns(&self) -> &Turns {
-        &self.store.inner.connections.turns
+    fn writers(&self) -> &Writers {
+        &self.store.inner.connections.writers
     }
 
     fn freshness(&self) -> &Freshness {

@@ -33,6 +33,18 @@ pub struct LinkChanges {
     pub unmatched: Vec<usize>,
 }
 
+impl LinkChanges {
+    /// Whether no task is concerned.
+    pub fn is_empty(&self) -> bool {
+        let Self {
+            following,
+            unlinked,
+            unmatched,
+        } = self;
+        following.is_empty() && unlinked.is_empty() && unmatched.is_empty()
+    }
+}
+
 /// Carries the links of a question over to its new form, by key.
 pub fn carry_over(before: Option<&Feedback>, after: &mut Feedback) -> LinkChanges {
     let known = |key: &Label| {

@@ -12,7 +12,7 @@ use super::{
     entity::{step, step_body, step_translation, task},
     fault::Fault,
     step_write,
-    task_write::write_row,
+    task_write::{Order, write_row},
     transaction::Tx,
     tree::Grown,
 };
@@ -76,7 +76,12 @@ impl Batch {
         let renumbered = before.is_some() && kept.is_none();
         if before.as_ref() != Some(after) {
             let steps = i64::try_from(after.steps.len()).unwrap_or(i64::MAX);
-            let row = write_row(after, steps, epoch + i64::from(renumbered));
+            let order = Order {
+                step_count: steps,
+                last_position: last_position(kept.as_deref(), planned.steps.len()),
+                epoch: epoch + i64::from(renumbered),
+            };
+            let row = write_row(after, order);
             super::task_write::check_size(tx, &row)?;
             self.tasks.push(row);
             let overlays = super::task_write::overlays(tx, before.as_ref(), after);
@@ -176,6 +181,16 @@ fn fit(steps: &[PlannedStep], known: &BTreeMap<StepId, Place>) -> Option<Vec<Pla
         places.push(place);
     }
     Some(places)
+}
+
+/// The number of the last of so many steps, where they stand or in a numbering of
+/// their own.
+fn last_position(places: Option<&[Place]>, steps: usize) -> i64 {
+    let last = match (places, steps.checked_sub(1)) {
+        (Some(places), _) => places.last().cloned(),
+        (None, last) => last.map(Place::nth),
+    };
+    last.map_or(0, |place| place.position)
 }
 
 fn body_row(tx: &Tx, step: StepId, body: &Body) -> step_body::ActiveModel {

@@ -19,10 +19,11 @@ use sqlx::{
 };
 
 use super::{
-    PAGE_KEY,
+    PAGE_KEY, Writers,
     database::{Database, Link},
     entity::server_key,
     migration::Migrator,
+    queue::Queue,
     transaction::Turns,
 };
 use crate::config::{DatabaseUrl, PostgresUrl};
@@ -89,7 +90,7 @@ pub(super) struct Connections {
     /// Which connections may be used.
     pub freshness: Arc<Freshness>,
     /// Who writes.
-    pub turns: Turns,
+    pub writers: Writers,
 }
 
 impl Connections {
@@ -129,11 +130,11 @@ async fn sqlite_file(path: &Path, migrate: bool) -> Result<Connections, OpenErro
     let probe = sqlite_pool(1, reading(), &freshness);
     let probe = probe.await.map_err(refused)?;
     Ok(Connections {
+        writers: Writers::Queue(Queue::on(writer.clone(), SQLITE_TURN)),
         writer,
         reader,
         probe: Probe::Sqlite(probe),
         freshness,
-        turns: Turns::new(1, SQLITE_TURN),
     })
 }
 
@@ -147,11 +148,11 @@ async fn sqlite_memory() -> Result<Connections, OpenError> {
         .map_err(|err| file_error(Path::new(":memory:"), &err))?;
     prepare_schema(&writer, true).await?;
     Ok(Connections {
+        writers: Writers::Queue(Queue::on(writer.clone(), SQLITE_TURN)),
         reader: writer.clone(),
         probe: Probe::Sqlite(writer.clone()),
         writer,
         freshness,
-        turns: Turns::new(1, SQLITE_TURN),
     })
 }
 
@@ -177,7 +178,7 @@ async fn postgres(
         reader: pool.clone(),
         probe: Probe::of_postgres(options, pool),
         freshness,
-        turns: Turns::new(writers as usize, postgres::ACQUIRE),
+        writers: Writers::Turns(Turns::new(writers as usize, postgres::ACQUIRE)),
     })
 }
 

@@ -43,10 +43,25 @@ impl From<DbErr> for Fault {
 }
 
 impl Fault {
+    /// What the others are told who share a failure.
+    pub fn likewise(&self) -> Self {
+        match self {
+            Self::Lost => Self::Lost,
+            Self::Out(outage) => Self::Out(*outage),
+            Self::Corrupt(what) => Self::Corrupt(what),
+            Self::Domain(_) | Self::Database(_) => {
+                Self::Domain(domain::Error::Internal("a shared COMMIT failed".to_owned()))
+            }
+        }
+    }
+
     /// What it means when a COMMIT fails. A connection that is lost then leaves
     /// open whether the database heard it.
     pub fn of_commit(err: DbErr) -> Self {
+        // Without a connection nothing was sent.
+        let sent = !matches!(err, DbErr::ConnectionAcquire(_) | DbErr::Conn(_));
         match Self::from(err) {
+            fault if !sent => fault,
             Self::Out(Outage::Away | Outage::Disk) => Self::Out(Outage::Undecided),
             fault => fault,
         }

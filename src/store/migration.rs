@@ -8,6 +8,7 @@
 use sea_orm_migration::{MigrationTrait, MigratorTrait, async_trait};
 
 mod m0001_core;
+mod m0002_last_position;
 
 /// All migrations, oldest first.
 pub struct Migrator;
@@ -15,6 +16,9 @@ pub struct Migrator;
 #[async_trait::async_trait]
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(m0001_core::Migration)]
+        vec![
+            Box::new(m0001_core::Migration),
+            Box::new(m0002_last_position::Migration),
+        ]
     }
 }

@@ -21,6 +21,14 @@ const NEIGHBOURS: &str = "SELECT position, fraction FROM steps \
          WHERE account_id = $1 AND guid = $3 AND task = $2) \
     ORDER BY position, fraction LIMIT 2";
 
+/// The same with the version that the task is in.
+const VERSIONED: &str = "SELECT s.position, s.fraction, t.version FROM steps s \
+    JOIN tasks t ON t.account_id = $1 AND t.guid = $2 \
+    WHERE s.account_id = $1 AND s.task = $2 AND (s.position, s.fraction) >= \
+        (SELECT position, fraction FROM steps \
+         WHERE account_id = $1 AND guid = $3 AND task = $2) \
+    ORDER BY s.position, s.fraction LIMIT 2";
+
 const LAST: &str = "SELECT position, fraction FROM steps \
     WHERE account_id = $1 AND task = $2 \
     ORDER BY position DESC, fraction DESC LIMIT 1";
@@ -30,6 +38,11 @@ const RENUMBER: &str = "UPDATE steps SET position = r.n * $3, fraction = $4 \
     FROM (SELECT guid, row_number() OVER (ORDER BY position, fraction) AS n \
           FROM steps WHERE account_id = $1 AND task = $2) r \
     WHERE steps.account_id = $1 AND steps.guid = r.guid";
+
+/// Notes on the task where its last step stands now.
+const RENUMBERED: &str = "UPDATE tasks SET last_position = COALESCE( \
+      (SELECT MAX(position) FROM steps WHERE account_id = $1 AND task = $2), 0) \
+    WHERE account_id = $1 AND guid = $2";
 
 #[derive(FromQueryResult)]
 struct PlaceRow {
@@ -51,6 +64,41 @@ pub(super) struct Found {
     pub placement: Placement,
     /// Whether the task's steps were numbered anew to make room.
     pub renumbered: bool,
+}
+
+/// What is right behind a step.
+pub(super) enum Behind {
+    /// There is no such step in the task.
+    Nothing,
+    /// A place, found in this version of the task.
+    Found(Place, i64),
+    /// No place: the task's steps are to be numbered anew.
+    NoRoom,
+}
+
+#[derive(FromQueryResult)]
+struct VersionedRow {
+    #[sea_orm(nested)]
+    place: PlaceRow,
+    version: i64,
+}
+
+/// Looks for the place right after `prevstep` without a lock of the task.
+pub(super) async fn behind(tx: &Tx, task: TaskId, prevstep: StepId) -> Result<Behind, Fault> {
+    let values = [Value::from(task.0), Value::from(prevstep.0)];
+    let rows = VersionedRow::find_by_statement(tx.statement(VERSIONED, values))
+        .all(&tx.db)
+        .await?;
+    let mut neighbours = rows.into_iter();
+    let Some(VersionedRow { place, version }) = neighbours.next() else {
+        return Ok(Behind::Nothing);
+    };
+    let low = Place::from(place);
+    let place = match neighbours.next() {
+        Some(high) => Place::between(&low, &Place::from(high.place)),
+        None => Place::after(Some(&low)),
+    };
+    Ok(place.map_or(Behind::NoRoom, |place| Behind::Found(place, version)))
 }
 
 /// Finds the place right after `prevstep`, or at the end.
@@ -115,5 +163,7 @@ async fn renumber(tx: &Tx, task: TaskId) -> Result<(), Fault> {
         Value::from(Vec::<u8>::new()),
     ];
     tx.db.execute_raw(tx.statement(RENUMBER, values)).await?;
+    let last = tx.statement(RENUMBERED, [Value::from(task.0)]);
+    tx.db.execute_raw(last).await?;
     Ok(())
 }

@@ -10,12 +10,15 @@ use super::{
     Account, Mode, Outcome, Retry,
     entity::{step, task},
     fault::Fault,
-    link, place,
+    link,
+    place::{self, Behind},
     retry::once,
-    row, step_write,
+    row,
+    step_quick::{self, Spot},
+    step_write,
     task::Locked,
     task_write,
-    transaction::Tx,
+    transaction::{Tx, Work, Write},
 };
 use crate::domain::{
     Error, Precondition, Result,
@@ -40,14 +43,26 @@ impl Account {
     ) -> Result<Outcome<(Step, Placement)>> {
         let new = Arc::new(new);
         let retry = Arc::new(retry);
-        self.write(mode, move |tx| {
+        let quick: Option<Work<_>> = match (&*retry, mode) {
+            (None, Mode::Store) => {
+                let new = Arc::clone(&new);
+                Some(Arc::new(move |tx| {
+                    let new = Arc::clone(&new);
+                    Box::pin(
+                        async move { Ok(insert(tx, &new, prevstep).await?.map(Outcome::Done)) },
+                    )
+                }))
+            }
+            _ => None,
+        };
+        let whole: Work<_> = Arc::new(move |tx| {
             let (new, retry) = (Arc::clone(&new), Arc::clone(&retry));
             Box::pin(async move {
                 let work = create(tx, &new, prevstep);
                 once(tx, retry.as_ref().as_ref(), mode, work).await
             })
-        })
-        .await
+        });
+        self.run(Write { mode, quick, whole }).await
     }
 
     /// Updates a step. The fields of the update that were not honored come with
@@ -59,11 +74,18 @@ impl Account {
         patch: StepPatch,
         mode: Mode,
     ) -> Result<(Step, Vec<&'static str>)> {
-        self.write(mode, move |tx| {
-            let (expected, patch) = (expected.clone(), patch.clone());
-            Box::pin(async move { update(tx, guid, &expected, patch).await })
-        })
-        .await
+        let sent = Arc::new((expected, patch));
+        let again = Arc::clone(&sent);
+        let whole: Work<_> = Arc::new(move |tx| {
+            let sent = Arc::clone(&again);
+            Box::pin(async move { update(tx, guid, &sent.0, sent.1.clone()).await })
+        });
+        let quick: Work<_> = Arc::new(move |tx| {
+            let sent = Arc::clone(&sent);
+            Box::pin(async move { amend(tx, guid, &sent.0, sent.1.clone()).await })
+        });
+        let quick = (mode == Mode::Store).then_some(quick);
+        self.run(Write { mode, quick, whole }).await
     }
 
     /// Deletes a step.
@@ -81,12 +103,7 @@ async fn create(
     new: &NewStep,
     prevstep: Option<StepId>,
 ) -> Result<(Step, Placement), Fault> {
-    let NewStep {
-        task,
-        product,
-        kind,
-        content,
-    } = new;
+    let NewStep { task, kind, .. } = new;
     let subtask = kind.subtask();
     let named: Vec<TaskId> = subtask
         .map(|subtask| subtask.task)
@@ -112,34 +129,112 @@ async fn create(
         }
         (None, None) => return Err(Fault::Corrupt("a step without a title")),
     };
-    let place::Found {
-        place,
-        placement,
-        renumbered,
-    } = place::find(tx, *task, prevstep).await?;
-    let step = Step {
+    let found = place::find(tx, *task, prevstep).await?;
+    let step = made(tx, new, title);
+    let parent = task::Model {
+        step_count: find(*task)?.row.step_count + 1,
+        ..find(*task)?.row.clone()
+    };
+    task_write::check_size(tx, &parent)?;
+    step_write::insert(tx, &step, found.place.clone()).await?;
+    tx.touch_task(*task, 1, Some(&found)).await?;
+    Ok((step, found.placement))
+}
+
+/// The step that is made of a new one.
+fn made(tx: &Tx, new: &NewStep, title: String) -> Step {
+    let NewStep {
+        task,
+        product,
+        kind,
+        content,
+    } = new.clone();
+    Step {
         guid: StepId(Uuid::now_v7()),
         account: tx.account.clone(),
-        task: *task,
-        product: *product,
-        kind: kind.clone(),
+        task,
+        product,
+        kind,
         title,
-        content: content.clone(),
+        content,
         link: None,
         r_data: Map::new(),
         dirty: true,
         version: 1,
         created: tx.now,
         modified: tx.now,
+    }
+}
+
+/// Creates a step with a look for its place, if it has one among the others, and one
+/// script. Nothing is done when more is to be looked at, as the task of a subtask,
+/// when the task has changed meanwhile or is not there.
+async fn insert(
+    tx: &Tx,
+    new: &NewStep,
+    prevstep: Option<StepId>,
+) -> Result<Option<(Step, Placement)>, Fault> {
+    let Some(title) = new.kind.title() else {
+        return Ok(None);
     };
-    let parent = task::Model {
-        step_count: find(*task)?.row.step_count + 1,
-        ..find(*task)?.row.clone()
+    if !new.content.translations.is_empty() {
+        return Ok(None);
+    }
+    let (spot, placement) = match prevstep {
+        None => (Spot::End, Placement::Appended),
+        Some(prevstep) => match place::behind(tx, new.task, prevstep).await? {
+            Behind::Nothing => (Spot::End, Placement::AppendedPrevstepUnknown),
+            Behind::Found(place, version) => {
+                (Spot::Found(place, version), Placement::AfterPrevstep)
+            }
+            Behind::NoRoom => return Ok(None),
+        },
     };
-    task_write::check_size(tx, &parent)?;
-    step_write::insert(tx, &step, place).await?;
-    tx.touch_task(*task, 1, renumbered).await?;
-    Ok((step, placement))
+    let step = made(tx, new, title.as_str().to_owned());
+    let inserted = step_quick::insert(tx, &step, spot).await?;
+    Ok(inserted.then_some((step, placement)))
+}
+
+/// Updates what is in a step's own rows with one read and one script. Nothing is
+/// done when the update touches tasks or translations, when it is to be refused,
+/// or when the step changes meanwhile.
+async fn amend(
+    tx: &Tx,
+    guid: StepId,
+    expected: &Expected,
+    patch: StepPatch,
+) -> Result<Option<(Step, Vec<&'static str>)>, Fault> {
+    if patch.new_subtask().is_some() || !patch.faults.is_empty() {
+        return Ok(None);
+    }
+    let before = match tx.read_step(guid).await {
+        Err(Fault::Domain(_)) => return Ok(None),
+        read => read?,
+    };
+    let etag = Etag::of(guid.0, before.version, before.modified);
+    if !expected.matches(&etag) {
+        return Ok(None);
+    }
+    let Ok(merged) = before.merge(patch, None) else {
+        return Ok(None);
+    };
+    let Merged {
+        step: mut after,
+        ignored,
+        links,
+        missing: _,
+    } = merged;
+    if after == before {
+        return Ok(Some((after, ignored)));
+    }
+    if !links.is_empty() || after.content.translations != before.content.translations {
+        return Ok(None);
+    }
+    after.version += 1;
+    after.dirty = true;
+    after.modified = tx.now;
+    let amended = step_quick::amend(tx, &before, &after).await?;
+    Ok(amended.then_some((after, ignored)))
 }
 
 async fn update(
@@ -244,7 +339,7 @@ async fn delete(tx: &Tx, guid: StepId, expected: &Expected) -> Result<(), Fault>
     }
     link::unlink(tx, &linked).await?;
     step::Entity::delete_by_id(key).exec(&tx.db).await?;
-    tx.touch_task(task, -1, false).await
+    tx.touch_task(task, -1, None).await
 }
 
 /// Locks a step and returns the state it is in.

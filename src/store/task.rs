@@ -14,14 +14,16 @@ use super::{
     entity::{step, task},
     fault::Fault,
     link,
+    place::Found,
     retry::once,
+    task_quick,
     task_read::LINKED,
-    task_write::{check_size, overlays, put_overlays, update_translations, write_row},
-    transaction::Tx,
+    task_write::{Order, check_size, overlays, put_overlays, update_translations, write_row},
+    transaction::{Tx, Work, Write},
 };
 use crate::domain::{
     Error, Precondition, Result,
-    etag::Expected,
+    etag::{Etag, Expected},
     ids::{StepId, TaskId},
     task::{IndexState, NewTask, Task, TaskPatch},
 };
@@ -58,16 +60,27 @@ impl Tx {
         Ok(found.ok_or(Error::TaskNotFound(guid))?)
     }
 
-    /// Notes on a locked task that its list of steps has changed.
+    /// Notes on a locked task that its list of steps has changed: by how many, and
+    /// where one was added.
     pub async fn touch_task(
         &self,
         guid: TaskId,
         steps: i64,
-        renumbered: bool,
+        added: Option<&Found>,
     ) -> Result<(), Fault> {
         use task::Column;
+        let renumbered = added.is_some_and(|found| found.renumbered);
+        let position = added.map_or(0, |found| found.place.position);
+        let last = Expr::case(
+            Expr::col(Column::LastPosition).lt(position),
+            Expr::value(position),
+        );
         task::Entity::update_many()
             .col_expr(Column::Version, Expr::col(Column::Version).add(1))
+            .col_expr(
+                Column::LastPosition,
+                last.finally(Expr::col(Column::LastPosition)).into(),
+            )
             .col_expr(Column::StepCount, Expr::col(Column::StepCount).add(steps))
             .col_expr(
                 Column::OrderEpoch,
@@ -93,11 +106,21 @@ impl Account {
     ) -> Result<Outcome<Task>> {
         let new = Arc::new(new);
         let retry = Arc::new(retry);
-        self.write(mode, move |tx| {
+        // One row: one statement does it.
+        let alone = retry.is_none() && mode == Mode::Store && new.translations.is_empty();
+        let quick = alone.then(|| {
+            let new = Arc::clone(&new);
+            let quick: Work<_> = Arc::new(move |tx| {
+                let new = Arc::clone(&new);
+                Box::pin(async move { insert(tx, &new).await.map(Outcome::Done).map(Some) })
+            });
+            quick
+        });
+        let whole: Work<_> = Arc::new(move |tx| {
             let (new, retry) = (Arc::clone(&new), Arc::clone(&retry));
             Box::pin(async move { once(tx, retry.as_ref().as_ref(), mode, insert(tx, &new)).await })
-        })
-        .await
+        });
+        self.run(Write { mode, quick, whole }).await
     }
 
     /// Updates a task. The fields of the update that were not honored come with
@@ -109,11 +132,18 @@ impl Account {
         patch: TaskPatch,
         mode: Mode,
     ) -> Result<(Task, Vec<&'static str>)> {
-        self.write(mode, move |tx| {
-            let (expected, patch) = (expected.clone(), patch.clone());
-            Box::pin(async move { update(tx, guid, &expected, patch).await })
-        })
-        .await
+        let sent = Arc::new((expected, patch));
+        let again = Arc::clone(&sent);
+        let whole: Work<_> = Arc::new(move |tx| {
+            let sent = Arc::clone(&again);
+            Box::pin(async move { update(tx, guid, &sent.0, sent.1.clone()).await })
+        });
+        let quick: Work<_> = Arc::new(move |tx| {
+            let sent = Arc::clone(&sent);
+            Box::pin(async move { amend(tx, guid, &sent.0, sent.1.clone()).await })
+        });
+        let quick = (mode == Mode::Store).then_some(quick);
+        self.run(Write { mode, quick, whole }).await
     }
 
     /// Deletes a task, with `force` together with its steps.
@@ -152,13 +182,49 @@ async fn insert(tx: &Tx, new: &NewTask) -> Result<Task, Fault> {
         created: tx.now,
         modified: tx.now,
     };
-    let row = write_row(&task, 0, 0);
+    let row = write_row(&task, Order::default());
     check_size(tx, &row)?;
     task::Entity::insert(row.into_active_model())
         .exec_without_returning(&tx.db)
-        .await?;
+        .await
+        .map_err(|err| tx.fault(err))?;
     put_overlays(tx, overlays(tx, None, &task)).await?;
     Ok(task)
+}
+
+/// Updates what is in a task's own row with one read and one script. Nothing is
+/// done when the update reaches further, when it is to be refused, or when the task
+/// changes meanwhile.
+async fn amend(
+    tx: &Tx,
+    guid: TaskId,
+    expected: &Expected,
+    patch: TaskPatch,
+) -> Result<Option<(Task, Vec<&'static str>)>, Fault> {
+    if !patch.faults.is_empty() {
+        return Ok(None);
+    }
+    let before = match tx.read_task(guid).await {
+        Err(Fault::Domain(_)) => return Ok(None),
+        read => read?,
+    };
+    if !expected.matches(&Etag::of(guid.0, before.version, before.modified)) {
+        return Ok(None);
+    }
+    let Ok((mut after, ignored)) = before.merge(patch) else {
+        return Ok(None);
+    };
+    if after == before {
+        return Ok(Some((after, ignored)));
+    }
+    if after.name != before.name || after.translations != before.translations {
+        return Ok(None);
+    }
+    after.version += 1;
+    after.dirty = true;
+    after.modified = tx.now;
+    let amended = task_quick::amend(tx, &before, &after).await?;
+    Ok(amended.then_some((after, ignored)))
 }
 
 async fn update(
@@ -186,7 +252,12 @@ async fn update(
     after.version += 1;
     after.dirty = true;
     after.modified = tx.now;
-    let row = write_row(&after, locked.step_count, locked.order_epoch);
+    let order = Order {
+        step_count: locked.step_count,
+        last_position: locked.last_position,
+        epoch: locked.order_epoch,
+    };
+    let row = write_row(&after, order);
     check_size(tx, &row)?;
     task::Entity::update_many()
         .set(row.into_active_model().reset_all())

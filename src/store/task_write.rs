@@ -21,10 +21,21 @@ use crate::domain::{
 const FIXED_BYTES: usize = 400;
 /// Bytes left free below the largest message: a managed task may still grow
 /// when its value is reworded.
-const RESERVE: i64 = 4096;
+pub(super) const RESERVE: i64 = 4096;
+
+/// What a task's row says of its steps.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Order {
+    /// How many there are.
+    pub step_count: i64,
+    /// See [`task::Model::last_position`].
+    pub last_position: i64,
+    /// Which numbering they have.
+    pub epoch: i64,
+}
 
 /// The task's row.
-pub(super) fn write_row(task: &Task, step_count: i64, order_epoch: i64) -> task::Model {
+pub(super) fn write_row(task: &Task, order: Order) -> task::Model {
     let Task {
         guid,
         account,
@@ -63,8 +74,9 @@ pub(super) fn write_row(task: &Task, step_count: i64, order_epoch: i64) -> task:
         dependencies,
         parent_guid: managed.map(|managed| managed.parent.0),
         idx: managed.map_or(0, |managed| managed.idx),
-        step_count,
-        order_epoch,
+        step_count: order.step_count,
+        last_position: order.last_position,
+        order_epoch: order.epoch,
         size: byte_count(size),
         version: *version,
         dirty_record: *dirty,

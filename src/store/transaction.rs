@@ -7,7 +7,8 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use sea_orm::{
-    DatabaseTransaction, DbBackend, SqliteTransactionMode, Statement, TransactionOptions, Value,
+    ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult,
+    SqliteTransactionMode, Statement, TransactionOptions, Value, prelude::async_trait,
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
@@ -15,21 +16,71 @@ use tokio::{
 };
 use tracing::Instrument;
 
-use super::{Account, Mode, backend, fault::Fault};
+use super::{Account, Mode, Writers, backend, database::Database, fault::Fault};
 use crate::{
     domain::{Error, Outage, Result, ids::AccountId, time::Timestamp},
     ongoing::Ongoing,
 };
 
 /// How often a transaction that loses against others is run again.
-const ATTEMPTS: u32 = 10;
+pub(super) const ATTEMPTS: u32 = 10;
 /// How long a write may go on whose caller has gone; longer than a wait for a lock.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// A transaction that writes, under an account.
+/// What a write does.
+pub(super) type Work<T> =
+    Arc<dyn for<'t> Fn(&'t Tx) -> BoxFuture<'t, Result<T, Fault>> + Send + Sync>;
+
+/// Where the statements of a write go.
+pub(super) enum Connection {
+    /// Each statement is a transaction of its own.
+    Alone(Database),
+    /// All statements are of one transaction.
+    Within(Arc<DatabaseTransaction>),
+}
+
+#[async_trait::async_trait]
+impl ConnectionTrait for Connection {
+    fn get_database_backend(&self) -> DbBackend {
+        match self {
+            Self::Alone(database) => database.get_database_backend(),
+            Self::Within(transaction) => transaction.get_database_backend(),
+        }
+    }
+
+    async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
+        match self {
+            Self::Alone(database) => database.execute_raw(statement).await,
+            Self::Within(transaction) => transaction.execute_raw(statement).await,
+        }
+    }
+
+    async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
+        match self {
+            Self::Alone(database) => database.execute_unprepared(sql).await,
+            Self::Within(transaction) => transaction.execute_unprepared(sql).await,
+        }
+    }
+
+    async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
+        match self {
+            Self::Alone(database) => database.query_one_raw(statement).await,
+            Self::Within(transaction) => transaction.query_one_raw(statement).await,
+        }
+    }
+
+    async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
+        match self {
+            Self::Alone(database) => database.query_all_raw(statement).await,
+            Self::Within(transaction) => transaction.query_all_raw(statement).await,
+        }
+    }
+}
+
+/// A write at hand, under an account.
 pub(super) struct Tx {
     /// Where statements go.
-    pub db: DatabaseTransaction,
+    pub db: Connection,
     /// Whose data it works on.
     pub account: AccountId,
     /// When it began: the time stamp of everything it writes.
@@ -39,6 +90,16 @@ pub(super) struct Tx {
 }
 
 impl Tx {
+    /// A write of an account that begins now.
+    pub fn of(account: &Account, db: Connection) -> Self {
+        Self {
+            db,
+            account: account.id.clone(),
+            now: now(),
+            max_message_bytes: account.max_message_bytes(),
+        }
+    }
+
     /// The account id as it stands in the tables.
     pub fn account_id(&self) -> &str {
         self.account.as_str()
@@ -97,13 +158,20 @@ impl Turns {
 
 /// Whether anybody still waits for the answer of a write, and what the call holds
 /// until the write has ended.
-struct Caller {
+pub(super) struct Caller {
     waits: watch::Receiver<()>,
     call: Option<Ongoing>,
 }
 
 impl Caller {
-    fn is_gone(&self) -> bool {
+    /// The caller of the call at hand. It has gone when the sender is dropped.
+    pub fn here() -> (watch::Sender<()>, Self) {
+        let (waiting, waits) = watch::channel(());
+        let call = Ongoing::current();
+        (waiting, Self { waits, call })
+    }
+
+    pub fn is_gone(&self) -> bool {
         let over = self.call.as_ref().is_some_and(Ongoing::is_over);
         over || self.waits.has_changed().is_err()
     }
@@ -113,6 +181,16 @@ impl Caller {
         while self.waits.clone().changed().await.is_ok() {}
         sleep(FAREWELL).await;
     }
+}
+
+/// A write, as it is run again when it loses against another.
+pub(super) struct Write<T> {
+    pub mode: Mode,
+    /// What may do all of it with one statement that writes, or with none. When it
+    /// returns `None` or an error of the domain, it has done nothing.
+    pub quick: Option<Work<Option<T>>>,
+    /// What does it in a transaction, with the locks that it needs.
+    pub whole: Work<T>,
 }
 
 impl Account {
@@ -129,16 +207,23 @@ impl Account {
         T: Send + 'static,
         F: for<'t> Fn(&'t Tx) -> BoxFuture<'t, Result<T, Fault>> + Send + Sync + 'static,
     {
-        let turn = self.turns().take().await?;
-        // Dropped with this future, it tells the task that nobody waits.
-        let (waiting, caller) = watch::channel(());
-        let account = self.clone();
-        let caller = Caller {
-            waits: caller,
-            call: Ongoing::current(),
+        let whole = Arc::new(op);
+        let quick = None;
+        self.run(Write { mode, quick, whole }).await
+    }
+
+    /// Runs one write as [`Account::write`] does, and quickly where that will do.
+    pub(super) async fn run<T: Send + 'static>(&self, write: Write<T>) -> Result<T> {
+        let turns = match self.writers() {
+            Writers::Turns(turns) => turns,
+            Writers::Queue(queue) => return queue.run(self, write).await,
         };
+        let turn = turns.take().await?;
+        // Dropped with this future, it tells the task that nobody waits.
+        let (waiting, caller) = Caller::here();
+        let account = self.clone();
         let task = async move {
-            let outcome = account.attempts(mode, &op, &caller).await;
+            let outcome = account.attempts(&write, &caller).await;
             drop(turn);
             outcome
         };
@@ -149,13 +234,15 @@ impl Account {
         outcome
     }
 
-    async fn attempts<T, F>(&self, mode: Mode, op: &F, caller: &Caller) -> Result<T>
-    where
-        T: Send,
-        F: for<'t> Fn(&'t Tx) -> BoxFuture<'t, Result<T, Fault>> + Sync,
-    {
+    async fn attempts<T: Send>(&self, write: &Write<T>, caller: &Caller) -> Result<T> {
+        match self.attempt_quickly(write, caller).await {
+            Ok(Some(outcome)) => return Ok(outcome),
+            // What stands in the way is waited for, or seen, by the whole write.
+            Ok(None) | Err(Fault::Lost | Fault::Out(Outage::ReadOnly)) => {}
+            Err(fault) => return Err(fault.into()),
+        }
         for attempt in 0..ATTEMPTS {
-            match self.attempt(mode, op, caller).await {
+            match self.attempt(write, caller).await {
                 Err(Fault::Lost) if !caller.is_gone() => back_off(attempt).await,
                 // Another connection may lead to a server that takes writes.
                 Err(Fault::Out(Outage::ReadOnly)) if self.freshness().expire() => {}
@@ -165,49 +252,78 @@ impl Account {
         Err(Error::WriteConflict)
     }
 
-    async fn attempt<T, F>(&self, mode: Mode, op: &F, caller: &Caller) -> Result<T, Fault>
-    where
-        T: Send,
-        F: for<'t> Fn(&'t Tx) -> BoxFuture<'t, Result<T, Fault>> + Sync,
-    {
-        let options = TransactionOptions {
-            sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
-            ..TransactionOptions::default()
+    async fn attempt_quickly<T: Send>(
+        &self,
+        write: &Write<T>,
+        caller: &Caller,
+    ) -> Result<Option<T>, Fault> {
+        let Some(quick) = &write.quick else {
+            return Ok(None);
         };
-        let tx = Tx {
-            db: self.writer().begin(options).await?,
-            account: self.id.clone(),
-            now: now(),
-            max_message_bytes: self.max_message_bytes(),
-        };
-        // Nobody hears of what is lost for want of a caller.
         if caller.is_gone() {
-            tx.db.rollback().await?;
             return Err(Fault::Lost);
         }
-        let outcome = tokio::select! {
-            outcome = op(&tx) => outcome,
-            // A database that fell silent must not hold the connection for ever.
-            () = caller.long_gone() => return Err(Fault::Lost),
+        let tx = Tx::of(self, Connection::Alone(self.writer().clone()));
+        tokio::select! {
+            outcome = quick(&tx) => outcome,
+            () = caller.long_gone() => Err(Fault::Lost),
+        }
+    }
+
+    async fn attempt<T: Send>(&self, write: &Write<T>, caller: &Caller) -> Result<T, Fault> {
+        // Nobody hears of what is lost for want of a caller.
+        if caller.is_gone() {
+            return Err(Fault::Lost);
+        }
+        let transaction = Arc::new(self.writer().begin(immediate()).await?);
+        let outcome = {
+            let tx = Tx::of(self, Connection::Within(Arc::clone(&transaction)));
+            tokio::select! {
+                outcome = (write.whole)(&tx) => outcome,
+                // A database that fell silent must not hold the connection for ever.
+                () = caller.long_gone() => return Err(Fault::Lost),
+            }
         };
-        match (&outcome, mode) {
+        match (&outcome, write.mode) {
             (Ok(_), Mode::Store) if caller.is_gone() => {
-                tx.db.rollback().await?;
+                roll_back(transaction).await?;
                 return Err(Fault::Lost);
             }
-            (Ok(_), Mode::Store) => tx.db.commit().await.map_err(Fault::of_commit)?,
-            (Ok(_), Mode::ValidateOnly) => tx.db.rollback().await?,
+            (Ok(_), Mode::Store) => commit(transaction).await?,
+            (Ok(_), Mode::ValidateOnly) => roll_back(transaction).await?,
             // What went wrong first says more than that it cannot be rolled back,
             // as after some errors SQLite has done it by itself. No connection is
             // used again inside a transaction.
-            (Err(_), _) => drop(tx.db.rollback().await),
+            (Err(_), _) => drop(roll_back(transaction).await),
         }
         outcome
     }
 }
 
+/// Has SQLite take the write lock at BEGIN.
+pub(super) fn immediate() -> TransactionOptions {
+    TransactionOptions {
+        sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
+        ..TransactionOptions::default()
+    }
+}
+
+/// Ends a transaction that nothing else holds any more, and makes it durable.
+pub(super) async fn commit(transaction: Arc<DatabaseTransaction>) -> Result<(), Fault> {
+    let transaction = Arc::try_unwrap(transaction);
+    let transaction = transaction.map_err(|_| Fault::Corrupt("a write goes on"))?;
+    transaction.commit().await.map_err(Fault::of_commit)
+}
+
+/// Ends a transaction that nothing else holds any more, and takes it back.
+pub(super) async fn roll_back(transaction: Arc<DatabaseTransaction>) -> Result<(), Fault> {
+    let transaction = Arc::try_unwrap(transaction);
+    let transaction = transaction.map_err(|_| Fault::Corrupt("a write goes on"))?;
+    Ok(transaction.rollback().await?)
+}
+
 /// Waits a little longer each time, so that two that collide part.
-async fn back_off(attempt: u32) {
+pub(super) async fn back_off(attempt: u32) {
     sleep(Duration::from_millis(1 << attempt.min(6))).await;
 }
 

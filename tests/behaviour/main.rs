@@ -40,6 +40,7 @@ mod snapshots;
 mod steps;
 mod subtasks;
 mod tasks;
+mod together;
 mod translations;
 mod wire;
 mod work;

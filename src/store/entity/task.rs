@@ -26,6 +26,9 @@ pub struct Model {
     pub parent_guid: Option<Uuid>,
     pub idx: i32,
     pub step_count: i64,
+    /// The number of the last place: no step of the task stands behind it. It does
+    /// not fall when the last step is deleted.
+    pub last_position: i64,
     /// Grows when the steps are numbered anew.
     pub order_epoch: i64,
     /// About the bytes of the row and its translations on the wire.
