@@ -130,14 +130,9 @@ impl Store {
             max_connections,
             max_message_bytes,
         } = options;
-        let mut connections = connect::connect(&database, max_connections, migrate).await?;
         let statements = Arc::new(AtomicU64::new(0));
-        for db in [&mut connections.writer, &mut connections.reader] {
-            let statements = Arc::clone(&statements);
-            db.connection.set_metric_callback(move |_| {
-                statements.fetch_add(1, Ordering::Relaxed);
-            });
-        }
+        let connections =
+            connect::connect(&database, max_connections, migrate, &statements).await?;
         let page_key = connect::page_key(&connections.reader).await?;
         Ok(Self {
             inner: Arc::new(Inner {

@@ -5,7 +5,13 @@ mod pooler;
 mod postgres;
 mod probe;
 
-use std::{future::ready, path::Path, str::FromStr, sync::Arc, time::Duration};
+use std::{
+    future::ready,
+    path::Path,
+    str::FromStr,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 use sea_orm::{
     ConnectionTrait, DbBackend, DbErr, EntityTrait, SqliteTransactionMode, SqlxSqliteConnector,
@@ -75,7 +81,8 @@ pub enum OpenError {
 
 /// Brings the schema of a database up to date.
 pub async fn migrate(database: &DatabaseUrl) -> Result<(), OpenError> {
-    connect(database, 1, true).await?.close().await;
+    let statements = Arc::default();
+    connect(database, 1, true, &statements).await?.close().await;
     Ok(())
 }
 
@@ -107,26 +114,33 @@ pub(super) async fn connect(
     database: &DatabaseUrl,
     max_connections: u32,
     migrate: bool,
+    statements: &Arc<AtomicU64>,
 ) -> Result<Connections, OpenError> {
     match database {
-        DatabaseUrl::SqliteFile(path) => sqlite_file(path, migrate).await,
-        DatabaseUrl::SqliteMemory => sqlite_memory().await,
-        DatabaseUrl::Postgres(url) => postgres(url, max_connections, migrate).await,
+        DatabaseUrl::SqliteFile(path) => sqlite_file(path, migrate, statements).await,
+        DatabaseUrl::SqliteMemory => sqlite_memory(statements).await,
+        DatabaseUrl::Postgres(url) => postgres(url, max_connections, migrate, statements).await,
     }
 }
 
-async fn sqlite_file(path: &Path, migrate: bool) -> Result<Connections, OpenError> {
+async fn sqlite_file(
+    path: &Path,
+    migrate: bool,
+    statements: &Arc<AtomicU64>,
+) -> Result<Connections, OpenError> {
     let freshness = Arc::new(Freshness::new());
     let refused = |err| file_error(path, &err);
     let file = || SqliteConnectOptions::new().filename(path);
     let options = sqlite(file())
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal);
-    let writer = sqlite_pool(1, options, &freshness).await.map_err(refused)?;
+    let mut writer = sqlite_pool(1, options, &freshness).await.map_err(refused)?;
     prepare_schema(&writer, migrate).await?;
+    writer.count(statements);
     let reading = || sqlite(file()).read_only(true);
     let reader = sqlite_pool(SQLITE_READERS, reading(), &freshness);
-    let reader = reader.await.map_err(refused)?;
+    let mut reader = reader.await.map_err(refused)?;
+    reader.count(statements);
     let probe = sqlite_pool(1, reading(), &freshness);
     let probe = probe.await.map_err(refused)?;
     Ok(Connections {
@@ -139,14 +153,15 @@ async fn sqlite_file(path: &Path, migrate: bool) -> Result<Connections, OpenErro
 }
 
 /// The database lives and dies with its one connection.
-async fn sqlite_memory() -> Result<Connections, OpenError> {
+async fn sqlite_memory(statements: &Arc<AtomicU64>) -> Result<Connections, OpenError> {
     let freshness = Arc::new(Freshness::new());
     let options =
         SqliteConnectOptions::from_str("sqlite::memory:").map_err(|_| OpenError::Address)?;
-    let writer = sqlite_pool(1, sqlite(options), &freshness)
+    let mut writer = sqlite_pool(1, sqlite(options), &freshness)
         .await
         .map_err(|err| file_error(Path::new(":memory:"), &err))?;
     prepare_schema(&writer, true).await?;
+    writer.count(statements);
     Ok(Connections {
         writers: Writers::Queue(Queue::on(writer.clone(), SQLITE_TURN)),
         reader: writer.clone(),
@@ -160,6 +175,7 @@ async fn postgres(
     url: &PostgresUrl,
     max_connections: u32,
     migrate: bool,
+    statements: &Arc<AtomicU64>,
 ) -> Result<Connections, OpenError> {
     let freshness = Arc::new(Freshness::new());
     let options = PgConnectOptions::from_str(url.for_the_driver())
@@ -169,8 +185,9 @@ async fn postgres(
         .extra_float_digits(None)
         .disable_statement_logging();
     let (options, link) = postgres::link(options, url.pgbouncer()).await?;
-    let pool = postgres::open(options.clone(), link, max_connections, &freshness).await?;
+    let mut pool = postgres::open(options.clone(), link, max_connections, &freshness).await?;
     prepare_schema(&pool, migrate).await?;
+    pool.count(statements);
     // Writes that wait for a lock leave reads a connection, where there are two.
     let writers = max_connections.saturating_sub(1).max(1);
     Ok(Connections {

@@ -4,7 +4,10 @@
 use std::{
     future::Future,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll},
 };
 
@@ -89,6 +92,15 @@ impl<F> Drop for Beginning<'_, F> {
 }
 
 impl Database {
+    /// Counts the statements from now on, those apart that begin and end
+    /// transactions; not those of clones that are there already.
+    pub fn count(&mut self, statements: &Arc<AtomicU64>) {
+        let statements = Arc::clone(statements);
+        self.connection.set_metric_callback(move |_| {
+            statements.fetch_add(1, Ordering::Relaxed);
+        });
+    }
+
     /// Begins a transaction.
     pub async fn begin(&self, options: TransactionOptions) -> Result<DatabaseTransaction, DbErr> {
         match self.link {

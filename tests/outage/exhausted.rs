@@ -138,7 +138,7 @@ fn is_retried(failure: &Failure) {
     assert!(retry.is_some_and(|retry| retry.retry_delay.is_some()));
 }
 
-/// Renames a task to what it is called, within so many milliseconds.
+/// Renames a task, within so many milliseconds.
 fn rename(
     (server, account): (SocketAddr, &str),
     task: &Task,
@@ -146,7 +146,7 @@ fn rename(
 ) -> impl Future<Output = deadline::Answer> + use<> {
     let request = UpdateTaskRequest {
         task: Some(Task {
-            name: task.name.clone(),
+            name: format!("{} no more", task.name),
             ..task_of(&task.guid)
         }),
         update_mask: field_mask(&["name"]),

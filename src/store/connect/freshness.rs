@@ -8,6 +8,8 @@ use std::{
 /// How long connections are used at least before they are expired: on a standby
 /// every new one is as read-only as the last.
 const INTERVAL: Duration = Duration::from_millis(500);
+/// Where time begins, in microseconds: before the first connection.
+const BEGINNING: u64 = 3_600_000_000;
 /// How far the age of a connection may be off when it is looked at.
 const BLUR: Duration = Duration::from_secs(1);
 
@@ -16,7 +18,7 @@ const BLUR: Duration = Duration::from_secs(1);
 /// server that has become a standby.
 pub struct Freshness {
     start: Instant,
-    /// Microseconds from `start`.
+    /// Microseconds, where `start` is [`BEGINNING`].
     moment: AtomicU64,
 }
 
@@ -31,7 +33,7 @@ impl Freshness {
     /// Has every connection that is open now closed. Whether that was done: not
     /// when it was done within the last [`INTERVAL`].
     pub fn expire(&self) -> bool {
-        let now = micros(self.start.elapsed());
+        let now = self.now();
         let again = micros(INTERVAL);
         let moved = |last| (last == 0 || now >= last + again).then_some(now);
         let (set, read) = (Ordering::Relaxed, Ordering::Relaxed);
@@ -40,14 +42,18 @@ impl Freshness {
 
     /// Has every connection that is open now closed, whatever was done before.
     pub fn condemn(&self) {
-        let now = micros(self.start.elapsed() + BLUR);
+        let now = self.now() + micros(BLUR);
         self.moment.fetch_max(now, Ordering::SeqCst);
     }
 
     /// Whether a connection of this age may be used.
     pub fn includes(&self, age: Duration) -> bool {
-        let opened = micros(self.start.elapsed().saturating_sub(age));
-        opened >= self.moment.load(Ordering::Relaxed)
+        let opened = self.now().saturating_sub(micros(age));
+        opened >= self.moment.load(Ordering::SeqCst)
+    }
+
+    fn now(&self) -> u64 {
+        BEGINNING + micros(self.start.elapsed())
     }
 }
 
