@@ -18,7 +18,7 @@ use super::{
     step_write,
     task::Locked,
     task_write,
-    transaction::{Tx, Work, Write},
+    transaction::{Tx, Write, work},
 };
 use crate::domain::{
     Error, Precondition, Result,
@@ -41,25 +41,20 @@ impl Account {
         retry: Option<Retry<(Step, Placement)>>,
         mode: Mode,
     ) -> Result<Outcome<(Step, Placement)>> {
-        let new = Arc::new(new);
-        let retry = Arc::new(retry);
-        let quick: Option<Work<_>> = match (&*retry, mode) {
-            (None, Mode::Store) => {
-                let new = Arc::clone(&new);
-                Some(Arc::new(move |tx| {
-                    let new = Arc::clone(&new);
-                    Box::pin(
-                        async move { Ok(insert(tx, &new, prevstep).await?.map(Outcome::Done)) },
-                    )
-                }))
-            }
-            _ => None,
-        };
-        let whole: Work<_> = Arc::new(move |tx| {
-            let (new, retry) = (Arc::clone(&new), Arc::clone(&retry));
+        let quickly = retry.is_none() && mode == Mode::Store;
+        let sent = Arc::new((new, retry));
+        let quick = quickly.then(|| {
+            work(&sent, move |tx, sent| {
+                Box::pin(async move {
+                    let created = insert(tx, &sent.0, prevstep).await?;
+                    Ok(created.map(Outcome::Done))
+                })
+            })
+        });
+        let whole = work(&sent, move |tx, sent| {
             Box::pin(async move {
-                let work = create(tx, &new, prevstep);
-                once(tx, retry.as_ref().as_ref(), mode, work).await
+                let (new, retry) = &*sent;
+                once(tx, retry.as_ref(), mode, create(tx, new, prevstep)).await
             })
         });
         self.run(Write { mode, quick, whole }).await
@@ -75,16 +70,14 @@ impl Account {
         mode: Mode,
     ) -> Result<(Step, Vec<&'static str>)> {
         let sent = Arc::new((expected, patch));
-        let again = Arc::clone(&sent);
-        let whole: Work<_> = Arc::new(move |tx| {
-            let sent = Arc::clone(&again);
+        let quick = (mode == Mode::Store).then(|| {
+            work(&sent, move |tx, sent| {
+                Box::pin(async move { amend(tx, guid, &sent.0, sent.1.clone()).await })
+            })
+        });
+        let whole = work(&sent, move |tx, sent| {
             Box::pin(async move { update(tx, guid, &sent.0, sent.1.clone()).await })
         });
-        let quick: Work<_> = Arc::new(move |tx| {
-            let sent = Arc::clone(&sent);
-            Box::pin(async move { amend(tx, guid, &sent.0, sent.1.clone()).await })
-        });
-        let quick = (mode == Mode::Store).then_some(quick);
         self.run(Write { mode, quick, whole }).await
     }
 

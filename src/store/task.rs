@@ -19,7 +19,7 @@ use super::{
     task_quick,
     task_read::LINKED,
     task_write::{Order, check_size, overlays, put_overlays, update_translations, write_row},
-    transaction::{Tx, Work, Write},
+    transaction::{Tx, Write, work},
 };
 use crate::domain::{
     Error, Precondition, Result,
@@ -104,21 +104,19 @@ impl Account {
         retry: Option<Retry<Task>>,
         mode: Mode,
     ) -> Result<Outcome<Task>> {
-        let new = Arc::new(new);
-        let retry = Arc::new(retry);
         // One row: one statement does it.
-        let alone = retry.is_none() && mode == Mode::Store && new.translations.is_empty();
-        let quick = alone.then(|| {
-            let new = Arc::clone(&new);
-            let quick: Work<_> = Arc::new(move |tx| {
-                let new = Arc::clone(&new);
-                Box::pin(async move { insert(tx, &new).await.map(Outcome::Done).map(Some) })
-            });
-            quick
+        let quickly = retry.is_none() && mode == Mode::Store && new.translations.is_empty();
+        let sent = Arc::new((new, retry));
+        let quick = quickly.then(|| {
+            work(&sent, |tx, sent| {
+                Box::pin(async move { insert(tx, &sent.0).await.map(Outcome::Done).map(Some) })
+            })
         });
-        let whole: Work<_> = Arc::new(move |tx| {
-            let (new, retry) = (Arc::clone(&new), Arc::clone(&retry));
-            Box::pin(async move { once(tx, retry.as_ref().as_ref(), mode, insert(tx, &new)).await })
+        let whole = work(&sent, move |tx, sent| {
+            Box::pin(async move {
+                let (new, retry) = &*sent;
+                once(tx, retry.as_ref(), mode, insert(tx, new)).await
+            })
         });
         self.run(Write { mode, quick, whole }).await
     }
@@ -133,16 +131,14 @@ impl Account {
         mode: Mode,
     ) -> Result<(Task, Vec<&'static str>)> {
         let sent = Arc::new((expected, patch));
-        let again = Arc::clone(&sent);
-        let whole: Work<_> = Arc::new(move |tx| {
-            let sent = Arc::clone(&again);
+        let quick = (mode == Mode::Store).then(|| {
+            work(&sent, move |tx, sent| {
+                Box::pin(async move { amend(tx, guid, &sent.0, sent.1.clone()).await })
+            })
+        });
+        let whole = work(&sent, move |tx, sent| {
             Box::pin(async move { update(tx, guid, &sent.0, sent.1.clone()).await })
         });
-        let quick: Work<_> = Arc::new(move |tx| {
-            let sent = Arc::clone(&sent);
-            Box::pin(async move { amend(tx, guid, &sent.0, sent.1.clone()).await })
-        });
-        let quick = (mode == Mode::Store).then_some(quick);
         self.run(Write { mode, quick, whole }).await
     }
 

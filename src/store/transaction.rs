@@ -31,6 +31,16 @@ const FAREWELL: Duration = Duration::from_secs(5);
 pub(super) type Work<T> =
     Arc<dyn for<'t> Fn(&'t Tx) -> BoxFuture<'t, Result<T, Fault>> + Send + Sync>;
 
+/// A piece of work on what was sent, which is kept as the work may be run again.
+pub(super) fn work<S, T, F>(sent: &Arc<S>, run: F) -> Work<T>
+where
+    S: Send + Sync + 'static,
+    F: for<'t> Fn(&'t Tx, Arc<S>) -> BoxFuture<'t, Result<T, Fault>> + Send + Sync + 'static,
+{
+    let sent = Arc::clone(sent);
+    Arc::new(move |tx| run(tx, Arc::clone(&sent)))
+}
+
 /// Where the statements of a write go.
 pub(super) enum Connection {
     /// Each statement is a transaction of its own.
