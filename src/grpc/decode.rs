@@ -7,6 +7,7 @@
 
 use crate::domain::{
     Error,
+    etag::Expected,
     ids::{ProductId, RequestId},
     page::PageSize,
     task::Published,
@@ -70,6 +71,19 @@ fn kept<T>(parsed: Result<T, TextFault>, path: &Path<'_>, faults: &mut Violation
 /// What is wrong with the text at a path.
 pub fn text_violation(fault: TextFault, path: &Path<'_>) -> Violation {
     Violation::new(path, fault.reason(), fault.to_string())
+}
+
+/// The state that a caller expects, by its etag.
+pub fn expected(etag: &str, path: &Path<'_>, faults: &mut Violations) -> Expected {
+    refuse_nul(etag, path, faults);
+    Expected::parse(etag)
+}
+
+/// Refuses U+0000 in a text that is only compared.
+pub fn refuse_nul(text: &str, path: &Path<'_>, faults: &mut Violations) {
+    if text.contains('\0') {
+        faults.push(text_violation(TextFault::Nul, path));
+    }
 }
 
 /// A required id; `parse` is that of its type.

@@ -17,7 +17,6 @@ use crate::{
     auth::Caller,
     domain::{
         Result,
-        etag::Expected,
         ids::{StepId, TaskId},
         step::{NewStep, Placement, Step, linked_import_only},
         translation::Language,
@@ -197,9 +196,12 @@ impl Steps {
         request: DeleteStepRequest,
     ) -> Result<DeleteStepResponse> {
         let DeleteStepRequest { guid: id, etag } = request;
-        let id = named(&id)?;
+        let mut faults = Violations::new();
+        let id = guid(&id, StepId::parse, &Path::root("guid"), &mut faults);
+        let expected = decode::expected(&etag, &Path::root("etag"), &mut faults);
+        let id = accepted(id, faults)?;
         let account = self.store.account(&caller.account);
-        account.delete_step(id, Expected::parse(&etag)).await?;
+        account.delete_step(id, expected).await?;
         Ok(DeleteStepResponse {
             ignored_paths: Vec::new(),
         })

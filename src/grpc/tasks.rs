@@ -19,7 +19,6 @@ use crate::{
     auth::Caller,
     domain::{
         Result,
-        etag::Expected,
         ids::TaskId,
         import::AbsentSteps,
         page::PageSize,
@@ -193,11 +192,12 @@ impl Tasks {
             etag,
             force,
         } = request;
-        let id = named(&id)?;
+        let mut faults = Violations::new();
+        let id = guid(&id, TaskId::parse, &Path::root("guid"), &mut faults);
+        let expected = decode::expected(&etag, &Path::root("etag"), &mut faults);
+        let id = accepted(id, faults)?;
         let account = self.store.account(&caller.account);
-        account
-            .delete_task(id, Expected::parse(&etag), force)
-            .await?;
+        account.delete_task(id, expected, force).await?;
         Ok(DeleteTaskResponse {
             ignored_paths: Vec::new(),
         })
@@ -217,6 +217,7 @@ impl Tasks {
         let mut ignored = BTreeSet::new();
         let absent = absent_steps(request.absent_steps, &mut faults);
         let sent = document::sent(request.document, &mut faults, &mut ignored);
+        let expected = decode::expected(&request.etag, &Path::root("etag"), &mut faults);
         let (document::Sent { target, document }, absent) = accepted(sent.zip(absent), faults)?;
         let retry = intent.map(|intent| {
             let ignored = ignored.clone();
@@ -227,7 +228,7 @@ impl Tasks {
         let import = Import {
             target,
             document,
-            expected: Expected::parse(&request.etag),
+            expected,
             absent,
         };
         let account = self.store.account(&caller.account);

@@ -237,6 +237,7 @@ fn automatic(
         let path = at.field("source_digest");
         faults.add(&path, Reason::FieldRequired, decode::REQUIRED);
     }
+    decode::refuse_nul(&source_digest, &at.field("source_digest"), faults);
     let path = at.field("instructions");
     let instructions = json::instructions(instructions, &path, faults);
     let path = at.field("feedback_config");

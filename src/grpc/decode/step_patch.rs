@@ -2,7 +2,8 @@
 //! is wrong with those rides in the patch.
 
 use super::{
-    dependencies, feedback, guid, guid_at, json, product_at, published, sent_list, sent_text,
+    dependencies, expected, feedback, guid, guid_at, json, product_at, published, sent_list,
+    sent_text,
     step::{looping, price_tag, tags},
     step_fields::{Asked, Content, Fields, fields, note_system_fields},
     text, text_violation, translations,
@@ -51,7 +52,7 @@ pub fn update(
         ),
     ]);
     let id = guid(&message.guid, StepId::parse, &at.field("guid"), faults);
-    let expected = Expected::parse(&message.etag);
+    let expected = expected(&message.etag, &at.field("etag"), faults);
     let mut patch = patch(message, mask, at, faults);
     let guid = id?;
     patch.faults = std::mem::take(faults);

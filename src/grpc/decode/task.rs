@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    dependencies, guid, line, product, published, sent_list, sent_text, text_violation,
+    dependencies, expected, guid, line, product, published, sent_list, sent_text, text_violation,
     translations,
 };
 use crate::{
@@ -89,7 +89,7 @@ pub fn update(
         ),
     ]);
     let id = guid(&message.guid, TaskId::parse, &at.field("guid"), faults);
-    let expected = Expected::parse(&message.etag);
+    let expected = expected(&message.etag, &at.field("etag"), faults);
     let mut patch = patch(honored(message), mask, at, faults);
     let guid = id?;
     patch.faults = std::mem::take(faults);
