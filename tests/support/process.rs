@@ -55,7 +55,17 @@ impl Process {
         name: &str,
         settings: &[(&str, &str)],
     ) -> Result<Self, String> {
-        let mut started = Starting::begin(command, name, settings);
+        let binary = binary();
+        let mut words = command.iter().map(OsStr::new).chain([binary.as_os_str()]);
+        let mut program = Command::new(words.next().expect("the binary"));
+        program.args(words);
+        Self::of(program, name, settings)
+    }
+
+    /// The same of another program that takes these settings and says a start line
+    /// of the same form.
+    pub fn of(program: Command, name: &str, settings: &[(&str, &str)]) -> Result<Self, String> {
+        let mut started = Starting::begin(program, name, settings);
         let line = match started.lines.recv_timeout(BOUND) {
             Ok(line) => line,
             Err(_) => {
@@ -158,13 +168,9 @@ struct Starting {
 }
 
 impl Starting {
-    fn begin(by: &[&str], name: &str, settings: &[(&str, &str)]) -> Self {
+    fn begin(mut command: Command, name: &str, settings: &[(&str, &str)]) -> Self {
         let log = Scratch::of_this_run().path(&format!("{name}.log"));
         let file = File::options().create(true).append(true).open(&log);
-        let binary = binary();
-        let mut words = by.iter().map(OsStr::new).chain([binary.as_os_str()]);
-        let mut command = Command::new(words.next().expect("the binary"));
-        command.args(words);
         for (variable, _) in env::vars_os() {
             if variable.to_string_lossy().starts_with("EXPERTISE_") {
                 command.env_remove(variable);

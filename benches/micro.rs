@@ -1,0 +1,231 @@
+//! What the parts of a call cost, to find causes with; `docs/performance.md` has no
+//! figures of these.
+//!
+//! Everything is reached as a caller of the crate reaches it. What decodes and
+//! checks a request is timed by requests that are refused for one mistake, so that
+//! the store never hears of them.
+
+#![allow(missing_docs, clippy::expect_used)]
+
+use std::{
+    convert::Infallible,
+    hint::black_box,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use criterion::{Criterion, criterion_group, criterion_main};
+use expertise::{
+    auth::{Caller, Scope},
+    config::DatabaseUrl,
+    domain::{
+        ids::{AccountId, ProductId, StepId, TaskId},
+        order::Place,
+        patch::Edit,
+        shorthand,
+        step::{Cost, Step, StepContent, StepKind, StepPatch},
+        text::{Body, Title},
+        time::Timestamp,
+    },
+    grpc::{self, Limits},
+    proto::v1,
+    store::{Options, Store},
+};
+use http_body::Frame;
+use prost::Message;
+use tonic::service::Routes;
+use tower::Service;
+use uuid::Uuid;
+
+criterion_group!(
+    parts, shorthands, order_keys, mask_merge, messages, requests
+);
+criterion_main!(parts);
+
+const SHORTHAND: &str = "components.1204.charge_light = off, blinking";
+const LIMIT: usize = 72 << 20;
+
+fn shorthands(criterion: &mut Criterion) {
+    let group = shorthand::parse(SHORTHAND).expect("a shorthand");
+    criterion.bench_function("shorthand/parse", |bench| {
+        bench.iter(|| shorthand::parse(black_box(SHORTHAND)));
+    });
+    criterion.bench_function("shorthand/render", |bench| {
+        bench.iter(|| shorthand::render(black_box(&group)));
+    });
+}
+
+fn order_keys(criterion: &mut Criterion) {
+    let (low, high) = (Place::nth(0), Place::nth(1));
+    criterion.bench_function("order/after", |bench| {
+        bench.iter(|| Place::after(Some(black_box(&high))));
+    });
+    criterion.bench_function("order/between_numbers", |bench| {
+        bench.iter(|| Place::between(black_box(&low), black_box(&high)));
+    });
+    // As after many inserts at one spot.
+    let mut near = high.clone();
+    for _ in 0..200 {
+        near = Place::between(&low, &near).expect("room");
+    }
+    criterion.bench_function("order/between_fractions", |bench| {
+        bench.iter(|| Place::between(black_box(&low), black_box(&near)));
+    });
+}
+
+fn mask_merge(criterion: &mut Criterion) {
+    let step = stored();
+    let title = Title::parse("Try an outlet in another room".to_owned()).expect("a title");
+    let patch = StepPatch {
+        title: Edit::Set(Ok(title)),
+        ..StepPatch::default()
+    };
+    criterion.bench_function("merge/title", |bench| {
+        bench.iter(|| step.merge(black_box(patch.clone()), None));
+    });
+}
+
+fn messages(criterion: &mut Criterion) {
+    let request = v1::CreateStepRequest {
+        step: Some(sent()),
+        ..v1::CreateStepRequest::default()
+    };
+    let bytes = request.encode_to_vec();
+    criterion.bench_function("message/encode", |bench| {
+        bench.iter(|| black_box(&request).encode_to_vec());
+    });
+    criterion.bench_function("message/decode", |bench| {
+        bench.iter(|| v1::CreateStepRequest::decode(black_box(bytes.as_slice())));
+    });
+}
+
+/// The service in this process, without a server in front of it.
+fn requests(criterion: &mut Criterion) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let routes = runtime.block_on(async {
+        let store = Store::open(Options {
+            database: DatabaseUrl::parse("sqlite::memory:").expect("a URL"),
+            migrate: true,
+            max_connections: 1,
+            max_message_bytes: LIMIT,
+        });
+        let limits = Limits {
+            max_message_bytes: LIMIT,
+        };
+        grpc::routes(store.await.expect("a database"), limits)
+    });
+    let refused = frame(&v1::CreateStepRequest {
+        step: Some(v1::Step {
+            product_id: Some(0),
+            ..sent()
+        }),
+        ..v1::CreateStepRequest::default()
+    });
+    let create = "/expertise.v1.StepService/CreateStep";
+    let unreadable = frame(&v1::GetStepRequest {
+        guid: "none".to_owned(),
+    });
+    let get = "/expertise.v1.StepService/GetStep";
+    for (name, path, message) in [
+        ("request/create_step_refused", create, refused),
+        ("request/get_step_refused", get, unreadable),
+    ] {
+        criterion.bench_function(name, |bench| {
+            let call = || answer(routes.clone(), path, message.clone());
+            bench.iter(|| runtime.block_on(call()));
+        });
+    }
+}
+
+async fn answer(mut routes: Routes, path: &str, message: Bytes) -> http::HeaderMap {
+    let caller = Caller {
+        account: AccountId::parse("bench").expect("an account"),
+        subject: String::new(),
+        scopes: Scope::ALL.to_vec(),
+    };
+    let body = tonic::body::Body::new(Once(Some(message)));
+    let request = http::Request::post(path)
+        .header("content-type", "application/grpc")
+        .extension(caller)
+        .body(body)
+        .expect("a request");
+    let response = routes.call(request).await.expect("an answer");
+    let headers = response.into_parts().0.headers;
+    // INVALID_ARGUMENT: it was read, and nothing was done.
+    assert_eq!(
+        headers.get("grpc-status").map(|status| status.as_bytes()),
+        Some(b"3".as_slice())
+    );
+    headers
+}
+
+/// A body of one piece.
+struct Once(Option<Bytes>);
+
+impl http_body::Body for Once {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
+
+fn frame(message: &impl Message) -> Bytes {
+    let mut frame = BytesMut::new();
+    frame.put_u8(0);
+    frame.put_u32(u32::try_from(message.encoded_len()).expect("a length"));
+    message.encode(&mut frame).expect("there is room");
+    frame.freeze()
+}
+
+/// A step as a caller sends it.
+fn sent() -> v1::Step {
+    v1::Step {
+        task: Uuid::nil().to_string(),
+        product_id: Some(1204),
+        r#type: v1::StepType::Solution.into(),
+        title: "Try another outlet".to_owned(),
+        body: Some("Without a power strip. ".repeat(45)),
+        cost: Some(2),
+        dependency_shorthand: Some(SHORTHAND.to_owned()),
+        tags: vec!["power".to_owned(), "first".to_owned()],
+        ..v1::Step::default()
+    }
+}
+
+/// A step as the store has it.
+fn stored() -> Step {
+    let title = Title::parse("Try another outlet".to_owned()).expect("a title");
+    let body = Body::parse("Without a power strip. ".repeat(45)).expect("a body");
+    Step {
+        guid: StepId(Uuid::nil()),
+        account: AccountId::parse("bench").expect("an account"),
+        task: TaskId(Uuid::nil()),
+        product: ProductId::new(1204).expect("a product"),
+        title: title.as_str().to_owned(),
+        kind: StepKind::Solution {
+            title,
+            cost: Cost::new(2).expect("a cost"),
+            feedback: None,
+        },
+        content: StepContent {
+            body: Some(body),
+            dependencies: shorthand::parse(SHORTHAND).ok(),
+            ..StepContent::default()
+        },
+        link: None,
+        r_data: serde_json::Map::new(),
+        dirty: true,
+        version: 1,
+        created: Timestamp(0),
+        modified: Timestamp(0),
+    }
+}

@@ -1,0 +1,47 @@
+//! What is put into rows and answers.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use prost_types::Timestamp;
+use tonic::Status;
+use uuid::Uuid;
+
+/// The account of every row: the floor does not ask who calls.
+pub const ACCOUNT: &str = "bench";
+
+/// Microseconds since 1970.
+pub fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let since = since.expect("a clock that is right").as_micros();
+    i64::try_from(since).expect("a clock that is right")
+}
+
+/// The same in a message.
+pub fn timestamp(micros: i64) -> Timestamp {
+    Timestamp {
+        seconds: micros / 1_000_000,
+        nanos: i32::try_from(micros % 1_000_000 * 1_000).expect("less than a second"),
+    }
+}
+
+/// Something that no two states have in common, as long as the service's.
+pub fn etag() -> String {
+    let mut etag = Uuid::new_v4().simple().to_string();
+    etag.truncate(16);
+    etag
+}
+
+/// The id that was sent, or a new one. pgbench wants ids that it can make itself.
+pub fn id(sent: &str) -> Uuid {
+    Uuid::try_parse(sent).unwrap_or_else(|_| Uuid::now_v7())
+}
+
+/// An id in a request.
+pub fn parse(guid: &str) -> Uuid {
+    Uuid::try_parse(guid).expect("an id")
+}
+
+/// The answer to what no figure is taken of.
+pub fn none<T>() -> Result<T, Status> {
+    Err(Status::unimplemented("the floor does not do that"))
+}

@@ -1,0 +1,125 @@
+//! ImportTask: a task that is not there yet, with its steps.
+
+use std::sync::OnceLock;
+
+use expertise::proto::v1::{ImportTaskRequest, ImportTaskResponse, Step, Task, TaskDocument};
+use sqlx::{AssertSqlSafe, PgPool, SqlSafeStr, SqlStr, SqlitePool};
+use uuid::Uuid;
+
+use super::{
+    Floor,
+    answer::{ACCOUNT, etag, id, now, timestamp},
+    schema::{Database, GAP},
+    sql,
+};
+
+/// As many steps as the import has of which figures are taken.
+const STEPS: usize = 1_000;
+
+/// A document to be written.
+struct New {
+    guid: Uuid,
+    etag: String,
+    now: i64,
+    roles: Vec<u8>,
+    task: Task,
+    steps: Vec<Step>,
+    guids: Vec<Uuid>,
+}
+
+impl Floor {
+    pub(super) async fn import(&self, request: ImportTaskRequest) -> ImportTaskResponse {
+        let TaskDocument { task, steps } = request.document.expect("a document");
+        let task = task.expect("a task");
+        // Every level, as for a task that names none.
+        let roles = vec![0, 1, 2, 3, 5, 7, 8];
+        let new = New {
+            guid: id(&task.guid),
+            etag: etag(),
+            now: now(),
+            guids: steps.iter().map(|step| id(&step.guid)).collect(),
+            roles,
+            task,
+            steps,
+        };
+        match &self.database {
+            Database::Sqlite { writer, .. } => new.into_sqlite(writer).await,
+            Database::Postgres(pool) => new.into_postgres(pool).await,
+        }
+        .expect("the database answers");
+        ImportTaskResponse {
+            task: Some(Task {
+                guid: new.guid.to_string(),
+                etag: new.etag,
+                roles: new.roles.into_iter().map(i32::from).collect(),
+                steps: new.guids.iter().map(Uuid::to_string).collect(),
+                account_id: ACCOUNT.to_owned(),
+                published: Some(1),
+                r#type: Some(0),
+                dirty_record: true,
+                created_ts: Some(timestamp(new.now)),
+                modified_ts: Some(timestamp(new.now)),
+                ..new.task
+            }),
+            ignored_paths: Vec::new(),
+        }
+    }
+}
+
+/// Binds the values of the task.
+macro_rules! task {
+    ($query:expr, $new:expr, $steps:expr) => {
+        $query
+            .bind(ACCOUNT)
+            .bind($new.guid)
+            .bind(&$new.task.name)
+            .bind($new.task.product_id)
+            .bind(&$new.roles)
+            .bind($steps)
+            .bind($steps * GAP)
+            .bind(&$new.etag)
+            .bind($new.now)
+    };
+}
+
+impl New {
+    fn count(&self) -> i64 {
+        i64::try_from(self.steps.len()).expect("a number of steps")
+    }
+
+    async fn into_sqlite(&self, pool: &SqlitePool) -> Result<(), sqlx::Error> {
+        static OF_MANY: OnceLock<SqlStr> = OnceLock::new();
+        let write = |steps| AssertSqlSafe(sql::import_sqlite(steps)).into_sql_str();
+        let sql = match self.steps.len() {
+            STEPS => OF_MANY.get_or_init(|| write(STEPS)).clone(),
+            other => write(other),
+        };
+        let mut query = task!(sqlx::query(sql), self, self.count());
+        for (guid, step) in self.guids.iter().zip(&self.steps) {
+            query = query
+                .bind(guid)
+                .bind(step.r#type)
+                .bind(&step.title)
+                .bind(&step.body)
+                .bind(step.cost);
+        }
+        query.execute(pool).await.map(drop)
+    }
+
+    async fn into_postgres(&self, pool: &PgPool) -> Result<(), sqlx::Error> {
+        let each = self.steps.iter();
+        let kinds: Vec<i32> = each.clone().map(|step| step.r#type).collect();
+        let titles: Vec<&str> = each.clone().map(|step| step.title.as_str()).collect();
+        let bodies: Vec<Option<&str>> = each.clone().map(|step| step.body.as_deref()).collect();
+        let costs: Vec<i32> = each.map(Step::cost).collect();
+        task!(sqlx::query(sql::IMPORT_POSTGRES), self, self.count())
+            .bind(&self.guids)
+            .bind(kinds)
+            .bind(titles)
+            .bind(bodies)
+            .bind(costs)
+            .execute(pool)
+            .await
+            .map(drop)
+    }
+}

@@ -1,0 +1,100 @@
+//! Calls that read, and which calls there are.
+
+use expertise::proto::v1::{step_service_server::StepService, task_service_server::TaskService, *};
+use tonic::{Request, Response, Status};
+
+use super::{
+    Floor,
+    answer::{ACCOUNT, none, parse},
+    row::{StepRow, TaskRow},
+    schema::{Database, on},
+    sql,
+};
+
+type Answer<T> = Result<Response<T>, Status>;
+
+#[tonic::async_trait]
+impl StepService for Floor {
+    async fn create_step(&self, request: Request<CreateStepRequest>) -> Answer<CreateStepResponse> {
+        Ok(Response::new(self.create(request.into_inner()).await))
+    }
+
+    async fn get_step(&self, request: Request<GetStepRequest>) -> Answer<GetStepResponse> {
+        let guid = parse(&request.get_ref().guid);
+        let StepRow(step) = on!(&self.database, reader, |pool| sqlx::query_as(sql::GET_STEP)
+            .bind(ACCOUNT)
+            .bind(guid)
+            .fetch_one(pool));
+        Ok(Response::new(GetStepResponse { step: Some(step) }))
+    }
+
+    async fn list_steps(&self, request: Request<ListStepsRequest>) -> Answer<ListStepsResponse> {
+        let ListStepsRequest {
+            task, page_size, ..
+        } = request.into_inner();
+        let task = parse(&task);
+        let rows: Vec<StepRow> = on!(&self.database, reader, |pool| sqlx::query_as(
+            sql::LIST_STEPS
+        )
+        .bind(ACCOUNT)
+        .bind(task)
+        .bind(i64::from(page_size) + 1)
+        .fetch_all(pool));
+        let page = usize::try_from(page_size).expect("a page");
+        let more = rows.len() > page;
+        let steps = rows.into_iter().take(page).map(|StepRow(step)| step);
+        Ok(Response::new(ListStepsResponse {
+            steps: steps.collect(),
+            // As long as the service's.
+            next_page_token: if more { "t".repeat(88) } else { String::new() },
+        }))
+    }
+
+    async fn update_step(&self, request: Request<UpdateStepRequest>) -> Answer<UpdateStepResponse> {
+        Ok(Response::new(self.update(request.into_inner()).await))
+    }
+
+    async fn delete_step(&self, _: Request<DeleteStepRequest>) -> Answer<DeleteStepResponse> {
+        none()
+    }
+}
+
+#[tonic::async_trait]
+impl TaskService for Floor {
+    async fn create_task(&self, _: Request<CreateTaskRequest>) -> Answer<CreateTaskResponse> {
+        none()
+    }
+
+    async fn get_task(&self, request: Request<GetTaskRequest>) -> Answer<GetTaskResponse> {
+        let guid = parse(&request.get_ref().guid);
+        let sql = match self.database {
+            Database::Sqlite { .. } => sql::GET_TASK_SQLITE,
+            Database::Postgres(_) => sql::GET_TASK_POSTGRES,
+        };
+        let TaskRow(task) = on!(&self.database, reader, |pool| sqlx::query_as(sql)
+            .bind(ACCOUNT)
+            .bind(guid)
+            .fetch_one(pool));
+        Ok(Response::new(GetTaskResponse { task: Some(task) }))
+    }
+
+    async fn list_tasks(&self, _: Request<ListTasksRequest>) -> Answer<ListTasksResponse> {
+        none()
+    }
+
+    async fn update_task(&self, _: Request<UpdateTaskRequest>) -> Answer<UpdateTaskResponse> {
+        none()
+    }
+
+    async fn delete_task(&self, _: Request<DeleteTaskRequest>) -> Answer<DeleteTaskResponse> {
+        none()
+    }
+
+    async fn import_task(&self, request: Request<ImportTaskRequest>) -> Answer<ImportTaskResponse> {
+        Ok(Response::new(self.import(request.into_inner()).await))
+    }
+
+    async fn export_task(&self, _: Request<ExportTaskRequest>) -> Answer<ExportTaskResponse> {
+        none()
+    }
+}

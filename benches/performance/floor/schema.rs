@@ -1,0 +1,115 @@
+//! The floor's tables, and its connections.
+
+use std::str::FromStr;
+
+use sea_orm::{DatabaseConnection, SqlxSqliteConnector};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Executor, PgPool, SqlitePool,
+    postgres::{PgConnectOptions, PgPoolOptions},
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+
+/// Room between two steps, as the service leaves it.
+pub const GAP: i64 = 1 << 20;
+
+/// As many as the service has.
+const SQLITE_READERS: u32 = 4;
+const POSTGRES_CONNECTIONS: u32 = 16;
+
+const TABLES: &str = "
+CREATE TABLE IF NOT EXISTS tasks (
+    account_id varchar(64) NOT NULL, guid uuid NOT NULL, name text NOT NULL,
+    product_id bigint NOT NULL, kind integer NOT NULL, published integer NOT NULL,
+    roles BYTES NOT NULL, dependencies text, parent_guid uuid, idx integer NOT NULL,
+    step_count bigint NOT NULL, last_position bigint NOT NULL, etag text NOT NULL,
+    dirty_record boolean NOT NULL, mvn_indexed boolean NOT NULL, mvn_version bigint NOT NULL,
+    mvn_info text NOT NULL, mvn_ts bigint, created_ts bigint NOT NULL,
+    modified_ts bigint NOT NULL, PRIMARY KEY (account_id, guid));
+CREATE TABLE IF NOT EXISTS steps (
+    account_id varchar(64) NOT NULL, guid uuid NOT NULL, task uuid NOT NULL,
+    position bigint NOT NULL, kind integer NOT NULL, product_id bigint NOT NULL,
+    title text NOT NULL, cost integer NOT NULL, published integer NOT NULL, dependencies text,
+    feedback_config text, instructions text, looping text, parts text, skills text, tags text,
+    subtask_id uuid, subtask_pid bigint, link uuid, r_data text, translations text,
+    etag text NOT NULL, dirty_record boolean NOT NULL, created_ts bigint NOT NULL,
+    modified_ts bigint NOT NULL, body text, PRIMARY KEY (account_id, guid));
+CREATE INDEX IF NOT EXISTS steps_order ON steps (account_id, task, position);
+";
+
+/// A database of the floor's.
+#[derive(Clone)]
+pub enum Database {
+    /// A file, with one connection that writes and some that read.
+    Sqlite {
+        reader: SqlitePool,
+        writer: SqlitePool,
+        /// The same as `writer`.
+        orm: DatabaseConnection,
+    },
+    /// A server.
+    Postgres(PgPool),
+}
+
+/// Runs a query on the pool that it is for, whichever database that is.
+macro_rules! on {
+    ($database:expr, $role:ident, |$pool:ident| $query:expr) => {
+        match $database {
+            $crate::floor::schema::Database::Sqlite { $role: $pool, .. } => {
+                $query.await.expect("SQLite answers")
+            }
+            $crate::floor::schema::Database::Postgres($pool) => {
+                $query.await.expect("PostgreSQL answers")
+            }
+        }
+    };
+}
+pub(super) use on;
+
+impl Database {
+    /// With tables.
+    pub async fn open(url: &str) -> Self {
+        match url.strip_prefix("sqlite:") {
+            Some(path) => Self::sqlite(path).await,
+            None => Self::postgres(url).await,
+        }
+    }
+
+    async fn sqlite(path: &str) -> Self {
+        let file = SqliteConnectOptions::new()
+            .filename(path)
+            .synchronous(SqliteSynchronous::Full)
+            .disable_statement_logging();
+        let writing = file
+            .clone()
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal);
+        let pool = |connections| {
+            SqlitePoolOptions::new()
+                .max_connections(connections)
+                .test_before_acquire(false)
+        };
+        let writer = pool(1).connect_with(writing).await.expect("the file");
+        let tables = TABLES.replace("BYTES", "blob");
+        let made = writer.execute(AssertSqlSafe(tables)).await;
+        made.expect("tables");
+        let reading = pool(SQLITE_READERS).connect_with(file.read_only(true));
+        Self::Sqlite {
+            reader: reading.await.expect("the file"),
+            orm: SqlxSqliteConnector::from_sqlx_sqlite_pool(writer.clone()),
+            writer,
+        }
+    }
+
+    async fn postgres(url: &str) -> Self {
+        let options = PgConnectOptions::from_str(url).expect("a URL");
+        let pool = PgPoolOptions::new()
+            .max_connections(POSTGRES_CONNECTIONS)
+            .test_before_acquire(false)
+            .connect_with(options.disable_statement_logging());
+        let pool = pool.await.expect("the server");
+        let tables = TABLES.replace("BYTES", "bytea");
+        let made = pool.execute(AssertSqlSafe(tables)).await;
+        made.expect("tables");
+        Self::Postgres(pool)
+    }
+}

@@ -1,0 +1,138 @@
+//! The statements. Those for PostgreSQL are also what pgbench runs.
+
+/// What an answer can depend on, in the order of [`super::row::StepRow`].
+macro_rules! step {
+    () => {
+        "guid, task, kind, product_id, title, cost, published, etag, dirty_record, created_ts, \
+         modified_ts, dependencies, feedback_config, instructions, looping, parts, skills, tags, \
+         subtask_id, subtask_pid, link, r_data, translations"
+    };
+}
+
+/// In the order of [`super::row::TaskRow`].
+macro_rules! task {
+    () => {
+        "t.guid, t.name, t.product_id, t.kind, t.published, t.roles, t.etag, t.dirty_record, \
+         t.created_ts, t.modified_ts, t.dependencies, t.parent_guid, t.idx, t.mvn_indexed, \
+         t.mvn_version, t.mvn_info, t.mvn_ts"
+    };
+}
+
+/// Account, step.
+pub const GET_STEP: &str = concat!(
+    "SELECT ",
+    step!(),
+    ", body FROM steps WHERE account_id = $1 AND guid = $2"
+);
+
+/// Account, task, steps of a page and one more.
+pub const LIST_STEPS: &str = concat!(
+    "SELECT ",
+    step!(),
+    " FROM steps WHERE account_id = $1 AND task = $2 ORDER BY position LIMIT $3"
+);
+
+/// Account, step, title, etag, now.
+pub const UPDATE_STEP: &str = concat!(
+    "UPDATE steps SET title = $3, etag = $4, dirty_record = true, modified_ts = $5 \
+     WHERE account_id = $1 AND guid = $2 RETURNING ",
+    step!(),
+    ", body"
+);
+
+/// Account, task.
+pub const GET_TASK_POSTGRES: &str = concat!(
+    "SELECT ",
+    task!(),
+    ", (SELECT string_agg(s.guid::text, ',' ORDER BY s.position) FROM steps s \
+        WHERE s.account_id = t.account_id AND s.task = t.guid) \
+     FROM tasks t WHERE t.account_id = $1 AND t.guid = $2"
+);
+
+/// Account, task.
+pub const GET_TASK_SQLITE: &str = concat!(
+    "SELECT ",
+    task!(),
+    ", (SELECT string_agg(hex(s.guid), ',' ORDER BY s.position) FROM steps s \
+        WHERE s.account_id = t.account_id AND s.task = t.guid) \
+     FROM tasks t WHERE t.account_id = $1 AND t.guid = $2"
+);
+
+macro_rules! created {
+    () => {
+        "INSERT INTO steps (account_id, guid, task, title, body, kind, product_id, cost, \
+         published, etag, dirty_record, created_ts, modified_ts, position) "
+    };
+}
+
+macro_rules! touched {
+    () => {
+        "UPDATE tasks SET last_position = last_position + 1048576, step_count = step_count + 1, \
+         etag = $10, dirty_record = true, modified_ts = $11 WHERE account_id = $1 AND guid = $2"
+    };
+}
+
+/// Account, task, step, title, body, type, product, cost, published, etag, now.
+pub const CREATE_STEP_POSTGRES: &str = concat!(
+    "WITH t AS (",
+    touched!(),
+    " RETURNING last_position) ",
+    created!(),
+    "SELECT $1, $3, $2, $4, $5, $6, $7, $8, $9, $10, true, $11, $11, last_position FROM t"
+);
+
+/// The same, sent at once.
+pub const CREATE_STEP_SQLITE: &str = concat!(
+    "BEGIN IMMEDIATE; ",
+    touched!(),
+    "; ",
+    created!(),
+    "VALUES ($1, $3, $2, $4, $5, $6, $7, $8, $9, $10, true, $11, $11, \
+     (SELECT last_position FROM tasks WHERE account_id = $1 AND guid = $2)); COMMIT"
+);
+
+/// What of a task is written by an import: account, task, name, product, roles,
+/// steps, last position, etag, now.
+macro_rules! imported_task {
+    () => {
+        "INSERT INTO tasks (account_id, guid, name, product_id, roles, step_count, last_position, \
+         etag, created_ts, modified_ts, kind, published, idx, dirty_record, mvn_indexed, \
+         mvn_version, mvn_info) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, 0, 1, 0, true, false, 0, '')"
+    };
+}
+
+/// And of its steps: ids, types, titles, bodies, costs.
+pub const IMPORT_POSTGRES: &str = concat!(
+    "WITH t AS (",
+    imported_task!(),
+    ") ",
+    created!(),
+    "SELECT $1, s.guid, $2, s.title, s.body, s.kind, $4, s.cost, 1, $8, true, $9, $9, s.n * 1048576 \
+     FROM unnest($10::uuid[], $11::integer[], $12::text[], $13::text[], $14::integer[]) \
+          WITH ORDINALITY AS s(guid, kind, title, body, cost, n)"
+);
+
+/// The same for SQLite, which has no arrays: the values of each step behind those
+/// of the task, sent at once.
+pub fn import_sqlite(steps: usize) -> String {
+    let mut sql = concat!("BEGIN IMMEDIATE; ", imported_task!(), "; ").to_owned();
+    if steps > 0 {
+        let row = |n: usize| {
+            let first = 10 + 5 * n;
+            let [guid, kind, title, body, cost] = [0, 1, 2, 3, 4].map(|value| first + value);
+            format!(
+                "($1, ${guid}, $2, ${title}, ${body}, ${kind}, $4, ${cost}, 1, $8, true, $9, $9, \
+                 {} * 1048576)",
+                n + 1
+            )
+        };
+        let rows: Vec<String> = (0..steps).map(row).collect();
+        sql.push_str(created!());
+        sql.push_str("VALUES ");
+        sql.push_str(&rows.join(", "));
+        sql.push_str("; ");
+    }
+    sql.push_str("COMMIT");
+    sql
+}

@@ -1,0 +1,37 @@
+//! What it was measured on.
+
+use std::{fs, path::Path, process::Command};
+
+use super::scratch::Scratch;
+
+/// The machine in a few lines.
+pub fn describe() -> String {
+    let processor = first("/proc/cpuinfo", "model name");
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let memory = first("/proc/meminfo", "MemTotal");
+    let kernel = said(Command::new("uname").arg("-sr"));
+    let scratch = Scratch::of_this_run().path("");
+    let disk = said(
+        Command::new("df")
+            .args(["--output=fstype,source"])
+            .arg(&scratch),
+    );
+    let disk = disk.lines().last().unwrap_or_default().to_owned();
+    let compiler = said(Command::new("rustc").arg("--version"));
+    format!(
+        "Machine: {processor}, {cores} cores, which server, load and database share; memory \
+         {memory}; {kernel}; files on {disk}; {compiler}.\n"
+    )
+}
+
+fn first(file: &str, name: &str) -> String {
+    let text = fs::read_to_string(Path::new(file)).unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with(name));
+    let value = line.and_then(|line| line.split_once(':'));
+    value.map_or_else(String::new, |(_, value)| value.trim().to_owned())
+}
+
+fn said(command: &mut Command) -> String {
+    let out = command.output().map(|out| out.stdout).unwrap_or_default();
+    String::from_utf8_lossy(&out).trim().to_owned()
+}

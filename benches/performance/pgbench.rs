@@ -1,0 +1,101 @@
+//! pgbench with the statements of the floor: what the database alone does.
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use super::{
+    cluster::Cluster,
+    floor::{ACCOUNT, sql},
+    scratch::Scratch,
+    shelf::{BODY, EMPTY, FULL, LONG, STEPS_OF_FULL},
+};
+
+/// What a script does, over ids that [`super::shelf::id`] makes.
+#[derive(Clone, Copy, Debug)]
+pub enum Script {
+    GetStep,
+    GetTask,
+    ListSteps,
+    CreateStep,
+    CreateStepOfOneTask,
+    UpdateStep,
+}
+
+/// A number becomes an id as in [`super::shelf::id`].
+const ID: &str = "('00000000-0000-0000-0000-' || lpad((:n)::text, 12, '0'))::uuid";
+const ETAG: &str = "'0123456789abcdef'";
+const NOW: &str = "1800000000000000";
+const TITLE: &str = "'Replace the fuse behind panel 00000000'";
+
+impl Script {
+    fn text(self) -> String {
+        let account = format!("'{ACCOUNT}'");
+        let steps = (1, FULL * STEPS_OF_FULL);
+        let created = [
+            &account,
+            ID,
+            "gen_random_uuid()",
+            TITLE,
+            ":body::text",
+            "1",
+            "1204",
+            "2",
+            "1",
+            ETAG,
+            NOW,
+        ];
+        let empty = (FULL + LONG + 1, FULL + LONG + EMPTY);
+        let ((first, last), sql, values) = match self {
+            Self::GetStep => (steps, sql::GET_STEP, vec![&account, ID]),
+            Self::GetTask => ((1, FULL), sql::GET_TASK_POSTGRES, vec![&account, ID]),
+            Self::ListSteps => (
+                (FULL + 1, FULL + LONG),
+                sql::LIST_STEPS,
+                vec![&account, ID, "101"],
+            ),
+            Self::CreateStep => (empty, sql::CREATE_STEP_POSTGRES, created.to_vec()),
+            Self::CreateStepOfOneTask => {
+                let one = (empty.1, empty.1);
+                (one, sql::CREATE_STEP_POSTGRES, created.to_vec())
+            }
+            Self::UpdateStep => (
+                steps,
+                sql::UPDATE_STEP,
+                vec![&account, ID, TITLE, ETAG, NOW],
+            ),
+        };
+        let sql = with(sql, &values);
+        format!("\\set n random({first}, {last})\n{sql};\n")
+    }
+
+    /// Transactions a second.
+    pub fn run(self, cluster: &Cluster, database: &str, clients: usize, time: Duration) -> f64 {
+        let script = Scratch::of_this_run().path(&format!("{self:?}.sql"));
+        fs::write(&script, self.text()).expect("a script");
+        let seconds = time.as_secs_f64().ceil();
+        let out = cluster
+            .command(&cluster.binaries().join("pgbench"))
+            .args(["--no-vacuum", "--protocol=prepared", "--jobs=2"])
+            .arg(format!("--client={clients}"))
+            .arg(format!("--time={seconds}"))
+            .arg(format!("--define=body={}", "x".repeat(BODY)))
+            .arg(format!("--port={}", cluster.port()))
+            .args(["--host=127.0.0.1", "--username=postgres", "--file"])
+            .arg::<PathBuf>(script)
+            .arg(database)
+            .output()
+            .expect("pgbench");
+        let said = String::from_utf8_lossy(&out.stdout);
+        let rate = said.lines().find_map(|line| line.strip_prefix("tps = "));
+        let rate = rate.and_then(|rate| rate.split_whitespace().next()?.parse().ok());
+        let wrong = String::from_utf8_lossy(&out.stderr);
+        rate.unwrap_or_else(|| panic!("pgbench: {said}{wrong}"))
+    }
+}
+
+/// The statement with these in place of its parameters.
+fn with(sql: &str, values: &[&str]) -> String {
+    let numbered = values.iter().enumerate().rev();
+    numbered.fold(sql.to_owned(), |sql, (index, value)| {
+        sql.replace(&format!("${}", index + 1), value)
+    })
+}

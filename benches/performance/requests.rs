@@ -1,0 +1,122 @@
+//! The requests of each row.
+
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use expertise::proto::v1::*;
+use prost::Message;
+use prost_types::FieldMask;
+
+use super::{load::Requests, shelf};
+
+/// A message as it is sent: uncompressed, its length before it.
+pub fn frame(message: &impl Message) -> Bytes {
+    let length = message.encoded_len();
+    let mut frame = BytesMut::with_capacity(5 + length);
+    frame.put_u8(0);
+    frame.put_u32(u32::try_from(length).expect("a length"));
+    message.encode(&mut frame).expect("there is room");
+    frame.freeze()
+}
+
+/// Requests that take turns.
+fn in_turn(path: &'static str, frames: Vec<Bytes>) -> Arc<Requests> {
+    let make = move |number: usize| frames[number % frames.len()].clone();
+    Arc::new(Requests::new(path, make))
+}
+
+/// GetStep of each in turn.
+pub fn get_step(steps: &[String]) -> Arc<Requests> {
+    let frames = steps
+        .iter()
+        .map(|guid| frame(&GetStepRequest { guid: guid.clone() }));
+    in_turn("/expertise.v1.StepService/GetStep", frames.collect())
+}
+
+/// GetTask of each in turn.
+pub fn get_task(tasks: &[String]) -> Arc<Requests> {
+    let frames = tasks
+        .iter()
+        .map(|guid| frame(&GetTaskRequest { guid: guid.clone() }));
+    in_turn("/expertise.v1.TaskService/GetTask", frames.collect())
+}
+
+/// The first page of 100 of each in turn.
+pub fn list_steps(tasks: &[String]) -> Arc<Requests> {
+    let frames = tasks.iter().map(|task| {
+        frame(&ListStepsRequest {
+            task: task.clone(),
+            page_size: 100,
+            ..ListStepsRequest::default()
+        })
+    });
+    in_turn("/expertise.v1.StepService/ListSteps", frames.collect())
+}
+
+/// CreateStep at the end of each in turn.
+pub fn create_step(tasks: &[String]) -> Arc<Requests> {
+    let places: Vec<(String, String)> = tasks
+        .iter()
+        .map(|task| (task.clone(), String::new()))
+        .collect();
+    create_step_after(&places)
+}
+
+/// CreateStep in a task behind a step, of each in turn.
+pub fn create_step_after(places: &[(String, String)]) -> Arc<Requests> {
+    let frames = places.iter().map(|(task, prevstep)| {
+        frame(&CreateStepRequest {
+            step: Some(Step {
+                task: task.clone(),
+                ..shelf::step(0)
+            }),
+            prevstep: prevstep.clone(),
+            ..CreateStepRequest::default()
+        })
+    });
+    in_turn("/expertise.v1.StepService/CreateStep", frames.collect())
+}
+
+/// UpdateStep of the title of each in turn, a new one each time.
+pub fn update_step(steps: &[String]) -> Arc<Requests> {
+    let steps = steps.to_vec();
+    let make = move |number: usize| {
+        frame(&UpdateStepRequest {
+            step: Some(Step {
+                guid: steps[number % steps.len()].clone(),
+                title: format!("Replace the fuse behind panel {number:08}"),
+                ..Step::default()
+            }),
+            update_mask: Some(FieldMask {
+                paths: vec!["title".to_owned()],
+            }),
+            ..UpdateStepRequest::default()
+        })
+    };
+    let path = "/expertise.v1.StepService/UpdateStep";
+    Arc::new(Requests::new(path, make))
+}
+
+/// ImportTask of a new task of this many steps.
+pub fn import_task(steps: usize) -> Arc<Requests> {
+    let steps = (0..steps).map(shelf::step).collect();
+    let request = ImportTaskRequest {
+        document: Some(shelf::document("Imported", steps)),
+        ..ImportTaskRequest::default()
+    };
+    in_turn(
+        "/expertise.v1.TaskService/ImportTask",
+        vec![frame(&request)],
+    )
+}
+
+/// The first page of what is to be translated.
+pub fn list_translation_work() -> Arc<Requests> {
+    let request = ListTranslationWorkRequest {
+        languages: vec!["de".to_owned()],
+        page_size: 50,
+        ..ListTranslationWorkRequest::default()
+    };
+    let path = "/expertise.v1.TranslationService/ListTranslationWork";
+    in_turn(path, vec![frame(&request)])
+}
