@@ -31,7 +31,7 @@ use std::{env, process::ExitCode};
 
 use figures::{flat, memory, million, start, writers};
 use floor::Creating;
-use ground::{Ground, Kind};
+use ground::Ground;
 use options::Options;
 use rows::{ROWS, Row};
 use table::{Figure, Line};
@@ -63,7 +63,7 @@ fn measure(options: &Options) {
         .build()
         .expect("a runtime");
     let mut tables = Tables::default();
-    for kind in [Kind::Sqlite, Kind::Postgres] {
+    for &kind in &options.kinds {
         match Ground::of(kind) {
             Some(ground) => runtime.block_on(tables.fill(&ground, options)),
             None => eprintln!("\n*** No PostgreSQL here: only SQLite is measured. ***\n"),

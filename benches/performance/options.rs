@@ -1,10 +1,12 @@
-//! `--seconds N` for a turn, `--rounds N`, and names of what is measured.
+//! `--seconds N` for a turn, `--rounds N`, `--database sqlite` or `postgres` for one
+//! alone, and names of what is measured.
 
 use std::time::Duration;
 
 use super::{
     compare::Patience,
     figures::{flat, memory, million, start, writers},
+    ground::Kind,
     rows::ROWS,
 };
 
@@ -22,6 +24,8 @@ const FIGURES: [&str; 5] = [
 pub struct Options {
     /// How long each comparison takes.
     pub patience: Patience,
+    /// On which databases.
+    pub kinds: Vec<Kind>,
     names: Vec<String>,
 }
 
@@ -33,21 +37,25 @@ impl Options {
                 rounds: 4,
                 turn: Duration::from_millis(2_500),
             },
+            kinds: vec![Kind::Sqlite, Kind::Postgres],
             names: Vec::new(),
         };
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().map_or("", String::as_str);
             let mut number = || {
-                let number = arguments.next().and_then(|value| value.parse::<f64>().ok());
-                let number = number.filter(|number| *number > 0.0);
+                let number = value().parse().ok().filter(|number: &f64| *number > 0.0);
                 number.ok_or_else(|| format!("{argument} takes a number above 0"))
             };
             match argument.as_str() {
                 "--bench" => {}
                 "--seconds" => options.patience.turn = Duration::from_secs_f64(number()?),
                 "--rounds" => options.patience.rounds = number()?.ceil() as usize,
+                "--database" => options.kinds = vec![kind(value())?],
                 name if name.starts_with('-') => {
-                    return Err(format!("{name}: --seconds N, --rounds N, or names"));
+                    return Err(format!(
+                        "{name}: --seconds N, --rounds N, --database KIND, or names"
+                    ));
                 }
                 name => options.names.push(name.to_owned()),
             }
@@ -63,5 +71,13 @@ impl Options {
     /// Whether this is measured.
     pub fn picks(&self, key: &str) -> bool {
         self.names.is_empty() || self.names.iter().any(|name| key.contains(name.as_str()))
+    }
+}
+
+fn kind(name: &str) -> Result<Kind, String> {
+    match name {
+        "sqlite" => Ok(Kind::Sqlite),
+        "postgres" => Ok(Kind::Postgres),
+        other => Err(format!("--database {other}: sqlite or postgres")),
     }
 }

@@ -1,6 +1,10 @@
 //! pgbench with the statements of the floor: what the database alone does.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use super::{
     cluster::Cluster,
@@ -73,7 +77,7 @@ impl Script {
         fs::write(&script, self.text()).expect("a script");
         let seconds = time.as_secs_f64().ceil();
         let out = cluster
-            .command(&cluster.binaries().join("pgbench"))
+            .command(&beside(&cluster.binaries().join("initdb")))
             .args(["--no-vacuum", "--protocol=prepared", "--jobs=2"])
             .arg(format!("--client={clients}"))
             .arg(format!("--time={seconds}"))
@@ -90,6 +94,12 @@ impl Script {
         let wrong = String::from_utf8_lossy(&out.stderr);
         rate.unwrap_or_else(|| panic!("pgbench: {said}{wrong}"))
     }
+}
+
+/// pgbench of the same version, where links lead elsewhere.
+fn beside(initdb: &Path) -> PathBuf {
+    let initdb = initdb.canonicalize().expect("PostgreSQL");
+    initdb.with_file_name("pgbench")
 }
 
 /// The statement with these in place of its parameters.
