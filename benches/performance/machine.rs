@@ -9,6 +9,8 @@ pub fn describe() -> String {
     let processor = first("/proc/cpuinfo", "model name");
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let memory = first("/proc/meminfo", "MemTotal");
+    let memory = memory.strip_suffix(" kB").and_then(|kb| kb.parse().ok());
+    let memory = memory.map_or(0, |kb: u64| kb / 1024 / 1024);
     let kernel = said(Command::new("uname").arg("-sr"));
     let scratch = Scratch::of_this_run().path("");
     let disk = said(
@@ -19,8 +21,8 @@ pub fn describe() -> String {
     let disk = disk.lines().last().unwrap_or_default().to_owned();
     let compiler = said(Command::new("rustc").arg("--version"));
     format!(
-        "Machine: {processor}, {cores} cores, which server, load and database share; memory \
-         {memory}; {kernel}; files on {disk}; {compiler}.\n"
+        "Machine: {processor}, {cores} cores, which server, load and database share; {memory} GiB \
+         of memory; {kernel}; files on {disk}; {compiler}.\n"
     )
 }
 

@@ -70,9 +70,14 @@ fn measure(options: &Options) {
         }
     }
     println!("{}", machine::describe());
-    println!("{}", table::of_lines("service", "floor", &tables.floors));
-    println!("{}", table::of_lines("first", "second", &tables.others));
-    println!("{}", table::of_figures(&tables.figures));
+    let floors = table::of_lines("service", "floor", &tables.floors);
+    let others = table::of_lines("first", "second", &tables.others);
+    let figures = table::of_figures(&tables.figures);
+    for table in [floors, others, figures] {
+        if !table.is_empty() {
+            println!("{table}");
+        }
+    }
 }
 
 /// What is printed.

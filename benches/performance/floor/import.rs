@@ -43,8 +43,8 @@ impl Floor {
             steps,
         };
         match &self.database {
-            Database::Sqlite { writer, .. } => new.into_sqlite(writer).await,
-            Database::Postgres(pool) => new.into_postgres(pool).await,
+            Database::Sqlite { writer, .. } => new.write_to_sqlite(writer).await,
+            Database::Postgres(pool) => new.write_to_postgres(pool).await,
         }
         .expect("the database answers");
         ImportTaskResponse {
@@ -87,7 +87,7 @@ impl New {
         i64::try_from(self.steps.len()).expect("a number of steps")
     }
 
-    async fn into_sqlite(&self, pool: &SqlitePool) -> Result<(), sqlx::Error> {
+    async fn write_to_sqlite(&self, pool: &SqlitePool) -> Result<(), sqlx::Error> {
         static OF_MANY: OnceLock<SqlStr> = OnceLock::new();
         let write = |steps| AssertSqlSafe(sql::import_sqlite(steps)).into_sql_str();
         let sql = match self.steps.len() {
@@ -106,7 +106,7 @@ impl New {
         query.execute(pool).await.map(drop)
     }
 
-    async fn into_postgres(&self, pool: &PgPool) -> Result<(), sqlx::Error> {
+    async fn write_to_postgres(&self, pool: &PgPool) -> Result<(), sqlx::Error> {
         let each = self.steps.iter();
         let kinds: Vec<i32> = each.clone().map(|step| step.r#type).collect();
         let titles: Vec<&str> = each.clone().map(|step| step.title.as_str()).collect();
