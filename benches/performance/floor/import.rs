@@ -103,6 +103,7 @@ impl New {
                 .bind(&step.body)
                 .bind(step.cost);
         }
+        let query = query.bind(ACCOUNT).bind(self.guid);
         query.execute(pool).await.map(drop)
     }
 

@@ -91,22 +91,20 @@ pub const CREATE_STEP_SQLITE: &str = concat!(
      (SELECT last_position FROM tasks WHERE account_id = $1 AND guid = $2)); COMMIT"
 );
 
-/// What of a task is written by an import: account, task, name, product, roles,
-/// steps, last position, etag, now.
 macro_rules! imported_task {
     () => {
         "INSERT INTO tasks (account_id, guid, name, product_id, roles, step_count, last_position, \
          etag, created_ts, modified_ts, kind, published, idx, dirty_record, mvn_indexed, \
-         mvn_version, mvn_info) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, 0, 1, 0, true, false, 0, '')"
+         mvn_version, mvn_info) "
     };
 }
 
-/// And of its steps: ids, types, titles, bodies, costs.
+/// Account, task, name, product, roles, steps, last position, etag, now; and of the
+/// steps: ids, types, titles, bodies, costs.
 pub const IMPORT_POSTGRES: &str = concat!(
     "WITH t AS (",
     imported_task!(),
-    ") ",
+    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, 0, 1, 0, true, false, 0, '')) ",
     created!(),
     "SELECT $1, s.guid, $2, s.title, s.body, s.kind, $4, s.cost, 1, $8, true, $9, $9, s.n * 1048576 \
      FROM unnest($10::uuid[], $11::integer[], $12::text[], $13::text[], $14::integer[]) \
@@ -114,24 +112,27 @@ pub const IMPORT_POSTGRES: &str = concat!(
 );
 
 /// The same for SQLite, which has no arrays: the values of each step behind those
-/// of the task, sent at once.
+/// of the task, then account and task again. SQLite finds the name of a parameter
+/// by walking over all of them, so they have none.
 pub fn import_sqlite(steps: usize) -> String {
-    let mut sql = concat!("BEGIN IMMEDIATE; ", imported_task!(), "; ").to_owned();
+    let mut sql = concat!(
+        "BEGIN IMMEDIATE; ",
+        imported_task!(),
+        "SELECT column1, column2, column3, column4, column5, column6, column7, column8, column9, \
+         column9, 0, 1, 0, true, false, 0, '' FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)); "
+    )
+    .to_owned();
     if steps > 0 {
-        let row = |n: usize| {
-            let first = 10 + 5 * n;
-            let [guid, kind, title, body, cost] = [0, 1, 2, 3, 4].map(|value| first + value);
-            format!(
-                "($1, ${guid}, $2, ${title}, ${body}, ${kind}, $4, ${cost}, 1, $8, true, $9, $9, \
-                 {} * 1048576)",
-                n + 1
-            )
-        };
-        let rows: Vec<String> = (0..steps).map(row).collect();
+        let rows: Vec<String> = (1..=steps)
+            .map(|n| format!("(?, ?, ?, ?, ?, {n} * 1048576)"))
+            .collect();
         sql.push_str(created!());
-        sql.push_str("VALUES ");
+        sql.push_str(
+            "SELECT t.account_id, column1, t.guid, column3, column4, column2, t.product_id, \
+             column5, 1, t.etag, true, t.created_ts, t.created_ts, column6 FROM (VALUES ",
+        );
         sql.push_str(&rows.join(", "));
-        sql.push_str("; ");
+        sql.push_str(") CROSS JOIN tasks t WHERE t.account_id = ? AND t.guid = ?; ");
     }
     sql.push_str("COMMIT");
     sql
