@@ -21,6 +21,8 @@ pub struct Patience {
     pub rounds: usize,
     /// How long a turn is.
     pub turn: Duration,
+    /// Over how many connections, where nothing else is said.
+    pub connections: usize,
 }
 
 impl Patience {

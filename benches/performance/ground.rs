@@ -5,6 +5,7 @@ use std::{env, net::SocketAddr, process::Command, sync::Arc};
 use expertise::proto::v1::{
     step_service_client::StepServiceClient, task_service_client::TaskServiceClient,
 };
+use sqlx::{Connection, Executor, PgConnection};
 use tonic::{
     Request, Status,
     metadata::AsciiMetadataValue,
@@ -94,6 +95,16 @@ impl Ground {
         }
     }
 
+    /// Has PostgreSQL look at what is in a database, as it does by itself within a
+    /// minute. Until then it plans for empty tables, and goes by those plans.
+    pub async fn settle(&self, database: &str) {
+        if self.kind() == Kind::Postgres {
+            let connection = PgConnection::connect(database).await;
+            let settled = connection.expect("it").execute("VACUUM ANALYZE").await;
+            settled.expect("it settles");
+        }
+    }
+
     /// Starts a server on a database.
     pub fn serve(&self, program: Program, name: &str, database: &str) -> Server {
         let settings = [("EXPERTISE_DATABASE_URL", database)];
@@ -110,11 +121,6 @@ impl Ground {
             },
             process,
         }
-    }
-
-    /// Starts a server on an empty database of the same name.
-    pub fn begin(&self, program: Program, name: &str) -> Server {
-        self.serve(program, name, &self.database(name))
     }
 }
 

@@ -1,5 +1,5 @@
-//! `--seconds N` for a turn, `--rounds N`, `--database sqlite` or `postgres` for one
-//! alone, and names of what is measured.
+//! `--seconds N` for a turn, `--rounds N`, `--connections N`, `--database sqlite` or
+//! `postgres` for one alone, and names of what is measured.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::{
     compare::Patience,
     figures::{flat, memory, million, start, writers},
     ground::Kind,
-    rows::ROWS,
+    rows::{CONNECTIONS, ROWS},
 };
 
 /// What there is beside the rows.
@@ -36,6 +36,7 @@ impl Options {
             patience: Patience {
                 rounds: 4,
                 turn: Duration::from_millis(2_500),
+                connections: CONNECTIONS,
             },
             kinds: vec![Kind::Sqlite, Kind::Postgres],
             names: Vec::new(),
@@ -52,9 +53,10 @@ impl Options {
                 "--seconds" => options.patience.turn = Duration::from_secs_f64(number()?),
                 "--rounds" => options.patience.rounds = number()?.ceil() as usize,
                 "--database" => options.kinds = vec![kind(value())?],
+                "--connections" => options.patience.connections = number()?.ceil() as usize,
                 name if name.starts_with('-') => {
                     return Err(format!(
-                        "{name}: --seconds N, --rounds N, --database KIND, or names"
+                        "{name}: --seconds N, --rounds N, --connections N, --database KIND, or names"
                     ));
                 }
                 name => options.names.push(name.to_owned()),

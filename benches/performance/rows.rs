@@ -90,10 +90,11 @@ pub async fn measure(ground: &Ground, rows: &[&Row], patience: Patience) -> Vec<
         return Vec::new();
     }
     let database = "floor";
-    let service = ground.begin(Program::Service, "service");
-    let floor = ground.begin(Program::Floor(Creating::Bare), database);
-    let of_service = Shelf::fill(&service, Ids::Made).await;
-    let of_floor = Shelf::fill(&floor, Ids::Numbered).await;
+    let service = Shelf::fill(ground, Program::Service, "service", Ids::Made);
+    let (service, of_service) = service.await;
+    let floor = Program::Floor(Creating::Bare);
+    let (floor, of_floor) = Shelf::fill(ground, floor, database, Ids::Numbered).await;
+    let connections = patience.connections;
     let mut lines = Vec::new();
     for row in rows {
         let a = Contender {
@@ -106,10 +107,10 @@ pub async fn measure(ground: &Ground, rows: &[&Row], patience: Patience) -> Vec<
         };
         let pgbench = ground.cluster().zip(row.script);
         let pgbench = pgbench.map(|(cluster, script)| {
-            move || script.run(cluster, database, CONNECTIONS, patience.turn)
+            move || script.run(cluster, database, connections, patience.turn)
         });
         let pgbench = pgbench.as_ref().map(|run| run as &dyn Fn() -> f64);
-        let rounds = Rounds::take((&a, &b), patience, CONNECTIONS, pgbench).await;
+        let rounds = Rounds::take((&a, &b), patience, connections, pgbench).await;
         let sizes = rounds.sizes();
         assert!(
             ALIKE.contains(&sizes),

@@ -4,7 +4,7 @@
 use expertise::proto::v1::{ImportTaskRequest, Step, StepType, Task, TaskDocument};
 use futures_util::future::join_all;
 
-use super::ground::Server;
+use super::ground::{Ground, Program, Server};
 
 /// Tasks of 50 steps.
 pub const FULL: usize = 20;
@@ -79,8 +79,16 @@ pub fn document(name: &str, steps: Vec<Step>) -> TaskDocument {
 }
 
 impl Shelf {
-    /// Fills an empty server.
-    pub async fn fill(server: &Server, ids: Ids) -> Self {
+    /// Starts a program on a new database of this name and fills it.
+    pub async fn fill(ground: &Ground, program: Program, name: &str, ids: Ids) -> (Server, Self) {
+        let database = ground.database(name);
+        let server = ground.serve(program, name, &database);
+        let shelf = Self::of(&server, ids).await;
+        ground.settle(&database).await;
+        (server, shelf)
+    }
+
+    async fn of(server: &Server, ids: Ids) -> Self {
         let mut filler = Filler {
             server,
             ids,

@@ -25,9 +25,14 @@ const APART: usize = 16;
 
 /// At the end of a task, and in its middle.
 pub async fn measure(ground: &Ground, patience: Patience) -> Vec<Line> {
-    let server = ground.begin(Program::Service, "flat");
+    let name = "flat";
+    let database = ground.database(name);
+    let server = ground.serve(Program::Service, name, &database);
+    shelf::tasks(&server, 1, FEW).await;
+    ground.settle(&database).await;
     let large = shelf::tasks(&server, CONNECTIONS, MANY).await;
     let small = shelf::tasks(&server, CONNECTIONS * SMALL, FEW).await;
+    ground.settle(&database).await;
     // The number of a place, divided by the connections, leaves its connection.
     let in_large = |index: usize| &large[index % CONNECTIONS];
     let ends_of_large = large.iter().map(|task| (task.guid.clone(), String::new()));

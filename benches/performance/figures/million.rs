@@ -28,8 +28,8 @@ pub async fn measure(ground: &Ground, patience: Patience) -> Vec<Line> {
     let in_few = shelf::tasks(&few, TASKS, STEPS).await;
     let in_many = shelf::tasks(&many, TASKS, STEPS).await;
     swell::to(&of_many, MILLION, STEPS).await;
-    swell::settle(&of_few).await;
-    swell::settle(&of_many).await;
+    ground.settle(&of_few).await;
+    ground.settle(&of_many).await;
 
     let steps = |tasks: &[expertise::proto::v1::Task]| {
         let steps: Vec<String> = tasks.iter().flat_map(|task| task.steps.clone()).collect();

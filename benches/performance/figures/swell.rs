@@ -51,21 +51,6 @@ pub async fn to(database: &str, steps: usize, each: usize) {
     }
 }
 
-/// Does what the database would do by itself in time.
-pub async fn settle(database: &str) {
-    match database.strip_prefix("sqlite:") {
-        Some(_) => {
-            let settled = sqlite(database).await.execute("PRAGMA optimize").await;
-            settled.expect("it settles");
-        }
-        None => {
-            let connection = PgConnection::connect(database).await;
-            let settled = connection.expect("it").execute("VACUUM ANALYZE").await;
-            settled.expect("it settles");
-        }
-    }
-}
-
 async fn sqlite(database: &str) -> SqliteConnection {
     let options = SqliteConnectOptions::from_str(database)
         .expect("a path")

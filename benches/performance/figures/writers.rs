@@ -20,10 +20,10 @@ pub async fn measure(ground: &Ground, patience: Patience) -> Vec<Line> {
     if ground.kind() != Kind::Sqlite {
         return Vec::new();
     }
-    let service = ground.begin(Program::Service, "writers");
-    let six = ground.begin(Program::Floor(Creating::SixStatements), "six");
-    let of_service = Shelf::fill(&service, Ids::Made).await;
-    let of_six = Shelf::fill(&six, Ids::Made).await;
+    let service = Shelf::fill(ground, Program::Service, "writers", Ids::Made);
+    let (service, of_service) = service.await;
+    let six = Program::Floor(Creating::SixStatements);
+    let (six, of_six) = Shelf::fill(ground, six, "six", Ids::Made).await;
     let a = Contender {
         server: &service,
         requests: requests::create_step(&of_service.empty),
