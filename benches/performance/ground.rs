@@ -5,7 +5,7 @@ use std::{env, net::SocketAddr, process::Command, sync::Arc};
 use expertise::proto::v1::{
     step_service_client::StepServiceClient, task_service_client::TaskServiceClient,
 };
-use sqlx::{Connection, Executor, PgConnection};
+use sqlx::{Connection, Executor, PgConnection, SqliteConnection};
 use tonic::{
     Request, Status,
     metadata::AsciiMetadataValue,
@@ -95,13 +95,24 @@ impl Ground {
         }
     }
 
-    /// Has PostgreSQL look at what is in a database, as it does by itself within a
-    /// minute. Until then it plans for empty tables, and goes by those plans.
+    /// Has a database do what it does by itself in time. PostgreSQL looks at what is
+    /// in it; until then it plans for empty tables, and goes by those plans. SQLite
+    /// moves what was written out of its log, through which it reads more slowly.
     pub async fn settle(&self, database: &str) {
-        if self.kind() == Kind::Postgres {
-            let connection = PgConnection::connect(database).await;
-            let settled = connection.expect("it").execute("VACUUM ANALYZE").await;
-            settled.expect("it settles");
+        match self.kind() {
+            Kind::Sqlite => {
+                let connection = SqliteConnection::connect(database).await;
+                let settled = connection
+                    .expect("it")
+                    .execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                    .await;
+                settled.expect("it settles");
+            }
+            Kind::Postgres => {
+                let connection = PgConnection::connect(database).await;
+                let settled = connection.expect("it").execute("VACUUM ANALYZE").await;
+                settled.expect("it settles");
+            }
         }
     }
 
