@@ -67,38 +67,40 @@ fn insertion(last: &str, condition: &str, position: &str, first: usize) -> [Word
     })
 }
 
-/// A step is updated, and its body kept, put or dropped. `$1` is the account, `$2` the step, `$3` and
-/// `$4` are the version and the time that it was read with; then come the columns
-/// and the body.
-static AMEND: LazyLock<[Words; 3]> =
-    LazyLock::new(|| {
-        let columns: Vec<Column> = amended().collect();
-        let set =
-            list(columns.iter().zip(5..).map(|(column, number)| {
-                format!("{} = {}", column.to_string(), placeholder(number))
-            }));
-        let decides = format!(
-            "UPDATE steps SET {set} \
-         WHERE account_id = $1 AND guid = $2 AND version = $3 AND modified_ts = $4"
-        );
-        let put = format!(
-            "INSERT INTO step_bodies (account_id, step, body) SELECT $1, $2, {} FROM {CHANGED} \
+/// A step is updated, and its body kept, put or dropped. `$1` is the account, `$2`
+/// the step, `$3` and `$4` are the version and the time that it was read with; then
+/// come the columns and the body.
+static AMEND: LazyLock<[Words; 3]> = LazyLock::new(amendment);
+
+fn amendment() -> [Words; 3] {
+    let columns: Vec<Column> = amended().collect();
+    let set = columns
+        .iter()
+        .zip(5..)
+        .map(|(column, number)| format!("{} = {}", column.to_string(), placeholder(number)));
+    let decides = format!(
+        "UPDATE steps SET {} \
+         WHERE account_id = $1 AND guid = $2 AND version = $3 AND modified_ts = $4",
+        list(set),
+    );
+    let put = format!(
+        "INSERT INTO step_bodies (account_id, step, body) SELECT $1, $2, {} FROM {CHANGED} \
          WHERE true ON CONFLICT (account_id, step) DO UPDATE SET body = excluded.body",
-            placeholder(5 + columns.len()),
-        );
-        let dropped = format!(
-            "DELETE FROM step_bodies WHERE account_id = $1 AND step = $2 \
+        placeholder(5 + columns.len()),
+    );
+    let dropped = format!(
+        "DELETE FROM step_bodies WHERE account_id = $1 AND step = $2 \
          AND EXISTS (SELECT 1 FROM {CHANGED})"
-        );
-        [vec![], vec![put.as_str()], vec![dropped.as_str()]].map(|then| {
-            Words::of(&Script {
-                decides: &decides,
-                columns: "guid",
-                row: "FROM steps WHERE account_id = $1 AND guid = $2",
-                then: &then,
-            })
+    );
+    [vec![], vec![put.as_str()], vec![dropped.as_str()]].map(|then| {
+        Words::of(&Script {
+            decides: &decides,
+            columns: "guid",
+            row: "FROM steps WHERE account_id = $1 AND guid = $2",
+            then: &then,
         })
-    });
+    })
+}
 
 /// The columns of a new step that its row in memory has.
 fn inserted() -> impl Iterator<Item = Column> {

@@ -206,12 +206,13 @@ pub(super) struct Write<T> {
 impl Account {
     /// Runs one write as one transaction.
     ///
-    /// It runs in a task of its own, so that a caller who goes away leaves all
-    /// of it or nothing, and a `begin()` is never cancelled half-way. SQLite
-    /// takes the write lock at BEGIN; on PostgreSQL `op` locks the rows it is
-    /// about to change, tasks by GUID before steps by GUID. A transaction that
-    /// loses against another all the same is run again from its beginning; one
-    /// whose caller has gone before its COMMIT is rolled back.
+    /// It runs in a task of its own, or in that of the [`Queue`](super::Queue), so
+    /// that a caller who goes away leaves all of it or nothing, and a `begin()` is
+    /// never cancelled half-way. SQLite takes the write lock at BEGIN; on PostgreSQL
+    /// `op` locks the rows it is about to change, tasks by GUID before steps by GUID.
+    /// A transaction that loses against another all the same is run again from its
+    /// beginning. One whose caller has gone is not begun, and on PostgreSQL, where it
+    /// shares its COMMIT with nobody, rolled back up to the last moment.
     pub(super) async fn write<T, F>(&self, mode: Mode, op: F) -> Result<T>
     where
         T: Send + 'static,
