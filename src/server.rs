@@ -9,6 +9,7 @@ mod health;
 mod intake;
 mod normalise;
 mod peers;
+mod shed;
 mod tls;
 
 use std::{
@@ -52,8 +53,8 @@ const MAX_CONCURRENT_STREAMS: u32 = 256;
 /// Streams that a peer opens and resets before we saw them, and those we reset
 /// for a peer's errors, before the connection is closed: floods of either cost
 /// work without end otherwise. Callers with short deadlines, who may share a
-/// connection with patient ones, reset hundreds of streams while a server is busy.
-const MAX_PENDING_RESETS: usize = 1000;
+/// connection with patient ones, may give up all their streams at once.
+const MAX_PENDING_RESETS: usize = MAX_CONCURRENT_STREAMS as usize + 44;
 const MAX_ERROR_RESETS: usize = 1024;
 /// Request headers of a call, in bytes, beyond which the connection is at fault;
 /// the gate refuses far smaller ones with a proper answer.

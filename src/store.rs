@@ -5,6 +5,7 @@
 //! transaction, begun in `transaction.rs` and nowhere else.
 
 mod batch;
+mod cells;
 mod connect;
 mod database;
 mod entity;
@@ -37,6 +38,7 @@ use std::sync::{
 };
 
 use sea_orm::ConnectionTrait;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{
     config::DatabaseUrl,
@@ -50,6 +52,10 @@ use transaction::Turns;
 
 pub use connect::{OpenError, migrate};
 pub use import::{Import, Imported};
+
+/// Bodies of megabytes that are read at once: on the way from the database each is there
+/// twice or three times.
+const LARGE_READS: usize = 4;
 
 /// Name of the key that seals page tokens.
 const PAGE_KEY: &str = "page_token";
@@ -117,6 +123,7 @@ struct Inner {
     connections: Connections,
     page_key: [u8; 32],
     max_message_bytes: usize,
+    large_reads: Semaphore,
     statements: Arc<AtomicU64>,
 }
 
@@ -139,6 +146,7 @@ impl Store {
                 connections,
                 page_key,
                 max_message_bytes,
+                large_reads: Semaphore::new(LARGE_READS),
                 statements,
             }),
         })
@@ -198,6 +206,12 @@ impl Account {
 
     fn freshness(&self) -> &Freshness {
         &self.store.inner.connections.freshness
+    }
+
+    /// A turn to read what is large, until it is dropped.
+    async fn large_read(&self) -> Option<SemaphorePermit<'_>> {
+        // Nobody closes it.
+        self.store.inner.large_reads.acquire().await.ok()
     }
 
     fn max_message_bytes(&self) -> usize {

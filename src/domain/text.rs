@@ -2,7 +2,7 @@
 //! inclusive, and U+0000 is no part of any text, so that every database keeps
 //! every text alike.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use super::violation::Reason;
 
@@ -108,12 +108,33 @@ impl<const MAX: usize> Text<MAX> {
     }
 }
 
+/// The body of a step, which may be empty: at most [`BODY_MAX`] code points. A clone
+/// shares the text: it has megabytes, and a step is cloned when it changes.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Body(Arc<String>);
+
+impl Body {
+    /// Checks a text.
+    pub fn parse(text: String) -> Result<Self, TextFault> {
+        check(&text, BODY_MAX)?;
+        Ok(Self(Arc::new(text)))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The text, owned; copied while others share it.
+    pub fn into_string(self) -> String {
+        Arc::unwrap_or_clone(self.0)
+    }
+}
+
 /// The name of a task or role.
 pub type Name = Line<NAME_MAX>;
 /// The title of a step.
 pub type Title = Line<TITLE_MAX>;
-/// The body of a step.
-pub type Body = Text<BODY_MAX>;
 /// A name, key or variable.
 pub type Label = Line<LABEL_MAX>;
 /// A path, tag or part, which may be empty.

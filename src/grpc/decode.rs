@@ -11,7 +11,7 @@ use crate::domain::{
     ids::{ProductId, RequestId},
     page::PageSize,
     task::Published,
-    text::{Line, Text, TextFault},
+    text::{Body, Line, Text, TextFault},
     violation::{Path, Reason, Violation, Violations},
 };
 
@@ -60,6 +60,11 @@ pub fn text<const MAX: usize>(
     faults: &mut Violations,
 ) -> Option<Text<MAX>> {
     kept(Text::parse(text), path, faults)
+}
+
+/// The body of a step.
+pub fn body(text: String, path: &Path<'_>, faults: &mut Violations) -> Option<Body> {
+    kept(Body::parse(text), path, faults)
 }
 
 fn kept<T>(parsed: Result<T, TextFault>, path: &Path<'_>, faults: &mut Violations) -> Option<T> {

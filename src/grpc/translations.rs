@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{
     call::answer,
-    decode::{self, accepted, at_most, feedback, guid, json, line, text},
+    decode::{self, accepted, at_most, feedback, guid, json, line},
     encode, page,
     page_token::{Listing, Mark},
 };
@@ -245,7 +245,7 @@ fn automatic(
     Some(Automatic {
         name: name.and_then(|name| line(name, &at.field("name"), faults)),
         title: title.and_then(|title| line(title, &at.field("title"), faults)),
-        body: body.and_then(|body| text(body, &at.field("body"), faults)),
+        body: body.and_then(|body| decode::body(body, &at.field("body"), faults)),
         instructions,
         feedback,
         digest: read_digest(&source_digest),

@@ -171,6 +171,11 @@ impl Turns {
         }
     }
 
+    /// Whether as many calls wait as may.
+    pub fn are_all_taken(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) >= QUEUE
+    }
+
     /// Waits for the turn of a call with so many bytes, in the order of arrival,
     /// but no longer than half of the time that is left: the other half is for
     /// the work, which would be wasted if it came too late.

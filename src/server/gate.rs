@@ -32,6 +32,7 @@ use super::{
     intake::{self, Message},
     normalise::normalise,
     peers::Guest,
+    shed::Shed,
 };
 use crate::{
     auth::{Authenticator, Caller, Rejection, Scope},
@@ -62,6 +63,7 @@ struct Rules {
     max_message_bytes: usize,
     budget: Arc<Budget>,
     turns: Turns,
+    shed: Shed,
 }
 
 /// What calls may take, in bytes and time.
@@ -87,6 +89,7 @@ impl GateLayer {
             max_message_bytes,
             budget: Budget::new(max_inflight_bytes),
             turns: Turns::new(max_inflight_bytes),
+            shed: Shed::new(),
         }))
     }
 }
@@ -135,6 +138,9 @@ where
         }
         if let Some(refusal) = not_grpc(&request) {
             return Box::pin(ready(Ok(refusal)));
+        }
+        if self.rules.turns.are_all_taken() && grpc::required_scope(path).is_some() {
+            return Box::pin(ready(Ok(self.rules.shed.refuse())));
         }
         let rules = Arc::clone(&self.rules);
         let begun = Instant::now();

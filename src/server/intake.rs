@@ -25,8 +25,9 @@ use crate::grpc::status;
 /// What stands before a message: whether it is compressed, and its length.
 const PREFIX: usize = 5;
 /// Messages are kept in pieces of up to this many bytes, which are freed one by
-/// one as they are handed on.
-const PIECE: usize = 256 * 1024;
+/// one as they are handed on: larger than what the allocator keeps for later
+/// (`.cargo/config.toml`).
+const PIECE: usize = 2 * 1024 * 1024;
 const SMALLEST_PIECE: usize = 4 * 1024;
 /// Frames that a request may take beyond one for each so many bytes. Clients
 /// fill their frames; a flood of tiny or empty ones is work for nothing.

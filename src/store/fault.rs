@@ -166,8 +166,10 @@ fn code_class(code: &str) -> Class {
 
 fn state_class(state: &str) -> Class {
     match state {
-        // Serialisation failure, deadlock, lock not available.
-        "40001" | "40P01" | "55P03" => Class::Lost,
+        // Serialisation failure, deadlock, lock not available; a row that another has
+        // just added, such as the outcome of the same request; and what a wary script
+        // divides by when a row has changed.
+        "40001" | "40P01" | "55P03" | "23505" | "22012" => Class::Lost,
         // A read-only transaction: the server has become a standby, or the
         // database was set so.
         "25006" => Class::Out(Outage::ReadOnly),

@@ -9,6 +9,7 @@ use sea_orm_migration::{MigrationTrait, MigratorTrait, async_trait};
 
 mod m0001_core;
 mod m0002_last_position;
+mod m0003_partial_indexes;
 
 /// All migrations, oldest first.
 pub struct Migrator;
@@ -19,6 +20,7 @@ impl MigratorTrait for Migrator {
         vec![
             Box::new(m0001_core::Migration),
             Box::new(m0002_last_position::Migration),
+            Box::new(m0003_partial_indexes::Migration),
         ]
     }
 }

@@ -6,6 +6,7 @@ use super::{
     Mode, Outcome, Retry,
     entity::request_outcome::{ActiveModel, Column, Entity},
     fault::Fault,
+    script::{Besides, CHANGED},
     transaction::Tx,
 };
 use crate::domain::Precondition;
@@ -35,13 +36,7 @@ impl<T> Retry<T> {
             .filter(Column::CreatedTs.lt(tx.now.0 - KEPT))
             .exec(&tx.db)
             .await?;
-        let row = ActiveModel {
-            account_id: Set(tx.account_id().to_owned()),
-            request_id: Set(self.id.0),
-            digest: Set(self.digest.to_vec()),
-            outcome: Set((self.record)(outcome)),
-            created_ts: Set(tx.now.0),
-        };
+        let row = self.row(tx, outcome);
         let key = OnConflict::columns([Column::AccountId, Column::RequestId])
             .do_nothing()
             .to_owned();
@@ -50,6 +45,36 @@ impl<T> Retry<T> {
             .exec_without_returning(&tx.db)
             .await?;
         if kept == 1 { Ok(()) } else { Err(Fault::Lost) }
+    }
+
+    /// The condition that there was no earlier try. It does not see one that is under
+    /// way: then keeping the outcome of this one fails.
+    pub(super) fn is_first(&self, besides: &mut Besides) -> String {
+        let id = besides.value(self.id.0);
+        format!(
+            "NOT EXISTS (SELECT 1 FROM request_outcomes \
+                         WHERE account_id = $1 AND request_id = {id})"
+        )
+    }
+
+    /// Keeps the outcome of this try as the end of a script.
+    pub(super) fn keep_besides(&self, tx: &Tx, outcome: &T, besides: &mut Besides) {
+        besides.insert(&self.row(tx, outcome), "");
+        let old = besides.value(tx.now.0 - KEPT);
+        besides.then.push(format!(
+            "DELETE FROM request_outcomes WHERE account_id = $1 AND created_ts < {old} \
+             AND EXISTS (SELECT 1 FROM {CHANGED})"
+        ));
+    }
+
+    fn row(&self, tx: &Tx, outcome: &T) -> ActiveModel {
+        ActiveModel {
+            account_id: Set(tx.account_id().to_owned()),
+            request_id: Set(self.id.0),
+            digest: Set(self.digest.to_vec()),
+            outcome: Set((self.record)(outcome)),
+            created_ts: Set(tx.now.0),
+        }
     }
 }
 

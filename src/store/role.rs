@@ -1,11 +1,15 @@
 //! Roles.
 
-use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+use std::sync::{Arc, LazyLock};
+
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
 use super::{
     Account, Mode,
-    entity::role::{ActiveModel, Column, Entity, Model},
+    entity::role::{Column, Entity, Model},
     fault::Fault,
+    script::{CHANGED, Script, Words},
+    transaction::{Tx, Write, work},
 };
 use crate::domain::{
     Error, Result,
@@ -15,10 +19,21 @@ use crate::domain::{
     text::Name,
 };
 
-/// Counts up and never back, so that the id of a deleted role is not used again.
-const NEXT_ID: &str = "INSERT INTO accounts (account_id, last_role_id) VALUES ($1, 1) \
-    ON CONFLICT (account_id) DO UPDATE SET last_role_id = accounts.last_role_id + 1 \
-    RETURNING last_role_id";
+/// Counts up and never back, so that the id of a deleted role is not used again. `$1` is
+/// the account, `$2` the name.
+static CREATE: LazyLock<Words> = LazyLock::new(|| {
+    Words::of(&Script {
+        decides: "INSERT INTO accounts (account_id, last_role_id) VALUES ($1, 1) \
+            ON CONFLICT (account_id) DO UPDATE SET last_role_id = accounts.last_role_id + 1"
+            .to_owned(),
+        columns: "last_role_id",
+        row: "FROM accounts WHERE account_id = $1",
+        then: vec![format!(
+            "INSERT INTO roles (account_id, id, name) SELECT $1, last_role_id, $2 FROM {CHANGED}"
+        )],
+        wary: false,
+    })
+});
 
 impl Account {
     /// The account's roles in the order of their creation.
@@ -43,28 +58,15 @@ impl Account {
 
     /// Creates a role.
     pub async fn create_role(&self, name: Name) -> Result<Role> {
-        self.write(Mode::Store, move |tx| {
-            let name = name.clone();
-            Box::pin(async move {
-                use sea_orm::ConnectionTrait;
-                let row = tx
-                    .db
-                    .query_one_raw(tx.statement(NEXT_ID, []))
-                    .await?
-                    .ok_or(Fault::Corrupt("role counter"))?;
-                let id: i64 = row.try_get_by_index(0)?;
-                Entity::insert(ActiveModel {
-                    account_id: Set(tx.account_id().to_owned()),
-                    id: Set(id),
-                    name: Set(name.as_str().to_owned()),
-                })
-                .exec_without_returning(&tx.db)
-                .await?;
-                Ok(Role {
-                    id: RoleId(id),
-                    name,
-                })
-            })
+        let name = Arc::new(name);
+        self.run(Write {
+            mode: Mode::Store,
+            quick: Some(work(&name, |tx, name| {
+                Box::pin(async move { create(tx, &name).await.map(Some) })
+            })),
+            whole: work(&name, |tx, name| {
+                Box::pin(async move { create(tx, &name).await })
+            }),
         })
         .await
     }
@@ -87,6 +89,16 @@ impl Account {
         })
         .await
     }
+}
+
+async fn create(tx: &Tx, name: &Name) -> Result<Role, Fault> {
+    let values = [name.as_str().into()];
+    let counted = tx.run(CREATE.for_database_of(tx), values).await?;
+    let counted = counted.ok_or(Fault::Corrupt("role counter"))?;
+    Ok(Role {
+        id: RoleId(counted.try_get_by_index(0)?),
+        name: name.clone(),
+    })
 }
 
 fn read(row: Model) -> Result<Role, Fault> {

@@ -41,12 +41,12 @@ impl Account {
         retry: Option<Retry<(Step, Placement)>>,
         mode: Mode,
     ) -> Result<Outcome<(Step, Placement)>> {
-        let quickly = retry.is_none() && mode == Mode::Store;
         let sent = Arc::new((new, retry));
-        let quick = quickly.then(|| {
+        let quick = (mode == Mode::Store).then(|| {
             work(&sent, move |tx, sent| {
                 Box::pin(async move {
-                    let created = insert(tx, &sent.0, prevstep).await?;
+                    let (new, retry) = &*sent;
+                    let created = insert(tx, new, prevstep, retry.as_ref()).await?;
                     Ok(created.map(Outcome::Done))
                 })
             })
@@ -83,9 +83,15 @@ impl Account {
 
     /// Deletes a step.
     pub async fn delete_step(&self, guid: StepId, expected: Expected) -> Result<()> {
-        self.write(Mode::Store, move |tx| {
-            let expected = expected.clone();
-            Box::pin(async move { delete(tx, guid, &expected).await })
+        let expected = Arc::new(expected);
+        self.run(Write {
+            mode: Mode::Store,
+            quick: Some(work(&expected, move |tx, expected| {
+                Box::pin(async move { remove(tx, guid, &expected).await })
+            })),
+            whole: work(&expected, move |tx, expected| {
+                Box::pin(async move { delete(tx, guid, &expected).await })
+            }),
         })
         .await
     }
@@ -166,13 +172,11 @@ async fn insert(
     tx: &Tx,
     new: &NewStep,
     prevstep: Option<StepId>,
+    retry: Option<&Retry<(Step, Placement)>>,
 ) -> Result<Option<(Step, Placement)>, Fault> {
     let Some(title) = new.kind.title() else {
         return Ok(None);
     };
-    if !new.content.translations.is_empty() {
-        return Ok(None);
-    }
     let (spot, placement) = match prevstep {
         None => (Spot::End, Placement::Appended),
         Some(prevstep) => match place::behind(tx, new.task, prevstep).await? {
@@ -183,14 +187,15 @@ async fn insert(
             Behind::NoRoom => return Ok(None),
         },
     };
-    let step = made(tx, new, title.as_str().to_owned());
-    let inserted = step_quick::insert(tx, &step, spot).await?;
-    Ok(inserted.then_some((step, placement)))
+    let created = (made(tx, new, title.as_str().to_owned()), placement);
+    let outcome = retry.map(|retry| (retry, &created));
+    let inserted = step_quick::insert(tx, &created.0, spot, outcome).await?;
+    Ok(inserted.then_some(created))
 }
 
 /// Updates what is in a step's own rows with one read and one script. Nothing is
-/// done when the update touches tasks or translations, when it is to be refused,
-/// or when the step changes meanwhile.
+/// done when the update touches tasks, when it is to be refused, or when the step
+/// changes meanwhile.
 async fn amend(
     tx: &Tx,
     guid: StepId,
@@ -220,7 +225,7 @@ async fn amend(
     if after == before {
         return Ok(Some((after, ignored)));
     }
-    if !links.is_empty() || after.content.translations != before.content.translations {
+    if !links.is_empty() {
         return Ok(None);
     }
     after.version += 1;
@@ -228,6 +233,22 @@ async fn amend(
     after.modified = tx.now;
     let amended = step_quick::amend(tx, &before, &after).await?;
     Ok(amended.then_some((after, ignored)))
+}
+
+/// Deletes a step of no links with one read and one script. Nothing is done when it is
+/// to be refused or when the step changes meanwhile.
+async fn remove(tx: &Tx, guid: StepId, expected: &Expected) -> Result<Option<()>, Fault> {
+    let step = match tx.read_step(guid).await {
+        Err(Fault::Domain(_)) => return Ok(None),
+        read => read?,
+    };
+    let etag = Etag::of(guid.0, step.version, step.modified);
+    let linked = step.link.is_some() || !links_of(&step).is_empty();
+    if linked || !expected.matches(&etag) {
+        return Ok(None);
+    }
+    let deleted = step_quick::delete(tx, &step).await?;
+    Ok(deleted.then_some(()))
 }
 
 async fn update(

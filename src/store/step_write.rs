@@ -12,6 +12,7 @@ use super::{
     entity::{step, step_body, step_translation},
     fault::Fault,
     row,
+    script::{Besides, upsert},
     task_write::byte_count,
     transaction::Tx,
 };
@@ -118,6 +119,27 @@ async fn drop_translations(tx: &Tx, before: &Step, after: &Step) -> Result<(), F
     Ok(())
 }
 
+/// What is one row of translations.
+const OVERLAY_KEY: [step_translation::Column; 3] = {
+    use step_translation::Column::{AccountId, Language, Step};
+    [AccountId, Step, Language]
+};
+/// What changes in a row with its texts.
+const TEXTS: [step_translation::Column; 7] = {
+    use step_translation::Column::{
+        Body, FeedbackConfig, Instructions, Locked, MadeRest, MadeTitle, Title,
+    };
+    [
+        Locked,
+        Title,
+        Instructions,
+        FeedbackConfig,
+        MadeTitle,
+        MadeRest,
+        Body,
+    ]
+};
+
 /// Rows of translations to write.
 #[derive(Default)]
 pub(super) struct Overlays {
@@ -132,6 +154,21 @@ impl Overlays {
     pub fn append(&mut self, other: Self) {
         self.texts.extend(other.texts);
         self.locks.extend(other.locks);
+    }
+
+    /// Writes the rows as part of a script.
+    pub fn besides(&self, besides: &mut Besides) {
+        let Self { texts, locks } = self;
+        let rows = [
+            (texts, TEXTS.as_slice()),
+            (locks, &[step_translation::Column::Locked]),
+        ];
+        for (rows, change) in rows {
+            let otherwise = upsert(&OVERLAY_KEY, change);
+            for row in rows {
+                besides.insert(row, &otherwise);
+            }
+        }
     }
 
     /// A row with new texts.
@@ -177,18 +214,9 @@ fn rest_digest(step: &Step) -> Vec<u8> {
 pub(super) async fn put_overlays(tx: &Tx, overlays: Overlays) -> Result<(), Fault> {
     use step_translation::{Column, Entity};
     let Overlays { texts, locks } = overlays;
-    let texts_change = vec![
-        Column::Locked,
-        Column::Title,
-        Column::Instructions,
-        Column::FeedbackConfig,
-        Column::MadeTitle,
-        Column::MadeRest,
-        Column::Body,
-    ];
-    for (rows, change) in [(texts, texts_change), (locks, vec![Column::Locked])] {
-        let key = OnConflict::columns([Column::AccountId, Column::Step, Column::Language])
-            .update_columns(change)
+    for (rows, change) in [(texts, TEXTS.as_slice()), (locks, &[Column::Locked][..])] {
+        let key = OnConflict::columns(OVERLAY_KEY)
+            .update_columns(change.iter().copied())
             .to_owned();
         for rows in in_batches(rows) {
             Entity::insert_many(rows)

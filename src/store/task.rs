@@ -104,12 +104,15 @@ impl Account {
         retry: Option<Retry<Task>>,
         mode: Mode,
     ) -> Result<Outcome<Task>> {
-        // One row: one statement does it.
-        let quickly = retry.is_none() && mode == Mode::Store && new.translations.is_empty();
         let sent = Arc::new((new, retry));
-        let quick = quickly.then(|| {
+        let quick = (mode == Mode::Store).then(|| {
             work(&sent, |tx, sent| {
-                Box::pin(async move { insert(tx, &sent.0).await.map(Outcome::Done).map(Some) })
+                Box::pin(async move {
+                    let (task, row) = made(tx, &sent.0)?;
+                    let retry = sent.1.as_ref();
+                    let inserted = task_quick::insert(tx, &task, &row, retry).await?;
+                    Ok(inserted.then_some(Outcome::Done(task)))
+                })
             })
         });
         let whole = work(&sent, move |tx, sent| {
@@ -152,7 +155,8 @@ impl Account {
     }
 }
 
-async fn insert(tx: &Tx, new: &NewTask) -> Result<Task, Fault> {
+/// The task that is made of a new one, and its row.
+fn made(tx: &Tx, new: &NewTask) -> Result<(Task, task::Model), Fault> {
     let NewTask {
         name,
         product,
@@ -180,10 +184,14 @@ async fn insert(tx: &Tx, new: &NewTask) -> Result<Task, Fault> {
     };
     let row = write_row(&task, Order::default());
     check_size(tx, &row)?;
+    Ok((task, row))
+}
+
+async fn insert(tx: &Tx, new: &NewTask) -> Result<Task, Fault> {
+    let (task, row) = made(tx, new)?;
     task::Entity::insert(row.into_active_model())
         .exec_without_returning(&tx.db)
-        .await
-        .map_err(|err| tx.fault(err))?;
+        .await?;
     put_overlays(tx, overlays(tx, None, &task)).await?;
     Ok(task)
 }
@@ -213,7 +221,7 @@ async fn amend(
     if after == before {
         return Ok(Some((after, ignored)));
     }
-    if after.name != before.name || after.translations != before.translations {
+    if after.name != before.name {
         return Ok(None);
     }
     after.version += 1;

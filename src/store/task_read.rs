@@ -1,10 +1,11 @@
 //! Reading tasks. One statement each, so that what a caller sees is one state.
 
-use sea_orm::{DbBackend, FromQueryResult, Value};
+use sea_orm::{DbBackend, DbErr, FromQueryResult, QueryResult, Value};
+use uuid::Uuid;
 
 use super::{
     Account, backend,
-    entity::task::Model,
+    cells::Cells,
     fault::Fault,
     row,
     transaction::{Tx, statement},
@@ -24,22 +25,83 @@ pub(super) const STEP_GUID_BYTES: i64 = 38;
 pub(super) const LINKED: i32 = 1;
 
 /// A task with its list of steps and its translations.
-#[derive(FromQueryResult)]
 pub(super) struct TaskRow {
-    #[sea_orm(nested)]
-    task: Model,
+    guid: Uuid,
+    name: String,
+    product: i64,
+    kind: i32,
+    published: i32,
+    roles: String,
+    dependencies: Option<String>,
+    parent: Option<Uuid>,
+    idx: i32,
+    epoch: i64,
+    version: i64,
+    dirty: bool,
+    indexed: bool,
+    index_version: i64,
+    index_info: String,
+    index_at: Option<i64>,
+    created: i64,
+    modified: i64,
     step_guids: Option<String>,
     translations: Option<String>,
 }
 
-#[derive(FromQueryResult)]
+/// The columns that [`TaskRow`] begins with, in the order of its fields.
+const COLUMNS: &str = "t.guid, t.name, t.product_id, t.kind, t.published, t.roles, \
+     t.dependencies, t.parent_guid, t.idx, t.order_epoch, t.version, t.dirty_record, \
+     t.mvn_indexed, t.mvn_version, t.mvn_info, t.mvn_ts, t.created_ts, t.modified_ts";
+
+impl TaskRow {
+    fn take(cells: &mut Cells<'_>) -> Result<Self, DbErr> {
+        Ok(Self {
+            guid: cells.take()?,
+            name: cells.take()?,
+            product: cells.take()?,
+            kind: cells.take()?,
+            published: cells.take()?,
+            roles: cells.take()?,
+            dependencies: cells.take()?,
+            parent: cells.take()?,
+            idx: cells.take()?,
+            epoch: cells.take()?,
+            version: cells.take()?,
+            dirty: cells.take()?,
+            indexed: cells.take()?,
+            index_version: cells.take()?,
+            index_info: cells.take()?,
+            index_at: cells.take()?,
+            created: cells.take()?,
+            modified: cells.take()?,
+            step_guids: cells.take()?,
+            translations: cells.take()?,
+        })
+    }
+}
+
+impl FromQueryResult for TaskRow {
+    fn from_query_result(row: &QueryResult, _: &str) -> Result<Self, DbErr> {
+        Self::take(&mut Cells::of(row))
+    }
+}
+
 struct ListedRow {
-    #[sea_orm(nested)]
     row: TaskRow,
     found: i64,
 }
 
-/// What is selected of a task `t`.
+impl FromQueryResult for ListedRow {
+    fn from_query_result(row: &QueryResult, _: &str) -> Result<Self, DbErr> {
+        let mut cells = Cells::of(row);
+        Ok(Self {
+            row: TaskRow::take(&mut cells)?,
+            found: cells.take()?,
+        })
+    }
+}
+
+/// What is selected of a task `t` for a [`TaskRow`].
 pub(super) fn columns(backend: DbBackend) -> String {
     let (guid, rows) = match backend {
         DbBackend::Sqlite => (
@@ -52,7 +114,7 @@ pub(super) fn columns(backend: DbBackend) -> String {
         ),
     };
     format!(
-        "t.*, \
+        "{COLUMNS}, \
          (SELECT string_agg({guid}, ',' ORDER BY s.position, s.fraction) FROM steps s \
           WHERE s.account_id = t.account_id AND s.task = t.guid) AS step_guids, \
          (SELECT {rows} FROM task_translations l \
@@ -71,7 +133,7 @@ impl Tx {
     pub async fn read_task(&self, guid: TaskId) -> Result<Task, Fault> {
         let statement = get(backend(&self.db), &self.account, guid);
         let row = TaskRow::find_by_statement(statement).one(&self.db).await?;
-        row.ok_or(Error::TaskNotFound(guid))?.read()
+        row.ok_or(Error::TaskNotFound(guid))?.read(&self.account)
     }
 }
 
@@ -83,7 +145,7 @@ impl Account {
             .one(db)
             .await
             .map_err(Fault::from)?;
-        Ok(row.ok_or(Error::TaskNotFound(guid))?.read()?)
+        Ok(row.ok_or(Error::TaskNotFound(guid))?.read(&self.id)?)
     }
 
     /// The account's tasks in the order of their creation, which is that of
@@ -97,7 +159,7 @@ impl Account {
         let db = self.reader();
         let limit = size.get() as usize;
         let mut values = vec![
-            Value::from(after.map_or(uuid::Uuid::nil(), |task| task.0)),
+            Value::from(after.map_or(Uuid::nil(), |task| task.0)),
             Value::from(i64::from(size.get()) + 1),
         ];
         let conditions = conditions(&filter, &mut values);
@@ -122,7 +184,7 @@ impl Account {
         let items: Vec<Task> = rows
             .into_iter()
             .take(limit)
-            .map(|listed| listed.row.read())
+            .map(|listed| listed.row.read(&self.id))
             .collect::<Result<_, Fault>>()?;
         let more = usize::try_from(found).is_ok_and(|found| found > items.len());
         Ok(Page { items, more })
@@ -164,45 +226,62 @@ fn conditions(filter: &TaskFilter, values: &mut Vec<Value>) -> String {
 impl TaskRow {
     /// The numbering of the task's steps.
     pub fn order_epoch(&self) -> i64 {
-        self.task.order_epoch
+        self.epoch
     }
 
     /// The task.
-    pub fn read(self) -> Result<Task, Fault> {
+    pub fn read(self, account: &AccountId) -> Result<Task, Fault> {
         let Self {
-            task,
+            guid,
+            name,
+            product,
+            kind,
+            published,
+            roles,
+            dependencies,
+            parent,
+            idx,
+            epoch: _,
+            version,
+            dirty,
+            indexed,
+            index_version,
+            index_info,
+            index_at,
+            created,
+            modified,
             step_guids,
             translations,
         } = self;
-        let managed = match (task.kind, task.parent_guid) {
+        let managed = match (kind, parent) {
             (LINKED, Some(parent)) => Some(Managed {
                 parent: TaskId(parent),
-                idx: task.idx,
+                idx,
             }),
             _ => None,
         };
         let guids = row::read_guids(step_guids.as_deref())?;
         Ok(Task {
-            guid: TaskId(task.guid),
-            account: AccountId::parse(&task.account_id).ok_or(Fault::Corrupt("account_id"))?,
-            name: row::text(Name::parse(task.name), "name")?,
-            product: row::product(task.product_id)?,
-            dependencies: row::read_dependencies(task.dependencies)?,
-            published: Published::new(task.published).ok_or(Fault::Corrupt("published"))?,
-            roles: row::read_roles(&task.roles)?,
+            guid: TaskId(guid),
+            account: account.clone(),
+            name: row::text(Name::parse(name), "name")?,
+            product: row::product(product)?,
+            dependencies: row::read_dependencies(dependencies)?,
+            published: Published::new(published).ok_or(Fault::Corrupt("published"))?,
+            roles: row::read_roles(&roles)?,
             translations: row::read_task_translations(translations)?,
             managed,
             steps: guids.into_iter().map(StepId).collect(),
-            version: task.version,
-            dirty: task.dirty_record,
+            version,
+            dirty,
             index: IndexState {
-                indexed: task.mvn_indexed,
-                version: task.mvn_version,
-                info: task.mvn_info,
-                at: task.mvn_ts.map(Timestamp),
+                indexed,
+                version: index_version,
+                info: index_info,
+                at: index_at.map(Timestamp),
             },
-            created: Timestamp(task.created_ts),
-            modified: Timestamp(task.modified_ts),
+            created: Timestamp(created),
+            modified: Timestamp(modified),
         })
     }
 }

@@ -7,6 +7,7 @@ use super::{
     entity::{task, task_translation},
     fault::Fault,
     row,
+    script::{Besides, upsert},
     task_read::{LINKED, STEP_GUID_BYTES},
     transaction::Tx,
 };
@@ -125,6 +126,17 @@ pub(super) async fn update_translations(tx: &Tx, before: &Task, after: &Task) ->
     put_overlays(tx, overlays(tx, Some(before), after)).await
 }
 
+/// What is one row of translations.
+const OVERLAY_KEY: [task_translation::Column; 3] = {
+    use task_translation::Column::{AccountId, Language, Task};
+    [AccountId, Task, Language]
+};
+/// What changes in a row with its texts.
+const TEXTS: [task_translation::Column; 3] = {
+    use task_translation::Column::{Locked, MadeName, Name};
+    [Name, Locked, MadeName]
+};
+
 /// Rows of translations to write.
 #[derive(Default)]
 pub(super) struct Overlays {
@@ -139,6 +151,21 @@ impl Overlays {
     pub fn append(&mut self, other: Self) {
         self.texts.extend(other.texts);
         self.locks.extend(other.locks);
+    }
+
+    /// Writes the rows as part of a script.
+    pub fn besides(&self, besides: &mut Besides) {
+        let Self { texts, locks } = self;
+        let rows = [
+            (texts, TEXTS.as_slice()),
+            (locks, &[task_translation::Column::Locked]),
+        ];
+        for (rows, change) in rows {
+            let otherwise = upsert(&OVERLAY_KEY, change);
+            for row in rows {
+                besides.insert(row, &otherwise);
+            }
+        }
     }
 
     /// A row with new texts.
@@ -190,10 +217,9 @@ pub(super) fn overlay_row(
 pub(super) async fn put_overlays(tx: &Tx, overlays: Overlays) -> Result<(), Fault> {
     use task_translation::{Column, Entity};
     let Overlays { texts, locks } = overlays;
-    let texts_change = vec![Column::Name, Column::Locked, Column::MadeName];
-    for (rows, change) in [(texts, texts_change), (locks, vec![Column::Locked])] {
-        let key = OnConflict::columns([Column::AccountId, Column::Task, Column::Language])
-            .update_columns(change)
+    for (rows, change) in [(texts, TEXTS.as_slice()), (locks, &[Column::Locked][..])] {
+        let key = OnConflict::columns(OVERLAY_KEY)
+            .update_columns(change.iter().copied())
             .to_owned();
         for rows in in_batches(rows) {
             Entity::insert_many(rows)

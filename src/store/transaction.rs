@@ -110,6 +110,11 @@ impl Tx {
         }
     }
 
+    /// Which of the two databases it works on.
+    pub fn backend(&self) -> DbBackend {
+        backend(&self.db)
+    }
+
     /// The account id as it stands in the tables.
     pub fn account_id(&self) -> &str {
         self.account.as_str()

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{
     Account, backend,
     fault::Fault,
-    step_read::{self, StepRow},
+    step_read::{Selected, StepRow},
     task_read::{self, TaskRow},
     transaction::statement,
 };
@@ -82,7 +82,7 @@ pub(super) async fn grow(
          WHERE t.account_id = $1"
     );
     let tasks = TaskRow::find_by_statement(run(sql)).all(db).await?;
-    let columns = step_read::columns(backend, true);
+    let columns = Selected::WHOLE.columns(backend);
     let sql = format!(
         "{TREE} SELECT {columns} FROM steps s JOIN tree ON tree.guid = s.task \
          WHERE s.account_id = $1 ORDER BY s.task, s.position, s.fraction"
@@ -91,7 +91,7 @@ pub(super) async fn grow(
     let mut steps: BTreeMap<TaskId, Vec<Step>> = BTreeMap::new();
     for row in StepRow::find_by_statement(run(sql)).all(db).await? {
         let place = row.place();
-        let step = row.read()?;
+        let step = row.read(account)?;
         places.insert(step.guid, place);
         steps.entry(step.task).or_default().push(step);
     }
@@ -100,7 +100,7 @@ pub(super) async fn grow(
     let mut epochs = BTreeMap::new();
     for row in tasks {
         let epoch = row.order_epoch();
-        let task = row.read()?;
+        let task = row.read(account)?;
         epochs.insert(task.guid, epoch);
         if task.guid == root {
             top = Some(task);

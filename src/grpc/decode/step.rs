@@ -229,7 +229,7 @@ fn all_content(content: Content, at: &Path<'_>, faults: &mut Violations) -> Opti
         tags: labels,
         translations,
     } = content;
-    let body = body.and_then(|body| text(body, &at.field("body"), faults));
+    let body = body.and_then(|text| super::body(text, &at.field("body"), faults));
     let dependencies = dependencies::with_shorthand(dependencies, dependency_shorthand, at, faults);
     let instructions = json::instructions(instructions, &at.field("instructions"), faults);
     let looping = repeats.and_then(|repeats| looping(repeats, &at.field("looping"), faults));

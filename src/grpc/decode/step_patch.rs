@@ -6,7 +6,7 @@ use super::{
     sent_text,
     step::{looping, price_tag, tags},
     step_fields::{Asked, Content, Fields, fields, note_system_fields},
-    text, text_violation, translations,
+    text_violation, translations,
 };
 use crate::{
     domain::{
@@ -102,7 +102,9 @@ fn patch(message: v1::Step, mask: &Mask, at: &Path<'_>, faults: &mut Violations)
         feedback: mask.edit("feedback_config", sent_list(feedback_config), |list| {
             feedback::feedback(list, &at.field("feedback_config"), faults)
         }),
-        body: mask.edit("body", body, |body| text(body, &at.field("body"), faults)),
+        body: mask.edit("body", body, |text| {
+            super::body(text, &at.field("body"), faults)
+        }),
         dependencies: mask.edit("dependencies", dependencies, |group| {
             dependencies::group(group, &at.field("dependencies"), faults)
         }),

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{at_most, feedback, json, line, sent_list, text};
+use super::{at_most, feedback, json, line, sent_list};
 use crate::{
     domain::{
         translation::{
@@ -65,7 +65,7 @@ impl Row for v1::StepTranslation {
         } = self;
         Some(StepOverlay {
             title: title.and_then(|title| line(title, &path.field("title"), faults)),
-            body: body.and_then(|body| text(body, &path.field("body"), faults)),
+            body: body.and_then(|text| super::body(text, &path.field("body"), faults)),
             instructions: json::instructions(instructions, &path.field("instructions"), faults),
             feedback: feedback::translated(feedback_config, &path.field("feedback_config"), faults),
             locked: locked.unwrap_or(true),
@@ -84,7 +84,9 @@ impl Row for v1::StepTranslation {
             title: mask.edit("title", title, |title| {
                 line(title, &path.field("title"), faults)
             }),
-            body: mask.edit("body", body, |body| text(body, &path.field("body"), faults)),
+            body: mask.edit("body", body, |text| {
+                super::body(text, &path.field("body"), faults)
+            }),
             instructions: mask
                 .names("instructions")
                 .then(|| json::instructions(instructions, &path.field("instructions"), faults)),
