@@ -17,7 +17,9 @@ const FILES: [&str; 6] = [
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=proto");
     let out = env::var("OUT_DIR")?;
-    let mut set = protox::compile(FILES, ["proto"])?;
+    let mut compiler = protox::Compiler::new(["proto"])?;
+    compiler.include_imports(true).include_source_info(true);
+    let mut set = compiler.open_files(FILES)?.file_descriptor_set();
 
     tonic_prost_build::configure()
         // Maps in key order: the same message always encodes to the same bytes,
@@ -32,5 +34,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         file.source_code_info = None;
     }
     fs::write(Path::new(&out).join("descriptors.bin"), set.encode_to_vec())?;
+    // The reference is written from the comments, and from Google's annotations,
+    // which a set that was decoded has lost.
+    let documented = compiler.encode_file_descriptor_set();
+    fs::write(Path::new(&out).join("documented.bin"), documented)?;
     Ok(())
 }

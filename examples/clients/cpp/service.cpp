@@ -1,0 +1,29 @@
+#include "service.h"
+
+#include <google/rpc/code.pb.h>
+#include <google/rpc/status.pb.h>
+
+std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+Refused::Refused(const grpc::Status& status)
+    : std::runtime_error(status.error_message()), code_(status.error_code()) {
+  google::rpc::Status details;
+  if (!details.ParseFromString(status.error_details())) return;
+  for (const auto& detail : details.details()) {
+    if (detail.Is<google::rpc::ErrorInfo>()) detail.UnpackTo(&info_);
+    if (detail.Is<google::rpc::BadRequest>()) detail.UnpackTo(&bad_request_);
+  }
+}
+
+std::string Refused::Explain() const {
+  const auto code = static_cast<google::rpc::Code>(code_);
+  return google::rpc::Code_Name(code) + ", " + (info_.reason().empty() ? what() : info_.reason());
+}
+
+std::vector<google::rpc::BadRequest::FieldViolation> Refused::Violations() const {
+  return {bad_request_.field_violations().begin(), bad_request_.field_violations().end()};
+}

@@ -1,0 +1,95 @@
+// The service on behalf of one account: calls, and what errors carry.
+
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { anyUnpack } from "@bufbuild/protobuf/wkt";
+import { Client, Metadata, status } from "@grpc/grpc-js";
+import { BadRequestSchema, ErrorInfoSchema } from "./generated/google/rpc/error_details_pb.js";
+import { StatusSchema } from "./generated/google/rpc/status_pb.js";
+
+/**
+ * @import { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf"
+ * @import { ChannelCredentials, ServiceError } from "@grpc/grpc-js"
+ */
+
+// How long a call may take, in milliseconds. gRPC on its own waits for ever.
+const DEADLINE = 10_000;
+
+// The body of a step may be larger than the 4 MB that gRPC takes on its own.
+const OPTIONS = { "grpc.max_receive_message_length": 72 * 1024 * 1024 };
+
+export class Service {
+  #client;
+  #metadata = new Metadata();
+
+  /**
+   * @param {string} address
+   * @param {ChannelCredentials} credentials
+   * @param {string} account
+   */
+  constructor(address, credentials, account) {
+    this.#client = new Client(address, credentials, OPTIONS);
+    this.#metadata.set("x-account-id", account);
+  }
+
+  /**
+   * Calls a method of the contract.
+   *
+   * @template {DescMessage} I
+   * @template {DescMessage} O
+   * @param {DescMethodUnary<I, O>} method
+   * @param {MessageInitShape<I>} request
+   * @returns {Promise<MessageShape<O>>}
+   */
+  call(method, request) {
+    return new Promise((resolve, reject) => {
+      this.#client.makeUnaryRequest(
+        `/${method.parent.typeName}/${method.name}`,
+        (message) => Buffer.from(toBinary(method.input, message)),
+        (bytes) => fromBinary(method.output, bytes),
+        create(method.input, request),
+        this.#metadata,
+        { deadline: Date.now() + DEADLINE },
+        (error, response) => (response ? resolve(response) : reject(error)),
+      );
+    });
+  }
+
+  close() {
+    this.#client.close();
+  }
+}
+
+/**
+ * The code of an error and the service's own reason for it. Throws what is no
+ * error of a call.
+ *
+ * @param {ServiceError} error
+ */
+export function explain(error) {
+  if (!(error.code in status)) throw error;
+  const reason = detail(error, ErrorInfoSchema)?.reason;
+  return `${status[error.code]}, ${reason ?? error.details}`;
+}
+
+/**
+ * What is wrong with the request, field by field.
+ *
+ * @param {ServiceError} error
+ */
+export function violations(error) {
+  return detail(error, BadRequestSchema)?.fieldViolations ?? [];
+}
+
+/**
+ * The detail of this type that an error carries, if it does.
+ *
+ * @template {DescMessage} D
+ * @param {ServiceError} error
+ * @param {D} schema
+ */
+function detail(error, schema) {
+  const [bytes] = error.metadata?.get("grpc-status-details-bin") ?? [];
+  if (!(bytes instanceof Buffer)) return undefined;
+  const { details } = fromBinary(StatusSchema, bytes);
+  return details.map((any) => anyUnpack(any, schema)).find((message) => message);
+}

@@ -1,0 +1,153 @@
+//! Comments as prose on the page.
+
+use std::collections::BTreeMap;
+
+use anyhow::ensure;
+use prost_reflect::{
+    EnumDescriptor, EnumValueDescriptor, FieldDescriptor, FileDescriptor, MessageDescriptor,
+    MethodDescriptor, OneofDescriptor, ServiceDescriptor,
+};
+
+use super::contract::Contract;
+
+/// How the names of reasons begin in the contract, but not in errors.
+const REASON_PREFIX: &str = "ERROR_REASON_";
+
+/// The comments of the contract, and the headings that their words link to.
+pub struct Prose {
+    comments: BTreeMap<(String, Vec<i32>), String>,
+    headings: BTreeMap<String, String>,
+}
+
+impl Prose {
+    pub fn read(contract: &Contract) -> Self {
+        let mut comments = BTreeMap::new();
+        for file in &contract.files {
+            let locations = file.file_descriptor_proto().source_code_info.iter();
+            for location in locations.flat_map(|info| &info.location) {
+                let place = (file.name().to_owned(), location.path.clone());
+                comments.insert(place, location.leading_comments().to_owned());
+            }
+        }
+        let mut headings = BTreeMap::new();
+        let calls = contract
+            .services
+            .iter()
+            .flat_map(ServiceDescriptor::methods);
+        headings.extend(calls.map(|call| (call.name().to_owned(), call.name().to_lowercase())));
+        for kind in &contract.enums {
+            let heading = kind.name().to_lowercase();
+            headings.extend(
+                kind.values()
+                    .map(|v| (v.name().to_owned(), heading.clone())),
+            );
+        }
+        // The zero value is never sent, and not on the page.
+        let reasons = contract.reasons.values().filter(|v| v.number() != 0);
+        headings.extend(reasons.map(|value| {
+            let name = reason(value.name());
+            (name.to_owned(), name.to_lowercase())
+        }));
+        Self { comments, headings }
+    }
+
+    /// The comment of a part of the contract, with links.
+    ///
+    /// # Errors
+    /// When it has none.
+    pub fn of(&self, part: &impl Part) -> anyhow::Result<String> {
+        Ok(self.linked(&self.plain(part)?))
+    }
+
+    /// The comment of a part of the contract as it is, its paragraphs apart.
+    ///
+    /// # Errors
+    /// When it has none.
+    pub fn plain(&self, part: &impl Part) -> anyhow::Result<String> {
+        let (file, path) = part.place();
+        let place = (file.name().to_owned(), path.to_vec());
+        let comment = self.comments.get(&place).map_or("", String::as_str);
+        // Directives for linters are no prose.
+        let lines = comment.lines().map(str::trim);
+        let lines = lines.filter(|line| !line.starts_with("buf:lint:"));
+        let text = lines.collect::<Vec<_>>().join("\n");
+        let paragraphs = text
+            .split("\n\n")
+            .map(|text| text.trim().replace('\n', " "));
+        let paragraphs: Vec<_> = paragraphs.filter(|text| !text.is_empty()).collect();
+        ensure!(
+            !paragraphs.is_empty(),
+            "no comment in {} at {path:?}",
+            file.name()
+        );
+        Ok(paragraphs.join("\n\n"))
+    }
+
+    /// Text for a cell of a table, with links.
+    pub fn cell(&self, text: &str) -> String {
+        let text = self.linked(text).replace("\n\n", "<br><br>");
+        text.replace('|', "\\|")
+    }
+
+    /// Every word outside of code that names something, as a link.
+    pub fn linked(&self, text: &str) -> String {
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        let mut linked = String::new();
+        for (index, part) in text.split('`').enumerate() {
+            if index % 2 == 1 {
+                linked.push_str(&format!("`{part}`"));
+                continue;
+            }
+            let mut rest = part;
+            while let Some(start) = rest.find(is_word) {
+                let (before, word) = rest.split_at(start);
+                let end = word.find(|c| !is_word(c)).unwrap_or(word.len());
+                let (word, after) = word.split_at(end);
+                linked.push_str(&before.replace('<', "&lt;"));
+                linked.push_str(&self.link(word));
+                rest = after;
+            }
+            linked.push_str(&rest.replace('<', "&lt;"));
+        }
+        linked
+    }
+
+    /// A word as a link, if it names something that has a heading.
+    fn link(&self, word: &str) -> String {
+        self.headings.get(word).map_or_else(
+            || word.to_owned(),
+            |heading| format!("[{word}](#{heading})"),
+        )
+    }
+}
+
+/// A reason as errors give it.
+pub fn reason(name: &str) -> &str {
+    name.strip_prefix(REASON_PREFIX).unwrap_or(name)
+}
+
+/// What can have a comment.
+pub trait Part {
+    /// The file that it is in, and its path there.
+    fn place(&self) -> (FileDescriptor, &[i32]);
+}
+
+macro_rules! parts {
+    ($($descriptor:ty),+) => {
+        $(impl Part for $descriptor {
+            fn place(&self) -> (FileDescriptor, &[i32]) {
+                (self.parent_file(), self.path())
+            }
+        })+
+    };
+}
+
+parts!(
+    ServiceDescriptor,
+    MethodDescriptor,
+    MessageDescriptor,
+    FieldDescriptor,
+    OneofDescriptor,
+    EnumDescriptor,
+    EnumValueDescriptor
+);
