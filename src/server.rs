@@ -69,6 +69,8 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
+/// Connections that are accepted and wait for their turn.
+const WAITING: usize = 1024;
 /// The rest after a connection could not be accepted, as for want of file
 /// descriptors: the next attempt would fail at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -303,10 +305,17 @@ fn incoming(listener: TcpListener, peers: Arc<Peers>) -> impl Stream<Item = io::
             }
             accepted
         })
-        .filter_map(move |accepted| {
-            let admitted = accepted.map(|stream| peers.admit(stream)).transpose();
-            ready(admitted)
+        .map(move |accepted| {
+            let peers = Arc::clone(&peers);
+            async move {
+                match accepted {
+                    Ok(stream) => peers.admit_in_turn(stream).await.map(Ok),
+                    Err(error) => Some(Err(error)),
+                }
+            }
         })
+        .buffer_unordered(WAITING)
+        .filter_map(ready)
 }
 
 fn bind(address: SocketAddr) -> io::Result<TcpSocket> {

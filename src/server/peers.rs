@@ -2,6 +2,7 @@
 //! are let go, and there are never more than the process has file descriptors for.
 
 mod calls;
+mod pace;
 
 use std::{
     collections::BTreeMap,
@@ -26,7 +27,7 @@ use tonic::transport::server::Connected;
 use tracing::{info, warn};
 
 pub(super) use self::calls::AtHand;
-use self::calls::Calls;
+use self::{calls::Calls, pace::Pace};
 
 /// How long a peer may take for its first bytes, which every client sends at once.
 const GREETING: Duration = Duration::from_secs(10);
@@ -59,6 +60,7 @@ pub(super) struct Peers {
     /// By the order of their coming.
     connected: Mutex<BTreeMap<u64, Arc<Peer>>>,
     next: AtomicU64,
+    pace: Mutex<Pace>,
     complained: Mutex<Option<Instant>>,
 }
 
@@ -90,13 +92,25 @@ impl Peers {
             began: Instant::now(),
             connected: Mutex::default(),
             next: AtomicU64::new(0),
+            pace: Mutex::default(),
             complained: Mutex::default(),
         })
     }
 
+    /// Lets a peer in as [`Peers::admit`] does, when it is its address's turn.
+    pub async fn admit_in_turn(self: Arc<Self>, stream: TcpStream) -> Option<Wire> {
+        // Without an address it has gone already.
+        let address = stream.peer_addr().ok()?.ip();
+        let wait = lock(&self.pace).wait(address, Instant::now()).ok()?;
+        if !wait.is_zero() {
+            sleep(wait).await;
+        }
+        self.admit(stream)
+    }
+
     /// Lets a peer in. When there are too many, the one that is longest there
     /// without having said anything gives way, or else this one.
-    pub fn admit(self: &Arc<Self>, stream: TcpStream) -> Option<Wire> {
+    fn admit(self: &Arc<Self>, stream: TcpStream) -> Option<Wire> {
         let mut connected = lock(&self.connected);
         if connected.len() >= self.most {
             self.complain();

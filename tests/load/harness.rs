@@ -7,6 +7,7 @@
 mod absent;
 #[path = "../support/cluster.rs"]
 mod cluster;
+pub mod cores;
 #[path = "../behaviour/harness/failure.rs"]
 pub mod failure;
 pub mod frames;

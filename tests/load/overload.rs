@@ -12,6 +12,7 @@ use tonic::{Code, transport::Endpoint};
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 
 use crate::harness::{
+    cores,
     prelude::*,
     sample,
     wire::{Call, framed},
@@ -151,6 +152,9 @@ async fn four_times_the_load_is_served_as_well_as_one_time(place: Place) {
     let service = place.serve();
     let target = Target::of(&service).await;
     let time = short_or_full(Duration::from_secs(1), Duration::from_secs(15));
+    // Connections to the database are opened before they are moved.
+    target.closed(64, time / 4).await;
+    let parted = cores::part();
     target.closed(64, time / 4).await;
     let alone = target.closed(64, time).await;
     let peak = f64::from(alone.served) / time.as_secs_f64();
@@ -162,7 +166,7 @@ async fn four_times_the_load_is_served_as_well_as_one_time(place: Place) {
     let health = health.await.expect("health answers");
     service.note(&format!(
         "{peak:.0} a second at most; of four times that {goodput:.0} a second served, \
-         {offered:?}; health in {health:?} (p99); {}",
+         {offered:?}; health in {health:?} (p99), {parted:?}; {}",
         service.memory()
     ));
     let (least, patience) = short_or_full((0.1, BOUND), (0.8, PROMPT));
