@@ -51,6 +51,7 @@ async fn postgres_gets_few_statements_however_many_steps() {
 async fn few_statements_however_many_steps(url: &str) {
     let store = Store::open(Options {
         database: DatabaseUrl::parse(url).expect("the URL of a database"),
+        replica: None,
         migrate: true,
         max_connections: 4,
         max_message_bytes: MESSAGE_LIMIT,

@@ -98,7 +98,7 @@ impl Account {
         after: Option<Cursor>,
         size: PageSize,
     ) -> Result<Page<(Step, Cursor)>> {
-        let db = self.reader();
+        let db = &self.lagging();
         let limit = size.get() as usize;
         let epoch = after.as_ref().map(|cursor| cursor.epoch);
         let (mut condition, mut values) = (
@@ -150,7 +150,8 @@ impl Account {
         Ok(Page { items, more })
     }
 
-    /// The numbering of a task's steps, or that there is no such task.
+    /// The numbering of a task's steps, or that there is no such task, which a
+    /// replica cannot say.
     pub(super) async fn order_epoch(&self, task: TaskId) -> Result<i64> {
         let row = task::Entity::find_by_id((self.id.as_str().to_owned(), task.0))
             .one(self.reader())
