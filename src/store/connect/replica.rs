@@ -153,7 +153,11 @@ async fn watch_over(
             }
             Err(absence) => absence,
         };
-        if told.replace(absence) != Some(absence) {
+        // One that is gone is not told of again when it cannot be reached.
+        let known = told == Some(absence)
+            || (told == Some(Absence::Gone) && absence == Absence::Unreachable);
+        if !known {
+            told = Some(absence);
             warn!(
                 replica,
                 "{}: reads that may lag go to the primary",
@@ -192,7 +196,8 @@ async fn admitted(role: &Role) -> Result<Found, Absence> {
         })?;
         match page_key(&found.database).await {
             Ok(key) if key == role.page_key => {}
-            Ok(_) | Err(_) => return Err(Absence::Foreign),
+            Ok(_) => return Err(Absence::Foreign),
+            Err(_) => return Err(Absence::OtherSchema),
         }
         let look = found.database.begin(TransactionOptions::default());
         let look = look.await.map_err(|_| Absence::Unreachable)?;
