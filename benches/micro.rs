@@ -109,6 +109,7 @@ fn requests(criterion: &mut Criterion) {
     let routes = runtime.block_on(async {
         let store = Store::open(Options {
             database: DatabaseUrl::parse("sqlite::memory:").expect("a URL"),
+            replica: None,
             migrate: true,
             max_connections: 1,
             max_message_bytes: LIMIT,

@@ -42,6 +42,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The database.
     pub database: DatabaseUrl,
+    /// A replica of it for reads that may lag, on PostgreSQL alone.
+    pub database_read: Option<PostgresUrl>,
     /// Whether a start brings the schema up to date.
     pub migrate: bool,
     /// PostgreSQL connections at most, 1 to 1,000.
@@ -213,9 +215,11 @@ impl Config {
 
     fn read(values: &Values, command: &Command) -> Result<Self, WrongSetting> {
         let listen = values.read_or_default(&table::LISTEN, value::address)?;
+        let database = values.read_or_default(&table::DATABASE_URL, DatabaseUrl::parse)?;
         Ok(Self {
             listen,
-            database: values.read_or_default(&table::DATABASE_URL, DatabaseUrl::parse)?,
+            database_read: read_replica(values, &database)?,
+            database,
             migrate: values.read_or_default(&table::MIGRATE, value::truth)?,
             database_max_connections: values
                 .read_or_default(&table::DATABASE_MAX_CONNECTIONS, value::number(1..=1000))?,
@@ -249,6 +253,7 @@ impl Config {
         let Self {
             listen,
             database,
+            database_read,
             migrate,
             database_max_connections,
             auth,
@@ -268,6 +273,10 @@ impl Config {
         let mut entries = vec![
             (table::LISTEN, quoted(listen)),
             (table::DATABASE_URL, quoted(database)),
+            (
+                table::DATABASE_READ_URL,
+                database_read.as_ref().and_then(|url| quoted(url)),
+            ),
             (table::MIGRATE, plain(migrate)),
             (
                 table::DATABASE_MAX_CONNECTIONS,
@@ -289,6 +298,26 @@ impl Config {
             (table::LOG_FORMAT, quoted(log_format)),
         ]);
         entries
+    }
+}
+
+/// The replica, which only PostgreSQL has.
+fn read_replica(
+    values: &Values,
+    database: &DatabaseUrl,
+) -> Result<Option<PostgresUrl>, WrongSetting> {
+    let setting = table::DATABASE_READ_URL;
+    let replica = values.read(&setting, PostgresUrl::parse)?;
+    match database {
+        DatabaseUrl::Postgres(_) => Ok(replica),
+        DatabaseUrl::SqliteFile(_) | DatabaseUrl::SqliteMemory if replica.is_some() => {
+            let database = table::DATABASE_URL.env();
+            Err(values.wrong(
+                &setting,
+                format!("unset, as only PostgreSQL has replicas and {database} is SQLite"),
+            ))
+        }
+        DatabaseUrl::SqliteFile(_) | DatabaseUrl::SqliteMemory => Ok(None),
     }
 }
 

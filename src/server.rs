@@ -133,6 +133,7 @@ impl Server {
         let transport = transport(&config, authenticator)?;
         let store = Store::open(store::Options {
             database: config.database.clone(),
+            replica: config.database_read.clone(),
             migrate: config.migrate,
             max_connections: config.database_max_connections,
             max_message_bytes: config.max_message_bytes,
@@ -146,7 +147,8 @@ impl Server {
         if config.reflection {
             routes = with_reflection(routes)?;
         }
-        let peers = Peers::within_descriptors(config.database_max_connections);
+        let databases = 1 + u32::from(config.database_read.is_some());
+        let peers = Peers::within_descriptors(config.database_max_connections * databases);
         let listener = socket.listen(BACKLOG).map_err(listen_error)?;
         let address = listener.local_addr().map_err(listen_error)?;
         Ok(Self {

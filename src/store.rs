@@ -41,11 +41,11 @@ use sea_orm::ConnectionTrait;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{
-    config::DatabaseUrl,
+    config::{DatabaseUrl, PostgresUrl},
     domain::ids::{AccountId, RequestId},
 };
 
-use connect::{Connections, Freshness};
+use connect::{Connections, Freshness, Lagging, Replica, Role};
 use database::Database;
 use queue::Queue;
 use transaction::Turns;
@@ -65,6 +65,9 @@ const PAGE_KEY: &str = "page_token";
 pub struct Options {
     /// Which one.
     pub database: DatabaseUrl,
+    /// A replica of it, for lists, exports and translation work. It may lag behind
+    /// and may be away; one that is no replica of this database is not asked.
+    pub replica: Option<PostgresUrl>,
     /// Whether to bring its schema up to date; if not, an old one is refused.
     pub migrate: bool,
     /// Most connections to PostgreSQL.
@@ -121,6 +124,7 @@ enum Writers {
 
 struct Inner {
     connections: Connections,
+    replica: Option<Replica>,
     page_key: [u8; 32],
     max_message_bytes: usize,
     large_reads: Semaphore,
@@ -133,6 +137,7 @@ impl Store {
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         let Options {
             database,
+            replica,
             migrate,
             max_connections,
             max_message_bytes,
@@ -141,9 +146,20 @@ impl Store {
         let connections =
             connect::connect(&database, max_connections, migrate, &statements).await?;
         let page_key = connect::page_key(&connections.reader).await?;
+        let role = |url| Role {
+            url,
+            page_key,
+            max_connections,
+            statements: Arc::clone(&statements),
+        };
+        let replica = match replica.map(role) {
+            Some(role) => Some(Replica::follow(role).await),
+            None => None,
+        };
         Ok(Self {
             inner: Arc::new(Inner {
                 connections,
+                replica,
                 page_key,
                 max_message_bytes,
                 large_reads: Semaphore::new(LARGE_READS),
@@ -180,6 +196,9 @@ impl Store {
 
     /// Closes all connections; on SQLite the write-ahead log is folded in.
     pub async fn close(&self) {
+        if let Some(replica) = &self.inner.replica {
+            replica.close().await;
+        }
         self.inner.connections.close().await;
     }
 }
@@ -194,6 +213,14 @@ pub struct Account {
 impl Account {
     fn reader(&self) -> &Database {
         &self.store.inner.connections.reader
+    }
+
+    /// For reads that may lag.
+    fn lagging(&self) -> Lagging<'_> {
+        Lagging {
+            primary: self.reader(),
+            replica: self.store.inner.replica.as_ref().and_then(Replica::current),
+        }
     }
 
     fn writer(&self) -> &Database {

@@ -217,11 +217,7 @@ fn a_password_is_not_repeated_in_a_refusal() {
 
 #[test]
 fn settings_of_other_versions_are_refused_by_name() {
-    for name in [
-        "EXPERTISE_DATABASE_READ_URL",
-        "EXPERTISE_METRICS_LISTEN",
-        "EXPERTISE_OTLP_ENDPOINT",
-    ] {
+    for name in ["EXPERTISE_METRICS_LISTEN", "EXPERTISE_OTLP_ENDPOINT"] {
         let (line, code) = expertise(&[]).env(name, "hush").refusal();
         let expected = format!("{name} is not supported by this version");
         assert!(line.contains(&expected) && !line.contains("hush"), "{line}");
@@ -236,6 +232,11 @@ fn settings_that_do_not_go_together_are_refused_with_one_line_and_exit_code_2() 
         ("EXPERTISE_JWT_SECRET", "hush", "EXPERTISE_AUTH is unset"),
         ("EXPERTISE_TLS_CERT_FILE", "c.pem", "EXPERTISE_TLS_KEY_FILE"),
         ("EXPERTISE_TLS_KEY_FILE", "k.pem", "EXPERTISE_TLS_CERT_FILE"),
+        (
+            "EXPERTISE_DATABASE_READ_URL",
+            "postgres://ann:hush@db/e",
+            "it must be unset, as only PostgreSQL has replicas",
+        ),
     ] {
         let (line, code) = expertise(&[]).env(name, value).refusal();
         assert!(line.contains(part) && !line.contains("hush"), "{line}");

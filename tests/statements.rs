@@ -1,5 +1,6 @@
 //! What imports and exports ask of the database: a number of statements that
-//! does not grow with the steps, but for batches of 1,000 rows.
+//! does not grow with the steps, but for batches of 1,000 rows. And that its schema
+//! can be spread by account.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing)]
 
@@ -8,7 +9,7 @@ mod cluster;
 #[path = "support/scratch.rs"]
 mod scratch;
 
-use std::env;
+use std::{env, sync::OnceLock};
 
 use expertise::{
     auth::{Caller, Scope},
@@ -16,9 +17,10 @@ use expertise::{
     domain::ids::AccountId,
     grpc::{self, Limits},
     proto::v1::{task_service_client::TaskServiceClient, *},
-    store::{Options, Store},
+    store::{Options, Store, migrate},
 };
 use scratch::Scratch;
+use sqlx::{Connection, PgConnection};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{
@@ -40,17 +42,76 @@ async fn sqlite_gets_few_statements_however_many_steps() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_gets_few_statements_however_many_steps() {
-    let Some(url) = cluster::database_url() else {
-        let required = env::var("EXPERTISE_REQUIRE_POSTGRES").is_ok_and(|value| value == "1");
-        assert!(!required, "EXPERTISE_REQUIRE_POSTGRES=1, but there is none");
-        return;
-    };
-    few_statements_however_many_steps(&url).await;
+    let Some(url) = postgres() else { return };
+    few_statements_however_many_steps(url).await;
+}
+
+/// Every index and both ends of every foreign key with its first column, and every
+/// table without a primary key or without accounts.
+const KEYS: &str = "
+    SELECT format('index %s of %s', i.relname, t.relname), a.attname::text
+    FROM pg_index x
+    JOIN pg_class i ON i.oid = x.indexrelid
+    JOIN pg_class t ON t.oid = x.indrelid
+    JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = x.indkey[0]
+    WHERE t.relnamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT format('foreign key %s of %s', c.conname, e.side::regclass), a.attname::text
+    FROM pg_constraint c
+    CROSS JOIN LATERAL (VALUES (c.conrelid, c.conkey[1]), (c.confrelid, c.confkey[1]))
+        AS e (side, first)
+    JOIN pg_attribute a ON a.attrelid = e.side AND a.attnum = e.first
+    WHERE c.contype = 'f' AND c.connamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT format('table %s', t.relname),
+           CASE WHEN NOT EXISTS (SELECT FROM pg_index WHERE indrelid = t.oid AND indisprimary)
+                THEN 'no primary key' ELSE COALESCE(a.attname::text, 'no account') END
+    FROM pg_class t
+    LEFT JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = 'account_id'
+    WHERE t.relnamespace = 'public'::regnamespace AND t.relkind = 'r'";
+
+#[tokio::test]
+async fn every_key_of_the_schema_begins_with_the_account() {
+    let Some(url) = postgres() else { return };
+    let database = DatabaseUrl::parse(url).expect("the URL of a database");
+    migrate(&database).await.expect("the schema");
+    let mut connection = PgConnection::connect(url).await.expect("a connection");
+    let keys = sqlx::query_as::<_, (String, String)>(KEYS);
+    let keys = keys.fetch_all(&mut connection).await.expect("the keys");
+    let of = |kind| keys.iter().filter(move |(what, _)| what.starts_with(kind));
+    assert!(of("table").count() >= 10 && of("index").count() >= 16 && of("foreign").count() >= 14);
+    // These are not an account's.
+    let shared = [
+        "table server_keys",
+        "index server_keys_pkey of server_keys",
+        "table seaql_migrations",
+        "index seaql_migrations_pkey of seaql_migrations",
+    ];
+    let straying = keys
+        .iter()
+        .filter(|(what, first)| first != "account_id" && !shared.contains(&what.as_str()));
+    assert_eq!(
+        straying.collect::<Vec<_>>(),
+        Vec::<&(String, String)>::new()
+    );
+}
+
+/// The PostgreSQL of this run.
+fn postgres() -> Option<&'static str> {
+    static URL: OnceLock<Option<String>> = OnceLock::new();
+    let url = URL.get_or_init(cluster::database_url).as_deref();
+    let required = env::var("EXPERTISE_REQUIRE_POSTGRES").is_ok_and(|value| value == "1");
+    assert!(
+        url.is_some() || !required,
+        "EXPERTISE_REQUIRE_POSTGRES=1, but there is none"
+    );
+    url
 }
 
 async fn few_statements_however_many_steps(url: &str) {
     let store = Store::open(Options {
         database: DatabaseUrl::parse(url).expect("the URL of a database"),
+        replica: None,
         migrate: true,
         max_connections: 4,
         max_message_bytes: MESSAGE_LIMIT,

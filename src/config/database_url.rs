@@ -19,7 +19,7 @@ pub enum DatabaseUrl {
     Postgres(PostgresUrl),
 }
 
-/// A PostgreSQL URL, password included.
+/// A PostgreSQL URL, password included, which `Debug` and `Display` never show.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresUrl {
     /// As it was given.
@@ -35,6 +35,12 @@ impl PostgresUrl {
         &self.driver
     }
 
+    /// The database by its place and name, without user and password.
+    pub fn place(&self) -> String {
+        let url = Parts::of(&self.given);
+        format!("postgres://{}{}", url.host, url.path)
+    }
+
     /// Whether PgBouncer stands before the database and hands out another
     /// connection for each transaction: the parameter `pgbouncer=true` or `false`.
     /// `None` when it says neither.
@@ -42,7 +48,14 @@ impl PostgresUrl {
         self.pgbouncer
     }
 
-    fn parse(text: &str) -> Result<Self, &'static str> {
+    /// Reads `postgres://…` or `postgresql://…`. The error says what a URL must be;
+    /// it never repeats the text.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        let rest = match text.split_once("://") {
+            Some(("postgres" | "postgresql", rest)) => rest,
+            Some(_) | None => return Err("postgres://USER:PASSWORD@HOST:PORT/DATABASE"),
+        };
+        check_postgres(rest).ok_or("postgres://USER:PASSWORD@HOST:PORT/DATABASE, with the characters @ / ? # of a password percent-encoded")?;
         let (place, parameters) = text.split_once('?').unwrap_or((text, ""));
         let mut pgbouncer = None;
         let mut driver = place.to_owned();
@@ -74,10 +87,7 @@ impl DatabaseUrl {
             return parse_sqlite(rest.strip_prefix("//").unwrap_or(rest));
         }
         match text.split_once("://") {
-            Some(("postgres" | "postgresql", rest)) => {
-                check_postgres(rest).ok_or("postgres://USER:PASSWORD@HOST:PORT/DATABASE, with the characters @ / ? # of a password percent-encoded")?;
-                PostgresUrl::parse(text).map(Self::Postgres)
-            }
+            Some(("postgres" | "postgresql", _)) => PostgresUrl::parse(text).map(Self::Postgres),
             Some(_) | None => {
                 Err("sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST:PORT/DATABASE")
             }
@@ -89,11 +99,20 @@ impl DatabaseUrl {
     pub fn place(&self) -> String {
         match self {
             Self::SqliteFile(_) | Self::SqliteMemory => self.to_string(),
-            Self::Postgres(url) => {
-                let url = Parts::of(&url.given);
-                format!("postgres://{}{}", url.host, url.path)
-            }
+            Self::Postgres(url) => url.place(),
         }
+    }
+}
+
+impl fmt::Display for PostgresUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&mask(&self.given))
+    }
+}
+
+impl fmt::Debug for PostgresUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -102,7 +121,7 @@ impl fmt::Display for DatabaseUrl {
         match self {
             Self::SqliteFile(path) => write!(f, "sqlite:{}", path.display()),
             Self::SqliteMemory => f.write_str("sqlite::memory:"),
-            Self::Postgres(url) => f.write_str(&mask(&url.given)),
+            Self::Postgres(url) => url.fmt(f),
         }
     }
 }

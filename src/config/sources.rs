@@ -215,9 +215,10 @@ fn shown(key: &str, text: &str) -> String {
         translate::TOKEN.key,
         translate::ENGINE_API_KEY.key,
     ];
+    let databases = [table::DATABASE_URL.key, table::DATABASE_READ_URL.key];
     if secrets.contains(&key) {
         MASK.to_owned()
-    } else if text.contains('@') || key == table::DATABASE_URL.key {
+    } else if text.contains('@') || databases.contains(&key) {
         format!("{:?}", database_url::mask(text))
     } else {
         format!("{text:?}")

@@ -72,6 +72,13 @@ pub(super) const DATABASE_URL: Setting = Setting {
     default: Fallback::Value("sqlite:expertise.db"),
     help: "sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST:PORT/DATABASE",
 };
+pub(super) const DATABASE_READ_URL: Setting = Setting {
+    key: "database_read_url",
+    unit: "URL",
+    default: UNSET,
+    help: "postgres://USER:PASSWORD@HOST:PORT/DATABASE of a replica for lists, exports and \
+           translation work, which may lag behind",
+};
 pub(super) const MIGRATE: Setting = Setting {
     key: "migrate",
     unit: "true|false",
@@ -194,9 +201,10 @@ pub(super) const LOG_FORMAT: Setting = Setting {
 };
 
 /// Every setting, in the order of `--help`.
-pub(super) const ALL: [Setting; 21] = [
+pub(super) const ALL: [Setting; 22] = [
     LISTEN,
     DATABASE_URL,
+    DATABASE_READ_URL,
     MIGRATE,
     DATABASE_MAX_CONNECTIONS,
     AUTH,
@@ -220,7 +228,7 @@ pub(super) const ALL: [Setting; 21] = [
 
 /// Settings that are refused by name wherever they are set: to ignore one, such
 /// as a place for traces, would run the service in another way than was asked for.
-pub(super) const UNSUPPORTED: [&str; 3] = ["database_read_url", "metrics_listen", "otlp_endpoint"];
+pub(super) const UNSUPPORTED: [&str; 2] = ["metrics_listen", "otlp_endpoint"];
 
 /// The name of the flag that names the file.
 pub(super) const CONFIG_FILE: &str = "config";

@@ -129,6 +129,35 @@ fn settings_of_other_versions_are_refused_by_name_from_every_source() {
     }
 }
 
+#[test]
+fn only_postgres_has_a_replica_for_reads() {
+    let primary = ("EXPERTISE_DATABASE_URL", "postgres://db/e");
+    let name = "EXPERTISE_DATABASE_READ_URL";
+    let replica = "postgres://ann:hush@replica/e";
+    let config = config(&[], &[primary, (name, replica)]);
+    let read = config.database_read.map(|url| url.to_string());
+    assert_eq!(read.as_deref(), Some("postgres://ann:****@replica/e"));
+    let line = refusal(&[], &[(name, replica)]);
+    let expected = "EXPERTISE_DATABASE_READ_URL is \"postgres://ann:****@replica/e\": it must be \
+                    unset, as only PostgreSQL has replicas and EXPERTISE_DATABASE_URL is SQLite";
+    assert_eq!(line, expected);
+    for url in [
+        "",
+        "sqlite:replica.db",
+        "sqlite::memory:",
+        "replica/e",
+        "postgres://ann:hu#sh@replica/e",
+    ] {
+        let line = refusal(&[], &[primary, (name, url)]);
+        assert!(
+            line.starts_with("EXPERTISE_DATABASE_READ_URL is "),
+            "{line}"
+        );
+        assert!(line.contains("it must be postgres://"), "{line}");
+        assert!(!line.contains("sh@") && !line.contains('\n'), "{line}");
+    }
+}
+
 const SECRET: (&str, &str) = ("EXPERTISE_JWT_SECRET", "hush, these are 32 bytes or more");
 const ISSUER: (&str, &str) = ("EXPERTISE_JWT_ISSUER", "https://issuer.test");
 const AUDIENCE: (&str, &str) = ("EXPERTISE_JWT_AUDIENCE", "expertise");

@@ -4,6 +4,7 @@ mod freshness;
 mod pooler;
 mod postgres;
 mod probe;
+mod replica;
 
 use std::{
     future::ready,
@@ -14,13 +15,12 @@ use std::{
 };
 
 use sea_orm::{
-    ConnectionTrait, DbBackend, DbErr, EntityTrait, SqliteTransactionMode, SqlxSqliteConnector,
-    TransactionOptions,
+    ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, EntityTrait, SqliteTransactionMode,
+    SqlxSqliteConnector, TransactionOptions,
 };
 use sea_orm_migration::MigratorTrait;
 use sqlx::{
     ConnectOptions, Connection,
-    postgres::PgConnectOptions,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
@@ -34,7 +34,11 @@ use super::{
 };
 use crate::config::{DatabaseUrl, PostgresUrl};
 
-pub(super) use self::{freshness::Freshness, probe::Probe};
+pub(super) use self::{
+    freshness::Freshness,
+    probe::Probe,
+    replica::{Lagging, Replica, Role},
+};
 
 /// How many reads SQLite serves at once.
 const SQLITE_READERS: u32 = 4;
@@ -178,12 +182,7 @@ async fn postgres(
     statements: &Arc<AtomicU64>,
 ) -> Result<Connections, OpenError> {
     let freshness = Arc::new(Freshness::new());
-    let options = PgConnectOptions::from_str(url.for_the_driver())
-        .map_err(|_| OpenError::Address)?
-        .application_name("expertise")
-        // PgBouncer refuses the parameter, and nothing here prints floats.
-        .extra_float_digits(None)
-        .disable_statement_logging();
+    let options = postgres::options(url)?;
     let (options, link) = postgres::link(options, url.pgbouncer()).await?;
     let mut pool = postgres::open(options.clone(), link, max_connections, &freshness).await?;
     prepare_schema(&pool, migrate).await?;
@@ -262,10 +261,7 @@ async fn prepare_schema(db: &Database, migrate: bool) -> Result<(), OpenError> {
         .begin(TransactionOptions::default())
         .await
         .map_err(schema)?;
-    let pending = Migrator::get_pending_migrations_read_only(&look)
-        .await
-        .map_err(schema)?
-        .len();
+    let pending = pending(&look).await.map_err(schema)?;
     look.rollback().await.map_err(schema)?;
     if pending == 0 {
         return Ok(());
@@ -293,6 +289,12 @@ async fn prepare_schema(db: &Database, migrate: bool) -> Result<(), OpenError> {
     }
     Migrator::up(&transaction, None).await.map_err(schema)?;
     transaction.commit().await.map_err(schema)
+}
+
+/// How many migrations are missing.
+async fn pending(db: &DatabaseTransaction) -> Result<usize, DbErr> {
+    let pending = Migrator::get_pending_migrations_read_only(db).await?;
+    Ok(pending.len())
 }
 
 /// The secret under which page tokens are sealed.

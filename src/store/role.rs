@@ -44,7 +44,7 @@ impl Account {
             .filter(Column::Id.gt(after.map_or(0, |id| id.0)))
             .order_by_asc(Column::Id)
             .limit(u64::from(size.get()) + 1)
-            .all(self.reader())
+            .all(&self.lagging())
             .await
             .map_err(Fault::from)?;
         let more = rows.len() > limit;

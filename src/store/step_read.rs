@@ -331,7 +331,7 @@ impl Account {
     /// The steps of a page and the one behind it, all read at once: of those that have
     /// more than [`Asked::most`] bytes, what may be large is left out.
     async fn small_steps(&self, page: &Asked) -> Result<Vec<ListedRow>, Fault> {
-        let db = self.reader();
+        let db = &self.lagging();
         let selected = Selected {
             bodies: page.bodies,
             most: Some(page.most()),
@@ -350,7 +350,7 @@ impl Account {
     /// The steps that fit into a page, whole, and how many there are with those that do
     /// not.
     async fn steps(&self, page: &Asked) -> Result<(Vec<ListedRow>, usize), Fault> {
-        let db = self.reader();
+        let db = &self.lagging();
         let selected = Selected {
             bodies: page.bodies,
             most: None,
@@ -376,7 +376,8 @@ impl Account {
         Ok((rows, usize::try_from(found).unwrap_or(usize::MAX)))
     }
 
-    /// The numbering of a task's steps, or that there is no such task.
+    /// The numbering of a task's steps, or that there is no such task, which a
+    /// replica cannot say.
     pub(super) async fn order_epoch(&self, task: TaskId) -> Result<i64> {
         let row = task::Entity::find_by_id((self.id.as_str().to_owned(), task.0))
             .one(self.reader())

@@ -56,6 +56,9 @@ pub(super) async fn update(tx: &Tx, before: &Step, after: &Step) -> Result<(), F
     };
     let row = write_row(tx, after, anywhere)?;
     let mut row = row.into_active_model().reset_all();
+    // What the row is found by.
+    row.account_id = NotSet;
+    row.guid = NotSet;
     row.position = NotSet;
     row.fraction = NotSet;
     step::Entity::update_many()

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
-    QuerySelect,
+    ActiveModelTrait,
+    ActiveValue::NotSet,
+    ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
     sea_query::{Expr, ExprTrait},
 };
 use uuid::Uuid;
@@ -263,8 +264,12 @@ async fn update(
     };
     let row = write_row(&after, order);
     check_size(tx, &row)?;
+    let mut row = row.into_active_model().reset_all();
+    // What the row is found by.
+    row.account_id = NotSet;
+    row.guid = NotSet;
     task::Entity::update_many()
-        .set(row.into_active_model().reset_all())
+        .set(row)
         .filter(task::Column::AccountId.eq(tx.account_id()))
         .filter(task::Column::Guid.eq(guid.0))
         .exec(&tx.db)

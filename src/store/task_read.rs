@@ -156,7 +156,7 @@ impl Account {
         after: Option<TaskId>,
         size: PageSize,
     ) -> Result<Page<Task>> {
-        let db = self.reader();
+        let db = &self.lagging();
         let limit = size.get() as usize;
         let mut values = vec![
             Value::from(after.map_or(Uuid::nil(), |task| task.0)),

@@ -13,6 +13,7 @@ async fn account() -> Account {
     let config = Config::for_tests("sqlite::memory:");
     let store = Store::open(Options {
         database: config.database,
+        replica: None,
         migrate: true,
         max_connections: 1,
         max_message_bytes: config.max_message_bytes,

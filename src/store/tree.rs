@@ -11,6 +11,8 @@ use uuid::Uuid;
 
 use super::{
     Account, backend,
+    connect::Lagging,
+    database::Database,
     fault::Fault,
     step_read::{Selected, StepRow},
     task_read::{self, TaskRow},
@@ -151,7 +153,19 @@ impl Account {
     }
 
     async fn read_tree(&self, guid: TaskId) -> Result<Tree, Fault> {
-        let isolation_level = match backend(self.reader()) {
+        let Lagging { primary, replica } = self.lagging();
+        if let Some(replica) = replica {
+            // What is not there may not be there yet.
+            let read = self.read_tree_from(replica.database(), guid);
+            if let Some(tree) = replica.ask(read).await {
+                return Ok(tree);
+            }
+        }
+        self.read_tree_from(primary, guid).await
+    }
+
+    async fn read_tree_from(&self, database: &Database, guid: TaskId) -> Result<Tree, Fault> {
+        let isolation_level = match backend(database) {
             DbBackend::Postgres => Some(IsolationLevel::RepeatableRead),
             // A transaction of SQLite always sees one state.
             _ => None,
@@ -160,7 +174,7 @@ impl Account {
             isolation_level,
             ..TransactionOptions::default()
         };
-        let db = self.reader().begin(options).await?;
+        let db = database.begin(options).await?;
         let grown = self.read_tree_in(&db, guid).await;
         db.rollback().await?;
         grown?.tree.ok_or_else(|| Error::TaskNotFound(guid).into())

@@ -130,7 +130,7 @@ impl Account {
 
     /// The next resources from a cursor on.
     async fn look(&self, filter: &WorkFilter, from: WorkCursor) -> Result<Vec<Looked>, Fault> {
-        let db = self.reader();
+        let db = &self.lagging();
         let languages = filter.languages.len();
         // A resource whose languages are all done is passed over.
         let reach = if from.languages < languages {
@@ -233,7 +233,7 @@ impl Account {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let db = self.reader();
+        let db = &self.lagging();
         let sql = format!(
             "SELECT guid, name FROM tasks WHERE account_id = $1 AND guid IN ({})",
             placeholders(ids.len())
@@ -247,7 +247,7 @@ impl Account {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let db = self.reader();
+        let db = &self.lagging();
         let sql = format!(
             "SELECT s.guid, s.title, s.instructions, s.feedback_config, s.rest_digest, \
                (SELECT b.body FROM step_bodies b \

@@ -16,7 +16,9 @@ pub mod sample;
 #[path = "../support/scratch.rs"]
 pub mod scratch;
 pub mod shown;
+pub mod statements;
 pub mod stream;
+pub mod tenancy;
 pub mod world;
 
 /// Registers behaviours: each named `async fn(World)` of the module becomes two

@@ -48,6 +48,7 @@ impl Service {
             .expect("a runtime");
         let store = Store::open(Options {
             database: DatabaseUrl::SqliteMemory,
+            replica: None,
             migrate: true,
             max_connections: 1,
             max_message_bytes: MESSAGE_LIMIT,

@@ -10,6 +10,7 @@ mod harness;
 mod exhausted;
 mod full;
 mod read_only;
+mod replica;
 mod restart;
 mod silent;
 mod standby;

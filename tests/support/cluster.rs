@@ -20,16 +20,22 @@ use super::scratch::Scratch;
 /// Where a PostgreSQL database for this run is; `None` when there is no
 /// PostgreSQL here. One that is there and does not work is a panic.
 pub fn database_url() -> Option<String> {
+    database_and_log(&[]).map(|(url, _)| url)
+}
+
+/// The same with these settings where the cluster is private, and with the file of
+/// its log there.
+pub fn database_and_log(settings: &[&str]) -> Option<(String, Option<PathBuf>)> {
     if let Ok(url) = env::var("EXPERTISE_TEST_POSTGRES_URL") {
-        return Some(in_a_runtime(own_database(&url)));
+        return Some((in_a_runtime(own_database(&url)), None));
     }
     // The cluster does not outlive the run, so it need not survive a crash.
-    let settings = ["fsync=off", "full_page_writes=off"];
+    let settings = [&["fsync=off", "full_page_writes=off"], settings].concat();
     let cluster = Cluster::start("postgres", &settings)?;
-    let url = cluster.url();
+    let served = (cluster.url(), Some(cluster.log_path()));
     // It serves until the run ends.
     std::mem::forget(cluster);
-    Some(url)
+    Some(served)
 }
 
 /// A private cluster on a port of its own, for this run alone. Dropped, it is
@@ -138,7 +144,12 @@ impl Cluster {
 
     /// What the server has logged.
     pub fn log(&self) -> String {
-        fs::read_to_string(self.home.join("log")).unwrap_or_default()
+        fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    /// The file of its log.
+    pub fn log_path(&self) -> PathBuf {
+        self.home.join("log")
     }
 
     /// Stops it and waits for its end.
@@ -223,7 +234,7 @@ impl Cluster {
         fs::File::options()
             .create(true)
             .append(true)
-            .open(self.home.join("log"))
+            .open(self.log_path())
             .map_or_else(|_| Stdio::null(), Stdio::from)
     }
 }

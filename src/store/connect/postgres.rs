@@ -1,17 +1,20 @@
 //! The pool of connections to PostgreSQL.
 
-use std::{sync::Arc, time::Duration};
+use std::{str::FromStr, sync::Arc, time::Duration};
 
 use sea_orm::SqlxPostgresConnector;
 use sqlx::{
-    Connection, Executor, PgConnection, PgPool,
+    ConnectOptions, Connection, Executor, PgConnection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 use tokio::time::{Instant, sleep, timeout};
 use tracing::info;
 
 use super::{OpenError, cause, freshness::Freshness, pooler};
-use crate::store::database::{Database, Link};
+use crate::{
+    config::PostgresUrl,
+    store::database::{Database, Link},
+};
 
 /// How long a call waits for a connection before it answers UNAVAILABLE. One is
 /// opened in milliseconds and held for milliseconds, so a longer wait means that
@@ -38,6 +41,17 @@ const CHECK: Duration = Duration::from_secs(1);
 /// How long a connection may take to end what was cancelled on it, longer than
 /// the wait for a lock.
 const SETTLE: Duration = Duration::from_secs(5);
+
+/// How to connect to an address.
+pub(super) fn options(url: &PostgresUrl) -> Result<PgConnectOptions, OpenError> {
+    let options = PgConnectOptions::from_str(url.for_the_driver());
+    Ok(options
+        .map_err(|_| OpenError::Address)?
+        .application_name("expertise")
+        // PgBouncer refuses the parameter, and nothing here prints floats.
+        .extra_float_digits(None)
+        .disable_statement_logging())
+}
 
 /// A pool, once the database was reached.
 pub(super) async fn open(

@@ -10,7 +10,7 @@ use std::{
 
 use expertise::{config::Config, server::Server};
 
-use super::{cluster, pgbouncer, scratch::Scratch, world::World};
+use super::{cluster, pgbouncer, scratch::Scratch, statements, world::World};
 
 /// A database the suite runs on.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,15 @@ impl Database {
     pub fn run<F: Future<Output = ()>>(self, behaviour: impl FnOnce(World) -> F) {
         let Some(server) = self.server() else { return };
         runtime().block_on(async { behaviour(World::at(server)).await });
+        self.judge();
+    }
+
+    /// Judges what was asked of the database, where that can be known.
+    pub fn judge(self) {
+        match self {
+            Self::Sqlite => {}
+            Self::Postgres => statements::stay_within_an_account(),
+        }
     }
 
     /// The server on this database, started at the first call.
@@ -39,11 +48,16 @@ impl Database {
                 start(Config::for_tests(&format!("sqlite:{}", file.display())))
             })),
             Self::Postgres => *POSTGRES.get_or_init(|| {
-                let url = cluster::database_url();
-                if url.is_none() {
+                let Some((url, log)) = cluster::database_and_log(&statements::LOGGED) else {
                     say_that_postgres_is_missing();
+                    return None;
+                };
+                let config = Config::for_tests(&perhaps_through_pgbouncer(url.clone()));
+                let server = start(config);
+                if let Some(log) = log {
+                    statements::watch(&url, &log);
                 }
-                url.map(|url| start(Config::for_tests(&perhaps_through_pgbouncer(url))))
+                Some(server)
             }),
         }
     }

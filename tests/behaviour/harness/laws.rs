@@ -42,4 +42,5 @@ where
     if let Err(broken) = tried {
         panic!("{broken}");
     }
+    database.judge();
 }

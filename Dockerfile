@@ -1,0 +1,33 @@
+# syntax=docker/dockerfile:1
+# How to run it: docs/deploy/README.md
+
+ARG RUST=1.95
+FROM rust:${RUST}-slim-bookworm AS build
+WORKDIR /source
+COPY . .
+# Another profile than `dist` builds in less time a binary that is slower.
+ARG PROFILE=dist
+# The commit that is built, as there is no git in here to ask.
+ARG EXPERTISE_COMMIT
+RUN --mount=type=cache,target=/usr/local/cargo/registry \
+    --mount=type=cache,target=/source/target \
+    cargo install --locked --no-track --profile "${PROFILE}" --path . --root /image/usr/local \
+    && install -D -m 644 LICENSE /image/usr/share/doc/expertise/copyright \
+    && install -d /image/var/lib/expertise
+
+# A C library, root certificates, and no shell.
+FROM gcr.io/distroless/cc-debian12:nonroot
+COPY --from=build /image/usr/ /usr/
+COPY --from=build --chown=65532:65532 /image/var/lib/expertise /var/lib/expertise
+# Where an SQLite database goes. With PostgreSQL nothing is written here.
+WORKDIR /var/lib/expertise
+VOLUME /var/lib/expertise
+# Off the loopback address the service does not start before EXPERTISE_AUTH says
+# where accounts come from.
+ENV EXPERTISE_LISTEN=0.0.0.0:50051
+EXPOSE 50051
+USER 65532:65532
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=10s --retries=3 \
+    CMD ["expertise", "health"]
+ENTRYPOINT ["expertise"]

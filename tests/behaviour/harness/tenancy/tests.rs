@@ -1,0 +1,95 @@
+use std::collections::BTreeSet;
+
+use super::faults;
+
+fn judged(sql: &str) -> Vec<String> {
+    let tenants = ["accounts", "tasks", "steps", "step_bodies"].map(str::to_owned);
+    faults(sql, &BTreeSet::from(tenants)).unwrap_or_else(|error| panic!("{sql}: {error}"))
+}
+
+#[test]
+fn statements_within_an_account_have_no_fault() {
+    for sql in [
+        "SELECT * FROM steps WHERE account_id = $1 AND guid = $2",
+        r#"SELECT "steps"."guid" FROM "steps" WHERE "steps"."guid" IN ($2) AND ("steps"."account_id" = $1)"#,
+        "SELECT t.*, (SELECT COUNT(*) FROM steps s WHERE s.account_id = t.account_id) \
+         FROM tasks t WHERE t.account_id = $1 FOR UPDATE",
+        "SELECT * FROM tasks t JOIN steps s ON (s.account_id, s.task) = (t.account_id, t.guid) \
+         WHERE t.account_id = $1",
+        "SELECT * FROM tasks t LEFT JOIN steps s ON s.account_id = t.account_id \
+         WHERE t.account_id = $1",
+        "WITH RECURSIVE tree AS (SELECT guid FROM tasks WHERE account_id = $1 UNION \
+         SELECT t.guid FROM tasks t JOIN tree ON t.parent_guid = tree.guid WHERE t.account_id = $1) \
+         SELECT guid FROM tree",
+        "WITH changed AS (UPDATE tasks SET version = 2 WHERE account_id = $1 RETURNING guid), \
+         then0 AS (INSERT INTO steps (account_id, guid) SELECT $1, $2 FROM changed) \
+         SELECT * FROM changed",
+        "UPDATE steps SET position = r.n FROM (SELECT guid FROM steps WHERE account_id = $1) r \
+         WHERE steps.account_id = $1 AND steps.guid = r.guid",
+        "UPDATE steps SET title = t.name FROM tasks t \
+         WHERE steps.account_id = $1 AND t.account_id = steps.account_id",
+        "DELETE FROM steps WHERE account_id = $1 AND EXISTS \
+         (SELECT 1 FROM tasks t WHERE t.account_id = steps.account_id)",
+        "INSERT INTO steps (guid, account_id) VALUES ($1, $2), ($3, $4) \
+         ON CONFLICT (account_id, guid) DO UPDATE SET title = excluded.title",
+        "INSERT INTO accounts (account_id, n) VALUES ($1, 1) ON CONFLICT DO NOTHING",
+        "INSERT INTO steps (account_id, guid) SELECT s.account_id, $2 FROM steps s WHERE s.account_id = $1",
+        "SELECT value FROM server_keys",
+        "BEGIN",
+        "SET LOCAL lock_timeout = '2s'; SET LOCAL idle_in_transaction_session_timeout = '10s'; DEALLOCATE ALL",
+        "SAVEPOINT a",
+    ] {
+        assert_eq!(judged(sql), Vec::<String>::new(), "{sql}");
+    }
+}
+
+#[test]
+fn a_table_that_is_not_held_to_an_account_is_a_fault() {
+    for sql in [
+        "SELECT * FROM steps",
+        "SELECT * FROM steps WHERE guid = $1",
+        "SELECT * FROM steps WHERE account_id = $1 OR guid = $2",
+        "SELECT * FROM steps WHERE NOT (account_id = $1)",
+        "SELECT * FROM steps WHERE account_id <> $1",
+        "SELECT * FROM steps WHERE account_id = account_id",
+        "SELECT * FROM steps WHERE account_id = NULL",
+        "SELECT * FROM tasks t JOIN steps s ON s.task = t.guid WHERE t.account_id = $1",
+        "SELECT * FROM tasks t LEFT JOIN steps s ON s.account_id = $1 AND t.account_id = $1",
+        "SELECT * FROM tasks t FULL JOIN steps s ON t.account_id = s.account_id \
+         WHERE t.account_id = $1",
+        "SELECT * FROM tasks t, steps s WHERE t.account_id = s.account_id",
+        "SELECT (SELECT body FROM step_bodies b WHERE b.step = s.guid) FROM steps s \
+         WHERE s.account_id = $1",
+        "SELECT * FROM tasks WHERE account_id = $1 AND guid IN (SELECT task FROM steps)",
+        "WITH tree AS (SELECT guid FROM tasks) SELECT * FROM tree",
+        "WITH tasks AS (SELECT 1 AS n) SELECT n FROM tasks",
+        "WITH changed AS (UPDATE tasks SET version = 2 WHERE guid = $1 RETURNING guid) \
+         SELECT * FROM changed",
+        "SELECT * FROM steps WHERE account_id = $1 UNION SELECT * FROM steps",
+        "UPDATE steps SET title = $1 WHERE guid = $2",
+        "UPDATE steps SET title = t.name FROM tasks t WHERE steps.account_id = $1",
+        "DELETE FROM steps",
+        "DELETE FROM steps USING tasks t WHERE steps.account_id = $1",
+    ] {
+        assert_ne!(judged(sql), Vec::<String>::new(), "{sql}");
+    }
+}
+
+#[test]
+fn a_row_without_an_account_or_of_another_one_is_a_fault() {
+    for sql in [
+        "INSERT INTO steps (guid) VALUES ($1)",
+        "INSERT INTO steps VALUES ($1, $2)",
+        "INSERT INTO steps (account_id, guid) VALUES ($1, $2), (NULL, $3)",
+        "INSERT INTO steps (account_id, guid) VALUES (DEFAULT, $1)",
+        "INSERT INTO steps (account_id, guid) SELECT name, guid FROM tasks WHERE account_id = $1",
+        "INSERT INTO steps (account_id, guid) VALUES ($1, $2) ON CONFLICT (guid) DO NOTHING",
+        "INSERT INTO steps (account_id, guid) VALUES ($1, $2) \
+         ON CONFLICT (account_id, guid) DO UPDATE SET account_id = $3",
+        "UPDATE steps SET account_id = $2 WHERE account_id = $1",
+        "TRUNCATE steps",
+        "COPY steps FROM STDIN",
+    ] {
+        assert_ne!(judged(sql), Vec::<String>::new(), "{sql}");
+    }
+}
