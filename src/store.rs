@@ -50,6 +50,7 @@ use transaction::Turns;
 
 pub use connect::{OpenError, migrate};
 pub use import::{Import, Imported};
+pub use migration::newest as schema;
 
 /// Name of the key that seals page tokens.
 const PAGE_KEY: &str = "page_token";
