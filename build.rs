@@ -1,7 +1,8 @@
 //! Compiles the contract: protox parses the proto files, so nobody installs
-//! protoc, and tonic-prost-build writes the messages, servers and clients.
+//! protoc, and tonic-prost-build writes the messages, servers and clients. Notes
+//! which commit is built.
 
-use std::{env, error::Error, fs, path::Path};
+use std::{env, error::Error, fs, path::Path, process::Command};
 
 use prost::Message;
 
@@ -38,5 +39,41 @@ fn main() -> Result<(), Box<dyn Error>> {
     // which a set that was decoded has lost.
     let documented = compiler.encode_file_descriptor_set();
     fs::write(Path::new(&out).join("documented.bin"), documented)?;
+
+    println!("cargo:rerun-if-env-changed=EXPERTISE_COMMIT");
+    let named = env::var("EXPERTISE_COMMIT").ok();
+    let commit = named
+        .filter(|commit| !commit.trim().is_empty())
+        .or_else(commit);
+    let commit = commit.unwrap_or_else(|| "unknown".to_owned());
+    println!("cargo:rustc-env=EXPERTISE_BUILD_COMMIT={}", commit.trim());
     Ok(())
+}
+
+/// The commit that is checked out; `None` where this is no checkout of our own, as
+/// a tarball inside somebody else's.
+fn commit() -> Option<String> {
+    let root = Path::new(&git(&["rev-parse", "--show-toplevel"])?).canonicalize();
+    let here = Path::new(&env::var("CARGO_MANIFEST_DIR").ok()?).canonicalize();
+    if root.ok()? != here.ok()? {
+        return None;
+    }
+    // HEAD names the branch, and a file names the branch's commit. To watch a file
+    // that is not there would build anew each time.
+    let branch = git(&["symbolic-ref", "--quiet", "HEAD"]);
+    for place in [Some("HEAD"), branch.as_deref()].into_iter().flatten() {
+        let file = git(&["rev-parse", "--git-path", place])?;
+        // A branch that rests among packed ones gets its file with its next commit.
+        let watched = Path::new(&file).ancestors().find(|path| path.exists())?;
+        println!("cargo:rerun-if-changed={}", watched.display());
+    }
+    git(&["rev-parse", "--short=7", "HEAD"])
+}
+
+/// What git prints, if there is git and it has something to say.
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let line = text.trim();
+    (output.status.success() && !line.is_empty()).then(|| line.to_owned())
 }

@@ -4,7 +4,10 @@
 //! defaults. A wrong value stops the start with one line.
 
 mod auth;
+mod connection;
 mod database_url;
+mod errand;
+mod health;
 mod secret;
 mod sources;
 mod table;
@@ -23,14 +26,19 @@ use std::{
     time::Duration,
 };
 
+use clap::ArgMatches;
+use clap_complete::Shell;
 use tracing_subscriber::filter::Targets;
 
 pub use self::{
     auth::AuthMode,
+    connection::{Connection, Credentials, Trust},
     database_url::{DatabaseUrl, MASK, PostgresUrl},
+    errand::{Errand, ErrandConfig, Filters, Import, Intent, Output},
+    health::HealthConfig,
     secret::Secret,
     tls::Tls,
-    translate::{Credentials, EngineKind, TranslateConfig},
+    translate::{EngineKind, TranslateConfig},
 };
 use self::{sources::Values, table::Setting};
 use crate::auth::Grant;
@@ -90,7 +98,8 @@ impl fmt::Display for LogFormat {
 pub struct Invocation {
     /// The subcommand.
     pub command: Command,
-    /// The effective settings.
+    /// The effective settings of a server; the defaults for a command that does
+    /// not look at them, as what is wrong with them is none of its business.
     pub config: Config,
     values: Values,
 }
@@ -108,6 +117,14 @@ pub enum Command {
     Token(Grant),
     /// Translate what a running server has to translate.
     Translate(Box<TranslateConfig>),
+    /// Ask something of a running server.
+    Errand(Box<ErrandConfig>),
+    /// Ask a server whether it is well.
+    Health(HealthConfig),
+    /// Print what makes a shell complete the command line.
+    Completions(Shell),
+    /// Print the manual page of the program, or of this subcommand.
+    Man(Option<String>),
 }
 
 /// Why nothing was started. A display is one line, but for [`Self::Usage`].
@@ -137,6 +154,17 @@ pub enum WrongSetting {
     /// The setting belongs to another version.
     #[error("{0} is not supported by this version: take it out")]
     Unsupported(String),
+    /// A setting of the server was given to a command that is none.
+    #[error("{flag} is a setting of the server: leave it out of `{command}`")]
+    Stray {
+        /// The flag.
+        flag: String,
+        /// The subcommand.
+        command: String,
+    },
+    /// A page of the manual that there is not.
+    #[error("{0:?} is no subcommand: `expertise --help` lists them")]
+    NoCommand(String),
     /// A key of the file that names no setting.
     #[error("{0} is no setting: `expertise --help` lists them")]
     Unknown(String),
@@ -160,8 +188,9 @@ impl Invocation {
         args: impl IntoIterator<Item = OsString>,
         environment: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<Self, ConfigError> {
-        let matches = table::command().try_get_matches_from(args)?;
+        let matches = command_line().try_get_matches_from(args)?;
         let (name, flags) = matches.subcommand().unwrap_or(("serve", &matches));
+        let flags_of_all = [&matches, flags];
         let command = match name {
             table::MIGRATE_COMMAND => Command::Migrate,
             table::CONFIG_COMMAND => Command::Config,
@@ -169,9 +198,29 @@ impl Invocation {
                 Command::Translate(Box::new(TranslateConfig::read(flags, environment)?))
             }
             table::TOKEN_COMMAND => Command::Token(token::read(flags)?),
-            _ => Command::Serve,
+            health::COMMAND => Command::Health(HealthConfig::read(&flags_of_all, environment)?),
+            table::COMPLETIONS_COMMAND => match flags.get_one(table::SHELL) {
+                Some(shell) => Command::Completions(*shell),
+                None => Command::Serve,
+            },
+            table::MAN_COMMAND => Command::Man(page(flags)?),
+            name => match ErrandConfig::read(name, flags, environment)? {
+                Some(errand) => Command::Errand(Box::new(errand)),
+                None => Command::Serve,
+            },
         };
-        let values = Values::gather(flags, environment)?;
+        let values = match command {
+            Command::Serve
+            | Command::Migrate
+            | Command::Config
+            | Command::Token(_)
+            | Command::Translate(_) => Values::gather(&flags_of_all, environment)?,
+            Command::Health(_) => Values::none(),
+            Command::Errand(_) | Command::Completions(_) | Command::Man(_) => {
+                sources::refuse_settings(&matches, name)?;
+                Values::none()
+            }
+        };
         let config = Config::read(&values, &command)?;
         Ok(Self {
             command,
@@ -193,6 +242,22 @@ impl Invocation {
             }
         });
         lines.collect()
+    }
+}
+
+/// The command line, every subcommand and flag of it.
+pub fn command_line() -> clap::Command {
+    table::command()
+}
+
+/// The subcommand that a page of the manual is asked for.
+fn page(flags: &ArgMatches) -> Result<Option<String>, WrongSetting> {
+    let name = flags.get_one::<String>(table::PAGE).cloned();
+    match name {
+        Some(name) if command_line().find_subcommand(&name).is_none() => {
+            Err(WrongSetting::NoCommand(name))
+        }
+        name => Ok(name),
     }
 }
 

@@ -21,7 +21,10 @@
 //! | [`server`] | the listener and what every call passes |
 //! | `ongoing` | the call that work is done for: what nobody waits for is not begun |
 //! | [`config`], [`telemetry`] | settings; the log |
+//! | [`client`] | a running server as commands call it |
 //! | [`translate`] | the automatic translation process, a client of the service |
+//! | [`cli`] | the subcommands: what each does, and what people and scripts read of it |
+//! | [`pem`], [`version`] | files of certificates and keys; which build this is |
 //!
 //! [`domain`] imports nothing of ours, [`store`] does not know the wire, and
 //! [`grpc`] does not know the database.
@@ -78,12 +81,16 @@
 //! ```
 
 pub mod auth;
+pub mod cli;
+pub mod client;
 pub mod config;
 pub mod domain;
 pub mod grpc;
 mod ongoing;
+pub mod pem;
 pub mod proto;
 pub mod server;
 pub mod store;
 pub mod telemetry;
 pub mod translate;
+pub mod version;

@@ -94,12 +94,12 @@ type Transport =
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {}", listen_advice(.source))]
+    #[error("cannot listen on {address}: {}", listen_advice(.reason))]
     Listen {
         /// The address.
         address: SocketAddr,
         /// What the system says.
-        source: io::Error,
+        reason: io::Error,
     },
     /// The database cannot be used.
     #[error(transparent)]
@@ -124,9 +124,9 @@ impl Server {
     /// Takes the port, then reads keys and certificates and opens the database.
     /// Connections are not accepted before all are there.
     pub async fn bind(config: Config) -> Result<Self, StartError> {
-        let listen_error = |source| StartError::Listen {
+        let listen_error = |reason| StartError::Listen {
             address: config.listen,
-            source,
+            reason,
         };
         let socket = bind(config.listen).map_err(listen_error)?;
         let authenticator = authenticator(&config.auth).await?;

@@ -52,6 +52,7 @@ use transaction::Turns;
 
 pub use connect::{OpenError, migrate};
 pub use import::{Import, Imported};
+pub use migration::newest as schema;
 
 /// Bodies of megabytes that are read at once: on the way from the database each is there
 /// twice or three times.

@@ -14,7 +14,6 @@ mod instruction;
 mod libretranslate;
 mod passage;
 mod progress;
-mod retry;
 mod run;
 mod service;
 mod summary;
@@ -31,10 +30,9 @@ pub use self::{
     engine::{Engine, EngineError},
     instruction::TEXT_MEMBERS,
     progress::{Progress, of_standard_error},
-    retry::Retry,
-    service::UnusableService,
     summary::{Failure, Summary},
 };
+pub use crate::client::{Retry, UnusableService};
 use crate::config::{EngineKind, TranslateConfig};
 
 /// Why a run ended before the work list did. A display is one line.
@@ -73,7 +71,7 @@ pub async fn run(
             engine(config)?,
             config.source_language.as_str(),
             config.parallel,
-            config.retry,
+            config.connection.retry,
         ),
         parallel: config.parallel,
         summary,

@@ -14,7 +14,9 @@ const SCOPES: &str = "x-scopes";
 pub(super) fn authenticate(headers: &HeaderMap) -> Result<Caller, Rejection> {
     let account = single(headers, ACCOUNT)
         .map_err(|()| Rejection::Invalid("x-account-id must be sent once"))?
-        .ok_or(Rejection::Missing("x-account-id must name the account"))?;
+        .ok_or(Rejection::Missing(
+            "x-account-id must name the account: send it as metadata, such as `x-account-id: demo`",
+        ))?;
     let account = text(account).and_then(AccountId::parse).ok_or({
         Rejection::Invalid("x-account-id must be 1 to 64 characters of A-Z a-z 0-9 . _ : -")
     })?;

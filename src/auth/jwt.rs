@@ -18,9 +18,14 @@ const LEEWAY: u64 = 30;
 /// What a token may say that it is, in either case.
 const TYPES: [&str; 2] = ["JWT", "at+jwt"];
 
-const MISSING: Rejection = Rejection::Missing("authorization must be Bearer and a token");
+const MISSING: Rejection = Rejection::Missing(
+    "authorization must be Bearer and a token: send it as metadata, `authorization: Bearer TOKEN`",
+);
 /// One answer for all: what exactly is wrong would help whoever forges.
-const REFUSED: Rejection = Rejection::Invalid("authorization is not accepted");
+const REFUSED: Rejection = Rejection::Invalid(
+    "authorization is not accepted: send a token that has not expired, from the issuer and for \
+     the audience of this server",
+);
 
 /// Which tokens are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]

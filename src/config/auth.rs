@@ -63,7 +63,14 @@ pub(super) fn read(
     let named = values.read(&table::AUTH, value::auth)?;
     match command {
         Command::Token(_) => return token(values, named).map(AuthMode::Jwt),
-        Command::Serve | Command::Migrate | Command::Config | Command::Translate(_) => {}
+        Command::Serve
+        | Command::Migrate
+        | Command::Config
+        | Command::Translate(_)
+        | Command::Errand(_)
+        | Command::Health(_)
+        | Command::Completions(_)
+        | Command::Man(_) => {}
     }
     if named == Some(Named::Jwt) {
         return jwt(values).map(AuthMode::Jwt);

@@ -10,7 +10,7 @@ use std::{
 use clap::{ArgMatches, parser::ValueSource};
 
 use super::{
-    MASK, WrongSetting, database_url,
+    MASK, WrongSetting, connection, database_url,
     table::{self, Fallback, Setting},
     translate,
 };
@@ -53,30 +53,42 @@ struct Given {
 pub(super) struct Values(BTreeMap<&'static str, Given>);
 
 impl Values {
-    /// Gathers flags over environment over file.
+    /// Gathers flags, of the program and over them of its subcommand, over
+    /// environment over file.
     pub fn gather(
-        flags: &ArgMatches,
+        flags: &[&ArgMatches],
         environment: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<Self, WrongSetting> {
         let mut values = Self(BTreeMap::new());
-        if let Some(path) = flags.get_one::<PathBuf>(table::CONFIG_FILE) {
-            values.take_file(path)?;
+        let file = |flags: &&ArgMatches| given::<PathBuf>(flags, table::CONFIG_FILE);
+        if let Some(path) = flags.iter().rev().find_map(file) {
+            values.take_file(&path)?;
         }
-        refuse_unsupported(flags, environment)?;
+        for flags in flags {
+            refuse_unsupported(flags, environment)?;
+        }
         values.take_environment(&table::ALL, environment)?;
-        values.take_flags(&table::ALL, flags);
+        for flags in flags {
+            values.take_flags(&table::ALL, flags);
+        }
         Ok(values)
+    }
+
+    /// No settings at all.
+    pub fn none() -> Self {
+        Self(BTreeMap::new())
     }
 
     /// Gathers flags over environment of settings that no file holds.
     pub fn without_file(
-        settings: &[Setting],
+        settings: impl Iterator<Item = Setting>,
         flags: &ArgMatches,
         environment: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<Self, WrongSetting> {
-        let mut values = Self(BTreeMap::new());
-        values.take_environment(settings, environment)?;
-        values.take_flags(settings, flags);
+        let settings: Vec<Setting> = settings.collect();
+        let mut values = Self::none();
+        values.take_environment(&settings, environment)?;
+        values.take_flags(&settings, flags);
         Ok(values)
     }
 
@@ -138,8 +150,8 @@ impl Values {
 
     fn take_flags(&mut self, settings: &[Setting], flags: &ArgMatches) {
         for setting in settings {
-            if let Some(text) = flags.get_one::<String>(setting.key) {
-                self.set(setting.key, Origin::Flag, text.clone());
+            if let Some(text) = given(flags, setting.key) {
+                self.set(setting.key, Origin::Flag, text);
             }
         }
     }
@@ -191,6 +203,25 @@ impl Values {
     }
 }
 
+/// The value of a flag, where there is such a flag.
+fn given<T: Clone + Send + Sync + 'static>(flags: &ArgMatches, name: &str) -> Option<T> {
+    flags.try_get_one::<T>(name).ok().flatten().cloned()
+}
+
+/// Refuses flags that are settings of the server for a command that is none.
+pub(super) fn refuse_settings(flags: &ArgMatches, command: &str) -> Result<(), WrongSetting> {
+    let names = table::ALL.iter().map(|setting| setting.key);
+    let mut names = names.chain([table::CONFIG_FILE]);
+    let stray = names.find(|name| flags.value_source(name) == Some(ValueSource::CommandLine));
+    match stray {
+        Some(name) => Err(WrongSetting::Stray {
+            flag: table::flag(name),
+            command: command.to_owned(),
+        }),
+        None => Ok(()),
+    }
+}
+
 fn refuse_unsupported(
     flags: &ArgMatches,
     environment: &dyn Fn(&str) -> Option<OsString>,
@@ -212,7 +243,7 @@ fn refuse_unsupported(
 fn shown(key: &str, text: &str) -> String {
     let secrets = [
         table::JWT_SECRET.key,
-        translate::TOKEN.key,
+        connection::TOKEN.key,
         translate::ENGINE_API_KEY.key,
     ];
     let databases = [table::DATABASE_URL.key, table::DATABASE_READ_URL.key];

@@ -1,9 +1,11 @@
 //! The table of settings: flags, environment names, file keys and `--help` come
 //! from here alone.
 
-use clap::{Arg, Command, value_parser};
+use clap::{Arg, Command, ValueHint, value_parser};
+use clap_complete::Shell;
 
-use super::{token, translate};
+use super::{errand, health, token, translate};
+use crate::version;
 
 /// One setting.
 pub(super) struct Setting {
@@ -31,7 +33,7 @@ impl Setting {
         env(self.key)
     }
 
-    /// Its flag, on every subcommand.
+    /// Its flag.
     pub fn arg(&self) -> Arg {
         let (Fallback::Value(default) | Fallback::Depends(default)) = self.default;
         Arg::new(self.key)
@@ -43,7 +45,6 @@ impl Setting {
                 self.env()
             ))
             .help_heading("Settings")
-            .global(true)
     }
 }
 
@@ -237,31 +238,75 @@ pub(super) const CONFIG_FILE: &str = "config";
 pub(super) const MIGRATE_COMMAND: &str = "migrate";
 pub(super) const CONFIG_COMMAND: &str = "config";
 pub(super) const TOKEN_COMMAND: &str = "token";
+pub(super) const COMPLETIONS_COMMAND: &str = "completions";
+pub(super) const MAN_COMMAND: &str = "man";
+
+/// The argument of `completions`, and that of `man`.
+pub(super) const SHELL: &str = "shell";
+pub(super) const PAGE: &str = "command";
 
 /// The command line.
 pub(super) fn command() -> Command {
-    let file = Arg::new(CONFIG_FILE)
-        .long("config")
-        .value_name("FILE")
-        .help("A TOML file of settings; its keys are the flags with _ for -")
-        .value_parser(value_parser!(std::path::PathBuf))
-        .global(true);
     let refused = UNSUPPORTED.map(|key| {
         let flag = Arg::new(key).long(key.replace('_', "-"));
         flag.num_args(0..=1).hide(true).global(true)
     });
-    Command::new("expertise")
-        .version(env!("CARGO_PKG_VERSION"))
+    let serve = Command::new("serve").about("Serve; what is done without a subcommand");
+    let migrate =
+        Command::new(MIGRATE_COMMAND).about("Bring the database's schema up to date and end");
+    let config = Command::new(CONFIG_COMMAND)
+        .about("Print the effective settings, secrets masked, and where each comes from");
+    let of_a_server = [
+        serve,
+        migrate,
+        config,
+        token::command(TOKEN_COMMAND),
+        translate::command(),
+    ];
+    let program = Command::new("expertise")
+        .version(version::text())
         .about(env!("CARGO_PKG_DESCRIPTION"))
         .after_help("Flags win over the environment, the environment over the file, the file over defaults.")
-        .subcommand(Command::new("serve").about("Serve; what is done without a subcommand"))
-        .subcommand(Command::new(MIGRATE_COMMAND).about("Bring the database's schema up to date and end"))
-        .subcommand(Command::new(CONFIG_COMMAND).about("Print the effective settings, secrets masked, and where each comes from"))
-        .subcommand(token::command(TOKEN_COMMAND))
-        .subcommand(translate::command())
-        .arg(file)
-        .args(ALL.iter().map(Setting::arg))
         .args(refused)
+        .subcommands(of_a_server.map(with_settings))
+        .subcommands(errand::commands())
+        .subcommand(health::command(file()))
+        .subcommand(completions())
+        .subcommand(man());
+    with_settings(program)
+}
+
+/// The settings stand before or after the subcommands that look at them.
+fn with_settings(command: Command) -> Command {
+    command.arg(file()).args(ALL.iter().map(Setting::arg))
+}
+
+fn file() -> Arg {
+    Arg::new(CONFIG_FILE)
+        .long("config")
+        .value_name("FILE")
+        .value_hint(ValueHint::FilePath)
+        .help("A TOML file of settings; its keys are the flags with _ for -")
+        .value_parser(value_parser!(std::path::PathBuf))
+}
+
+fn completions() -> Command {
+    let shell = Arg::new(SHELL)
+        .required(true)
+        .value_parser(value_parser!(Shell))
+        .help("The shell that is to complete");
+    Command::new(COMPLETIONS_COMMAND)
+        .about("Print what makes a shell complete this command line")
+        .arg(shell)
+}
+
+fn man() -> Command {
+    let page = Arg::new(PAGE)
+        .value_name("COMMAND")
+        .help("The subcommand that the page is about [default: all of them in short]");
+    Command::new(MAN_COMMAND)
+        .about("Print a manual page, for man to show")
+        .arg(page)
 }
 
 #[cfg(test)]
@@ -292,7 +337,7 @@ mod tests {
     #[test]
     fn help_of_translate_lists_its_settings() {
         let help = translate::command().render_long_help().to_string();
-        for setting in translate::ALL {
+        for setting in translate::all() {
             for text in [flag(setting.key), setting.env()] {
                 assert!(help.contains(&text), "{text} is not in\n{help}");
             }

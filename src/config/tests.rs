@@ -74,6 +74,51 @@ fn defaults_are_those_documented() {
 }
 
 #[test]
+fn settings_of_the_server_do_not_concern_those_who_call_it() {
+    let broken = [
+        ("EXPERTISE_LISTEN", "0.0.0.0:50051"),
+        ("EXPERTISE_JWT_SECRET", "short"),
+        ("EXPERTISE_ACCOUNT", "demo"),
+    ];
+    assert!(matches!(
+        read(&["list"], &broken).map(|invocation| invocation.command),
+        Ok(Command::Errand(_))
+    ));
+    refusal(&["serve"], &broken);
+    let line = refusal(&["--migrate=false", "list"], &broken);
+    assert!(
+        line.starts_with("--migrate is a setting of the server"),
+        "{line}"
+    );
+    assert!(read(&["list", "--migrate=false"], &broken).is_err());
+}
+
+#[test]
+fn health_is_asked_of_the_server_of_these_settings() {
+    let address = |args: &[&str], environment: &[(&str, &str)]| {
+        let args = [&["health"], args].concat();
+        match read(&args, environment).map(|invocation| invocation.command) {
+            Ok(Command::Health(config)) => config.server,
+            Ok(command) => panic!("{command:?}"),
+            Err(error) => panic!("{error}"),
+        }
+    };
+    let everywhere = ("EXPERTISE_LISTEN", "0.0.0.0:1234");
+    let tls = ("EXPERTISE_TLS_CERT_FILE", "cert.pem");
+    let server = ("EXPERTISE_SERVER", "https://guides.example:443");
+    assert_eq!(address(&[], &[]), "http://127.0.0.1:50051");
+    assert_eq!(address(&[], &[everywhere]), "http://127.0.0.1:1234");
+    assert_eq!(address(&[], &[everywhere, tls]), "https://127.0.0.1:1234");
+    assert_eq!(
+        address(&["--listen=[::]:5"], &[everywhere]),
+        "http://[::1]:5"
+    );
+    assert_eq!(address(&[], &[everywhere, server]), server.1);
+    assert_eq!(address(&["--server=http://a:1/"], &[server]), "http://a:1");
+    assert_eq!(address(&["--listen=[::1]:5"], &[server]), "http://[::1]:5");
+}
+
+#[test]
 fn header_authentication_off_loopback_must_be_asked_for() {
     let everywhere = ("EXPERTISE_LISTEN", "0.0.0.0:50051");
     assert!(refusal(&[], &[everywhere]).starts_with("EXPERTISE_LISTEN is \"0.0.0.0:50051\""));
@@ -403,8 +448,8 @@ fn translate_takes_flags_over_environment_over_defaults() {
     let config = translate_config(&["--parallel=8"], &environment);
     let languages: Vec<_> = config.languages.iter().map(|tag| tag.as_str()).collect();
     assert_eq!(languages, ["de", "pt-BR"]);
-    assert_eq!((config.parallel, config.retry.retries), (8, 2));
-    assert_eq!(config.server, "http://127.0.0.1:50051");
+    assert_eq!((config.parallel, config.connection.retry.retries), (8, 2));
+    assert_eq!(config.connection.server, "http://127.0.0.1:50051");
     assert_eq!(config.engine_url, "http://127.0.0.1:5000");
     assert_eq!(config.timeout, Duration::from_secs(30));
     let apertium = translate_config(&["--engine=apertium"], &environment);

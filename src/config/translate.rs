@@ -7,26 +7,22 @@ use clap::{ArgMatches, Command};
 
 use super::{
     WrongSetting,
+    connection::{self, Connection},
     secret::Secret,
     sources::Values,
     table::{Fallback, Setting},
     value,
 };
-use crate::{
-    domain::{
-        ids::{AccountId, TaskId},
-        translation::{LANGUAGES_MAX, Language},
-    },
-    translate::Retry,
+use crate::domain::{
+    ids::TaskId,
+    translation::{LANGUAGES_MAX, Language},
 };
 
 /// What a run of the automatic translation needs, every setting valid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TranslateConfig {
-    /// Where the service is, `http://` or `https://`.
-    pub server: String,
-    /// Who asks.
-    pub credentials: Credentials,
+    /// Where the service is, and who asks.
+    pub connection: Connection,
     /// The languages to translate into, 1 to 100.
     pub languages: Vec<Language>,
     /// The language of the source texts.
@@ -43,18 +39,6 @@ pub struct TranslateConfig {
     pub parallel: usize,
     /// How long one request to the engine may take.
     pub timeout: Duration,
-    /// How often and how soon a failed call is repeated.
-    pub retry: Retry,
-}
-
-/// Who asks for work.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Credentials {
-    /// An account that the server believes, as one with `header` authentication
-    /// does.
-    Account(AccountId),
-    /// A bearer token.
-    Token(Secret),
 }
 
 /// Which engine translates.
@@ -84,24 +68,6 @@ const LANGUAGES: Setting = Setting {
     unit: "TAG,TAG",
     default: Fallback::Depends("none, it must be set"),
     help: "The languages to translate into: BCP-47 tags",
-};
-const SERVER: Setting = Setting {
-    key: "server",
-    unit: "URL",
-    default: Fallback::Value("http://127.0.0.1:50051"),
-    help: "Where the service is",
-};
-const ACCOUNT: Setting = Setting {
-    key: "account",
-    unit: "ID",
-    default: Fallback::Depends("none, this or a token must be set"),
-    help: "The account, sent as x-account-id to a server with header authentication",
-};
-pub(super) const TOKEN: Setting = Setting {
-    key: "token",
-    unit: "TOKEN",
-    default: Fallback::Depends("none, this or an account must be set"),
-    help: "A bearer token with scope translate; others see flags, so rather set the environment",
 };
 const TASK: Setting = Setting {
     key: "task",
@@ -147,25 +113,10 @@ const TIMEOUT: Setting = Setting {
     default: Fallback::Value("30s"),
     help: "How long one request to the engine may take, at most 1day",
 };
-const RETRIES: Setting = Setting {
-    key: "retries",
-    unit: "COUNT",
-    default: Fallback::Value("5"),
-    help: "How often a failed request is repeated, 0 to 100",
-};
-const BACKOFF: Setting = Setting {
-    key: "backoff",
-    unit: "DURATION",
-    default: Fallback::Value("500ms"),
-    help: "The pause before the first repetition; it doubles each time, up to 30s",
-};
-
-/// Every setting of `translate`, in the order of its `--help`.
-pub(super) const ALL: [Setting; 13] = [
+/// Every setting of `translate` but those of its connection, in the order of its
+/// `--help`.
+const OWN: [Setting; 8] = [
     LANGUAGES,
-    SERVER,
-    ACCOUNT,
-    TOKEN,
     TASK,
     SOURCE_LANGUAGE,
     ENGINE,
@@ -173,16 +124,19 @@ pub(super) const ALL: [Setting; 13] = [
     ENGINE_API_KEY,
     PARALLEL,
     TIMEOUT,
-    RETRIES,
-    BACKOFF,
 ];
+
+/// Every setting of `translate`, in the order of its `--help`.
+pub(super) fn all() -> impl Iterator<Item = Setting> {
+    OWN.into_iter().chain(connection::ALL)
+}
 
 /// The subcommand.
 pub(super) fn command() -> Command {
-    let args = ALL.map(|setting| setting.arg().global(false).help_heading("Translation"));
     Command::new(COMMAND)
         .about("Translate what is missing or outdated on a running server, and end")
-        .args(args)
+        .args(OWN.map(|setting| setting.arg().help_heading("Translation")))
+        .args(connection::args())
 }
 
 impl TranslateConfig {
@@ -190,43 +144,25 @@ impl TranslateConfig {
         flags: &ArgMatches,
         environment: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<Self, WrongSetting> {
-        let values = Values::without_file(&ALL, flags, environment)?;
+        let values = Values::without_file(all(), flags, environment)?;
         let engine = values.read_or_default(&ENGINE, engine)?;
         let engine_url = values.read(&ENGINE_URL, value::web_address)?;
-        let engine_api_key = values.read(&ENGINE_API_KEY, secret)?;
+        let engine_api_key = values.read(&ENGINE_API_KEY, value::secret)?;
         if engine_api_key.is_some() && engine == EngineKind::Apertium {
             return Err(values.wrong(&ENGINE_API_KEY, "left out, as apertium takes none"));
         }
         let source_language = values.read_or_default(&SOURCE_LANGUAGE, language)?;
         Ok(Self {
-            server: values.read_or_default(&SERVER, value::web_address)?,
-            credentials: credentials(&values)?,
+            connection: Connection::read(&values)?,
             languages: targets(&values, &source_language)?,
             source_language,
-            task: values.read(&TASK, task)?,
+            task: values.read(&TASK, value::task)?,
             engine,
             engine_url: engine_url.unwrap_or_else(|| engine.default_url().to_owned()),
             engine_api_key,
             parallel: values.read_or_default(&PARALLEL, value::number(1..=64))?,
             timeout: values.read_or_default(&TIMEOUT, value::duration(Duration::from_millis(1)))?,
-            retry: Retry {
-                retries: values.read_or_default(&RETRIES, value::number(0..=100))?,
-                first: values.read_or_default(&BACKOFF, value::duration(Duration::ZERO))?,
-            },
         })
-    }
-}
-
-fn credentials(values: &Values) -> Result<Credentials, WrongSetting> {
-    let account = values.read(&ACCOUNT, |text| {
-        AccountId::parse(text).ok_or("1 to 64 of A-Z a-z 0-9 . _ : -")
-    })?;
-    let token = values.read(&TOKEN, secret)?;
-    match (account, token) {
-        (Some(account), None) => Ok(Credentials::Account(account)),
-        (None, Some(token)) => Ok(Credentials::Token(token)),
-        (None, None) => Err(values.wrong(&ACCOUNT, "an account, or EXPERTISE_TOKEN be set")),
-        (Some(_), Some(_)) => Err(values.wrong(&ACCOUNT, "left out, as a token names its account")),
     }
 }
 
@@ -258,15 +194,4 @@ fn engine(text: &str) -> Result<EngineKind, &'static str> {
 
 fn language(text: &str) -> Result<Language, &'static str> {
     Language::parse(text).ok_or("a BCP-47 tag, such as en or pt-BR")
-}
-
-fn task(text: &str) -> Result<TaskId, &'static str> {
-    TaskId::parse(text).ok_or("the guid of a task, a hyphenated UUID")
-}
-
-fn secret(text: &str) -> Result<Secret, &'static str> {
-    let visible = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
-    visible
-        .then(|| Secret::new(text))
-        .ok_or("visible ASCII characters")
 }

@@ -8,10 +8,10 @@ use std::{
 use http::{Uri, uri::Authority};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
-use super::{LogFormat, auth::Named};
+use super::{LogFormat, auth::Named, secret::Secret};
 use crate::{
     auth::{Scope, SigningSecret, Subject},
-    domain::ids::AccountId,
+    domain::ids::{AccountId, TaskId},
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -129,6 +129,17 @@ pub(super) fn lifetime(text: &str) -> Result<Duration, &'static str> {
         .ok()
         .filter(|lifetime| (Duration::from_secs(1)..=366 * DAY).contains(lifetime))
         .ok_or("a duration with its unit from 1s to 366days, such as 15m, 1h or 30days")
+}
+
+pub(super) fn secret(text: &str) -> Result<Secret, &'static str> {
+    let visible = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    visible
+        .then(|| Secret::new(text))
+        .ok_or("visible ASCII characters")
+}
+
+pub(super) fn task(text: &str) -> Result<TaskId, &'static str> {
+    TaskId::parse(text).ok_or("the guid of a task, a hyphenated UUID")
 }
 
 pub(super) fn log_format(text: &str) -> Result<LogFormat, &'static str> {

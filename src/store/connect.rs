@@ -1,5 +1,6 @@
 //! Connections to the two databases.
 
+mod advice;
 mod freshness;
 mod pooler;
 mod postgres;
@@ -60,16 +61,26 @@ pub enum OpenError {
     )]
     Address,
     /// The SQLite file cannot be opened or created.
-    #[error("cannot open or create the database file {path}: {why}")]
+    #[error("EXPERTISE_DATABASE_URL names the file {path}, which cannot be used: {why}")]
     File {
         /// The file.
         path: String,
-        /// What the system says.
+        /// What is wrong, and what to do.
         why: String,
     },
     /// PostgreSQL does not let us in.
-    #[error("cannot connect to PostgreSQL: {0}")]
-    Connect(String),
+    #[error("EXPERTISE_DATABASE_URL names {place}, which cannot be used: {why}")]
+    Connect {
+        /// The database, without user and password.
+        place: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// The schema is newer than this version.
+    #[error(
+        "the database schema is of a newer version: run that version, or name another database in EXPERTISE_DATABASE_URL"
+    )]
+    NewSchema,
     /// The schema is older than this version and may not be changed.
     #[error(
         "the database schema is not the one of this version ({pending} migrations to go): run `expertise migrate`, or set EXPERTISE_MIGRATE=true"
@@ -133,7 +144,7 @@ async fn sqlite_file(
     statements: &Arc<AtomicU64>,
 ) -> Result<Connections, OpenError> {
     let freshness = Arc::new(Freshness::new());
-    let refused = |err| file_error(path, &err);
+    let refused = |err| advice::of_file(path, &err);
     let file = || SqliteConnectOptions::new().filename(path);
     let options = sqlite(file())
         .create_if_missing(true)
@@ -163,7 +174,7 @@ async fn sqlite_memory(statements: &Arc<AtomicU64>) -> Result<Connections, OpenE
         SqliteConnectOptions::from_str("sqlite::memory:").map_err(|_| OpenError::Address)?;
     let mut writer = sqlite_pool(1, sqlite(options), &freshness)
         .await
-        .map_err(|err| file_error(Path::new(":memory:"), &err))?;
+        .map_err(|err| advice::of_file(Path::new(":memory:"), &err))?;
     prepare_schema(&writer, true).await?;
     writer.count(statements);
     Ok(Connections {
@@ -183,8 +194,12 @@ async fn postgres(
 ) -> Result<Connections, OpenError> {
     let freshness = Arc::new(Freshness::new());
     let options = postgres::options(url)?;
-    let (options, link) = postgres::link(options, url.pgbouncer()).await?;
-    let mut pool = postgres::open(options.clone(), link, max_connections, &freshness).await?;
+    let place = url.place();
+    let refused = |err| advice::of_postgres(&place, &err);
+    let link = postgres::link(options, url.pgbouncer()).await;
+    let (options, link) = link.map_err(refused)?;
+    let pool = postgres::open(options.clone(), link, max_connections, &freshness).await;
+    let mut pool = pool.map_err(refused)?;
     prepare_schema(&pool, migrate).await?;
     pool.count(statements);
     // Writes that wait for a lock leave reads a connection, where there are two.
@@ -196,13 +211,6 @@ async fn postgres(
         freshness,
         writers: Writers::Turns(Turns::new(writers as usize, postgres::ACQUIRE)),
     })
-}
-
-fn file_error(path: &Path, err: &sqlx::Error) -> OpenError {
-    OpenError::File {
-        path: path.display().to_string(),
-        why: cause(err),
-    }
 }
 
 /// What SQLite files and connections have in common. An answer OK means durable:
@@ -243,25 +251,19 @@ async fn sqlite_pool(
     })
 }
 
-/// What the database or the system says, in one line.
-fn cause(err: &sqlx::Error) -> String {
-    let text = match err {
-        sqlx::Error::Database(err) => err.message().to_owned(),
-        sqlx::Error::Io(err) => err.to_string(),
-        sqlx::Error::PoolTimedOut => "no answer".to_owned(),
-        other => other.to_string(),
-    };
-    text.lines().next().unwrap_or_default().to_owned()
-}
-
 /// Brings the schema up to date, or refuses one that is not.
 async fn prepare_schema(db: &Database, migrate: bool) -> Result<(), OpenError> {
-    let schema = |err: DbErr| OpenError::Schema(err.to_string());
+    let schema = |err: DbErr| advice::of_schema(&err);
     let look = db
         .begin(TransactionOptions::default())
         .await
         .map_err(schema)?;
-    let pending = pending(&look).await.map_err(schema)?;
+    let pending = match pending(&look).await {
+        Ok(pending) => pending,
+        // There are migrations that this version does not know.
+        Err(DbErr::Custom(_)) => return Err(OpenError::NewSchema),
+        Err(err) => return Err(schema(err)),
+    };
     look.rollback().await.map_err(schema)?;
     if pending == 0 {
         return Ok(());
@@ -302,7 +304,7 @@ pub(super) async fn page_key(db: &Database) -> Result<[u8; 32], OpenError> {
     server_key::Entity::find_by_id(PAGE_KEY)
         .one(db)
         .await
-        .map_err(|err| OpenError::Schema(err.to_string()))?
+        .map_err(|err| advice::of_schema(&err))?
         .and_then(|key| key.value.try_into().ok())
         .ok_or_else(|| OpenError::Schema("the key of page tokens is missing".to_owned()))
 }

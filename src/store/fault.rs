@@ -206,7 +206,7 @@ fn sqlite_class(code: u32) -> Class {
 
 /// What went wrong, for the log: codes and names of the schema. The driver's own
 /// text may quote what was being written or read.
-fn describe(err: &DbErr) -> String {
+pub(super) fn describe(err: &DbErr) -> String {
     match err {
         DbErr::Conn(RuntimeErr::SqlxError(err))
         | DbErr::Exec(RuntimeErr::SqlxError(err))

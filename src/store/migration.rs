@@ -24,3 +24,9 @@ impl MigratorTrait for Migrator {
         ]
     }
 }
+
+/// The name of the newest migration: what the schema of this version is called.
+pub fn newest() -> String {
+    let newest = Migrator::migrations().pop();
+    newest.map_or_else(String::new, |migration| migration.name().to_owned())
+}

@@ -14,7 +14,10 @@ use super::{
     translator::Translator,
     work::{self, Unfit},
 };
-use crate::proto::v1::{AutomaticTranslation, TranslationWork};
+use crate::{
+    client,
+    proto::v1::{AutomaticTranslation, TranslationWork},
+};
 
 /// Items of one write, as the service takes them.
 const BATCH_ITEMS: usize = 100;
@@ -139,7 +142,7 @@ impl Run<'_> {
     ) -> Result<(), RunError> {
         let results = match answer {
             Ok(results) => results,
-            Err(status) if service::shuts_out(&status) => {
+            Err(status) if client::shuts_out(&status) => {
                 return Err(RunError::Write(service::describe(&status)));
             }
             Err(status) => {

@@ -1,18 +1,14 @@
 //! The translation service, as its client.
 
-use std::{error::Error, str::FromStr, time::Duration};
+use std::error::Error;
 
-use tokio::time::sleep;
-use tonic::{
-    Code, Request, Status,
-    metadata::{Ascii, MetadataValue},
-    transport::{Channel, Endpoint},
-};
+use tonic::{Code, Status, transport::Channel};
 use tonic_types::StatusExt;
 
-use super::retry::Retry;
 use crate::{
-    config::{Credentials, TranslateConfig},
+    auth::Scope,
+    client::{self, Introduction, MESSAGE_MAX, Retry, UnusableService, insist},
+    config::{Connection, TranslateConfig},
     proto::v1::{
         AutomaticTranslation, ListTranslationWorkRequest, ListTranslationWorkResponse,
         TranslationResult, WriteTranslationsRequest,
@@ -22,40 +18,26 @@ use crate::{
 
 /// Items to a page: few, so that little is lost when a run is ended.
 const PAGE_SIZE: i32 = 25;
-/// The largest message taken, in bytes: an item may be a body of any size that
-/// the server is set to.
-const MESSAGE_MAX: usize = 2_147_483_647;
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Beyond what the server itself grants a call by default.
-const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The service of one account.
 pub struct Service {
     client: TranslationServiceClient<Channel>,
-    credentials: Vec<(&'static str, MetadataValue<Ascii>)>,
+    introduction: Introduction,
     languages: Vec<String>,
     task: Option<String>,
     retry: Retry,
 }
 
-/// Why the service cannot be called at all.
-#[derive(Debug, thiserror::Error)]
-pub enum UnusableService {
-    /// The address is none.
-    #[error("the server's address cannot be used: {0}")]
-    Address(#[from] tonic::transport::Error),
-    /// A credential holds what metadata cannot carry.
-    #[error("the credentials cannot be sent: they must be visible ASCII characters")]
-    Credentials,
-}
-
 impl Service {
     /// Connects with the first call.
     pub fn new(config: &TranslateConfig) -> Result<Self, UnusableService> {
-        let channel = Endpoint::from_shared(config.server.clone())?
-            .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(CALL_TIMEOUT)
-            .connect_lazy();
+        let Connection {
+            server,
+            trust,
+            credentials,
+            retry,
+        } = &config.connection;
+        let channel = client::endpoint(server, trust)?.connect_lazy();
         let client = TranslationServiceClient::new(channel).max_decoding_message_size(MESSAGE_MAX);
         let languages = config
             .languages
@@ -63,10 +45,10 @@ impl Service {
             .map(|language| language.as_str().to_owned());
         Ok(Self {
             client,
-            credentials: metadata(&config.credentials)?,
+            introduction: Introduction::new(credentials, Scope::Translate)?,
             languages: languages.collect(),
             task: config.task.map(|task| task.to_string()),
-            retry: config.retry,
+            retry: *retry,
         })
     }
 
@@ -78,8 +60,8 @@ impl Service {
             page_size: PAGE_SIZE,
             page_token: page_token.to_owned(),
         };
-        self.insist(|| async {
-            let request = self.request(message.clone());
+        insist(self.retry, || async {
+            let request = self.introduction.request(message.clone());
             let answer = self.client.clone().list_translation_work(request).await;
             answer.map(tonic::Response::into_inner)
         })
@@ -92,43 +74,14 @@ impl Service {
         &self,
         translations: &[AutomaticTranslation],
     ) -> Result<Vec<TranslationResult>, Status> {
-        let answer = self
-            .insist(|| async {
-                let request = self.request(WriteTranslationsRequest {
-                    translations: translations.to_vec(),
-                });
-                self.client.clone().write_translations(request).await
-            })
-            .await?;
+        let answer = insist(self.retry, || async {
+            let request = self.introduction.request(WriteTranslationsRequest {
+                translations: translations.to_vec(),
+            });
+            self.client.clone().write_translations(request).await
+        })
+        .await?;
         Ok(answer.into_inner().results().collect())
-    }
-
-    fn request<T>(&self, message: T) -> Request<T> {
-        let mut request = Request::new(message);
-        for (name, value) in &self.credentials {
-            request.metadata_mut().insert(*name, value.clone());
-        }
-        request
-    }
-
-    /// Calls again after a pause while the failure may pass.
-    async fn insist<T, F: Future<Output = Result<T, Status>>>(
-        &self,
-        call: impl Fn() -> F,
-    ) -> Result<T, Status> {
-        let mut retry = 0;
-        loop {
-            let status = match call().await {
-                Ok(answer) => return Ok(answer),
-                Err(status) => status,
-            };
-            let pause = self.retry.pause(retry).filter(|_| may_pass(&status));
-            let Some(pause) = pause else {
-                return Err(status);
-            };
-            sleep(pause).await;
-            retry += 1;
-        }
     }
 }
 
@@ -157,44 +110,7 @@ pub(super) fn describe(status: &Status) -> String {
 pub(super) fn blames_content(status: &Status) -> bool {
     match status.code() {
         Code::InvalidArgument | Code::OutOfRange => true,
-        Code::ResourceExhausted => !may_pass(status),
+        Code::ResourceExhausted => !client::may_pass(status),
         _ => false,
-    }
-}
-
-/// Whether no call of this caller will succeed.
-pub(super) fn shuts_out(status: &Status) -> bool {
-    matches!(
-        status.code(),
-        Code::Unauthenticated | Code::PermissionDenied | Code::Unimplemented
-    )
-}
-
-fn may_pass(status: &Status) -> bool {
-    match status.code() {
-        Code::Unavailable | Code::Aborted | Code::DeadlineExceeded | Code::Cancelled => true,
-        Code::ResourceExhausted => status
-            .get_details_error_info()
-            .is_some_and(|info| info.reason == "OVERLOADED"),
-        _ => false,
-    }
-}
-
-fn metadata(
-    credentials: &Credentials,
-) -> Result<Vec<(&'static str, MetadataValue<Ascii>)>, UnusableService> {
-    match credentials {
-        Credentials::Account(account) => {
-            let account = MetadataValue::from_str(account.as_str())
-                .map_err(|_| UnusableService::Credentials)?;
-            let scopes = MetadataValue::from_static("translate");
-            Ok(vec![("x-account-id", account), ("x-scopes", scopes)])
-        }
-        Credentials::Token(token) => {
-            let mut bearer = MetadataValue::from_str(&format!("Bearer {}", token.expose()))
-                .map_err(|_| UnusableService::Credentials)?;
-            bearer.set_sensitive(true);
-            Ok(vec![("authorization", bearer)])
-        }
     }
 }

@@ -9,8 +9,8 @@ use tokio::{sync::Semaphore, time::sleep};
 use super::{
     engine::{self, Engine, EngineError},
     passage::LONGEST_PART,
-    retry::Retry,
 };
+use crate::client::Retry;
 
 /// An engine with the manners of the settings.
 pub struct Translator {

@@ -122,7 +122,10 @@ impl Target {
             Ok(_) => assert!(untouched, "a forged token is accepted"),
             Err(refused) => {
                 assert!(!untouched, "refused: {refused}");
-                assert_eq!(refused, Rejection::Invalid("authorization is not accepted"));
+                let Rejection::Invalid(words) = refused else {
+                    panic!("{refused:?}");
+                };
+                assert!(words.starts_with("authorization is not accepted"));
             }
         }
     }

@@ -7,7 +7,7 @@ mod service;
 use std::time::Duration;
 
 use expertise::{
-    config::{Credentials, EngineKind, TranslateConfig},
+    config::{Connection, Credentials, EngineKind, TranslateConfig, Trust},
     domain::{ids::AccountId, translation::Language},
     proto::v1::{FeedbackConfig, FeedbackValue, TranslationSource, TranslationWork},
     translate::{self, Failure, Progress, Retry, RunError, Summary},
@@ -39,8 +39,15 @@ impl Progress for Failures {
 /// Settings without pauses for an account of its own.
 pub fn config(server: &str, engine: &str) -> TranslateConfig {
     TranslateConfig {
-        server: server.to_owned(),
-        credentials: Credentials::Account(AccountId::parse("42").expect("an account")),
+        connection: Connection {
+            server: server.to_owned(),
+            trust: Trust::default(),
+            credentials: Credentials::Account(AccountId::parse("42").expect("an account")),
+            retry: Retry {
+                retries: 2,
+                first: Duration::ZERO,
+            },
+        },
         languages: vec![language("de")],
         source_language: language("en"),
         task: None,
@@ -49,10 +56,6 @@ pub fn config(server: &str, engine: &str) -> TranslateConfig {
         engine_api_key: None,
         parallel: 4,
         timeout: Duration::from_secs(30),
-        retry: Retry {
-            retries: 2,
-            first: Duration::ZERO,
-        },
     }
 }
 

@@ -135,7 +135,7 @@ async fn credentials_languages_and_task_are_sent() {
     config.languages.push(language("pt-BR"));
     config.task = TaskId::parse(guid);
     run(&config).await.end.expect("a whole run");
-    config.credentials = Credentials::Token(Secret::new("a.b.c"));
+    config.connection.credentials = Credentials::Token(Secret::new("a.b.c"));
     run(&config).await.end.expect("a whole run");
     let state = service.state();
     let metadata: Vec<_> = state

@@ -10,7 +10,7 @@ use sqlx::{
 use tokio::time::{Instant, sleep, timeout};
 use tracing::info;
 
-use super::{OpenError, cause, freshness::Freshness, pooler};
+use super::{OpenError, freshness::Freshness, pooler};
 use crate::{
     config::PostgresUrl,
     store::database::{Database, Link},
@@ -59,7 +59,7 @@ pub(super) async fn open(
     link: Link,
     max_connections: u32,
     freshness: &Arc<Freshness>,
-) -> Result<Database, OpenError> {
+) -> Result<Database, sqlx::Error> {
     let at_hand = Arc::clone(freshness);
     let given_back = Arc::clone(freshness);
     let pool = PgPoolOptions::new()
@@ -90,8 +90,8 @@ pub(super) async fn open(
                 Ok(keep)
             })
         })
-        .connect_lazy_with(options);
-    reach(&pool).await?;
+        .connect_lazy_with(options.clone());
+    reach(&pool, &options).await?;
     Ok(Database {
         connection: SqlxPostgresConnector::from_sqlx_postgres_pool(pool),
         link,
@@ -104,7 +104,7 @@ pub(super) async fn open(
 pub(super) async fn link(
     options: PgConnectOptions,
     named: Option<bool>,
-) -> Result<(PgConnectOptions, Link), OpenError> {
+) -> Result<(PgConnectOptions, Link), sqlx::Error> {
     let pgbouncer = match named {
         Some(pgbouncer) => pgbouncer,
         None => is_pooled(&options).await?,
@@ -117,7 +117,7 @@ pub(super) async fn link(
 }
 
 /// Looks for a pooler, once the database was reached.
-async fn is_pooled(options: &PgConnectOptions) -> Result<bool, OpenError> {
+async fn is_pooled(options: &PgConnectOptions) -> Result<bool, sqlx::Error> {
     let begun = Instant::now();
     loop {
         match pooler::is_between(options).await {
@@ -128,7 +128,7 @@ async fn is_pooled(options: &PgConnectOptions) -> Result<bool, OpenError> {
                 return Ok(pooled);
             }
             Err(err) if is_starting(&err) && begun.elapsed() < START => sleep(AGAIN).await,
-            Err(err) => return Err(OpenError::Connect(cause(&err))),
+            Err(err) => return Err(err),
         }
     }
 }
@@ -156,13 +156,21 @@ async fn is_settled(connection: &mut PgConnection) -> bool {
     matches!(timeout(SETTLE, connection.flush()).await, Ok(Ok(())))
 }
 
-async fn reach(pool: &PgPool) -> Result<(), OpenError> {
+async fn reach(pool: &PgPool, options: &PgConnectOptions) -> Result<(), sqlx::Error> {
     let begun = Instant::now();
     loop {
         match pool.acquire().await {
             Ok(_) => return Ok(()),
             Err(sqlx::Error::PoolTimedOut) if begun.elapsed() < START => {}
-            Err(err) => return Err(OpenError::Connect(cause(&err))),
+            // The pool does not say why; a connection of its own does.
+            Err(sqlx::Error::PoolTimedOut) => {
+                let alone = timeout(ACQUIRE, PgConnection::connect_with(options)).await;
+                return Err(match alone {
+                    Ok(Err(err)) => err,
+                    Ok(Ok(_)) | Err(_) => sqlx::Error::PoolTimedOut,
+                });
+            }
+            Err(err) => return Err(err),
         }
     }
 }

@@ -21,7 +21,7 @@ use tokio::{
 };
 use tracing::{debug, info, warn};
 
-use super::{OpenError, freshness::Freshness, page_key, pending, postgres, probe::Probe};
+use super::{OpenError, advice, freshness::Freshness, page_key, pending, postgres, probe::Probe};
 use crate::{
     config::PostgresUrl,
     domain::Outage,
@@ -214,10 +214,13 @@ async fn admitted(role: &Role) -> Result<Found, Absence> {
 
 async fn reached(role: &Role) -> Result<Found, OpenError> {
     let options = postgres::options(&role.url)?;
-    let (options, link) = postgres::link(options, role.url.pgbouncer()).await?;
+    let place = role.url.place();
+    let refused = |err| advice::of_postgres(&place, &err);
+    let link = postgres::link(options, role.url.pgbouncer()).await;
+    let (options, link) = link.map_err(refused)?;
     let freshness = Arc::new(Freshness::new());
-    let pool = postgres::open(options.clone(), link, role.max_connections, &freshness);
-    let mut database = pool.await?;
+    let pool = postgres::open(options.clone(), link, role.max_connections, &freshness).await;
+    let mut database = pool.map_err(refused)?;
     database.count(&role.statements);
     let probe = Probe::of_postgres(options, database.clone());
     Ok(Found { database, probe })

@@ -20,7 +20,7 @@ pub struct Retry {
 
 impl Retry {
     /// The pause before a retry, counted from 0; `None` when there is none left.
-    pub(super) fn pause(&self, retry: u32) -> Option<Duration> {
+    pub(crate) fn pause(&self, retry: u32) -> Option<Duration> {
         (retry < self.retries).then(|| {
             let factor = 1_u32.checked_shl(retry).unwrap_or(u32::MAX);
             let pause = self.first.saturating_mul(factor).min(LONGEST);

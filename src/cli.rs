@@ -1,0 +1,87 @@
+//! The subcommands: what each does, and what people and scripts read of it.
+//!
+//! What is asked for goes to standard output, everything else to standard error.
+
+mod document;
+mod export;
+mod health;
+mod import;
+mod list;
+mod manual;
+mod out;
+mod serve;
+mod show;
+mod translate;
+
+use std::{io, process::ExitCode};
+
+pub use self::{
+    document::DocumentFault,
+    health::health,
+    manual::{completions, man},
+    out::say,
+    serve::{ServeFailure, serve},
+    translate::translate,
+};
+use crate::{
+    auth::{self, Grant, Scope, SignError},
+    client::{Client, Refusal, UnusableService},
+    config::{AuthMode, Errand, ErrandConfig},
+};
+
+/// Why an errand was not done. A display is one line that says what to do, and one
+/// more for each thing that is wrong with a request.
+#[derive(Debug, thiserror::Error)]
+pub enum ErrandFailure {
+    /// The server cannot be called.
+    #[error(transparent)]
+    Service(#[from] UnusableService),
+    /// The server did not do it.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// A document cannot be read or written as JSON.
+    #[error(transparent)]
+    Document(#[from] DocumentFault),
+    /// The answer cannot be written.
+    #[error("cannot write {place}: {reason}")]
+    Write {
+        /// Where to.
+        place: String,
+        /// What the system says.
+        reason: io::Error,
+    },
+    /// The server is not well.
+    #[error("{0}")]
+    Unwell(String),
+}
+
+/// Does what was asked of a server.
+pub async fn run(config: &ErrandConfig) -> Result<ExitCode, ErrandFailure> {
+    let ErrandConfig {
+        connection,
+        output,
+        errand,
+    } = config;
+    let scope = match errand {
+        Errand::Import(_) => Scope::Write,
+        Errand::Export { .. } | Errand::Show(_) | Errand::List(_) => Scope::Read,
+    };
+    let client = Client::reach(connection, scope).await?;
+    match errand {
+        Errand::Import(import) => return import::import(&client, import, *output).await,
+        Errand::Export { task, out } => {
+            export::export(&client, *task, out.as_deref(), *output).await?;
+        }
+        Errand::Show(task) => show::show(&client, *task, *output).await?,
+        Errand::List(filters) => list::list(&client, filters, *output).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A token signed with the secret of these settings.
+pub fn token(mode: &AuthMode, grant: &Grant) -> Result<String, SignError> {
+    match mode {
+        AuthMode::Header => Err(SignError::NoSecret),
+        AuthMode::Jwt(rules) => auth::sign(rules, grant),
+    }
+}

@@ -1,0 +1,178 @@
+//! Messages of the contract as JSON: the mapping of protobuf, with the field names
+//! of the contract and in its order, so that the same message is always the same
+//! text.
+
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use prost::Message;
+use prost_reflect::{
+    DescriptorError, DescriptorPool, DeserializeOptions, DynamicMessage, Kind, MessageDescriptor,
+    SerializeOptions,
+};
+use serde::{
+    Serialize, Serializer,
+    ser::{SerializeMap, SerializeSeq},
+};
+use serde_json::Value;
+
+use crate::proto::{
+    FILE_DESCRIPTOR_SET,
+    v1::{Task, TaskDocument},
+};
+
+/// Whole numbers up to here are exact in JSON's readers.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+static CONTRACT: LazyLock<Result<DescriptorPool, DescriptorError>> =
+    LazyLock::new(|| DescriptorPool::decode(FILE_DESCRIPTOR_SET));
+
+/// Why a document cannot be read or written. A display is one line.
+#[derive(Debug, thiserror::Error)]
+pub enum DocumentFault {
+    /// It is no JSON, or holds what a document does not have.
+    #[error("it is no guide: {0}")]
+    Malformed(String),
+    /// The contract cannot be described: a fault of the build.
+    #[error("the contract cannot be described: a fault of this build")]
+    Contract,
+}
+
+/// Reads a document. What it does not know is a fault that names it.
+pub(super) fn parse(text: &[u8]) -> Result<TaskDocument, DocumentFault> {
+    let descriptor = descriptor("expertise.v1.TaskDocument")?;
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let options = DeserializeOptions::new().deny_unknown_fields(true);
+    let message = DynamicMessage::deserialize_with_options(descriptor, &mut json, &options)
+        .and_then(|message| json.end().map(|()| message))
+        .map_err(|error| DocumentFault::Malformed(one_line(&error.to_string())))?;
+    message
+        .transcode_to()
+        .map_err(|_| DocumentFault::Malformed("it nests too deep".to_owned()))
+}
+
+/// A document as text that [`parse`] reads.
+pub(super) fn text(document: &TaskDocument) -> Result<String, DocumentFault> {
+    let json = Json::of("expertise.v1.TaskDocument", document)?;
+    let text = serde_json::to_string_pretty(&json).map_err(|_| DocumentFault::Contract)?;
+    Ok(text + "\n")
+}
+
+/// A task as JSON.
+pub(super) fn task(task: &Task) -> Result<Json, DocumentFault> {
+    Json::of("expertise.v1.Task", task)
+}
+
+fn descriptor(name: &str) -> Result<MessageDescriptor, DocumentFault> {
+    let contract = CONTRACT.as_ref().map_err(|_| DocumentFault::Contract)?;
+    let found = contract.get_message_by_name(name);
+    found.ok_or(DocumentFault::Contract)
+}
+
+fn one_line(text: &str) -> String {
+    super::out::plain(text)
+}
+
+/// A message as JSON.
+pub(super) struct Json {
+    value: Value,
+    shape: Shape,
+}
+
+impl Json {
+    fn of(name: &str, message: &impl Message) -> Result<Self, DocumentFault> {
+        let descriptor = descriptor(name)?;
+        let mut dynamic = DynamicMessage::new(descriptor.clone());
+        let options = SerializeOptions::new().use_proto_field_name(true);
+        let value = dynamic
+            .transcode_from(message)
+            .ok()
+            .and_then(|()| {
+                let json = serde_json::value::Serializer;
+                dynamic.serialize_with_options(json, &options).ok()
+            })
+            .ok_or(DocumentFault::Contract)?;
+        Ok(Self {
+            value,
+            shape: Shape::Message(descriptor),
+        })
+    }
+}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Ordered(&self.value, &self.shape).serialize(serializer)
+    }
+}
+
+/// What a value is, and so in which order it is written.
+#[derive(Clone)]
+enum Shape {
+    /// A message of ours: its fields in their order.
+    Message(MessageDescriptor),
+    /// A map, whose keys are ordered.
+    Map(Box<Shape>),
+    /// Anything else; objects in it have no order of their own.
+    Plain,
+}
+
+impl Shape {
+    fn of(kind: &Kind) -> Self {
+        match kind {
+            Kind::Message(message) if message.is_map_entry() => {
+                let value = message.map_entry_value_field().kind();
+                Self::Map(Box::new(Self::of(&value)))
+            }
+            Kind::Message(message) if !message.full_name().starts_with("google.protobuf.") => {
+                Self::Message(message.clone())
+            }
+            _ => Self::Plain,
+        }
+    }
+}
+
+struct Ordered<'a>(&'a Value, &'a Shape);
+
+impl Serialize for Ordered<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(value, shape) = self;
+        match (value, shape) {
+            (Value::Array(elements), shape) => {
+                let mut list = serializer.serialize_seq(Some(elements.len()))?;
+                for element in elements {
+                    list.serialize_element(&Ordered(element, shape))?;
+                }
+                list.end()
+            }
+            (Value::Object(members), Shape::Message(message)) => {
+                let mut object = serializer.serialize_map(None)?;
+                for field in message.fields() {
+                    if let Some(value) = members.get(field.name()) {
+                        let shape = Shape::of(&field.kind());
+                        object.serialize_entry(field.name(), &Ordered(value, &shape))?;
+                    }
+                }
+                object.end()
+            }
+            (Value::Object(members), shape) => {
+                let shape = match shape {
+                    Shape::Map(value) => value,
+                    Shape::Message(_) | Shape::Plain => &Shape::Plain,
+                };
+                let sorted: BTreeMap<_, _> = members.iter().collect();
+                let mut object = serializer.serialize_map(Some(sorted.len()))?;
+                for (name, value) in sorted {
+                    object.serialize_entry(name, &Ordered(value, shape))?;
+                }
+                object.end()
+            }
+            (Value::Number(number), _) => match number.as_f64() {
+                // JSON knows one kind of number: 20 rather than 20.0.
+                Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < EXACT => {
+                    serializer.serialize_i64(float as i64)
+                }
+                _ => number.serialize(serializer),
+            },
+            (Value::Null | Value::Bool(_) | Value::String(_), _) => value.serialize(serializer),
+        }
+    }
+}

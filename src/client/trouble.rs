@@ -1,0 +1,118 @@
+//! Why a server did not answer, in a line that says what to do.
+
+use std::{error::Error, io};
+
+use rustls::CertificateError;
+use tonic::TimeoutExpired;
+
+/// The line for an error of the way to this server.
+pub(super) fn words(server: &str, error: &(dyn Error + 'static)) -> String {
+    let known = causes(error).find_map(|cause| known(server, cause));
+    known.unwrap_or_else(|| {
+        if server.starts_with("https:") {
+            format!(
+                "{server} ended the connection: if it does not speak TLS, name it with http://; if \
+                 it asks clients for a certificate, name yours with --client-cert-file and \
+                 --client-key-file"
+            )
+        } else {
+            format!("{server} ended the connection: if it speaks TLS, name it with https://")
+        }
+    })
+}
+
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    let mut next = Some(error);
+    std::iter::from_fn(move || {
+        let error = next?;
+        next = error.source();
+        Some(error)
+    })
+}
+
+fn known(server: &str, cause: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(error) = cause.downcast_ref::<io::Error>() {
+        // An io::Error is silent about the error that it wraps.
+        let tls = error.get_ref().and_then(|error| error.downcast_ref());
+        return match tls {
+            Some(error) => Some(of_tls(server, error)),
+            None => of_io(server, error),
+        };
+    }
+    if let Some(error) = cause.downcast_ref::<rustls::Error>() {
+        return Some(of_tls(server, error));
+    }
+    cause.is::<TimeoutExpired>().then(|| late(server))
+}
+
+/// The line for an answer that this service does not give.
+pub(super) fn strange(server: &str, said: &str) -> String {
+    let colon = if said.is_empty() { "" } else { ": " };
+    format!(
+        "{server} does not answer as this service does; see its host and port, and what stands \
+         before it{colon}{said}"
+    )
+}
+
+/// The line for an answer that did not come.
+pub(super) fn late(server: &str) -> String {
+    format!("{server} does not answer in time: try again later")
+}
+
+fn of_io(server: &str, error: &io::Error) -> Option<String> {
+    use io::ErrorKind::{
+        ConnectionRefused, HostUnreachable, NetworkUnreachable, TimedOut, UnexpectedEof,
+    };
+    match error.kind() {
+        ConnectionRefused => Some(format!(
+            "nothing listens at {server}: start the server with `expertise`, or name another \
+             one with --server or EXPERTISE_SERVER"
+        )),
+        HostUnreachable | NetworkUnreachable | TimedOut => Some(format!(
+            "{server} cannot be reached: see that it runs and that the network leads there, or \
+             name another one with --server or EXPERTISE_SERVER"
+        )),
+        UnexpectedEof if server.starts_with("https:") => Some(format!(
+            "{server} ended the connection before it was secure: if it does not speak TLS, name \
+             it with http://"
+        )),
+        _ if error.to_string().contains("lookup address") => Some(format!(
+            "{server} cannot be found: its name has no address; see --server or EXPERTISE_SERVER"
+        )),
+        _ => None,
+    }
+}
+
+fn of_tls(server: &str, error: &rustls::Error) -> String {
+    use CertificateError::{
+        BadSignature, Expired, ExpiredContext, NotValidForName, NotValidForNameContext,
+        NotValidYet, NotValidYetContext, UnknownIssuer,
+    };
+    match error {
+        rustls::Error::InvalidMessage(_) => {
+            format!("{server} does not speak TLS: name it with http://")
+        }
+        rustls::Error::InvalidCertificate(UnknownIssuer | BadSignature) => format!(
+            "the certificate of {server} is from an authority that is not trusted here: name \
+             the file of its certificate with --ca-file or EXPERTISE_CA_FILE"
+        ),
+        rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. }) => {
+            format!(
+                "the certificate of {server} is for another name: name the server as the \
+                 certificate does, or say that name with --server-name"
+            )
+        }
+        rustls::Error::InvalidCertificate(
+            Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. },
+        ) => format!("the certificate of {server} is not valid now: renew it there"),
+        rustls::Error::InvalidCertificate(_) => format!(
+            "the certificate of {server} cannot be accepted: it must be for servers, and not \
+             that of an authority"
+        ),
+        rustls::Error::AlertReceived(_) => format!(
+            "{server} refuses the connection: if it asks clients for a certificate, name yours \
+             with --client-cert-file and --client-key-file"
+        ),
+        _ => format!("{server} and this command do not agree on TLS"),
+    }
+}

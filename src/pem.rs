@@ -1,0 +1,77 @@
+//! Files in PEM, read and looked at before anything relies on them.
+
+use std::{fs, path::Path};
+
+use rustls::{
+    RootCertStore,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+
+/// A file that cannot be read, or holds something else. A display is one line
+/// without anything of the file.
+#[derive(Debug, thiserror::Error)]
+#[error("{setting} is {path:?}: it must be {expected}: {reason}")]
+pub struct PemError {
+    /// The setting that names the file.
+    pub setting: String,
+    /// The file.
+    pub path: String,
+    /// What would be right.
+    pub expected: &'static str,
+    /// Why it is not.
+    pub reason: String,
+}
+
+/// A certificate, followed by those between it and the root.
+pub(crate) fn chain(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
+    let expected = "certificates in PEM, its own first";
+    read(path, setting, expected, certificates)
+}
+
+/// A private key.
+pub(crate) fn key(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
+    read(path, setting, "a private key in PEM", |text| {
+        let key = PrivateKeyDer::from_pem_slice(text);
+        key.map(drop).map_err(|_| "it has none")
+    })
+}
+
+/// Certificates of those who vouch for others.
+pub(crate) fn authorities(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
+    let expected = "certificates of authorities in PEM";
+    read(path, setting, expected, |text| {
+        certificates(text)?;
+        let mut roots = RootCertStore::empty();
+        CertificateDer::pem_slice_iter(text)
+            .flatten()
+            .try_for_each(|certificate| roots.add(certificate))
+            .map_err(|_| "one is malformed")
+    })
+}
+
+fn certificates(text: &[u8]) -> Result<(), &'static str> {
+    let mut certificates = CertificateDer::pem_slice_iter(text).peekable();
+    if certificates.peek().is_none() {
+        return Err("it has none");
+    }
+    certificates
+        .try_for_each(|certificate| certificate.map(drop))
+        .map_err(|_| "one is malformed")
+}
+
+fn read(
+    path: &Path,
+    setting: &str,
+    expected: &'static str,
+    check: impl Fn(&[u8]) -> Result<(), &'static str>,
+) -> Result<Vec<u8>, PemError> {
+    let wrong = |reason: String| PemError {
+        setting: setting.to_owned(),
+        path: path.display().to_string(),
+        expected,
+        reason,
+    };
+    let text = fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    check(&text).map_err(|reason| wrong(reason.to_owned()))?;
+    Ok(text)
+}
