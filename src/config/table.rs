@@ -179,6 +179,20 @@ pub(super) const REFLECTION: Setting = Setting {
     default: Fallback::Value("true"),
     help: "Serve gRPC reflection, for grpcurl and the like",
 };
+pub(super) const METRICS_LISTEN: Setting = Setting {
+    key: "metrics_listen",
+    unit: "ADDRESS:PORT",
+    default: UNSET,
+    help: "Serve /metrics, /healthz and /readyz over plain HTTP there, without credentials; \
+           port 0 picks a free one, which the start line names",
+};
+pub(super) const OTLP_ENDPOINT: Setting = Setting {
+    key: "otlp_endpoint",
+    unit: "URL",
+    default: UNSET,
+    help: "Send traces to the collector behind this http or https URL, over OTLP with gRPC, \
+           such as http://127.0.0.1:4317",
+};
 pub(super) const LOG: Setting = Setting {
     key: "log",
     unit: "FILTER",
@@ -194,7 +208,7 @@ pub(super) const LOG_FORMAT: Setting = Setting {
 };
 
 /// Every setting, in the order of `--help`.
-pub(super) const ALL: [Setting; 21] = [
+pub(super) const ALL: [Setting; 23] = [
     LISTEN,
     DATABASE_URL,
     MIGRATE,
@@ -214,13 +228,15 @@ pub(super) const ALL: [Setting; 21] = [
     REQUEST_TIMEOUT,
     SHUTDOWN_GRACE,
     REFLECTION,
+    METRICS_LISTEN,
+    OTLP_ENDPOINT,
     LOG,
     LOG_FORMAT,
 ];
 
-/// Settings that are refused by name wherever they are set: to ignore one, such
-/// as a place for traces, would run the service in another way than was asked for.
-pub(super) const UNSUPPORTED: [&str; 3] = ["database_read_url", "metrics_listen", "otlp_endpoint"];
+/// Settings that are refused by name wherever they are set: to ignore one
+/// would run the service in another way than was asked for.
+pub(super) const UNSUPPORTED: [&str; 1] = ["database_read_url"];
 
 /// The name of the flag that names the file.
 pub(super) const CONFIG_FILE: &str = "config";

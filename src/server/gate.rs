@@ -32,6 +32,7 @@ use super::{
     intake::{self, Message},
     normalise::normalise,
     peers::Guest,
+    watch::Watch,
 };
 use crate::{
     auth::{Authenticator, Caller, Rejection, Scope},
@@ -62,6 +63,7 @@ struct Rules {
     max_message_bytes: usize,
     budget: Arc<Budget>,
     turns: Turns,
+    watch: Watch,
 }
 
 /// What calls may take, in bytes and time.
@@ -75,7 +77,7 @@ pub(super) struct Allowance {
 }
 
 impl GateLayer {
-    pub fn new(authenticator: Authenticator, allowance: &Allowance) -> Self {
+    pub fn new(authenticator: Authenticator, allowance: &Allowance, watch: Watch) -> Self {
         let Allowance {
             request_timeout,
             max_message_bytes,
@@ -87,7 +89,23 @@ impl GateLayer {
             max_message_bytes,
             budget: Budget::new(max_inflight_bytes),
             turns: Turns::new(max_inflight_bytes),
+            watch,
         }))
+    }
+
+    /// What is seen of calls.
+    pub fn watch(&self) -> &Watch {
+        &self.0.watch
+    }
+
+    /// The bytes at hand.
+    pub fn budget(&self) -> &Budget {
+        &self.0.budget
+    }
+
+    /// The calls that are worked on.
+    pub fn turns(&self) -> &Turns {
+        &self.0.turns
     }
 }
 
@@ -140,7 +158,7 @@ where
         let begun = Instant::now();
         let guest = request.extensions().get::<Guest>();
         let at_hand = guest.map(|guest| guest.called(begun + rules.request_timeout));
-        let call = Call::begin(path, begun, at_hand);
+        let call = Call::begin(&rules.watch, path, request.headers(), begun, at_hand);
         Box::pin(async move { Ok(pass(rules, inner, call, request).await) })
     }
 }
@@ -234,6 +252,7 @@ impl Rules {
         let turn = Arc::new(turn.map_err(|_| status::overloaded())?);
         let holds = (Arc::clone(&share), Arc::clone(&turn));
         let (ongoing, _waiting) = Ongoing::begin(deadline, holds);
+        let ongoing = ongoing.traced(call.below(self.watch.tracer()));
         let request = Request::from_parts(head, body);
         let Ok(response) = ongoing.scope(inner.call(request)).await;
         let held = Held {

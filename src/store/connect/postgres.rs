@@ -11,7 +11,10 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::info;
 
 use super::{OpenError, cause, freshness::Freshness, pooler};
-use crate::store::database::{Database, Link};
+use crate::store::{
+    database::{Database, Link},
+    meter,
+};
 
 /// How long a call waits for a connection before it answers UNAVAILABLE. One is
 /// opened in milliseconds and held for milliseconds, so a longer wait means that
@@ -53,6 +56,7 @@ pub(super) async fn open(
         .acquire_timeout(ACQUIRE)
         .test_before_acquire(false)
         .after_connect(move |connection, _| {
+            meter::has_connection();
             Box::pin(async move {
                 match link {
                     Link::Direct => connection.execute(SETTINGS).await.map(drop),
@@ -65,6 +69,9 @@ pub(super) async fn open(
         .before_acquire(move |connection, about| {
             let usable = at_hand.includes(about.age);
             let hot = about.idle_for < HOT;
+            if usable {
+                meter::has_connection();
+            }
             Box::pin(async move { Ok(usable && (hot || is_clean(connection).await)) })
         })
         .after_release(move |connection, about| {
@@ -82,6 +89,8 @@ pub(super) async fn open(
         connection: SqlxPostgresConnector::from_sqlx_postgres_pool(pool),
         link,
         freshness: Arc::clone(freshness),
+        pool: "unmeasured",
+        meter: None,
     })
 }
 
