@@ -28,6 +28,7 @@ use std::{
 
 use clap::ArgMatches;
 use clap_complete::Shell;
+use http::Uri;
 use tracing_subscriber::filter::Targets;
 
 pub use self::{
@@ -70,6 +71,10 @@ pub struct Config {
     pub shutdown_grace: Duration,
     /// Whether reflection is served.
     pub reflection: bool,
+    /// Where metrics are served, if they are.
+    pub metrics_listen: Option<SocketAddr>,
+    /// The collector that traces are sent to, if they are.
+    pub otlp_endpoint: Option<Uri>,
     /// What is logged.
     pub log: Targets,
     /// The form of the log.
@@ -151,9 +156,6 @@ pub enum WrongSetting {
         /// What would be right.
         expected: String,
     },
-    /// The setting belongs to another version.
-    #[error("{0} is not supported by this version: take it out")]
-    Unsupported(String),
     /// A setting of the server was given to a command that is none.
     #[error("{flag} is a setting of the server: leave it out of `{command}`")]
     Stray {
@@ -305,6 +307,8 @@ impl Config {
             shutdown_grace: values
                 .read_or_default(&table::SHUTDOWN_GRACE, value::duration(Duration::ZERO))?,
             reflection: values.read_or_default(&table::REFLECTION, value::truth)?,
+            metrics_listen: values.read(&table::METRICS_LISTEN, value::address)?,
+            otlp_endpoint: values.read(&table::OTLP_ENDPOINT, value::http_url)?,
             log: values.read_or_default(&table::LOG, value::log)?,
             log_format: values
                 .read(&table::LOG_FORMAT, value::log_format)?
@@ -328,6 +332,8 @@ impl Config {
             request_timeout,
             shutdown_grace,
             reflection,
+            metrics_listen,
+            otlp_endpoint,
             log,
             log_format,
         } = self;
@@ -359,6 +365,14 @@ impl Config {
             (table::REQUEST_TIMEOUT, span(request_timeout)),
             (table::SHUTDOWN_GRACE, span(shutdown_grace)),
             (table::REFLECTION, plain(reflection)),
+            (
+                table::METRICS_LISTEN,
+                metrics_listen.as_ref().and_then(|at| quoted(at)),
+            ),
+            (
+                table::OTLP_ENDPOINT,
+                otlp_endpoint.as_ref().and_then(|at| quoted(at)),
+            ),
             (table::LOG, quoted(log)),
             (table::LOG_FORMAT, quoted(log_format)),
         ]);

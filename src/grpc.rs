@@ -35,7 +35,7 @@ mod translations;
 #[cfg(test)]
 mod json_tests;
 
-pub use scope::required_scope;
+pub use scope::{calls, required_scope};
 
 /// The services of the contract by their full names.
 pub const SERVICES: [&str; 4] = [

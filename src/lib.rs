@@ -20,7 +20,7 @@
 //! | [`auth`] | credentials become an [`auth::Caller`] |
 //! | [`server`] | the listener and what every call passes |
 //! | `ongoing` | the call that work is done for: what nobody waits for is not begun |
-//! | [`config`], [`telemetry`] | settings; the log |
+//! | [`config`], [`telemetry`] | settings; the log and traces |
 //! | [`client`] | a running server as commands call it |
 //! | [`translate`] | the automatic translation process, a client of the service |
 //! | [`cli`] | the subcommands: what each does, and what people and scripts read of it |

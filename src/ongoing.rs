@@ -5,9 +5,12 @@ use std::{
     any::Any,
     future::Future,
     sync::{Arc, Weak},
+    time::Duration,
 };
 
 use tokio::time::Instant;
+
+use crate::telemetry::Below;
 
 tokio::task_local! {
     static CALL: Ongoing;
@@ -19,6 +22,7 @@ tokio::task_local! {
 pub struct Ongoing {
     deadline: Instant,
     caller: Weak<()>,
+    below: Option<Arc<Below>>,
     _holds: Arc<dyn Any + Send + Sync>,
 }
 
@@ -32,9 +36,28 @@ impl Ongoing {
         let ongoing = Self {
             deadline,
             caller: Arc::downgrade(&waiting.0),
+            below: None,
             _holds: Arc::new(holds),
         };
         (ongoing, waiting)
+    }
+
+    /// The same call, of which somebody looks at the trace.
+    pub fn traced(self, below: Option<Below>) -> Self {
+        Self {
+            below: below.map(Arc::new),
+            ..self
+        }
+    }
+
+    /// Tells the trace of the call at hand that something ended now, if somebody
+    /// looks at it.
+    pub fn tell(what: &'static str, took: Duration, failed: bool) {
+        let _ = CALL.try_with(|call| {
+            if let Some(below) = &call.below {
+                below.tell(what, took, failed);
+            }
+        });
     }
 
     /// Runs the work of the call: [`Ongoing::current`] is this call in it, but not

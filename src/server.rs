@@ -7,13 +7,16 @@ mod deadline;
 mod gate;
 mod health;
 mod intake;
+mod listen;
 mod normalise;
+mod operations;
 mod peers;
 mod shed;
 mod tls;
+mod watch;
 
 use std::{
-    future::{Future, ready},
+    future::Future,
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     pin::pin,
@@ -21,16 +24,13 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{Stream, StreamExt};
 use tokio::{
-    net::{TcpListener, TcpSocket},
+    net::TcpListener,
     sync::oneshot,
-    time::{Instant, sleep, timeout_at},
+    task::JoinHandle,
+    time::{Instant, timeout_at},
 };
-use tonic::{
-    service::Routes,
-    transport::{self, server::TcpIncoming},
-};
+use tonic::{service::Routes, transport};
 use tonic_reflection::server as reflection;
 use tracing::{info, warn};
 
@@ -38,7 +38,10 @@ pub use self::tls::TlsError;
 use self::{
     gate::{Allowance, GateLayer},
     health::Pulse,
-    peers::{Peers, Wire},
+    listen::{Port, advice, incoming},
+    operations::Operations,
+    peers::Peers,
+    watch::Watch,
 };
 use crate::{
     auth::{Authenticator, KeyError, Tokens},
@@ -46,6 +49,7 @@ use crate::{
     grpc::{self, Limits},
     proto,
     store::{self, OpenError, Store},
+    telemetry::{Traces, TracesError},
 };
 
 /// Calls at once on a connection; the message of each is held in memory.
@@ -67,10 +71,6 @@ const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
 /// answer in time.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Connections that wait to be accepted.
-const BACKLOG: u32 = 1024;
-/// Connections that are accepted and wait for their turn.
-const WAITING: usize = 1024;
 /// The rest after a connection could not be accepted, as for want of file
 /// descriptors: the next attempt would fail at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -85,6 +85,8 @@ pub struct Server {
     peers: Arc<Peers>,
     routes: Routes,
     pulse: Pulse,
+    operations: Option<(TcpListener, SocketAddr, Arc<Operations>)>,
+    traces: Option<Traces>,
 }
 
 type Transport =
@@ -94,8 +96,10 @@ type Transport =
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {}", listen_advice(.reason))]
+    #[error("cannot listen on {address}: {}", advice(.setting, .reason))]
     Listen {
+        /// The setting that says it.
+        setting: &'static str,
         /// The address.
         address: SocketAddr,
         /// What the system says.
@@ -110,6 +114,9 @@ pub enum StartError {
     /// TLS cannot be served.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// Traces cannot be sent.
+    #[error(transparent)]
+    Traces(#[from] TracesError),
     /// Reflection cannot describe the contract: a fault of the build.
     #[error("reflection cannot describe the contract: {0}")]
     Reflection(#[from] reflection::Error),
@@ -124,13 +131,19 @@ impl Server {
     /// Takes the port, then reads keys and certificates and opens the database.
     /// Connections are not accepted before all are there.
     pub async fn bind(config: Config) -> Result<Self, StartError> {
-        let listen_error = |reason| StartError::Listen {
-            address: config.listen,
-            reason,
-        };
-        let socket = bind(config.listen).map_err(listen_error)?;
+        let port = Port::take("EXPERTISE_LISTEN", config.listen)?;
+        let metrics_port = config.metrics_listen;
+        let metrics_port = metrics_port.map(|at| Port::take("EXPERTISE_METRICS_LISTEN", at));
+        let metrics_port = metrics_port.transpose()?;
         let authenticator = authenticator(&config.auth).await?;
-        let transport = transport(&config, authenticator)?;
+        let traces = config
+            .otlp_endpoint
+            .as_ref()
+            .map(Traces::start)
+            .transpose()?;
+        let watch = Watch::with(traces.as_ref().map(Traces::tracer));
+        let gate = gate(&config, authenticator, watch);
+        let transport = transport(&config, gate.clone())?;
         let store = Store::open(store::Options {
             database: config.database.clone(),
             replica: config.database_read.clone(),
@@ -148,9 +161,17 @@ impl Server {
             routes = with_reflection(routes)?;
         }
         let databases = 1 + u32::from(config.database_read.is_some());
+        let operations = match metrics_port {
+            None => None,
+            Some(port) => {
+                let (listener, address) = port.listen()?;
+                let sent = traces.as_ref().map(Traces::sent);
+                let operations = Operations::of(store.clone(), gate, pulse.clone(), sent);
+                Some((listener, address, Arc::new(operations)))
+            }
+        };
         let peers = Peers::within_descriptors(config.database_max_connections * databases);
-        let listener = socket.listen(BACKLOG).map_err(listen_error)?;
-        let address = listener.local_addr().map_err(listen_error)?;
+        let (listener, address) = port.listen()?;
         Ok(Self {
             config,
             store,
@@ -160,6 +181,8 @@ impl Server {
             peers,
             routes,
             pulse,
+            operations,
+            traces,
         })
     }
 
@@ -168,14 +191,21 @@ impl Server {
         self.address
     }
 
+    /// Where metrics are served, if they are, with the port that was picked.
+    pub fn metrics_addr(&self) -> Option<SocketAddr> {
+        self.operations.as_ref().map(|(_, address, _)| *address)
+    }
+
     /// One line that says what runs where: no user, no password.
     pub fn start_line(&self) -> String {
+        let metrics = self.metrics_addr().map(|at| format!(", metrics on {at}"));
         format!(
-            "expertise {} listening on {} ({}, auth {})",
+            "expertise {} listening on {} ({}, auth {}{})",
             env!("CARGO_PKG_VERSION"),
             self.address,
             self.config.database.place(),
             self.config.auth,
+            metrics.unwrap_or_default(),
         )
     }
 
@@ -208,6 +238,8 @@ impl Server {
             peers,
             routes,
             pulse,
+            operations,
+            traces,
         } = self;
         let (drain, draining) = oneshot::channel::<()>();
         let mut serving = pin!(transport.serve_with_incoming_shutdown(
@@ -218,6 +250,9 @@ impl Server {
         ));
         let following = tokio::spawn(pulse.clone().follow(store.clone()));
         let watching = tokio::spawn(Arc::clone(&peers).let_go_of_the_late());
+        // Up to the last moment, so that the end can be watched too.
+        let _operations = operations
+            .map(|(listener, _, operations)| Running(tokio::spawn(operations.serve(listener))));
 
         let served = tokio::select! {
             served = &mut serving => served,
@@ -233,14 +268,30 @@ impl Server {
                 }
                 following.abort();
                 watching.abort();
-                close_until(end, &store).await;
+                tokio::join!(close_until(end, &store), end_until(end, traces));
                 return Ok(());
             }
         };
         following.abort();
         watching.abort();
-        store.close().await;
+        let end = Instant::now() + config.shutdown_grace;
+        tokio::join!(store.close(), end_until(end, traces));
         Ok(served?)
+    }
+}
+
+/// Work that goes on as long as this is there.
+struct Running(JoinHandle<()>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn end_until(end: Instant, traces: Option<Traces>) {
+    if let Some(traces) = traces {
+        traces.end(end).await;
     }
 }
 
@@ -273,8 +324,17 @@ async fn authenticator(auth: &AuthMode) -> Result<Authenticator, KeyError> {
     }
 }
 
+fn gate(config: &Config, authenticator: Authenticator, watch: Watch) -> GateLayer {
+    let allowance = Allowance {
+        request_timeout: config.request_timeout,
+        max_message_bytes: config.max_message_bytes,
+        max_inflight_bytes: config.max_inflight_bytes,
+    };
+    GateLayer::new(authenticator, &allowance, watch)
+}
+
 /// tonic has its server unlimited unless told otherwise.
-fn transport(config: &Config, authenticator: Authenticator) -> Result<Transport, TlsError> {
+fn transport(config: &Config, gate: GateLayer) -> Result<Transport, TlsError> {
     let server = transport::Server::builder()
         .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
         .http2_max_pending_accept_reset_streams(Some(MAX_PENDING_RESETS))
@@ -284,66 +344,8 @@ fn transport(config: &Config, authenticator: Authenticator) -> Result<Transport,
         .initial_connection_window_size(CONNECTION_WINDOW)
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
-        .layer(GateLayer::new(
-            authenticator,
-            &Allowance {
-                request_timeout: config.request_timeout,
-                max_message_bytes: config.max_message_bytes,
-                max_inflight_bytes: config.max_inflight_bytes,
-            },
-        ));
+        .layer(gate);
     tls::apply(server, config.tls.as_ref())
-}
-
-/// Accepted connections. One that fails is waited out; the server goes on.
-fn incoming(listener: TcpListener, peers: Arc<Peers>) -> impl Stream<Item = io::Result<Wire>> {
-    TcpIncoming::from(listener)
-        .with_nodelay(Some(true))
-        .with_keepalive(Some(KEEPALIVE))
-        .then(|accepted| async {
-            if let Err(error) = &accepted {
-                warn!(%error, "a connection was not accepted");
-                sleep(ACCEPT_PAUSE).await;
-            }
-            accepted
-        })
-        .map(move |accepted| {
-            let peers = Arc::clone(&peers);
-            async move {
-                match accepted {
-                    Ok(stream) => peers.admit_in_turn(stream).await.map(Ok),
-                    Err(error) => Some(Err(error)),
-                }
-            }
-        })
-        .buffer_unordered(WAITING)
-        .filter_map(ready)
-}
-
-fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4()?,
-        SocketAddr::V6(_) => TcpSocket::new_v6()?,
-    };
-    // A restart must not wait for old connections to be forgotten.
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    Ok(socket)
-}
-
-fn listen_advice(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => "the port is taken: stop what holds it, or set \
-             EXPERTISE_LISTEN to another (port 0 picks a free one)"
-            .to_owned(),
-        io::ErrorKind::AddrNotAvailable => "this machine does not have the address: set \
-             EXPERTISE_LISTEN to one of its own"
-            .to_owned(),
-        io::ErrorKind::PermissionDenied => "the system does not allow the port: set \
-             EXPERTISE_LISTEN to one from 1024"
-            .to_owned(),
-        _ => error.to_string(),
-    }
 }
 
 /// Adds reflection, both versions that clients ask for, of the contract, the

@@ -12,6 +12,7 @@ mod entity;
 mod fault;
 mod import;
 mod link;
+mod meter;
 mod migration;
 mod place;
 mod queue;
@@ -32,11 +33,9 @@ mod translation;
 mod tree;
 mod work;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
 
+use prometheus_client::registry::Registry;
 use sea_orm::ConnectionTrait;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -47,6 +46,7 @@ use crate::{
 
 use connect::{Connections, Freshness, Lagging, Replica, Role};
 use database::Database;
+use meter::Meter;
 use queue::Queue;
 use transaction::Turns;
 
@@ -129,7 +129,7 @@ struct Inner {
     page_key: [u8; 32],
     max_message_bytes: usize,
     large_reads: Semaphore,
-    statements: Arc<AtomicU64>,
+    meter: Arc<Meter>,
 }
 
 impl Store {
@@ -143,15 +143,14 @@ impl Store {
             max_connections,
             max_message_bytes,
         } = options;
-        let statements = Arc::new(AtomicU64::new(0));
-        let connections =
-            connect::connect(&database, max_connections, migrate, &statements).await?;
+        let meter = Arc::<Meter>::default();
+        let connections = connect::connect(&database, max_connections, migrate, &meter).await?;
         let page_key = connect::page_key(&connections.reader).await?;
         let role = |url| Role {
             url,
             page_key,
             max_connections,
-            statements: Arc::clone(&statements),
+            meter: Arc::clone(&meter),
         };
         let replica = match replica.map(role) {
             Some(role) => Some(Replica::follow(role).await),
@@ -164,7 +163,7 @@ impl Store {
                 page_key,
                 max_message_bytes,
                 large_reads: Semaphore::new(LARGE_READS),
-                statements,
+                meter,
             }),
         })
     }
@@ -186,13 +185,23 @@ impl Store {
     /// How many statements this store has sent so far, not counting those that
     /// begin and end transactions.
     pub fn statements(&self) -> u64 {
-        self.inner.statements.load(Ordering::Relaxed)
+        self.inner.meter.statements()
     }
 
     /// Whether the database answers, asked over a connection that is for this
     /// alone.
     pub async fn ping(&self) -> bool {
         self.inner.connections.probe.answers().await
+    }
+
+    /// Names what is measured of this store in a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        self.inner.meter.register(registry);
+    }
+
+    /// Looks at the connections, for what is [registered](Store::register).
+    pub fn look(&self) {
+        self.inner.connections.look(&self.inner.meter);
     }
 
     /// Closes all connections; on SQLite the write-ahead log is folded in.
@@ -230,6 +239,10 @@ impl Account {
 
     fn writers(&self) -> &Writers {
         &self.store.inner.connections.writers
+    }
+
+    fn meter(&self) -> &Meter {
+        &self.store.inner.meter
     }
 
     fn freshness(&self) -> &Freshness {

@@ -1,4 +1,7 @@
-//! The log.
+//! The log, and traces for a collector.
+
+pub mod trace_context;
+mod traces;
 
 use std::{
     io::{self, IsTerminal},
@@ -14,6 +17,7 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
+pub use self::traces::{Below, CallSpan, Ended, Sent, Tracer, Traces, TracesError};
 use crate::config::{Config, LogFormat};
 
 /// Who may log below a warning. What other crates log there holds statements,

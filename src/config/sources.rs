@@ -64,9 +64,6 @@ impl Values {
         if let Some(path) = flags.iter().rev().find_map(file) {
             values.take_file(&path)?;
         }
-        for flags in flags {
-            refuse_unsupported(flags, environment)?;
-        }
         values.take_environment(&table::ALL, environment)?;
         for flags in flags {
             values.take_flags(&table::ALL, flags);
@@ -186,9 +183,6 @@ impl Values {
             .map_err(|error| unreadable(toml_reason(&text, &error)))?;
         let origin = Origin::File(path.to_owned());
         for (key, value) in table {
-            if table::UNSUPPORTED.contains(&key.as_str()) {
-                return Err(WrongSetting::Unsupported(origin.name(&key)));
-            }
             let Some(setting) = table::ALL.iter().find(|setting| setting.key == key) else {
                 return Err(WrongSetting::Unknown(origin.name(&key)));
             };
@@ -220,23 +214,6 @@ pub(super) fn refuse_settings(flags: &ArgMatches, command: &str) -> Result<(), W
         }),
         None => Ok(()),
     }
-}
-
-fn refuse_unsupported(
-    flags: &ArgMatches,
-    environment: &dyn Fn(&str) -> Option<OsString>,
-) -> Result<(), WrongSetting> {
-    for key in table::UNSUPPORTED {
-        if environment(&table::env(key)).is_some() {
-            return Err(WrongSetting::Unsupported(Origin::Environment.name(key)));
-        }
-    }
-    for key in table::UNSUPPORTED {
-        if flags.value_source(key) == Some(ValueSource::CommandLine) {
-            return Err(WrongSetting::Unsupported(Origin::Flag.name(key)));
-        }
-    }
-    Ok(())
 }
 
 /// A value as an error may repeat it: quoted, on one line, secrets masked.

@@ -187,6 +187,20 @@ pub(super) const REFLECTION: Setting = Setting {
     default: Fallback::Value("true"),
     help: "Serve gRPC reflection, for grpcurl and the like",
 };
+pub(super) const METRICS_LISTEN: Setting = Setting {
+    key: "metrics_listen",
+    unit: "ADDRESS:PORT",
+    default: UNSET,
+    help: "Serve /metrics, /healthz and /readyz over plain HTTP there, without credentials; \
+           port 0 picks a free one, which the start line names",
+};
+pub(super) const OTLP_ENDPOINT: Setting = Setting {
+    key: "otlp_endpoint",
+    unit: "URL",
+    default: UNSET,
+    help: "Send traces to the collector behind this http or https URL, over OTLP with gRPC, \
+           such as http://127.0.0.1:4317",
+};
 pub(super) const LOG: Setting = Setting {
     key: "log",
     unit: "FILTER",
@@ -202,7 +216,7 @@ pub(super) const LOG_FORMAT: Setting = Setting {
 };
 
 /// Every setting, in the order of `--help`.
-pub(super) const ALL: [Setting; 22] = [
+pub(super) const ALL: [Setting; 24] = [
     LISTEN,
     DATABASE_URL,
     DATABASE_READ_URL,
@@ -223,13 +237,11 @@ pub(super) const ALL: [Setting; 22] = [
     REQUEST_TIMEOUT,
     SHUTDOWN_GRACE,
     REFLECTION,
+    METRICS_LISTEN,
+    OTLP_ENDPOINT,
     LOG,
     LOG_FORMAT,
 ];
-
-/// Settings that are refused by name wherever they are set: to ignore one, such
-/// as a place for traces, would run the service in another way than was asked for.
-pub(super) const UNSUPPORTED: [&str; 2] = ["metrics_listen", "otlp_endpoint"];
 
 /// The name of the flag that names the file.
 pub(super) const CONFIG_FILE: &str = "config";
@@ -247,10 +259,6 @@ pub(super) const PAGE: &str = "command";
 
 /// The command line.
 pub(super) fn command() -> Command {
-    let refused = UNSUPPORTED.map(|key| {
-        let flag = Arg::new(key).long(key.replace('_', "-"));
-        flag.num_args(0..=1).hide(true).global(true)
-    });
     let serve = Command::new("serve").about("Serve; what is done without a subcommand");
     let migrate =
         Command::new(MIGRATE_COMMAND).about("Bring the database's schema up to date and end");
@@ -267,7 +275,6 @@ pub(super) fn command() -> Command {
         .version(version::text())
         .about(env!("CARGO_PKG_DESCRIPTION"))
         .after_help("Flags win over the environment, the environment over the file, the file over defaults.")
-        .args(refused)
         .subcommands(of_a_server.map(with_settings))
         .subcommands(errand::commands())
         .subcommand(health::command(file()))

@@ -157,24 +157,6 @@ fn a_refusal_is_one_line_that_names_setting_value_and_what_is_right() {
 }
 
 #[test]
-fn settings_of_other_versions_are_refused_by_name_from_every_source() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    for key in table::UNSUPPORTED {
-        for value in ["x", ""] {
-            let name = table::env(key);
-            let line = refusal(&[], &[(&name, value)]);
-            assert!(line.starts_with(&format!("{name} is not supported by this version")));
-        }
-        let flag = table::flag(key);
-        for args in [vec![flag.as_str()], vec![&flag, "x"]] {
-            assert!(refusal(&args, &[]).starts_with(&format!("{flag} is not supported")));
-        }
-        let path = file(directory.path(), &format!("{key} = \"x\""));
-        assert!(refusal(&["--config", &path], &[]).starts_with(&format!("{key} in ")));
-    }
-}
-
-#[test]
 fn only_postgres_has_a_replica_for_reads() {
     let primary = ("EXPERTISE_DATABASE_URL", "postgres://db/e");
     let name = "EXPERTISE_DATABASE_READ_URL";

@@ -282,6 +282,11 @@ fn info<const N: usize>(reason: ErrorReason, metadata: [(&str, String); N]) -> E
     ErrorDetails::with_error_info(name(reason), DOMAIN, metadata)
 }
 
+/// A reason of the contract, by the name that errors carry; empty for what is none.
+pub fn reason(named: &str) -> &'static str {
+    ErrorReason::from_str_name(&format!("ERROR_REASON_{named}")).map_or("", name)
+}
+
 /// The name of a reason as errors carry it.
 fn name(reason: ErrorReason) -> &'static str {
     let full = reason.as_str_name();

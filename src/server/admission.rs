@@ -13,6 +13,10 @@ use std::{
     time::Duration,
 };
 
+use prometheus_client::{
+    metrics::{counter::Counter, gauge::Gauge},
+    registry::{Registry, Unit},
+};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, timeout_at},
@@ -44,6 +48,7 @@ pub(super) struct Full;
 pub(super) struct Budget {
     limit: usize,
     used: AtomicUsize,
+    refused: Counter,
 }
 
 impl Budget {
@@ -51,7 +56,35 @@ impl Budget {
         Arc::new(Self {
             limit,
             used: AtomicUsize::new(0),
+            refused: Counter::default(),
         })
+    }
+
+    /// Names what is known of it in a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        let limit = Gauge::<i64>::default();
+        limit.set(i64::try_from(self.limit).unwrap_or(i64::MAX));
+        registry.register_with_unit(
+            "inflight_limit",
+            "Bytes of messages that may be at hand",
+            Unit::Bytes,
+            limit,
+        );
+        registry.register(
+            "calls_without_room",
+            "Calls that were refused as too many bytes were at hand",
+            self.refused.clone(),
+        );
+    }
+
+    /// Bytes that are at hand.
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    fn full(&self) -> Full {
+        self.refused.inc();
+        Full
     }
 
     /// All that may be at hand, in bytes.
@@ -66,7 +99,7 @@ impl Budget {
         match self.used.load(Ordering::Relaxed) {
             0 => {}
             used if used.saturating_add(claim) <= room => {}
-            _ => return Err(Full),
+            _ => return Err(self.full()),
         }
         Ok(Share {
             budget: Arc::clone(self),
@@ -131,7 +164,7 @@ impl Share {
         self.budget
             .used
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, grow)
-            .map_err(|_| Full)?;
+            .map_err(|_| self.budget.full())?;
         self.bytes.store(bytes, Ordering::Relaxed);
         Ok(())
     }
@@ -150,6 +183,7 @@ pub(super) struct Turns {
     large: Arc<Semaphore>,
     units: u32,
     waiting: AtomicUsize,
+    refused: Counter,
 }
 
 /// A call's turn: it is worked on until this is dropped.
@@ -168,6 +202,7 @@ impl Turns {
             large: Arc::new(Semaphore::new(units as usize)),
             units,
             waiting: AtomicUsize::new(0),
+            refused: Counter::default(),
         }
     }
 
@@ -176,10 +211,36 @@ impl Turns {
         self.waiting.load(Ordering::Relaxed) >= QUEUE
     }
 
+    /// Names what is known of them in a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "calls_without_turn",
+            "Calls that were refused as it would not have been their turn in time",
+            self.refused.clone(),
+        );
+    }
+
+    /// Calls that are worked on.
+    pub fn in_work(&self) -> usize {
+        CALLS.saturating_sub(self.calls.available_permits())
+    }
+
+    /// Calls that wait for their turn, and those about to have it.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
     /// Waits for the turn of a call with so many bytes, in the order of arrival,
     /// but no longer than half of the time that is left: the other half is for
     /// the work, which would be wasted if it came too late.
     pub async fn take(&self, bytes: usize, deadline: Instant) -> Result<Turn, Full> {
+        let turn = self.turn(bytes, deadline).await;
+        turn.inspect_err(|Full| {
+            self.refused.inc();
+        })
+    }
+
+    async fn turn(&self, bytes: usize, deadline: Instant) -> Result<Turn, Full> {
         let _place = Place::take(&self.waiting)?;
         let left: Duration = deadline.saturating_duration_since(Instant::now());
         let turn = timeout_at(deadline - left / 2, self.in_order(bytes)).await;

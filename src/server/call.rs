@@ -1,18 +1,27 @@
-//! The record of one call: one log line when it ends, however it ends.
+//! The record of one call: one log line when it ends, however it ends, its counts
+//! and its span.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
+use http::HeaderMap;
+use opentelemetry::trace::{SpanContext, TraceId};
 use tokio::time::Instant;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
-use tracing::info;
+use tracing::{field, info};
 use uuid::Uuid;
 
-use super::peers::AtHand;
-use crate::auth::Caller;
+use super::{
+    peers::AtHand,
+    watch::{Rpc, Watch},
+};
+use crate::{
+    auth::Caller,
+    telemetry::{Below, CallSpan, Ended, Tracer, trace_context},
+};
 
 /// The longest path that is repeated in a log line or an answer.
 const PATH_MAX: usize = 200;
@@ -28,6 +37,9 @@ pub(super) struct Call {
     sent: u64,
     outcome: Option<Outcome>,
     at_hand: Option<Arc<AtHand>>,
+    counted: Arc<Rpc>,
+    trace: Option<TraceId>,
+    span: Option<CallSpan>,
 }
 
 struct Outcome {
@@ -60,14 +72,26 @@ impl Call {
     }
 
     /// A call that begins now, on a connection that is known.
-    pub fn begin(path: &str, begun: Instant, at_hand: Option<AtHand>) -> Self {
+    pub fn begin(
+        watch: &Watch,
+        path: &str,
+        headers: &HeaderMap,
+        begun: Instant,
+        at_hand: Option<AtHand>,
+    ) -> Self {
+        let id = Uuid::now_v7();
+        let rpc = path.trim_start_matches('/').chars().take(PATH_MAX);
+        let rpc: String = rpc.collect();
+        let parent = trace_context::of_headers(headers);
+        let trace = parent.as_ref().map(SpanContext::trace_id);
+        let span = watch.span(&rpc, id, parent);
+        let made = span.as_ref().map(|span| span.context().trace_id());
         Self {
-            id: Uuid::now_v7(),
-            rpc: path
-                .trim_start_matches('/')
-                .chars()
-                .take(PATH_MAX)
-                .collect(),
+            id,
+            rpc,
+            counted: watch.begin(path),
+            trace: made.or(trace),
+            span,
             caller: None,
             begun,
             received: Arc::default(),
@@ -75,6 +99,11 @@ impl Call {
             outcome: None,
             at_hand: at_hand.map(Arc::new),
         }
+    }
+
+    /// Where the work of the call is told to its trace, if somebody looks at that.
+    pub fn below(&self, tracer: Option<&Tracer>) -> Option<Below> {
+        Below::of(tracer?, self.span.as_ref()?)
     }
 
     /// The call's name in the log, and in an answer INTERNAL.
@@ -125,16 +154,27 @@ impl Drop for Call {
             None => (Code::Cancelled, ""),
         };
         let caller = self.caller.as_ref();
+        let account = caller.map_or("", |caller| caller.account.as_str());
+        let took = self.begun.elapsed();
+        self.counted.end(code, reason, took);
+        if let Some(span) = self.span.take() {
+            span.end(&Ended {
+                code,
+                reason,
+                account,
+            });
+        }
         info!(
             rpc = self.rpc,
             code = name(code),
             reason,
-            account = caller.map_or("", |caller| caller.account.as_str()),
+            account,
             subject = caller.map_or("", |caller| caller.subject.as_str()),
             request_id = %self.id,
+            trace_id = self.trace.map(field::display),
             bytes_in = self.received.bytes.load(Ordering::Relaxed),
             bytes_out = self.sent,
-            duration_us = self.begun.elapsed().as_micros() as u64,
+            duration_us = took.as_micros() as u64,
             "call"
         );
     }

@@ -33,6 +33,7 @@ use super::{
     normalise::normalise,
     peers::Guest,
     shed::Shed,
+    watch::Watch,
 };
 use crate::{
     auth::{Authenticator, Caller, Rejection, Scope},
@@ -64,6 +65,7 @@ struct Rules {
     budget: Arc<Budget>,
     turns: Turns,
     shed: Shed,
+    watch: Watch,
 }
 
 /// What calls may take, in bytes and time.
@@ -77,7 +79,7 @@ pub(super) struct Allowance {
 }
 
 impl GateLayer {
-    pub fn new(authenticator: Authenticator, allowance: &Allowance) -> Self {
+    pub fn new(authenticator: Authenticator, allowance: &Allowance, watch: Watch) -> Self {
         let Allowance {
             request_timeout,
             max_message_bytes,
@@ -90,7 +92,23 @@ impl GateLayer {
             budget: Budget::new(max_inflight_bytes),
             turns: Turns::new(max_inflight_bytes),
             shed: Shed::new(),
+            watch,
         }))
+    }
+
+    /// What is seen of calls.
+    pub fn watch(&self) -> &Watch {
+        &self.0.watch
+    }
+
+    /// The bytes at hand.
+    pub fn budget(&self) -> &Budget {
+        &self.0.budget
+    }
+
+    /// The calls that are worked on.
+    pub fn turns(&self) -> &Turns {
+        &self.0.turns
     }
 }
 
@@ -139,14 +157,14 @@ where
         if let Some(refusal) = not_grpc(&request) {
             return Box::pin(ready(Ok(refusal)));
         }
-        if self.rules.turns.are_all_taken() && grpc::required_scope(path).is_some() {
+        if self.rules.turns.are_all_taken() && self.rules.watch.shed(path) {
             return Box::pin(ready(Ok(self.rules.shed.refuse())));
         }
         let rules = Arc::clone(&self.rules);
         let begun = Instant::now();
         let guest = request.extensions().get::<Guest>();
         let at_hand = guest.map(|guest| guest.called(begun + rules.request_timeout));
-        let call = Call::begin(path, begun, at_hand);
+        let call = Call::begin(&rules.watch, path, request.headers(), begun, at_hand);
         Box::pin(async move { Ok(pass(rules, inner, call, request).await) })
     }
 }
@@ -240,6 +258,7 @@ impl Rules {
         let turn = Arc::new(turn.map_err(|_| status::overloaded())?);
         let holds = (Arc::clone(&share), Arc::clone(&turn));
         let (ongoing, _waiting) = Ongoing::begin(deadline, holds);
+        let ongoing = ongoing.traced(call.below(self.watch.tracer()));
         let request = Request::from_parts(head, body);
         let Ok(response) = ongoing.scope(inner.call(request)).await;
         let held = Held {

@@ -21,7 +21,8 @@ const UNWELL_PULSE: Duration = Duration::from_millis(200);
 
 /// The one health of the whole server: every service needs the same database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Condition {
+pub(super) enum Condition {
+    /// Calls are taken.
     Well,
     /// The database does not answer.
     Unwell,
@@ -53,6 +54,11 @@ impl Pulse {
             }
             sleep(if well { PULSE } else { UNWELL_PULSE }).await;
         }
+    }
+
+    /// How the server is.
+    pub fn condition(&self) -> Condition {
+        *self.0.borrow()
     }
 
     /// NOT_SERVING from here on.

@@ -81,13 +81,21 @@ fn fault(status: &Status, call: &Call) -> Status {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
     use tokio::time::Instant;
     use tonic_types::StatusExt;
 
     use super::*;
+    use crate::server::watch::Watch;
 
     fn call() -> Call {
-        Call::begin("/expertise.v1.TaskService/GetTask", Instant::now(), None)
+        Call::begin(
+            &Watch::with(None),
+            "/expertise.v1.TaskService/GetTask",
+            &HeaderMap::new(),
+            Instant::now(),
+            None,
+        )
     }
 
     fn outcome(status: Status) -> (Code, String) {

@@ -7,13 +7,7 @@ mod postgres;
 mod probe;
 mod replica;
 
-use std::{
-    future::ready,
-    path::Path,
-    str::FromStr,
-    sync::{Arc, atomic::AtomicU64},
-    time::Duration,
-};
+use std::{future::ready, path::Path, str::FromStr, sync::Arc, time::Duration};
 
 use sea_orm::{
     ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, EntityTrait, SqliteTransactionMode,
@@ -29,6 +23,7 @@ use super::{
     PAGE_KEY, Writers,
     database::{Database, Link},
     entity::server_key,
+    meter::{self, Meter},
     migration::Migrator,
     queue::Queue,
     transaction::Turns,
@@ -96,8 +91,8 @@ pub enum OpenError {
 
 /// Brings the schema of a database up to date.
 pub async fn migrate(database: &DatabaseUrl) -> Result<(), OpenError> {
-    let statements = Arc::default();
-    connect(database, 1, true, &statements).await?.close().await;
+    let meter = Arc::default();
+    connect(database, 1, true, &meter).await?.close().await;
     Ok(())
 }
 
@@ -116,6 +111,13 @@ pub(super) struct Connections {
 }
 
 impl Connections {
+    /// Looks at the pools.
+    pub fn look(&self, meter: &Meter) {
+        for database in [&self.writer, &self.reader] {
+            meter.look_at(database.pool, &database.connection);
+        }
+    }
+
     /// Closes all of them. SQLite folds the write-ahead log in with the last one,
     /// which must be the one that writes.
     pub async fn close(&self) {
@@ -129,19 +131,19 @@ pub(super) async fn connect(
     database: &DatabaseUrl,
     max_connections: u32,
     migrate: bool,
-    statements: &Arc<AtomicU64>,
+    meter: &Arc<Meter>,
 ) -> Result<Connections, OpenError> {
     match database {
-        DatabaseUrl::SqliteFile(path) => sqlite_file(path, migrate, statements).await,
-        DatabaseUrl::SqliteMemory => sqlite_memory(statements).await,
-        DatabaseUrl::Postgres(url) => postgres(url, max_connections, migrate, statements).await,
+        DatabaseUrl::SqliteFile(path) => sqlite_file(path, migrate, meter).await,
+        DatabaseUrl::SqliteMemory => sqlite_memory(meter).await,
+        DatabaseUrl::Postgres(url) => postgres(url, max_connections, migrate, meter).await,
     }
 }
 
 async fn sqlite_file(
     path: &Path,
     migrate: bool,
-    statements: &Arc<AtomicU64>,
+    meter: &Arc<Meter>,
 ) -> Result<Connections, OpenError> {
     let freshness = Arc::new(Freshness::new());
     let refused = |err| advice::of_file(path, &err);
@@ -151,11 +153,11 @@ async fn sqlite_file(
         .journal_mode(SqliteJournalMode::Wal);
     let mut writer = sqlite_pool(1, options, &freshness).await.map_err(refused)?;
     prepare_schema(&writer, migrate).await?;
-    writer.count(statements);
+    writer.measure("writer", meter);
     let reading = || sqlite(file()).read_only(true);
     let reader = sqlite_pool(SQLITE_READERS, reading(), &freshness);
     let mut reader = reader.await.map_err(refused)?;
-    reader.count(statements);
+    reader.measure("reader", meter);
     let probe = sqlite_pool(1, reading(), &freshness);
     let probe = probe.await.map_err(refused)?;
     Ok(Connections {
@@ -168,7 +170,7 @@ async fn sqlite_file(
 }
 
 /// The database lives and dies with its one connection.
-async fn sqlite_memory(statements: &Arc<AtomicU64>) -> Result<Connections, OpenError> {
+async fn sqlite_memory(meter: &Arc<Meter>) -> Result<Connections, OpenError> {
     let freshness = Arc::new(Freshness::new());
     let options =
         SqliteConnectOptions::from_str("sqlite::memory:").map_err(|_| OpenError::Address)?;
@@ -176,7 +178,7 @@ async fn sqlite_memory(statements: &Arc<AtomicU64>) -> Result<Connections, OpenE
         .await
         .map_err(|err| advice::of_file(Path::new(":memory:"), &err))?;
     prepare_schema(&writer, true).await?;
-    writer.count(statements);
+    writer.measure("shared", meter);
     Ok(Connections {
         writers: Writers::Queue(Queue::on(writer.clone(), SQLITE_TURN)),
         reader: writer.clone(),
@@ -190,7 +192,7 @@ async fn postgres(
     url: &PostgresUrl,
     max_connections: u32,
     migrate: bool,
-    statements: &Arc<AtomicU64>,
+    meter: &Arc<Meter>,
 ) -> Result<Connections, OpenError> {
     let freshness = Arc::new(Freshness::new());
     let options = postgres::options(url)?;
@@ -201,7 +203,7 @@ async fn postgres(
     let pool = postgres::open(options.clone(), link, max_connections, &freshness).await;
     let mut pool = pool.map_err(refused)?;
     prepare_schema(&pool, migrate).await?;
-    pool.count(statements);
+    pool.measure("shared", meter);
     // Writes that wait for a lock leave reads a connection, where there are two.
     let writers = max_connections.saturating_sub(1).max(1);
     Ok(Connections {
@@ -238,8 +240,15 @@ async fn sqlite_pool(
         .test_before_acquire(false)
         // SQLite ends a transaction by itself when the disk is full, say. sqlx
         // does not hear of it, and would never begin one on this connection again.
+        .after_connect(|_, _| {
+            meter::has_connection();
+            Box::pin(ready(Ok(())))
+        })
         .before_acquire(move |connection, about| {
             let usable = at_hand.includes(about.age) && !connection.is_in_transaction();
+            if usable {
+                meter::has_connection();
+            }
             Box::pin(ready(Ok(usable)))
         })
         .connect_with(options)
@@ -248,6 +257,8 @@ async fn sqlite_pool(
         connection: SqlxSqliteConnector::from_sqlx_sqlite_pool(pool),
         link: Link::Direct,
         freshness: Arc::clone(freshness),
+        pool: "unmeasured",
+        meter: None,
     })
 }
 

@@ -4,21 +4,22 @@
 use std::{
     future::Future,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use futures_util::future::BoxFuture;
+use prometheus_client::metrics::histogram::Histogram;
 use sea_orm::{
     ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, ExecResult,
     QueryResult, Statement, TransactionOptions, TransactionTrait, prelude::async_trait,
 };
 use tracing::Instrument;
 
-use super::connect::Freshness;
+use super::{
+    connect::Freshness,
+    meter::{self, Meter},
+};
 
 /// What is between the store and its database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,10 @@ pub(super) struct Database {
     pub link: Link,
     /// Which connections may be used.
     pub freshness: Arc<Freshness>,
+    /// The name of the pool.
+    pub pool: &'static str,
+    /// Where it is noted how long connections are waited for, and what they cost.
+    pub meter: Option<(Histogram, Arc<Meter>)>,
 }
 
 /// A transaction that begins.
@@ -92,17 +97,38 @@ impl<F> Drop for Beginning<'_, F> {
 }
 
 impl Database {
-    /// Counts the statements from now on, those apart that begin and end
+    /// Measures the statements from now on, those apart that begin and end
     /// transactions; not those of clones that are there already.
-    pub fn count(&mut self, statements: &Arc<AtomicU64>) {
-        let statements = Arc::clone(statements);
-        self.connection.set_metric_callback(move |_| {
-            statements.fetch_add(1, Ordering::Relaxed);
-        });
+    pub fn measure(&mut self, pool: &'static str, meter: &Arc<Meter>) {
+        self.pool = pool;
+        self.meter = Some((meter.waits_of(pool), Arc::clone(meter)));
+        let meter = Arc::clone(meter);
+        self.connection
+            .set_metric_callback(move |info| meter.statement(info));
+    }
+
+    /// Does what begins with a wait for a connection.
+    async fn waiting<T>(&self, work: impl Future<Output = T>) -> T {
+        match &self.meter {
+            Some((waits, _)) => meter::waiting(waits, work).await,
+            None => work.await,
+        }
+    }
+
+    /// Does what ends a transaction.
+    pub async fn committing<T>(&self, commit: impl Future<Output = T>) -> T {
+        match &self.meter {
+            Some((_, meter)) => meter.commit(commit).await,
+            None => commit.await,
+        }
     }
 
     /// Begins a transaction.
     pub async fn begin(&self, options: TransactionOptions) -> Result<DatabaseTransaction, DbErr> {
+        self.waiting(self.begin_with(options)).await
+    }
+
+    async fn begin_with(&self, options: TransactionOptions) -> Result<DatabaseTransaction, DbErr> {
         match self.link {
             Link::Direct => {
                 let begin = self.connection.begin_with_options(options);
@@ -161,7 +187,7 @@ impl ConnectionTrait for Database {
 
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
         match self.link {
-            Link::Direct => self.connection.execute_raw(statement).await,
+            Link::Direct => self.waiting(self.connection.execute_raw(statement)).await,
             Link::PgBouncer => {
                 self.alone(move |tx| Box::pin(tx.execute_raw(statement)))
                     .await
@@ -170,12 +196,12 @@ impl ConnectionTrait for Database {
     }
 
     async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
-        self.connection.execute_unprepared(sql).await
+        self.waiting(self.connection.execute_unprepared(sql)).await
     }
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
         match self.link {
-            Link::Direct => self.connection.query_one_raw(statement).await,
+            Link::Direct => self.waiting(self.connection.query_one_raw(statement)).await,
             Link::PgBouncer => {
                 self.alone(move |tx| Box::pin(tx.query_one_raw(statement)))
                     .await
@@ -185,7 +211,7 @@ impl ConnectionTrait for Database {
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
         match self.link {
-            Link::Direct => self.connection.query_all_raw(statement).await,
+            Link::Direct => self.waiting(self.connection.query_all_raw(statement)).await,
             Link::PgBouncer => {
                 self.alone(move |tx| Box::pin(tx.query_all_raw(statement)))
                     .await

@@ -82,7 +82,7 @@ impl Queue {
         let caller = Arc::new(caller);
         for attempt in 0..ATTEMPTS {
             match self.queue(account, &write, &caller).await {
-                Err(Fault::Lost) if !caller.is_gone() => back_off(attempt).await,
+                Err(Fault::Lost) if !caller.is_gone() => back_off(account.meter(), attempt).await,
                 outcome => return outcome.map_err(Error::from),
             }
         }
@@ -111,8 +111,11 @@ impl Queue {
         };
         let closed = || Fault::Out(Outage::Away);
         self.jobs.send(Box::new(entry)).map_err(|_| closed())?;
+        let asked = Instant::now();
+        let turn = timeout(self.patience, begun).await;
+        account.meter().turn(asked.elapsed());
         // Either it is begun or it is given up, never both.
-        if timeout(self.patience, begun).await.is_err() && !decided.swap(true, Ordering::SeqCst) {
+        if turn.is_err() && !decided.swap(true, Ordering::SeqCst) {
             return Err(Fault::Out(Outage::Busy));
         }
         answer.await.map_err(|_| closed())?
@@ -162,7 +165,7 @@ async fn together(
             next = queue.as_mut().and_then(|queue| queue.try_recv().ok());
         }
     }
-    let mut stored = commit(transaction).await;
+    let mut stored = commit(writer, transaction).await;
     for job in jobs {
         let others = stored.as_ref().map_err(Fault::likewise).copied();
         job.end(std::mem::replace(&mut stored, others));

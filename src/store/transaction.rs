@@ -2,7 +2,7 @@
 
 use std::{
     sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use futures_util::future::BoxFuture;
@@ -16,7 +16,7 @@ use tokio::{
 };
 use tracing::Instrument;
 
-use super::{Account, Mode, Writers, backend, database::Database, fault::Fault};
+use super::{Account, Mode, Writers, backend, database::Database, fault::Fault, meter::Meter};
 use crate::{
     domain::{Error, Outage, Result, ids::AccountId, time::Timestamp},
     ongoing::Ongoing,
@@ -230,11 +230,18 @@ impl Account {
 
     /// Runs one write as [`Account::write`] does, and quickly where that will do.
     pub(super) async fn run<T: Send + 'static>(&self, write: Write<T>) -> Result<T> {
+        self.meter().write(self.run_in_turn(write)).await
+    }
+
+    async fn run_in_turn<T: Send + 'static>(&self, write: Write<T>) -> Result<T> {
         let turns = match self.writers() {
             Writers::Turns(turns) => turns,
             Writers::Queue(queue) => return queue.run(self, write).await,
         };
-        let turn = turns.take().await?;
+        let asked = Instant::now();
+        let turn = turns.take().await;
+        self.meter().turn(asked.elapsed());
+        let turn = turn?;
         // Dropped with this future, it tells the task that nobody waits.
         let (waiting, caller) = Caller::here();
         let account = self.clone();
@@ -259,7 +266,7 @@ impl Account {
         }
         for attempt in 0..ATTEMPTS {
             match self.attempt(write, caller).await {
-                Err(Fault::Lost) if !caller.is_gone() => back_off(attempt).await,
+                Err(Fault::Lost) if !caller.is_gone() => back_off(self.meter(), attempt).await,
                 // Another connection may lead to a server that takes writes.
                 Err(Fault::Out(Outage::ReadOnly)) if self.freshness().expire() => {}
                 outcome => return outcome.map_err(Error::from),
@@ -305,7 +312,7 @@ impl Account {
                 roll_back(transaction).await?;
                 return Err(Fault::Lost);
             }
-            (Ok(_), Mode::Store) => commit(transaction).await?,
+            (Ok(_), Mode::Store) => commit(self.writer(), transaction).await?,
             (Ok(_), Mode::ValidateOnly) => roll_back(transaction).await?,
             // What went wrong first says more than that it cannot be rolled back,
             // as after some errors SQLite has done it by itself. No connection is
@@ -325,10 +332,14 @@ pub(super) fn immediate() -> TransactionOptions {
 }
 
 /// Ends a transaction that nothing else holds any more, and makes it durable.
-pub(super) async fn commit(transaction: Arc<DatabaseTransaction>) -> Result<(), Fault> {
+pub(super) async fn commit(
+    writer: &Database,
+    transaction: Arc<DatabaseTransaction>,
+) -> Result<(), Fault> {
     let transaction = Arc::try_unwrap(transaction);
     let transaction = transaction.map_err(|_| Fault::Corrupt("a write goes on"))?;
-    transaction.commit().await.map_err(Fault::of_commit)
+    let committed = writer.committing(transaction.commit()).await;
+    committed.map_err(Fault::of_commit)
 }
 
 /// Ends a transaction that nothing else holds any more, and takes it back.
@@ -339,7 +350,8 @@ pub(super) async fn roll_back(transaction: Arc<DatabaseTransaction>) -> Result<(
 }
 
 /// Waits a little longer each time, so that two that collide part.
-pub(super) async fn back_off(attempt: u32) {
+pub(super) async fn back_off(meter: &Meter, attempt: u32) {
+    meter.lost();
     sleep(Duration::from_millis(1 << attempt.min(6))).await;
 }
 

@@ -7,6 +7,8 @@
 pub mod caller;
 #[path = "../support/cluster.rs"]
 pub mod cluster;
+#[path = "../support/collector.rs"]
+pub mod collector;
 #[path = "../behaviour/harness/contract.rs"]
 pub mod contract;
 pub mod marks;

@@ -26,6 +26,7 @@ pub struct Process {
     child: Child,
     log: PathBuf,
     address: SocketAddr,
+    line: String,
     lines: Receiver<String>,
 }
 
@@ -83,6 +84,7 @@ impl Process {
             child: started.child,
             log: started.log,
             address,
+            line,
             lines: started.lines,
         })
     }
@@ -90,6 +92,11 @@ impl Process {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The start line.
+    pub fn start_line(&self) -> &str {
+        &self.line
     }
 
     /// Its process id.

@@ -108,7 +108,7 @@ fn layer(request_timeout: Duration) -> GateLayer {
         max_message_bytes: 1024,
         max_inflight_bytes: 4096,
     };
-    GateLayer::new(Authenticator::Header, &allowance)
+    GateLayer::new(Authenticator::Header, &allowance, Watch::with(None))
 }
 
 /// The first status of the answer: in its headers or its trailers.

@@ -13,7 +13,10 @@ use tracing::info;
 use super::{OpenError, freshness::Freshness, pooler};
 use crate::{
     config::PostgresUrl,
-    store::database::{Database, Link},
+    store::{
+        database::{Database, Link},
+        meter,
+    },
 };
 
 /// How long a call waits for a connection before it answers UNAVAILABLE. One is
@@ -67,6 +70,7 @@ pub(super) async fn open(
         .acquire_timeout(ACQUIRE)
         .test_before_acquire(false)
         .after_connect(move |connection, _| {
+            meter::has_connection();
             Box::pin(async move {
                 match link {
                     Link::Direct => connection.execute(SETTINGS).await.map(drop),
@@ -79,6 +83,9 @@ pub(super) async fn open(
         .before_acquire(move |connection, about| {
             let usable = at_hand.includes(about.age);
             let hot = about.idle_for < HOT;
+            if usable {
+                meter::has_connection();
+            }
             Box::pin(async move { Ok(usable && (hot || is_clean(connection).await)) })
         })
         .after_release(move |connection, about| {
@@ -96,6 +103,8 @@ pub(super) async fn open(
         connection: SqlxPostgresConnector::from_sqlx_postgres_pool(pool),
         link,
         freshness: Arc::clone(freshness),
+        pool: "unmeasured",
+        meter: None,
     })
 }
 

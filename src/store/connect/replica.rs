@@ -6,7 +6,7 @@
 
 use std::{
     future::Future,
-    sync::{Arc, atomic::AtomicU64},
+    sync::Arc,
     time::Duration,
 };
 
@@ -25,7 +25,7 @@ use super::{OpenError, advice, freshness::Freshness, page_key, pending, postgres
 use crate::{
     config::PostgresUrl,
     domain::Outage,
-    store::{database::Database, fault::Fault},
+    store::{database::Database, fault::Fault, meter::Meter},
 };
 
 /// How long a replica may take to show that it is one.
@@ -71,8 +71,8 @@ pub struct Role {
     pub page_key: [u8; 32],
     /// Connections at most.
     pub max_connections: u32,
-    /// How many statements were sent.
-    pub statements: Arc<AtomicU64>,
+    /// What measures it.
+    pub meter: Arc<Meter>,
 }
 
 /// Why a replica does not serve.
@@ -221,7 +221,7 @@ async fn reached(role: &Role) -> Result<Found, OpenError> {
     let freshness = Arc::new(Freshness::new());
     let pool = postgres::open(options.clone(), link, role.max_connections, &freshness).await;
     let mut database = pool.map_err(refused)?;
-    database.count(&role.statements);
+    database.measure("replica", &role.meter);
     let probe = Probe::of_postgres(options, database.clone());
     Ok(Found { database, probe })
 }

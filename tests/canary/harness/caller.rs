@@ -108,6 +108,7 @@ impl Caller {
             ("x-canary", TEXT.to_owned()),
             ("cookie", format!("session={TEXT}")),
             ("traceparent", TEXT.to_owned()),
+            ("tracestate", format!("{TEXT}={TEXT}")),
         ];
         metadata.extend(match self.mode {
             Mode::Header => vec![

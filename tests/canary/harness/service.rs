@@ -1,10 +1,18 @@
 //! The service at its most talkative.
 
-use std::{env, fs, io::Write, path::PathBuf};
+use std::{
+    env, fs,
+    io::{Read, Write},
+    net::TcpStream,
+    path::PathBuf,
+};
+
+use prost::Message;
 
 use super::{
     caller::Caller,
     cluster::Cluster,
+    collector::Collector,
     marks::{self, PASSWORD, SECRET},
     process::Process,
     scratch::Scratch,
@@ -33,6 +41,7 @@ pub struct Service {
     log: PathBuf,
     url: String,
     mode: Mode,
+    collector: Collector,
     pub cluster: Option<Cluster>,
 }
 
@@ -55,7 +64,11 @@ impl Service {
                 (Some(cluster), url)
             }
         };
+        let collector = Collector::start();
+        let endpoint = collector.url();
         let mut settings = vec![
+            ("EXPERTISE_METRICS_LISTEN", "127.0.0.1:0"),
+            ("EXPERTISE_OTLP_ENDPOINT", endpoint.as_str()),
             ("EXPERTISE_DATABASE_URL", url.as_str()),
             // By name as well: what is capped is so whatever is asked for.
             (
@@ -78,6 +91,7 @@ impl Service {
             log: Scratch::of_this_run().path(&format!("{name}.log")),
             url,
             mode,
+            collector,
             cluster,
         })
     }
@@ -93,8 +107,12 @@ impl Service {
     }
 
     /// Ends the service. Its log holds a line of this each of so many calls, and no
-    /// mark.
+    /// mark, and neither do its metrics and the spans that it has sent.
     pub fn end_without_a_mark(self, calls: usize) {
+        let metrics = self.metrics();
+        assert!(metrics.contains("expertise_calls_total"), "{metrics}");
+        let found = marks::found(&metrics, &[]);
+        assert!(found.is_empty(), "{found:?} in the metrics: {metrics}");
         self.process.signal("TERM");
         assert!(self.process.end().success());
         let log = fs::read_to_string(&self.log).expect("the log");
@@ -105,6 +123,28 @@ impl Service {
             let found = marks::found(line, &[]);
             assert!(found.is_empty(), "{found:?} in the log: {line}");
         }
+        let sent = self.collector.requests();
+        assert!(!sent.is_empty());
+        for request in sent {
+            for shown in [
+                String::from_utf8_lossy(&request.encode_to_vec()).into_owned(),
+                format!("{request:?}"),
+            ] {
+                let found = marks::found(&shown, &[]);
+                assert!(found.is_empty(), "{found:?} in a span: {shown}");
+            }
+        }
+    }
+
+    fn metrics(&self) -> String {
+        let line = self.process.start_line();
+        let address = line.rsplit_once("metrics on ").expect("an address").1;
+        let mut peer = TcpStream::connect(address.trim_end_matches(')')).expect("a connection");
+        let request = b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
+        peer.write_all(request).expect("it is sent");
+        let mut answer = String::new();
+        peer.read_to_string(&mut answer).expect("an answer");
+        answer
     }
 }
 

@@ -1,0 +1,211 @@
+//! What `/metrics` says of calls.
+
+use expertise::{config::Config, server::Server};
+
+use crate::harness::{
+    exposition::Exposition,
+    postgres,
+    service::{Service, config, exchange, get},
+};
+
+const CREATE: (&str, &str) = ("rpc", "expertise.v1.TaskService/CreateTask");
+const GET: (&str, &str) = ("rpc", "expertise.v1.TaskService/GetTask");
+
+#[tokio::test]
+async fn a_call_is_counted_by_rpc_code_and_reason() {
+    let service = Service::start(config("sqlite::memory:")).await;
+    let client = service.client();
+    let task = client.create_task("one").await.expect("a task");
+    client.get_task(&task.guid).await.expect("the task");
+    client.get_task(&task.guid).await.expect("the task");
+    let absent = "01a1fdaf-d221-7557-a852-5dd7d6531c2e";
+    client.get_task(absent).await.expect_err("no task");
+    client.create_task(" ").await.expect_err("no name");
+
+    let ended = |metrics: &Exposition| metrics.sum("expertise_calls_total", &[]) == 5.0;
+    let metrics = service.until("five calls", ended).await;
+    for (rpc, code, reason, count) in [
+        (CREATE, "OK", "", 1.0),
+        (CREATE, "INVALID_ARGUMENT", "FIELD_REQUIRED", 1.0),
+        (GET, "OK", "", 2.0),
+        (GET, "NOT_FOUND", "TASK_NOT_FOUND", 1.0),
+    ] {
+        let labels = [rpc, ("code", code), ("reason", reason)];
+        let found = metrics.sum("expertise_calls_total", &labels);
+        assert_eq!(found, count, "{labels:?}");
+    }
+    assert_eq!(metrics.sum("expertise_call_seconds_count", &[GET]), 3.0);
+    assert!(metrics.sum("expertise_call_seconds_sum", &[GET]) > 0.0);
+    assert_eq!(metrics.sum("expertise_calls_in_flight", &[]), 0.0);
+    assert_eq!(metrics.sum("expertise_inflight_bytes", &[]), 0.0);
+}
+
+#[tokio::test]
+async fn whatever_is_called_and_whoever_calls_there_are_no_more_labels() {
+    let service = Service::start(config("sqlite::memory:")).await;
+    let before = service.metrics().await;
+    for number in 0..20 {
+        let client = service
+            .client()
+            .with("x-subject", &format!("subject-{number}"));
+        client
+            .call_nothing(&format!("/expertise.v1.TaskService/Rpc{number}"))
+            .await;
+        client.call_nothing(&format!("/service.{number}/Rpc")).await;
+    }
+    let unknown = ("rpc", "unknown");
+    let metrics = service
+        .until("forty calls", |metrics| {
+            metrics.sum("expertise_calls_total", &[unknown]) == 40.0
+        })
+        .await;
+    assert_eq!(metrics.values("rpc"), before.values("rpc"));
+    // One more: the outcome UNIMPLEMENTED of what is unknown.
+    assert_eq!(metrics.len(), before.len() + 1);
+}
+
+#[tokio::test]
+async fn a_call_is_in_flight_until_it_ends() {
+    let service = Service::start(config("sqlite::memory:")).await;
+    let in_flight = |calls| {
+        move |metrics: &Exposition| metrics.sum("expertise_calls_in_flight", &[GET]) == calls
+    };
+    let call = service.client().get_task_that_never_comes();
+    service.until("a call in flight", in_flight(1.0)).await;
+    call.abort();
+    let metrics = service.until("no call in flight", in_flight(0.0)).await;
+    assert_eq!(metrics.sum("expertise_calls_total", &[GET]), 1.0);
+    assert_eq!(
+        metrics.sum("expertise_calls_total", &[GET, ("code", "OK")]),
+        0.0
+    );
+}
+
+#[tokio::test]
+async fn what_the_database_does_is_measured() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let url = format!("sqlite:{}", directory.path().join("e.db").display());
+    measured(&url, "reader").await;
+}
+
+#[tokio::test]
+async fn what_postgres_does_is_measured() {
+    let Some(url) = postgres() else {
+        return;
+    };
+    let metrics = measured(&url, "shared").await;
+    // Where others may hold the rows that a write changes.
+    let locks = [("kind", "lock")];
+    let locks = metrics.sum("expertise_database_statement_seconds_count", &locks);
+    assert!(locks >= 1.0, "{metrics:?}");
+}
+
+async fn measured(url: &str, pool: &str) -> Exposition {
+    let service = Service::start(config(url)).await;
+    let client = service.client();
+    let task = client.create_task("one").await.expect("a task");
+    client.create_step(&task, "first").await.expect("a step");
+    client.get_task(&task.guid).await.expect("the task");
+    client.delete_task(&task.guid).await.expect("it is deleted");
+    let metrics = service.metrics().await;
+    for (name, labels) in [
+        (
+            "expertise_database_statement_seconds_count",
+            [("kind", "read")].as_slice(),
+        ),
+        (
+            "expertise_database_statement_seconds_count",
+            &[("kind", "write")],
+        ),
+        (
+            "expertise_database_connection_wait_seconds_count",
+            &[("pool", pool)],
+        ),
+        ("expertise_database_connections", &[("pool", pool)]),
+        ("expertise_database_connections_max", &[("pool", pool)]),
+    ] {
+        assert!(metrics.sum(name, labels) >= 1.0, "{name} {labels:?}");
+    }
+    assert_eq!(
+        metrics.sum("expertise_database_write_seconds_count", &[]),
+        3.0
+    );
+    assert_eq!(
+        metrics.sum("expertise_database_write_turn_seconds_count", &[]),
+        3.0
+    );
+    assert!(metrics.sum("expertise_process_resident_bytes", &[]) > 1e6);
+    let version = ("version", env!("CARGO_PKG_VERSION"));
+    assert_eq!(metrics.sum("expertise_build_info", &[version]), 1.0);
+    service.stop().await;
+    metrics
+}
+
+#[tokio::test]
+async fn calls_that_find_no_room_are_counted() {
+    let config = Config {
+        max_inflight_bytes: 1024,
+        ..config("sqlite::memory:")
+    };
+    let service = Service::start(config).await;
+    let metrics = service.metrics().await;
+    assert_eq!(metrics.sum("expertise_inflight_limit_bytes", &[]), 1024.0);
+    let calls = (0..64).map(|number| {
+        let client = service.client();
+        tokio::spawn(async move { client.create_task(&format!("{number}")).await })
+    });
+    let mut refused = 0.0;
+    for call in calls.collect::<Vec<_>>() {
+        if call.await.expect("no panic").is_err() {
+            refused += 1.0;
+        }
+    }
+    let metrics = service.metrics().await;
+    let overloaded = [("code", "RESOURCE_EXHAUSTED"), ("reason", "OVERLOADED")];
+    assert_eq!(metrics.sum("expertise_calls_total", &overloaded), refused);
+    let doors = metrics.sum("expertise_calls_without_room_total", &[])
+        + metrics.sum("expertise_calls_without_turn_total", &[]);
+    assert_eq!(doors, refused);
+}
+
+#[tokio::test]
+async fn the_port_for_metrics_answers_nothing_else() {
+    let service = Service::start(config("sqlite::memory:")).await;
+    let at = service.metrics_address();
+    assert_eq!(get(at, "/").await.0, 404);
+    assert_eq!(get(at, "/metrics/").await.0, 404);
+    let post = "POST /metrics HTTP/1.1\r\nHost: here\r\nContent-Length: 0\r\n\r\n";
+    assert_eq!(exchange(at, post).await.0, 405);
+    let long = format!("GET /{} HTTP/1.1\r\nHost: here\r\n\r\n", "x".repeat(60_000));
+    let (code, _) = exchange(at, &long).await;
+    assert!((400..500).contains(&code), "{code}");
+    assert_eq!(get(at, "/healthz").await, (200, "alive\n".to_owned()));
+}
+
+#[tokio::test]
+async fn without_the_setting_there_is_no_port() {
+    let server = Server::bind(Config::for_tests("sqlite::memory:")).await;
+    assert_eq!(server.expect("it starts").metrics_addr(), None);
+}
+
+#[tokio::test]
+async fn a_taken_port_for_metrics_is_a_failed_start_that_names_the_setting() {
+    let holder = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = holder.local_addr().expect("its address");
+    let config = Config {
+        metrics_listen: Some(address),
+        ..Config::for_tests("sqlite::memory:")
+    };
+    let Err(error) = Server::bind(config).await else {
+        panic!("it started on a port that is taken");
+    };
+    let line = error.to_string();
+    for part in [
+        address.to_string().as_str(),
+        "taken",
+        "EXPERTISE_METRICS_LISTEN",
+    ] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    assert_eq!(line.lines().count(), 1);
+}
