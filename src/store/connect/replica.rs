@@ -4,11 +4,7 @@
 //! to the primary, and so does what is not there yet where its absence would be
 //! told as a fact.
 
-use std::{
-    future::Future,
-    sync::Arc,
-    time::Duration,
-};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use sea_orm::{
     ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement, TransactionOptions,
