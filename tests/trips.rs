@@ -534,6 +534,7 @@ impl Service {
         let url = relay(url, Arc::clone(&trips)).await;
         let store = Store::open(Options {
             database: DatabaseUrl::parse(&url).expect("the URL of a database"),
+            replica: None,
             migrate: true,
             max_connections: 1,
             max_message_bytes: MESSAGE_LIMIT,
