@@ -192,7 +192,6 @@ impl Invocation {
     ) -> Result<Self, ConfigError> {
         let matches = command_line().try_get_matches_from(args)?;
         let (name, flags) = matches.subcommand().unwrap_or(("serve", &matches));
-        let flags_of_all = [&matches, flags];
         let command = match name {
             table::MIGRATE_COMMAND => Command::Migrate,
             table::CONFIG_COMMAND => Command::Config,
@@ -200,7 +199,7 @@ impl Invocation {
                 Command::Translate(Box::new(TranslateConfig::read(flags, environment)?))
             }
             table::TOKEN_COMMAND => Command::Token(token::read(flags)?),
-            health::COMMAND => Command::Health(HealthConfig::read(&flags_of_all, environment)?),
+            health::COMMAND => Command::Health(HealthConfig::read(&matches, flags, environment)?),
             table::COMPLETIONS_COMMAND => match flags.get_one(table::SHELL) {
                 Some(shell) => Command::Completions(*shell),
                 None => Command::Serve,
@@ -216,7 +215,7 @@ impl Invocation {
             | Command::Migrate
             | Command::Config
             | Command::Token(_)
-            | Command::Translate(_) => Values::gather(&flags_of_all, environment)?,
+            | Command::Translate(_) => Values::gather(&[&matches, flags], environment)?,
             Command::Health(_) => Values::none(),
             Command::Errand(_) | Command::Completions(_) | Command::Man(_) => {
                 sources::refuse_settings(&matches, name)?;

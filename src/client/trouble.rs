@@ -84,35 +84,40 @@ fn of_io(server: &str, error: &io::Error) -> Option<String> {
 }
 
 fn of_tls(server: &str, error: &rustls::Error) -> String {
-    use CertificateError::{
-        BadSignature, Expired, ExpiredContext, NotValidForName, NotValidForNameContext,
-        NotValidYet, NotValidYetContext, UnknownIssuer,
-    };
     match error {
         rustls::Error::InvalidMessage(_) => {
             format!("{server} does not speak TLS: name it with http://")
         }
-        rustls::Error::InvalidCertificate(UnknownIssuer | BadSignature) => format!(
-            "the certificate of {server} is from an authority that is not trusted here: name \
-             the file of its certificate with --ca-file or EXPERTISE_CA_FILE"
-        ),
-        rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. }) => {
-            format!(
-                "the certificate of {server} is for another name: name the server as the \
-                 certificate does, or say that name with --server-name"
-            )
-        }
-        rustls::Error::InvalidCertificate(
-            Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. },
-        ) => format!("the certificate of {server} is not valid now: renew it there"),
-        rustls::Error::InvalidCertificate(_) => format!(
-            "the certificate of {server} cannot be accepted: it must be for servers, and not \
-             that of an authority"
-        ),
+        rustls::Error::InvalidCertificate(error) => of_certificate(server, error),
         rustls::Error::AlertReceived(_) => format!(
             "{server} refuses the connection: if it asks clients for a certificate, name yours \
              with --client-cert-file and --client-key-file"
         ),
         _ => format!("{server} and this command do not agree on TLS"),
+    }
+}
+
+fn of_certificate(server: &str, error: &CertificateError) -> String {
+    use CertificateError::{
+        BadEncoding, Expired, ExpiredContext, InvalidPurpose, InvalidPurposeContext,
+        NotValidForName, NotValidForNameContext, NotValidYet, NotValidYetContext, Other,
+    };
+    match error {
+        NotValidForName | NotValidForNameContext { .. } => format!(
+            "the certificate of {server} is for another name: name the server as the certificate \
+             does, or say that name with --server-name"
+        ),
+        Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. } => {
+            format!("the certificate of {server} is not valid now: renew it there")
+        }
+        BadEncoding | InvalidPurpose | InvalidPurposeContext { .. } | Other(_) => format!(
+            "the certificate of {server} cannot be accepted: it must be for servers, and not \
+             that of an authority (CA:FALSE)"
+        ),
+        // Whatever else is wrong, nobody trusted vouches for it.
+        _ => format!(
+            "the certificate of {server} is from an authority that is not trusted here: name the \
+             file of its certificate with --ca-file or EXPERTISE_CA_FILE"
+        ),
     }
 }

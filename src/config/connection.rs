@@ -148,7 +148,8 @@ impl Connection {
 }
 
 impl Trust {
-    /// What is said of trust where nothing is secret would not be kept.
+    /// What only TLS would look at is refused without TLS: whoever says whom to trust
+    /// does not want to send a token in the clear.
     pub(super) fn read(values: &Values, server: &str) -> Result<Self, WrongSetting> {
         let plain = !server.starts_with("https:");
         if let Some(stray) = TRUST.iter().find(|it| plain && values.named(it).is_some()) {

@@ -49,17 +49,15 @@ pub(super) fn command(file: Arg) -> Command {
 }
 
 impl HealthConfig {
+    /// Reads the flags of the program and, over them, those of the subcommand.
     pub(super) fn read(
-        flags: &[&ArgMatches],
+        program: &ArgMatches,
+        own: &ArgMatches,
         environment: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<Self, WrongSetting> {
-        let settings = Values::gather(flags, environment)?;
-        let own = flags.last().copied();
+        let settings = Values::gather(&[program, own], environment)?;
         let named = [OWN_SERVER].into_iter().chain(TRUST);
-        let values = match own {
-            Some(own) => Values::without_file(named, own, environment)?,
-            None => Values::none(),
-        };
+        let values = Values::without_file(named, own, environment)?;
         // Flags win over the environment, whichever of the two they are.
         let flag = Some(&Origin::Flag);
         let here = settings.origin(&table::LISTEN) == flag && values.origin(&OWN_SERVER) != flag;
@@ -74,7 +72,7 @@ impl HealthConfig {
         Ok(Self {
             trust: Trust::read(&values, &server)?,
             server,
-            output: own.map_or(Ok(Output::Text), errand::read_output)?,
+            output: errand::read_output(own)?,
         })
     }
 }

@@ -100,6 +100,21 @@ fn an_authority_that_is_not_trusted_is_one_line() {
 }
 
 #[test]
+fn without_an_authority_those_of_the_machine_are_asked() {
+    let secured = secured("tls-machine", &[]);
+    let list = |trusted: &str| {
+        let list = secured.list().without("EXPERTISE_CA_FILE");
+        let list = list.env("SSL_CERT_FILE", trusted).without("SSL_CERT_DIR");
+        list.run()
+    };
+    list(&secured.path("ca.pem")).succeeded();
+    let other = Authority::new().make("somebody").cert;
+    let other = write(secured.directory.path(), "other.pem", &other);
+    let line = list(&other).failure(1);
+    assert!(line.contains("--ca-file or EXPERTISE_CA_FILE"), "{line}");
+}
+
+#[test]
 fn a_certificate_for_another_name_is_one_line() {
     let secured = secured("tls-name", &[]);
     let server = format!("https://127.0.0.1:{}", secured.process.address().port());
