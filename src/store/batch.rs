@@ -68,7 +68,8 @@ impl Batch {
             steps,
             deleted,
         } = planned;
-        let epoch = grown.epochs.get(&after.guid).copied().unwrap_or(0);
+        let known = grown.numberings.get(&after.guid).copied();
+        let known = known.unwrap_or_default();
         let kept = match before {
             Some(_) => fit(steps, &grown.places),
             None => None,
@@ -78,8 +79,10 @@ impl Batch {
             let steps = i64::try_from(after.steps.len()).unwrap_or(i64::MAX);
             let order = Order {
                 step_count: steps,
-                last_position: last_position(kept.as_deref(), planned.steps.len()),
-                epoch: epoch + i64::from(renumbered),
+                // Steps that are not planned stay where they are.
+                last_position: last_position(kept.as_deref(), planned.steps.len())
+                    .max(known.last_position),
+                epoch: known.epoch + i64::from(renumbered),
             };
             let row = write_row(after, order);
             super::task_write::check_size(tx, &row)?;

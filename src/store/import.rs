@@ -135,7 +135,7 @@ async fn lock(
         let grown = Grown {
             tree: None,
             places: BTreeMap::new(),
-            epochs: BTreeMap::new(),
+            numberings: BTreeMap::new(),
         };
         return Ok((grown, known));
     };

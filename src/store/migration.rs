@@ -10,6 +10,7 @@ use sea_orm_migration::{MigrationTrait, MigratorTrait, async_trait};
 mod m0001_core;
 mod m0002_last_position;
 mod m0003_partial_indexes;
+mod m0004_last_position_again;
 
 /// All migrations, oldest first.
 pub struct Migrator;
@@ -21,6 +22,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0001_core::Migration),
             Box::new(m0002_last_position::Migration),
             Box::new(m0003_partial_indexes::Migration),
+            Box::new(m0004_last_position_again::Migration),
         ]
     }
 }

@@ -36,6 +36,7 @@ pub(super) struct TaskRow {
     parent: Option<Uuid>,
     idx: i32,
     epoch: i64,
+    last_position: i64,
     version: i64,
     dirty: bool,
     indexed: bool,
@@ -50,8 +51,17 @@ pub(super) struct TaskRow {
 
 /// The columns that [`TaskRow`] begins with, in the order of its fields.
 const COLUMNS: &str = "t.guid, t.name, t.product_id, t.kind, t.published, t.roles, \
-     t.dependencies, t.parent_guid, t.idx, t.order_epoch, t.version, t.dirty_record, \
+     t.dependencies, t.parent_guid, t.idx, t.order_epoch, t.last_position, t.version, t.dirty_record, \
      t.mvn_indexed, t.mvn_version, t.mvn_info, t.mvn_ts, t.created_ts, t.modified_ts";
+
+/// How a task's steps are numbered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Numbering {
+    /// Grows with each new numbering.
+    pub epoch: i64,
+    /// The number behind which no step stands.
+    pub last_position: i64,
+}
 
 impl TaskRow {
     fn take(cells: &mut Cells<'_>) -> Result<Self, DbErr> {
@@ -66,6 +76,7 @@ impl TaskRow {
             parent: cells.take()?,
             idx: cells.take()?,
             epoch: cells.take()?,
+            last_position: cells.take()?,
             version: cells.take()?,
             dirty: cells.take()?,
             indexed: cells.take()?,
@@ -224,9 +235,12 @@ fn conditions(filter: &TaskFilter, values: &mut Vec<Value>) -> String {
 }
 
 impl TaskRow {
-    /// The numbering of the task's steps.
-    pub fn order_epoch(&self) -> i64 {
-        self.epoch
+    /// What the row says of the order of the task's steps.
+    pub fn numbering(&self) -> Numbering {
+        Numbering {
+            epoch: self.epoch,
+            last_position: self.last_position,
+        }
     }
 
     /// The task.
@@ -242,6 +256,7 @@ impl TaskRow {
             parent,
             idx,
             epoch: _,
+            last_position: _,
             version,
             dirty,
             indexed,

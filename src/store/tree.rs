@@ -15,7 +15,7 @@ use super::{
     database::Database,
     fault::Fault,
     step_read::{Selected, StepRow},
-    task_read::{self, TaskRow},
+    task_read::{self, Numbering, TaskRow},
     transaction::statement,
 };
 use crate::{
@@ -44,8 +44,8 @@ pub(super) struct Grown {
     pub tree: Option<Tree>,
     /// Where each step stands.
     pub places: BTreeMap<StepId, Place>,
-    /// The numbering of each task's steps.
-    pub epochs: BTreeMap<TaskId, i64>,
+    /// How each task's steps are numbered.
+    pub numberings: BTreeMap<TaskId, Numbering>,
 }
 
 #[derive(FromQueryResult)]
@@ -99,11 +99,11 @@ pub(super) async fn grow(
     }
     let mut children: BTreeMap<Option<TaskId>, Vec<Task>> = BTreeMap::new();
     let mut top = None;
-    let mut epochs = BTreeMap::new();
+    let mut numberings = BTreeMap::new();
     for row in tasks {
-        let epoch = row.order_epoch();
+        let numbering = row.numbering();
         let task = row.read(account)?;
-        epochs.insert(task.guid, epoch);
+        numberings.insert(task.guid, numbering);
         if task.guid == root {
             top = Some(task);
         } else {
@@ -115,7 +115,7 @@ pub(super) async fn grow(
     Ok(Grown {
         tree,
         places,
-        epochs,
+        numberings,
     })
 }
 

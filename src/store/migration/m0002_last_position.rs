@@ -9,6 +9,11 @@ use crate::store::entity::task::{Column, Entity};
 /// before the first one of this version writes.
 pub struct Migration;
 
+/// Counts the number of every task.
+pub(super) const COUNTED: &str = "UPDATE tasks SET last_position = \
+    COALESCE((SELECT MAX(position) FROM steps \
+              WHERE steps.account_id = tasks.account_id AND steps.task = tasks.guid), 0)";
+
 impl MigrationName for Migration {
     fn name(&self) -> &'static str {
         "m0002_last_position"
@@ -24,9 +29,7 @@ impl MigrationTrait for Migration {
             .add_column(number.big_integer().not_null().default(0))
             .take();
         manager.alter_table(added).await?;
-        let known = "UPDATE tasks SET last_position = COALESCE((SELECT MAX(position) FROM steps \
-             WHERE steps.account_id = tasks.account_id AND steps.task = tasks.guid), 0)";
-        manager.get_connection().execute_unprepared(known).await?;
+        manager.get_connection().execute_unprepared(COUNTED).await?;
         Ok(())
     }
 

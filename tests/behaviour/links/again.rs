@@ -9,6 +9,7 @@ on_both_databases![
     a_new_order_of_values_changes_their_positions,
     a_document_imports_the_managed_task_again,
     a_managed_task_of_which_nothing_is_said_keeps_its_steps,
+    a_step_goes_behind_those_of_a_managed_task_that_was_renamed,
     a_new_key_gets_a_task,
     a_new_key_may_bring_a_document,
     a_key_that_is_gone_unlinks_its_task,
@@ -129,6 +130,23 @@ async fn a_managed_task_of_which_nothing_is_said_keeps_its_steps(world: World) {
         world.import_and(absent, sent.clone()).await.accepted();
         assert_eq!(world.everything().await, before);
     }
+}
+
+async fn a_step_goes_behind_those_of_a_managed_task_that_was_renamed(world: World) {
+    let (made, question, _) = guide(&world, &[("a", "A")]).await;
+    let managed = managed_by(&world, &question).await.remove(0);
+    let mut order = Vec::new();
+    for title in ["1", "2", "3"] {
+        order.push(world.given_step(note(&managed, title)).await.guid);
+    }
+    let mut sent = changed(&world, &made, |config| {
+        config.values[0].value = "Renamed".to_owned();
+    })
+    .await;
+    sent.steps[0].feedback_config[0].values[0].task_json = None;
+    world.imported(sent).await;
+    order.push(world.given_step(note(&managed, "4")).await.guid);
+    assert_eq!(world.order_of(&managed.guid).await, order);
 }
 
 async fn a_new_key_gets_a_task(world: World) {
