@@ -527,7 +527,7 @@ async fn import_again(
     let deep = depth_of(&document) > 8;
     let transplanted = edits
         .iter()
-        .any(|edit| matches!(edit.what, What::Transplant(_)));
+        .any(|edit| matches!(edit.what, What::Transplant(_) | What::Rekey(_)));
     let unchanged = document == before;
     let request = ImportTaskRequest {
         document: Some(document),
@@ -543,7 +543,8 @@ async fn import_again(
         // A question of which nothing is said cannot be asked anew.
         let silent = edits.iter().any(|edit| matches!(edit.what, What::Silence));
         allowed.extend(silent.then_some("FIELD_REQUIRED"));
-        // The steps of another task are none of this one.
+        // The steps of another task are none of this one, and under another value's
+        // key a document is that value's task's.
         allowed.extend(transplanted.then_some("STEP_NOT_FOUND"));
     }
     let refused = outcome.is_err();
