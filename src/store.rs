@@ -23,6 +23,7 @@ mod script;
 mod step;
 mod step_quick;
 mod step_read;
+mod step_row;
 mod step_write;
 mod task;
 mod task_quick;

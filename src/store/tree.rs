@@ -14,7 +14,7 @@ use super::{
     connect::Lagging,
     database::Database,
     fault::Fault,
-    step_read::{Selected, StepRow},
+    step_row::{Selected, StepRow},
     task_read::{self, Numbering, TaskRow},
     transaction::statement,
 };
