@@ -164,13 +164,9 @@ def serves(image):
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as server:
         try:
             print("  ", server.stdout.readline().strip())
-            has_health = image.run("health", "--help").returncode == 0
-            if has_health:
-                asked = image.command(image.health, settings)
-                subprocess.run(asked, check=True, timeout=BOUND)
-                print("   is healthy by", *image.health)
-            else:
-                print("   has no subcommand health yet: the image's health check would fail")
+            asked = image.command(image.health, settings)
+            subprocess.run(asked, check=True, timeout=BOUND)
+            print("   is healthy by", *image.health)
             inside = only_child(server.pid)
             subprocess.run([*ROOT, "kill", f"-{image.stop.value}", str(inside)], check=True)
             code = server.wait(BOUND)
@@ -180,11 +176,9 @@ def serves(image):
     if code:
         raise SystemExit(f"it ended with {code}")
     print("   ends with code 0 when it is told to")
-    if has_health:
-        asked = image.command(image.health, settings)
-        if not subprocess.run(asked, stderr=subprocess.DEVNULL, timeout=BOUND).returncode:
-            raise SystemExit("it is healthy after its end")
-        print("   is not healthy then")
+    if not subprocess.run(asked, stderr=subprocess.DEVNULL, timeout=BOUND).returncode:
+        raise SystemExit("it is healthy after its end")
+    print("   is not healthy then")
     data = image.root / "var/lib/expertise/expertise.db"
     if data.stat().st_uid != int(image.user):
         raise SystemExit("the data is somebody else's")
