@@ -5,8 +5,12 @@
 #![allow(dead_code)]
 
 use std::{
+    collections::HashSet,
     net::Ipv4Addr,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
 };
 
@@ -29,7 +33,8 @@ struct State {
     target: u16,
     /// Whether nothing is carried at present.
     held: bool,
-    /// Whether a connection is cut instead of carrying the answer to a COMMIT.
+    /// Whether a connection is cut instead of carrying the answer to what makes a
+    /// write durable.
     loses_commits: bool,
     /// Connections belong to the era in which they were taken.
     era: u64,
@@ -98,8 +103,8 @@ impl Relay {
         });
     }
 
-    /// Whether from now on each connection is cut whose COMMIT was answered, before
-    /// the answer is carried.
+    /// Whether from now on each connection is cut whose COMMIT was answered, or whose
+    /// script that is a transaction by itself, before the answer is carried.
     pub fn lose_commits(&self, whether: bool) {
         self.state
             .send_modify(|state| state.loses_commits = whether);
@@ -135,9 +140,11 @@ async fn carry(client: TcpStream, mut state: watch::Receiver<State>) {
         let (from_client, to_client) = client.into_split();
         let (from_server, to_server) = server.into_split();
         let commits = AtomicBool::new(false);
+        let scripts = Mutex::new(Scripts::default());
         let may_pass = |bytes: &[u8]| {
+            let mut scripts = scripts.lock().expect("the scripts");
             let commit = bytes.windows(6).any(|word| word == b"COMMIT");
-            commits.fetch_or(commit, Ordering::Relaxed);
+            commits.fetch_or(scripts.run_in(bytes) || commit, Ordering::Relaxed);
             true
         };
         let may_return = |_: &[u8]| {
@@ -152,6 +159,39 @@ async fn carry(client: TcpStream, mut state: watch::Receiver<State>) {
     tokio::select! {
         _ = both_ways => {}
         _ = state.wait_for(|state| state.cut_before > era) => {}
+    }
+}
+
+/// The prepared statements of a connection that are scripts.
+#[derive(Default)]
+struct Scripts(HashSet<Vec<u8>>);
+
+impl Scripts {
+    /// Whether one of them is run in these messages to PostgreSQL, from which those are
+    /// learned that are prepared.
+    fn run_in(&mut self, mut bytes: &[u8]) -> bool {
+        let mut run = false;
+        while let [kind, a, b, c, d, rest @ ..] = bytes {
+            // With itself, and without the kind.
+            let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
+            let Some((body, next)) = length.checked_sub(4).and_then(|n| rest.split_at_checked(n))
+            else {
+                break;
+            };
+            let mut texts = body.split(|byte| *byte == 0);
+            let (first, second) = (texts.next(), texts.next());
+            match (kind, first, second) {
+                // Parse: the name, and what it stands for.
+                (b'P', Some(name), Some(sql)) if sql.starts_with(b"WITH changed") => {
+                    self.0.insert(name.to_vec());
+                }
+                // Bind: the portal, and the name.
+                (b'B', _, Some(name)) => run |= self.0.contains(name),
+                _ => {}
+            }
+            bytes = next;
+        }
+        run
     }
 }
 
