@@ -25,7 +25,10 @@ pub struct Parted {
 
 impl Drop for Parted {
     fn drop(&mut self) {
-        pin(id(), &format!("0-{}", self.last));
+        let all = format!("0-{}", self.last);
+        for process in descendants().into_iter().chain([id()]) {
+            pin(process, &all);
+        }
     }
 }
 
