@@ -22,7 +22,7 @@ use std::{
     env,
     net::SocketAddr,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -40,6 +40,7 @@ use expertise::{
     store::{Options, Store},
 };
 use prost_types::FieldMask;
+use sqlx::{Connection, PgConnection};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream, tcp::OwnedReadHalf, tcp::OwnedWriteHalf},
@@ -59,7 +60,7 @@ const TRIES: usize = 5;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_is_one_trip_and_a_write_three_at_most() {
-    let Some(url) = cluster::database_url() else {
+    let Some(url) = database_url() else {
         let required = env::var("EXPERTISE_REQUIRE_POSTGRES").is_ok_and(|value| value == "1");
         assert!(!required, "EXPERTISE_REQUIRE_POSTGRES=1, but there is none");
         return;
@@ -73,6 +74,66 @@ async fn a_read_is_one_trip_and_a_write_three_at_most() {
     println!("{}", table.lines.join("\n"));
     assert!(table.over.is_empty(), "{:#?}", table.over);
     table.is_of_every_rpc();
+}
+
+/// The database of this run.
+fn database_url() -> Option<String> {
+    static URL: OnceLock<Option<String>> = OnceLock::new();
+    URL.get_or_init(cluster::database_url).clone()
+}
+
+/// The price of doing without a lock: what a script relies on may change while it waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_changed_while_its_deletion_waited_is_not_deleted() {
+    let Some(url) = database_url() else {
+        return;
+    };
+    let service = Service::behind_a_relay(&url).await;
+    let other = Service::behind_a_relay(&url).await;
+    let task = service.task("Contended").await;
+    let step = service.step(note(&task), "").await;
+
+    let mut holder = PgConnection::connect(&url).await.expect("PostgreSQL");
+    let held = sqlx::query("SELECT 1 FROM tasks WHERE guid = $1 FOR UPDATE");
+    let guid = uuid::Uuid::parse_str(&task.guid).expect("an id");
+    let mut lock = holder.begin().await.expect("a transaction");
+    held.bind(guid).execute(&mut *lock).await.expect("the lock");
+    let deletion = DeleteStepRequest {
+        guid: step.guid.clone(),
+        etag: step.etag.clone(),
+    };
+    let mut steps = service.steps.clone();
+    let deleting = tokio::spawn(async move { steps.delete_step(deletion).await });
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
+         AND datname = current_database() AND query LIKE 'WITH changed%'";
+    while sqlx::query_scalar::<_, i64>(waiting)
+        .fetch_one(&mut *lock)
+        .await
+        .expect("an answer")
+        == 0
+    {}
+    let update = UpdateStepRequest {
+        step: Some(Step {
+            title: "Changed".to_owned(),
+            ..sample::step_of(&step.guid)
+        }),
+        update_mask: mask("title"),
+        ..UpdateStepRequest::default()
+    };
+    let updated = other.steps.clone().update_step(update).await;
+    updated.expect("an update needs no lock of the task");
+    lock.commit().await.expect("the end of the lock");
+
+    let refused = deleting.await.expect("an answer").expect_err("it changed");
+    assert_eq!(refused.code(), tonic::Code::Aborted, "{refused:?}");
+    assert_eq!(service.read(&task.guid).await.steps, [step.guid]);
+    let task = DeleteTaskRequest {
+        guid: task.guid,
+        ..DeleteTaskRequest::default()
+    };
+    let refused = service.tasks.clone().delete_task(task).await;
+    let refused = refused.expect_err("its steps are still counted");
+    assert_eq!(refused.code(), tonic::Code::FailedPrecondition);
 }
 
 /// The services on a store whose one connection leads through a relay.
