@@ -25,6 +25,7 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use expertise::{
@@ -57,6 +58,8 @@ const MESSAGE_LIMIT: usize = 64 << 20;
 /// How often a call is tried: a connection that has rested is asked whether it is
 /// still there, which on a busy machine happens between any two calls.
 const TRIES: usize = 5;
+/// How long a statement may take to be seen waiting.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_is_one_trip_and_a_write_three_at_most() {
@@ -104,14 +107,7 @@ async fn a_step_that_changed_while_its_deletion_waited_is_not_deleted() {
     };
     let mut steps = service.steps.clone();
     let deleting = tokio::spawn(async move { steps.delete_step(deletion).await });
-    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
-         AND datname = current_database() AND query LIKE 'WITH changed%'";
-    while sqlx::query_scalar::<_, i64>(waiting)
-        .fetch_one(&mut *lock)
-        .await
-        .expect("an answer")
-        == 0
-    {}
+    until_the_deletion_waits(&url).await;
     let update = UpdateStepRequest {
         step: Some(Step {
             title: "Changed".to_owned(),
@@ -134,6 +130,25 @@ async fn a_step_that_changed_while_its_deletion_waited_is_not_deleted() {
     let refused = service.tasks.clone().delete_task(task).await;
     let refused = refused.expect_err("its steps are still counted");
     assert_eq!(refused.code(), tonic::Code::FailedPrecondition);
+}
+
+/// Waits until a deletion waits for a lock. Asked over a connection without a
+/// transaction, for in one PostgreSQL repeats its first answer.
+async fn until_the_deletion_waits(url: &str) {
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
+         AND datname = current_database() AND query LIKE 'WITH changed%'";
+    let mut watcher = PgConnection::connect(url).await.expect("PostgreSQL");
+    let seen = async {
+        while sqlx::query_scalar::<_, i64>(waiting)
+            .fetch_one(&mut watcher)
+            .await
+            .expect("an answer")
+            == 0
+        {}
+    };
+    tokio::time::timeout(PATIENCE, seen)
+        .await
+        .expect("the deletion waits for the lock");
 }
 
 /// The services on a store whose one connection leads through a relay.
