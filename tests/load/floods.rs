@@ -1,7 +1,11 @@
 //! Peers that say nothing, next to nothing, or far too much, and an honest client
 //! among them.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use tokio::{
     task::JoinSet,
@@ -82,27 +86,47 @@ async fn trickle(server: SocketAddr, end: Instant) {
     }
 }
 
-/// Sends bytes again and again, made anew for each stream from the first on; over
-/// a new connection when the server has ended one.
-async fn flood(
-    server: SocketAddr,
-    end: Instant,
-    streams_at_once: u32,
-    bytes: impl Fn(u32) -> Vec<u8>,
-) {
+/// What is sent over a connection, a batch of streams after the other. They are made
+/// once, for all: to make one takes longer than to send it, and the work of those who
+/// flood must not be what slows the others.
+struct Batches {
+    streams: u32,
+    of_stream: fn(u32) -> Vec<u8>,
+    made: [OnceLock<Vec<u8>>; 256],
+}
+
+impl Batches {
+    fn of(streams: u32, of_stream: fn(u32) -> Vec<u8>) -> Arc<Self> {
+        Arc::new(Self {
+            streams,
+            of_stream,
+            made: [const { OnceLock::new() }; 256],
+        })
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.made.iter().zip(0..).map(|(made, n)| {
+            let batch = || {
+                let streams = n * self.streams..(n + 1) * self.streams;
+                let of_stream = |n| (self.of_stream)(frames::stream(n));
+                streams.flat_map(of_stream).collect()
+            };
+            made.get_or_init(batch).as_slice()
+        })
+    }
+}
+
+/// Sends the batches again and again, over a new connection when all are sent or the
+/// server has ended the one before.
+async fn flood(server: SocketAddr, end: Instant, batches: Arc<Batches>) {
     while Instant::now() < end {
         let mut peer = Peer::greet(server).await;
-        let mut next = 0;
-        while Instant::now() < end {
-            let batch = next..next + streams_at_once;
-            next = batch.end;
-            let batch: Vec<u8> = batch.flat_map(|n| bytes(frames::stream(n))).collect();
-            let sent = peer.send(&batch).await;
+        for batch in batches.iter() {
+            let sent = peer.send(batch).await;
             let heard = peer.heard().goaway.is_some() || peer.heard().ended;
-            if sent.is_err() || heard {
+            if sent.is_err() || heard || Instant::now() >= end {
                 break;
             }
-            // Its own work must not be what slows the others.
             sleep(Duration::from_millis(20)).await;
         }
     }
@@ -110,35 +134,33 @@ async fn flood(
 
 async fn streams_that_are_reset_at_once_disturb_nobody(place: Place) {
     withstand(place, async |server, end| {
-        at_once(8, |_| async move {
-            let each = |stream| {
-                let call = frames::call(stream, CREATE, &[]);
-                [call, frames::reset(stream)].concat()
-            };
-            flood(server, end, 1000, each).await;
-        })
-        .await;
+        let batches = Batches::of(1000, |stream| {
+            let call = frames::call(stream, CREATE, &[]);
+            [call, frames::reset(stream)].concat()
+        });
+        at_once(8, |_| flood(server, end, Arc::clone(&batches))).await;
     })
     .await;
 }
 
 async fn floods_of_tiny_frames_disturb_nobody(place: Place) {
     withstand(place, async |server, end| {
-        at_once(8, |n| async move {
-            let payload: &[u8] = if n % 2 == 0 { b"x" } else { b"" };
-            let each = |stream| {
-                let mut bytes = frames::call(stream, CREATE, &[]);
-                bytes.extend(frames::data(stream, &prefix(false, CLAIM)));
-                for _ in 0..2000 {
-                    bytes.extend(frames::data(stream, payload));
-                }
-                bytes
-            };
-            flood(server, end, 1, each).await;
-        })
-        .await;
+        let batches = [
+            Batches::of(1, |stream| tiny_frames(stream, b"x")),
+            Batches::of(1, |stream| tiny_frames(stream, b"")),
+        ];
+        at_once(8, |n| flood(server, end, Arc::clone(&batches[n % 2]))).await;
     })
     .await;
+}
+
+fn tiny_frames(stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = frames::call(stream, CREATE, &[]);
+    bytes.extend(frames::data(stream, &prefix(false, CLAIM)));
+    for _ in 0..2000 {
+        bytes.extend(frames::data(stream, payload));
+    }
+    bytes
 }
 
 async fn lengths_that_are_claimed_and_never_sent_take_no_memory(place: Place) {
@@ -163,14 +185,11 @@ async fn lengths_that_are_claimed_and_never_sent_take_no_memory(place: Place) {
 
 async fn floods_of_pings_and_settings_disturb_nobody(place: Place) {
     withstand(place, async |server, end| {
-        at_once(8, |n| async move {
-            let each = |_| match n % 2 {
-                0 => frames::frame(frames::PING, 0, 0, &[7; 8]),
-                _ => frames::frame(frames::SETTINGS, 0, 0, &[]),
-            };
-            flood(server, end, 200, each).await;
-        })
-        .await;
+        let batches = [
+            Batches::of(200, |_| frames::frame(frames::PING, 0, 0, &[7; 8])),
+            Batches::of(200, |_| frames::frame(frames::SETTINGS, 0, 0, &[])),
+        ];
+        at_once(8, |n| flood(server, end, Arc::clone(&batches[n % 2]))).await;
     })
     .await;
 }
