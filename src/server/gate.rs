@@ -145,14 +145,9 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        // The clone waits for the next call; the one that was asked whether it
-        // is ready takes this one.
-        let clone = self.inner.clone();
-        let inner = std::mem::replace(&mut self.inner, clone);
         let path = request.uri().path();
         if EXEMPT.iter().any(|prefix| path.starts_with(prefix)) {
-            let mut inner = inner;
-            return Box::pin(inner.call(request));
+            return Box::pin(self.ready_inner().call(request));
         }
         if let Some(refusal) = not_grpc(&request) {
             return Box::pin(ready(Ok(refusal)));
@@ -160,12 +155,21 @@ where
         if self.rules.turns.are_all_taken() && self.rules.watch.shed(path) {
             return Box::pin(ready(Ok(self.rules.shed.refuse())));
         }
+        let inner = self.ready_inner();
         let rules = Arc::clone(&self.rules);
         let begun = Instant::now();
         let guest = request.extensions().get::<Guest>();
         let at_hand = guest.map(|guest| guest.called(begun + rules.request_timeout));
         let call = Call::begin(&rules.watch, path, request.headers(), begun, at_hand);
         Box::pin(async move { Ok(pass(rules, inner, call, request).await) })
+    }
+}
+
+impl<S: Clone> Gate<S> {
+    /// The service that was asked whether it is ready. A clone waits for the next call.
+    fn ready_inner(&mut self) -> S {
+        let clone = self.inner.clone();
+        std::mem::replace(&mut self.inner, clone)
     }
 }
 

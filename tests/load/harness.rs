@@ -22,6 +22,7 @@ pub mod sample;
 #[path = "../support/scratch.rs"]
 mod scratch;
 pub mod service;
+pub mod volley;
 pub mod wire;
 #[path = "../behaviour/harness/world.rs"]
 pub mod world;

@@ -325,7 +325,11 @@ pub fn free_port() -> u16 {
 
 /// Whether the server takes connections; no when it has ended instead, as it
 /// does when somebody else has taken the port.
+///
+/// # Panics
+/// When it does neither for minutes.
 async fn answers(url: &str, process: &mut Child) -> bool {
+    let begun = std::time::Instant::now();
     loop {
         if let Ok(connection) = PgConnection::connect(url).await {
             let _ = connection.close().await;
@@ -334,6 +338,8 @@ async fn answers(url: &str, process: &mut Child) -> bool {
         if process.try_wait().is_ok_and(|end| end.is_some()) {
             return false;
         }
+        let minutes = begun.elapsed().as_secs() / 60;
+        assert!(minutes < 3, "PostgreSQL does not take connections");
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
 }

@@ -101,9 +101,13 @@ async fn an_interrupted_run_says_its_summary_and_fails() {
     ];
     let (_directory, mut command) = command(&args, &[]);
     let run = command.spawn().expect("the binary runs");
-    while engine.questions().is_empty() {
-        sleep(Duration::from_millis(10)).await;
-    }
+    let asked = async {
+        while engine.questions().is_empty() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let asked = timeout(Duration::from_secs(60), asked).await;
+    asked.expect("the engine is asked");
     let id = run.id().expect("it still runs").to_string();
     let kill = Command::new("kill").args(["-INT", &id]).status();
     assert!(kill.await.expect("kill runs").success());

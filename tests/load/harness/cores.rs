@@ -6,18 +6,35 @@ use std::{
     thread::available_parallelism,
 };
 
-/// Gives the load a core of its own, and the processes that this one has started, the
-/// server and PostgreSQL, all others. Callers are on other machines: where they share
-/// a server's cores, it serves the fewer the more they ask, whatever it does. `None`
-/// where that cannot be done: it takes two cores and `taskset`.
-pub fn part() -> Option<Parted> {
-    let last = available_parallelism().ok()?.get().checked_sub(1)?;
-    let others = format!("0-{}", last.checked_sub(1)?);
-    let moved = descendants().into_iter().all(|child| pin(child, &others));
-    (moved && pin(id(), &last.to_string())).then_some(Parted { last })
+/// Starts a server that has all cores but the last, where PostgreSQL runs, or the load
+/// where there is no PostgreSQL. A database and callers are on other machines: where
+/// they share a server's cores, it serves the fewer the more it is asked, whatever it
+/// does. Without two cores and `taskset` they share all.
+pub fn parted<T>(start: impl FnOnce() -> T) -> (T, Option<Parted>) {
+    let parted = available_parallelism()
+        .ok()
+        .and_then(|cores| cores.get().checked_sub(1))
+        .filter(|last| *last > 0)
+        .map(|last| Parted { last });
+    let database = started();
+    if let Some(parted) = &parted {
+        // A server has as many threads as cores when it starts.
+        pin(id(), &format!("0-{}", parted.last - 1));
+    }
+    let server = start();
+    let apart = if database.is_empty() {
+        vec![id()]
+    } else {
+        database
+    };
+    let parted = parted.filter(|parted| {
+        let last = parted.last.to_string();
+        apart.into_iter().all(|process| pin(process, &last))
+    });
+    (server, parted)
 }
 
-/// Until it is dropped, the load has a core of its own.
+/// Until it is dropped, not everything runs on every core.
 #[derive(Debug)]
 pub struct Parted {
     last: usize,
@@ -26,7 +43,7 @@ pub struct Parted {
 impl Drop for Parted {
     fn drop(&mut self) {
         let all = format!("0-{}", self.last);
-        for process in descendants().into_iter().chain([id()]) {
+        for process in started().into_iter().chain([id()]) {
             pin(process, &all);
         }
     }
@@ -45,7 +62,7 @@ fn pin(process: u32, cores: &str) -> bool {
 }
 
 /// The processes below this one.
-fn descendants() -> Vec<u32> {
+fn started() -> Vec<u32> {
     let mut parents = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let name = entry.file_name();
