@@ -19,10 +19,11 @@ pub use self::{
     document::DocumentFault,
     health::health,
     manual::{completions, man},
-    out::say,
+    out::write,
     serve::{ServeFailure, serve},
     translate::translate,
 };
+pub use crate::plain::complain;
 use crate::{
     auth::{self, Grant, Scope, SignError},
     client::{Client, Refusal, UnusableService},

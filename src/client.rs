@@ -5,7 +5,12 @@ mod refusal;
 mod retry;
 mod trouble;
 
-use std::{error::Error, str::FromStr, time::Duration};
+use std::{
+    error::Error,
+    str::FromStr,
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    time::Duration,
+};
 
 use rustls::crypto::ring;
 use tokio::time::sleep;
@@ -32,6 +37,9 @@ pub(crate) const MESSAGE_MAX: usize = 2_147_483_647;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Beyond what the server itself grants a call by default.
 const CALL_TIMEOUT: Duration = Duration::from_secs(120);
+/// How often a server is asked whether it is still there, and how long it may take to
+/// say so: one that has stopped is not waited for as long as one that works.
+const ALIVE: Duration = Duration::from_secs(10);
 
 /// Why a server cannot be called at all. A display is one line.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +65,10 @@ pub enum UnusableService {
 pub(crate) fn endpoint(server: &str, trust: &Trust) -> Result<Endpoint, UnusableService> {
     let endpoint = Endpoint::from_shared(server.to_owned())?
         .connect_timeout(CONNECT_TIMEOUT)
-        .timeout(CALL_TIMEOUT);
+        .timeout(CALL_TIMEOUT)
+        .http2_keep_alive_interval(ALIVE)
+        .keep_alive_timeout(ALIVE)
+        .keep_alive_while_idle(true);
     if !server.starts_with("https:") {
         return Ok(endpoint);
     }
@@ -100,7 +111,7 @@ pub(crate) async fn connect(server: &str, trust: &Trust) -> Result<Channel, Unus
     endpoint(server, trust)?
         .connect()
         .await
-        .map_err(|error| UnusableService::Unreachable(trouble::words(server, &error)))
+        .map_err(|error| UnusableService::Unreachable(trouble::words(server, &error, false)))
 }
 
 /// What the metadata of each call says of its caller.
@@ -141,13 +152,23 @@ pub(crate) async fn insist<T, F: Future<Output = Result<T, Status>>>(
     retry: Retry,
     call: impl Fn() -> F,
 ) -> Result<T, Status> {
+    insist_while(retry, may_pass, call).await
+}
+
+/// Calls again after a pause while it is of use.
+async fn insist_while<T, F: Future<Output = Result<T, Status>>>(
+    retry: Retry,
+    is_of_use: impl Fn(&Status) -> bool,
+    call: impl Fn() -> F,
+) -> Result<T, Status> {
     let mut attempt = 0;
     loop {
         let status = match call().await {
             Ok(answer) => return Ok(answer),
             Err(status) => status,
         };
-        let pause = retry.pause(attempt).filter(|_| may_pass(&status));
+        let of_use = is_of_use(&status);
+        let pause = retry.pause(attempt).filter(|_| of_use);
         let Some(pause) = pause else {
             return Err(status);
         };
@@ -163,7 +184,35 @@ pub(crate) fn may_pass(status: &Status) -> bool {
         Code::ResourceExhausted => status
             .get_details_error_info()
             .is_some_and(|info| info.reason == "OVERLOADED"),
-        _ => false,
+        _ => broke_off(status),
+    }
+}
+
+/// Whether the connection ended while the call was under way. An answer of a server
+/// has no error behind it.
+fn broke_off(status: &Status) -> bool {
+    matches!(status.code(), Code::Unknown | Code::Internal) && status.source().is_some()
+}
+
+/// Whether nothing of a call has left this machine.
+fn is_unsent(status: &Status) -> bool {
+    status.source().is_some_and(trouble::is_unsent)
+}
+
+/// Whether the call may have been done all the same.
+fn may_be_done(status: &Status) -> bool {
+    match status.get_details_error_info() {
+        Some(info) => {
+            let unknown = info
+                .metadata
+                .get("outcome")
+                .is_some_and(|it| it == "unknown");
+            unknown || status.code() == Code::DeadlineExceeded
+        }
+        None => match status.code() {
+            Code::Aborted | Code::ResourceExhausted => false,
+            _ => may_pass(status) && !is_unsent(status),
+        },
     }
 }
 
@@ -184,6 +233,8 @@ pub(crate) struct Client {
     account: bool,
     introduction: Introduction,
     retry: Retry,
+    /// Whether it has ever answered as this service does.
+    answered: AtomicBool,
 }
 
 impl Client {
@@ -201,6 +252,7 @@ impl Client {
             server: server.clone(),
             account: matches!(credentials, Credentials::Account(_)),
             retry: *retry,
+            answered: AtomicBool::new(false),
         })
     }
 
@@ -213,12 +265,31 @@ impl Client {
     where
         F: Future<Output = Result<tonic::Response<T>, Status>>,
     {
-        let answer = insist(self.retry, || {
+        let undecided = AtomicBool::new(false);
+        let broken = AtomicU32::new(0);
+        let is_of_use = |status: &Status| {
+            undecided.fetch_or(may_be_done(status), Ordering::Relaxed);
+            if !broke_off(status) {
+                return may_pass(status);
+            }
+            // Somebody who speaks something else, such as TLS, ends each connection.
+            let first = broken.fetch_add(1, Ordering::Relaxed) == 0;
+            first || self.answered.load(Ordering::Relaxed)
+        };
+        let answer = insist_while(self.retry, is_of_use, || {
             call(self.introduction.request(message.clone()))
         });
-        answer
-            .await
-            .map(tonic::Response::into_inner)
-            .map_err(|status| Refusal::of(&status, &self.server, self.account))
+        let answer = answer.await;
+        let from_there = answer.as_ref().err().is_none_or(|it| it.source().is_none());
+        if from_there {
+            self.answered.store(true, Ordering::Relaxed);
+        }
+        answer.map(tonic::Response::into_inner).map_err(|status| {
+            let answered = self.answered.load(Ordering::Relaxed);
+            let mut refusal = Refusal::of(&status, &self.server, self.account, answered);
+            // What a server refuses for good it has not done before either.
+            refusal.undecided = undecided.into_inner() && may_pass(&status);
+            refusal
+        })
     }
 }

@@ -88,6 +88,7 @@ pub mod domain;
 pub mod grpc;
 mod ongoing;
 pub mod pem;
+mod plain;
 pub mod proto;
 pub mod server;
 pub mod store;

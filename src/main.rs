@@ -23,14 +23,14 @@ fn main() -> ExitCode {
         Ok(invocation) => invocation,
         Err(ConfigError::Usage(error)) => error.exit(),
         Err(error) => {
-            eprintln!("expertise: {error}");
+            cli::complain(&format!("expertise: {error}"));
             return ExitCode::from(WRONG_SETTINGS);
         }
     };
     match run(&invocation) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("expertise: {error:#}");
+            cli::complain(&format!("expertise: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -40,11 +40,11 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     let config = &invocation.config;
     match &invocation.command {
         Command::Config => {
-            cli::say(&invocation.effective());
+            cli::write(&invocation.effective())?;
             return Ok(ExitCode::SUCCESS);
         }
         Command::Token(grant) => {
-            cli::say(&format!("{}\n", cli::token(&config.auth, grant)?));
+            cli::write(&format!("{}\n", cli::token(&config.auth, grant)?))?;
             return Ok(ExitCode::SUCCESS);
         }
         Command::Completions(shell) => {

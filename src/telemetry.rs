@@ -25,9 +25,10 @@ use crate::config::{Config, LogFormat};
 /// asks for. A crate that is new here is among the others.
 const OURS: &str = "expertise";
 
-/// What sqlx says of connections that were lost is text of the driver; the store
-/// says it in words of its own.
-const SILENT: &str = "sqlx_core::pool";
+/// What sqlx says of connections that were lost is text of the driver, and what it says
+/// of parameters that it does not know repeats their values; the store says both in words
+/// of its own.
+const SILENT: [&str; 2] = ["sqlx_core::pool", "sqlx_postgres::options"];
 
 /// Starts logging to standard error as configured, panics included. The first
 /// start of a process holds.
@@ -54,7 +55,7 @@ fn cap() -> Targets {
     Targets::new()
         .with_default(LevelFilter::WARN)
         .with_target(OURS, LevelFilter::TRACE)
-        .with_target(SILENT, LevelFilter::OFF)
+        .with_targets(SILENT.map(|target| (target, LevelFilter::OFF)))
 }
 
 /// Says where it happened and not what was said there: a panic's text may quote
@@ -85,7 +86,9 @@ mod tests {
             assert!(!cap.would_enable(target, &Level::INFO), "{target}");
             assert!(cap.would_enable(target, &Level::WARN), "{target}");
         }
-        assert!(!cap.would_enable("sqlx_core::pool::inner", &Level::ERROR));
+        for target in ["sqlx_core::pool::inner", "sqlx_postgres::options::parse"] {
+            assert!(!cap.would_enable(target, &Level::ERROR), "{target}");
+        }
         assert!(cap.would_enable("expertise::store", &Level::TRACE));
     }
 }

@@ -20,7 +20,7 @@ pub(super) async fn export(
     output: Output,
 ) -> Result<(), ErrandFailure> {
     let document = fetch(client, task).await?;
-    let text = document::text(&document)?;
+    let text = out::plain_json(document::text(&document)?);
     let Some(file) = file else {
         return out::write(&text);
     };

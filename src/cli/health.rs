@@ -29,7 +29,7 @@ pub async fn health(config: &HealthConfig) -> Result<(), ErrandFailure> {
         let channel = client::connect(server, trust).await?;
         let request = HealthCheckRequest::default();
         let answer = HealthClient::new(channel).check(request).await;
-        let answer = answer.map_err(|status: Status| Refusal::of(&status, server, false))?;
+        let answer = answer.map_err(|status: Status| Refusal::of(&status, server, false, false))?;
         Ok::<_, ErrandFailure>(answer.into_inner().status())
     };
     let status = timeout(PATIENCE, asked).await.unwrap_or_else(|_| {

@@ -3,6 +3,7 @@
 mod report;
 
 use std::{
+    collections::HashMap,
     fs,
     io::{self, IsTerminal, Read},
     path::Path,
@@ -15,7 +16,10 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use self::report::{Failure, Outcome, Report, Verdict};
-use super::{ErrandFailure, document, out::Array};
+use super::{
+    ErrandFailure, document,
+    out::{Array, complain},
+};
 use crate::{
     client::{Client, MESSAGE_MAX},
     config::{Import, Intent, Output},
@@ -31,12 +35,13 @@ pub(super) async fn import(
     let run = import.request_id.map_or_else(Uuid::now_v7, |id| id.0);
     let progress = Progress::over(import.files.len());
     let mut tally = Tally::default();
+    let mut taken = HashMap::new();
     let mut array = Array::begin();
     for file in &import.files {
         progress.begin(file);
         let outcome = match tally.stopped {
-            true => Err(Failure::NotTried),
-            false => take(client, import, file, run).await,
+            Some(why) => Err(Failure::NotTried(why)),
+            None => take(client, import, file, run, &mut taken).await,
         };
         let report = Report::new(file, outcome);
         tally.count(&report);
@@ -62,6 +67,7 @@ async fn take(
     import: &Import,
     file: &Path,
     run: Uuid,
+    taken: &mut HashMap<Uuid, u32>,
 ) -> Result<Outcome, Failure> {
     let Import {
         files: _,
@@ -90,7 +96,9 @@ async fn take(
         request_id: String::new(),
         validate_only: *dry_run,
     };
-    message.request_id = request_id(run, &message).to_string();
+    let times = taken.entry(request_id(run, &message, 0)).or_default();
+    message.request_id = request_id(run, &message, *times).to_string();
+    *times += 1;
     let tasks =
         TaskServiceClient::new(client.channel.clone()).max_decoding_message_size(MESSAGE_MAX);
     let answer = client
@@ -123,11 +131,15 @@ fn read(file: &Path) -> io::Result<Vec<u8>> {
 
 /// Names what a run wants with a document: the same run and the same request have
 /// the same name, so that a repetition is recognised, and a file that has been
-/// mended since has another one.
-fn request_id(run: Uuid, message: &ImportTaskRequest) -> Uuid {
+/// mended since has another one. So have files of one run that say the same, by how
+/// many such `before` were taken.
+fn request_id(run: Uuid, message: &ImportTaskRequest, before: u32) -> Uuid {
     let mut digest = Sha256::new();
     digest.update(run.as_bytes());
     digest.update(message.encode_to_vec());
+    if before > 0 {
+        digest.update(before.to_be_bytes());
+    }
     let digest = digest.finalize();
     let mut bytes = [0; 16];
     for (byte, of_digest) in bytes.iter_mut().zip(digest) {
@@ -142,8 +154,8 @@ struct Tally {
     updated: usize,
     failed: usize,
     files: usize,
-    /// Nothing of this caller will be taken.
-    stopped: bool,
+    /// Why nothing more will be taken.
+    stopped: Option<&'static str>,
 }
 
 impl Tally {
@@ -154,7 +166,14 @@ impl Tally {
             Ok(Verdict::Updated) => self.updated += 1,
             Err(failure) => {
                 self.failed += 1;
-                self.stopped |= matches!(failure, Failure::Refused(refusal) if refusal.for_good);
+                if let Failure::Refused(refusal) = failure {
+                    self.stopped = match refusal {
+                        _ if refusal.for_good => Some("the server takes nothing of this caller"),
+                        // It was tried long enough.
+                        _ if refusal.unreachable => Some("the server cannot be reached"),
+                        _ => None,
+                    };
+                }
             }
         }
     }
@@ -168,7 +187,9 @@ impl Tally {
             stopped: _,
         } = self;
         if *files > 1 {
-            eprintln!("{created} created, {updated} updated, {failed} failed");
+            complain(&format!(
+                "{created} created, {updated} updated, {failed} failed"
+            ));
         }
     }
 }
@@ -225,13 +246,14 @@ mod tests {
     fn a_repetition_has_the_name_of_the_first_and_nothing_else_has() {
         let run = Uuid::from_u128(1);
         let message = ImportTaskRequest::default();
-        let name = request_id(run, &message);
-        assert_eq!(request_id(run, &message), name);
-        assert_ne!(request_id(Uuid::from_u128(2), &message), name);
+        let name = request_id(run, &message, 0);
+        assert_eq!(request_id(run, &message, 0), name);
+        assert_ne!(request_id(run, &message, 1), name);
+        assert_ne!(request_id(Uuid::from_u128(2), &message, 0), name);
         let other = ImportTaskRequest {
             document: Some(TaskDocument::default()),
             ..message
         };
-        assert_ne!(request_id(run, &other), name);
+        assert_ne!(request_id(run, &other, 0), name);
     }
 }

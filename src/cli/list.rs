@@ -84,7 +84,7 @@ impl Listing {
     fn end(self) -> Result<(), ErrandFailure> {
         match self {
             Self::Text { written: 0 } => {
-                eprintln!("no such tasks in this account");
+                out::complain("no such tasks in this account");
                 Ok(())
             }
             Self::Text { .. } => Ok(()),

@@ -13,7 +13,7 @@ pub fn say(text: &str) {
 
 /// The same, where the text is what was asked for: one that cannot be kept, as on
 /// a full disk, is a failure.
-pub(super) fn write(text: &str) -> Result<(), ErrandFailure> {
+pub fn write(text: &str) -> Result<(), ErrandFailure> {
     let mut out = io::stdout();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     match written {
@@ -25,11 +25,7 @@ pub(super) fn write(text: &str) -> Result<(), ErrandFailure> {
     }
 }
 
-/// A text of others, which can do no more to a terminal than be read.
-pub(super) fn plain(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().map(shown).collect()
-}
+pub(super) use crate::plain::{complain, plain, plain_json};
 
 /// A JSON array that is written element by element, a line each, so that a long
 /// one takes no room.
@@ -49,7 +45,7 @@ impl Array {
             place: "JSON".to_owned(),
             reason: error.into(),
         })?;
-        write(&format!("{lead}{element}"))
+        write(&plain_json(format!("{lead}{element}")))
     }
 
     pub fn end(self) -> Result<(), ErrandFailure> {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
-use super::{may_pass, shuts_out, trouble};
+use super::{is_unsent, may_be_done, shuts_out, trouble};
 
 /// Why a call did not do what it was asked. A display is a line that says what to
 /// do, and one more, indented, for each [`Complaint`].
@@ -30,6 +30,9 @@ pub struct Refusal {
     /// Whether no call of this caller will succeed.
     #[serde(skip)]
     pub for_good: bool,
+    /// Whether the server could not be reached.
+    #[serde(skip)]
+    pub unreachable: bool,
 }
 
 /// One thing that is wrong with a request, or stands in its way.
@@ -47,8 +50,8 @@ const INVALID_ARGUMENT: &str = "INVALID_ARGUMENT";
 
 impl Refusal {
     /// Reads an answer of this server to a caller who named an account, or else
-    /// sent a token.
-    pub(crate) fn of(status: &Status, server: &str, account: bool) -> Self {
+    /// sent a token; the server may have answered other calls before.
+    pub(crate) fn of(status: &Status, server: &str, account: bool, answered: bool) -> Self {
         let details = status.get_error_details();
         let info = details.error_info();
         let reason = info.map(|info| info.reason.clone()).unwrap_or_default();
@@ -58,7 +61,7 @@ impl Refusal {
             .and_then(|total| total.parse().ok())
             .unwrap_or(0_usize);
         let said = match status.source() {
-            Some(error) if reason.is_empty() => trouble::words(server, error),
+            Some(error) if reason.is_empty() => trouble::words(server, error, answered),
             // What tonic says of a time-out of ours.
             None if reason.is_empty() && status.code() == Code::Cancelled => trouble::late(server),
             None if reason.is_empty() => trouble::strange(server, &one_line(status.message())),
@@ -72,9 +75,9 @@ impl Refusal {
         Self {
             code: name(status.code()),
             message,
-            undecided: may_pass(status)
-                && !matches!(status.code(), Code::Aborted | Code::ResourceExhausted),
+            undecided: may_be_done(status),
             for_good: shuts_out(status),
+            unreachable: is_unsent(status),
             reason,
             unlisted: total.saturating_sub(violations.len()),
             violations,
@@ -94,6 +97,7 @@ impl fmt::Display for Refusal {
             unlisted,
             undecided: _,
             for_good: _,
+            unreachable: _,
         } = self;
         if *code == INVALID_ARGUMENT && !violations.is_empty() {
             match violations.len() + unlisted {
@@ -177,8 +181,7 @@ fn advice(reason: &str, account: bool) -> Option<Advice> {
 
 /// A server's words cannot do more to a terminal than be read.
 fn one_line(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().map(shown).collect()
+    crate::plain::plain(text)
 }
 
 /// The name as the protocol spells it.

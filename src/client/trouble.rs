@@ -5,11 +5,13 @@ use std::{error::Error, io};
 use rustls::CertificateError;
 use tonic::TimeoutExpired;
 
-/// The line for an error of the way to this server.
-pub(super) fn words(server: &str, error: &(dyn Error + 'static)) -> String {
+/// The line for an error of the way to this server, which may have answered before.
+pub(super) fn words(server: &str, error: &(dyn Error + 'static), answered: bool) -> String {
     let known = causes(error).find_map(|cause| known(server, cause));
     known.unwrap_or_else(|| {
-        if server.starts_with("https:") {
+        if answered {
+            format!("{server} ended the connection: try again later")
+        } else if server.starts_with("https:") {
             format!(
                 "{server} ended the connection: if it does not speak TLS, name it with http://; if \
                  it asks clients for a certificate, name yours with --client-cert-file and \
@@ -45,6 +47,24 @@ fn known(server: &str, cause: &(dyn Error + 'static)) -> Option<String> {
     cause.is::<TimeoutExpired>().then(|| late(server))
 }
 
+/// Whether there was no connection on which anything could have been said.
+pub(super) fn is_unsent(error: &(dyn Error + 'static)) -> bool {
+    use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
+    causes(error)
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|error| {
+            let kind = error.kind();
+            matches!(
+                kind,
+                ConnectionRefused | HostUnreachable | NetworkUnreachable
+            ) || is_nameless(error)
+        })
+}
+
+fn is_nameless(error: &io::Error) -> bool {
+    error.to_string().contains("lookup address")
+}
+
 /// The line for an answer that this service does not give.
 pub(super) fn strange(server: &str, said: &str) -> String {
     let colon = if said.is_empty() { "" } else { ": " };
@@ -76,7 +96,7 @@ fn of_io(server: &str, error: &io::Error) -> Option<String> {
             "{server} ended the connection before it was secure: if it does not speak TLS, name \
              it with http://"
         )),
-        _ if error.to_string().contains("lookup address") => Some(format!(
+        _ if is_nameless(error) => Some(format!(
             "{server} cannot be found: its name has no address; see --server or EXPERTISE_SERVER"
         )),
         _ => None,

@@ -19,6 +19,27 @@ pub enum DatabaseUrl {
     Postgres(PostgresUrl),
 }
 
+/// Parameters of a PostgreSQL URL that may be shown: ours and some of the driver's.
+const OPEN_PARAMETERS: [&str; 15] = [
+    "application_name",
+    "dbname",
+    "host",
+    "hostaddr",
+    "pgbouncer",
+    "port",
+    "sslcert",
+    "sslkey",
+    "sslmode",
+    "ssl-mode",
+    "sslrootcert",
+    "ssl-ca",
+    "ssl-root-cert",
+    "statement-cache-capacity",
+    "user",
+];
+/// Other parameters that the driver knows.
+const HIDDEN_PARAMETERS: [&str; 4] = ["options", "password", "ssl-cert", "ssl-key"];
+
 /// A PostgreSQL URL, password included, which `Debug` and `Display` never show.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresUrl {
@@ -46,6 +67,21 @@ impl PostgresUrl {
     /// `None` when it says neither.
     pub fn pgbouncer(&self) -> Option<bool> {
         self.pgbouncer
+    }
+
+    /// Names of parameters that mean nothing here, of which their values say nothing.
+    pub fn unknown_parameters(&self) -> impl Iterator<Item = &str> {
+        let (_, parameters) = self.driver.split_once('?').unwrap_or_default();
+        let names = parameters.split('&').map(|pair| {
+            let (name, _) = pair.split_once('=').unwrap_or((pair, ""));
+            name
+        });
+        names.filter(|name| {
+            let known = OPEN_PARAMETERS.contains(name)
+                || HIDDEN_PARAMETERS.contains(name)
+                || name.starts_with("options[");
+            !known && !name.is_empty()
+        })
     }
 
     /// Reads `postgres://…` or `postgresql://…`. The error says what a URL must be;
@@ -134,7 +170,8 @@ impl fmt::Debug for DatabaseUrl {
 
 /// A text that may be a database URL, well-formed or not, without its password:
 /// everything before the last `@` but the scheme and the user's name is masked,
-/// and so is every parameter that speaks of a password.
+/// and so is every parameter but those that are known to hold no secret: in one that is
+/// misspelled there may be one.
 pub(super) fn mask(text: &str) -> String {
     let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
     let slashes = if scheme.is_empty() { "" } else { "://" };
@@ -162,9 +199,7 @@ fn mask_parameters(parameters: &str) -> String {
     let masked = parameters
         .split('&')
         .map(|pair| match pair.split_once('=') {
-            Some((name, _)) if name.to_ascii_lowercase().contains("pass") => {
-                format!("{name}={MASK}")
-            }
+            Some((name, _)) if !OPEN_PARAMETERS.contains(&name) => format!("{name}={MASK}"),
             Some(_) | None => pair.to_owned(),
         });
     masked.collect::<Vec<_>>().join("&")
@@ -309,6 +344,11 @@ mod tests {
                 "postgres://db/e",
             ),
             (
+                "postgres://db/e?pasword=secret&options=-c%20x%3Dsecret",
+                "postgres://db/e?pasword=****&options=****",
+                "postgres://db/e",
+            ),
+            (
                 "postgres://ann@[::1]:5432/e",
                 "postgres://ann@[::1]:5432/e",
                 "postgres://[::1]:5432/e",
@@ -324,6 +364,15 @@ mod tests {
             assert_eq!(format!("{url:?}"), shown);
             assert_eq!(url.place(), place);
         }
+    }
+
+    #[test]
+    fn parameters_that_mean_nothing_are_known_by_their_names() {
+        let url =
+            "postgres://db/e?pasword=a&sslmode=require&pgbouncer=true&options=-c&password=b&x";
+        let url = PostgresUrl::parse(url).expect("a URL");
+        let unknown: Vec<_> = url.unknown_parameters().collect();
+        assert_eq!(unknown, ["pasword", "x"]);
     }
 
     #[test]

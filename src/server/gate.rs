@@ -191,6 +191,10 @@ where
     let work = AssertUnwindSafe(work).catch_unwind().instrument(span);
     match deadline::until(deadline, work).await {
         Some(Ok(Ok((response, held)))) => rules.reply(call, response, held),
+        Some(Ok(Err(status))) if call.is_broken() => {
+            // Its caller has gone: nobody reads this, and the call counts as cancelled.
+            normalise(status, &call, rules.max_message_bytes).into_http()
+        }
         Some(Ok(Err(status))) => {
             let status = normalise(status, &call, rules.max_message_bytes);
             refuse(call, status)

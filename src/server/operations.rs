@@ -1,11 +1,13 @@
 //! What those who run the service ask over plain HTTP: metrics, whether the process
 //! lives, and whether calls should be sent to it.
 //!
-//! One request a connection, of a few kilobytes and a few seconds: whoever reaches
-//! this port can hold little. It asks for no credentials and tells nothing of what
+//! One request a connection, of a few kilobytes and a few seconds, and when there are
+//! too many, the oldest gives way: whoever reaches this port can hold little, and keep
+//! nobody from an answer. It asks for no credentials and tells nothing of what
 //! guides say or whose they are.
 
 use std::{
+    collections::VecDeque,
     convert::Infallible,
     fs,
     sync::{Arc, atomic::Ordering::Relaxed},
@@ -24,7 +26,7 @@ use prometheus_client::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
+    task::AbortHandle,
     time::{sleep, timeout},
 };
 use tracing::warn;
@@ -38,7 +40,7 @@ use crate::{store::Store, telemetry::Sent};
 
 /// How long a request may take, its answer included.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Requests at once.
+/// Connections at once.
 const AT_ONCE: usize = 16;
 const HEADER_BYTES: usize = 16 * 1024;
 
@@ -93,18 +95,19 @@ impl Operations {
 
     /// Answers on a port, until this is dropped.
     pub async fn serve(self: Arc<Self>, listener: TcpListener) {
-        let places = Arc::new(Semaphore::new(AT_ONCE));
+        let mut connected: VecDeque<AbortHandle> = VecDeque::new();
         loop {
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-                return;
-            };
             match listener.accept().await {
                 Ok((peer, _)) => {
-                    let answered = Arc::clone(&self).answer(peer);
-                    tokio::spawn(async move {
-                        let _place = place;
-                        let _ = timeout(PATIENCE, answered).await;
-                    });
+                    connected.retain(|connection| !connection.is_finished());
+                    // An answer takes a moment; the oldest has not asked for one yet.
+                    if connected.len() >= AT_ONCE
+                        && let Some(oldest) = connected.pop_front()
+                    {
+                        oldest.abort();
+                    }
+                    let answered = timeout(PATIENCE, Arc::clone(&self).answer(peer));
+                    connected.push_back(tokio::spawn(answered).abort_handle());
                 }
                 Err(error) => {
                     warn!(%error, "a connection for metrics was not accepted");

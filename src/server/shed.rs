@@ -1,9 +1,10 @@
 //! Calls that are refused at the door while those before them fill the queue.
 //!
-//! *Invariant:* a refusal costs next to nothing. Were it to cost a fifth of a call,
+//! *Invariant:* a refusal costs as little as can be. Were it to cost a fifth of a call,
 //! a server asked for five times what it can do would do nothing but refuse. So
 //! nothing of the call is read but its path, the answer is there already, and the log
 //! counts these calls, in a line a second, where it tells of all others one by one.
+//! What is left, about 20 µs, is HTTP/2's: `docs/performance.md`, on overload.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},

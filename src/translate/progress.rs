@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal};
 use indicatif::ProgressBar;
 
 use super::summary::{Failure, Summary};
+use crate::plain::complain;
 
 /// Sees what a run does.
 pub trait Progress: Send {
@@ -38,7 +39,7 @@ impl Progress for Bar {
     }
 
     fn failure(&mut self, failure: &Failure) {
-        self.0.suspend(|| eprintln!("{failure}"));
+        self.0.suspend(|| complain(&failure.to_string()));
     }
 }
 
@@ -50,10 +51,10 @@ impl Drop for Bar {
 
 impl Progress for Lines {
     fn page(&mut self, summary: &Summary) {
-        eprintln!("so far: {summary}");
+        complain(&format!("so far: {summary}"));
     }
 
     fn failure(&mut self, failure: &Failure) {
-        eprintln!("{failure}");
+        complain(&failure.to_string());
     }
 }

@@ -9,7 +9,11 @@ use expertise::proto::v1::{
     UpdateTaskResponse,
     task_service_server::{TaskService, TaskServiceServer},
 };
-use tokio::runtime::Runtime;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, copy, copy_bidirectional},
+    net::TcpStream,
+    runtime::Runtime,
+};
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Code, Request, Response, Status, transport::Server};
 
@@ -20,6 +24,7 @@ const GUIDE: &str = "{\"task\": {\"name\": \"A\", \"product_id\": 7}}";
 on_both_databases![
     a_run_that_is_repeated_under_its_name_imports_nothing_twice,
     a_run_of_another_name_imports_again,
+    files_that_say_the_same_are_tasks_of_their_own,
 ];
 
 fn import(world: &World, args: &[&str]) -> String {
@@ -41,6 +46,22 @@ fn a_run_that_is_repeated_under_its_name_imports_nothing_twice(world: World) {
 
 fn a_run_of_another_name_imports_again(world: World) {
     assert_ne!(import(&world, &[]), import(&world, &[]));
+}
+
+fn files_that_say_the_same_are_tasks_of_their_own(world: World) {
+    let run = format!("--request-id={}", uuid::Uuid::now_v7());
+    let import = || {
+        let args = ["import", "a.json", "b.json", "--output=json", run.as_str()];
+        let said = world
+            .expertise(&args)
+            .file("a.json", GUIDE)
+            .file("b.json", GUIDE);
+        let reports = said.run().succeeded().json();
+        [0, 1].map(|n| text(&reports[n]["guid"]))
+    };
+    let first = import();
+    assert_ne!(first[0], first[1]);
+    assert_eq!(import(), first);
 }
 
 /// A service that takes imports, but answers the first ones with this code.
@@ -111,6 +132,123 @@ fn an_import_that_may_have_been_done_in_the_end_says_how_to_repeat_it() {
     import(&["--request-id", id.trim()]);
     let seen = service.seen.lock().expect("what was seen");
     assert_eq!(seen[0], seen[1]);
+}
+
+/// What becomes of the way to a server after its first connection.
+#[derive(PartialEq, Eq)]
+enum Then {
+    Stays,
+    Goes,
+}
+
+/// Leads to a server, except that it cuts the first connection when something of an
+/// answer comes back.
+fn cut(runtime: &Runtime, server: &str, then: Then) -> String {
+    let server = server.trim_start_matches("http://").to_owned();
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("a port");
+        let address = listener.local_addr().expect("its address");
+        tokio::spawn(async move {
+            let mut first = true;
+            while let Ok((mut near, _)) = listener.accept().await {
+                let far = TcpStream::connect(&server).await;
+                let mut far = far.expect("the server listens");
+                if !std::mem::take(&mut first) {
+                    let both = async move { copy_bidirectional(&mut near, &mut far).await };
+                    tokio::spawn(both);
+                    continue;
+                }
+                until_it_answers(&mut near, &mut far).await;
+                if then == Then::Goes {
+                    // Nobody listens any more before the connection ends.
+                    drop(listener);
+                    return;
+                }
+            }
+        });
+        format!("http://{address}")
+    })
+}
+
+/// Passes on what is said until a call is answered.
+async fn until_it_answers(near: &mut TcpStream, far: &mut TcpStream) {
+    const HEADERS: u8 = 1;
+    let (mut asks, mut asked) = near.split();
+    let (mut answers, mut answered) = far.split();
+    let asking = copy(&mut asks, &mut answered);
+    let answering = async {
+        loop {
+            let mut head = [0; 9];
+            answers.read_exact(&mut head).await.expect("a frame");
+            if head[3] == HEADERS {
+                return;
+            }
+            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+            let mut frame = vec![0; length as usize];
+            answers.read_exact(&mut frame).await.expect("all of it");
+            let sent = asked.write_all(&[&head[..], &frame].concat()).await;
+            sent.expect("the client listens");
+        }
+    };
+    tokio::select! {
+        _ = asking => {}
+        () = answering => {}
+    }
+}
+
+#[test]
+fn a_connection_that_is_cut_is_no_answer() {
+    let (runtime, service, server) = flaky(Code::Ok, 0);
+    let import = |server: &str, args: &[&str]| {
+        let args = [
+            &["import", "a.json", "--account=demo", "--backoff=1ms"],
+            args,
+        ]
+        .concat();
+        let import = expertise(&args).file("a.json", GUIDE);
+        import.env("EXPERTISE_SERVER", server).run()
+    };
+    import(&cut(&runtime, &server, Then::Stays), &[]).succeeded();
+    let seen = std::mem::take(&mut *service.seen.lock().expect("what was seen"));
+    assert_eq!(seen.len(), 2);
+    assert_eq!(seen[0], seen[1]);
+
+    let said = import(&cut(&runtime, &server, Then::Stays), &["--retries=0"]);
+    assert_eq!(said.code, Some(1));
+    assert!(said.stderr.contains("--request-id"), "{}", said.stderr);
+}
+
+#[test]
+fn files_after_one_whose_server_is_gone_are_not_tried() {
+    let (runtime, _service, server) = flaky(Code::Ok, 0);
+    let args = [
+        "import",
+        "a.json",
+        "b.json",
+        "--account=demo",
+        "--backoff=1ms",
+    ];
+    let said = expertise(&args)
+        .file("a.json", GUIDE)
+        .file("b.json", GUIDE)
+        .env("EXPERTISE_SERVER", &cut(&runtime, &server, Then::Goes))
+        .run();
+    assert_eq!(said.code, Some(1));
+    let (first, second) = said
+        .stderr
+        .split_once("failed b.json: ")
+        .expect(&said.stderr);
+    // It may have been done before the server went.
+    assert!(
+        first.contains("nothing listens") && first.contains("--request-id"),
+        "{first}"
+    );
+    assert!(
+        second.starts_with("not tried, as the server cannot be reached\n"),
+        "{second}"
+    );
 }
 
 #[test]

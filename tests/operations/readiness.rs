@@ -11,6 +11,20 @@ async fn a_server_that_serves_is_alive_and_ready() {
 }
 
 #[tokio::test]
+async fn connections_that_ask_for_nothing_keep_nobody_from_an_answer() {
+    let service = Service::start(config("sqlite::memory:")).await;
+    let at = service.metrics_address();
+    let mut silent = Vec::new();
+    for _ in 0..100 {
+        let connection = tokio::net::TcpStream::connect(at).await;
+        silent.push(connection.expect("it listens"));
+    }
+    let bound = std::time::Duration::from_secs(5);
+    let alive = tokio::time::timeout(bound, get(at, "/healthz")).await;
+    assert_eq!(alive.expect("at once"), (200, "alive\n".to_owned()));
+}
+
+#[tokio::test]
 async fn a_server_that_shuts_down_is_alive_and_not_ready() {
     let service = Service::start(config("sqlite::memory:")).await;
     let at = service.metrics_address();

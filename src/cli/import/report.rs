@@ -37,8 +37,8 @@ pub enum Failure {
     Malformed(String),
     #[error("{0}")]
     Refused(Refusal),
-    #[error("not tried, as the server takes nothing of this caller")]
-    NotTried,
+    #[error("not tried, as {0}")]
+    NotTried(&'static str),
 }
 
 /// What became of a file.
@@ -68,14 +68,14 @@ impl Report {
         match &self.outcome {
             Ok(outcome) => out::write(&self.success(outcome, dry_run)),
             Err(failure) => {
-                eprintln!("failed {}: {failure}", self.file);
+                out::complain(&format!("failed {}: {failure}", self.file));
                 if let Failure::Refused(refusal) = failure
                     && refusal.undecided
                 {
-                    eprintln!(
+                    out::complain(&format!(
                         "  it may be imported all the same: to be sure that it is not imported \
                          twice, repeat with --request-id {run}"
-                    );
+                    ));
                 }
                 Ok(())
             }
@@ -129,7 +129,7 @@ impl Serialize for Report {
                 object.serialize_entry("outcome", "failed")?;
                 match failure {
                     Failure::Refused(refusal) => object.serialize_entry("error", refusal)?,
-                    Failure::Unreadable(_) | Failure::Malformed(_) | Failure::NotTried => {
+                    Failure::Unreadable(_) | Failure::Malformed(_) | Failure::NotTried(_) => {
                         let message = serde_json::json!({"message": failure.to_string()});
                         object.serialize_entry("error", &message)?;
                     }

@@ -8,7 +8,7 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 use tokio::time::{Instant, sleep, timeout};
-use tracing::info;
+use tracing::{info, warn};
 
 use super::{OpenError, freshness::Freshness, pooler};
 use crate::{
@@ -47,6 +47,12 @@ const SETTLE: Duration = Duration::from_secs(5);
 
 /// How to connect to an address.
 pub(super) fn options(url: &PostgresUrl) -> Result<PgConnectOptions, OpenError> {
+    for parameter in url.unknown_parameters() {
+        warn!(
+            parameter,
+            "EXPERTISE_DATABASE_URL has a parameter that means nothing here"
+        );
+    }
     let options = PgConnectOptions::from_str(url.for_the_driver());
     Ok(options
         .map_err(|_| OpenError::Address)?
