@@ -2,7 +2,11 @@
 //! of the contract and in its order, so that the same message is always the same
 //! text.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::{
+    collections::{BTreeMap, HashSet},
+    fmt,
+    sync::LazyLock,
+};
 
 use prost::Message;
 use prost_reflect::{
@@ -10,7 +14,8 @@ use prost_reflect::{
     SerializeOptions,
 };
 use serde::{
-    Serialize, Serializer,
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error, MapAccess, SeqAccess, Visitor},
     ser::{SerializeMap, SerializeSeq},
 };
 use serde_json::Value;
@@ -42,12 +47,71 @@ pub(super) fn parse(text: &[u8]) -> Result<TaskDocument, DocumentFault> {
     let descriptor = descriptor("expertise.v1.TaskDocument")?;
     let mut json = serde_json::Deserializer::from_slice(text);
     let options = DeserializeOptions::new().deny_unknown_fields(true);
-    let message = DynamicMessage::deserialize_with_options(descriptor, &mut json, &options)
+    let message = serde_json::from_slice(text)
+        .and_then(|Once| DynamicMessage::deserialize_with_options(descriptor, &mut json, &options))
         .and_then(|message| json.end().map(|()| message))
         .map_err(|error| DocumentFault::Malformed(one_line(&error.to_string())))?;
     message
         .transcode_to()
         .map_err(|_| DocumentFault::Malformed("it nests too deep".to_owned()))
+}
+
+/// JSON in which no name stands twice in an object: of two values one would be lost.
+struct Once;
+
+impl<'de> Deserialize<'de> for Once {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Self)
+    }
+}
+
+impl<'de> Visitor<'de> for Once {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self, A::Error> {
+        while elements.next_element::<Self>()?.is_some() {}
+        Ok(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self, A::Error> {
+        let mut names = HashSet::new();
+        while let Some(name) = entries.next_key::<String>()? {
+            if names.contains(&name) {
+                return Err(A::Error::custom(format!("`{name}` stands there twice")));
+            }
+            names.insert(name);
+            entries.next_value::<Self>()?;
+        }
+        Ok(self)
+    }
 }
 
 /// A document as text that [`parse`] reads.

@@ -43,17 +43,17 @@ pub(super) async fn import(
             Some(why) => Err(Failure::NotTried(why)),
             None => take(client, import, file, run, &mut taken).await,
         };
-        let report = Report::new(file, outcome);
+        let report = Report::new(file, outcome, import.dry_run);
         tally.count(&report);
         progress.suspend(|| match output {
-            Output::Text => report.say(import.dry_run, run),
+            Output::Text => report.say(run),
             Output::Json => array.push(&report),
         })?;
         progress.end();
     }
     drop(progress);
     match output {
-        Output::Text => tally.say(),
+        Output::Text => tally.say(import.dry_run),
         Output::Json => array.end()?,
     }
     Ok(match tally.failed {
@@ -178,7 +178,7 @@ impl Tally {
         }
     }
 
-    fn say(&self) {
+    fn say(&self, dry_run: bool) {
         let Self {
             created,
             updated,
@@ -187,8 +187,9 @@ impl Tally {
             stopped: _,
         } = self;
         if *files > 1 {
+            let to_be = if dry_run { "to be " } else { "" };
             complain(&format!(
-                "{created} created, {updated} updated, {failed} failed"
+                "{created} {to_be}created, {updated} {to_be}updated, {failed} failed"
             ));
         }
     }

@@ -12,6 +12,7 @@ on_both_databases![
     more_violations_than_an_answer_holds_are_counted,
     scripts_read_what_became_of_each_file,
     a_dry_run_stores_nothing,
+    a_name_that_stands_twice_is_refused,
     names_are_read_in_either_spelling,
     a_document_may_come_from_standard_input,
     steps_that_are_left_out_need_a_word,
@@ -197,6 +198,30 @@ fn a_dry_run_stores_nothing(world: World) {
         .run()
         .succeeded();
     assert_eq!(said.stdout, "would create a task from a.json: A, 1 step\n");
+    let said = world
+        .expertise(&["import", "--dry-run", "--output=json", "a.json"])
+        .file("a.json", &guide("A"))
+        .run()
+        .succeeded();
+    let report = &said.json()[0];
+    assert_eq!(report["dry_run"], json!(true));
+    assert_eq!(report["guid"], json!(null), "it names nothing");
+    assert_eq!(count(&world), 0);
+}
+
+fn a_name_that_stands_twice_is_refused(world: World) {
+    let said = world
+        .expertise(&["import", "a.json"])
+        .file(
+            "a.json",
+            "{\"task\": {\"name\": \"A\", \"product_id\": 1, \"name\": \"B\"}}",
+        )
+        .run();
+    let line = said.failure(1);
+    assert!(
+        line.contains("it is no guide: `name` stands there twice"),
+        "{line}"
+    );
     assert_eq!(count(&world), 0);
 }
 

@@ -45,11 +45,13 @@ pub enum Failure {
 pub struct Report {
     file: String,
     outcome: Result<Outcome, Failure>,
+    dry_run: bool,
 }
 
 impl Report {
-    pub fn new(file: &Path, outcome: Result<Outcome, Failure>) -> Self {
+    pub fn new(file: &Path, outcome: Result<Outcome, Failure>, dry_run: bool) -> Self {
         Self {
+            dry_run,
             file: out::plain(&file.display().to_string()),
             outcome,
         }
@@ -64,9 +66,9 @@ impl Report {
 
     /// Says it for people: what was done on standard output, what was not on
     /// standard error.
-    pub fn say(&self, dry_run: bool, run: Uuid) -> Result<(), ErrandFailure> {
+    pub fn say(&self, run: Uuid) -> Result<(), ErrandFailure> {
         match &self.outcome {
-            Ok(outcome) => out::write(&self.success(outcome, dry_run)),
+            Ok(outcome) => out::write(&self.success(outcome)),
             Err(failure) => {
                 out::complain(&format!("failed {}: {failure}", self.file));
                 if let Failure::Refused(refusal) = failure
@@ -82,14 +84,14 @@ impl Report {
         }
     }
 
-    fn success(&self, outcome: &Outcome, dry_run: bool) -> String {
+    fn success(&self, outcome: &Outcome) -> String {
         let Outcome {
             verdict,
             task,
             ignored_paths,
         } = outcome;
         let file = &self.file;
-        let done = match (verdict, dry_run) {
+        let done = match (verdict, self.dry_run) {
             (Verdict::Created, false) => format!("created {} from {file}", task.guid),
             (Verdict::Updated, false) => format!("updated {} from {file}", task.guid),
             (Verdict::Created, true) => format!("would create a task from {file}"),
@@ -108,6 +110,9 @@ impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = serializer.serialize_map(None)?;
         object.serialize_entry("file", &self.file)?;
+        if self.dry_run {
+            object.serialize_entry("dry_run", &true)?;
+        }
         match &self.outcome {
             Ok(Outcome {
                 verdict,
@@ -119,7 +124,10 @@ impl Serialize for Report {
                     Verdict::Updated => "updated",
                 };
                 object.serialize_entry("outcome", outcome)?;
-                object.serialize_entry("guid", &task.guid)?;
+                // What a dry run would make has no name yet.
+                if !self.dry_run || *verdict == Verdict::Updated {
+                    object.serialize_entry("guid", &task.guid)?;
+                }
                 object.serialize_entry("name", &task.name)?;
                 object.serialize_entry("steps", &task.steps.len())?;
                 object.serialize_entry("etag", &task.etag)?;
