@@ -52,7 +52,7 @@ const MIGRATION_LOCK: i64 = 0x6578_7065_7274_6973;
 pub enum OpenError {
     /// The address cannot be read.
     #[error(
-        "the database address cannot be read: use sqlite:PATH, sqlite::memory: or postgres://USER@HOST/NAME"
+        "EXPERTISE_DATABASE_URL cannot be read: see its port and its parameters, such as sslmode=require"
     )]
     Address,
     /// The SQLite file cannot be opened or created.
