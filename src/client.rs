@@ -8,7 +8,7 @@ mod trouble;
 use std::{
     error::Error,
     str::FromStr,
-    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
@@ -266,14 +266,14 @@ impl Client {
         F: Future<Output = Result<tonic::Response<T>, Status>>,
     {
         let undecided = AtomicBool::new(false);
-        let broken = AtomicU32::new(0);
+        let broken = AtomicBool::new(false);
         let is_of_use = |status: &Status| {
             undecided.fetch_or(may_be_done(status), Ordering::Relaxed);
             if !broke_off(status) {
                 return may_pass(status);
             }
             // Somebody who speaks something else, such as TLS, ends each connection.
-            let first = broken.fetch_add(1, Ordering::Relaxed) == 0;
+            let first = !broken.swap(true, Ordering::Relaxed);
             first || self.answered.load(Ordering::Relaxed)
         };
         let answer = insist_while(self.retry, is_of_use, || {
@@ -287,8 +287,8 @@ impl Client {
         answer.map(tonic::Response::into_inner).map_err(|status| {
             let answered = self.answered.load(Ordering::Relaxed);
             let mut refusal = Refusal::of(&status, &self.server, self.account, answered);
-            // What a server refuses for good it has not done before either.
-            refusal.undecided = undecided.into_inner() && may_pass(&status);
+            // The last try says nothing of those before.
+            refusal.undecided = undecided.into_inner();
             refusal
         })
     }

@@ -25,6 +25,7 @@
 //! | [`translate`] | the automatic translation process, a client of the service |
 //! | [`cli`] | the subcommands: what each does, and what people and scripts read of it |
 //! | [`pem`], [`version`] | files of certificates and keys; which build this is |
+//! | `plain` | texts that can do no more to a terminal than be read |
 //!
 //! [`domain`] imports nothing of ours, [`store`] does not know the wire, and
 //! [`grpc`] does not know the database.

@@ -118,7 +118,7 @@ impl<'de> Visitor<'de> for Once {
 pub(super) fn text(document: &TaskDocument) -> Result<String, DocumentFault> {
     let json = Json::of("expertise.v1.TaskDocument", document)?;
     let text = serde_json::to_string_pretty(&json).map_err(|_| DocumentFault::Contract)?;
-    Ok(text + "\n")
+    Ok(super::out::plain_json(text + "\n"))
 }
 
 /// A task as JSON.

@@ -20,7 +20,7 @@ pub(super) async fn export(
     output: Output,
 ) -> Result<(), ErrandFailure> {
     let document = fetch(client, task).await?;
-    let text = out::plain_json(document::text(&document)?);
+    let text = document::text(&document)?;
     let Some(file) = file else {
         return out::write(&text);
     };
@@ -39,10 +39,8 @@ pub(super) async fn export(
         ),
         Output::Json => {
             let guid = task.to_string();
-            format!(
-                "{}\n",
-                json!({"file": file, "guid": guid, "name": name, "steps": steps})
-            )
+            let report = json!({"file": file, "guid": guid, "name": name, "steps": steps});
+            out::plain_json(format!("{report}\n"))
         }
     })
 }

@@ -96,9 +96,10 @@ async fn take(
         request_id: String::new(),
         validate_only: *dry_run,
     };
-    let times = taken.entry(request_id(run, &message, 0)).or_default();
-    message.request_id = request_id(run, &message, *times).to_string();
-    *times += 1;
+    let id = request_id(run, &message);
+    let before = taken.entry(id).or_default();
+    message.request_id = of_its_own(id, *before).to_string();
+    *before += 1;
     let tasks =
         TaskServiceClient::new(client.channel.clone()).max_decoding_message_size(MESSAGE_MAX);
     let answer = client
@@ -131,18 +132,28 @@ fn read(file: &Path) -> io::Result<Vec<u8>> {
 
 /// Names what a run wants with a document: the same run and the same request have
 /// the same name, so that a repetition is recognised, and a file that has been
-/// mended since has another one. So have files of one run that say the same, by how
-/// many such `before` were taken.
-fn request_id(run: Uuid, message: &ImportTaskRequest, before: u32) -> Uuid {
+/// mended since has another one.
+fn request_id(run: Uuid, message: &ImportTaskRequest) -> Uuid {
     let mut digest = Sha256::new();
     digest.update(run.as_bytes());
     digest.update(message.encode_to_vec());
-    if before > 0 {
-        digest.update(before.to_be_bytes());
+    named(digest)
+}
+
+/// Tells files of one run that say the same apart, by how many such were taken before.
+fn of_its_own(id: Uuid, before: u32) -> Uuid {
+    if before == 0 {
+        return id;
     }
-    let digest = digest.finalize();
+    let mut digest = Sha256::new();
+    digest.update(id.as_bytes());
+    digest.update(before.to_be_bytes());
+    named(digest)
+}
+
+fn named(digest: Sha256) -> Uuid {
     let mut bytes = [0; 16];
-    for (byte, of_digest) in bytes.iter_mut().zip(digest) {
+    for (byte, of_digest) in bytes.iter_mut().zip(digest.finalize()) {
         *byte = of_digest;
     }
     uuid::Builder::from_custom_bytes(bytes).into_uuid()
@@ -247,14 +258,16 @@ mod tests {
     fn a_repetition_has_the_name_of_the_first_and_nothing_else_has() {
         let run = Uuid::from_u128(1);
         let message = ImportTaskRequest::default();
-        let name = request_id(run, &message, 0);
-        assert_eq!(request_id(run, &message, 0), name);
-        assert_ne!(request_id(run, &message, 1), name);
-        assert_ne!(request_id(Uuid::from_u128(2), &message, 0), name);
+        let name = request_id(run, &message);
+        assert_eq!(request_id(run, &message), name);
+        assert_eq!(of_its_own(name, 0), name);
+        assert_ne!(of_its_own(name, 1), name);
+        assert_ne!(of_its_own(name, 1), of_its_own(name, 2));
+        assert_ne!(request_id(Uuid::from_u128(2), &message), name);
         let other = ImportTaskRequest {
             document: Some(TaskDocument::default()),
             ..message
         };
-        assert_ne!(request_id(run, &other, 0), name);
+        assert_ne!(request_id(run, &other), name);
     }
 }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::ErrandFailure;
+pub(super) use crate::plain::{complain, plain, plain_json};
 
 /// Writes to standard output; a reader that went away is no failure of ours.
 pub fn say(text: &str) {
@@ -24,8 +25,6 @@ pub fn write(text: &str) -> Result<(), ErrandFailure> {
         Ok(()) | Err(_) => Ok(()),
     }
 }
-
-pub(super) use crate::plain::{complain, plain, plain_json};
 
 /// A JSON array that is written element by element, a line each, so that a long
 /// one takes no room.

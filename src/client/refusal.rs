@@ -8,6 +8,7 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
 use super::{is_unsent, may_be_done, shuts_out, trouble};
+use crate::plain::plain;
 
 /// Why a call did not do what it was asked. A display is a line that says what to
 /// do, and one more, indented, for each [`Complaint`].
@@ -64,8 +65,8 @@ impl Refusal {
             Some(error) if reason.is_empty() => trouble::words(server, error, answered),
             // What tonic says of a time-out of ours.
             None if reason.is_empty() && status.code() == Code::Cancelled => trouble::late(server),
-            None if reason.is_empty() => trouble::strange(server, &one_line(status.message())),
-            Some(_) | None => one_line(status.message()),
+            None if reason.is_empty() => trouble::strange(server, &plain(status.message())),
+            Some(_) | None => plain(status.message()),
         };
         let message = match (advice(&reason, account), said) {
             (Some(Advice::Instead(words)), _) => words.to_owned(),
@@ -138,15 +139,15 @@ impl fmt::Display for Complaint {
 fn complaints(details: &ErrorDetails) -> Vec<Complaint> {
     let request = details.bad_request().map(|bad| &bad.field_violations);
     let request = request.into_iter().flatten().map(|it| Complaint {
-        field: one_line(&it.field),
-        description: one_line(&it.description),
-        reason: one_line(&it.reason),
+        field: plain(&it.field),
+        description: plain(&it.description),
+        reason: plain(&it.reason),
     });
     let state = details.precondition_failure().map(|it| &it.violations);
     let state = state.into_iter().flatten().map(|it| Complaint {
-        field: one_line(&it.subject),
-        description: one_line(&it.description),
-        reason: one_line(&it.r#type),
+        field: plain(&it.subject),
+        description: plain(&it.description),
+        reason: plain(&it.r#type),
     });
     request.chain(state).collect()
 }
@@ -177,11 +178,6 @@ fn advice(reason: &str, account: bool) -> Option<Advice> {
         ("MESSAGE_TOO_LARGE", _) => Some(Besides("EXPERTISE_MAX_MESSAGE_BYTES of the server")),
         _ => None,
     }
-}
-
-/// A server's words cannot do more to a terminal than be read.
-fn one_line(text: &str) -> String {
-    crate::plain::plain(text)
 }
 
 /// The name as the protocol spells it.

@@ -191,10 +191,6 @@ where
     let work = AssertUnwindSafe(work).catch_unwind().instrument(span);
     match deadline::until(deadline, work).await {
         Some(Ok(Ok((response, held)))) => rules.reply(call, response, held),
-        Some(Ok(Err(status))) if call.is_broken() => {
-            // Its caller has gone: nobody reads this, and the call counts as cancelled.
-            normalise(status, &call, rules.max_message_bytes).into_http()
-        }
         Some(Ok(Err(status))) => {
             let status = normalise(status, &call, rules.max_message_bytes);
             refuse(call, status)
@@ -344,7 +340,10 @@ fn header_bytes(headers: &HeaderMap) -> usize {
 }
 
 fn refuse(mut call: Call, status: Status) -> Response<Body> {
-    call.end(&status);
+    // Where the request broke off, its caller has gone: the call counts as cancelled.
+    if !call.is_broken() {
+        call.end(&status);
+    }
     status.into_http()
 }
 

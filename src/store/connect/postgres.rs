@@ -47,10 +47,11 @@ const SETTLE: Duration = Duration::from_secs(5);
 
 /// How to connect to an address.
 pub(super) fn options(url: &PostgresUrl) -> Result<PgConnectOptions, OpenError> {
-    for parameter in url.unknown_parameters() {
+    let parameters = url.unknown_parameters();
+    if parameters > 0 {
         warn!(
-            parameter,
-            "EXPERTISE_DATABASE_URL has a parameter that means nothing here"
+            parameters,
+            "the database's URL has parameters that mean nothing here"
         );
     }
     let options = PgConnectOptions::from_str(url.for_the_driver());
