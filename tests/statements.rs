@@ -20,7 +20,7 @@ use expertise::{
     store::{Options, Store, migrate},
 };
 use scratch::Scratch;
-use sqlx::{Connection, PgConnection};
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{
@@ -94,6 +94,36 @@ async fn every_key_of_the_schema_begins_with_the_account() {
         straying.collect::<Vec<_>>(),
         Vec::<&(String, String)>::new()
     );
+}
+
+#[tokio::test]
+async fn postgres_finds_rows_by_their_ids_before_it_has_statistics() {
+    let Some(url) = postgres() else { return };
+    migrate(&DatabaseUrl::parse(url).expect("the URL of a database"))
+        .await
+        .expect("the schema");
+    let mut connection = PgConnection::connect(url).await.expect("a connection");
+    let (by_id, in_order) = ("guid = $2", "task = $2 ORDER BY position, fraction");
+    for (table, condition, index) in [
+        ("tasks", by_id, "tasks_pkey"),
+        ("steps", by_id, "steps_pkey"),
+        ("steps", in_order, "steps_order"),
+    ] {
+        let ask = format!(
+            "SET plan_cache_mode = force_generic_plan; \
+             SET enable_seqscan = off; \
+             DEALLOCATE ALL; \
+             PREPARE one (text, uuid) AS \
+             SELECT * FROM {table} WHERE account_id = $1 AND {condition}"
+        );
+        let asked = connection.execute(AssertSqlSafe(ask)).await;
+        asked.expect("a statement");
+        let plan = sqlx::raw_sql("EXPLAIN EXECUTE one ('', gen_random_uuid())");
+        let plan = plan.fetch_all(&mut connection).await.expect("its plan");
+        let plan: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
+        let plan = plan.join("\n");
+        assert!(plan.contains(&format!("using {index} on")), "{plan}");
+    }
 }
 
 /// The PostgreSQL of this run.

@@ -11,6 +11,7 @@ mod m0001_core;
 mod m0002_last_position;
 mod m0003_partial_indexes;
 mod m0004_last_position_again;
+mod m0005_more_partial_indexes;
 
 /// All migrations, oldest first.
 pub struct Migrator;
@@ -23,6 +24,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0002_last_position::Migration),
             Box::new(m0003_partial_indexes::Migration),
             Box::new(m0004_last_position_again::Migration),
+            Box::new(m0005_more_partial_indexes::Migration),
         ]
     }
 }
