@@ -3,6 +3,7 @@
 mod admission;
 mod body;
 mod call;
+mod connections;
 mod deadline;
 mod gate;
 mod health;
@@ -19,7 +20,6 @@ use std::{
     future::Future,
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    pin::pin,
     sync::Arc,
     time::Duration,
 };
@@ -30,13 +30,14 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, timeout_at},
 };
-use tonic::{service::Routes, transport};
+use tokio_rustls::TlsAcceptor;
+use tonic::service::Routes;
 use tonic_reflection::server as reflection;
 use tracing::{info, warn};
 
 pub use self::tls::TlsError;
 use self::{
-    gate::{Allowance, GateLayer},
+    gate::{Allowance, Gate, Gated},
     health::Pulse,
     listen::{Port, advice, incoming},
     operations::Operations,
@@ -52,25 +53,8 @@ use crate::{
     telemetry::{Traces, TracesError},
 };
 
-/// Calls at once on a connection; the message of each is held in memory.
-const MAX_CONCURRENT_STREAMS: u32 = 256;
-/// Streams that a peer opens and resets before we saw them, and those we reset
-/// for a peer's errors, before the connection is closed: floods of either cost
-/// work without end otherwise. Callers with short deadlines, who may share a
-/// connection with patient ones, may give up all their streams at once.
-const MAX_PENDING_RESETS: usize = MAX_CONCURRENT_STREAMS as usize + 44;
-const MAX_ERROR_RESETS: usize = 1024;
-/// Request headers of a call, in bytes, beyond which the connection is at fault;
-/// the gate refuses far smaller ones with a proper answer.
-const MAX_HEADERS: u32 = 256 * 1024;
-/// What a peer may send ahead on a call and on a connection, in bytes: messages
-/// reach 64 MB, and each window costs a round trip.
-const STREAM_WINDOW: u32 = 1024 * 1024;
-const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
-/// A peer that is silent for this long is asked, and let go when it does not
-/// answer in time.
+/// A peer that is silent for this long is asked whether it is there.
 const KEEPALIVE: Duration = Duration::from_secs(30);
-const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 /// The rest after a connection could not be accepted, as for want of file
 /// descriptors: the next attempt would fail at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -81,16 +65,13 @@ pub struct Server {
     store: Store,
     listener: TcpListener,
     address: SocketAddr,
-    transport: Transport,
+    gated: Gated<Routes>,
+    tls: Option<TlsAcceptor>,
     peers: Arc<Peers>,
-    routes: Routes,
     pulse: Pulse,
     operations: Option<(TcpListener, SocketAddr, Arc<Operations>)>,
     traces: Option<Traces>,
 }
-
-type Transport =
-    transport::Server<tower::layer::util::Stack<GateLayer, tower::layer::util::Identity>>;
 
 /// Why a server cannot start. A display is one line.
 #[derive(Debug, thiserror::Error)]
@@ -122,11 +103,6 @@ pub enum StartError {
     Reflection(#[from] reflection::Error),
 }
 
-/// Why a server stopped serving by itself.
-#[derive(Debug, thiserror::Error)]
-#[error("the listener ended: {0:?}")]
-pub struct ServeError(#[from] transport::Error);
-
 impl Server {
     /// Takes the port, then reads keys and certificates and opens the database.
     /// Connections are not accepted before all are there.
@@ -143,7 +119,7 @@ impl Server {
             .transpose()?;
         let watch = Watch::with(traces.as_ref().map(Traces::tracer));
         let gate = gate(&config, authenticator, watch);
-        let transport = transport(&config, gate.clone())?;
+        let tls = config.tls.as_ref().map(tls::acceptor).transpose()?;
         let store = Store::open(store::Options {
             database: config.database.clone(),
             replica: config.database_read.clone(),
@@ -160,6 +136,7 @@ impl Server {
         if config.reflection {
             routes = with_reflection(routes)?;
         }
+        let gated = gate.before(routes.prepare());
         let databases = 1 + u32::from(config.database_read.is_some());
         let operations = match metrics_port {
             None => None,
@@ -177,9 +154,9 @@ impl Server {
             store,
             listener,
             address,
-            transport,
+            gated,
+            tls,
             peers,
-            routes,
             pulse,
             operations,
             traces,
@@ -225,58 +202,46 @@ impl Server {
     /// Serves until `shutdown` is ready: then health is NOT_SERVING, calls at
     /// hand go on, and the database is closed. All of that takes no longer than
     /// the grace, whatever peers do.
-    pub async fn serve(
-        self,
-        shutdown: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<(), ServeError> {
+    pub async fn serve(self, shutdown: impl Future<Output = ()> + Send + 'static) {
         let Self {
             config,
             store,
             listener,
             address: _,
-            transport,
+            gated,
+            tls,
             peers,
-            routes,
             pulse,
             operations,
             traces,
         } = self;
         let (drain, draining) = oneshot::channel::<()>();
-        let mut serving = pin!(transport.serve_with_incoming_shutdown(
-            routes.prepare(),
+        let mut serving = Running(tokio::spawn(connections::serve(
+            gated,
+            tls,
             incoming(listener, Arc::clone(&peers)),
             // An error is a drain that was dropped: nothing is left to serve.
             async { drop(draining.await) },
-        ));
+        )));
         let following = tokio::spawn(pulse.clone().follow(store.clone()));
         let watching = tokio::spawn(Arc::clone(&peers).let_go_of_the_late());
         // Up to the last moment, so that the end can be watched too.
         let _operations = operations
             .map(|(listener, _, operations)| Running(tokio::spawn(operations.serve(listener))));
 
-        let served = tokio::select! {
-            served = &mut serving => served,
-            () = shutdown => {
-                let end = Instant::now() + config.shutdown_grace;
-                info!("shutting down");
-                pulse.leave();
-                drop(drain);
-                let drained = drain_until(end - closing_time(config.shutdown_grace), serving);
-                tokio::select! {
-                    () = drained => {}
-                    () = peers.usher_out() => {}
-                }
-                following.abort();
-                watching.abort();
-                tokio::join!(close_until(end, &store), end_until(end, traces));
-                return Ok(());
-            }
-        };
+        shutdown.await;
+        let end = Instant::now() + config.shutdown_grace;
+        info!("shutting down");
+        pulse.leave();
+        drop(drain);
+        let drained = drain_until(end - closing_time(config.shutdown_grace), &mut serving);
+        tokio::select! {
+            () = drained => {}
+            () = peers.usher_out() => {}
+        }
         following.abort();
         watching.abort();
-        let end = Instant::now() + config.shutdown_grace;
-        tokio::join!(store.close(), end_until(end, traces));
-        Ok(served?)
+        tokio::join!(close_until(end, &store), end_until(end, traces));
     }
 }
 
@@ -295,10 +260,9 @@ async fn end_until(end: Instant, traces: Option<Traces>) {
     }
 }
 
-async fn drain_until(end: Instant, serving: impl Future<Output = Result<(), transport::Error>>) {
-    match timeout_at(end, serving).await {
-        Ok(Ok(())) => info!("every connection ended"),
-        Ok(Err(error)) => warn!(?error, "the listener ended"),
+async fn drain_until(end: Instant, serving: &mut Running) {
+    match timeout_at(end, &mut serving.0).await {
+        Ok(_) => info!("every connection ended"),
         Err(_) => warn!("connections were cut: the grace is over"),
     }
 }
@@ -324,28 +288,13 @@ async fn authenticator(auth: &AuthMode) -> Result<Authenticator, KeyError> {
     }
 }
 
-fn gate(config: &Config, authenticator: Authenticator, watch: Watch) -> GateLayer {
+fn gate(config: &Config, authenticator: Authenticator, watch: Watch) -> Gate {
     let allowance = Allowance {
         request_timeout: config.request_timeout,
         max_message_bytes: config.max_message_bytes,
         max_inflight_bytes: config.max_inflight_bytes,
     };
-    GateLayer::new(authenticator, &allowance, watch)
-}
-
-/// tonic has its server unlimited unless told otherwise.
-fn transport(config: &Config, gate: GateLayer) -> Result<Transport, TlsError> {
-    let server = transport::Server::builder()
-        .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
-        .http2_max_pending_accept_reset_streams(Some(MAX_PENDING_RESETS))
-        .http2_max_local_error_reset_streams(Some(MAX_ERROR_RESETS))
-        .http2_max_header_list_size(MAX_HEADERS)
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .http2_keepalive_interval(Some(KEEPALIVE))
-        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
-        .layer(gate);
-    tls::apply(server, config.tls.as_ref())
+    Gate::new(authenticator, &allowance, watch)
 }
 
 /// Adds reflection, both versions that clients ask for, of the contract, the

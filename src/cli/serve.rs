@@ -8,10 +8,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::out::say;
 use crate::{
     config::{AuthMode, Config},
-    server::{ServeError, Server, StartError},
+    server::{Server, StartError},
 };
 
-/// Why a server did not start, or ended by itself. A display is one line.
+/// Why a server did not start. A display is one line.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeFailure {
     /// A signal cannot be listened for.
@@ -25,9 +25,6 @@ pub enum ServeFailure {
     /// It did not start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// It ended by itself.
-    #[error(transparent)]
-    Serve(#[from] ServeError),
 }
 
 /// Serves until SIGTERM or SIGINT.
@@ -53,7 +50,8 @@ pub async fn serve(config: &Config) -> Result<(), ServeFailure> {
     if io::stdout().is_terminal() && config.reflection && plain {
         say(&server.first_call());
     }
-    Ok(server.serve(stop).await?)
+    server.serve(stop).await;
+    Ok(())
 }
 
 fn listen(

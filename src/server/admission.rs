@@ -182,7 +182,7 @@ pub(super) struct Turns {
     calls: Arc<Semaphore>,
     large: Arc<Semaphore>,
     units: u32,
-    waiting: AtomicUsize,
+    waiting: Arc<AtomicUsize>,
     refused: Counter,
 }
 
@@ -201,14 +201,20 @@ impl Turns {
             calls: Arc::new(Semaphore::new(CALLS)),
             large: Arc::new(Semaphore::new(units as usize)),
             units,
-            waiting: AtomicUsize::new(0),
+            waiting: Arc::default(),
             refused: Counter::default(),
         }
     }
 
-    /// Whether as many calls wait as may.
-    pub fn are_all_taken(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) >= QUEUE
+    /// A place among the calls that wait for their turn.
+    pub fn place(&self) -> Result<Place, Full> {
+        let waiting = Arc::clone(&self.waiting);
+        // Its number is counted back when the place is dropped, taken or not.
+        let place = Place(waiting);
+        match place.0.fetch_add(1, Ordering::Relaxed) {
+            ..QUEUE => Ok(place),
+            _ => Err(Full),
+        }
     }
 
     /// Names what is known of them in a registry.
@@ -230,18 +236,28 @@ impl Turns {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Waits for the turn of a call with so many bytes, in the order of arrival,
-    /// but no longer than half of the time that is left: the other half is for
-    /// the work, which would be wasted if it came too late.
-    pub async fn take(&self, bytes: usize, deadline: Instant) -> Result<Turn, Full> {
-        let turn = self.turn(bytes, deadline).await;
+    /// Waits in a place, or else in one that is free, for the turn of a call with so
+    /// many bytes, in the order of arrival, but no longer than half of the time that is
+    /// left: the other half is for the work, which would be wasted if it came too late.
+    pub async fn take(
+        &self,
+        place: Option<Place>,
+        bytes: usize,
+        deadline: Instant,
+    ) -> Result<Turn, Full> {
+        let turn = self.turn(place, bytes, deadline).await;
         turn.inspect_err(|Full| {
             self.refused.inc();
         })
     }
 
-    async fn turn(&self, bytes: usize, deadline: Instant) -> Result<Turn, Full> {
-        let _place = Place::take(&self.waiting)?;
+    async fn turn(
+        &self,
+        place: Option<Place>,
+        bytes: usize,
+        deadline: Instant,
+    ) -> Result<Turn, Full> {
+        let _place = place.map_or_else(|| self.place(), Ok)?;
         let left: Duration = deadline.saturating_duration_since(Instant::now());
         let turn = timeout_at(deadline - left / 2, self.in_order(bytes)).await;
         turn.map_err(|_| Full)?
@@ -265,21 +281,10 @@ impl Turns {
     }
 }
 
-/// A place among those who wait.
-struct Place<'a>(&'a AtomicUsize);
+/// A place among the calls that wait for their turn, until it is dropped.
+pub(super) struct Place(Arc<AtomicUsize>);
 
-impl<'a> Place<'a> {
-    fn take(waiting: &'a AtomicUsize) -> Result<Self, Full> {
-        if waiting.fetch_add(1, Ordering::Relaxed) < QUEUE {
-            Ok(Self(waiting))
-        } else {
-            waiting.fetch_sub(1, Ordering::Relaxed);
-            Err(Full)
-        }
-    }
-}
-
-impl Drop for Place<'_> {
+impl Drop for Place {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

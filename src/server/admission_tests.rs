@@ -71,13 +71,13 @@ async fn more_calls_than_are_worked_on_wait_half_of_their_time() {
     let turns = Turns::new(MIB);
     let mut held = Vec::new();
     for _ in 0..CALLS {
-        held.push(turns.take(10, soon()).await.expect("a turn"));
+        held.push(turns.take(None, 10, soon()).await.expect("a turn"));
     }
     let begun = Instant::now();
-    assert!(turns.take(10, soon()).await.is_err());
+    assert!(turns.take(None, 10, soon()).await.is_err());
     assert_eq!(begun.elapsed().as_secs(), 5);
     held.pop();
-    assert!(turns.take(10, soon()).await.is_ok());
+    assert!(turns.take(None, 10, soon()).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,30 +85,42 @@ async fn a_queue_that_is_full_refuses_at_once() {
     let turns = Turns::new(MIB);
     let mut held = Vec::new();
     for _ in 0..CALLS {
-        held.push(turns.take(10, soon()).await.expect("a turn"));
+        held.push(turns.take(None, 10, soon()).await.expect("a turn"));
     }
     let mut waiting = Vec::new();
     for _ in 0..QUEUE {
-        let mut turn = Box::pin(turns.take(10, soon()));
+        let mut turn = Box::pin(turns.take(None, 10, soon()));
         assert!((&mut turn).now_or_never().is_none());
         waiting.push(turn);
     }
     assert!(matches!(
-        turns.take(10, soon()).now_or_never(),
+        turns.take(None, 10, soon()).now_or_never(),
         Some(Err(Full))
     ));
     waiting.pop();
-    assert!(turns.take(10, soon()).now_or_never().is_none());
+    assert!(turns.take(None, 10, soon()).now_or_never().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_place_that_is_had_is_waited_in() {
+    let turns = Turns::new(MIB);
+    let mut places: Vec<_> = (0..QUEUE).map(|_| turns.place().ok()).collect();
+    assert!(turns.place().is_err());
+    assert!(turns.take(None, 10, soon()).await.is_err());
+    let place = places.pop().expect("the last");
+    assert!(turns.take(place, 10, soon()).await.is_ok());
+    assert_eq!(turns.waiting(), QUEUE - 1);
+    assert!(turns.place().is_ok(), "it is free again");
 }
 
 #[tokio::test(start_paused = true)]
 async fn large_calls_wait_for_each_other_and_small_ones_do_not() {
     let turns = Turns::new(64 * MIB);
-    let first = turns.take(3 * MIB, soon()).await.expect("a turn");
-    let mut second = Box::pin(turns.take(3 * MIB, soon()));
+    let first = turns.take(None, 3 * MIB, soon()).await.expect("a turn");
+    let mut second = Box::pin(turns.take(None, 3 * MIB, soon()));
     assert!((&mut second).now_or_never().is_none());
-    assert!(turns.take(SMALL, soon()).now_or_never().is_some());
+    assert!(turns.take(None, SMALL, soon()).now_or_never().is_some());
     drop(first);
     assert!(second.await.is_ok());
-    assert!(turns.take(100 * MIB, soon()).await.is_ok(), "alone");
+    assert!(turns.take(None, 100 * MIB, soon()).await.is_ok(), "alone");
 }

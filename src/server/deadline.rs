@@ -42,11 +42,8 @@ fn parse(value: &HeaderValue) -> Option<Duration> {
 }
 
 /// Runs `work` until the deadline; `None` when it passed first. What is ready too
-/// late counts as not ready.
-///
-/// tonic keeps a timer of its own for the same deadline and answers CANCELLED
-/// when it sees it first. It asks us before its timer, so the clock is read
-/// each time: no order in which the timers fire can let it win.
+/// late counts as not ready: the clock is read each time, as timers are late on a busy
+/// machine.
 pub(super) async fn until<F: Future>(deadline: Instant, work: F) -> Option<F::Output> {
     if Instant::now() >= deadline {
         return None;

@@ -6,11 +6,10 @@
 
 use std::{
     convert::Infallible,
-    future::ready,
+    future::poll_fn,
     panic::AssertUnwindSafe,
     pin::{Pin, pin},
     sync::Arc,
-    task::{Context, Poll},
     time::Duration,
 };
 
@@ -21,11 +20,11 @@ use http::{
 };
 use tokio::time::Instant;
 use tonic::{Status, body::Body};
-use tower::{Layer, Service};
+use tower::Service;
 use tracing::{Instrument, error, info_span};
 
 use super::{
-    admission::{Budget, Turns},
+    admission::{Budget, Place, Turns},
     body::{Held, Reply, Work},
     call::Call,
     deadline,
@@ -54,9 +53,9 @@ const MAX_HEADER_BYTES: usize = 16 * 1024;
 
 const GRPC_ENCODING: &str = "grpc-encoding";
 
-/// The layer.
+/// What is asked of calls, and what is known of those at hand.
 #[derive(Clone)]
-pub(super) struct GateLayer(Arc<Rules>);
+pub(super) struct Gate(Arc<Rules>);
 
 struct Rules {
     authenticator: Authenticator,
@@ -78,7 +77,7 @@ pub(super) struct Allowance {
     pub max_inflight_bytes: usize,
 }
 
-impl GateLayer {
+impl Gate {
     pub fn new(authenticator: Authenticator, allowance: &Allowance, watch: Watch) -> Self {
         let Allowance {
             request_timeout,
@@ -94,6 +93,12 @@ impl GateLayer {
             shed: Shed::new(),
             watch,
         }))
+    }
+
+    /// A service behind the gate.
+    pub fn before<S>(&self, inner: S) -> Gated<S> {
+        let rules = Arc::clone(&self.0);
+        Gated { rules, inner }
     }
 
     /// What is seen of calls.
@@ -112,65 +117,62 @@ impl GateLayer {
     }
 }
 
-impl<S> Layer<S> for GateLayer {
-    type Service = Gate<S>;
-
-    fn layer(&self, inner: S) -> Gate<S> {
-        Gate {
-            rules: Arc::clone(&self.0),
-            inner,
-        }
-    }
-}
-
-/// The layer around a service.
+/// A service behind the gate.
 #[derive(Clone)]
-pub(super) struct Gate<S> {
+pub(super) struct Gated<S> {
     rules: Arc<Rules>,
     inner: S,
 }
 
-impl<S> Service<Request<Body>> for Gate<S>
+/// What a call is answered.
+pub(super) enum Answer {
+    /// The answer is there.
+    There(Response<Body>),
+    /// It takes some work.
+    Work(Pin<Box<dyn Future<Output = Response<Body>> + Send>>),
+}
+
+impl<S> Gated<S>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
     S: Clone + Send + 'static,
     S::Future: Send,
 {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+    /// Answers a call, of this peer if that is known. Nothing is done for it before the
+    /// work is asked for.
+    pub fn answer(&self, request: Request<Body>, guest: Option<&Guest>) -> Answer {
         let path = request.uri().path();
         if EXEMPT.iter().any(|prefix| path.starts_with(prefix)) {
-            return Box::pin(self.ready_inner().call(request));
+            let inner = self.inner.clone();
+            return Answer::Work(Box::pin(ask(inner, request)));
         }
         if let Some(refusal) = not_grpc(&request) {
-            return Box::pin(ready(Ok(refusal)));
+            return Answer::There(refusal);
         }
-        if self.rules.turns.are_all_taken() && self.rules.watch.shed(path) {
-            return Box::pin(ready(Ok(self.rules.shed.refuse())));
+        let place = self.rules.turns.place().ok();
+        if place.is_none() && self.rules.watch.shed(path) {
+            return Answer::There(self.rules.shed.refuse());
         }
-        let inner = self.ready_inner();
-        let rules = Arc::clone(&self.rules);
         let begun = Instant::now();
-        let guest = request.extensions().get::<Guest>();
-        let at_hand = guest.map(|guest| guest.called(begun + rules.request_timeout));
-        let call = Call::begin(&rules.watch, path, request.headers(), begun, at_hand);
-        Box::pin(async move { Ok(pass(rules, inner, call, request).await) })
+        let Self { rules, inner } = self.clone();
+        let guest = guest.cloned();
+        Answer::Work(Box::pin(async move {
+            let at_hand = guest.map(|guest| guest.called(begun + rules.request_timeout));
+            let (path, headers) = (request.uri().path(), request.headers());
+            let call = Call::begin(&rules.watch, path, headers, begun, at_hand);
+            pass(rules, inner, call, request, place).await
+        }))
     }
 }
 
-impl<S: Clone> Gate<S> {
-    /// The service that was asked whether it is ready. A clone waits for the next call.
-    fn ready_inner(&mut self) -> S {
-        let clone = self.inner.clone();
-        std::mem::replace(&mut self.inner, clone)
-    }
+/// Has a service answer when it is ready to.
+async fn ask<S>(mut service: S, request: Request<Body>) -> Response<Body>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+{
+    let Ok(()) = poll_fn(|context| service.poll_ready(context)).await;
+    let Ok(response) = service.call(request).await;
+    response
 }
 
 async fn pass<S>(
@@ -178,16 +180,17 @@ async fn pass<S>(
     inner: S,
     mut call: Call,
     mut request: Request<Body>,
+    mut place: Option<Place>,
 ) -> Response<Body>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
 {
-    let deadline = match rules.admit(&mut call, &mut request).await {
+    let deadline = match rules.admit(&mut call, &mut request, &mut place).await {
         Ok(deadline) => deadline,
         Err(status) => return refuse(call, status),
     };
     let span = info_span!("call", request_id = %call.id());
-    let work = rules.work(inner, &call, deadline, request);
+    let work = rules.work(inner, &call, deadline, request, place);
     let work = AssertUnwindSafe(work).catch_unwind().instrument(span);
     match deadline::until(deadline, work).await {
         Some(Ok(Ok((response, held)))) => rules.reply(call, response, held),
@@ -207,7 +210,12 @@ where
 impl Rules {
     /// Judges a call by its headers, puts its caller into the extensions and
     /// says until when it may take.
-    async fn admit(&self, call: &mut Call, request: &mut Request<Body>) -> Result<Instant, Status> {
+    async fn admit(
+        &self,
+        call: &mut Call,
+        request: &mut Request<Body>,
+        place: &mut Option<Place>,
+    ) -> Result<Instant, Status> {
         let path = request.uri().path();
         let Some(scope) = grpc::required_scope(path) else {
             return Err(status::unimplemented(path));
@@ -221,7 +229,7 @@ impl Rules {
             requested.min(self.request_timeout)
         });
         let deadline = call.begun() + limit;
-        let caller = self.caller(request.headers(), deadline).await?;
+        let caller = self.caller(request.headers(), deadline, place).await?;
         call.identify(caller.clone());
         if !caller.may(scope) {
             return Err(status::scope_missing(scope));
@@ -238,10 +246,11 @@ impl Rules {
     /// Receives the message, waits for the turn and has the service answer.
     async fn work<S>(
         &self,
-        mut inner: S,
+        inner: S,
         call: &Call,
         deadline: Instant,
         request: Request<Body>,
+        mut place: Option<Place>,
     ) -> Result<(Response<Body>, Held), Status>
     where
         S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
@@ -256,15 +265,16 @@ impl Rules {
         };
         let received = call.received();
         let limit = self.max_message_bytes;
-        let message = intake::receive(body, &received, &self.budget, limit).await?;
+        let message = intake::receive(body, &received, &self.budget, limit);
+        let message = placed(&mut place, message).await?;
         let Message { body, bytes, share } = message;
-        let turn = self.turns.take(bytes, deadline).await;
+        let turn = self.turns.take(place, bytes, deadline).await;
         let turn = Arc::new(turn.map_err(|_| status::overloaded())?);
         let holds = (Arc::clone(&share), Arc::clone(&turn));
         let (ongoing, _waiting) = Ongoing::begin(deadline, holds);
         let ongoing = ongoing.traced(call.below(self.watch.tracer()));
         let request = Request::from_parts(head, body);
-        let Ok(response) = ongoing.scope(inner.call(request)).await;
+        let response = ongoing.scope(ask(inner, request)).await;
         let held = Held {
             deadline,
             share,
@@ -274,12 +284,17 @@ impl Rules {
         Ok((response, held))
     }
 
-    async fn caller(&self, headers: &HeaderMap, deadline: Instant) -> Result<Caller, Status> {
+    async fn caller(
+        &self,
+        headers: &HeaderMap,
+        deadline: Instant,
+        place: &mut Option<Place>,
+    ) -> Result<Caller, Status> {
         let mut authenticating = pin!(self.authenticator.authenticate(headers));
         let judged = match authenticating.as_mut().now_or_never() {
             Some(judged) => Some(judged),
             // It waits for keys, no longer than the call may take.
-            None => deadline::until(deadline, authenticating).await,
+            None => placed(place, deadline::until(deadline, authenticating)).await,
         };
         judged
             .ok_or_else(status::deadline_exceeded)?
@@ -300,6 +315,20 @@ impl Rules {
             None => response.map(|body| Reply::wrap(body, call, held, self.max_message_bytes)),
         }
     }
+}
+
+/// Does what comes before a call's turn. Unless that is done at once, the place in the
+/// queue is given up: those who have all that it takes need it.
+async fn placed<F: Future>(place: &mut Option<Place>, work: F) -> F::Output {
+    let mut work = pin!(work);
+    poll_fn(|context| {
+        let polled = work.as_mut().poll(context);
+        if polled.is_pending() {
+            *place = None;
+        }
+        polled
+    })
+    .await
 }
 
 /// What is answered to a request that is not one of gRPC: a browser's, say.

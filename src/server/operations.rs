@@ -33,7 +33,7 @@ use tracing::warn;
 
 use super::{
     ACCEPT_PAUSE,
-    gate::GateLayer,
+    gate::Gate,
     health::{Condition, Pulse},
 };
 use crate::{store::Store, telemetry::Sent};
@@ -51,7 +51,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 pub(super) struct Operations {
     registry: Registry,
     store: Store,
-    gate: GateLayer,
+    gate: Gate,
     pulse: Pulse,
     sent: Option<Arc<Sent>>,
     at_scrape: AtScrape,
@@ -70,7 +70,7 @@ struct AtScrape {
 
 impl Operations {
     /// What is measured of a server and its parts.
-    pub fn of(store: Store, gate: GateLayer, pulse: Pulse, sent: Option<Arc<Sent>>) -> Self {
+    pub fn of(store: Store, gate: Gate, pulse: Pulse, sent: Option<Arc<Sent>>) -> Self {
         let mut registry = Registry::with_prefix(env!("CARGO_PKG_NAME"));
         let at_scrape = AtScrape::default();
         registry.register(
@@ -200,7 +200,7 @@ impl AtScrape {
         }
     }
 
-    fn look(&self, gate: &GateLayer, sent: Option<&Sent>) {
+    fn look(&self, gate: &Gate, sent: Option<&Sent>) {
         set(&self.bytes, gate.budget().used());
         set(&self.in_work, gate.turns().in_work());
         set(&self.waiting, gate.turns().waiting());

@@ -23,7 +23,6 @@ use tokio::{
     net::TcpStream,
     time::{Instant, Sleep, sleep, sleep_until},
 };
-use tonic::transport::server::Connected;
 use tracing::{info, warn};
 
 pub(super) use self::calls::AtHand;
@@ -293,6 +292,11 @@ pub(super) struct Wire {
 }
 
 impl Wire {
+    /// Who is at the other end.
+    pub fn guest(&self) -> Guest {
+        Guest(Arc::clone(&self.peer))
+    }
+
     /// Ready when the peer has been silent for too long.
     fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         loop {
@@ -367,14 +371,6 @@ impl AsyncWrite for Wire {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-}
-
-impl Connected for Wire {
-    type ConnectInfo = Guest;
-
-    fn connect_info(&self) -> Guest {
-        Guest(Arc::clone(&self.peer))
     }
 }
 

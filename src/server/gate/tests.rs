@@ -2,12 +2,13 @@
 
 use std::{
     collections::VecDeque,
-    future::{Future, pending, poll_fn},
+    future::{Future, pending, poll_fn, ready},
     io,
     sync::{
         Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    task::{Context, Poll},
 };
 
 use bytes::Bytes;
@@ -18,7 +19,7 @@ use tonic::{
     Code,
     server::NamedService,
     service::Routes,
-    transport::{Channel, Endpoint, Server},
+    transport::{Channel, Endpoint},
 };
 use tonic_types::StatusExt;
 
@@ -26,6 +27,7 @@ use super::*;
 use crate::{
     auth::Caller,
     proto::v1::{GetTaskRequest, task_service_client::TaskServiceClient},
+    server::{connections, listen::incoming, peers::Peers},
 };
 
 const READ: &str = "/expertise.v1.TaskService/GetTask";
@@ -102,13 +104,13 @@ fn with_body(path: &str, headers: &[(&'static str, &'static str)], body: Body) -
     builder.body(body).expect("a request")
 }
 
-fn layer(request_timeout: Duration) -> GateLayer {
+fn gate(request_timeout: Duration) -> Gate {
     let allowance = Allowance {
         request_timeout,
         max_message_bytes: 1024,
         max_inflight_bytes: 4096,
     };
-    GateLayer::new(Authenticator::Header, &allowance, Watch::with(None))
+    Gate::new(Authenticator::Header, &allowance, Watch::with(None))
 }
 
 /// The first status of the answer: in its headers or its trailers.
@@ -117,9 +119,8 @@ async fn ask(stub: Stub, request: Request<Body>) -> Status {
 }
 
 async fn ask_within(limit: Duration, stub: Stub, request: Request<Body>) -> Status {
-    let layer = layer(limit);
-    let response = layer.layer(stub).call(request).await;
-    let (parts, mut body) = response.expect("infallible").into_parts();
+    let response = gate(limit).before(stub).answer(request, None).take().await;
+    let (parts, mut body) = response.into_parts();
     if let Some(status) = Status::from_header_map(&parts.headers) {
         return status;
     }
@@ -128,6 +129,16 @@ async fn ask_within(limit: Duration, stub: Stub, request: Request<Body>) -> Stat
         let frame = frame.expect("trailers").expect("no error");
         if let Some(trailers) = frame.trailers_ref() {
             return Status::from_header_map(trailers).expect("a status");
+        }
+    }
+}
+
+impl Answer {
+    /// The answer, however it comes.
+    fn take(self) -> BoxFuture<'static, Response<Body>> {
+        match self {
+            Self::There(response) => Box::pin(ready(response)),
+            Self::Work(work) => work,
         }
     }
 }
@@ -265,13 +276,9 @@ async fn served(stub: Stub) -> Channel {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
     let listener = listener.expect("a port");
     let address = listener.local_addr().expect("an address");
-    let server = Server::builder()
-        .layer(layer(Duration::from_secs(3600)))
-        .serve_with_incoming(
-            Routes::new(stub).prepare(),
-            tonic::transport::server::TcpIncoming::from(listener),
-        );
-    tokio::spawn(server);
+    let gated = gate(Duration::from_secs(3600)).before(Routes::new(stub).prepare());
+    let incoming = incoming(listener, Peers::within_descriptors(0));
+    tokio::spawn(connections::serve(gated, None, incoming, pending()));
     let endpoint = Endpoint::from_shared(format!("http://{address}"));
     endpoint.expect("an address").connect_lazy()
 }
@@ -346,13 +353,11 @@ async fn what_is_not_grpc_is_not_served() {
         let builder = Request::builder().method(method).uri(READ);
         let builder = builder.header("content-type", content);
         let request = builder.body(Body::new(Untouched)).expect("a request");
-        let layer = layer(Duration::from_secs(1));
-        let response = layer.layer(unreachable_stub()).call(request).await;
-        assert_eq!(
-            response.expect("infallible").status(),
-            code,
-            "{method} {content}"
-        );
+        let gated = gate(Duration::from_secs(1)).before(unreachable_stub());
+        let Answer::There(response) = gated.answer(request, None) else {
+            panic!("{method} {content} takes work");
+        };
+        assert_eq!(response.status(), code, "{method} {content}");
     }
 }
 
@@ -376,22 +381,20 @@ fn message(bytes: usize) -> Body {
 #[tokio::test]
 async fn bytes_beyond_those_that_may_be_at_hand_are_overloaded_until_calls_end() {
     let stub = Stub(|_| Box::pin(pending()));
-    let layer = layer(Duration::from_secs(3600));
+    let gate = gate(Duration::from_secs(3600));
     let headers = &[("x-account-id", "42")];
     let mut held = Vec::new();
     for _ in 0..4 {
-        let mut call = layer
-            .layer(stub.clone())
-            .call(with_body(READ, headers, message(1000)));
+        let request = with_body(READ, headers, message(1000));
+        let mut call = gate.before(stub.clone()).answer(request, None).take();
         assert!((&mut call).now_or_never().is_none());
         held.push(call);
     }
     let another = || {
-        layer
-            .layer(ok_stub())
-            .call(with_body(READ, headers, message(1000)))
+        let request = with_body(READ, headers, message(1000));
+        gate.before(ok_stub()).answer(request, None).take()
     };
-    let refused = another().await.expect("infallible");
+    let refused = another().await;
     let status = Status::from_header_map(refused.headers()).expect("a status");
     assert_eq!(
         (status.code(), &*reason(&status)),
@@ -399,7 +402,7 @@ async fn bytes_beyond_those_that_may_be_at_hand_are_overloaded_until_calls_end()
     );
     assert!(status.get_details_retry_info().is_some());
     held.pop();
-    let taken = another().await.expect("infallible");
+    let taken = another().await;
     assert_eq!(taken.headers().get("grpc-status").expect("a status"), "0");
 }
 
