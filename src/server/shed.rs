@@ -4,7 +4,8 @@
 //! a server asked for five times what it can do would do nothing but refuse. So
 //! nothing of the call is read but its path, the answer is there already, and the log
 //! counts these calls, in a line a second, where it tells of all others one by one.
-//! What is left, about 20 µs, is HTTP/2's: see the end of `docs/performance.md`.
+//! What is left, 10 to 20 µs, is HTTP/2's: see `connections.rs` and the end of
+//! `docs/performance.md`.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},

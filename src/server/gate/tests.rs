@@ -406,6 +406,31 @@ async fn bytes_beyond_those_that_may_be_at_hand_are_overloaded_until_calls_end()
     assert_eq!(taken.headers().get("grpc-status").expect("a status"), "0");
 }
 
+/// A body that does not come.
+struct Silent;
+
+impl HttpBody for Silent {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        Poll::Pending
+    }
+}
+
+#[tokio::test]
+async fn a_call_without_its_message_has_no_place_in_the_queue() {
+    let gate = gate(Duration::from_secs(3600));
+    let request = with_body(READ, &[("x-account-id", "42")], Body::new(Silent));
+    let mut call = gate.before(unreachable_stub()).answer(request, None).take();
+    assert_eq!(gate.turns().waiting(), 1);
+    assert!((&mut call).now_or_never().is_none());
+    assert_eq!(gate.turns().waiting(), 0, "others can have it");
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_ready_too_late_is_deadline_exceeded() {
     let stub = Stub(|_| {

@@ -6,32 +6,27 @@ use std::{
     thread::available_parallelism,
 };
 
-/// Starts a server that has all cores but the last, where PostgreSQL runs, or the load
-/// where there is no PostgreSQL. A database and callers are on other machines: where
-/// they share a server's cores, it serves the fewer the more it is asked, whatever it
-/// does. Without two cores and `taskset` they share all.
+/// Starts a server that has all cores but the last, where PostgreSQL and the load run. A
+/// database and callers are on other machines: where they share a server's cores, it
+/// serves the fewer the more it is asked, whatever it does. Without two cores and
+/// `taskset` they share all.
 pub fn parted<T>(start: impl FnOnce() -> T) -> (T, Option<Parted>) {
     let parted = available_parallelism()
         .ok()
         .and_then(|cores| cores.get().checked_sub(1))
         .filter(|last| *last > 0)
         .map(|last| Parted { last });
-    let database = started();
-    if let Some(parted) = &parted {
-        // A server has as many threads as cores when it starts.
-        pin(id(), &format!("0-{}", parted.last - 1));
-    }
-    let server = start();
-    let apart = if database.is_empty() {
-        vec![id()]
-    } else {
-        database
+    let Some(parted) = parted else {
+        return (start(), None);
     };
-    let parted = parted.filter(|parted| {
-        let last = parted.last.to_string();
-        apart.into_iter().all(|process| pin(process, &last))
-    });
-    (server, parted)
+    let last = parted.last.to_string();
+    // What PostgreSQL starts for the server goes where PostgreSQL is.
+    let mut apart = started().into_iter().all(|process| pin(process, &last));
+    // A server has as many threads as cores when it starts.
+    apart &= pin(id(), &format!("0-{}", parted.last - 1));
+    let server = start();
+    apart &= pin(id(), &last);
+    (server, apart.then_some(parted))
 }
 
 /// Until it is dropped, not everything runs on every core.
