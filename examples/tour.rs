@@ -41,7 +41,7 @@ async fn main() -> anyhow::Result<()> {
     let serving = tokio::spawn(server.serve(async { drop(stopped.await) }));
     let outcome = tour(address).await;
     drop(stop);
-    serving.await??;
+    serving.await?;
     outcome
 }
 

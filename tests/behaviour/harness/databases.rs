@@ -91,9 +91,7 @@ pub fn start(config: Config) -> SocketAddr {
                 }
             };
             let _ = started.send(Ok(server.local_addr()));
-            if let Err(error) = server.serve(std::future::pending()).await {
-                eprintln!("the server on {database} ended: {error:?}");
-            }
+            server.serve(std::future::pending()).await;
         });
     };
     thread::Builder::new()

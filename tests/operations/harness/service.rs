@@ -164,8 +164,7 @@ impl Service {
         let metrics = server.metrics_addr().expect("it is asked for");
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = tokio::spawn(async move {
-            let served = server.serve(async { drop(stopped.await) }).await;
-            served.expect("it serves");
+            server.serve(async { drop(stopped.await) }).await;
         });
         Self {
             address,
