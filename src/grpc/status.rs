@@ -84,9 +84,18 @@ pub fn scope_missing(scope: Scope) -> Status {
 
 /// A message passes what the server accepts or returns; `limit` is in bytes.
 pub fn message_too_large(limit: usize) -> Status {
+    too_large("the message would pass", limit)
+}
+
+/// A call's metadata pass what the server accepts; `limit` is in bytes.
+pub fn metadata_too_large(limit: usize) -> Status {
+    too_large("the metadata, without credentials, pass", limit)
+}
+
+fn too_large(what: &str, limit: usize) -> Status {
     build(
         Code::ResourceExhausted,
-        format!("the message would pass {limit} bytes"),
+        format!("{what} {limit} bytes"),
         info(
             ErrorReason::MessageTooLarge,
             [("limit_bytes", limit.to_string())],

@@ -221,7 +221,7 @@ impl Rules {
             return Err(status::unimplemented(path));
         };
         if header_bytes(request.headers()) > MAX_HEADER_BYTES {
-            return Err(status::message_too_large(MAX_HEADER_BYTES));
+            return Err(status::metadata_too_large(MAX_HEADER_BYTES));
         }
         let requested = deadline::requested(request.headers());
         let limit = requested.as_ref().ok().copied().flatten();

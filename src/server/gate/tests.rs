@@ -369,6 +369,7 @@ async fn oversized_headers_are_message_too_large() {
     let status = ask(unreachable_stub(), request).await;
     assert_eq!(status.code(), Code::ResourceExhausted);
     assert_eq!(reason(&status), "MESSAGE_TOO_LARGE");
+    assert!(status.message().contains("metadata"), "{status}");
 }
 
 /// A body of one message that claims so many bytes and sends them.
