@@ -12,9 +12,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
+use futures_util::{future::BoxFuture, stream};
 use http::HeaderMap;
 use http_body::{Body as HttpBody, Frame};
+use http_body_util::StreamBody;
 use tonic::{
     Code,
     server::NamedService,
@@ -249,6 +250,8 @@ async fn after_a_panic_the_log_says_its_id_and_the_connection_serves_on() {
         move || log.clone()
     });
     let _logging = tracing::subscriber::set_default(subscriber.finish());
+    // With one subscriber alone, a test on another thread decides what is logged here.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let mut client = TaskServiceClient::new(served(stub).await);
     let mut get = async || {
         let mut request = tonic::Request::new(GetTaskRequest::default());
@@ -407,25 +410,11 @@ async fn bytes_beyond_those_that_may_be_at_hand_are_overloaded_until_calls_end()
     assert_eq!(taken.headers().get("grpc-status").expect("a status"), "0");
 }
 
-/// A body that does not come.
-struct Silent;
-
-impl HttpBody for Silent {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        Poll::Pending
-    }
-}
-
 #[tokio::test]
 async fn a_call_without_its_message_has_no_place_in_the_queue() {
     let gate = gate(Duration::from_secs(3600));
-    let request = with_body(READ, &[("x-account-id", "42")], Body::new(Silent));
+    let silent = StreamBody::new(stream::pending::<Result<Frame<Bytes>, Status>>());
+    let request = with_body(READ, &[("x-account-id", "42")], Body::new(silent));
     let mut call = gate.before(unreachable_stub()).answer(request, None).take();
     assert_eq!(gate.turns().waiting(), 1);
     assert!((&mut call).now_or_never().is_none());
