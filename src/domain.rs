@@ -4,6 +4,8 @@
 //! *Invariant:* a value of a type in here is valid. Whoever holds one never
 //! checks it again; whoever makes one goes through its constructor.
 
+pub mod changes;
+pub mod decide;
 pub mod dependency;
 pub mod error;
 pub mod etag;
@@ -15,8 +17,10 @@ pub mod link;
 pub mod order;
 pub mod page;
 pub mod patch;
+pub mod revision;
 pub mod role;
 pub mod shorthand;
+pub mod size;
 pub mod step;
 pub mod task;
 pub mod text;

@@ -1,43 +1,21 @@
 //! Every query of the service, and nothing but queries.
 //!
-//! *Invariants:* no query without an account: queries hang off [`Account`],
-//! which holds it, and filter by `account_id` first. One write is one
-//! transaction, begun in `transaction.rs` and nowhere else.
+//! *Invariants:* no query without an account: queries hang off [`Account`], which holds
+//! it, and filter by `account_id` first. One write is one transaction, and all writes go
+//! one way: see `write.rs`.
 
-mod batch;
-mod cells;
-mod connect;
-mod database;
-mod entity;
-mod fault;
-mod import;
-mod link;
-mod meter;
-mod migration;
-mod place;
-mod queue;
-mod retry;
-mod role;
-mod row;
-mod script;
-mod step;
-mod step_quick;
-mod step_read;
-mod step_row;
-mod step_write;
-mod task;
-mod task_quick;
-mod task_read;
-mod task_write;
-mod transaction;
-mod translation;
-mod tree;
-mod work;
+mod connection;
+mod error;
+mod json_columns;
+mod metrics;
+mod read;
+mod schema;
+mod write;
 
 use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
-use sea_orm::ConnectionTrait;
+use sea_orm::{ConnectionTrait, DbBackend, Statement, Value};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{
@@ -45,22 +23,18 @@ use crate::{
     domain::ids::{AccountId, RequestId},
 };
 
-use connect::{Connections, Freshness, Lagging, Replica, Role};
-use database::Database;
-use meter::Meter;
-use queue::Queue;
-use transaction::Turns;
+use connection::{
+    ConnectionEpoch, Connections, Database, Replica, ReplicaOrPrimary, ReplicaSettings,
+};
+use metrics::StoreMetrics;
+use write::{WriteQueue, WriteSlots};
 
-pub use connect::{OpenError, migrate};
-pub use import::{Import, Imported};
-pub use migration::newest as schema;
+pub use connection::{OpenError, migrate};
+pub use schema::newest as schema;
+pub use write::{Import, Imported};
 
-/// Bodies of megabytes that are read at once: on the way from the database each is there
-/// twice or three times.
-const LARGE_READS: usize = 4;
-
-/// Name of the key that seals page tokens.
-const PAGE_KEY: &str = "page_token";
+/// Steps of megabytes that are read at once: the driver holds each two or three times.
+const MAX_LARGE_READS: usize = 4;
 
 /// How to reach the database.
 #[derive(Clone, Debug)]
@@ -118,10 +92,10 @@ pub struct Store {
 
 /// How writes share the database.
 enum Writers {
-    /// PostgreSQL: each has a connection of its own, when it is its turn.
-    Turns(Turns),
+    /// PostgreSQL: each has a slot and a connection of its own.
+    Slots(WriteSlots),
     /// SQLite: one after the other on one connection, several in one transaction.
-    Queue(Queue),
+    Queue(WriteQueue),
 }
 
 struct Inner {
@@ -130,7 +104,7 @@ struct Inner {
     page_key: [u8; 32],
     max_message_bytes: usize,
     large_reads: Semaphore,
-    meter: Arc<Meter>,
+    metrics: Arc<StoreMetrics>,
 }
 
 impl Store {
@@ -144,17 +118,18 @@ impl Store {
             max_connections,
             max_message_bytes,
         } = options;
-        let meter = Arc::<Meter>::default();
-        let connections = connect::connect(&database, max_connections, migrate, &meter).await?;
-        let page_key = connect::page_key(&connections.reader).await?;
-        let role = |url| Role {
+        let metrics = Arc::<StoreMetrics>::default();
+        let connections =
+            connection::connect(&database, max_connections, migrate, &metrics).await?;
+        let page_key = connection::page_key(&connections.reader).await?;
+        let settings = |url| ReplicaSettings {
             url,
             page_key,
             max_connections,
-            meter: Arc::clone(&meter),
+            metrics: Arc::clone(&metrics),
         };
-        let replica = match replica.map(role) {
-            Some(role) => Some(Replica::follow(role).await),
+        let replica = match replica.map(settings) {
+            Some(settings) => Some(Replica::follow(settings).await),
             None => None,
         };
         Ok(Self {
@@ -163,8 +138,8 @@ impl Store {
                 replica,
                 page_key,
                 max_message_bytes,
-                large_reads: Semaphore::new(LARGE_READS),
-                meter,
+                large_reads: Semaphore::new(MAX_LARGE_READS),
+                metrics,
             }),
         })
     }
@@ -186,7 +161,7 @@ impl Store {
     /// How many statements this store has sent so far, not counting those that
     /// begin and end transactions.
     pub fn statements(&self) -> u64 {
-        self.inner.meter.statements()
+        self.inner.metrics.statements()
     }
 
     /// Whether the database answers, asked over a connection that is for this
@@ -197,12 +172,12 @@ impl Store {
 
     /// Names what is measured of this store in a registry.
     pub fn register(&self, registry: &mut Registry) {
-        self.inner.meter.register(registry);
+        self.inner.metrics.register(registry);
     }
 
     /// Looks at the connections, for what is [registered](Store::register).
-    pub fn look(&self) {
-        self.inner.connections.look(&self.inner.meter);
+    pub fn sample_pools(&self) {
+        self.inner.connections.sample_pools(&self.inner.metrics);
     }
 
     /// Closes all connections; on SQLite the write-ahead log is folded in.
@@ -227,8 +202,8 @@ impl Account {
     }
 
     /// For reads that may lag.
-    fn lagging(&self) -> Lagging<'_> {
-        Lagging {
+    fn lagging(&self) -> ReplicaOrPrimary<'_> {
+        ReplicaOrPrimary {
             primary: self.reader(),
             replica: self.store.inner.replica.as_ref().and_then(Replica::current),
         }
@@ -242,16 +217,16 @@ impl Account {
         &self.store.inner.connections.writers
     }
 
-    fn meter(&self) -> &Meter {
-        &self.store.inner.meter
+    fn metrics(&self) -> &StoreMetrics {
+        &self.store.inner.metrics
     }
 
-    fn freshness(&self) -> &Freshness {
-        &self.store.inner.connections.freshness
+    fn connection_epoch(&self) -> &ConnectionEpoch {
+        &self.store.inner.connections.epoch
     }
 
-    /// A turn to read what is large, until it is dropped.
-    async fn large_read(&self) -> Option<SemaphorePermit<'_>> {
+    /// A permit to read what is large, until it is dropped.
+    async fn large_read_permit(&self) -> Option<SemaphorePermit<'_>> {
         // Nobody closes it.
         self.store.inner.large_reads.acquire().await.ok()
     }
@@ -262,6 +237,24 @@ impl Account {
 }
 
 /// Which of the two databases a connection speaks to.
-fn backend(db: &impl ConnectionTrait) -> sea_orm::DbBackend {
+fn backend(db: &impl ConnectionTrait) -> DbBackend {
     db.get_database_backend()
+}
+
+/// A statement whose placeholders `$1…` both databases understand. `$1` is the account
+/// id.
+fn statement(
+    backend: DbBackend,
+    account: &AccountId,
+    sql: impl Into<String>,
+    values: impl IntoIterator<Item = Value>,
+) -> Statement {
+    let account = Value::from(account.as_str());
+    Statement::from_sql_and_values(backend, sql, std::iter::once(account).chain(values))
+}
+
+/// So many placeholders from a number on, as a list.
+fn placeholders(first: usize, count: usize) -> String {
+    let placeholders: Vec<String> = (first..first + count).map(|n| format!("${n}")).collect();
+    placeholders.join(", ")
 }

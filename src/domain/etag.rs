@@ -6,7 +6,10 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::time::Timestamp;
+use super::{
+    error::{Error, Result},
+    revision::Revision,
+};
 
 /// The state of one resource as an opaque text.
 ///
@@ -17,8 +20,11 @@ use super::time::Timestamp;
 pub struct Etag(String);
 
 impl Etag {
-    /// The etag of a resource in a version.
-    pub fn of(guid: Uuid, version: i64, modified: Timestamp) -> Self {
+    /// The etag of a resource in a state.
+    pub fn of(guid: Uuid, revision: &Revision) -> Self {
+        let Revision {
+            version, modified, ..
+        } = revision;
         let hash = Sha256::new()
             .chain_update(guid)
             .chain_update(version.to_be_bytes())
@@ -53,11 +59,11 @@ impl Expected {
         }
     }
 
-    /// Whether a state is the expected one.
-    pub fn matches(&self, etag: &Etag) -> bool {
+    /// Fails when the resource is in another state than the expected one.
+    pub fn check(&self, etag: &Etag) -> Result<()> {
         match self {
-            Self::Any => true,
-            Self::Is(expected) => *expected == etag.0,
+            Self::Is(expected) if *expected != etag.0 => Err(Error::EtagMismatch),
+            Self::Is(_) | Self::Any => Ok(()),
         }
     }
 }
@@ -65,17 +71,23 @@ impl Expected {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::time::Timestamp;
 
     #[test]
     fn an_etag_matches_its_own_state_only() {
         let (one, other) = (Uuid::now_v7(), Uuid::now_v7());
-        let etag = Etag::of(one, 7, Timestamp(1));
+        let revision = |version, modified| Revision {
+            version,
+            modified: Timestamp(modified),
+            ..Revision::first(Timestamp(0))
+        };
+        let etag = Etag::of(one, &revision(7, 1));
         let expected = Expected::parse(&etag.to_string());
-        assert!(expected.matches(&Etag::of(one, 7, Timestamp(1))));
-        assert!(!expected.matches(&Etag::of(one, 8, Timestamp(1))));
-        assert!(!expected.matches(&Etag::of(one, 7, Timestamp(2))));
-        assert!(!expected.matches(&Etag::of(other, 7, Timestamp(1))));
-        assert!(Expected::parse("").matches(&etag));
-        assert!(!Expected::parse("v7").matches(&etag));
+        assert!(expected.check(&Etag::of(one, &revision(7, 1))).is_ok());
+        assert!(expected.check(&Etag::of(one, &revision(8, 1))).is_err());
+        assert!(expected.check(&Etag::of(one, &revision(7, 2))).is_err());
+        assert!(expected.check(&Etag::of(other, &revision(7, 1))).is_err());
+        assert!(Expected::parse("").check(&etag).is_ok());
+        assert!(Expected::parse("v7").check(&etag).is_err());
     }
 }

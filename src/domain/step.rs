@@ -3,13 +3,16 @@
 use serde_json::{Map, Value};
 
 use super::{
+    decide::WriteContext,
     dependency::Group,
+    etag::Etag,
     feedback::Feedback,
     ids::{AccountId, ProductId, StepId, TaskId},
     json::{Instruction, Json},
+    link::linked_tasks,
+    revision::Revision,
     task::{Published, Task},
     text::{Body, Name, Tag, Title},
-    time::Timestamp,
     translation::StepTranslations,
     violation::{Path, Reason, Violations},
 };
@@ -270,14 +273,53 @@ pub struct Step {
     pub link: Option<TaskId>,
     /// Data of reporting systems.
     pub r_data: Map<String, Value>,
-    /// Whether it was written since the external index read it.
-    pub dirty: bool,
-    /// Grows with every change.
-    pub version: i64,
-    /// When it was created.
-    pub created: Timestamp,
-    /// When it last changed.
-    pub modified: Timestamp,
+    /// Which state it is in.
+    pub revision: Revision,
+}
+
+impl Step {
+    /// A step that is made now, with its title as a reader sees it.
+    pub fn create(new: NewStep, title: String, context: &WriteContext) -> Self {
+        let NewStep {
+            task,
+            product,
+            kind,
+            content,
+        } = new;
+        Self {
+            guid: StepId((context.new_id)()),
+            account: context.account.clone(),
+            task,
+            product,
+            kind,
+            title,
+            content,
+            link: None,
+            r_data: Map::new(),
+            revision: Revision::first(context.now),
+        }
+    }
+
+    /// Makes this the next state of a step, unless it says the same; whether it does
+    /// not.
+    pub fn revise(&mut self, before: &Self, context: &WriteContext) -> bool {
+        let changed = self != before;
+        if changed {
+            self.revision = before.revision.next(context.now);
+        }
+        changed
+    }
+
+    /// The state it is in, as callers see it.
+    pub fn etag(&self) -> Etag {
+        Etag::of(self.guid.0, &self.revision)
+    }
+
+    /// The tasks that its question manages.
+    pub fn managed_tasks(&self) -> Vec<TaskId> {
+        let feedback = self.kind.feedback().into_iter();
+        feedback.flat_map(linked_tasks).collect()
+    }
 }
 
 /// Where a new step was placed.

@@ -1,10 +1,16 @@
 //! Tasks.
 
 use super::{
+    decide::WriteContext,
     dependency::Group,
     error::Error,
+    etag::Etag,
     ids::{AccountId, ProductId, StepId, TaskId},
+    link::Following,
+    order::Numbering,
     patch::{Deferred, Edit},
+    revision::Revision,
+    step::Referenced,
     text::Name,
     time::Timestamp,
     translation::{
@@ -158,16 +164,113 @@ pub struct Task {
     pub managed: Option<Managed>,
     /// Its steps in order.
     pub steps: Vec<StepId>,
-    /// Grows with every change of the task or its list of steps.
-    pub version: i64,
-    /// Whether it was written since the external index read it.
-    pub dirty: bool,
+    /// How its steps are numbered.
+    pub numbering: Numbering,
     /// State of the external index.
     pub index: IndexState,
-    /// When it was created.
-    pub created: Timestamp,
-    /// When it or its list of steps last changed.
-    pub modified: Timestamp,
+    /// Which state it is in. A change of its list of steps makes a new one too.
+    pub revision: Revision,
+}
+
+/// A task as far as writes of its steps and references to it need it.
+#[derive(Clone, Debug)]
+pub struct TaskHead {
+    /// Its id.
+    pub guid: TaskId,
+    /// What people call it.
+    pub name: Name,
+    /// The product it is about.
+    pub product: ProductId,
+    /// Whether an observation manages it.
+    pub managed: bool,
+    /// How many steps it has.
+    pub step_count: i64,
+    /// How its steps are numbered.
+    pub numbering: Numbering,
+    /// Its bytes on the wire, its list of steps left out.
+    pub size: i64,
+    /// How many languages it is translated into.
+    pub languages: usize,
+    /// Which state it is in.
+    pub revision: Revision,
+}
+
+impl Task {
+    /// A task that is made now, without steps.
+    pub fn create(new: NewTask, managed: Option<Managed>, context: &WriteContext) -> Self {
+        let NewTask {
+            name,
+            product,
+            dependencies,
+            published,
+            roles,
+            translations,
+        } = new;
+        Self {
+            guid: TaskId((context.new_id)()),
+            account: context.account.clone(),
+            name,
+            product,
+            dependencies,
+            published,
+            roles,
+            translations,
+            managed,
+            steps: Vec::new(),
+            numbering: Numbering::default(),
+            index: IndexState::default(),
+            revision: Revision::first(context.now),
+        }
+    }
+
+    /// The task with what it takes from the value that manages it.
+    pub fn following(self, value: Following) -> Self {
+        let Following { task: _, name, idx } = value;
+        Self {
+            name,
+            managed: self.managed.map(|managed| Managed { idx, ..managed }),
+            ..self
+        }
+    }
+
+    /// The task when no observation manages it any longer.
+    pub fn unmanaged(self) -> Self {
+        Self {
+            managed: None,
+            ..self
+        }
+    }
+
+    /// Makes this the next state of a task, unless it says the same; whether it does
+    /// not.
+    pub fn revise(&mut self, before: &Self, context: &WriteContext) -> bool {
+        let changed = self != before;
+        if changed {
+            self.revision = before.revision.next(context.now);
+        }
+        changed
+    }
+
+    /// The state it is in, as callers see it.
+    pub fn etag(&self) -> Etag {
+        Etag::of(self.guid.0, &self.revision)
+    }
+}
+
+impl TaskHead {
+    /// The state it is in, as callers see it.
+    pub fn etag(&self) -> Etag {
+        Etag::of(self.guid.0, &self.revision)
+    }
+
+    /// The task as a reference sees it.
+    pub fn referenced(&self) -> Referenced {
+        Referenced {
+            task: self.guid,
+            product: self.product,
+            name: self.name.clone(),
+        }
+    }
 }
 
 /// What an update says of a task.

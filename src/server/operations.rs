@@ -154,7 +154,7 @@ impl Operations {
     }
 
     fn metrics(&self) -> Option<String> {
-        self.store.look();
+        self.store.sample_pools();
         self.at_scrape.look(&self.gate, self.sent.as_deref());
         let mut text = String::new();
         encode(&mut text, &self.registry).ok()?;

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::{
     Error, Precondition,
-    ids::{AccountId, ProductId, StepId, TaskId},
+    changes::Changes,
+    decide::WriteContext,
+    ids::{ProductId, StepId, TaskId},
     step::{Referenced, Step, StepKind, SubtaskRef},
     task::Managed,
     text::Name,
-    time::Timestamp,
     violation::{Path, Violations},
 };
 
@@ -25,17 +26,13 @@ pub(super) use draft::{Draft, Reference};
 /// Plans an import.
 pub fn plan(document: Document, context: Context<'_>) -> Result<Plan, Error> {
     let Context {
-        account,
-        now,
-        new_id,
+        write,
         existing,
         referenced,
         absent,
     } = context;
     let mut planner = Planner {
-        account,
-        now,
-        new_id,
+        write,
         referenced,
         policy: absent,
         again: existing.is_some(),
@@ -60,9 +57,7 @@ struct Manager {
 }
 
 struct Planner<'a> {
-    account: &'a AccountId,
-    now: Timestamp,
-    new_id: &'a mut (dyn FnMut() -> uuid::Uuid + Send),
+    write: &'a WriteContext,
     referenced: &'a BTreeMap<TaskId, Referenced>,
     policy: AbsentSteps,
     /// Whether the outermost task existed before.
@@ -156,14 +151,15 @@ impl Planner<'_> {
         if !self.absent.is_empty() {
             return Err(Precondition::AbsentSteps { steps: self.absent }.into());
         }
-        let now = self.now;
-        let tasks = self
-            .tasks
-            .into_iter()
-            .filter_map(|draft| draft.settle(now))
-            .collect();
+        let mut changes = Changes::default();
+        let mut imported = None;
+        for draft in self.tasks {
+            let task = draft.settle(&mut changes, self.write)?;
+            imported = imported.or(task);
+        }
         Ok(Plan {
-            tasks,
+            changes,
+            task: imported.ok_or_else(|| Error::Internal("an import of no task".to_owned()))?,
             ignored: self.ignored,
         })
     }

@@ -1,14 +1,14 @@
-//! What there is before an import, and what is to be after it.
+//! What there is before an import, and what it is to make of that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use uuid::Uuid;
-
 use crate::domain::{
-    ids::{AccountId, StepId, TaskId},
+    changes::Changes,
+    decide::WriteContext,
+    ids::{StepId, TaskId},
+    order::Place,
     step::{Referenced, Step},
     task::Task,
-    time::Timestamp,
 };
 
 use super::AbsentSteps;
@@ -21,18 +21,16 @@ pub struct Tree {
     pub task: Task,
     /// Its steps in order.
     pub steps: Vec<Step>,
+    /// Where each of them stands.
+    pub places: BTreeMap<StepId, Place>,
     /// The managed tasks, by id.
     pub managed: BTreeMap<TaskId, Tree>,
 }
 
 /// What the plan needs to know beside the document.
 pub struct Context<'a> {
-    /// Whose import it is.
-    pub account: &'a AccountId,
-    /// The time stamp of everything it makes.
-    pub now: Timestamp,
-    /// Makes ids.
-    pub new_id: &'a mut (dyn FnMut() -> Uuid + Send),
+    /// What every write needs.
+    pub write: &'a WriteContext,
     /// The task to bring to the document's state; `None` makes one.
     pub existing: Option<&'a Tree>,
     /// Tasks of the account that subtask steps of the document name.
@@ -41,42 +39,13 @@ pub struct Context<'a> {
     pub absent: AbsentSteps,
 }
 
-/// Every task and step as it is to be.
-#[derive(Debug, Default)]
+/// What an import makes.
+#[derive(Debug)]
 pub struct Plan {
-    /// The tasks; the imported one first, managed ones after their parents.
-    pub tasks: Vec<PlannedTask>,
+    /// All that changes.
+    pub changes: Changes,
+    /// The imported task as it is to be.
+    pub task: Task,
     /// What was sent and not honored, as paths below `document`.
     pub ignored: BTreeSet<String>,
-}
-
-/// A task as it is to be.
-#[derive(Debug)]
-pub struct PlannedTask {
-    /// The task before, if it existed.
-    pub before: Option<Task>,
-    /// The task after; its `steps` are the new order.
-    pub after: Task,
-    /// Its steps, in order; empty when none is touched.
-    pub steps: Vec<PlannedStep>,
-    /// Steps that go.
-    pub deleted: Vec<StepId>,
-}
-
-/// A step as it is to be.
-#[derive(Debug)]
-pub struct PlannedStep {
-    /// The step before, if it existed.
-    pub before: Option<Step>,
-    /// The step after.
-    pub after: Step,
-}
-
-impl PlannedTask {
-    /// Whether the order of the steps that stay, or their number, changes.
-    pub fn order_changes(&self) -> bool {
-        self.before
-            .as_ref()
-            .is_none_or(|before| before.steps != self.after.steps)
-    }
 }

@@ -13,6 +13,7 @@ pub fn document(tree: Tree) -> v1::TaskDocument {
     let Tree {
         task: root,
         steps,
+        places: _,
         mut managed,
     } = tree;
     v1::TaskDocument {

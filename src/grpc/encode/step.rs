@@ -5,6 +5,7 @@ use crate::{
     domain::{
         etag::Etag,
         feedback::{Feedback, FeedbackValue, TYPE_ENUM},
+        revision::Revision,
         step::{Looping, Step, StepContent, StepKind},
         text::Tag,
         translation::StepOverlay,
@@ -24,11 +25,14 @@ pub fn step(step: Step) -> v1::Step {
         content,
         link,
         r_data,
+        revision,
+    } = step;
+    let Revision {
+        version: _,
         dirty,
-        version,
         created,
         modified,
-    } = step;
+    } = revision;
     let StepContent {
         body,
         dependencies,
@@ -66,7 +70,7 @@ pub fn step(step: Step) -> v1::Step {
             .map(|(language, row)| (language.to_string(), translation(row)))
             .collect(),
         link: link.map_or_else(String::new, |link| link.to_string()),
-        etag: Etag::of(guid.0, version, modified).to_string(),
+        etag: Etag::of(guid.0, &revision).to_string(),
         account_id: account.to_string(),
         r_data: json::object(r_data).fields,
         dirty_record: dirty,
@@ -106,10 +110,7 @@ pub fn step_without_bodies(full: &Step) -> v1::Step {
         },
         link: full.link,
         r_data: full.r_data.clone(),
-        dirty: full.dirty,
-        version: full.version,
-        created: full.created,
-        modified: full.modified,
+        revision: full.revision,
     })
 }
 

@@ -4,6 +4,7 @@ use super::{json, timestamp};
 use crate::{
     domain::{
         etag::Etag,
+        revision::Revision,
         task::{IndexState, Managed, Task},
         translation::TaskOverlay,
     },
@@ -23,12 +24,16 @@ pub fn task(task: Task) -> v1::Task {
         translations,
         managed,
         steps,
-        version,
-        dirty,
+        numbering: _,
         index,
+        revision,
+    } = task;
+    let Revision {
+        version: _,
+        dirty,
         created,
         modified,
-    } = task;
+    } = revision;
     let IndexState {
         indexed,
         version: indexed_version,
@@ -54,7 +59,7 @@ pub fn task(task: Task) -> v1::Task {
             .collect(),
         r#type: Some(kind.into()),
         steps: steps.iter().map(ToString::to_string).collect(),
-        etag: Etag::of(guid.0, version, modified).to_string(),
+        etag: Etag::of(guid.0, &revision).to_string(),
         account_id: account.to_string(),
         parent_guid,
         idx,

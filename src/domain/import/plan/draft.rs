@@ -1,11 +1,15 @@
 //! Tasks and steps in the making.
 
-use crate::domain::import::{PlannedStep, PlannedTask};
+use std::collections::BTreeMap;
+
 use crate::domain::{
+    Result,
+    changes::{Changes, StepDeletion},
+    decide::WriteContext,
     ids::{ProductId, StepId, TaskId},
+    order::{Place, arrange},
     step::Step,
     task::Task,
-    time::Timestamp,
 };
 
 /// A step in the making.
@@ -39,8 +43,11 @@ pub(super) struct TaskDraft {
     pub before: Option<Task>,
     /// `None` when something is wrong with it.
     pub after: Option<Task>,
+    /// Its steps in order; empty when none is touched.
     pub steps: Vec<Draft>,
-    pub deleted: Vec<StepId>,
+    /// Where the steps stand that there are.
+    pub places: BTreeMap<StepId, Place>,
+    pub deleted: Vec<StepDeletion>,
 }
 
 impl Draft {
@@ -71,45 +78,44 @@ impl Reference {
 }
 
 impl TaskDraft {
-    /// The task with its new order and, where something changed, its new
-    /// version.
-    pub(super) fn settle(self, now: Timestamp) -> Option<PlannedTask> {
+    /// Adds the task and its steps to the changes, where they differ from before, and
+    /// returns the task as it is to be.
+    pub(super) fn settle(
+        self,
+        changes: &mut Changes,
+        context: &WriteContext,
+    ) -> Result<Option<Task>> {
         let Self {
             before,
             after,
             steps,
+            places: known,
             deleted,
         } = self;
-        let mut after = after?;
-        let restated = !steps.is_empty() || !deleted.is_empty();
-        let steps: Vec<PlannedStep> = steps.into_iter().map(|draft| draft.settle(now)).collect();
-        if restated {
+        let Some(mut after) = after else {
+            return Ok(None);
+        };
+        let mut places = Vec::new();
+        if !steps.is_empty() || !deleted.is_empty() {
             after.steps = steps.iter().map(|step| step.after.guid).collect();
+            let standing: Vec<Option<&Place>> =
+                after.steps.iter().map(|step| known.get(step)).collect();
+            (places, after.numbering) = arrange(&standing, after.numbering);
         }
-        if before.as_ref().is_some_and(|before| *before != after) {
-            after.version += 1;
-            after.dirty = true;
-            after.modified = now;
+        if let Some(before) = &before {
+            after.revise(before, context);
         }
-        Some(PlannedTask {
-            before,
-            after,
-            steps,
-            deleted,
-        })
-    }
-}
-
-impl Draft {
-    pub(super) fn settle(self, now: Timestamp) -> PlannedStep {
-        let Self {
-            before, mut after, ..
-        } = self;
-        if before.as_ref().is_some_and(|before| *before != after) {
-            after.version += 1;
-            after.dirty = true;
-            after.modified = now;
+        changes.put_task(before, after.clone(), context)?;
+        changes.deleted_steps.extend(deleted);
+        for (step, place) in steps.into_iter().zip(places) {
+            let Draft { before, after, .. } = step;
+            let unchanged = before.as_ref() == Some(&after);
+            if !unchanged {
+                changes.put_step(before, after, Some(place), context)?;
+            } else if known.get(&after.guid) != Some(&place) {
+                changes.moved.push((after.guid, place));
+            }
         }
-        PlannedStep { before, after }
+        Ok(Some(after))
     }
 }

@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Map;
-
 use crate::domain::import::{
     AbsentSteps, Document, DocumentStep, DocumentValue, Says, Tree,
     wiring::{Wire, wire_up},
 };
 use crate::domain::{
+    changes::StepDeletion,
     ids::{ProductId, StepId, TaskId},
     link::{LinkChanges, carry_over, linked_tasks},
     patch::{Deferred, Edit},
@@ -28,7 +27,7 @@ impl Planner<'_> {
         product: Option<ProductId>,
         said: Vec<DocumentStep>,
         existing: Option<&Tree>,
-    ) -> (Vec<Draft>, Vec<StepId>) {
+    ) -> (Vec<Draft>, Vec<StepDeletion>) {
         let mut drafts = Vec::with_capacity(said.len());
         let mut wires = Vec::new();
         let mut listed = BTreeSet::new();
@@ -127,7 +126,7 @@ impl Planner<'_> {
         rest: Vec<&Step>,
         steps: &mut Vec<Draft>,
         unlinked: &mut BTreeSet<TaskId>,
-    ) -> Vec<StepId> {
+    ) -> Vec<StepDeletion> {
         match self.policy {
             AbsentSteps::Refuse => {
                 self.absent.extend(rest.iter().map(|step| step.guid));
@@ -140,7 +139,11 @@ impl Planner<'_> {
             AbsentSteps::Delete => {
                 let gone = rest.iter().filter_map(|step| step.kind.feedback());
                 unlinked.extend(gone.flat_map(linked_tasks));
-                rest.into_iter().map(|step| step.guid).collect()
+                let deletion = |step: &Step| StepDeletion {
+                    step: step.guid,
+                    revision: step.revision,
+                };
+                rest.into_iter().map(deletion).collect()
             }
         }
     }
@@ -263,44 +266,27 @@ impl Planner<'_> {
         title: Option<String>,
         path: &str,
     ) -> Option<(Draft, LinkChanges)> {
-        let NewStep {
-            task: _,
-            product,
-            mut kind,
-            content,
-        } = match says.new {
-            Ok(new) => new,
+        let mut new = match says.new {
+            Ok(new) => NewStep { task, ..new },
             Err(faults) => {
                 self.faults.append(faults);
                 return None;
             }
         };
-        let reference = kind.subtask().map(|subtask| Reference {
+        let reference = new.kind.subtask().map(|subtask| Reference {
             task: subtask.task,
             product: Some(subtask.product),
             title,
             path: path.to_owned(),
         });
         let mut links = LinkChanges::default();
-        if let StepKind::Observation { feedback, .. } = &mut kind {
+        if let StepKind::Observation { feedback, .. } = &mut new.kind {
             links = carry_over(None, feedback);
         }
-        let heading = kind.title().map_or("", |title| title.as_str()).to_owned();
-        let after = Step {
-            guid: StepId((self.new_id)()),
-            account: self.account.clone(),
-            task,
-            product,
-            kind,
-            title: heading,
-            content,
-            link: None,
-            r_data: Map::new(),
-            dirty: true,
-            version: 1,
-            created: self.now,
-            modified: self.now,
-        };
+        // The title of a subtask step comes with its reference.
+        let title = new.kind.title().map_or("", |title| title.as_str());
+        let title = title.to_owned();
+        let after = Step::create(new, title, self.write);
         let draft = Draft {
             before: None,
             after,
@@ -405,27 +391,22 @@ impl Planner<'_> {
 
     /// A new step that wires a managed task in behind its observation.
     fn wiring_step(&mut self, task: TaskId, observation: &Step) -> Draft {
-        let subtask = SubtaskRef {
-            task,
-            product: observation.product,
-        };
-        let after = Step {
-            guid: StepId((self.new_id)()),
-            account: self.account.clone(),
+        let new = NewStep {
             task: observation.task,
             product: observation.product,
             kind: StepKind::Subtask {
-                subtask,
+                subtask: SubtaskRef {
+                    task,
+                    product: observation.product,
+                },
                 feedback: None,
             },
-            title: String::new(),
             content: StepContent::default(),
+        };
+        let after = Step {
             link: Some(task),
-            r_data: Map::new(),
-            dirty: true,
-            version: 1,
-            created: self.now,
-            modified: self.now,
+            // The title comes with the reference.
+            ..Step::create(new, String::new(), self.write)
         };
         Draft {
             before: None,

@@ -1,9 +1,11 @@
 //! Tasks of a document: new ones, changed ones, and those that follow a value.
 
+use std::collections::BTreeMap;
+
 use crate::domain::import::{Document, DocumentTask, Tree};
 use crate::domain::{
     ids::TaskId,
-    task::{IndexState, NewTask, Task},
+    task::{NewTask, Task},
     violation::Path,
 };
 
@@ -19,11 +21,13 @@ impl Planner<'_> {
         let Document { path, task, steps } = document;
         let alias = task.guid;
         let task_path = format!("{path}.task");
-        let id = existing.map_or_else(|| TaskId((self.new_id)()), |tree| tree.task.guid);
         let after = match existing {
             Some(tree) => Some(self.changed_task(tree, task, by, &task_path)),
-            None => self.new_task(id, task, by, &task_path),
+            None => self.new_task(task, by, &task_path),
         };
+        // A task that cannot be made has an id all the same, for what names it.
+        let id = after.as_ref().map(|task| task.guid);
+        let id = id.unwrap_or_else(|| TaskId((self.write.new_id)()));
         if let Some(alias) = alias {
             self.aliases.insert(alias, id);
         }
@@ -34,6 +38,7 @@ impl Planner<'_> {
             before: existing.map(|tree| tree.task.clone()),
             after,
             steps: Vec::new(),
+            places: existing.map(|tree| tree.places.clone()).unwrap_or_default(),
             deleted: Vec::new(),
         });
         let (steps, deleted) = self.steps(id, product, steps, existing);
@@ -44,50 +49,31 @@ impl Planner<'_> {
         id
     }
 
-    fn new_task(
-        &mut self,
-        guid: TaskId,
-        said: DocumentTask,
-        by: Option<Manager>,
-        path: &str,
-    ) -> Option<Task> {
+    fn new_task(&mut self, said: DocumentTask, by: Option<Manager>, path: &str) -> Option<Task> {
         if let Some(by) = &by {
             self.note_followed(&said, by, path);
         }
-        let NewTask {
-            name,
-            product,
-            dependencies,
-            published,
-            roles,
-            translations,
-        } = match said.says.new {
+        let new = match said.says.new {
             Ok(new) => new,
             Err(faults) => {
                 self.faults.append(faults);
                 return None;
             }
         };
-        let (name, product, managed) = match by {
-            None => (name, product, None),
-            Some(by) => (by.name, by.product, Some(by.managed)),
-        };
-        Some(Task {
-            guid,
-            account: self.account.clone(),
-            name,
-            product,
-            dependencies,
-            published,
-            roles,
-            translations,
-            managed,
-            steps: Vec::new(),
-            version: 1,
-            dirty: true,
-            index: IndexState::default(),
-            created: self.now,
-            modified: self.now,
+        Some(match by {
+            None => Task::create(new, None, self.write),
+            Some(Manager {
+                managed,
+                name,
+                product,
+            }) => {
+                let new = NewTask {
+                    name,
+                    product,
+                    ..new
+                };
+                Task::create(new, Some(managed), self.write)
+            }
         })
     }
 
@@ -143,23 +129,22 @@ impl Planner<'_> {
         let mut after = tree.task.clone();
         after.name = by.name;
         after.managed = Some(by.managed);
-        self.tasks.push(TaskDraft {
-            before: Some(tree.task.clone()),
-            after: Some(after),
-            steps: Vec::new(),
-            deleted: Vec::new(),
-        });
+        self.keep_steps(tree, after);
         tree.task.guid
     }
 
     /// A task that no value manages any longer.
     pub(super) fn unlink(&mut self, tree: &Tree) {
-        let mut after = tree.task.clone();
-        after.managed = None;
+        self.keep_steps(tree, tree.task.clone().unmanaged());
+    }
+
+    /// Changes a task and none of its steps.
+    fn keep_steps(&mut self, tree: &Tree, after: Task) {
         self.tasks.push(TaskDraft {
             before: Some(tree.task.clone()),
             after: Some(after),
             steps: Vec::new(),
+            places: BTreeMap::new(),
             deleted: Vec::new(),
         });
     }

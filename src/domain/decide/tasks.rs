@@ -1,0 +1,128 @@
+//! Creating, updating and deleting tasks.
+
+use crate::domain::{
+    Error, Precondition, Result,
+    changes::{Changes, TaskChange},
+    etag::Expected,
+    ids::{StepId, TaskId},
+    task::{NewTask, Task, TaskHead, TaskPatch},
+    violation::Violations,
+};
+
+use super::WriteContext;
+
+/// Creates a task without steps.
+pub fn create_task(new: NewTask, context: &WriteContext) -> Result<(Changes, Task)> {
+    let task = Task::create(new, None, context);
+    let mut changes = Changes::default();
+    changes.put_task(None, task.clone(), context)?;
+    Ok((changes, task))
+}
+
+/// An update of a task.
+#[derive(Clone, Debug)]
+pub struct UpdateTask {
+    /// The task.
+    pub guid: TaskId,
+    /// The state it must be in.
+    pub expected: Expected,
+    /// What changes.
+    pub patch: TaskPatch,
+}
+
+impl UpdateTask {
+    /// Decides the update. The answer is the task, and the fields that were not honored.
+    pub fn decide(
+        self,
+        before: Option<Task>,
+        context: &WriteContext,
+    ) -> Result<(Changes, (Task, Vec<&'static str>))> {
+        let Self {
+            guid,
+            expected,
+            patch,
+        } = self;
+        // What is wrong with the request comes before what it names.
+        let Some(before) = before else {
+            return Err(missing(patch.faults, Error::TaskNotFound(guid)));
+        };
+        if patch.faults.is_empty() {
+            expected.check(&before.etag())?;
+        }
+        let (mut after, ignored) = before.merge(patch)?;
+        let mut changes = Changes::default();
+        if after.revise(&before, context) {
+            changes.put_task(Some(before), after.clone(), context)?;
+        }
+        Ok((changes, (after, ignored)))
+    }
+}
+
+/// The error of a request that names what is not there.
+pub(super) fn missing(violations: Violations, error: Error) -> Error {
+    if violations.is_empty() {
+        error
+    } else {
+        Error::Invalid(violations)
+    }
+}
+
+/// The deletion of a task.
+#[derive(Clone, Debug)]
+pub struct DeleteTask {
+    /// The task.
+    pub guid: TaskId,
+    /// The state it must be in.
+    pub expected: Expected,
+    /// Whether its steps are deleted with it.
+    pub force: bool,
+}
+
+/// What the deletion of a task needs to know.
+#[derive(Debug)]
+pub struct TaskToDelete {
+    /// The task.
+    pub task: TaskHead,
+    /// The tasks that its observations manage.
+    pub managed: Vec<Task>,
+    /// The first subtask steps of other tasks that refer to it, at most
+    /// [`Precondition::NAMED`].
+    pub referenced_by: Vec<StepId>,
+}
+
+impl DeleteTask {
+    /// Decides the deletion. Tasks that it manages become ordinary ones.
+    pub fn decide(self, stored: TaskToDelete, context: &WriteContext) -> Result<(Changes, ())> {
+        let Self {
+            guid,
+            expected,
+            force,
+        } = self;
+        let TaskToDelete {
+            task,
+            managed,
+            referenced_by,
+        } = stored;
+        expected.check(&task.etag())?;
+        if task.managed {
+            return Err(Precondition::TaskManaged { task: guid }.into());
+        }
+        if !referenced_by.is_empty() {
+            let by = referenced_by;
+            return Err(Precondition::TaskReferenced { task: guid, by }.into());
+        }
+        let has_steps = task.step_count > 0;
+        if has_steps && !force {
+            return Err(Precondition::TaskHasSteps { task: guid }.into());
+        }
+        let mut changes = Changes::default();
+        for task in managed {
+            changes.put_task(Some(task.clone()), task.unmanaged(), context)?;
+        }
+        changes.tasks.push(TaskChange::Delete {
+            task: guid,
+            has_steps,
+        });
+        Ok((changes, ()))
+    }
+}

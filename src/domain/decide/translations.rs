@@ -1,0 +1,206 @@
+//! Writing automatic translations. A row that a person has locked is never touched.
+
+use std::collections::BTreeMap;
+
+use uuid::Uuid;
+
+use crate::domain::{
+    Error, Result,
+    changes::{Changes, TranslatedStep, TranslatedTask},
+    ids::StepId,
+    size::{StepSize, bytes, task_overlay_size},
+    task::TaskHead,
+    translation::{LANGUAGES_MAX, Language, StepOverlay, TaskOverlay},
+    violation::{Path, Reason},
+    work::{Automatic, Digest, Target, Verdict},
+};
+
+use super::WriteContext;
+
+/// The tasks and steps that translations are of, as they are stored.
+#[derive(Debug, Default)]
+pub struct TranslationTargets {
+    /// The tasks.
+    pub tasks: BTreeMap<Uuid, TaskTarget>,
+    /// The steps.
+    pub steps: BTreeMap<Uuid, StepTarget>,
+}
+
+/// A task, and its translations as far as they are asked for.
+#[derive(Debug)]
+pub struct TaskTarget {
+    /// The task.
+    pub head: TaskHead,
+    /// Its translations, with the name that each was made from.
+    pub rows: BTreeMap<Language, StoredOverlay<TaskOverlay, String>>,
+}
+
+/// A step without its bodies, and its translations as far as they are asked for.
+#[derive(Debug)]
+pub struct StepTarget {
+    /// Its title.
+    pub title: String,
+    /// Stands for its other texts.
+    pub rest: Digest,
+    /// Its bytes on the wire.
+    pub size: StepSize,
+    /// How many languages it is translated into.
+    pub languages: usize,
+    /// Its translations, with what each was made from: the title, and what stands for
+    /// the other texts.
+    pub rows: BTreeMap<Language, StoredOverlay<StepOverlay, (String, Digest)>>,
+}
+
+/// A translation as it is stored.
+#[derive(Debug, PartialEq)]
+pub struct StoredOverlay<O, S> {
+    /// The texts, without a body that is too large to be compared.
+    pub overlay: O,
+    /// The bytes of the body.
+    pub body_bytes: i64,
+    /// The source that they were made from.
+    pub source: S,
+}
+
+/// Decides what becomes of each translation.
+pub fn write_translations(
+    items: &[Automatic],
+    mut stored: TranslationTargets,
+    context: &WriteContext,
+) -> Result<(Changes, Vec<Verdict>)> {
+    let mut tasks = BTreeMap::new();
+    let mut steps = BTreeMap::new();
+    let mut verdicts = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        let verdict = if let Some(task) = stored.tasks.get_mut(&item.guid) {
+            task.write(index, item, &mut tasks)?
+        } else if let Some(step) = stored.steps.get_mut(&item.guid) {
+            step.write(index, item, &mut steps, context)?
+        } else {
+            Verdict::NotFound
+        };
+        verdicts.push(verdict);
+    }
+    let changes = Changes {
+        translated_tasks: tasks.into_values().collect(),
+        translated_steps: steps.into_values().collect(),
+        ..Changes::default()
+    };
+    Ok((changes, verdicts))
+}
+
+impl TaskTarget {
+    fn write(
+        &mut self,
+        index: usize,
+        item: &Automatic,
+        written: &mut BTreeMap<Uuid, TranslatedTask>,
+    ) -> Result<Verdict> {
+        let Self { head, rows } = self;
+        let known = rows.get(&item.language);
+        if known.is_some_and(|row| row.overlay.locked) {
+            return Ok(Verdict::Locked);
+        }
+        if item.digest != Some(Digest::of_task(head.name.as_str())) {
+            return Ok(Verdict::Stale);
+        }
+        let verdict = Verdict::Written(Target::Task(head.guid));
+        let row = StoredOverlay {
+            overlay: item.task_overlay(),
+            body_bytes: 0,
+            source: head.name.as_str().to_owned(),
+        };
+        if known == Some(&row) {
+            return Ok(verdict);
+        }
+        let language = &item.language;
+        let size = |row: &StoredOverlay<_, _>| task_overlay_size(language, &row.overlay);
+        let change = written.entry(item.guid).or_insert_with(|| TranslatedTask {
+            task: head.guid,
+            name: head.name.clone(),
+            rows: Vec::new(),
+            added_languages: 0,
+            growth: 0,
+        });
+        if known.is_none() {
+            check_room(&mut head.languages, index)?;
+            change.added_languages += 1;
+        }
+        change.growth += size(&row) - known.map_or(0, size);
+        put(&mut change.rows, language, row.overlay.clone());
+        rows.insert(language.clone(), row);
+        Ok(verdict)
+    }
+}
+
+impl StepTarget {
+    fn write(
+        &mut self,
+        index: usize,
+        item: &Automatic,
+        written: &mut BTreeMap<Uuid, TranslatedStep>,
+        context: &WriteContext,
+    ) -> Result<Verdict> {
+        let known = self.rows.get(&item.language);
+        if known.is_some_and(|row| row.overlay.locked) {
+            return Ok(Verdict::Locked);
+        }
+        if item.digest != Some(Digest::of_step(&self.title, self.rest)) {
+            return Ok(Verdict::Stale);
+        }
+        let step = StepId(item.guid);
+        let verdict = Verdict::Written(Target::Step(step));
+        let overlay = item.step_overlay();
+        let row = StoredOverlay {
+            body_bytes: bytes(overlay.body.as_ref().map_or(0, |body| body.as_str().len())),
+            overlay,
+            source: (self.title.clone(), self.rest),
+        };
+        if known == Some(&row) {
+            return Ok(verdict);
+        }
+        let language = &item.language;
+        let size = |row: &StoredOverlay<StepOverlay, _>| StepSize {
+            bodies: row.body_bytes,
+            ..StepSize::of_overlay(language, &row.overlay)
+        };
+        let change = written.entry(item.guid).or_insert_with(|| TranslatedStep {
+            step,
+            title: self.title.clone(),
+            rest: self.rest,
+            rows: Vec::new(),
+            added_languages: 0,
+            growth: StepSize::default(),
+        });
+        if known.is_none() {
+            check_room(&mut self.languages, index)?;
+            change.added_languages += 1;
+        }
+        let growth = size(&row).minus(known.map_or(StepSize::default(), size));
+        self.size = self.size.plus(growth);
+        self.size.check(context.max_message_bytes)?;
+        change.growth = change.growth.plus(growth);
+        put(&mut change.rows, language, row.overlay.clone());
+        self.rows.insert(language.clone(), row);
+        Ok(verdict)
+    }
+}
+
+/// Adds a language's texts, or replaces those that an earlier item has brought.
+fn put<O>(rows: &mut Vec<(Language, O)>, language: &Language, overlay: O) {
+    rows.retain(|(known, _)| known != language);
+    rows.push((language.clone(), overlay));
+}
+
+/// Counts one language more, or refuses it.
+fn check_room(languages: &mut usize, index: usize) -> Result<()> {
+    if *languages >= LANGUAGES_MAX {
+        return Err(Error::invalid(
+            &Path::root("translations").index(index).field("language"),
+            Reason::TooManyElements,
+            format!("is one more than the {LANGUAGES_MAX} languages that a resource may have"),
+        ));
+    }
+    *languages += 1;
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! How large a task or step is on the wire, so that nothing is stored that could
+//! never be returned, and a page is cut before anything large is read.
+//!
+//! Sizes are upper bounds: text counts as it is, and what frames it is rounded up.
+
+use super::{
+    dependency::Group,
+    error::{Error, Result},
+    feedback::Feedback,
+    json::{Instruction, Json, WIRE_OVERHEAD, object_wire_bytes, wire_bytes},
+    step::Step,
+    task::Task,
+    translation::{Language, StepOverlay, TaskOverlay},
+};
+
+/// Bytes of the fixed fields of a task or step.
+const FIXED_BYTES: usize = 400;
+/// Bytes that a step's id adds to its task.
+pub const STEP_ID_BYTES: i64 = 38;
+/// Bytes left free below the largest message, as names that are taken from elsewhere
+/// may still grow: the title of a subtask step, the name of a managed task.
+pub const RESERVED_BYTES: i64 = 4096;
+
+/// The bytes of a step on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StepSize {
+    /// All but bodies.
+    pub listed: i64,
+    /// The bodies: its own and those of its translations.
+    pub bodies: i64,
+}
+
+impl StepSize {
+    /// The size of a step.
+    pub fn of(step: &Step) -> Self {
+        let content = &step.content;
+        let tags = content
+            .parts
+            .iter()
+            .chain(&content.skills)
+            .chain(&content.tags);
+        let tags: usize = tags.map(|tag| tag.as_str().len() + WIRE_OVERHEAD).sum();
+        let looping = content.looping.as_ref().map_or(0, |looping| {
+            let values = looping.array.iter().chain(&looping.iterations);
+            let values: usize = values.map(|Json(value)| wire_bytes(value)).sum();
+            looping.alias.as_str().len() + values + 4 * WIRE_OVERHEAD
+        });
+        let own = Self {
+            listed: bytes(
+                FIXED_BYTES
+                    + step.title.len()
+                    + content.dependencies.as_ref().map_or(0, Group::wire_bytes)
+                    + feedback_bytes(step.kind.feedback())
+                    + instruction_bytes(&content.instructions)
+                    + looping
+                    + tags
+                    + object_wire_bytes(&step.r_data),
+            ),
+            bodies: bytes(content.body.as_ref().map_or(0, |body| body.as_str().len())),
+        };
+        let overlays = content.translations.iter();
+        overlays.fold(own, |sum, (language, overlay)| {
+            sum.plus(Self::of_overlay(language, overlay))
+        })
+    }
+
+    /// What a translation adds to its step.
+    pub fn of_overlay(language: &Language, overlay: &StepOverlay) -> Self {
+        let StepOverlay {
+            title,
+            body,
+            instructions,
+            feedback,
+            locked: _,
+        } = overlay;
+        Self {
+            listed: bytes(
+                language.as_str().len()
+                    + title.as_ref().map_or(0, |title| title.as_str().len())
+                    + instruction_bytes(instructions)
+                    + feedback_bytes(feedback.as_ref())
+                    + 4 * WIRE_OVERHEAD,
+            ),
+            bodies: bytes(body.as_ref().map_or(0, |body| body.as_str().len())),
+        }
+    }
+
+    /// Both together.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            listed: self.listed + other.listed,
+            bodies: self.bodies + other.bodies,
+        }
+    }
+
+    /// The one without the other.
+    pub fn minus(self, other: Self) -> Self {
+        Self {
+            listed: self.listed - other.listed,
+            bodies: self.bodies - other.bodies,
+        }
+    }
+
+    /// Refuses what could never be returned.
+    pub fn check(self, max_message_bytes: usize) -> Result<()> {
+        check(self.listed.saturating_add(self.bodies), max_message_bytes)
+    }
+}
+
+/// The bytes of a task on the wire, its list of steps left out.
+pub fn task_size(task: &Task) -> i64 {
+    let overlays = task.translations.iter();
+    let overlays: i64 = overlays
+        .map(|(language, overlay)| task_overlay_size(language, overlay))
+        .sum();
+    let dependencies = task.dependencies.as_ref().map(Group::wire_bytes);
+    bytes(FIXED_BYTES + task.name.as_str().len() + dependencies.unwrap_or_default()) + overlays
+}
+
+/// What a translation adds to its task.
+pub fn task_overlay_size(language: &Language, overlay: &TaskOverlay) -> i64 {
+    let TaskOverlay { name, locked: _ } = overlay;
+    let name = name.as_ref().map_or(0, |name| name.as_str().len());
+    bytes(language.as_str().len() + name + WIRE_OVERHEAD)
+}
+
+/// Refuses a task that could never be returned with its list of steps.
+pub fn check_task(task: &Task, max_message_bytes: usize) -> Result<()> {
+    let steps = bytes(task.steps.len()).saturating_mul(STEP_ID_BYTES);
+    check(task_size(task).saturating_add(steps), max_message_bytes)
+}
+
+fn check(size: i64, limit: usize) -> Result<()> {
+    if size.saturating_add(RESERVED_BYTES) > bytes(limit) {
+        return Err(Error::TooLarge { limit });
+    }
+    Ok(())
+}
+
+fn feedback_bytes(feedback: Option<&Feedback>) -> usize {
+    /// A link, with all that frames a value.
+    const VALUE_BYTES: usize = 64;
+    feedback.map_or(0, |feedback| {
+        let values = feedback.values.iter();
+        let values: usize = values
+            .map(|value| value.key.as_str().len() + value.value.as_str().len() + VALUE_BYTES)
+            .sum();
+        feedback.name.as_str().len() + values + VALUE_BYTES
+    })
+}
+
+fn instruction_bytes(list: &[Instruction]) -> usize {
+    let object = |Instruction(members): &Instruction| WIRE_OVERHEAD + object_wire_bytes(members);
+    list.iter().map(object).sum()
+}
+
+/// A number of bytes as the database counts it.
+pub fn bytes(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,12 @@
+//! Queries. What a caller sees is one state: most reads are one statement, and an export
+//! is one transaction.
+
+mod roles;
+mod row_reader;
+pub mod step_row;
+pub mod steps;
+pub mod task_tree;
+pub mod tasks;
+mod translation_work;
+
+pub use row_reader::RowReader;

@@ -1,0 +1,209 @@
+//! A step as it is selected, and as it is in memory.
+
+use sea_orm::DbBackend;
+use uuid::Uuid;
+
+use super::row_reader::RowReader;
+use crate::{
+    domain::{
+        feedback::Feedback,
+        ids::{AccountId, StepId, TaskId},
+        order::Place,
+        revision::Revision,
+        step::{Cost, Step, StepContent, StepKind, StepType, SubtaskRef},
+        task::Published,
+        text::{Body, Title},
+        time::Timestamp,
+    },
+    store::{error::StoreError, json_columns},
+};
+
+/// What is selected of steps.
+#[derive(Clone, Copy, Debug)]
+pub struct Selected {
+    /// Whether bodies are, too.
+    pub bodies: bool,
+    /// Bytes of a step beyond which columns that may be large are left out.
+    pub max_bytes: Option<i64>,
+}
+
+impl Selected {
+    /// Everything.
+    pub const WHOLE: Self = Self {
+        bodies: true,
+        max_bytes: None,
+    };
+
+    /// The bytes of a step `s`, as it is selected.
+    pub fn bytes(self) -> &'static str {
+        if self.bodies {
+            "(s.size + s.body_size)"
+        } else {
+            "s.size"
+        }
+    }
+
+    /// The columns of a step `s`, in the order in which [`read_step`] takes them.
+    pub fn columns(self, backend: DbBackend) -> String {
+        let (array, rows, cast, null) = match backend {
+            DbBackend::Sqlite => ("json_array", "json_group_array", "", "NULL"),
+            _ => ("json_build_array", "json_agg", "::text", "NULL::text"),
+        };
+        let what_may_be_large = |what: &str| match self.max_bytes {
+            Some(max) => format!("CASE WHEN {} <= {max} THEN {what} END", self.bytes()),
+            None => what.to_owned(),
+        };
+        let texts = [
+            "s.dependencies",
+            "s.feedback_config",
+            "s.instructions",
+            "s.looping",
+            "s.parts",
+            "s.skills",
+            "s.tags",
+        ];
+        let texts = texts.map(what_may_be_large).join(", ");
+        let r_data = what_may_be_large("s.r_data");
+        let (body, overlay_body) = if self.bodies {
+            (what_may_be_large("s.body"), "l.body")
+        } else {
+            (null.to_owned(), null)
+        };
+        let translations = what_may_be_large(&format!(
+            "CASE WHEN s.language_count > 0 THEN \
+               (SELECT {rows}({array}(l.language, l.locked, l.title, l.instructions, \
+                                      l.feedback_config, {overlay_body})){cast} \
+                FROM step_translations l \
+                WHERE l.account_id = s.account_id AND l.step = s.guid) END"
+        ));
+        format!(
+            "s.guid, s.task, s.position, s.fraction, s.kind, s.product_id, s.title, s.cost, \
+             s.published, {texts}, s.subtask_id, s.subtask_pid, s.link, {r_data}, s.version, \
+             s.dirty_record, s.created_ts, s.modified_ts, {body} AS body, \
+             {translations} AS translations"
+        )
+    }
+}
+
+/// Reads a step of which [`Selected::columns`] are selected, and its place.
+pub fn read_step(
+    row: &mut RowReader<'_>,
+    account: &AccountId,
+) -> Result<(Step, Place), StoreError> {
+    let guid = StepId(row.take()?);
+    let task = TaskId(row.take()?);
+    let place = Place {
+        position: row.take()?,
+        fraction: row.take()?,
+    };
+    let number = row.take()?;
+    let product = json_columns::product(row.take()?)?;
+    let title: String = row.take()?;
+    let cost = row.take()?;
+    let published = Published::new(row.take()?).ok_or(StoreError::Corrupt("published"))?;
+    let dependencies = json_columns::read_dependencies(row.take()?)?;
+    let feedback = json_columns::read_feedback(row.take()?)?;
+    let instructions = json_columns::read_instructions(row.take()?)?;
+    let looping = json_columns::read_looping(row.take()?)?;
+    let parts = json_columns::read_tags(row.take()?)?;
+    let skills = json_columns::read_tags(row.take()?)?;
+    let tags = json_columns::read_tags(row.take()?)?;
+    let kind = KindColumns {
+        number,
+        title: &title,
+        cost,
+        feedback,
+        subtask: row.take()?,
+        subtask_product: row.take()?,
+    };
+    let kind = kind.read()?;
+    let link = row.take::<Option<Uuid>>()?.map(TaskId);
+    let r_data = json_columns::read_r_data(row.take()?)?;
+    let revision = Revision {
+        version: row.take()?,
+        dirty: row.take()?,
+        created: Timestamp(row.take()?),
+        modified: Timestamp(row.take()?),
+    };
+    let body: Option<String> = row.take()?;
+    let body = body.map(|body| json_columns::text(Body::parse(body), "body"));
+    let content = StepContent {
+        body: body.transpose()?,
+        dependencies,
+        instructions,
+        looping,
+        parts,
+        published,
+        skills,
+        tags,
+        translations: json_columns::read_step_translations(row.take()?)?,
+    };
+    let step = Step {
+        guid,
+        account: account.clone(),
+        task,
+        product,
+        kind,
+        title,
+        content,
+        link,
+        r_data,
+        revision,
+    };
+    Ok((step, place))
+}
+
+/// What a step's type asks for, in columns.
+struct KindColumns<'a> {
+    number: i32,
+    title: &'a str,
+    cost: i32,
+    feedback: Option<Feedback>,
+    subtask: Option<Uuid>,
+    subtask_product: Option<i64>,
+}
+
+impl KindColumns<'_> {
+    fn read(self) -> Result<StepKind, StoreError> {
+        let heading = self.title;
+        let title = || json_columns::text(Title::parse(heading.to_owned()), "title");
+        let cost = Cost::new(self.cost).ok_or(StoreError::Corrupt("cost"))?;
+        let feedback = self.feedback;
+        let kind = StepType::from_number(self.number).ok_or(StoreError::Corrupt("kind"))?;
+        Ok(match kind {
+            StepType::Solution => StepKind::Solution {
+                title: title()?,
+                cost,
+                feedback,
+            },
+            StepType::Observation => StepKind::Observation {
+                title: title()?,
+                feedback: required(feedback)?,
+            },
+            StepType::Information => StepKind::Information {
+                title: title()?,
+                feedback,
+            },
+            StepType::Subtask => StepKind::Subtask {
+                subtask: SubtaskRef {
+                    task: TaskId(self.subtask.ok_or(StoreError::Corrupt("subtask_id"))?),
+                    product: json_columns::product(self.subtask_product.unwrap_or_default())?,
+                },
+                feedback,
+            },
+            StepType::End => StepKind::End {
+                title: title()?,
+                feedback,
+            },
+            StepType::Idp => StepKind::Idp {
+                title: title()?,
+                cost,
+                feedback,
+            },
+        })
+    }
+}
+
+fn required(feedback: Option<Feedback>) -> Result<Feedback, StoreError> {
+    feedback.ok_or(StoreError::Corrupt("feedback_config"))
+}

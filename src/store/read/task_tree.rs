@@ -1,0 +1,194 @@
+//! A task with its steps and, below linked observations, the tasks that they
+//! manage: what an import changes and an export shows.
+
+use std::collections::BTreeMap;
+
+use sea_orm::{
+    ConnectionTrait, DbBackend, FromQueryResult, IsolationLevel, TransactionOptions, Value,
+};
+use tracing::Instrument;
+use uuid::Uuid;
+
+use super::{
+    row_reader::RowReader,
+    step_row::{Selected, read_step},
+    tasks,
+};
+use crate::{
+    call_context::CallContext,
+    domain::{
+        Error, Result,
+        ids::{AccountId, StepId, TaskId},
+        import::Tree,
+        order::Place,
+        step::Step,
+        task::Task,
+    },
+    store::{
+        Account, backend,
+        connection::{Database, ReplicaOrPrimary},
+        error::StoreError,
+        statement,
+    },
+};
+
+/// The ids of a task and of everything that is managed below it.
+const TREE: &str = "WITH RECURSIVE tree AS ( \
+      SELECT guid FROM tasks WHERE account_id = $1 AND guid = $2 \
+      UNION \
+      SELECT t.guid FROM tasks t JOIN tree ON t.parent_guid = tree.guid \
+      WHERE t.account_id = $1 \
+    ) ";
+
+#[derive(FromQueryResult)]
+struct IdRow {
+    guid: Uuid,
+}
+
+#[derive(FromQueryResult)]
+struct SizeRow {
+    size: i64,
+}
+
+/// The ids of a task and of everything that is managed below it.
+pub async fn ids(
+    db: &impl ConnectionTrait,
+    account: &AccountId,
+    root: TaskId,
+) -> Result<Vec<TaskId>, StoreError> {
+    let sql = format!("{TREE} SELECT guid FROM tree ORDER BY guid");
+    let statement = statement(backend(db), account, sql, [Value::from(root.0)]);
+    let rows = IdRow::find_by_statement(statement).all(db).await?;
+    Ok(rows.into_iter().map(|row| TaskId(row.guid)).collect())
+}
+
+/// Reads a task and everything below it, whole.
+pub async fn read_tree(
+    db: &impl ConnectionTrait,
+    account: &AccountId,
+    root: TaskId,
+) -> Result<Option<Tree>, StoreError> {
+    let backend = backend(db);
+    let run = |sql: String| statement(backend, account, sql, [Value::from(root.0)]);
+    let columns = tasks::columns(backend);
+    let sql = format!(
+        "{TREE} SELECT {columns} FROM tasks t JOIN tree ON tree.guid = t.guid \
+         WHERE t.account_id = $1"
+    );
+    let mut children: BTreeMap<Option<TaskId>, Vec<Task>> = BTreeMap::new();
+    let mut top = None;
+    for row in db.query_all_raw(run(sql)).await? {
+        let task = tasks::read_task(&mut RowReader::of(&row), account)?;
+        if task.guid == root {
+            top = Some(task);
+        } else {
+            let parent = task.managed.map(|managed| managed.parent);
+            children.entry(parent).or_default().push(task);
+        }
+    }
+    let Some(top) = top else {
+        return Ok(None);
+    };
+    let columns = Selected::WHOLE.columns(backend);
+    let sql = format!(
+        "{TREE} SELECT {columns} FROM steps s JOIN tree ON tree.guid = s.task \
+         WHERE s.account_id = $1 ORDER BY s.task, s.position, s.fraction"
+    );
+    let mut steps: BTreeMap<TaskId, Vec<(Step, Place)>> = BTreeMap::new();
+    for row in db.query_all_raw(run(sql)).await? {
+        let (step, place) = read_step(&mut RowReader::of(&row), account)?;
+        steps.entry(step.task).or_default().push((step, place));
+    }
+    Ok(Some(assemble(top, &mut children, &mut steps)))
+}
+
+fn assemble(
+    task: Task,
+    children: &mut BTreeMap<Option<TaskId>, Vec<Task>>,
+    steps: &mut BTreeMap<TaskId, Vec<(Step, Place)>>,
+) -> Tree {
+    let below = children.remove(&Some(task.guid)).unwrap_or_default();
+    let steps_here = steps.remove(&task.guid).unwrap_or_default();
+    let places: BTreeMap<StepId, Place> = steps_here
+        .iter()
+        .map(|(step, place)| (step.guid, place.clone()))
+        .collect();
+    Tree {
+        steps: steps_here.into_iter().map(|(step, _)| step).collect(),
+        places,
+        managed: below
+            .into_iter()
+            .map(|child| (child.guid, assemble(child, children, steps)))
+            .collect(),
+        task,
+    }
+}
+
+impl Account {
+    /// A task with its steps and everything below it, as one state.
+    pub async fn export_task(&self, guid: TaskId) -> Result<Tree> {
+        let account = self.clone();
+        // A transaction that is cancelled while it begins would be left open on
+        // its connection, so it runs in a task of its own.
+        let call = CallContext::current();
+        let read = async move {
+            let tree = account.read_task_tree(guid).await.map_err(Error::from);
+            drop(call);
+            tree
+        };
+        tokio::spawn(read.in_current_span())
+            .await
+            .unwrap_or_else(|_| Err(Error::Internal("an export panicked".to_owned())))
+    }
+
+    async fn read_task_tree(&self, guid: TaskId) -> Result<Tree, StoreError> {
+        let ReplicaOrPrimary { primary, replica } = self.lagging();
+        if let Some(replica) = replica {
+            // What is not there may not be there yet.
+            let read = self.read_task_tree_from(replica.database(), guid);
+            if let Some(tree) = replica.ask(read).await {
+                return Ok(tree);
+            }
+        }
+        self.read_task_tree_from(primary, guid).await
+    }
+
+    async fn read_task_tree_from(
+        &self,
+        database: &Database,
+        guid: TaskId,
+    ) -> Result<Tree, StoreError> {
+        let isolation_level = match backend(database) {
+            DbBackend::Postgres => Some(IsolationLevel::RepeatableRead),
+            // A transaction of SQLite always sees one state.
+            _ => None,
+        };
+        let options = TransactionOptions {
+            isolation_level,
+            ..TransactionOptions::default()
+        };
+        let db = database.begin(options).await?;
+        let tree = self.read_task_tree_in(&db, guid).await;
+        db.rollback().await?;
+        tree?.ok_or_else(|| Error::TaskNotFound(guid).into())
+    }
+
+    async fn read_task_tree_in(
+        &self,
+        db: &impl ConnectionTrait,
+        guid: TaskId,
+    ) -> Result<Option<Tree>, StoreError> {
+        let sql = format!(
+            "{TREE} SELECT CAST(COALESCE(SUM(s.size + s.body_size), 0) AS bigint) AS size \
+             FROM steps s JOIN tree ON tree.guid = s.task WHERE s.account_id = $1"
+        );
+        let statement = statement(backend(db), &self.id, sql, [Value::from(guid.0)]);
+        let size = SizeRow::find_by_statement(statement).one(db).await?;
+        let limit = self.max_message_bytes();
+        let size = size.map_or(0, |row| row.size);
+        if usize::try_from(size).is_ok_and(|size| size > limit) {
+            return Err(Error::TooLarge { limit }.into());
+        }
+        read_tree(db, &self.id, guid).await
+    }
+}

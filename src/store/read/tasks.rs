@@ -1,0 +1,203 @@
+//! Reading tasks. One statement each, so that what a caller sees is one state.
+
+use sea_orm::{ConnectionTrait, DbBackend, Value};
+use uuid::Uuid;
+
+use super::row_reader::RowReader;
+use crate::{
+    domain::{
+        Error, Result,
+        ids::{AccountId, StepId, TaskId},
+        order::Numbering,
+        page::{PAGE_BYTES, Page, PageSize},
+        revision::Revision,
+        size::STEP_ID_BYTES,
+        task::{IndexState, Managed, Published, Task, TaskFilter},
+        text::Name,
+        time::Timestamp,
+    },
+    store::{Account, backend, error::StoreError, json_columns, statement},
+};
+
+/// The contract's number of a managed task's type.
+pub const LINKED: i32 = 1;
+
+/// The columns of a task `t`, in the order in which [`read_task`] takes them; then come
+/// its list of steps and its translations.
+const COLUMNS: &str = "t.guid, t.name, t.product_id, t.kind, t.published, t.roles, \
+     t.dependencies, t.parent_guid, t.idx, t.order_epoch, t.last_position, t.version, \
+     t.dirty_record, t.mvn_indexed, t.mvn_version, t.mvn_info, t.mvn_ts, t.created_ts, \
+     t.modified_ts";
+
+/// What is selected of a task `t` for [`read_task`].
+pub fn columns(backend: DbBackend) -> String {
+    let (guid, rows) = match backend {
+        DbBackend::Sqlite => (
+            "hex(s.guid)",
+            "json_group_array(json_array(l.language, l.locked, l.name))",
+        ),
+        _ => (
+            "s.guid::text",
+            "json_agg(json_build_array(l.language, l.locked, l.name))::text",
+        ),
+    };
+    format!(
+        "{COLUMNS}, \
+         (SELECT string_agg({guid}, ',' ORDER BY s.position, s.fraction) FROM steps s \
+          WHERE s.account_id = t.account_id AND s.task = t.guid) AS step_guids, \
+         CASE WHEN t.language_count > 0 THEN \
+           (SELECT {rows} FROM task_translations l \
+            WHERE l.account_id = t.account_id AND l.task = t.guid) END AS translations"
+    )
+}
+
+/// A task as it is now.
+pub async fn find(
+    db: &impl ConnectionTrait,
+    account: &AccountId,
+    guid: TaskId,
+) -> Result<Option<Task>, StoreError> {
+    let columns = columns(backend(db));
+    let sql = format!("SELECT {columns} FROM tasks t WHERE t.account_id = $1 AND t.guid = $2");
+    let statement = statement(backend(db), account, sql, [Value::from(guid.0)]);
+    let row = db.query_one_raw(statement).await?;
+    let task = row.map(|row| read_task(&mut RowReader::of(&row), account));
+    task.transpose()
+}
+
+impl Account {
+    /// A task with its list of steps.
+    pub async fn get_task(&self, guid: TaskId) -> Result<Task> {
+        let db = self.reader();
+        let found = find(db, &self.id, guid).await?;
+        found.ok_or(Error::TaskNotFound(guid))
+    }
+
+    /// The account's tasks in the order of their creation, which is that of
+    /// their ids. A page holds about [`PAGE_BYTES`], or one task.
+    pub async fn list_tasks(
+        &self,
+        filter: TaskFilter,
+        after: Option<TaskId>,
+        size: PageSize,
+    ) -> Result<Page<Task>> {
+        let db = &self.lagging();
+        let limit = size.get() as usize;
+        let mut values = vec![
+            Value::from(after.map_or(Uuid::nil(), |task| task.0)),
+            Value::from(i64::from(size.get()) + 1),
+        ];
+        let conditions = conditions(&filter, &mut values);
+        let columns = columns(backend(db));
+        // The innermost query finds the page; around it, the bytes before each
+        // task are counted; and only what fits is read whole.
+        let sql = format!(
+            "SELECT p.found, {columns} FROM ( \
+               SELECT guid, CAST(SUM(bytes) OVER (ORDER BY guid) - bytes AS bigint) AS before, \
+                      COUNT(*) OVER () AS found \
+               FROM (SELECT guid, size + step_count * {STEP_ID_BYTES} AS bytes FROM tasks \
+                     WHERE account_id = $1 AND guid > $2{conditions} \
+                     ORDER BY guid LIMIT $3) f \
+             ) p JOIN tasks t ON t.account_id = $1 AND t.guid = p.guid \
+             WHERE p.before < {PAGE_BYTES} ORDER BY t.guid"
+        );
+        let statement = statement(backend(db), &self.id, sql, values);
+        let mut found = 0_i64;
+        let mut items = Vec::new();
+        for row in db
+            .query_all_raw(statement)
+            .await
+            .map_err(StoreError::from)?
+        {
+            let mut row = RowReader::of(&row);
+            found = row.take().map_err(StoreError::from)?;
+            if items.len() < limit {
+                items.push(read_task(&mut row, &self.id)?);
+            }
+        }
+        let more = usize::try_from(found).is_ok_and(|found| found > items.len());
+        Ok(Page { items, more })
+    }
+}
+
+/// The filters as conditions, their values appended.
+fn conditions(filter: &TaskFilter, values: &mut Vec<Value>) -> String {
+    let TaskFilter {
+        product,
+        published,
+        role,
+        managed,
+    } = filter;
+    let mut sql = String::new();
+    let mut add = |condition: &str, value: Value| {
+        values.push(value);
+        // `$1` is the account.
+        let number = values.len() + 1;
+        sql.push_str(&condition.replace('?', &format!("${number}")));
+    };
+    if let Some(product) = product {
+        add(" AND product_id = ?", product.get().into());
+    }
+    if let Some(published) = published {
+        add(" AND published = ?", published.get().into());
+    }
+    if let Some(role) = role {
+        add(" AND role_bits & ? <> 0", role.bit().into());
+    }
+    match managed {
+        Some(true) => add(" AND kind = ?", LINKED.into()),
+        Some(false) => add(" AND kind <> ?", LINKED.into()),
+        None => {}
+    }
+    sql
+}
+
+/// Reads a task of which [`columns`] are selected.
+pub fn read_task(row: &mut RowReader<'_>, account: &AccountId) -> Result<Task, StoreError> {
+    let guid = TaskId(row.take()?);
+    let name = json_columns::text(Name::parse(row.take()?), "name")?;
+    let product = json_columns::product(row.take()?)?;
+    let kind: i32 = row.take()?;
+    let published = Published::new(row.take()?).ok_or(StoreError::Corrupt("published"))?;
+    let roles = json_columns::read_roles(&row.take::<String>()?)?;
+    let dependencies = json_columns::read_dependencies(row.take()?)?;
+    let parent: Option<Uuid> = row.take()?;
+    let idx = row.take()?;
+    let numbering = Numbering {
+        epoch: row.take()?,
+        last_position: row.take()?,
+    };
+    let (version, dirty) = (row.take()?, row.take()?);
+    let index = IndexState {
+        indexed: row.take()?,
+        version: row.take()?,
+        info: row.take()?,
+        at: row.take::<Option<i64>>()?.map(Timestamp),
+    };
+    let revision = Revision {
+        version,
+        dirty,
+        created: Timestamp(row.take()?),
+        modified: Timestamp(row.take()?),
+    };
+    let steps = json_columns::read_guids(row.take::<Option<String>>()?.as_deref())?;
+    let managed = parent.filter(|_| kind == LINKED);
+    Ok(Task {
+        guid,
+        account: account.clone(),
+        name,
+        product,
+        dependencies,
+        published,
+        roles,
+        translations: json_columns::read_task_translations(row.take()?)?,
+        managed: managed.map(|parent| Managed {
+            parent: TaskId(parent),
+            idx,
+        }),
+        steps: steps.into_iter().map(StepId).collect(),
+        numbering,
+        index,
+        revision,
+    })
+}

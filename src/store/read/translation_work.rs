@@ -1,0 +1,343 @@
+//! What an automatic translator has to do.
+//!
+//! A call examines a bounded number of resources in the order of their ids, so that it
+//! costs what its page costs even where nearly everything is translated.
+
+use std::collections::BTreeMap;
+
+use sea_orm::{DbBackend, FromQueryResult, Value};
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::{
+    domain::{
+        Result,
+        ids::{StepId, TaskId},
+        page::{PAGE_BYTES, PageSize},
+        text::Body,
+        translation::LANGUAGES_MAX,
+        work::{Digest, Source, State, Target, Work, WorkCursor, WorkFilter, WorkPage},
+    },
+    store::{Account, backend, error::StoreError, json_columns, placeholders, statement},
+};
+
+/// Resources that one statement examines.
+const WINDOW_ROWS: i64 = 500;
+/// Statements that examine resources, in one call.
+const MAX_WINDOWS: usize = 4;
+
+/// A resource and what there is of it in the languages asked for.
+#[derive(FromQueryResult)]
+struct ExaminedRow {
+    guid: Uuid,
+    bytes: i64,
+    /// How many languages it has, asked for or not.
+    languages: i64,
+    rows: Option<String>,
+}
+
+/// A language, whether it is locked, and whether it was made from the source as
+/// it is.
+#[derive(Deserialize)]
+struct Row(String, json_columns::Flag, json_columns::Flag);
+
+#[derive(FromQueryResult)]
+struct TaskSource {
+    guid: Uuid,
+    name: String,
+}
+
+#[derive(FromQueryResult)]
+struct StepSource {
+    guid: Uuid,
+    title: String,
+    instructions: Option<String>,
+    feedback_config: Option<String>,
+    rest_digest: Vec<u8>,
+    body: Option<String>,
+}
+
+/// Something to do, before its texts are read.
+struct FoundWork {
+    cursor: WorkCursor,
+    language: usize,
+    state: State,
+}
+
+/// Work being gathered.
+struct PageBuilder {
+    found: Vec<FoundWork>,
+    bytes: usize,
+    size: usize,
+    /// Where the listing goes on.
+    cursor: WorkCursor,
+    full: bool,
+}
+
+impl Account {
+    /// Lists work in the order of ids, tasks first.
+    pub async fn list_work(
+        &self,
+        filter: &WorkFilter,
+        after: Option<WorkCursor>,
+        size: PageSize,
+    ) -> Result<WorkPage> {
+        if let Some(task) = filter.task {
+            self.order_epoch(task).await?;
+        }
+        Ok(self.build_work_page(filter, after, size).await?)
+    }
+
+    async fn build_work_page(
+        &self,
+        filter: &WorkFilter,
+        after: Option<WorkCursor>,
+        size: PageSize,
+    ) -> Result<WorkPage, StoreError> {
+        let mut page = PageBuilder {
+            found: Vec::new(),
+            bytes: 0,
+            size: size.get() as usize,
+            cursor: after.unwrap_or(WorkCursor::START),
+            full: false,
+        };
+        let mut ended = false;
+        for _ in 0..MAX_WINDOWS {
+            let examined = self.examine(filter, page.cursor).await?;
+            let last = examined.len() < usize::try_from(WINDOW_ROWS).unwrap_or(usize::MAX);
+            for resource in examined {
+                page.add(resource, filter)?;
+                if page.full {
+                    break;
+                }
+            }
+            if page.full {
+                break;
+            }
+            if last && page.cursor.steps {
+                ended = true;
+                break;
+            }
+            if last {
+                page.cursor = WorkCursor {
+                    steps: true,
+                    ..WorkCursor::START
+                };
+            }
+        }
+        let next = (!ended).then_some(page.cursor);
+        let items = self.read_sources(filter, page.found).await?;
+        Ok(WorkPage { items, next })
+    }
+
+    /// The next resources from a cursor on.
+    async fn examine(
+        &self,
+        filter: &WorkFilter,
+        from: WorkCursor,
+    ) -> Result<Vec<ExaminedRow>, StoreError> {
+        let db = &self.lagging();
+        let languages = filter.languages.len();
+        // A resource whose languages are all done is passed over.
+        let reach = if from.languages < languages {
+            ">="
+        } else {
+            ">"
+        };
+        let mut values = vec![Value::from(from.guid), Value::from(WINDOW_ROWS)];
+        let only = filter.task.map_or("", |task| {
+            values.push(task.0.into());
+            if from.steps {
+                " AND r.task = $4"
+            } else {
+                " AND r.guid = $4"
+            }
+        });
+        let first = values.len() + 2;
+        let places = placeholders(first, languages);
+        values.extend(filter.languages.iter().map(|tag| Value::from(tag.as_str())));
+        let (array, rows, cast) = match backend(db) {
+            DbBackend::Sqlite => ("json_array", "json_group_array", ""),
+            _ => ("json_build_array", "json_agg", "::text"),
+        };
+        let (table, overlays, key, bytes, fresh) = if from.steps {
+            (
+                "steps",
+                "step_translations",
+                "step",
+                "r.size + r.body_size",
+                "l.made_title = r.title AND l.made_rest = r.rest_digest",
+            )
+        } else {
+            (
+                "tasks",
+                "task_translations",
+                "task",
+                "r.size",
+                "l.made_name = r.name",
+            )
+        };
+        let sql = format!(
+            "SELECT r.guid, {bytes} AS bytes, \
+               r.language_count AS languages, \
+               CASE WHEN r.language_count > 0 THEN (SELECT {rows}({array}(l.language, l.locked, {fresh})){cast} FROM {overlays} l \
+                WHERE l.account_id = $1 AND l.{key} = r.guid AND l.language IN ({places})) END AS rows \
+             FROM {table} r WHERE r.account_id = $1 AND r.guid {reach} $2{only} \
+             ORDER BY r.guid LIMIT $3"
+        );
+        let statement = statement(backend(db), &self.id, sql, values);
+        Ok(ExaminedRow::find_by_statement(statement).all(db).await?)
+    }
+
+    /// Reads the texts of what was found.
+    async fn read_sources(
+        &self,
+        filter: &WorkFilter,
+        found: Vec<FoundWork>,
+    ) -> Result<Vec<(Work, WorkCursor)>, StoreError> {
+        let ids = |steps: bool| -> Vec<Uuid> {
+            let of = found.iter().filter(|found| found.cursor.steps == steps);
+            let mut ids: Vec<Uuid> = of.map(|found| found.cursor.guid).collect();
+            ids.dedup();
+            ids
+        };
+        let mut sources: BTreeMap<(bool, Uuid), (Source, Digest)> = BTreeMap::new();
+        for row in self.task_sources(ids(false)).await? {
+            let digest = Digest::of_task(&row.name);
+            let source = Source::Task { name: row.name };
+            sources.insert((false, row.guid), (source, digest));
+        }
+        for row in self.step_sources(ids(true)).await? {
+            let guid = row.guid;
+            sources.insert((true, guid), row.read()?);
+        }
+        let work = |found: FoundWork| {
+            let WorkCursor { steps, guid, .. } = found.cursor;
+            // What was deleted since it was found is no work.
+            let (source, digest) = sources.get(&(steps, guid))?.clone();
+            let work = Work {
+                target: if steps {
+                    Target::Step(StepId(guid))
+                } else {
+                    Target::Task(TaskId(guid))
+                },
+                language: filter.languages.get(found.language)?.clone(),
+                state: found.state,
+                source,
+                digest,
+            };
+            Some((work, found.cursor))
+        };
+        Ok(found.into_iter().filter_map(work).collect())
+    }
+
+    async fn task_sources(&self, ids: Vec<Uuid>) -> Result<Vec<TaskSource>, StoreError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let db = &self.lagging();
+        let sql = format!(
+            "SELECT guid, name FROM tasks WHERE account_id = $1 AND guid IN ({})",
+            placeholders(2, ids.len())
+        );
+        let values = ids.into_iter().map(Value::from);
+        let statement = statement(backend(db), &self.id, sql, values);
+        Ok(TaskSource::find_by_statement(statement).all(db).await?)
+    }
+
+    async fn step_sources(&self, ids: Vec<Uuid>) -> Result<Vec<StepSource>, StoreError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let db = &self.lagging();
+        let sql = format!(
+            "SELECT guid, title, instructions, feedback_config, rest_digest, body \
+             FROM steps WHERE account_id = $1 AND guid IN ({})",
+            placeholders(2, ids.len())
+        );
+        let values = ids.into_iter().map(Value::from);
+        let statement = statement(backend(db), &self.id, sql, values);
+        Ok(StepSource::find_by_statement(statement).all(db).await?)
+    }
+}
+
+impl PageBuilder {
+    /// Adds what there is to do of a resource, as far as the page has room.
+    fn add(&mut self, examined: ExaminedRow, filter: &WorkFilter) -> Result<(), StoreError> {
+        let ExaminedRow {
+            guid,
+            bytes,
+            languages,
+            rows,
+        } = examined;
+        let full = usize::try_from(languages).is_ok_and(|count| count >= LANGUAGES_MAX);
+        let rows: Vec<Row> = match rows {
+            Some(json) => {
+                serde_json::from_str(&json).map_err(|_| StoreError::Corrupt("translations"))?
+            }
+            None => Vec::new(),
+        };
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let resumed = self.cursor.guid == guid;
+        let done = if resumed { self.cursor.languages } else { 0 };
+        for (index, language) in filter.languages.iter().enumerate().skip(done) {
+            let row = rows.iter().find(|row| row.0 == language.as_str());
+            let state = match row {
+                // There is no room for one language more.
+                None if full => None,
+                None => Some(State::Missing),
+                Some(Row(_, locked, fresh)) if !locked.get() && !fresh.get() => {
+                    Some(State::Outdated)
+                }
+                Some(_) => None,
+            };
+            let room = PAGE_BYTES.saturating_sub(self.bytes);
+            if state.is_some()
+                && (self.found.len() >= self.size || (bytes > room && !self.found.is_empty()))
+            {
+                self.full = true;
+                return Ok(());
+            }
+            self.cursor = WorkCursor {
+                steps: self.cursor.steps,
+                guid,
+                languages: index + 1,
+            };
+            if let Some(state) = state {
+                self.bytes = self.bytes.saturating_add(bytes);
+                self.found.push(FoundWork {
+                    cursor: self.cursor,
+                    language: index,
+                    state,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl StepSource {
+    fn read(self) -> Result<(Source, Digest), StoreError> {
+        let Self {
+            guid: _,
+            title,
+            instructions,
+            feedback_config,
+            rest_digest,
+            body,
+        } = self;
+        let rest = rest_digest
+            .try_into()
+            .map_err(|_| StoreError::Corrupt("rest_digest"))?;
+        let digest = Digest::of_step(&title, Digest(rest));
+        let source = Source::Step {
+            title,
+            body: body
+                .map(|body| json_columns::text(Body::parse(body), "body"))
+                .transpose()?,
+            instructions: json_columns::read_instructions(instructions)?,
+            feedback: json_columns::read_feedback(feedback_config)?,
+        };
+        Ok((source, digest))
+    }
+}

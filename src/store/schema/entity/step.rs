@@ -1,0 +1,52 @@
+//! Steps, without their translations.
+
+use sea_orm::entity::prelude::*;
+
+/// A row.
+#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+#[sea_orm(table_name = "steps")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub account_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub guid: Uuid,
+    pub task: Uuid,
+    pub position: i64,
+    pub fraction: Vec<u8>,
+    /// The contract's number of the type.
+    pub kind: i32,
+    pub product_id: i64,
+    pub title: String,
+    pub cost: i32,
+    pub published: i32,
+    pub dependencies: Option<String>,
+    pub feedback_config: Option<String>,
+    pub instructions: Option<String>,
+    pub looping: Option<String>,
+    pub parts: Option<String>,
+    pub skills: Option<String>,
+    pub tags: Option<String>,
+    pub subtask_id: Option<Uuid>,
+    pub subtask_pid: Option<i64>,
+    pub link: Option<Uuid>,
+    pub r_data: Option<String>,
+    /// [`StepSize::listed`](crate::domain::size::StepSize::listed).
+    pub size: i64,
+    /// [`StepSize::bodies`](crate::domain::size::StepSize::bodies).
+    pub body_size: i64,
+    /// [`Digest::of_rest`](crate::domain::work::Digest::of_rest).
+    pub rest_digest: Vec<u8>,
+    /// How many translations it has, so that a read of none does not look for them.
+    pub language_count: i64,
+    pub version: i64,
+    pub dirty_record: bool,
+    pub created_ts: i64,
+    pub modified_ts: i64,
+    pub body: Option<String>,
+}
+
+/// Joins are written where they are used.
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

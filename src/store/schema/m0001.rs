@@ -1,0 +1,205 @@
+//! The first schema: tasks, steps, their translations, roles, and what makes retries
+//! safe. Names are written out, as entities change later and this does not.
+
+use sea_orm_migration::{
+    prelude::*,
+    sea_orm::{DbBackend, Statement},
+};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+/// The migration.
+pub struct Migration;
+
+/// The name of the key that seals page tokens, in `server_keys`.
+const PAGE_KEY: &str = "page_token";
+
+/// Each table. `{text}` is text that compares by its bytes, `{uuid}` and `{bytes}` are
+/// the database's types.
+const TABLES: [&str; 8] = [
+    "CREATE TABLE accounts (
+        account_id {text} NOT NULL PRIMARY KEY,
+        last_role_id bigint NOT NULL
+    )",
+    "CREATE TABLE server_keys (
+        name {text} NOT NULL PRIMARY KEY,
+        value {bytes} NOT NULL
+    )",
+    "CREATE TABLE roles (
+        account_id {text} NOT NULL,
+        id bigint NOT NULL,
+        name text NOT NULL,
+        PRIMARY KEY (account_id, id)
+    )",
+    "CREATE TABLE request_outcomes (
+        account_id {text} NOT NULL,
+        request_id {uuid} NOT NULL,
+        digest {bytes} NOT NULL,
+        outcome {bytes} NOT NULL,
+        created_ts bigint NOT NULL,
+        PRIMARY KEY (account_id, request_id)
+    )",
+    "CREATE TABLE tasks (
+        account_id {text} NOT NULL,
+        guid {uuid} NOT NULL,
+        name text NOT NULL,
+        product_id bigint NOT NULL,
+        kind integer NOT NULL,
+        published integer NOT NULL,
+        roles text NOT NULL,
+        role_bits integer NOT NULL,
+        dependencies text,
+        parent_guid {uuid},
+        idx integer NOT NULL,
+        step_count bigint NOT NULL,
+        last_position bigint NOT NULL,
+        order_epoch bigint NOT NULL,
+        size bigint NOT NULL,
+        language_count bigint NOT NULL,
+        version bigint NOT NULL,
+        dirty_record boolean NOT NULL,
+        mvn_indexed boolean NOT NULL,
+        mvn_version bigint NOT NULL,
+        mvn_info text NOT NULL,
+        mvn_ts bigint,
+        created_ts bigint NOT NULL,
+        modified_ts bigint NOT NULL,
+        PRIMARY KEY (account_id, guid),
+        CONSTRAINT tasks_parent FOREIGN KEY (account_id, parent_guid)
+            REFERENCES tasks (account_id, guid)
+    )",
+    "CREATE TABLE task_translations (
+        account_id {text} NOT NULL,
+        task {uuid} NOT NULL,
+        language {text} NOT NULL,
+        locked boolean NOT NULL,
+        name text,
+        made_name text NOT NULL,
+        PRIMARY KEY (account_id, task, language),
+        CONSTRAINT task_translations_task FOREIGN KEY (account_id, task)
+            REFERENCES tasks (account_id, guid) ON DELETE CASCADE
+    )",
+    // The body comes last, so that SQLite reaches the other columns without it.
+    "CREATE TABLE steps (
+        account_id {text} NOT NULL,
+        guid {uuid} NOT NULL,
+        task {uuid} NOT NULL,
+        position bigint NOT NULL,
+        fraction {bytes} NOT NULL,
+        kind integer NOT NULL,
+        product_id bigint NOT NULL,
+        title text NOT NULL,
+        cost integer NOT NULL,
+        published integer NOT NULL,
+        dependencies text,
+        feedback_config text,
+        instructions text,
+        looping text,
+        parts text,
+        skills text,
+        tags text,
+        subtask_id {uuid},
+        subtask_pid bigint,
+        link {uuid},
+        r_data text,
+        size bigint NOT NULL,
+        body_size bigint NOT NULL,
+        rest_digest {bytes} NOT NULL,
+        language_count bigint NOT NULL,
+        version bigint NOT NULL,
+        dirty_record boolean NOT NULL,
+        created_ts bigint NOT NULL,
+        modified_ts bigint NOT NULL,
+        body text,
+        PRIMARY KEY (account_id, guid),
+        CONSTRAINT steps_task FOREIGN KEY (account_id, task)
+            REFERENCES tasks (account_id, guid),
+        CONSTRAINT steps_subtask FOREIGN KEY (account_id, subtask_id)
+            REFERENCES tasks (account_id, guid),
+        CONSTRAINT steps_link FOREIGN KEY (account_id, link)
+            REFERENCES tasks (account_id, guid)
+    )",
+    "CREATE TABLE step_translations (
+        account_id {text} NOT NULL,
+        step {uuid} NOT NULL,
+        language {text} NOT NULL,
+        locked boolean NOT NULL,
+        title text,
+        instructions text,
+        feedback_config text,
+        made_title text NOT NULL,
+        made_rest {bytes} NOT NULL,
+        body text,
+        PRIMARY KEY (account_id, step, language),
+        CONSTRAINT step_translations_step FOREIGN KEY (account_id, step)
+            REFERENCES steps (account_id, guid) ON DELETE CASCADE
+    )",
+];
+
+/// Each index. All but the last are partial, by a column that their queries name.
+///
+/// Without statistics PostgreSQL takes an index that begins with the account to be as
+/// good as the primary key for finding a row by its id, and of equals it takes the newer
+/// one. A partial index serves no query that does not name its column.
+const INDEXES: [&str; 6] = [
+    "CREATE INDEX tasks_product ON tasks (account_id, product_id, guid)
+     WHERE product_id IS NOT NULL",
+    "CREATE INDEX tasks_parent_guid ON tasks (account_id, parent_guid)
+     WHERE parent_guid IS NOT NULL",
+    "CREATE INDEX steps_order ON steps (account_id, task, position, fraction)
+     WHERE task IS NOT NULL",
+    "CREATE INDEX steps_subtask_id ON steps (account_id, subtask_id)
+     WHERE subtask_id IS NOT NULL",
+    "CREATE INDEX steps_link_task ON steps (account_id, link)
+     WHERE link IS NOT NULL",
+    "CREATE INDEX request_outcomes_age ON request_outcomes (account_id, created_ts)",
+];
+
+impl MigrationName for Migration {
+    fn name(&self) -> &'static str {
+        "m0001"
+    }
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for Migration {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        let db = manager.get_connection();
+        let (text, uuid, bytes) = match manager.get_database_backend() {
+            // SQLite compares text by its bytes anyway.
+            DbBackend::Sqlite => ("text", "uuid_text", "blob"),
+            _ => ("text COLLATE \"C\"", "uuid", "bytea"),
+        };
+        for table in TABLES {
+            let table = table
+                .replace("{text}", text)
+                .replace("{uuid}", uuid)
+                .replace("{bytes}", bytes);
+            db.execute_unprepared(&table).await?;
+        }
+        for index in INDEXES {
+            db.execute_unprepared(index).await?;
+        }
+        let insert = "INSERT INTO server_keys (name, value) VALUES ($1, $2)";
+        let values = [PAGE_KEY.into(), secret().into()];
+        let backend = manager.get_database_backend();
+        db.execute_raw(Statement::from_sql_and_values(backend, insert, values))
+            .await?;
+        Ok(())
+    }
+
+    async fn down(&self, _: &SchemaManager) -> Result<(), DbErr> {
+        Err(DbErr::Migration(
+            "the first schema cannot be undone: restore a back-up".to_owned(),
+        ))
+    }
+}
+
+/// 32 bytes nobody can guess.
+fn secret() -> Vec<u8> {
+    Sha256::new()
+        .chain_update(Uuid::new_v4())
+        .chain_update(Uuid::new_v4())
+        .finalize()
+        .to_vec()
+}

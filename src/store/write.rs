@@ -1,0 +1,280 @@
+//! The one way to write: read, decide, apply, answer.
+//!
+//! Every write is an [`Operation`]. It runs in up to two ways that leave equal rows:
+//!
+//! - *optimistic*: it reads without locks, and the version of what it read guards a
+//!   [script](sql::Script), which is one statement on PostgreSQL and one hand-over to the
+//!   connection's thread on SQLite. What changed meanwhile fails the guard.
+//! - *locked*: rows are locked, tasks by id before steps by id, read again, and written
+//!   in batches. For what reaches beyond one step and its task, for dry runs, and for what
+//!   the optimistic way has found changed.
+//!
+//! [`statements`] is where changes become SQL, whoever makes them: what must happen on
+//! every write is added there.
+
+mod imports;
+mod locks;
+mod queue;
+mod request_outcomes;
+mod roles;
+mod rows;
+mod sql;
+mod statements;
+mod steps;
+mod tasks;
+mod transaction;
+mod translations;
+
+use std::{sync::Arc, time::Instant};
+
+use sea_orm::QueryResult;
+use tracing::Instrument;
+
+use super::{Account, Mode, Outcome, Retry, Writers, error::StoreError};
+use crate::domain::{Error, Outage, Result, changes::Changes, decide::WriteContext};
+
+use statements::DecidedWrite;
+use transaction::{
+    CallerLiveness, MAX_ATTEMPTS, Tx, WriteConnection, back_off, commit, immediate, roll_back,
+};
+
+pub use imports::{Import, Imported};
+pub use queue::WriteQueue;
+pub use transaction::WriteSlots;
+
+/// A write: what its decision needs to know, and the decision.
+trait Operation: Send + Sync + 'static {
+    /// What is stored, as far as the decision needs it.
+    type Snapshot: Send;
+    /// What the caller is told.
+    type Answer: Send + 'static;
+
+    /// Reads without locks, with one statement at most; `None` when the decision needs
+    /// locks.
+    fn read(
+        &self,
+        tx: &Tx,
+    ) -> impl Future<Output = Result<Option<Self::Snapshot>, StoreError>> + Send;
+
+    /// Locks what the write is about to change, and reads it.
+    fn read_locked(
+        &self,
+        tx: &Tx,
+    ) -> impl Future<Output = Result<Self::Snapshot, StoreError>> + Send;
+
+    /// Decides what changes.
+    fn decide(
+        &self,
+        stored: Self::Snapshot,
+        context: &WriteContext,
+    ) -> Result<(Changes, Self::Answer)>;
+
+    /// Adds to the answer what the database has decided: the row of a script's guard.
+    fn complete(
+        &self,
+        answer: Self::Answer,
+        _guard: &QueryResult,
+    ) -> Result<Self::Answer, StoreError> {
+        Ok(answer)
+    }
+}
+
+/// An operation, and how it is to be run.
+struct PendingWrite<O: Operation> {
+    operation: O,
+    mode: Mode,
+    retry: Option<Retry<O::Answer>>,
+}
+
+impl<O: Operation> PendingWrite<O> {
+    /// Runs the write as a script; `None` when it needs locks. Then, and on an error of
+    /// the domain, nothing is done.
+    async fn run_optimistic(&self, tx: &Tx) -> Result<Option<Outcome<O::Answer>>, StoreError> {
+        if self.mode == Mode::ValidateOnly {
+            return Ok(None);
+        }
+        let Some(stored) = self.operation.read(tx).await? else {
+            return Ok(None);
+        };
+        let (changes, answer) = self.operation.decide(stored, &tx.context)?;
+        if changes.is_empty() {
+            return Ok(Some(Outcome::Done(answer)));
+        }
+        let write = DecidedWrite {
+            outcome: self.retry.as_ref().map(|retry| retry.outcome(&answer)),
+            changes,
+            context: &tx.context,
+        };
+        let Some(script) = write.script()? else {
+            return Ok(None);
+        };
+        let script = script.statement(tx.backend(), tx.account());
+        let Some(guard) = tx.run_script(script).await? else {
+            return Ok(None);
+        };
+        let answer = self.operation.complete(answer, &guard)?;
+        Ok(Some(Outcome::Done(answer)))
+    }
+
+    /// Runs the write in a transaction, under locks.
+    async fn run_locked(&self, tx: &Tx) -> Result<Outcome<O::Answer>, StoreError> {
+        if let Some(retry) = &self.retry
+            && let Some(earlier) = retry.earlier(tx).await?
+        {
+            return Ok(Outcome::Replayed(earlier));
+        }
+        let stored = self.operation.read_locked(tx).await?;
+        let (changes, mut answer) = self.operation.decide(stored, &tx.context)?;
+        let outcome = match self.mode {
+            Mode::Store => self.retry.as_ref().map(|retry| retry.outcome(&answer)),
+            Mode::ValidateOnly => None,
+        };
+        let write = DecidedWrite {
+            changes,
+            outcome,
+            context: &tx.context,
+        };
+        if write.changes.role.is_some() {
+            // A role is its own guard in both ways.
+            if let Some(script) = write.script()? {
+                let script = script.statement(tx.backend(), tx.account());
+                let guard = tx.run_script(script).await?.ok_or(StoreError::Conflict)?;
+                answer = self.operation.complete(answer, &guard)?;
+            }
+        } else {
+            tx.run_locked(write.under_locks()?).await?;
+        }
+        Ok(Outcome::Done(answer))
+    }
+}
+
+impl Account {
+    /// Runs a write that no retry is answered for.
+    async fn write<O: Operation>(&self, operation: O, mode: Mode) -> Result<O::Answer> {
+        match self.write_once(operation, mode, None).await? {
+            Outcome::Done(answer) => Ok(answer),
+            Outcome::Replayed(_) => Err(Error::Internal("a replay of no retry".to_owned())),
+        }
+    }
+
+    /// Runs one write as one transaction, or answers a retry.
+    ///
+    /// It runs in a task of its own, or in that of the [`WriteQueue`], so that a caller
+    /// who goes away leaves all of it or nothing, and a `begin()` is never cancelled
+    /// half-way. A transaction that loses against another one is run again from its
+    /// beginning. One whose caller has gone is not begun, and on PostgreSQL, where it
+    /// shares its COMMIT with nobody, rolled back up to the last moment.
+    async fn write_once<O: Operation>(
+        &self,
+        operation: O,
+        mode: Mode,
+        retry: Option<Retry<O::Answer>>,
+    ) -> Result<Outcome<O::Answer>> {
+        let write = PendingWrite {
+            operation,
+            mode,
+            retry,
+        };
+        self.metrics().write(self.run_write(write)).await
+    }
+
+    async fn run_write<O: Operation>(&self, write: PendingWrite<O>) -> Result<Outcome<O::Answer>> {
+        let slots = match self.writers() {
+            Writers::Slots(slots) => slots,
+            Writers::Queue(queue) => return queue.run(self, write).await,
+        };
+        let asked = Instant::now();
+        let permit = slots.acquire().await;
+        self.metrics().waited_for_turn(asked.elapsed());
+        let permit = permit?;
+        // Dropped with this future, it tells the spawned task that nobody waits.
+        let (waiting, caller) = CallerLiveness::of_current_call();
+        let account = self.clone();
+        let run = async move {
+            let outcome = account.run_attempts(&write, &caller).await;
+            drop(permit);
+            outcome
+        };
+        let outcome = tokio::spawn(run.in_current_span())
+            .await
+            .unwrap_or_else(|_| Err(Error::Internal("a write panicked".to_owned())));
+        drop(waiting);
+        outcome
+    }
+
+    async fn run_attempts<O: Operation>(
+        &self,
+        write: &PendingWrite<O>,
+        caller: &CallerLiveness,
+    ) -> Result<Outcome<O::Answer>> {
+        match self.attempt_optimistic(write, caller).await {
+            Ok(Some(outcome)) => return Ok(outcome),
+            // What stands in the way is waited for, or seen, under locks.
+            Ok(None) | Err(StoreError::Conflict | StoreError::Unavailable(Outage::ReadOnly)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        for attempt in 0..MAX_ATTEMPTS {
+            match self.attempt_locked(write, caller).await {
+                Err(StoreError::Conflict) if !caller.is_gone() => {
+                    back_off(self.metrics(), attempt).await;
+                }
+                // Another connection may lead to a server that takes writes.
+                Err(StoreError::Unavailable(Outage::ReadOnly))
+                    if self.connection_epoch().expire() => {}
+                outcome => return outcome.map_err(Error::from),
+            }
+        }
+        Err(Error::WriteConflict)
+    }
+
+    async fn attempt_optimistic<O: Operation>(
+        &self,
+        write: &PendingWrite<O>,
+        caller: &CallerLiveness,
+    ) -> Result<Option<Outcome<O::Answer>>, StoreError> {
+        if caller.is_gone() {
+            return Err(StoreError::Conflict);
+        }
+        let tx = Tx::of(self, WriteConnection::Alone(self.writer().clone()));
+        tokio::select! {
+            outcome = write.run_optimistic(&tx) => outcome,
+            () = caller.abandoned() => Err(StoreError::Conflict),
+        }
+    }
+
+    async fn attempt_locked<O: Operation>(
+        &self,
+        write: &PendingWrite<O>,
+        caller: &CallerLiveness,
+    ) -> Result<Outcome<O::Answer>, StoreError> {
+        // Nobody hears of what is lost for want of a caller.
+        if caller.is_gone() {
+            return Err(StoreError::Conflict);
+        }
+        let transaction = Arc::new(self.writer().begin(immediate()).await?);
+        let outcome = {
+            let tx = Tx::of(self, WriteConnection::Within(Arc::clone(&transaction)));
+            tokio::select! {
+                outcome = write.run_locked(&tx) => outcome,
+                // A database that fell silent must not hold the connection for ever.
+                () = caller.abandoned() => return Err(StoreError::Conflict),
+            }
+        };
+        match (&outcome, write.mode) {
+            (Ok(_), Mode::Store) if caller.is_gone() => {
+                roll_back(transaction).await?;
+                return Err(StoreError::Conflict);
+            }
+            (Ok(_), Mode::Store) => commit(self.writer(), transaction).await?,
+            (Ok(_), Mode::ValidateOnly) => roll_back(transaction).await?,
+            // What went wrong first says more than that it cannot be rolled back,
+            // as after some errors SQLite has done it by itself. No connection is
+            // used again inside a transaction.
+            (Err(_), _) => drop(roll_back(transaction).await),
+        }
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! Imports: read what there is, plan, write where the two differ. The number of
+//! statements grows with the number of batches, not of steps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Operation, transaction::Tx};
+use crate::{
+    domain::{
+        Error, Result,
+        changes::Changes,
+        decide::WriteContext,
+        etag::Expected,
+        ids::TaskId,
+        import::{AbsentSteps, Context, Document, Plan, Tree, plan},
+        step::Referenced,
+        task::Task,
+    },
+    store::{Account, Mode, Outcome, Retry, error::StoreError, read::task_tree},
+};
+
+/// What an import is to do.
+#[derive(Debug)]
+pub struct Import {
+    /// The task to bring to the document's state; `None` makes one.
+    pub target: Option<TaskId>,
+    /// The document.
+    pub document: Document,
+    /// The version that the task must have.
+    pub expected: Expected,
+    /// What becomes of steps that the document leaves out.
+    pub absent: AbsentSteps,
+}
+
+/// What an import did.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    /// The task.
+    pub task: Task,
+    /// What was sent and not honored, as paths below the request.
+    pub ignored: BTreeSet<String>,
+}
+
+impl Account {
+    /// Makes a task with all its steps, or brings one to a document's state;
+    /// all or nothing.
+    pub async fn import_task(
+        &self,
+        import: Import,
+        retry: Option<Retry<Imported>>,
+        mode: Mode,
+    ) -> Result<Outcome<Imported>> {
+        self.write_once(import, mode, retry).await
+    }
+}
+
+/// What an import needs to know.
+pub struct ImportSnapshot {
+    existing: Option<Tree>,
+    referenced: BTreeMap<TaskId, Referenced>,
+}
+
+impl Operation for Import {
+    type Snapshot = ImportSnapshot;
+    type Answer = Imported;
+
+    async fn read(&self, _: &Tx) -> Result<Option<ImportSnapshot>, StoreError> {
+        Ok(None)
+    }
+
+    /// Locks the task with everything below it and the tasks that subtask steps name,
+    /// in the order of ids, then the steps.
+    async fn read_locked(&self, tx: &Tx) -> Result<ImportSnapshot, StoreError> {
+        let below = match self.target {
+            Some(root) => task_tree::ids(&tx.db, tx.account(), root).await?,
+            None => Vec::new(),
+        };
+        let all: BTreeSet<TaskId> = self
+            .document
+            .subtasks()
+            .into_iter()
+            .chain(below.iter().copied())
+            .collect();
+        let all: Vec<TaskId> = all.into_iter().collect();
+        let heads = tx.lock_tasks(&all).await?;
+        let referenced = heads.iter().map(|head| (head.guid, head.referenced()));
+        let referenced = referenced.collect();
+        let existing = match self.target {
+            None => None,
+            Some(root) => {
+                if task_tree::ids(&tx.db, tx.account(), root).await? != below {
+                    return Err(StoreError::Conflict);
+                }
+                tx.lock_steps_of(&below).await?;
+                task_tree::read_tree(&tx.db, tx.account(), root).await?
+            }
+        };
+        Ok(ImportSnapshot {
+            existing,
+            referenced,
+        })
+    }
+
+    fn decide(
+        &self,
+        stored: ImportSnapshot,
+        context: &WriteContext,
+    ) -> Result<(Changes, Imported)> {
+        let existing = stored.existing.as_ref();
+        match (self.target, existing) {
+            (Some(guid), None) => return Err(Error::TaskNotFound(guid)),
+            (_, Some(tree)) => self.expected.check(&tree.task.etag())?,
+            (None, None) => {}
+        }
+        let plan = plan(
+            self.document.clone(),
+            Context {
+                write: context,
+                existing,
+                referenced: &stored.referenced,
+                absent: self.absent,
+            },
+        )?;
+        let Plan {
+            changes,
+            task,
+            ignored,
+        } = plan;
+        Ok((changes, Imported { task, ignored }))
+    }
+}

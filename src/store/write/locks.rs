@@ -1,0 +1,286 @@
+//! Rows that are locked and read under locks: tasks by id first, then steps by id. On
+//! SQLite the transaction itself is the lock.
+
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Value,
+    sea_query::{Expr, ExprTrait},
+};
+use uuid::Uuid;
+
+use super::transaction::Tx;
+use crate::{
+    domain::{
+        decide::{ManagedBy, StepSnapshot},
+        ids::{StepId, TaskId},
+        link::linked_tasks,
+        order::{Neighbours, Numbering, Place},
+        revision::Revision,
+        step::Step,
+        task::{Task, TaskHead},
+        text::Name,
+        time::Timestamp,
+    },
+    store::{
+        error::StoreError,
+        json_columns, placeholders,
+        read::{
+            RowReader,
+            step_row::{Selected, read_step},
+            steps,
+            tasks::{self, LINKED},
+        },
+        schema::entity::{step, task},
+    },
+};
+
+/// Ids that one statement names.
+pub const BATCH_IDS: usize = 1_000;
+
+/// The place of a step and of the one behind it, with the version of its task. The inner
+/// query finds nothing, and so does the outer one, when the step is not of the task.
+const NEIGHBOURS: &str = "SELECT s.position, s.fraction, t.version FROM steps s \
+    JOIN tasks t ON t.account_id = $1 AND t.guid = $2 \
+    WHERE s.account_id = $1 AND s.task = $2 AND (s.position, s.fraction) >= \
+        (SELECT position, fraction FROM steps \
+         WHERE account_id = $1 AND guid = $3 AND task = $2) \
+    ORDER BY s.position, s.fraction LIMIT 2";
+
+impl Tx {
+    /// Locks tasks in the order of their ids and returns those that exist.
+    pub async fn lock_tasks(&self, guids: &[TaskId]) -> Result<Vec<TaskHead>, StoreError> {
+        let mut guids = guids.to_vec();
+        guids.sort_unstable();
+        guids.dedup();
+        let mut heads = Vec::with_capacity(guids.len());
+        for guids in guids.chunks(BATCH_IDS) {
+            let rows = task::Entity::find()
+                .filter(task::Column::AccountId.eq(self.account_id()))
+                .filter(task::Column::Guid.is_in(guids.iter().map(|guid| guid.0)))
+                .order_by_asc(task::Column::Guid)
+                .lock_exclusive()
+                .all(&self.db)
+                .await?;
+            for row in rows {
+                heads.push(task_head(row)?);
+            }
+        }
+        Ok(heads)
+    }
+
+    /// Locks one task.
+    pub async fn lock_task(&self, guid: TaskId) -> Result<Option<TaskHead>, StoreError> {
+        Ok(self.lock_tasks(&[guid]).await?.pop())
+    }
+
+    /// Locks steps in the order of their ids, and returns those ids.
+    pub async fn lock_steps(&self, which: Expr) -> Result<Vec<Uuid>, StoreError> {
+        let locked = step::Entity::find()
+            .select_only()
+            .column(step::Column::Guid)
+            .filter(step::Column::AccountId.eq(self.account_id()))
+            .filter(which)
+            .order_by_asc(step::Column::Guid)
+            .lock_exclusive()
+            .into_tuple()
+            .all(&self.db)
+            .await?;
+        Ok(locked)
+    }
+
+    /// Locks all steps of locked tasks.
+    pub async fn lock_steps_of(&self, tasks: &[TaskId]) -> Result<(), StoreError> {
+        for tasks in tasks.chunks(BATCH_IDS) {
+            let ids = tasks.iter().map(|task| task.0);
+            self.lock_steps(step::Column::Task.is_in(ids)).await?;
+        }
+        Ok(())
+    }
+
+    /// A task as it is now.
+    pub async fn read_task(&self, guid: TaskId) -> Result<Option<Task>, StoreError> {
+        tasks::find(&self.db, self.account(), guid).await
+    }
+
+    /// Tasks as they are now, in no order.
+    pub async fn read_tasks(&self, guids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
+        let columns = tasks::columns(self.backend());
+        let mut found = Vec::with_capacity(guids.len());
+        for guids in guids.chunks(BATCH_IDS) {
+            let sql = format!(
+                "SELECT {columns} FROM tasks t WHERE t.account_id = $1 AND t.guid IN ({})",
+                placeholders(2, guids.len())
+            );
+            let ids = guids.iter().map(|guid| Value::from(guid.0));
+            for row in self.db.query_all_raw(self.statement(&sql, ids)).await? {
+                found.push(tasks::read_task(&mut RowReader::of(&row), self.account())?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// A step as it is now, and what it manages if that is asked for. Nothing is locked.
+    pub async fn read_step(&self, guid: StepId) -> Result<Option<StepSnapshot>, StoreError> {
+        let found = steps::find(&self.db, self.account(), guid).await?;
+        Ok(found.map(|(step, place)| StepSnapshot {
+            step,
+            place,
+            manages: ManagedBy::default(),
+        }))
+    }
+
+    /// Locks a step with the tasks that it manages and the steps that wire them, and
+    /// reads them. `tasks` are locked too, before any step; those that exist are
+    /// returned.
+    pub async fn lock_step(
+        &self,
+        guid: StepId,
+        tasks: &[TaskId],
+        with_managed: WithManaged,
+    ) -> Result<(Option<StepSnapshot>, Vec<TaskHead>), StoreError> {
+        let managed = match with_managed {
+            WithManaged::Yes => self.managed_by_step(guid).await?,
+            WithManaged::No => Vec::new(),
+        };
+        let all: Vec<TaskId> = managed.iter().chain(tasks).copied().collect();
+        let heads = if all.is_empty() {
+            Vec::new()
+        } else {
+            self.lock_tasks(&all).await?
+        };
+        let step = step::Column::Guid.eq(guid.0);
+        let wiring = || step::Column::Link.is_in(managed.iter().map(|task| task.0));
+        let locked = match managed.is_empty() {
+            true => self.lock_steps(step).await?,
+            false => self.lock_steps(step.or(wiring())).await?,
+        };
+        let Some(mut snapshot) = self.read_step(guid).await? else {
+            return Ok((None, heads));
+        };
+        if let WithManaged::Yes = with_managed
+            && snapshot.step.managed_tasks() != managed
+        {
+            // An import has changed the links since they were looked up.
+            return Err(StoreError::Conflict);
+        }
+        if !managed.is_empty() {
+            snapshot.manages = ManagedBy {
+                tasks: self.read_tasks(&managed).await?,
+                wiring: self.read_wiring(&locked, guid).await?,
+            };
+        }
+        Ok((Some(snapshot), heads))
+    }
+
+    /// The tasks that a step manages, looked up before it is locked.
+    async fn managed_by_step(&self, guid: StepId) -> Result<Vec<TaskId>, StoreError> {
+        let feedback: Option<Option<String>> =
+            step::Entity::find_by_id((self.account_id().to_owned(), guid.0))
+                .select_only()
+                .column(step::Column::FeedbackConfig)
+                .into_tuple()
+                .one(&self.db)
+                .await?;
+        let feedback = json_columns::read_feedback(feedback.flatten())?;
+        Ok(feedback.iter().flat_map(linked_tasks).collect())
+    }
+
+    /// Reads locked steps but one.
+    async fn read_wiring(
+        &self,
+        locked: &[Uuid],
+        but: StepId,
+    ) -> Result<Vec<(Step, Place)>, StoreError> {
+        let columns = Selected::WHOLE.columns(self.backend());
+        let others: Vec<Uuid> = locked
+            .iter()
+            .copied()
+            .filter(|step| *step != but.0)
+            .collect();
+        let mut found = Vec::with_capacity(others.len());
+        for steps in others.chunks(BATCH_IDS) {
+            let sql = format!(
+                "SELECT {columns} FROM steps s WHERE s.account_id = $1 AND s.guid IN ({})",
+                placeholders(2, steps.len())
+            );
+            let ids = steps.iter().map(|step| Value::from(*step));
+            for row in self.db.query_all_raw(self.statement(&sql, ids)).await? {
+                found.push(read_step(&mut RowReader::of(&row), self.account())?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The places of a step of a task and of the one behind it, and the version of the
+    /// task.
+    pub async fn neighbours(
+        &self,
+        task: TaskId,
+        step: StepId,
+    ) -> Result<Option<(Neighbours, i64)>, StoreError> {
+        let values = [Value::from(task.0), Value::from(step.0)];
+        let statement = self.statement(NEIGHBOURS, values);
+        let rows = self.db.query_all_raw(statement).await?;
+        let mut places = Vec::with_capacity(2);
+        let mut version = 0;
+        for row in rows {
+            let mut row = RowReader::of(&row);
+            places.push(Place {
+                position: row.take()?,
+                fraction: row.take()?,
+            });
+            version = row.take()?;
+        }
+        let mut places = places.into_iter();
+        let neighbours = places.next().map(|before| Neighbours {
+            before,
+            after: places.next(),
+        });
+        Ok(neighbours.map(|neighbours| (neighbours, version)))
+    }
+
+    /// The steps of a task in their order.
+    pub async fn step_order(&self, task: TaskId) -> Result<Vec<StepId>, StoreError> {
+        let steps: Vec<Uuid> = step::Entity::find()
+            .select_only()
+            .column(step::Column::Guid)
+            .filter(step::Column::AccountId.eq(self.account_id()))
+            .filter(step::Column::Task.eq(task.0))
+            .order_by_asc(step::Column::Position)
+            .order_by_asc(step::Column::Fraction)
+            .into_tuple()
+            .all(&self.db)
+            .await?;
+        Ok(steps.into_iter().map(StepId).collect())
+    }
+}
+
+/// Whether what a step manages is read with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WithManaged {
+    /// It is.
+    Yes,
+    /// It is not.
+    No,
+}
+
+fn task_head(row: task::Model) -> Result<TaskHead, StoreError> {
+    Ok(TaskHead {
+        guid: TaskId(row.guid),
+        name: json_columns::text(Name::parse(row.name), "name")?,
+        product: json_columns::product(row.product_id)?,
+        managed: row.kind == LINKED,
+        step_count: row.step_count,
+        numbering: Numbering {
+            epoch: row.order_epoch,
+            last_position: row.last_position,
+        },
+        size: row.size,
+        languages: usize::try_from(row.language_count).unwrap_or_default(),
+        revision: Revision {
+            version: row.version,
+            dirty: row.dirty_record,
+            created: Timestamp(row.created_ts),
+            modified: Timestamp(row.modified_ts),
+        },
+    })
+}

@@ -1,0 +1,274 @@
+//! Group commit on SQLite, which has one writer: writes that wait for each other share a
+//! transaction, and so its COMMIT, which is what a write costs on a disk.
+//!
+//! *Invariants:* nobody is answered before the COMMIT; what one write does wrong is
+//! taken back without touching the others; a write that nobody else waits with waits for
+//! nobody.
+
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use sea_orm::{ConnectionTrait, DatabaseTransaction};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
+use tracing::{Instrument, Span};
+
+use super::{
+    Operation, PendingWrite,
+    transaction::{
+        CallerLiveness, MAX_ATTEMPTS, Tx, WriteConnection, back_off, commit, immediate, roll_back,
+    },
+};
+use crate::{
+    domain::{Error, Outage, Result},
+    store::{Account, Mode, Outcome, connection::Database, error::StoreError},
+};
+
+/// How long writes are added to a transaction. A COMMIT takes about as long, and
+/// those behind it wait for both.
+const GROUP_TIME: Duration = Duration::from_millis(4);
+
+/// Writes in the order of their arrival.
+pub struct WriteQueue {
+    jobs: mpsc::UnboundedSender<Box<dyn Job>>,
+    wait_timeout: Duration,
+}
+
+/// A write in the queue, whatever it returns.
+trait Job: Send {
+    /// Runs the write in a transaction; `apart`, so that it can be taken back
+    /// without what is in the transaction already.
+    fn run<'a>(
+        &'a mut self,
+        transaction: &'a Arc<DatabaseTransaction>,
+        apart: bool,
+    ) -> BoxFuture<'a, JobState>;
+
+    /// Tells the caller how the write went, or that it was not stored.
+    fn end(self: Box<Self>, stored: Result<(), StoreError>);
+}
+
+/// What a write has left in the transaction.
+#[derive(Debug, PartialEq, Eq)]
+enum JobState {
+    /// What it did; or nothing, as it was taken back or never begun.
+    Clean,
+    /// The transaction must not be committed.
+    Spoilt,
+}
+
+impl WriteQueue {
+    /// A queue that is worked on as long as it is there. A write that waits longer
+    /// than `wait_timeout` to begin is refused.
+    pub fn on(writer: Database, wait_timeout: Duration) -> Self {
+        let (jobs, queue) = mpsc::unbounded_channel();
+        tokio::spawn(run_jobs(writer, queue));
+        Self { jobs, wait_timeout }
+    }
+
+    /// Runs a write; again when it loses against another process.
+    pub(super) async fn run<O: Operation>(
+        &self,
+        account: &Account,
+        write: PendingWrite<O>,
+    ) -> Result<Outcome<O::Answer>> {
+        let write = Arc::new(write);
+        // Dropped with this future, it tells the queue that nobody waits.
+        let (_waiting, caller) = CallerLiveness::of_current_call();
+        let caller = Arc::new(caller);
+        for attempt in 0..MAX_ATTEMPTS {
+            match self.enqueue(account, &write, &caller).await {
+                Err(StoreError::Conflict) if !caller.is_gone() => {
+                    back_off(account.metrics(), attempt).await
+                }
+                outcome => return outcome.map_err(Error::from),
+            }
+        }
+        Err(Error::WriteConflict)
+    }
+
+    async fn enqueue<O: Operation>(
+        &self,
+        account: &Account,
+        write: &Arc<PendingWrite<O>>,
+        caller: &Arc<CallerLiveness>,
+    ) -> Result<Outcome<O::Answer>, StoreError> {
+        let (begin_sender, begun) = oneshot::channel();
+        let (answers, answer) = oneshot::channel();
+        let decided = Arc::new(AtomicBool::new(false));
+        let job = QueuedWrite {
+            account: account.clone(),
+            write: Arc::clone(write),
+            caller: Arc::clone(caller),
+            span: Span::current(),
+            decided: Arc::clone(&decided),
+            begin_sender: Some(begin_sender),
+            given_up: false,
+            outcome: None,
+            answers,
+        };
+        let closed = || StoreError::Unavailable(Outage::Away);
+        self.jobs.send(Box::new(job)).map_err(|_| closed())?;
+        let asked = Instant::now();
+        let turn = timeout(self.wait_timeout, begun).await;
+        account.metrics().waited_for_turn(asked.elapsed());
+        // Either it is begun or it is given up, never both.
+        if turn.is_err() && !decided.swap(true, Ordering::SeqCst) {
+            return Err(StoreError::Unavailable(Outage::Busy));
+        }
+        answer.await.map_err(|_| closed())?
+    }
+}
+
+async fn run_jobs(writer: Database, mut queue: mpsc::UnboundedReceiver<Box<dyn Job>>) {
+    while let Some(job) = queue.recv().await {
+        for job in run_group(&writer, job, Some(&mut queue)).await {
+            run_group(&writer, job, None).await;
+        }
+    }
+}
+
+/// Runs a write and those that arrive meanwhile in one transaction. When that must
+/// not be committed, none of them has been answered and all are to be run again,
+/// each alone.
+async fn run_group(
+    writer: &Database,
+    first: Box<dyn Job>,
+    mut queue: Option<&mut mpsc::UnboundedReceiver<Box<dyn Job>>>,
+) -> Vec<Box<dyn Job>> {
+    let transaction = match writer.begin(immediate()).await {
+        Ok(transaction) => Arc::new(transaction),
+        Err(err) => {
+            first.end(Err(err.into()));
+            return Vec::new();
+        }
+    };
+    let begun = Instant::now();
+    let mut jobs: Vec<Box<dyn Job>> = Vec::new();
+    let mut next = Some(first);
+    while let Some(mut job) = next.take() {
+        let ran = job.run(&transaction, !jobs.is_empty()).await;
+        jobs.push(job);
+        if ran == JobState::Spoilt {
+            // What went wrong first says more than that it cannot be rolled back,
+            // as after some errors SQLite has done it by itself.
+            let _ = roll_back(transaction).await;
+            if jobs.len() > 1 {
+                return jobs;
+            }
+            jobs.into_iter().for_each(|job| job.end(Ok(())));
+            return Vec::new();
+        }
+        if begun.elapsed() < GROUP_TIME {
+            next = queue.as_mut().and_then(|queue| queue.try_recv().ok());
+        }
+    }
+    let mut stored = commit(writer, transaction).await;
+    for job in jobs {
+        let others = stored.as_ref().map_err(StoreError::shared).copied();
+        job.end(std::mem::replace(&mut stored, others));
+    }
+    Vec::new()
+}
+
+struct QueuedWrite<O: Operation> {
+    account: Account,
+    write: Arc<PendingWrite<O>>,
+    caller: Arc<CallerLiveness>,
+    span: Span,
+    /// Set by whoever is first: the queue that begin_sender the write, or the caller who
+    /// gives it up.
+    decided: Arc<AtomicBool>,
+    /// Tells the caller that the write has begun.
+    begin_sender: Option<oneshot::Sender<()>>,
+    given_up: bool,
+    outcome: Option<Result<Outcome<O::Answer>, StoreError>>,
+    answers: oneshot::Sender<Result<Outcome<O::Answer>, StoreError>>,
+}
+
+impl<O: Operation> Job for QueuedWrite<O> {
+    fn run<'a>(
+        &'a mut self,
+        transaction: &'a Arc<DatabaseTransaction>,
+        apart: bool,
+    ) -> BoxFuture<'a, JobState> {
+        let span = self.span.clone();
+        Box::pin(self.run_in(transaction, apart).instrument(span))
+    }
+
+    fn end(self: Box<Self>, stored: Result<(), StoreError>) {
+        let outcome = match (stored, self.outcome) {
+            (Ok(()), Some(outcome)) => outcome,
+            (Ok(()), None) => Err(StoreError::Conflict),
+            (Err(fault), _) => Err(fault),
+        };
+        // Nobody hears it when the caller has gone.
+        let _ = self.answers.send(outcome);
+    }
+}
+
+impl<O: Operation> QueuedWrite<O> {
+    async fn run_in(&mut self, transaction: &Arc<DatabaseTransaction>, apart: bool) -> JobState {
+        self.outcome = None;
+        if let Some(begin_sender) = self.begin_sender.take() {
+            self.given_up = self.decided.swap(true, Ordering::SeqCst);
+            let _ = begin_sender.send(());
+        }
+        if self.given_up || self.caller.is_gone() {
+            return JobState::Clean;
+        }
+        let tx = Tx::of(
+            &self.account,
+            WriteConnection::Within(Arc::clone(transaction)),
+        );
+        let run = AssertUnwindSafe(run(&self.write, &tx, apart)).catch_unwind();
+        let (outcome, ran) = run.await.unwrap_or_else(|_| {
+            let panic = Error::Internal("a write panicked".to_owned());
+            (Err(panic.into()), JobState::Spoilt)
+        });
+        self.outcome = Some(outcome);
+        ran
+    }
+}
+
+async fn run<O: Operation>(
+    write: &PendingWrite<O>,
+    tx: &Tx,
+    apart: bool,
+) -> (Result<Outcome<O::Answer>, StoreError>, JobState) {
+    match write.run_optimistic(tx).await {
+        Ok(Some(outcome)) => return (Ok(outcome), JobState::Clean),
+        Ok(None) => {}
+        Err(error @ StoreError::Domain(_)) => return (Err(error), JobState::Clean),
+        Err(error) => return (Err(error), JobState::Spoilt),
+    }
+    if apart && let Err(err) = tx.db.execute_unprepared("SAVEPOINT apart").await {
+        return (Err(err.into()), JobState::Spoilt);
+    }
+    let outcome = write.run_locked(tx).await;
+    let stays = outcome.is_ok() && write.mode == Mode::Store;
+    let harmless = matches!(outcome, Ok(_) | Err(StoreError::Domain(_)));
+    let ran = match (stays, apart) {
+        (true, false) => JobState::Clean,
+        (true, true) => savepoint(tx, "RELEASE apart").await,
+        (false, true) if harmless => savepoint(tx, "ROLLBACK TO apart; RELEASE apart").await,
+        (false, _) => JobState::Spoilt,
+    };
+    (outcome, ran)
+}
+
+async fn savepoint(tx: &Tx, sql: &str) -> JobState {
+    match tx.db.execute_unprepared(sql).await {
+        Ok(_) => JobState::Clean,
+        Err(_) => JobState::Spoilt,
+    }
+}

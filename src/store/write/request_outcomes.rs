@@ -1,0 +1,100 @@
+//! Request ids: a retry of a create gets the outcome of the first try.
+
+use sea_orm::{ActiveValue::Set, EntityTrait};
+
+use super::{
+    sql::{GUARD, Rows, Script, Values},
+    statements::{Batch, Unchanged},
+    transaction::Tx,
+};
+use crate::{
+    domain::{Precondition, decide::WriteContext, ids::RequestId},
+    store::{
+        Retry,
+        error::StoreError,
+        schema::entity::request_outcome::{ActiveModel, Entity},
+    },
+};
+
+/// How long an outcome is kept, in microseconds: two days, where the contract
+/// promises one.
+const OUTCOME_LIFETIME: i64 = 2 * 24 * 60 * 60 * 1_000_000;
+
+/// The outcome of a create, as it is kept for a retry.
+pub struct KeptOutcome {
+    /// The caller's id of the request.
+    pub request_id: RequestId,
+    /// Stands for the payload.
+    pub digest: [u8; 32],
+    /// What a retry is answered with.
+    pub answer: Vec<u8>,
+}
+
+impl<T> Retry<T> {
+    /// The outcome to keep.
+    pub(super) fn outcome(&self, answer: &T) -> KeptOutcome {
+        KeptOutcome {
+            request_id: self.id,
+            digest: self.digest,
+            answer: (self.record)(answer),
+        }
+    }
+
+    /// What an earlier try was answered with, if there was one.
+    pub(super) async fn earlier(&self, tx: &Tx) -> Result<Option<Vec<u8>>, StoreError> {
+        let found = Entity::find_by_id((tx.account_id().to_owned(), self.id.0))
+            .one(&tx.db)
+            .await?;
+        match found {
+            None => Ok(None),
+            Some(row) if row.digest == self.digest => Ok(Some(row.outcome)),
+            Some(_) => Err(Precondition::RequestIdReused { id: self.id }.into()),
+        }
+    }
+}
+
+impl KeptOutcome {
+    /// Keeps the outcome as a part of a script, unless there is one: then the guard
+    /// changes nothing. One that another transaction keeps at this moment is not seen,
+    /// and fails the script by its key.
+    pub fn keep_with(self, mut script: Script, context: &WriteContext) -> Script {
+        let values = &mut script.values;
+        let id = values.bind(self.request_id.0);
+        script.guard.push_str(&format!(
+            " AND NOT EXISTS (SELECT 1 FROM request_outcomes \
+             WHERE account_id = $1 AND request_id = {id})"
+        ));
+        let delete = delete_expired(values, context);
+        script
+            .effects
+            .extend(self.row(context).guarded(values, &[]));
+        script
+            .effects
+            .push(format!("{delete} AND EXISTS (SELECT 1 FROM {GUARD})"));
+        script
+    }
+
+    /// Keeps the outcome in a transaction. When another one was faster with the same id,
+    /// this one fails by the key; run again, it finds that one's outcome.
+    pub fn keep(self, batch: &mut Batch, context: &WriteContext) {
+        let mut values = Values::new();
+        let delete = delete_expired(&mut values, context);
+        batch.push(delete, values, Unchanged::Fine);
+        batch.put(self.row(context));
+    }
+
+    fn row(self, context: &WriteContext) -> Rows {
+        Rows::new(vec![ActiveModel {
+            account_id: Set(context.account.as_str().to_owned()),
+            request_id: Set(self.request_id.0),
+            digest: Set(self.digest.to_vec()),
+            outcome: Set(self.answer),
+            created_ts: Set(context.now.0),
+        }])
+    }
+}
+
+fn delete_expired(values: &mut Values, context: &WriteContext) -> String {
+    let expired = values.bind(context.now.0 - OUTCOME_LIFETIME);
+    format!("DELETE FROM request_outcomes WHERE account_id = $1 AND created_ts < {expired}")
+}

@@ -1,0 +1,281 @@
+//! The rows of a task, a step, a translation and a request outcome. There is one builder
+//! for each, whoever writes them.
+
+use std::collections::BTreeMap;
+
+use sea_orm::{ActiveValue::Set, IntoActiveModel};
+use uuid::Uuid;
+
+use crate::{
+    domain::{
+        ids::{AccountId, StepId, TaskId},
+        order::Place,
+        size::{StepSize, bytes, task_size},
+        step::{Step, StepContent},
+        task::Task,
+        translation::{Language, StepOverlay, TaskOverlay},
+        work::Digest,
+    },
+    store::{
+        error::StoreError,
+        json_columns,
+        read::tasks::LINKED,
+        schema::entity::{step, step_translation, task, task_translation},
+    },
+};
+
+/// The row of a task.
+pub fn task_row(task: &Task) -> task::ActiveModel {
+    let Task {
+        guid,
+        account,
+        name,
+        product,
+        dependencies,
+        published,
+        roles,
+        translations,
+        managed,
+        steps,
+        numbering,
+        index,
+        revision,
+    } = task;
+    task::Model {
+        account_id: account.as_str().to_owned(),
+        guid: guid.0,
+        name: name.as_str().to_owned(),
+        product_id: product.get(),
+        kind: if managed.is_some() { LINKED } else { 0 },
+        published: published.get(),
+        roles: json_columns::write_roles(roles),
+        role_bits: json_columns::role_bits(roles),
+        dependencies: json_columns::write_dependencies(dependencies.as_ref()),
+        parent_guid: managed.map(|managed| managed.parent.0),
+        idx: managed.map_or(0, |managed| managed.idx),
+        step_count: bytes(steps.len()),
+        last_position: numbering.last_position,
+        order_epoch: numbering.epoch,
+        size: task_size(task),
+        language_count: bytes(translations.len()),
+        version: revision.version,
+        dirty_record: revision.dirty,
+        mvn_indexed: index.indexed,
+        mvn_version: index.version,
+        mvn_info: index.info.clone(),
+        mvn_ts: index.at.map(|at| at.0),
+        created_ts: revision.created.0,
+        modified_ts: revision.modified.0,
+    }
+    .into_active_model()
+}
+
+/// The row of a step at a place.
+pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreError> {
+    let StepSize { listed, bodies } = StepSize::of(&step);
+    let rest = rest_digest(&step);
+    let Step {
+        guid,
+        account,
+        task,
+        product,
+        kind,
+        title,
+        content,
+        link,
+        r_data,
+        revision,
+    } = step;
+    let StepContent {
+        body,
+        dependencies,
+        instructions,
+        looping,
+        parts,
+        published,
+        skills,
+        tags,
+        translations,
+    } = content;
+    let r_data = (!r_data.is_empty())
+        .then(|| serde_json::to_string(&r_data))
+        .transpose()
+        .map_err(|_| StoreError::Corrupt("r_data"))?;
+    let subtask = kind.subtask();
+    Ok(step::Model {
+        account_id: account.as_str().to_owned(),
+        guid: guid.0,
+        task: task.0,
+        position: place.position,
+        fraction: place.fraction,
+        kind: kind.step_type().number(),
+        product_id: product.get(),
+        title,
+        cost: kind.cost().get(),
+        published: published.get(),
+        dependencies: json_columns::write_dependencies(dependencies.as_ref()),
+        feedback_config: json_columns::write_feedback(kind.feedback()),
+        instructions: json_columns::write_instructions(&instructions),
+        looping: json_columns::write_looping(looping.as_ref()),
+        parts: json_columns::write_tags(&parts),
+        skills: json_columns::write_tags(&skills),
+        tags: json_columns::write_tags(&tags),
+        subtask_id: subtask.map(|subtask| subtask.task.0),
+        subtask_pid: subtask.map(|subtask| subtask.product.get()),
+        link: link.map(|task| task.0),
+        r_data,
+        size: listed,
+        body_size: bodies,
+        rest_digest: rest.0.to_vec(),
+        language_count: bytes(translations.len()),
+        version: revision.version,
+        dirty_record: revision.dirty,
+        created_ts: revision.created.0,
+        modified_ts: revision.modified.0,
+        body: body.map(|body| body.into_string()),
+    }
+    .into_active_model())
+}
+
+fn rest_digest(step: &Step) -> Digest {
+    Digest::of_rest(&step.content, step.kind.feedback())
+}
+
+/// Rows of translations that a write puts and drops.
+pub struct TranslationRows<M> {
+    /// Rows with new texts, made from the source as it is now.
+    pub texts: Vec<M>,
+    /// Rows of which the lock alone changes.
+    pub locks: Vec<M>,
+    /// Languages that a resource has no longer.
+    pub dropped: Vec<(Uuid, Language)>,
+}
+
+impl<M> Default for TranslationRows<M> {
+    fn default() -> Self {
+        Self {
+            texts: Vec::new(),
+            locks: Vec::new(),
+            dropped: Vec::new(),
+        }
+    }
+}
+
+impl<M> TranslationRows<M> {
+    fn add<O: PartialEq>(
+        &mut self,
+        guid: Uuid,
+        before: Option<&BTreeMap<Language, O>>,
+        after: &BTreeMap<Language, O>,
+        same_texts: impl Fn(&O, &O) -> bool,
+        row: impl Fn(&Language, &O) -> M,
+    ) {
+        for (language, overlay) in after {
+            match before.and_then(|rows| rows.get(language)) {
+                Some(known) if known == overlay => {}
+                Some(known) if same_texts(known, overlay) => {
+                    self.locks.push(row(language, overlay))
+                }
+                Some(_) | None => self.texts.push(row(language, overlay)),
+            }
+        }
+        let known = before.into_iter().flat_map(BTreeMap::keys);
+        let gone = known.filter(|language| !after.contains_key(*language));
+        self.dropped
+            .extend(gone.map(|language| (guid, language.clone())));
+    }
+}
+
+impl TranslationRows<task_translation::ActiveModel> {
+    /// Adds the rows in which two states of a task differ.
+    pub fn add_task(&mut self, before: Option<&Task>, after: &Task) {
+        let name = after.name.as_str();
+        self.add(
+            after.guid.0,
+            before.map(|task| &task.translations),
+            &after.translations,
+            |a, b| a.name == b.name,
+            |language, overlay| {
+                task_translation_row(&after.account, after.guid, name, language, overlay)
+            },
+        );
+    }
+}
+
+impl TranslationRows<step_translation::ActiveModel> {
+    /// Adds the rows in which two states of a step differ.
+    pub fn add_step(&mut self, before: Option<&Step>, after: &Step) {
+        if after.content.translations.is_empty()
+            && before.is_none_or(|step| step.content.translations.is_empty())
+        {
+            return;
+        }
+        let source = (after.title.as_str(), rest_digest(after));
+        let same_texts = |a: &StepOverlay, b: &StepOverlay| {
+            let relocked = StepOverlay {
+                locked: b.locked,
+                ..a.clone()
+            };
+            relocked == *b
+        };
+        self.add(
+            after.guid.0,
+            before.map(|step| &step.content.translations),
+            &after.content.translations,
+            same_texts,
+            |language, overlay| {
+                step_translation_row(&after.account, after.guid, source, language, overlay)
+            },
+        );
+    }
+}
+
+/// The row of a task's texts in one language, made from a name.
+pub fn task_translation_row(
+    account: &AccountId,
+    task: TaskId,
+    made_from: &str,
+    language: &Language,
+    overlay: &TaskOverlay,
+) -> task_translation::ActiveModel {
+    let TaskOverlay { name, locked } = overlay;
+    task_translation::ActiveModel {
+        account_id: Set(account.as_str().to_owned()),
+        task: Set(task.0),
+        language: Set(language.as_str().to_owned()),
+        locked: Set(*locked),
+        name: Set(name.as_ref().map(|name| name.as_str().to_owned())),
+        made_name: Set(made_from.to_owned()),
+    }
+}
+
+/// The row of a step's texts in one language, made from a title and from other texts
+/// that a digest stands for.
+pub fn step_translation_row(
+    account: &AccountId,
+    step: StepId,
+    made_from: (&str, Digest),
+    language: &Language,
+    overlay: &StepOverlay,
+) -> step_translation::ActiveModel {
+    let StepOverlay {
+        title,
+        body,
+        instructions,
+        feedback,
+        locked,
+    } = overlay;
+    let (made_title, made_rest) = made_from;
+    step_translation::ActiveModel {
+        account_id: Set(account.as_str().to_owned()),
+        step: Set(step.0),
+        language: Set(language.as_str().to_owned()),
+        locked: Set(*locked),
+        title: Set(title.as_ref().map(|title| title.as_str().to_owned())),
+        instructions: Set(json_columns::write_instructions(instructions)),
+        feedback_config: Set(json_columns::write_feedback(feedback.as_ref())),
+        made_title: Set(made_title.to_owned()),
+        made_rest: Set(made_rest.0.to_vec()),
+        body: Set(body.as_ref().map(|body| body.as_str().to_owned())),
+    }
+}

@@ -1,0 +1,208 @@
+//! Creating, updating and deleting steps.
+
+use sea_orm::{EntityTrait, QuerySelect};
+use uuid::Uuid;
+
+use super::{Operation, locks::WithManaged, transaction::Tx};
+use crate::{
+    domain::{
+        Error, Result,
+        changes::Changes,
+        decide::{CreateStep, DeleteStep, NewStepSnapshot, StepSnapshot, UpdateStep, WriteContext},
+        etag::Expected,
+        ids::{StepId, TaskId},
+        order::Insertion,
+        patch::Edit,
+        step::{NewStep, Placement, Referenced, Step, StepPatch},
+        task::TaskHead,
+    },
+    store::{Account, Mode, Outcome, Retry, error::StoreError, schema::entity::step},
+};
+
+impl Account {
+    /// Creates a step right after `prevstep`, or at the end.
+    pub async fn create_step(
+        &self,
+        new: NewStep,
+        prevstep: Option<StepId>,
+        retry: Option<Retry<(Step, Placement)>>,
+        mode: Mode,
+    ) -> Result<Outcome<(Step, Placement)>> {
+        self.write_once(CreateStep { new, prevstep }, mode, retry)
+            .await
+    }
+
+    /// Updates a step. The fields of the update that were not honored come with it.
+    pub async fn update_step(
+        &self,
+        guid: StepId,
+        expected: Expected,
+        patch: StepPatch,
+        mode: Mode,
+    ) -> Result<(Step, Vec<&'static str>)> {
+        let update = UpdateStep {
+            guid,
+            expected,
+            patch,
+        };
+        self.write(update, mode).await
+    }
+
+    /// Deletes a step.
+    pub async fn delete_step(&self, guid: StepId, expected: Expected) -> Result<()> {
+        self.write(DeleteStep { guid, expected }, Mode::Store).await
+    }
+}
+
+impl Operation for CreateStep {
+    type Snapshot = NewStepSnapshot;
+    type Answer = (Step, Placement);
+
+    async fn read(&self, tx: &Tx) -> Result<Option<NewStepSnapshot>, StoreError> {
+        if self.new.kind.subtask().is_some() {
+            return Ok(None);
+        }
+        let insertion = match self.prevstep {
+            None => Some(Insertion::at_end(Placement::Appended)),
+            Some(prevstep) => match tx.neighbours(self.new.task, prevstep).await? {
+                None => Some(Insertion::at_end(Placement::AppendedPrevstepUnknown)),
+                Some((neighbours, version)) => Insertion::behind(&neighbours, version),
+            },
+        };
+        Ok(insertion.map(|insertion| NewStepSnapshot {
+            insertion,
+            target: None,
+        }))
+    }
+
+    async fn read_locked(&self, tx: &Tx) -> Result<NewStepSnapshot, StoreError> {
+        let task = self.new.task;
+        let target = self.new.kind.subtask().map(|subtask| subtask.task);
+        let named: Vec<TaskId> = target.into_iter().chain([task]).collect();
+        let heads = tx.lock_tasks(&named).await?;
+        let find = |guid: TaskId| heads.iter().find(|head| head.guid == guid);
+        let parent = find(task).ok_or(Error::TaskNotFound(task))?;
+        Ok(NewStepSnapshot {
+            insertion: insertion(tx, parent, self.prevstep).await?,
+            target: target.and_then(find).map(TaskHead::referenced),
+        })
+    }
+
+    fn decide(
+        &self,
+        stored: NewStepSnapshot,
+        context: &WriteContext,
+    ) -> Result<(Changes, (Step, Placement))> {
+        self.clone().decide(stored, context)
+    }
+}
+
+/// Where a new step goes in a locked task.
+async fn insertion(
+    tx: &Tx,
+    parent: &TaskHead,
+    prevstep: Option<StepId>,
+) -> Result<Insertion, StoreError> {
+    let neighbours = match prevstep {
+        Some(prevstep) => tx.neighbours(parent.guid, prevstep).await?,
+        None => None,
+    };
+    let neighbours = neighbours.map(|(neighbours, _)| neighbours);
+    let placement = match (prevstep, &neighbours) {
+        (None, _) => Placement::Appended,
+        (Some(_), None) => Placement::AppendedPrevstepUnknown,
+        (Some(_), Some(_)) => Placement::AfterPrevstep,
+    };
+    if let Some(found) = Insertion::in_locked(placement, neighbours.as_ref(), parent.numbering) {
+        return Ok(found);
+    }
+    tx.lock_steps_of(&[parent.guid]).await?;
+    let order = tx.step_order(parent.guid).await?;
+    Ok(Insertion::renumbering(placement, &order, prevstep))
+}
+
+/// A step, and the task that an update of it names.
+type StepAndTarget = (Option<StepSnapshot>, Option<Referenced>);
+
+impl Operation for UpdateStep {
+    type Snapshot = StepAndTarget;
+    type Answer = (Step, Vec<&'static str>);
+
+    async fn read(&self, tx: &Tx) -> Result<Option<StepAndTarget>, StoreError> {
+        if self.patch.new_subtask().is_some() {
+            return Ok(None);
+        }
+        let stored = tx.read_step(self.guid).await?;
+        let manages = |stored: &StepSnapshot| !stored.step.managed_tasks().is_empty();
+        if self.with_managed() == WithManaged::Yes && stored.as_ref().is_some_and(manages) {
+            return Ok(None);
+        }
+        Ok(Some((stored, None)))
+    }
+
+    async fn read_locked(&self, tx: &Tx) -> Result<StepAndTarget, StoreError> {
+        let target = self.patch.new_subtask();
+        // A rename of the target waits until this step's title is written, and then
+        // reaches it.
+        let named: Vec<TaskId> = target.into_iter().collect();
+        let (stored, heads) = tx.lock_step(self.guid, &named, self.with_managed()).await?;
+        let target = heads.iter().find(|head| Some(head.guid) == target);
+        Ok((stored, target.map(TaskHead::referenced)))
+    }
+
+    fn decide(
+        &self,
+        (stored, target): StepAndTarget,
+        context: &WriteContext,
+    ) -> Result<(Changes, (Step, Vec<&'static str>))> {
+        self.clone().decide(stored, target, context)
+    }
+}
+
+impl UpdateStep {
+    /// Whether the update may change what the step manages.
+    fn with_managed(&self) -> WithManaged {
+        match &self.patch.feedback {
+            Edit::Keep => WithManaged::No,
+            Edit::Clear | Edit::Set(_) => WithManaged::Yes,
+        }
+    }
+}
+
+impl Operation for DeleteStep {
+    type Snapshot = Option<StepSnapshot>;
+    type Answer = ();
+
+    async fn read(&self, tx: &Tx) -> Result<Option<Option<StepSnapshot>>, StoreError> {
+        let stored = tx.read_step(self.guid).await?;
+        let manages = |stored: &StepSnapshot| !stored.step.managed_tasks().is_empty();
+        Ok((!stored.as_ref().is_some_and(manages)).then_some(stored))
+    }
+
+    async fn read_locked(&self, tx: &Tx) -> Result<Option<StepSnapshot>, StoreError> {
+        // A step never changes its task, so the task can be looked up before it is
+        // locked.
+        let key = (tx.account_id().to_owned(), self.guid.0);
+        let task: Option<Uuid> = step::Entity::find_by_id(key)
+            .select_only()
+            .column(step::Column::Task)
+            .into_tuple()
+            .one(&tx.db)
+            .await?;
+        let Some(task) = task else {
+            return Ok(None);
+        };
+        let (stored, _) = tx
+            .lock_step(self.guid, &[TaskId(task)], WithManaged::Yes)
+            .await?;
+        Ok(stored)
+    }
+
+    fn decide(
+        &self,
+        stored: Option<StepSnapshot>,
+        context: &WriteContext,
+    ) -> Result<(Changes, ())> {
+        self.clone().decide(stored, context)
+    }
+}

@@ -1,0 +1,172 @@
+//! Creating, updating and deleting tasks.
+
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+use uuid::Uuid;
+
+use super::{Operation, transaction::Tx};
+use crate::{
+    domain::{
+        Error, Precondition, Result,
+        changes::Changes,
+        decide::{DeleteTask, TaskToDelete, UpdateTask, WriteContext, create_task},
+        etag::Expected,
+        ids::{StepId, TaskId},
+        patch::Edit,
+        task::{NewTask, Task, TaskPatch},
+    },
+    store::{
+        Account, Mode, Outcome, Retry,
+        error::StoreError,
+        schema::entity::{step, task},
+    },
+};
+
+impl Account {
+    /// Creates a task.
+    pub async fn create_task(
+        &self,
+        new: NewTask,
+        retry: Option<Retry<Task>>,
+        mode: Mode,
+    ) -> Result<Outcome<Task>> {
+        self.write_once(CreateTask(new), mode, retry).await
+    }
+
+    /// Updates a task. The fields of the update that were not honored come with it.
+    pub async fn update_task(
+        &self,
+        guid: TaskId,
+        expected: Expected,
+        patch: TaskPatch,
+        mode: Mode,
+    ) -> Result<(Task, Vec<&'static str>)> {
+        let update = UpdateTask {
+            guid,
+            expected,
+            patch,
+        };
+        self.write(update, mode).await
+    }
+
+    /// Deletes a task, with `force` together with its steps.
+    pub async fn delete_task(&self, guid: TaskId, expected: Expected, force: bool) -> Result<()> {
+        let delete = DeleteTask {
+            guid,
+            expected,
+            force,
+        };
+        self.write(delete, Mode::Store).await
+    }
+}
+
+struct CreateTask(NewTask);
+
+impl Operation for CreateTask {
+    type Snapshot = ();
+    type Answer = Task;
+
+    async fn read(&self, _: &Tx) -> Result<Option<()>, StoreError> {
+        Ok(Some(()))
+    }
+
+    async fn read_locked(&self, _: &Tx) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn decide(&self, (): (), context: &WriteContext) -> Result<(Changes, Task)> {
+        create_task(self.0.clone(), context)
+    }
+}
+
+impl Operation for UpdateTask {
+    type Snapshot = Option<Task>;
+    type Answer = (Task, Vec<&'static str>);
+
+    async fn read(&self, tx: &Tx) -> Result<Option<Option<Task>>, StoreError> {
+        // A new name reaches the steps that refer to the task.
+        if matches!(self.patch.name, Edit::Set(_)) {
+            return Ok(None);
+        }
+        tx.read_task(self.guid).await.map(Some)
+    }
+
+    async fn read_locked(&self, tx: &Tx) -> Result<Option<Task>, StoreError> {
+        match tx.lock_task(self.guid).await? {
+            Some(_) => tx.read_task(self.guid).await,
+            None => Ok(None),
+        }
+    }
+
+    fn decide(
+        &self,
+        stored: Option<Task>,
+        context: &WriteContext,
+    ) -> Result<(Changes, (Task, Vec<&'static str>))> {
+        self.clone().decide(stored, context)
+    }
+}
+
+impl Operation for DeleteTask {
+    type Snapshot = TaskToDelete;
+    type Answer = ();
+
+    async fn read(&self, _: &Tx) -> Result<Option<TaskToDelete>, StoreError> {
+        Ok(None)
+    }
+
+    async fn read_locked(&self, tx: &Tx) -> Result<TaskToDelete, StoreError> {
+        let guid = self.guid;
+        // The tasks that it manages are locked with it, in the order of ids.
+        let managed = managed_by_task(tx, guid).await?;
+        let named: Vec<TaskId> = managed.iter().copied().chain([guid]).collect();
+        let heads = tx.lock_tasks(&named).await?;
+        let task = heads.into_iter().find(|head| head.guid == guid);
+        let task = task.ok_or(Error::TaskNotFound(guid))?;
+        if managed_by_task(tx, guid).await? != managed {
+            return Err(StoreError::Conflict);
+        }
+        let referenced_by = references_from_elsewhere(tx, guid).await?;
+        if self.force && task.step_count > 0 {
+            tx.lock_steps_of(&[guid]).await?;
+        }
+        Ok(TaskToDelete {
+            task,
+            managed: tx.read_tasks(&managed).await?,
+            referenced_by,
+        })
+    }
+
+    fn decide(&self, stored: TaskToDelete, context: &WriteContext) -> Result<(Changes, ())> {
+        self.clone().decide(stored, context)
+    }
+}
+
+/// The tasks that the observations of a task manage.
+async fn managed_by_task(tx: &Tx, parent: TaskId) -> Result<Vec<TaskId>, StoreError> {
+    let tasks: Vec<Uuid> = task::Entity::find()
+        .select_only()
+        .column(task::Column::Guid)
+        .filter(task::Column::AccountId.eq(tx.account_id()))
+        .filter(task::Column::ParentGuid.eq(parent.0))
+        .order_by_asc(task::Column::Guid)
+        .into_tuple()
+        .all(&tx.db)
+        .await?;
+    Ok(tasks.into_iter().map(TaskId).collect())
+}
+
+/// The first subtask steps of other tasks that refer to a task.
+async fn references_from_elsewhere(tx: &Tx, guid: TaskId) -> Result<Vec<StepId>, StoreError> {
+    let steps: Vec<Uuid> = step::Entity::find()
+        .select_only()
+        .column(step::Column::Guid)
+        .filter(step::Column::AccountId.eq(tx.account_id()))
+        .filter(step::Column::SubtaskId.eq(guid.0))
+        .filter(step::Column::Task.ne(guid.0))
+        .order_by_asc(step::Column::Guid)
+        .limit(Precondition::NAMED as u64)
+        .into_tuple()
+        .all(&tx.db)
+        .await?;
+    Ok(steps.into_iter().map(StepId).collect())
+}

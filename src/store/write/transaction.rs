@@ -1,0 +1,261 @@
+//! Transactions that write: where their statements go, how they begin and how they end.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use sea_orm::{
+    ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult,
+    SqliteTransactionMode, Statement, TransactionOptions, prelude::async_trait,
+};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    time::{sleep, timeout},
+};
+use uuid::Uuid;
+
+use super::statements::{LockedStatement, Unchanged};
+use crate::{
+    call_context::CallContext,
+    domain::{Error, Outage, Result, decide::WriteContext, ids::AccountId, time::Timestamp},
+    store::{
+        Account, backend, connection::Database, error::StoreError, metrics::StoreMetrics, statement,
+    },
+};
+
+/// How often a transaction that loses against others is run.
+pub const MAX_ATTEMPTS: u32 = 10;
+/// How long a write may go on whose caller has gone; longer than a wait for a lock.
+const ABANDONED_WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Where the statements of a write go.
+pub enum WriteConnection {
+    /// Each statement is a transaction of its own.
+    Alone(Database),
+    /// All statements are of one transaction.
+    Within(Arc<DatabaseTransaction>),
+}
+
+#[async_trait::async_trait]
+impl ConnectionTrait for WriteConnection {
+    fn get_database_backend(&self) -> DbBackend {
+        match self {
+            Self::Alone(database) => database.get_database_backend(),
+            Self::Within(transaction) => transaction.get_database_backend(),
+        }
+    }
+
+    async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
+        match self {
+            Self::Alone(database) => database.execute_raw(statement).await,
+            Self::Within(transaction) => transaction.execute_raw(statement).await,
+        }
+    }
+
+    async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
+        match self {
+            Self::Alone(database) => database.execute_unprepared(sql).await,
+            Self::Within(transaction) => transaction.execute_unprepared(sql).await,
+        }
+    }
+
+    async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
+        match self {
+            Self::Alone(database) => database.query_one_raw(statement).await,
+            Self::Within(transaction) => transaction.query_one_raw(statement).await,
+        }
+    }
+
+    async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
+        match self {
+            Self::Alone(database) => database.query_all_raw(statement).await,
+            Self::Within(transaction) => transaction.query_all_raw(statement).await,
+        }
+    }
+}
+
+/// A write in progress, under an account.
+pub struct Tx {
+    /// Where statements go.
+    pub db: WriteConnection,
+    /// Whose write it is, and when it began.
+    pub context: WriteContext,
+}
+
+impl Tx {
+    /// A write of an account that begins now.
+    pub fn of(account: &Account, db: WriteConnection) -> Self {
+        Self {
+            db,
+            context: WriteContext {
+                account: account.id.clone(),
+                now: now(),
+                new_id: Uuid::now_v7,
+                max_message_bytes: account.max_message_bytes(),
+            },
+        }
+    }
+
+    /// The account.
+    pub fn account(&self) -> &AccountId {
+        &self.context.account
+    }
+
+    /// The account id as it stands in the tables.
+    pub fn account_id(&self) -> &str {
+        self.context.account.as_str()
+    }
+
+    /// Which of the two databases it works on.
+    pub fn backend(&self) -> DbBackend {
+        backend(&self.db)
+    }
+
+    /// A statement with its values; `$1` is the account.
+    pub fn statement(
+        &self,
+        sql: &str,
+        values: impl IntoIterator<Item = sea_orm::Value>,
+    ) -> Statement {
+        statement(self.backend(), self.account(), sql, values)
+    }
+
+    /// Runs a script: the guard's row, or `None` if it changed none.
+    pub async fn run_script(&self, script: Statement) -> Result<Option<QueryResult>, StoreError> {
+        let rows = self.db.query_all_raw(script).await;
+        let rows = rows.map_err(|err| match &self.db {
+            // It is its own COMMIT.
+            WriteConnection::Alone(_) => StoreError::of_commit(err),
+            WriteConnection::Within(_) => StoreError::from(err),
+        })?;
+        Ok(rows.into_iter().next())
+    }
+
+    /// Runs statements one after the other; everything they need is locked.
+    pub async fn run_locked(&self, statements: Vec<LockedStatement>) -> Result<(), StoreError> {
+        for LockedStatement {
+            sql,
+            values,
+            unchanged,
+        } in statements
+        {
+            let sql = self.for_backend(sql);
+            let statement = values.statement(&sql, self.backend(), self.account());
+            let changed = self.db.execute_raw(statement).await?.rows_affected();
+            if changed == 0 && unchanged == Unchanged::TooLarge {
+                let limit = self.context.max_message_bytes;
+                return Err(Error::TooLarge { limit }.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// A statement without what the database does not know.
+    pub fn for_backend(&self, sql: String) -> String {
+        match (
+            self.backend(),
+            sql.strip_suffix(super::statements::FOR_UPDATE),
+        ) {
+            (DbBackend::Sqlite, Some(sql)) => sql.to_owned(),
+            _ => sql,
+        }
+    }
+}
+
+/// Bounds how many writes run at once on PostgreSQL.
+///
+/// *Invariant:* a write waits here, in the future of its caller, and not for a
+/// connection: a caller who goes away or whose deadline passes takes the write
+/// along, and it never begins.
+pub struct WriteSlots {
+    slots: Arc<Semaphore>,
+    wait_timeout: Duration,
+}
+
+impl WriteSlots {
+    /// So many writes at once; one that waits longer than `wait_timeout` is refused.
+    pub fn new(slots: usize, wait_timeout: Duration) -> Self {
+        Self {
+            slots: Arc::new(Semaphore::new(slots)),
+            wait_timeout,
+        }
+    }
+
+    /// Waits for a slot, which is free again when the permit is dropped.
+    pub async fn acquire(&self) -> Result<OwnedSemaphorePermit> {
+        let slot = Arc::clone(&self.slots).acquire_owned();
+        match timeout(self.wait_timeout, slot).await {
+            Ok(Ok(permit)) => Ok(permit),
+            Ok(Err(_)) | Err(_) => Err(StoreError::Unavailable(Outage::Busy).into()),
+        }
+    }
+}
+
+/// Whether anybody still waits for the answer of a write. Holds what the call holds
+/// until the write has ended.
+pub struct CallerLiveness {
+    waiting: watch::Receiver<()>,
+    call: Option<CallContext>,
+}
+
+impl CallerLiveness {
+    /// The caller of the current call. It has gone when the sender is dropped.
+    pub fn of_current_call() -> (watch::Sender<()>, Self) {
+        let (guard, waiting) = watch::channel(());
+        let call = CallContext::current();
+        (guard, Self { waiting, call })
+    }
+
+    /// Whether the caller has gone or its deadline has passed.
+    pub fn is_gone(&self) -> bool {
+        let over = self.call.as_ref().is_some_and(CallContext::is_over);
+        over || self.waiting.has_changed().is_err()
+    }
+
+    /// Ready when the caller has been gone for [`ABANDONED_WRITE_TIMEOUT`].
+    pub async fn abandoned(&self) {
+        while self.waiting.clone().changed().await.is_ok() {}
+        sleep(ABANDONED_WRITE_TIMEOUT).await;
+    }
+}
+
+/// Has SQLite take the write lock at BEGIN.
+pub fn immediate() -> TransactionOptions {
+    TransactionOptions {
+        sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
+        ..TransactionOptions::default()
+    }
+}
+
+/// Ends a transaction that nothing else holds any more, and makes it durable.
+pub async fn commit(
+    writer: &Database,
+    transaction: Arc<DatabaseTransaction>,
+) -> Result<(), StoreError> {
+    let transaction = owned(transaction)?;
+    let committed = writer.committing(transaction.commit()).await;
+    committed.map_err(StoreError::of_commit)
+}
+
+/// Ends a transaction that nothing else holds any more, and takes it back.
+pub async fn roll_back(transaction: Arc<DatabaseTransaction>) -> Result<(), StoreError> {
+    Ok(owned(transaction)?.rollback().await?)
+}
+
+fn owned(transaction: Arc<DatabaseTransaction>) -> Result<DatabaseTransaction, StoreError> {
+    Arc::try_unwrap(transaction).map_err(|_| StoreError::Corrupt("a write goes on"))
+}
+
+/// Waits a little longer after each attempt, so that two writes that collide part.
+pub async fn back_off(metrics: &StoreMetrics, attempt: u32) {
+    metrics.lost();
+    sleep(Duration::from_millis(1 << attempt.min(6))).await;
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Timestamp(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,247 @@
+//! Writing automatic translations. The check of a lock and the write are one
+//! transaction, under the lock of the task or step.
+
+use std::collections::BTreeMap;
+
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+use uuid::Uuid;
+
+use super::{
+    Operation,
+    sql::{Values, list},
+    transaction::Tx,
+};
+use crate::{
+    domain::{
+        Result,
+        changes::Changes,
+        decide::{
+            StepTarget, StoredOverlay, TaskTarget, TranslationTargets, WriteContext,
+            write_translations,
+        },
+        ids::TaskId,
+        size::StepSize,
+        text::{Body, Name, Title},
+        translation::{Language, StepOverlay, TaskOverlay},
+        work::{Automatic, Digest, Verdict},
+    },
+    store::{
+        Account, Mode,
+        error::StoreError,
+        json_columns,
+        read::RowReader,
+        schema::entity::{step, task_translation},
+    },
+};
+
+/// Bytes of a stored translation's body up to which it is read and compared. A larger
+/// one is written again even when it is the same.
+const MAX_COMPARED_BODY_BYTES: i64 = 1024 * 1024;
+
+impl Account {
+    /// Writes automatic translations, each on its own: what became of each, in
+    /// order.
+    pub async fn write_translations(&self, items: Vec<Automatic>) -> Result<Vec<Verdict>> {
+        self.write(WriteTranslations(items), Mode::Store).await
+    }
+}
+
+struct WriteTranslations(Vec<Automatic>);
+
+impl Operation for WriteTranslations {
+    type Snapshot = TranslationTargets;
+    type Answer = Vec<Verdict>;
+
+    async fn read(&self, _: &Tx) -> Result<Option<TranslationTargets>, StoreError> {
+        Ok(None)
+    }
+
+    async fn read_locked(&self, tx: &Tx) -> Result<TranslationTargets, StoreError> {
+        let mut targets = TranslationTargets::default();
+        // The tasks of the steps are locked too: batches on one guide wait for each
+        // other there, and not step by step.
+        let mut ids = self.parents(tx).await?;
+        ids.extend(self.ids().map(TaskId));
+        for head in tx.lock_tasks(&ids).await? {
+            let rows = BTreeMap::new();
+            targets.tasks.insert(head.guid.0, TaskTarget { head, rows });
+        }
+        targets.steps = self.lock_targets(tx).await?;
+        self.read_task_rows(tx, &mut targets.tasks).await?;
+        self.read_step_rows(tx, &mut targets.steps).await?;
+        // Those that are only the tasks of steps are no targets.
+        let asked: Vec<Uuid> = self.ids().collect();
+        targets.tasks.retain(|guid, _| asked.contains(guid));
+        Ok(targets)
+    }
+
+    fn decide(
+        &self,
+        stored: TranslationTargets,
+        context: &WriteContext,
+    ) -> Result<(Changes, Vec<Verdict>)> {
+        write_translations(&self.0, stored, context)
+    }
+}
+
+impl WriteTranslations {
+    fn ids(&self) -> impl Iterator<Item = Uuid> {
+        self.0.iter().map(|item| item.guid)
+    }
+
+    /// The languages that are asked for of some resources.
+    fn languages<'a, T>(&'a self, of: &'a BTreeMap<Uuid, T>) -> impl Iterator<Item = &'a str> {
+        let items = self.0.iter().filter(|item| of.contains_key(&item.guid));
+        items.map(|item| item.language.as_str())
+    }
+
+    /// The tasks of the steps that translations are of. A step never changes its
+    /// task, so they can be looked up before anything is locked.
+    async fn parents(&self, tx: &Tx) -> Result<Vec<TaskId>, StoreError> {
+        let tasks: Vec<Uuid> = step::Entity::find()
+            .select_only()
+            .column(step::Column::Task)
+            .distinct()
+            .filter(step::Column::AccountId.eq(tx.account_id()))
+            .filter(step::Column::Guid.is_in(self.ids()))
+            .into_tuple()
+            .all(&tx.db)
+            .await?;
+        Ok(tasks.into_iter().map(TaskId).collect())
+    }
+
+    /// Locks the steps that translations are of, in the order of ids, and reads what
+    /// their texts are compared by.
+    async fn lock_targets(&self, tx: &Tx) -> Result<BTreeMap<Uuid, StepTarget>, StoreError> {
+        use step::Column;
+        type TargetRow = (Uuid, String, Vec<u8>, i64, i64, i64);
+        let rows: Vec<TargetRow> = step::Entity::find()
+            .select_only()
+            .columns([
+                Column::Guid,
+                Column::Title,
+                Column::RestDigest,
+                Column::Size,
+                Column::BodySize,
+                Column::LanguageCount,
+            ])
+            .filter(Column::AccountId.eq(tx.account_id()))
+            .filter(Column::Guid.is_in(self.ids()))
+            .order_by_asc(Column::Guid)
+            .lock_exclusive()
+            .into_tuple()
+            .all(&tx.db)
+            .await?;
+        let target = |(guid, title, rest, listed, bodies, languages): TargetRow| {
+            let target = StepTarget {
+                title,
+                rest: digest(&rest)?,
+                size: StepSize { listed, bodies },
+                languages: usize::try_from(languages).unwrap_or_default(),
+                rows: BTreeMap::new(),
+            };
+            Ok((guid, target))
+        };
+        rows.into_iter().map(target).collect()
+    }
+
+    async fn read_task_rows(
+        &self,
+        tx: &Tx,
+        tasks: &mut BTreeMap<Uuid, TaskTarget>,
+    ) -> Result<(), StoreError> {
+        use task_translation::{Column, Entity};
+        let asked: Vec<Uuid> = self.ids().filter(|guid| tasks.contains_key(guid)).collect();
+        if asked.is_empty() {
+            return Ok(());
+        }
+        let rows = Entity::find()
+            .filter(Column::AccountId.eq(tx.account_id()))
+            .filter(Column::Task.is_in(asked))
+            .filter(Column::Language.is_in(self.languages(tasks)))
+            .all(&tx.db)
+            .await?;
+        for row in rows {
+            let name = row
+                .name
+                .map(|name| json_columns::text(Name::parse(name), "name"));
+            let stored = StoredOverlay {
+                overlay: TaskOverlay {
+                    name: name.transpose()?,
+                    locked: row.locked,
+                },
+                body_bytes: 0,
+                source: row.made_name,
+            };
+            if let Some(task) = tasks.get_mut(&row.task) {
+                task.rows.insert(Language::stored(row.language), stored);
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_step_rows(
+        &self,
+        tx: &Tx,
+        steps: &mut BTreeMap<Uuid, StepTarget>,
+    ) -> Result<(), StoreError> {
+        if steps.is_empty() {
+            return Ok(());
+        }
+        let mut values = Values::new();
+        let items = self.0.iter().filter(|item| steps.contains_key(&item.guid));
+        let rows = list(items.map(|item| {
+            let (step, language) = (values.bind(item.guid), item.language.as_str());
+            format!("({step}, {})", values.bind(language))
+        }));
+        let sql = format!(
+            "SELECT step, language, locked, title, instructions, feedback_config, made_title, \
+               made_rest, CAST(COALESCE(octet_length(body), 0) AS bigint) AS body_bytes, \
+               CASE WHEN octet_length(body) <= {MAX_COMPARED_BODY_BYTES} THEN body END AS body \
+             FROM step_translations \
+             WHERE account_id = $1 AND (step, language) IN (VALUES {rows})"
+        );
+        let statement = values.statement(&sql, tx.backend(), tx.account());
+        for row in tx.db.query_all_raw(statement).await? {
+            let mut row = RowReader::of(&row);
+            let guid: Uuid = row.take()?;
+            let language = Language::stored(row.take()?);
+            let stored = read_step_overlay(&mut row)?;
+            if let Some(step) = steps.get_mut(&guid) {
+                step.rows.insert(language, stored);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn digest(bytes: &[u8]) -> Result<Digest, StoreError> {
+    let bytes = bytes.try_into();
+    bytes.map(Digest).map_err(|_| StoreError::Corrupt("digest"))
+}
+
+fn read_step_overlay(
+    row: &mut RowReader<'_>,
+) -> Result<StoredOverlay<StepOverlay, (String, Digest)>, StoreError> {
+    const WHAT: &str = "step_translations";
+    let locked = row.take()?;
+    let title: Option<String> = row.take()?;
+    let title = title.map(|title| json_columns::text(Title::parse(title), WHAT));
+    let instructions = json_columns::read_instructions(row.take()?)?;
+    let feedback = json_columns::read_feedback(row.take()?)?;
+    let source = (row.take()?, digest(&row.take::<Vec<u8>>()?)?);
+    let body_bytes = row.take()?;
+    let body: Option<String> = row.take()?;
+    let body = body.map(|body| json_columns::text(Body::parse(body), WHAT));
+    Ok(StoredOverlay {
+        overlay: StepOverlay {
+            title: title.transpose()?,
+            body: body.transpose()?,
+            instructions,
+            feedback,
+            locked,
+        },
+        body_bytes,
+        source,
+    })
+}
