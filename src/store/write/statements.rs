@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use sea_orm::{ActiveModelTrait, ActiveValue::NotSet, Value};
+use sea_orm::{ActiveModelTrait, ActiveValue::NotSet, DbBackend, Value};
 use uuid::Uuid;
 
 use super::{
@@ -43,9 +43,9 @@ pub struct DecidedWrite<'a> {
 
 /// Ids of one statement.
 const BATCH_ROWS: usize = 1_000;
-/// Locks the rows of a SELECT. SQLite has one writer and no such clause: it is left out
-/// there.
-pub const FOR_UPDATE: &str = " FOR UPDATE";
+/// Locks the rows of a SELECT. SQLite has one writer and no such clause, see
+/// [`for_backend`].
+const FOR_UPDATE: &str = " FOR UPDATE";
 
 /// One statement of a write under locks.
 pub struct LockedStatement {
@@ -261,7 +261,7 @@ impl DecidedWrite<'_> {
         batch.grow_steps(&translated_steps, context);
         for order in orders {
             let mut values = Values::new();
-            let sql = change_order(order, &mut values, context);
+            let (sql, _) = change_order(order, &mut values, context);
             batch.push(sql, values, Unchanged::TooLarge);
         }
         for (task, has_steps) in deleted {
@@ -398,12 +398,8 @@ fn create_step(
     let mut translations = StepTranslationRows::default();
     translations.add_step(None, &after);
     let mut values = Values::new();
-    let task = order.task.0;
-    let guard = change_order(order, &mut values, context);
-    let found = format!(
-        "FROM tasks WHERE account_id = $1 AND guid = {}",
-        values.bind(task)
-    );
+    let (guard, task) = change_order(order, &mut values, context);
+    let found = format!("FROM tasks WHERE account_id = $1 AND guid = {task}");
     let mut script = guarded(guard, "last_position", found, values);
     // Behind all others is where the guard has counted to.
     let counted: &[(&str, &str)] = match place {
@@ -424,9 +420,7 @@ fn create_step(
 /// before the step, as always.
 fn delete_step(order: StepListChange, deletion: &StepDeletion, context: &WriteContext) -> Script {
     let mut values = Values::new();
-    let task = order.task.0;
-    let guard = change_order(order, &mut values, context);
-    let task = values.bind(task);
+    let (guard, task) = change_order(order, &mut values, context);
     let step = format!(
         "account_id = $1 AND guid = {} AND version = {} AND modified_ts = {}",
         values.bind(deletion.step.0),
@@ -471,16 +465,20 @@ fn change_role(change: RoleChange) -> Script {
     }
 }
 
-/// Changes the list of steps that a task has. A task that would be too large is not
-/// changed.
-fn change_order(order: StepListChange, values: &mut Values, context: &WriteContext) -> String {
+/// Changes the list of steps that a task has, with the placeholder of the task. A task
+/// that would be too large is not changed.
+fn change_order(
+    order: StepListChange,
+    values: &mut Values,
+    context: &WriteContext,
+) -> (String, String) {
     let StepListChange {
         task,
         change,
         task_version,
     } = order;
     let revision = next_revision("tasks", values, context);
-    let (added, counted) = match change {
+    let (added, counted): (i64, String) = match change {
         OrderChange::Append => (1, format!(", last_position = last_position + {GAP}")),
         OrderChange::Insert { position } => {
             let at = values.bind(position);
@@ -498,15 +496,16 @@ fn change_order(order: StepListChange, values: &mut Values, context: &WriteConte
         }
         OrderChange::Remove => (-1, String::new()),
     };
+    let added_steps = values.bind(added);
     let task = values.bind(task.0);
     let mut sql = format!(
-        "UPDATE tasks SET {revision}, step_count = step_count + {added}{counted} \
+        "UPDATE tasks SET {revision}, step_count = step_count + {added_steps}{counted} \
          WHERE account_id = $1 AND guid = {task}"
     );
     if added > 0 {
         let limit = values.bind(bytes(context.max_message_bytes));
         sql.push_str(&format!(
-            " AND size + (step_count + {added}) * {STEP_ID_BYTES} + {RESERVED_BYTES} <= {limit} \
+            " AND size + (step_count + {added_steps}) * {STEP_ID_BYTES} + {RESERVED_BYTES} <= {limit} \
              AND last_position <= {}",
             i64::MAX - GAP,
         ));
@@ -514,7 +513,7 @@ fn change_order(order: StepListChange, values: &mut Values, context: &WriteConte
     if let Some(version) = task_version {
         sql.push_str(&format!(" AND version = {}", values.bind(version)));
     }
-    sql
+    (sql, task)
 }
 
 fn step_or_body_changes(column: &str) -> bool {
@@ -727,3 +726,15 @@ fn keyed_rows(rows: impl Iterator<Item = Vec<Value>>, values: &mut Values) -> (S
     }));
     (ids.join(", "), rows)
 }
+
+/// A statement without what the database does not know.
+pub fn for_backend(sql: String, backend: DbBackend) -> String {
+    match (backend, sql.strip_suffix(FOR_UPDATE)) {
+        (DbBackend::Sqlite, Some(sql)) => sql.to_owned(),
+        _ => sql,
+    }
+}
+
+#[cfg(test)]
+#[path = "statement_tests.rs"]
+mod tests;

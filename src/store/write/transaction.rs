@@ -15,7 +15,7 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::statements::{LockedStatement, Unchanged};
+use super::statements::{LockedStatement, Unchanged, for_backend};
 use crate::{
     call_context::CallContext,
     domain::{Error, Outage, Result, decide::WriteContext, ids::AccountId, time::Timestamp},
@@ -140,7 +140,7 @@ impl Tx {
             unchanged,
         } in statements
         {
-            let sql = self.for_backend(sql);
+            let sql = for_backend(sql, self.backend());
             let statement = values.statement(&sql, self.backend(), self.account());
             let changed = self.db.execute_raw(statement).await?.rows_affected();
             if changed == 0 && unchanged == Unchanged::TooLarge {
@@ -149,17 +149,6 @@ impl Tx {
             }
         }
         Ok(())
-    }
-
-    /// A statement without what the database does not know.
-    pub fn for_backend(&self, sql: String) -> String {
-        match (
-            self.backend(),
-            sql.strip_suffix(super::statements::FOR_UPDATE),
-        ) {
-            (DbBackend::Sqlite, Some(sql)) => sql.to_owned(),
-            _ => sql,
-        }
     }
 }
 

@@ -1,0 +1,352 @@
+//! The statements of each kind of write, whole, as both databases take them.
+
+#![allow(clippy::expect_used)]
+
+use std::fmt::Write as _;
+
+use sea_orm::DbBackend;
+use uuid::Uuid;
+
+use super::*;
+use crate::domain::{
+    decide::{
+        CreateStep, DeleteStep, ManagedBy, NewStepSnapshot, StepSnapshot, UpdateStep, UpdateTask,
+        create_task,
+    },
+    etag::Expected,
+    feedback::{Feedback, FeedbackValue},
+    ids::{AccountId, ProductId, RequestId},
+    order::Insertion,
+    patch::Edit,
+    step::{NewStep, Placement, Step, StepContent, StepKind, StepPatch, SubtaskRef},
+    task::{AccessLevel, NewTask, Published, TaskPatch},
+    text::{Body, Label, Name, Title},
+    time::Timestamp,
+    translation::{StepOverlay, TaskOverlay},
+};
+
+fn context() -> WriteContext {
+    WriteContext {
+        account: AccountId::parse("42").expect("an account"),
+        now: Timestamp(1),
+        new_id: Uuid::nil,
+        max_message_bytes: 1 << 20,
+    }
+}
+
+fn name(name: &str) -> Name {
+    Name::parse(name.to_owned()).expect("a name")
+}
+
+fn title(title: &str) -> Title {
+    Title::parse(title.to_owned()).expect("a title")
+}
+
+fn label(label: &str) -> Label {
+    Label::parse(label.to_owned()).expect("a label")
+}
+
+fn language() -> Language {
+    Language::parse("de").expect("a language")
+}
+
+fn task() -> (Changes, Task) {
+    let new = NewTask {
+        name: name("Task"),
+        product: ProductId::new(1).expect("a product"),
+        dependencies: None,
+        published: Published::default(),
+        roles: AccessLevel::ALL.to_vec(),
+        translations: [(language(), task_overlay())].into(),
+    };
+    create_task(new, &context()).expect("a task")
+}
+
+fn task_overlay() -> TaskOverlay {
+    TaskOverlay {
+        name: Some(name("Aufgabe")),
+        locked: true,
+    }
+}
+
+fn step_overlay() -> StepOverlay {
+    StepOverlay {
+        title: Some(title("Schritt")),
+        body: None,
+        instructions: Vec::new(),
+        feedback: None,
+        locked: true,
+    }
+}
+
+fn new_step(kind: StepKind) -> NewStep {
+    NewStep {
+        task: TaskId(Uuid::nil()),
+        product: ProductId::new(1).expect("a product"),
+        kind,
+        content: StepContent {
+            body: Some(Body::parse("body".to_owned()).expect("a body")),
+            translations: [(language(), step_overlay())].into(),
+            ..StepContent::default()
+        },
+    }
+}
+
+fn information() -> StepKind {
+    StepKind::Information {
+        title: title("Step"),
+        feedback: None,
+    }
+}
+
+fn create(insertion: Insertion) -> (Changes, Step) {
+    let create = CreateStep {
+        new: new_step(information()),
+        prevstep: None,
+    };
+    let stored = NewStepSnapshot {
+        insertion,
+        target: None,
+    };
+    let (changes, (step, _)) = create.decide(stored, &context()).expect("a step");
+    (changes, step)
+}
+
+fn stored(step: Step) -> Option<StepSnapshot> {
+    Some(StepSnapshot {
+        step,
+        place: Place::nth(0),
+        manages: ManagedBy::default(),
+    })
+}
+
+fn update(patch: StepPatch, of: StepKind) -> Changes {
+    let step = Step::create(new_step(of), "Step".to_owned(), &context());
+    let update = UpdateStep {
+        guid: step.guid,
+        expected: Expected::Any,
+        patch,
+    };
+    let decided = update.decide(stored(step), None, &context());
+    decided.expect("an update").0
+}
+
+/// The statements of a write: as a script, if it can be one, and under locks.
+fn shown(changes: impl Fn() -> Changes, outcome: impl Fn() -> Option<KeptOutcome>) -> String {
+    let context = context();
+    let write = || DecidedWrite {
+        changes: changes(),
+        outcome: outcome(),
+        context: &context,
+    };
+    let mut text = String::new();
+    for (backend, database) in [
+        (DbBackend::Postgres, "PostgreSQL"),
+        (DbBackend::Sqlite, "SQLite"),
+    ] {
+        if let Some(script) = write().script().expect("a script") {
+            let statement = script.statement(backend, &context.account);
+            let sql = in_lines(&statement.sql);
+            writeln!(text, "-- {database}, optimistic\n{sql}\n").expect("a text");
+        }
+        let Ok(statements) = write().under_locks() else {
+            continue;
+        };
+        writeln!(text, "-- {database}, locked").expect("a text");
+        for statement in statements {
+            let sql = for_backend(statement.sql, backend);
+            let statement = statement.values.statement(&sql, backend, &context.account);
+            writeln!(text, "{};", in_lines(&statement.sql)).expect("a text");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// A statement with its clauses on lines of their own.
+fn in_lines(sql: &str) -> String {
+    let clauses = [
+        "; ",
+        ", effect",
+        " SET ",
+        " SELECT ",
+        " VALUES ",
+        " FROM ",
+        " WHERE ",
+        " AND ",
+        " ON CONFLICT ",
+        " RETURNING ",
+        " UPDATE steps",
+        " UPDATE tasks",
+        " ORDER BY ",
+    ];
+    clauses.iter().fold(sql.to_owned(), |text, clause| {
+        let on_its_own = match *clause {
+            "; " => ";\n".to_owned(),
+            ", effect" => ",\neffect".to_owned(),
+            clause => format!("\n  {}", clause.trim_start()),
+        };
+        text.replace(clause, &on_its_own)
+    })
+}
+
+fn no_outcome() -> Option<KeptOutcome> {
+    None
+}
+
+fn kept() -> Option<KeptOutcome> {
+    Some(KeptOutcome {
+        request_id: RequestId(Uuid::nil()),
+        digest: [0; 32],
+        answer: Vec::new(),
+    })
+}
+
+macro_rules! statements {
+    ($($name:ident: $changes:expr, $outcome:expr;)*) => {$(
+        #[test]
+        fn $name() {
+            insta::with_settings!({ omit_expression => true }, {
+                insta::assert_snapshot!(shown($changes, $outcome));
+            });
+        }
+    )*};
+}
+
+statements! {
+    create_task_with_translations: || task().0, no_outcome;
+    create_task_with_a_request_id: || task().0, kept;
+    update_task: || {
+        let mut task = task().1;
+        let update = UpdateTask {
+            guid: task.guid,
+            expected: Expected::Any,
+            patch: TaskPatch {
+                published: Edit::Set(Published::new(0).expect("a number")),
+                ..TaskPatch::default()
+            },
+        };
+        task.translations.clear();
+        update.decide(Some(task), &context()).expect("an update").0
+    }, no_outcome;
+    rename_task: || {
+        let task = task().1;
+        let update = UpdateTask {
+            guid: task.guid,
+            expected: Expected::Any,
+            patch: TaskPatch {
+                name: Edit::Set(Ok(name("New"))),
+                ..TaskPatch::default()
+            },
+        };
+        update.decide(Some(task), &context()).expect("an update").0
+    }, no_outcome;
+    append_step: || create(Insertion::at_end(Placement::Appended)).0, no_outcome;
+    insert_step_behind_another_one: || {
+        let neighbours = crate::domain::order::Neighbours {
+            before: Place::nth(0),
+            after: Some(Place::nth(1)),
+        };
+        create(Insertion::behind(&neighbours, 7).expect("room")).0
+    }, kept;
+    insert_step_with_a_new_numbering: || {
+        let order = [StepId(Uuid::nil()), StepId(Uuid::max())];
+        create(Insertion::renumbering(Placement::AfterPrevstep, &order, Some(StepId(Uuid::nil())))).0
+    }, no_outcome;
+    update_title_of_step: || {
+        let patch = StepPatch {
+            title: Edit::Set(Ok(title("New"))),
+            ..StepPatch::default()
+        };
+        update(patch, information())
+    }, no_outcome;
+    update_body_of_step: || {
+        let patch = StepPatch {
+            body: Edit::Clear,
+            ..StepPatch::default()
+        };
+        update(patch, information())
+    }, no_outcome;
+    delete_step: || {
+        let step = create(Insertion::at_end(Placement::Appended)).1;
+        let delete = DeleteStep { guid: step.guid, expected: Expected::Any };
+        delete.decide(stored(step), &context()).expect("a deletion").0
+    }, no_outcome;
+    unlink_tasks_of_an_observation: || {
+        let managed = Uuid::max();
+        let task = Task {
+            guid: TaskId(managed),
+            managed: Some(crate::domain::task::Managed { parent: TaskId(Uuid::nil()), idx: 0 }),
+            ..task().1
+        };
+        let value = |link| FeedbackValue { key: label("on"), value: label("On"), link };
+        let question = |linked, link| Feedback {
+            name: label("light"),
+            linked,
+            values: vec![value(link)],
+        };
+        let observation = StepKind::Observation {
+            title: title("Look"),
+            feedback: question(true, Some(TaskId(managed))),
+        };
+        let wiring = StepKind::Subtask {
+            subtask: SubtaskRef {
+                task: TaskId(managed),
+                product: ProductId::new(1).expect("a product"),
+            },
+            feedback: None,
+        };
+        let observation = Step::create(new_step(observation), "Look".to_owned(), &context());
+        let wiring = Step {
+            link: Some(TaskId(managed)),
+            ..Step::create(new_step(wiring), "On".to_owned(), &context())
+        };
+        let update = UpdateStep {
+            guid: observation.guid,
+            expected: Expected::Any,
+            patch: StepPatch {
+                feedback: Edit::Set(question(false, None)),
+                ..StepPatch::default()
+            },
+        };
+        let stored = StepSnapshot {
+            step: observation,
+            place: Place::nth(0),
+            manages: ManagedBy {
+                tasks: vec![task],
+                wiring: vec![(wiring, Place::nth(1))],
+            },
+        };
+        update.decide(Some(stored), None, &context()).expect("an update").0
+    }, no_outcome;
+    delete_task_with_its_steps: || Changes {
+        tasks: vec![TaskChange::Delete { task: TaskId(Uuid::nil()), has_steps: true }],
+        ..Changes::default()
+    }, no_outcome;
+    write_automatic_translations: || Changes {
+        translated_tasks: vec![TranslatedTask {
+            task: TaskId(Uuid::nil()),
+            name: name("Task"),
+            rows: vec![(language(), task_overlay())],
+            added_languages: 1,
+            growth: 25,
+        }],
+        translated_steps: vec![TranslatedStep {
+            step: StepId(Uuid::nil()),
+            title: "Step".to_owned(),
+            rest: crate::domain::work::Digest([0; 16]),
+            rows: vec![(language(), step_overlay())],
+            added_languages: 1,
+            growth: crate::domain::size::StepSize::default(),
+        }],
+        ..Changes::default()
+    }, no_outcome;
+    create_role: || Changes {
+        role: Some(RoleChange::Create(name("Technician"))),
+        ..Changes::default()
+    }, no_outcome;
+    delete_role: || Changes {
+        role: Some(RoleChange::Delete(crate::domain::ids::RoleId(7))),
+        ..Changes::default()
+    }, no_outcome;
+}
