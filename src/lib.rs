@@ -19,7 +19,7 @@
 //! | [`grpc`] | decode, one store call, encode; [`grpc::status`] makes the errors |
 //! | [`auth`] | credentials become an [`auth::Caller`] |
 //! | [`server`] | the listener and what every call passes |
-//! | `ongoing` | the call that work is done for: what nobody waits for is not begun |
+//! | `call_context` | task-local context of the current call: deadline, cancellation, trace |
 //! | [`config`], [`telemetry`] | settings; the log and traces |
 //! | [`client`] | a running server as commands call it |
 //! | [`translate`] | the automatic translation process, a client of the service |
@@ -82,12 +82,12 @@
 //! ```
 
 pub mod auth;
+mod call_context;
 pub mod cli;
 pub mod client;
 pub mod config;
 pub mod domain;
 pub mod grpc;
-mod ongoing;
 pub mod pem;
 mod plain;
 pub mod proto;

@@ -17,7 +17,7 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-pub use self::traces::{Below, CallSpan, Ended, Sent, Tracer, Traces, TracesError};
+pub use self::traces::{CallSpan, ChildSpans, Ended, Sent, Tracer, Traces, TracesError};
 use crate::config::{Config, LogFormat};
 
 /// Who may log below a warning. What other crates log there holds statements,

@@ -20,7 +20,8 @@ use super::{
 };
 use crate::{
     auth::Caller,
-    telemetry::{Below, CallSpan, Ended, Tracer, trace_context},
+    call_context::SpanRecorder,
+    telemetry::{CallSpan, ChildSpans, Ended, Tracer, trace_context},
 };
 
 /// The longest path that is repeated in a log line or an answer.
@@ -101,9 +102,10 @@ impl Call {
         }
     }
 
-    /// Where the work of the call is told to its trace, if somebody looks at that.
-    pub fn below(&self, tracer: Option<&Tracer>) -> Option<Below> {
-        Below::of(tracer?, self.span.as_ref()?)
+    /// Records spans below the call's, if its trace is sampled.
+    pub fn child_spans(&self, tracer: Option<&Tracer>) -> Option<Arc<dyn SpanRecorder>> {
+        let spans = ChildSpans::of(tracer?, self.span.as_ref()?)?;
+        Some(Arc::new(spans))
     }
 
     /// The call's name in the log, and in an answer INTERNAL.

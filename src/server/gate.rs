@@ -36,8 +36,8 @@ use super::{
 };
 use crate::{
     auth::{Authenticator, Caller, Rejection, Scope},
+    call_context::CallContext,
     grpc::{self, status},
-    ongoing::Ongoing,
 };
 
 /// Services of the protocol itself: open to everybody, not counted as calls.
@@ -271,10 +271,10 @@ impl Rules {
         let turn = self.turns.take(place, bytes, deadline).await;
         let turn = Arc::new(turn.map_err(|_| status::overloaded())?);
         let holds = (Arc::clone(&share), Arc::clone(&turn));
-        let (ongoing, _waiting) = Ongoing::begin(deadline, holds);
-        let ongoing = ongoing.traced(call.below(self.watch.tracer()));
+        let spans = call.child_spans(self.watch.tracer());
+        let (context, _guard) = CallContext::new(deadline, holds, spans);
         let request = Request::from_parts(head, body);
-        let response = ongoing.scope(ask(inner, request)).await;
+        let response = context.scope(ask(inner, request)).await;
         let held = Held {
             deadline,
             share,

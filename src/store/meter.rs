@@ -13,7 +13,7 @@ use prometheus_client::{
 };
 use sea_orm::{DatabaseConnection, DbBackend, metric::Info};
 
-use crate::ongoing::Ongoing;
+use crate::call_context::CallContext;
 
 /// A hundred microseconds, which a cached row takes, to the longest wait for a lock.
 const BUCKETS: [f64; 14] = [
@@ -139,7 +139,7 @@ impl Meter {
             (&self.changes, "database change")
         };
         histogram.observe(info.elapsed.as_secs_f64());
-        Ongoing::tell(what, info.elapsed, info.failed);
+        CallContext::record_span(what, info.elapsed, info.failed);
     }
 
     /// Measures a COMMIT.
@@ -156,7 +156,7 @@ impl Meter {
         let outcome = write.await;
         let took = begun.elapsed();
         self.writes.observe(took.as_secs_f64());
-        Ongoing::tell("database write", took, false);
+        CallContext::record_span("database write", took, false);
         outcome
     }
 

@@ -18,8 +18,8 @@ use tracing::Instrument;
 
 use super::{Account, Mode, Writers, backend, database::Database, fault::Fault, meter::Meter};
 use crate::{
+    call_context::CallContext,
     domain::{Error, Outage, Result, ids::AccountId, time::Timestamp},
-    ongoing::Ongoing,
 };
 
 /// How often a transaction that loses against others is run again.
@@ -175,19 +175,19 @@ impl Turns {
 /// until the write has ended.
 pub(super) struct Caller {
     waits: watch::Receiver<()>,
-    call: Option<Ongoing>,
+    call: Option<CallContext>,
 }
 
 impl Caller {
     /// The caller of the call at hand. It has gone when the sender is dropped.
     pub fn here() -> (watch::Sender<()>, Self) {
         let (waiting, waits) = watch::channel(());
-        let call = Ongoing::current();
+        let call = CallContext::current();
         (waiting, Self { waits, call })
     }
 
     pub fn is_gone(&self) -> bool {
-        let over = self.call.as_ref().is_some_and(Ongoing::is_over);
+        let over = self.call.as_ref().is_some_and(CallContext::is_over);
         over || self.waits.has_changed().is_err()
     }
 

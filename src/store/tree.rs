@@ -19,6 +19,7 @@ use super::{
     transaction::statement,
 };
 use crate::{
+    call_context::CallContext,
     domain::{
         Error, Result,
         ids::{AccountId, StepId, TaskId},
@@ -27,7 +28,6 @@ use crate::{
         step::Step,
         task::Task,
     },
-    ongoing::Ongoing,
 };
 
 /// The ids of a task and of everything that is managed below it.
@@ -141,7 +141,7 @@ impl Account {
         let account = self.clone();
         // A transaction that is cancelled while it begins would be left open on
         // its connection, so it runs in a task of its own.
-        let call = Ongoing::current();
+        let call = CallContext::current();
         let read = async move {
             let tree = account.read_tree(guid).await.map_err(Error::from);
             drop(call);

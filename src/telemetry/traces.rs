@@ -41,6 +41,8 @@ use tonic::{
 };
 use tracing::{info, warn};
 
+use crate::call_context::SpanRecorder;
+
 /// Spans that wait to be sent; what comes then is lost.
 const QUEUE: usize = 4096;
 /// Spans that are sent at once, and how often at least.
@@ -317,30 +319,30 @@ fn is_our_failure(code: Code) -> bool {
     }
 }
 
-/// What a call that is sampled does is told of below its span.
-#[derive(Clone)]
-pub struct Below {
+/// Records spans below the span of a sampled call.
+pub struct ChildSpans {
     tracer: Tracer,
     parent: SpanContext,
 }
 
-impl Below {
-    /// Below the span of a call; `None` when nobody looks at it.
+impl ChildSpans {
+    /// A recorder for the call; `None` when its trace is not sampled.
     pub fn of(tracer: &Tracer, call: &CallSpan) -> Option<Self> {
         call.context().is_sampled().then(|| Self {
             tracer: tracer.clone(),
             parent: call.context().clone(),
         })
     }
+}
 
-    /// Something ended now that took so long; `what` names it for people.
-    pub fn tell(&self, what: &'static str, took: Duration, failed: bool) {
+impl SpanRecorder for ChildSpans {
+    fn record(&self, name: &'static str, duration: Duration, failed: bool) {
         let now = SystemTime::now();
         let tracer = &self.tracer.0;
         let span = tracer
-            .span_builder(what)
+            .span_builder(name)
             .with_kind(SpanKind::Client)
-            .with_start_time(now.checked_sub(took).unwrap_or(now));
+            .with_start_time(now.checked_sub(duration).unwrap_or(now));
         let parent = Context::new().with_remote_span_context(self.parent.clone());
         let mut span = tracer.build_with_context(span, &parent);
         if failed {

@@ -1,0 +1,110 @@
+//! Task-local context of the current call: deadline, cancellation, trace.
+
+use std::{
+    any::Any,
+    future::Future,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+tokio::task_local! {
+    static CURRENT: CallContext;
+}
+
+/// Records spans below the span of a call.
+pub trait SpanRecorder: Send + Sync {
+    /// Records an operation that ended just now and took `duration`.
+    fn record(&self, name: &'static str, duration: Duration, failed: bool);
+}
+
+/// The context of a call. Work that may outlive the call, such as a write in a
+/// task of its own, keeps a clone: what the call holds is released with the last
+/// clone.
+#[derive(Clone)]
+pub struct CallContext {
+    deadline: Instant,
+    guard: Weak<()>,
+    spans: Option<Arc<dyn SpanRecorder>>,
+    _held: Arc<dyn Any + Send + Sync>,
+}
+
+/// Held by whoever waits for the call. Dropping it cancels the call.
+pub struct CallGuard(Arc<()>);
+
+impl CallContext {
+    /// A call with its deadline, what it holds until its work has ended, and a
+    /// recorder when its trace is sampled.
+    pub fn new(
+        deadline: Instant,
+        held: impl Any + Send + Sync,
+        spans: Option<Arc<dyn SpanRecorder>>,
+    ) -> (Self, CallGuard) {
+        let guard = CallGuard(Arc::new(()));
+        let context = Self {
+            deadline,
+            guard: Arc::downgrade(&guard.0),
+            spans,
+            _held: Arc::new(held),
+        };
+        (context, guard)
+    }
+
+    /// Runs `work` with this context as [`CallContext::current`]. Tasks that it
+    /// spawns do not inherit the context.
+    pub async fn scope<F: Future>(self, work: F) -> F::Output {
+        CURRENT.scope(self, work).await
+    }
+
+    /// The context that this task runs in, if any.
+    pub fn current() -> Option<Self> {
+        CURRENT.try_with(Self::clone).ok()
+    }
+
+    /// Records an operation that ended just now in the trace of the current call, if
+    /// it is sampled.
+    pub fn record_span(name: &'static str, duration: Duration, failed: bool) {
+        let _ = CURRENT.try_with(|call| {
+            if let Some(spans) = &call.spans {
+                spans.record(name, duration, failed);
+            }
+        });
+    }
+
+    /// Whether the deadline has passed or the caller has gone away.
+    pub fn is_over(&self) -> bool {
+        self.guard.strong_count() == 0 || Instant::now() >= self.deadline
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_is_over_after_its_deadline_or_when_its_guard_is_dropped() {
+        let deadline = || Instant::now() + Duration::from_secs(1);
+        let (call, _guard) = CallContext::new(deadline(), (), None);
+        assert!(!call.is_over());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(call.is_over());
+
+        let (call, guard) = CallContext::new(deadline(), (), None);
+        assert!(!call.is_over());
+        drop(guard);
+        assert!(call.is_over());
+    }
+
+    #[tokio::test]
+    async fn what_a_call_holds_is_released_with_the_last_clone_of_its_context() {
+        let held = Arc::new(());
+        let (call, guard) = CallContext::new(Instant::now(), Arc::clone(&held), None);
+        let kept = call.scope(async { CallContext::current() }).await;
+        drop(guard);
+        assert_eq!(Arc::strong_count(&held), 2);
+        drop(kept);
+        assert_eq!(Arc::strong_count(&held), 1);
+        assert!(CallContext::current().is_none());
+    }
+}
