@@ -160,10 +160,12 @@ where
         if let Some(response) = protocol::refuse_other_protocols(&request) {
             return CallResponse::Ready(response);
         }
-        let slot = match middleware.shed_load(path) {
-            Ok(slot) => slot,
-            Err(response) => return CallResponse::Ready(response),
-        };
+        let slot = middleware.queue.slot().ok();
+        if slot.is_none()
+            && let Some(response) = middleware.shed(path)
+        {
+            return CallResponse::Ready(response);
+        }
         let started = Instant::now();
         let (middleware, inner) = (Arc::clone(middleware), inner.clone());
         let connection = connection.cloned();
@@ -176,14 +178,11 @@ where
 }
 
 impl Middleware {
-    /// Takes a slot of the queue. Without one, a call of the contract is refused here
-    /// and any other one later, as unknown.
-    fn shed_load(&self, path: &str) -> Result<Option<QueueSlot>, Response<Body>> {
-        match self.queue.slot() {
-            Ok(slot) => Ok(Some(slot)),
-            Err(_) if self.metrics.count_shed(path) => Err(self.shedder.refuse()),
-            Err(_) => Ok(None),
-        }
+    /// Refuses a call for which the queue has no slot. An unknown rpc is refused later, as
+    /// such.
+    fn shed(&self, path: &str) -> Option<Response<Body>> {
+        let is_known = self.metrics.count_shed(path);
+        is_known.then(|| self.shedder.refuse())
     }
 
     fn record(

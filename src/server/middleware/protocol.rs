@@ -40,9 +40,9 @@ pub fn refuse_other_protocols(request: &Request<Body>) -> Option<Response<Body>>
         .get(CONTENT_TYPE)
         .and_then(|value| value.as_bytes().strip_prefix(b"application/grpc"))
         .is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')));
-    let code = match request.method() {
-        &Method::POST if is_grpc => return None,
-        &Method::POST => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+    let code = match *request.method() {
+        Method::POST if is_grpc => return None,
+        Method::POST => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         _ => StatusCode::METHOD_NOT_ALLOWED,
     };
     let mut response = Response::new(Body::empty());
