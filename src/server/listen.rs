@@ -103,7 +103,7 @@ fn bound_socket(address: SocketAddr) -> io::Result<TcpSocket> {
 pub fn advice(setting: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => format!(
-            "the port is in use: stop the program that uses it, or set {setting} to another (port 0 picks \
+            "the port is taken: stop the program that holds it, or set {setting} to another (port 0 picks \
              a free one)"
         ),
         io::ErrorKind::AddrNotAvailable => {
