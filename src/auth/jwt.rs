@@ -46,39 +46,10 @@ pub struct Tokens {
 }
 
 /// What is wrong with a token, for the log. It never quotes the token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-enum TokenError {
-    #[error("authorization is sent more than once")]
-    Repeated,
-    #[error("authorization is not Bearer, one space and a token")]
-    Scheme,
-    #[error("it is too long")]
-    TooLong,
-    #[error("it is no signed token, or its algorithm is not supported")]
-    Malformed,
-    #[error("its header says it is of another type")]
-    Type,
-    #[error("its header has a critical extension, which are not supported")]
-    Critical,
-    #[error("there is no key with its key id and algorithm")]
-    UnknownKey,
-    #[error("the key did not sign it")]
-    Signature,
-    #[error("it has expired")]
-    Expired,
-    #[error("it is not valid yet")]
-    Early,
-    #[error("it is from another issuer")]
-    Issuer,
-    #[error("it is for another audience")]
-    Audience,
-    #[error("a claim is missing or of another type")]
-    Claims,
-    #[error("its account_id is not an account id")]
-    Account,
-    #[error("its sub is empty, too long, or holds control characters")]
-    Subject,
-}
+type TokenError = &'static str;
+
+/// The header is not of the form that RFC 6750 asks for.
+const NOT_BEARER: TokenError = "authorization is not Bearer, one space and a token";
 
 /// The claims that are read here; `jsonwebtoken` checks the others. `iss` is listed so
 /// that a token with a list of issuers is refused.
@@ -116,20 +87,26 @@ impl Tokens {
             Err(error) => Err(error),
         };
         verified.map_err(|error| {
-            debug!(%error, "a token was refused");
+            debug!(error, "a token was refused");
             REFUSED
         })
     }
 
     async fn verify(&self, token: &str) -> Result<Caller, TokenError> {
-        let header = decode_header(token).map_err(|_| TokenError::Malformed)?;
+        let header = decode_header(token)
+            .map_err(|_| "it is no signed token, or its algorithm is not supported")?;
         check_header(&header)?;
         let key = self.keys.find(header.kid.as_deref(), header.alg).await;
-        let claims = self.claims(token, key.ok_or(TokenError::UnknownKey)?.as_ref())?;
+        let claims = self.claims(
+            token,
+            key.ok_or("there is no key with its key id and algorithm")?
+                .as_ref(),
+        )?;
         Ok(Caller {
-            account: AccountId::parse(&claims.account_id).ok_or(TokenError::Account)?,
+            account: AccountId::parse(&claims.account_id)
+                .ok_or("its account_id is not an account id")?,
             subject: Subject::parse(&claims.sub)
-                .ok_or(TokenError::Subject)?
+                .ok_or("its sub is empty, too long, or holds control characters")?
                 .to_string(),
             scopes: Scope::parse_list(claims.scope.as_deref().unwrap_or_default()),
         })
@@ -149,20 +126,20 @@ impl Tokens {
 fn bearer(headers: &HeaderMap) -> Result<&str, TokenError> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
-        return Err(TokenError::Repeated);
+        return Err("authorization is sent more than once");
     };
-    let value = value.to_str().map_err(|_| TokenError::Scheme)?;
-    let (scheme, token) = value.split_once(' ').ok_or(TokenError::Scheme)?;
+    let value = value.to_str().map_err(|_| NOT_BEARER)?;
+    let (scheme, token) = value.split_once(' ').ok_or(NOT_BEARER)?;
     if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(TokenError::Scheme);
+        return Err(NOT_BEARER);
     }
     if token.len() > MAX_TOKEN_BYTES {
-        return Err(TokenError::TooLong);
+        return Err("it is too long");
     }
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
     (!token.is_empty() && token.bytes().all(plain))
         .then_some(token)
-        .ok_or(TokenError::Scheme)
+        .ok_or(NOT_BEARER)
 }
 
 /// Checks what `jsonwebtoken` reads of a header and does not check. No critical extension
@@ -173,10 +150,10 @@ fn check_header(header: &Header) -> Result<(), TokenError> {
             .iter()
             .any(|known| typ.eq_ignore_ascii_case(known))
     {
-        return Err(TokenError::Type);
+        return Err("its header says it is of another type");
     }
     match header.crit {
-        Some(_) => Err(TokenError::Critical),
+        Some(_) => Err("its header has a critical extension: none is supported"),
         None => Ok(()),
     }
 }
@@ -184,14 +161,14 @@ fn check_header(header: &Header) -> Result<(), TokenError> {
 /// Errors of `jsonwebtoken`, without its texts, which may quote the token.
 fn token_error(kind: &ErrorKind) -> TokenError {
     match kind {
-        ErrorKind::InvalidSignature | ErrorKind::InvalidAlgorithm => TokenError::Signature,
-        ErrorKind::ExpiredSignature => TokenError::Expired,
-        ErrorKind::ImmatureSignature => TokenError::Early,
-        ErrorKind::InvalidIssuer => TokenError::Issuer,
-        ErrorKind::InvalidAudience => TokenError::Audience,
+        ErrorKind::InvalidSignature | ErrorKind::InvalidAlgorithm => "the key did not sign it",
+        ErrorKind::ExpiredSignature => "it has expired",
+        ErrorKind::ImmatureSignature => "it is not valid yet",
+        ErrorKind::InvalidIssuer => "it is from another issuer",
+        ErrorKind::InvalidAudience => "it is for another audience",
         ErrorKind::MissingRequiredClaim(_)
         | ErrorKind::InvalidClaimFormat(_)
-        | ErrorKind::Json(_) => TokenError::Claims,
-        _ => TokenError::Malformed,
+        | ErrorKind::Json(_) => "a claim is missing or of another type",
+        _ => "it is no signed token, or its algorithm is not supported",
     }
 }

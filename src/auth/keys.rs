@@ -9,7 +9,7 @@ use std::{fmt, path::PathBuf, sync::Arc};
 use http::Uri;
 use jsonwebtoken::{Algorithm, DecodingKey};
 
-use self::{file::KeyFile, url::KeyUrl};
+use self::{file::KeyFile, parse::KeyFormatError, url::KeyUrl};
 
 /// Where the keys come from that tokens are checked with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,6 +120,13 @@ impl KeySet {
         key.filter(|key| key.algorithm == algorithm).cloned()
     }
 
+    fn not_empty(self) -> Result<Self, KeyFormatError> {
+        match self.len() {
+            0 => Err("it has no usable key"),
+            _ => Ok(self),
+        }
+    }
+
     fn len(&self) -> usize {
         match self {
             Self::One(_) => 1,
@@ -144,35 +151,37 @@ impl Keys {
     pub async fn open(source: &KeySource) -> Result<Self, KeyError> {
         let origin = match source {
             KeySource::Secret(secret) => {
-                Ok(KeyOrigin::Fixed(KeySet::One(Arc::new(Key::secret(secret)))))
+                KeyOrigin::Fixed(KeySet::One(Arc::new(Key::secret(secret))))
             }
-            KeySource::PublicKeyFile(path) => KeyFile::open(path.clone(), parse::public_key)
-                .map(KeyOrigin::File)
-                .map_err(|error| KeyError {
+            KeySource::PublicKeyFile(path) => {
+                let file = KeyFile::open(path.clone(), parse::public_key);
+                KeyOrigin::File(file.map_err(|error| KeyError {
                     setting: "EXPERTISE_JWT_PUBLIC_KEY_FILE",
                     location: path.display().to_string(),
-                    expected: "a public key in PEM: RSA of 2048 to 8192 bits, P-256 or Ed25519",
+                    expected: PUBLIC_KEY,
                     reason: error.to_string(),
-                }),
-            KeySource::KeySetFile(path) => KeyFile::open(path.clone(), parse::key_set)
-                .map(KeyOrigin::File)
-                .map_err(|error| KeyError {
+                })?)
+            }
+            KeySource::KeySetFile(path) => {
+                let file = KeyFile::open(path.clone(), parse::key_set);
+                KeyOrigin::File(file.map_err(|error| KeyError {
                     setting: "EXPERTISE_JWT_JWKS_FILE",
                     location: path.display().to_string(),
                     expected: KEY_SET,
                     reason: error.to_string(),
-                }),
-            KeySource::KeySetUrl(url) => KeyUrl::open(url.clone())
-                .await
-                .map(KeyOrigin::Url)
-                .map_err(|error| KeyError {
+                })?)
+            }
+            KeySource::KeySetUrl(url) => {
+                let keys = KeyUrl::open(url.clone()).await;
+                KeyOrigin::Url(keys.map_err(|error| KeyError {
                     setting: "EXPERTISE_JWT_JWKS_URL",
                     location: url.to_string(),
                     expected: KEY_SET,
                     reason: error.to_string(),
-                }),
+                })?)
+            }
         };
-        origin.map(Self)
+        Ok(Self(origin))
     }
 
     /// The current key with this id and algorithm.
@@ -185,6 +194,7 @@ impl Keys {
     }
 }
 
+const PUBLIC_KEY: &str = "a public key in PEM: RSA of 2048 to 8192 bits, P-256 or Ed25519";
 const KEY_SET: &str = "a JSON Web Key Set with public keys for RS256, ES256 or EdDSA";
 
 #[cfg(test)]

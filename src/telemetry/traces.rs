@@ -295,25 +295,15 @@ impl CallSpan {
 
 /// The codes that OpenTelemetry counts as errors of a server.
 fn is_server_error(code: Code) -> bool {
-    match code {
+    matches!(
+        code,
         Code::Unknown
-        | Code::DeadlineExceeded
-        | Code::Unimplemented
-        | Code::Internal
-        | Code::Unavailable
-        | Code::DataLoss => true,
-        Code::Ok
-        | Code::Cancelled
-        | Code::InvalidArgument
-        | Code::NotFound
-        | Code::AlreadyExists
-        | Code::PermissionDenied
-        | Code::ResourceExhausted
-        | Code::FailedPrecondition
-        | Code::Aborted
-        | Code::OutOfRange
-        | Code::Unauthenticated => false,
-    }
+            | Code::DeadlineExceeded
+            | Code::Unimplemented
+            | Code::Internal
+            | Code::Unavailable
+            | Code::DataLoss
+    )
 }
 
 /// Records spans below the span of a sampled call.

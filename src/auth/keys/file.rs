@@ -54,20 +54,16 @@ pub(super) enum KeyFileError {
     Io(#[from] io::Error),
     #[error("it is larger than {MAX_FILE_BYTES} bytes")]
     TooLarge,
-    #[error(transparent)]
-    Malformed(#[from] KeyFormatError),
-    #[error("it has no usable key")]
-    Empty,
+    #[error("{0}")]
+    Content(KeyFormatError),
 }
 
 impl KeyFile {
     /// Reads a file that must hold a key.
     pub fn open(path: PathBuf, parse: Parse) -> Result<Self, KeyFileError> {
         let (stamp, text) = read(&path)?;
-        let keys = parse(&text)?;
-        if keys.len() == 0 {
-            return Err(KeyFileError::Empty);
-        }
+        let keys = parse(&text).and_then(KeySet::not_empty);
+        let keys = keys.map_err(KeyFileError::Content)?;
         let state = Mutex::new(State {
             stamp: stamp.if_settled(),
             text: Some(text),

@@ -21,15 +21,7 @@ use spki::{
 use super::{Key, KeySet};
 
 /// Why a text holds no keys. It never quotes the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum KeyFormatError {
-    #[error("it has no PUBLIC KEY block")]
-    Pem,
-    #[error("its key is of another type or size")]
-    KeyType,
-    #[error("it is not JSON of the form {{\"keys\": […]}}")]
-    Json,
-}
+pub(super) type KeyFormatError = &'static str;
 
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 const EC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
@@ -43,8 +35,9 @@ const COORDINATE_BYTES: usize = 32;
 
 /// Reads the public key of a PEM file.
 pub(super) fn public_key(text: &[u8]) -> Result<KeySet, KeyFormatError> {
-    let der = SubjectPublicKeyInfoDer::from_pem_slice(text).map_err(|_| KeyFormatError::Pem)?;
-    let key = der_key(der.as_ref()).ok_or(KeyFormatError::KeyType)?;
+    let der = SubjectPublicKeyInfoDer::from_pem_slice(text);
+    let der = der.map_err(|_| "it has no PUBLIC KEY block")?;
+    let key = der_key(der.as_ref()).ok_or("its key is of another type or size")?;
     Ok(KeySet::One(Arc::new(key)))
 }
 
@@ -70,7 +63,8 @@ pub(super) fn key_set(text: &[u8]) -> Result<KeySet, KeyFormatError> {
     struct Set {
         keys: Vec<serde_json::Value>,
     }
-    let set: Set = serde_json::from_slice(text).map_err(|_| KeyFormatError::Json)?;
+    let set = serde_json::from_slice::<Set>(text);
+    let set = set.map_err(|_| "it is not JSON of the form {\"keys\": […]}")?;
     let keys = set.keys.into_iter().filter_map(|key| {
         let jwk: Jwk = serde_json::from_value(key).ok()?;
         let key = web_key(&jwk)?;

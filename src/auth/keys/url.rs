@@ -56,10 +56,8 @@ pub(super) enum FetchError {
     Status(StatusCode),
     #[error("its answer is larger than {MAX_KEY_SET_BYTES} bytes")]
     TooLarge,
-    #[error(transparent)]
-    Malformed(#[from] KeyFormatError),
-    #[error("it has no usable key")]
-    Empty,
+    #[error("{0}")]
+    Content(KeyFormatError),
 }
 
 impl From<reqwest::Error> for FetchError {
@@ -79,9 +77,7 @@ impl KeyUrl {
     pub async fn open(url: Uri) -> Result<Arc<Self>, FetchError> {
         let client = client(&url)?;
         let keys = fetch(&client, &url).await?;
-        if keys.len() == 0 {
-            return Err(FetchError::Empty);
-        }
+        let keys = keys.not_empty().map_err(FetchError::Content)?;
         let now = Instant::now();
         Ok(Arc::new(Self {
             url,
@@ -204,5 +200,5 @@ async fn fetch(client: &Client, url: &Uri) -> Result<KeySet, FetchError> {
         }
         text.extend_from_slice(&chunk);
     }
-    Ok(parse::key_set(&text)?)
+    parse::key_set(&text).map_err(FetchError::Content)
 }

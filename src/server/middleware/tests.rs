@@ -1,7 +1,6 @@
 #![allow(clippy::expect_used)]
 
 use std::{
-    collections::VecDeque,
     future::{pending, ready},
     io,
     sync::{
@@ -57,38 +56,22 @@ impl NamedService for Stub {
 }
 
 /// A body of these frames.
-struct Frames(VecDeque<Frame<Bytes>>);
-
-impl HttpBody for Frames {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        Poll::Ready(self.0.pop_front().map(Ok))
-    }
+fn frames<const N: usize>(frames: [Frame<Bytes>; N]) -> Body {
+    let frames = stream::iter(frames.map(Ok::<_, Status>));
+    Body::new(StreamBody::new(frames))
 }
 
 /// A body that must not be read.
-struct UnreadBody;
-
-impl HttpBody for UnreadBody {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+fn unread_body() -> Body {
+    let frames = stream::poll_fn(|_| -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         panic!("the body was read")
-    }
+    });
+    Body::new(StreamBody::new(frames))
 }
 
 /// A request whose body must not be read.
 fn request(path: &str, headers: &[(&'static str, &'static str)]) -> Request<Body> {
-    with_body(path, headers, Body::new(UnreadBody))
+    with_body(path, headers, unread_body())
 }
 
 /// A request with an empty body, which may be read.
@@ -238,8 +221,7 @@ async fn a_panic_is_logged_with_its_id_and_the_connection_serves_on() {
             }
             let empty = Frame::data(Bytes::from_static(&[0; 5]));
             let ok = Status::ok("").into_http::<Body>().headers().clone();
-            let frames = [empty, Frame::trailers(ok)];
-            let mut response = Response::new(Body::new(Frames(frames.into())));
+            let mut response = Response::new(frames([empty, Frame::trailers(ok)]));
             let grpc = http::HeaderValue::from_static("application/grpc");
             response.headers_mut().insert(CONTENT_TYPE, grpc);
             response
@@ -324,11 +306,10 @@ async fn errors_in_trailers_are_normalised_and_data_passes() {
         let mut trailers = HeaderMap::new();
         let status = Status::out_of_range("Error, encoded message length too large: …");
         status.add_header(&mut trailers).expect("headers");
-        let frames = [
+        let body = frames([
             Frame::data(Bytes::from_static(b"x")),
             Frame::trailers(trailers),
-        ];
-        let body = Body::new(Frames(frames.into()));
+        ]);
         Box::pin(async { Response::new(body) })
     });
     let status = ask(stub, readable(READ, &[("x-account-id", "42")])).await;
@@ -357,7 +338,7 @@ async fn other_protocols_are_refused() {
     ] {
         let builder = Request::builder().method(method).uri(READ);
         let builder = builder.header("content-type", content);
-        let request = builder.body(Body::new(UnreadBody)).expect("a request");
+        let request = builder.body(unread_body()).expect("a request");
         let middleware = middleware(Duration::from_secs(1));
         let service = CallService::new(middleware, unreachable_stub());
         let CallResponse::Ready(response) = service.call(request, None) else {
@@ -382,7 +363,7 @@ async fn oversized_headers_are_message_too_large() {
 fn message(bytes: usize) -> Body {
     let length = u32::try_from(bytes).expect("a length");
     let sent = [&[0][..], &length.to_be_bytes(), &vec![0; bytes]].concat();
-    Body::new(Frames([Frame::data(Bytes::from(sent))].into()))
+    frames([Frame::data(Bytes::from(sent))])
 }
 
 #[tokio::test]
@@ -440,27 +421,16 @@ async fn an_answer_that_is_ready_too_late_is_deadline_exceeded() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_whose_end_comes_too_late_is_deadline_exceeded() {
-    /// Trailers that say OK, two seconds late.
-    struct Late(Option<Pin<Box<tokio::time::Sleep>>>);
-    impl HttpBody for Late {
-        type Data = Bytes;
-        type Error = Status;
-        fn poll_frame(
-            mut self: Pin<&mut Self>,
-            context: &mut Context<'_>,
-        ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-            let late = Duration::from_secs(2);
-            let sleep = self
-                .0
-                .get_or_insert_with(|| Box::pin(tokio::time::sleep(late)));
-            std::task::ready!(sleep.as_mut().poll(context));
+    let stub = Stub(|_| {
+        let late_trailers = stream::once(async {
+            tokio::time::sleep(Duration::from_secs(2)).await;
             let mut trailers = HeaderMap::new();
-            let status = Status::ok("");
-            status.add_header(&mut trailers).expect("headers");
-            Poll::Ready(Some(Ok(Frame::trailers(trailers))))
-        }
-    }
-    let stub = Stub(|_| Box::pin(async { Response::new(Body::new(Late(None))) }));
+            Status::ok("").add_header(&mut trailers)?;
+            Ok::<_, Status>(Frame::<Bytes>::trailers(trailers))
+        });
+        let body = Body::new(StreamBody::new(late_trailers));
+        Box::pin(async { Response::new(body) })
+    });
     let request = readable(READ, &[("x-account-id", "42")]);
     let status = ask_within(Duration::from_secs(1), stub, request).await;
     assert_eq!(status.code(), Code::DeadlineExceeded);

@@ -1,31 +1,11 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing)]
 
+use futures_util::stream;
+use http_body_util::StreamBody;
 use tonic::Code;
 use tonic_types::StatusExt;
 
 use super::*;
-
-/// A body of these frames that ends, or breaks off.
-struct Frames {
-    frames: VecDeque<Bytes>,
-    breaks: bool,
-}
-
-impl HttpBody for Frames {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        Poll::Ready(match self.frames.pop_front() {
-            Some(data) => Some(Ok(Frame::data(data))),
-            None if self.breaks => Some(Err(Status::unknown("reset"))),
-            None => None,
-        })
-    }
-}
 
 fn message(bytes: usize) -> Vec<u8> {
     let length = u32::try_from(bytes).expect("a length");
@@ -41,7 +21,9 @@ fn frames(bytes: &[u8], each: usize) -> VecDeque<Bytes> {
 }
 
 async fn take(frames: VecDeque<Bytes>, breaks: bool) -> Result<(Vec<u8>, usize), Status> {
-    let body = Body::new(Frames { frames, breaks });
+    let frames = frames.into_iter().map(|data| Ok(Frame::data(data)));
+    let reset = breaks.then(|| Err(Status::unknown("reset")));
+    let body = Body::new(StreamBody::new(stream::iter(frames.chain(reset))));
     let budget = MemoryBudget::new(2_000_000);
     let mut message = receive(body, &ReceivedBody::default(), &budget, 3_000_000).await?;
     let mut bytes = Vec::new();
