@@ -1,6 +1,5 @@
-//! The open connections: those of silent peers, and of peers that do not read their
-//! responses, are closed, and there are never more than the process has file
-//! descriptors for.
+//! Tracks the open connections. Closes those whose peers are silent or do not read their
+//! responses, and keeps their number within the process's file descriptors.
 
 mod pending_calls;
 mod rate_limit;
@@ -62,7 +61,7 @@ pub struct Connections {
     warned: Mutex<Option<Instant>>,
 }
 
-/// What is known of a connection. Times are milliseconds since `started`.
+/// The state of a connection. Times are milliseconds since `started`.
 struct ConnectionState {
     started: Instant,
     received_bytes: AtomicU64,
@@ -112,8 +111,7 @@ impl Connections {
         let mut open = lock(&self.open);
         if open.len() >= self.max {
             self.warn_too_many();
-            let silent = open.iter().find(|(_, state)| !state.has_preface());
-            let (&number, state) = silent?;
+            let (&number, state) = open.iter().find(|(_, state)| !state.has_preface())?;
             state.close();
             open.remove(&number);
         }

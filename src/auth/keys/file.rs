@@ -28,10 +28,10 @@ pub(super) type Parse = fn(&[u8]) -> Result<KeySet, KeyFormatError>;
 pub(super) struct KeyFile {
     path: PathBuf,
     parse: Parse,
-    state: Mutex<State>,
+    state: Mutex<FileState>,
 }
 
-struct State {
+struct FileState {
     /// The version that was read; `None` when it must be read again.
     stamp: Option<Stamp>,
     /// The content that was read last, valid or not; `None` when reading failed.
@@ -64,7 +64,7 @@ impl KeyFile {
         let (stamp, text) = read(&path)?;
         let keys = parse(&text).and_then(KeySet::not_empty);
         let keys = keys.map_err(KeyFileError::Content)?;
-        let state = Mutex::new(State {
+        let state = Mutex::new(FileState {
             stamp: stamp.if_settled(),
             text: Some(text),
             keys: Arc::new(keys),
@@ -83,7 +83,7 @@ impl KeyFile {
         Arc::clone(&state.keys)
     }
 
-    fn read_again(&self, state: &mut State) {
+    fn read_again(&self, state: &mut FileState) {
         let path = self.path.display();
         match read(&self.path) {
             Ok((stamp, text)) => {

@@ -21,9 +21,9 @@ const BUCKETS: [f64; 15] = [
 /// Stands for every rpc that is not in the contract.
 const UNKNOWN_RPC: &str = "unknown";
 
-type Label = Cow<'static, str>;
-type RpcLabels = [(&'static str, Label); 1];
-type OutcomeLabels = [(&'static str, Label); 3];
+type LabelValue = Cow<'static, str>;
+type RpcLabels = [(&'static str, LabelValue); 1];
+type OutcomeLabels = [(&'static str, LabelValue); 3];
 
 /// Metrics of all calls.
 pub struct CallMetrics {
@@ -36,7 +36,7 @@ pub struct CallMetrics {
 
 /// Metrics of an rpc, looked up once for each call.
 pub struct RpcMetrics {
-    rpc: Label,
+    rpc: LabelValue,
     ok: Counter,
     shed: Counter,
     ended: Family<OutcomeLabels, Counter>,
@@ -49,7 +49,7 @@ impl CallMetrics {
         let ended = Family::default();
         let seconds = Family::new_with_constructor((|| Histogram::new(BUCKETS)) as fn() -> _);
         let in_flight = Family::default();
-        let rpc_metrics = |rpc: Label| {
+        let rpc_metrics = |rpc: LabelValue| {
             let labels = [("rpc", rpc.clone())];
             let shed = outcome_labels(&rpc, Code::ResourceExhausted, "OVERLOADED");
             Arc::new(RpcMetrics {
@@ -62,10 +62,10 @@ impl CallMetrics {
             })
         };
         let rpcs = grpc::calls().into_iter();
-        let rpcs = rpcs.map(|rpc| (format!("/{rpc}"), rpc_metrics(Label::Owned(rpc))));
+        let rpcs = rpcs.map(|rpc| (format!("/{rpc}"), rpc_metrics(LabelValue::Owned(rpc))));
         Self {
             rpcs: rpcs.collect(),
-            unknown: rpc_metrics(Label::Borrowed(UNKNOWN_RPC)),
+            unknown: rpc_metrics(LabelValue::Borrowed(UNKNOWN_RPC)),
             ended,
             seconds,
             in_flight,
@@ -123,10 +123,10 @@ impl RpcMetrics {
     }
 }
 
-fn outcome_labels(rpc: &Label, code: Code, reason: &'static str) -> OutcomeLabels {
+fn outcome_labels(rpc: &LabelValue, code: Code, reason: &'static str) -> OutcomeLabels {
     [
         ("rpc", rpc.clone()),
-        ("code", Label::Borrowed(code_name(code))),
-        ("reason", Label::Borrowed(reason)),
+        ("code", LabelValue::Borrowed(code_name(code))),
+        ("reason", LabelValue::Borrowed(reason)),
     ]
 }

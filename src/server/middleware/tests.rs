@@ -233,7 +233,7 @@ async fn a_panic_is_logged_with_its_id_and_the_connection_serves_on() {
         move || log.clone()
     });
     let _logging = tracing::subscriber::set_default(subscriber.finish());
-    // With one subscriber alone, a test on another thread decides what is logged here.
+    // With a single dispatcher, tracing asks the one of another test's thread.
     let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let mut client = TaskServiceClient::new(served(stub).await);
     let mut get = async || {
