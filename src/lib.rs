@@ -25,7 +25,7 @@
 //! | [`translate`] | the automatic translation process, a client of the service |
 //! | [`cli`] | the subcommands and their output |
 //! | [`pem`], [`version`] | PEM files; version and commit of the build |
-//! | `plain` | text output on a terminal |
+//! | `terminal` | text that is safe on a terminal |
 //!
 //! No two modules use each other; `docs/architecture.md` says which module may use
 //! which, and a test holds the code against it.
