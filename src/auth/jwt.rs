@@ -114,8 +114,8 @@ impl Tokens {
 
     fn claims(&self, token: &str, key: &Key) -> Result<TokenClaims, TokenError> {
         let mut validation = self.validation.clone();
-        validation.algorithms = vec![key.algorithm()];
-        match decode::<TokenClaims>(token, key.decoding(), &validation) {
+        validation.algorithms = vec![key.algorithm];
+        match decode::<TokenClaims>(token, &key.decoding, &validation) {
             Ok(token) => Ok(token.claims),
             Err(error) => Err(token_error(error.kind())),
         }

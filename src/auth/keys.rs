@@ -4,7 +4,11 @@ mod file;
 mod parse;
 mod url;
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{
+    fmt::{self, Display},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use http::Uri;
 use jsonwebtoken::{Algorithm, DecodingKey};
@@ -60,22 +64,30 @@ pub struct KeyError {
     reason: String,
 }
 
-/// A key and the one algorithm that it is for.
+impl KeyError {
+    fn of<E: Display>(
+        setting: &'static str,
+        location: impl Display,
+        expected: &'static str,
+    ) -> impl FnOnce(E) -> Self {
+        let location = location.to_string();
+        move |reason| Self {
+            setting,
+            location,
+            expected,
+            reason: reason.to_string(),
+        }
+    }
+}
+
+/// A key and the only algorithm that it is for.
 #[derive(Debug)]
 pub(super) struct Key {
-    algorithm: Algorithm,
-    decoding: DecodingKey,
+    pub algorithm: Algorithm,
+    pub decoding: DecodingKey,
 }
 
 impl Key {
-    pub fn algorithm(&self) -> Algorithm {
-        self.algorithm
-    }
-
-    pub fn decoding(&self) -> &DecodingKey {
-        &self.decoding
-    }
-
     fn secret(secret: &SigningSecret) -> Self {
         Self {
             algorithm: Algorithm::HS256,
@@ -155,30 +167,19 @@ impl Keys {
             }
             KeySource::PublicKeyFile(path) => {
                 let file = KeyFile::open(path.clone(), parse::public_key);
-                KeyOrigin::File(file.map_err(|error| KeyError {
-                    setting: "EXPERTISE_JWT_PUBLIC_KEY_FILE",
-                    location: path.display().to_string(),
-                    expected: PUBLIC_KEY,
-                    reason: error.to_string(),
-                })?)
+                let setting = "EXPERTISE_JWT_PUBLIC_KEY_FILE";
+                let error = KeyError::of(setting, path.display(), PUBLIC_KEY);
+                KeyOrigin::File(file.map_err(error)?)
             }
             KeySource::KeySetFile(path) => {
                 let file = KeyFile::open(path.clone(), parse::key_set);
-                KeyOrigin::File(file.map_err(|error| KeyError {
-                    setting: "EXPERTISE_JWT_JWKS_FILE",
-                    location: path.display().to_string(),
-                    expected: KEY_SET,
-                    reason: error.to_string(),
-                })?)
+                let error = KeyError::of("EXPERTISE_JWT_JWKS_FILE", path.display(), KEY_SET);
+                KeyOrigin::File(file.map_err(error)?)
             }
             KeySource::KeySetUrl(url) => {
                 let keys = KeyUrl::open(url.clone()).await;
-                KeyOrigin::Url(keys.map_err(|error| KeyError {
-                    setting: "EXPERTISE_JWT_JWKS_URL",
-                    location: url.to_string(),
-                    expected: KEY_SET,
-                    reason: error.to_string(),
-                })?)
+                let error = KeyError::of("EXPERTISE_JWT_JWKS_URL", url, KEY_SET);
+                KeyOrigin::Url(keys.map_err(error)?)
             }
         };
         Ok(Self(origin))

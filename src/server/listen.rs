@@ -58,33 +58,32 @@ pub struct Port {
 impl Port {
     /// Binds the port that a setting names.
     pub fn bind(setting: &'static str, address: SocketAddr) -> Result<Self, StartError> {
-        let socket = bound_socket(address).map_err(|reason| StartError::Listen {
-            setting,
-            address,
-            reason,
-        })?;
-        Ok(Self {
-            setting,
-            address,
-            socket,
-        })
+        match bound_socket(address) {
+            Ok(socket) => Ok(Self {
+                setting,
+                address,
+                socket,
+            }),
+            Err(reason) => Err(StartError::Listen {
+                setting,
+                address,
+                reason,
+            }),
+        }
     }
 
     /// Listens; returns the address with the port that was picked.
     pub fn listen(self) -> Result<(TcpListener, SocketAddr), StartError> {
-        let Self {
-            setting,
-            address,
-            socket,
-        } = self;
-        let listen_error = |reason| StartError::Listen {
-            setting,
-            address,
+        let listener = self.socket.listen(LISTEN_BACKLOG);
+        let listening = listener.and_then(|listener| {
+            let address = listener.local_addr()?;
+            Ok((listener, address))
+        });
+        listening.map_err(|reason| StartError::Listen {
+            setting: self.setting,
+            address: self.address,
             reason,
-        };
-        let listener = socket.listen(LISTEN_BACKLOG).map_err(listen_error)?;
-        let address = listener.local_addr().map_err(listen_error)?;
-        Ok((listener, address))
+        })
     }
 }
 
