@@ -1,5 +1,5 @@
-//! Credentials become a [`Caller`]; nothing else in the service knows where an
-//! account comes from.
+//! Authentication: the credentials of a call become its [`Caller`]. Nothing else in the
+//! service knows where an account comes from.
 
 mod crypto;
 mod header;
@@ -79,18 +79,17 @@ impl Caller {
     }
 }
 
-/// Turns the metadata of a call into its caller.
+/// Finds the caller in the metadata of a call.
 #[derive(Debug)]
 pub enum Authenticator {
-    /// Believes `x-account-id`, `x-subject` and `x-scopes`.
+    /// Trusts `x-account-id`, `x-subject` and `x-scopes`.
     Header,
-    /// Believes a signed token in `authorization`, and nothing else.
+    /// Trusts a signed token in `authorization`, and nothing else.
     Jwt(Box<Tokens>),
 }
 
 impl Authenticator {
-    /// Reads the caller from the headers of a request, before its body. May
-    /// wait for keys, for some seconds at most.
+    /// Reads the caller from the headers of a request. May wait some seconds for keys.
     pub async fn authenticate(&self, headers: &HeaderMap) -> Result<Caller, Rejection> {
         match self {
             Self::Header => header::authenticate(headers),
@@ -99,14 +98,14 @@ impl Authenticator {
     }
 }
 
-/// Why a call has no caller. The text names the metadata and what is wrong with
-/// it, and never repeats a value.
+/// Why credentials are refused. The text names the metadata and what is wrong, and never
+/// repeats a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     /// There are no credentials.
     #[error("{0}")]
     Missing(&'static str),
-    /// The credentials are not acceptable.
+    /// The credentials are not accepted.
     #[error("{0}")]
     Invalid(&'static str),
 }

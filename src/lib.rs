@@ -4,39 +4,38 @@
 //! keeps tasks and steps for many accounts, over gRPC, on SQLite or PostgreSQL.
 //! `README.md` says how to run it, `docs/architecture.md` how it is built.
 //!
-//! # The rooms
+//! # Modules
 //!
 //! ```text
 //! wire ──> server ──> grpc (decode) ──> domain ──> store ──> database
 //! wire <── server <── grpc (encode) <── domain <── store
 //! ```
 //!
-//! | Room | What is in it |
+//! | Module | Holds |
 //! |---|---|
 //! | [`proto`] | the contract: generated messages, servers and clients |
-//! | [`domain`] | values that are valid by construction, and the laws over them |
+//! | [`domain`] | values that are valid by construction, and the rules over them |
 //! | [`store`] | every query; a write is one transaction |
-//! | [`grpc`] | decode, one store call, encode; [`grpc::status`] makes the errors |
+//! | [`grpc`] | one file per service: decode, one store call, encode; [`grpc::status`] makes the errors |
 //! | [`auth`] | credentials become an [`auth::Caller`] |
-//! | [`server`] | the listener and what every call passes |
+//! | [`server`] | listener, connections, middleware, health, metrics, shutdown |
 //! | `call_context` | task-local context of the current call: deadline, cancellation, trace |
-//! | [`config`], [`telemetry`] | settings; the log and traces |
-//! | [`client`] | a running server as commands call it |
+//! | [`config`], [`telemetry`] | settings; log and traces |
+//! | [`client`] | calls of commands to a running server |
 //! | [`translate`] | the automatic translation process, a client of the service |
-//! | [`cli`] | the subcommands: what each does, and what people and scripts read of it |
-//! | [`pem`], [`version`] | files of certificates and keys; which build this is |
-//! | `plain` | texts that can do no more to a terminal than be read |
+//! | [`cli`] | the subcommands and their output |
+//! | [`pem`], [`version`] | PEM files; version and commit of the build |
+//! | `terminal` | text that is safe on a terminal |
 //!
-//! [`domain`] imports nothing of ours, [`store`] does not know the wire, and
-//! [`grpc`] does not know the database.
+//! No two modules use each other; `docs/architecture.md` says which module may use
+//! which, and a test holds the code against it.
 //!
-//! # What always holds
+//! # Invariants
 //!
-//! - No query without an account: all of them hang off [`store::Account`].
-//! - The schema's keys make a reference into another account impossible.
+//! - A query cannot be made without an account: all of them hang off [`store::Account`].
+//! - The keys of the schema make a reference into another account impossible.
 //! - After decoding nothing re-validates: a value of a domain type is valid.
-//! - One write is one transaction, begun in one place, run to its end even when
-//!   the caller goes away.
+//! - One write is one transaction, which runs to its end even when the caller goes away.
 //! - Locks are taken in one order: tasks by id, then steps by id.
 //! - An answer OK means durable.
 //! - SQLite and PostgreSQL answer alike, from one code path.
@@ -44,20 +43,17 @@
 //!
 //! # CreateStep, from wire to row
 //!
-//! The server's gate finds the caller, its scope and its deadline in the headers
-//! and notes the caller in the request's extensions. The service decodes the
+//! The server's middleware finds the caller, its scope and the deadline in the headers,
+//! and puts the caller into the request's extensions. The service decodes the
 //! message to a [`domain::step::NewStep`] and gathers everything that is wrong
 //! with it in [`domain::violation::Violations`]; what a type of step needs is in
 //! the shape of [`domain::step::StepKind`], so that a subtask with a title of its
-//! own cannot be said. [`store::Account::create_step`] raises the parent task's
-//! version and inserts behind its last step in one statement; what needs more
-//! to be looked at, it does in a transaction: it locks the parent task, takes a
-//! subtask's title from the task that it names, finds the place, inserts without
-//! reading back, raises the task's version and commits. The stored
-//! [`domain::step::Step`] is encoded, and [`grpc::status::from_error`] tells the
-//! caller of anything that went wrong.
+//! own cannot be expressed. [`store::Account::create_step`] writes the step, its
+//! translations and the new version of its task as one transaction. The stored
+//! [`domain::step::Step`] is encoded; [`grpc::status::from_error`] makes a status of
+//! an error.
 //!
-//! # A taste
+//! # An example
 //!
 //! The domain works without a server. A shorthand is one condition, and parsing
 //! and rendering are inverse:

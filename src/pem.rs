@@ -1,4 +1,4 @@
-//! Files in PEM, read and looked at before anything relies on them.
+//! PEM files, read and checked at the start.
 
 use std::{fs, path::Path};
 
@@ -7,8 +7,8 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 
-/// A file that cannot be read, or holds something else. A display is one line
-/// without anything of the file.
+/// A file that cannot be read or has the wrong content. A display is one line, without
+/// content of the file.
 #[derive(Debug, thiserror::Error)]
 #[error("{setting} is {path:?}: it must be {expected}: {reason}")]
 pub struct PemError {
@@ -16,13 +16,13 @@ pub struct PemError {
     pub setting: String,
     /// The file.
     pub path: String,
-    /// What would be right.
+    /// What the file must hold.
     pub expected: &'static str,
-    /// Why it is not.
+    /// What is wrong with it.
     pub reason: String,
 }
 
-/// A certificate, followed by those between it and the root.
+/// A certificate and its intermediates.
 pub(crate) fn chain(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
     let expected = "certificates in PEM, its own first";
     read(path, setting, expected, certificates)
@@ -36,7 +36,7 @@ pub(crate) fn key(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
     })
 }
 
-/// Certificates of those who vouch for others.
+/// Certificates of authorities.
 pub(crate) fn authorities(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
     let expected = "certificates of authorities in PEM";
     read(path, setting, expected, |text| {

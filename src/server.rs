@@ -1,20 +1,12 @@
-//! The listener, what every call passes, health, reflection and shutdown.
+//! The listener, the middleware of calls, health, reflection, metrics and shutdown.
 
-mod admission;
-mod body;
-mod call;
 mod connections;
-mod deadline;
-mod gate;
 mod health;
-mod intake;
+mod http2;
 mod listen;
-mod normalise;
+mod middleware;
 mod operations;
-mod peers;
-mod shed;
 mod tls;
-mod watch;
 
 use std::{
     future::Future,
@@ -37,12 +29,11 @@ use tracing::{info, warn};
 
 pub use self::tls::TlsError;
 use self::{
-    gate::{Allowance, Gate, Gated},
-    health::Pulse,
+    connections::Connections,
+    health::HealthMonitor,
     listen::{Port, advice, incoming},
-    operations::Operations,
-    peers::Peers,
-    watch::Watch,
+    middleware::{CallLimits, CallService, Middleware},
+    operations::OperationsEndpoint,
 };
 use crate::{
     auth::{Authenticator, KeyError, Tokens},
@@ -53,24 +44,31 @@ use crate::{
     telemetry::{Traces, TracesError},
 };
 
-/// A peer that is silent for this long is asked whether it is there.
-const KEEPALIVE: Duration = Duration::from_secs(30);
-/// The rest after a connection could not be accepted, as for want of file
+/// How often peers are pinged.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
+/// The pause after a connection could not be accepted, for example for want of file
 /// descriptors: the next attempt would fail at once.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// A server that has its database and its port, and does not serve yet.
+/// A server that has opened its database and its ports, and does not serve yet.
 pub struct Server {
     config: Config,
     store: Store,
     listener: TcpListener,
     address: SocketAddr,
-    gated: Gated<Routes>,
+    service: CallService<Routes>,
     tls: Option<TlsAcceptor>,
-    peers: Arc<Peers>,
-    pulse: Pulse,
-    operations: Option<(TcpListener, SocketAddr, Arc<Operations>)>,
+    connections: Arc<Connections>,
+    health: HealthMonitor,
+    operations: Option<Operations>,
     traces: Option<Traces>,
+}
+
+/// The endpoint for operators, on its port.
+struct Operations {
+    listener: TcpListener,
+    address: SocketAddr,
+    endpoint: Arc<OperationsEndpoint>,
 }
 
 /// Why a server cannot start. A display is one line.
@@ -79,46 +77,49 @@ pub enum StartError {
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {}", advice(.setting, .reason))]
     Listen {
-        /// The setting that says it.
+        /// The setting with the address.
         setting: &'static str,
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         reason: io::Error,
     },
     /// The database cannot be used.
     #[error(transparent)]
     Store(#[from] OpenError),
-    /// The keys that tokens are checked with cannot be had.
+    /// The keys that verify tokens cannot be read or fetched.
     #[error(transparent)]
     Keys(#[from] KeyError),
     /// TLS cannot be served.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// Traces cannot be sent.
+    /// Traces cannot be exported.
     #[error(transparent)]
     Traces(#[from] TracesError),
-    /// Reflection cannot describe the contract: a fault of the build.
+    /// Reflection cannot describe the contract: a bug.
     #[error("reflection cannot describe the contract: {0}")]
     Reflection(#[from] reflection::Error),
 }
 
 impl Server {
-    /// Takes the port, then reads keys and certificates and opens the database.
-    /// Connections are not accepted before all are there.
+    /// Binds the ports, then reads keys and certificates and opens the database.
+    /// Connections are accepted only after all of this.
     pub async fn bind(config: Config) -> Result<Self, StartError> {
-        let port = Port::take("EXPERTISE_LISTEN", config.listen)?;
-        let metrics_port = config.metrics_listen;
-        let metrics_port = metrics_port.map(|at| Port::take("EXPERTISE_METRICS_LISTEN", at));
-        let metrics_port = metrics_port.transpose()?;
+        let port = Port::bind("EXPERTISE_LISTEN", config.listen)?;
+        let metrics_port = match config.metrics_listen {
+            Some(address) => Some(Port::bind("EXPERTISE_METRICS_LISTEN", address)?),
+            None => None,
+        };
         let authenticator = authenticator(&config.auth).await?;
-        let traces = config
-            .otlp_endpoint
-            .as_ref()
-            .map(Traces::start)
-            .transpose()?;
-        let watch = Watch::with(traces.as_ref().map(Traces::tracer));
-        let gate = gate(&config, authenticator, watch);
+        let traces = config.otlp_endpoint.as_ref().map(Traces::start);
+        let traces = traces.transpose()?;
+        let call_limits = CallLimits {
+            request_timeout: config.request_timeout,
+            max_message_bytes: config.max_message_bytes,
+            max_inflight_bytes: config.max_inflight_bytes,
+        };
+        let tracer = traces.as_ref().map(Traces::tracer);
+        let middleware = Arc::new(Middleware::new(authenticator, call_limits, tracer));
         let tls = config.tls.as_ref().map(tls::acceptor).transpose()?;
         let store = Store::open(store::Options {
             database: config.database.clone(),
@@ -131,51 +132,59 @@ impl Server {
         let limits = Limits {
             max_message_bytes: config.max_message_bytes,
         };
-        let (pulse, health) = health::health();
-        let mut routes = grpc::routes(store.clone(), limits).add_service(health);
+        let health = HealthMonitor::new();
+        let mut routes = grpc::routes(store.clone(), limits).add_service(health.service());
         if config.reflection {
             routes = with_reflection(routes)?;
         }
-        let gated = gate.before(routes.prepare());
-        let databases = 1 + u32::from(config.database_read.is_some());
+        let service = CallService::new(Arc::clone(&middleware), routes.prepare());
         let operations = match metrics_port {
             None => None,
             Some(port) => {
                 let (listener, address) = port.listen()?;
-                let sent = traces.as_ref().map(Traces::sent);
-                let operations = Operations::of(store.clone(), gate, pulse.clone(), sent);
-                Some((listener, address, Arc::new(operations)))
+                let spans = traces.as_ref().map(Traces::span_counts);
+                let endpoint =
+                    OperationsEndpoint::new(store.clone(), middleware, health.clone(), spans);
+                Some(Operations {
+                    listener,
+                    address,
+                    endpoint: Arc::new(endpoint),
+                })
             }
         };
-        let peers = Peers::within_descriptors(config.database_max_connections * databases);
+        let databases = 1 + u32::from(config.database_read.is_some());
+        let database_connections = config.database_max_connections * databases;
+        let connections = Connections::within_descriptors(database_connections);
         let (listener, address) = port.listen()?;
         Ok(Self {
             config,
             store,
             listener,
             address,
-            gated,
+            service,
             tls,
-            peers,
-            pulse,
+            connections,
+            health,
             operations,
             traces,
         })
     }
 
-    /// Where the server listens, with the port that was picked.
+    /// The address that the server listens on, with the port that was picked.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where metrics are served, if they are, with the port that was picked.
+    /// The address that metrics are served on, with the port that was picked.
     pub fn metrics_addr(&self) -> Option<SocketAddr> {
-        self.operations.as_ref().map(|(_, address, _)| *address)
+        let operations = self.operations.as_ref();
+        operations.map(|operations| operations.address)
     }
 
-    /// One line that says what runs where: no user, no password.
+    /// One line with version, addresses and database, without user and password.
     pub fn start_line(&self) -> String {
-        let metrics = self.metrics_addr().map(|at| format!(", metrics on {at}"));
+        let metrics = self.metrics_addr();
+        let metrics = metrics.map(|address| format!(", metrics on {address}"));
         format!(
             "expertise {} listening on {} ({}, auth {}{})",
             env!("CARGO_PKG_VERSION"),
@@ -186,7 +195,7 @@ impl Server {
         )
     }
 
-    /// A call to paste into another terminal, for a server without tokens and TLS.
+    /// A first call to paste into a terminal, for a server without tokens and TLS.
     pub fn first_call(&self) -> String {
         let mut address = self.address;
         if address.ip().is_unspecified() {
@@ -199,58 +208,72 @@ impl Server {
         )
     }
 
-    /// Serves until `shutdown` is ready: then health is NOT_SERVING, calls at
-    /// hand go on, and the database is closed. All of that takes no longer than
-    /// the grace, whatever peers do.
+    /// Serves until `shutdown` is ready. Then health is NOT_SERVING, running calls are
+    /// finished and the database is closed, all within the shutdown grace, whatever
+    /// peers do.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send + 'static) {
         let Self {
             config,
             store,
             listener,
             address: _,
-            gated,
+            service,
             tls,
-            peers,
-            pulse,
+            connections,
+            health,
             operations,
             traces,
         } = self;
         let (drain, draining) = oneshot::channel::<()>();
-        let mut serving = Running(tokio::spawn(connections::serve(
-            gated,
+        let mut serving = AbortOnDrop(tokio::spawn(http2::serve(
+            service,
             tls,
-            incoming(listener, Arc::clone(&peers)),
-            // An error is a drain that was dropped: nothing is left to serve.
+            incoming(listener, Arc::clone(&connections)),
+            // Ready when `drain` is dropped.
             async { drop(draining.await) },
         )));
-        let following = tokio::spawn(pulse.clone().follow(store.clone()));
-        let watching = tokio::spawn(Arc::clone(&peers).let_go_of_the_late());
-        // Up to the last moment, so that the end can be watched too.
-        let _operations = operations
-            .map(|(listener, _, operations)| Running(tokio::spawn(operations.serve(listener))));
+        let monitoring = tokio::spawn(health.clone().follow_database(store.clone()));
+        let monitoring = AbortOnDrop(monitoring);
+        let closing_stalled = tokio::spawn(Arc::clone(&connections).close_stalled_readers());
+        let _closing_stalled = AbortOnDrop(closing_stalled);
+        // Served to the end, so that the shutdown can be observed.
+        let _operations =
+            operations.map(|it| AbortOnDrop(tokio::spawn(it.endpoint.serve(it.listener))));
 
         shutdown.await;
         let end = Instant::now() + config.shutdown_grace;
         info!("shutting down");
-        pulse.leave();
+        health.shut_down();
         drop(drain);
         let drained = drain_until(end - closing_time(config.shutdown_grace), &mut serving);
         tokio::select! {
             () = drained => {}
-            () = peers.usher_out() => {}
+            () = connections.close_idle() => {}
         }
-        following.abort();
-        watching.abort();
+        drop(monitoring);
         tokio::join!(close_until(end, &store), end_until(end, traces));
     }
 }
 
-/// Work that goes on as long as this is there.
-struct Running(JoinHandle<()>);
+/// A task that is aborted when this is dropped.
+struct AbortOnDrop(JoinHandle<()>);
 
-impl Drop for Running {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+async fn drain_until(end: Instant, serving: &mut AbortOnDrop) {
+    match timeout_at(end, &mut serving.0).await {
+        Ok(_) => info!("all connections have ended"),
+        Err(_) => warn!("the shutdown grace is over: the remaining connections are cut"),
+    }
+}
+
+async fn close_until(end: Instant, store: &Store) {
+    if timeout_at(end, store.close()).await.is_err() {
+        warn!("the database was not closed within the shutdown grace");
     }
 }
 
@@ -260,20 +283,7 @@ async fn end_until(end: Instant, traces: Option<Traces>) {
     }
 }
 
-async fn drain_until(end: Instant, serving: &mut Running) {
-    match timeout_at(end, &mut serving.0).await {
-        Ok(_) => info!("every connection ended"),
-        Err(_) => warn!("connections were cut: the grace is over"),
-    }
-}
-
-async fn close_until(end: Instant, store: &Store) {
-    if timeout_at(end, store.close()).await.is_err() {
-        warn!("the database was not closed in time");
-    }
-}
-
-/// What of the grace is left for closing the database.
+/// The part of the grace that is kept for closing the database.
 fn closing_time(grace: Duration) -> Duration {
     (grace / 8).min(Duration::from_millis(500))
 }
@@ -288,24 +298,15 @@ async fn authenticator(auth: &AuthMode) -> Result<Authenticator, KeyError> {
     }
 }
 
-fn gate(config: &Config, authenticator: Authenticator, watch: Watch) -> Gate {
-    let allowance = Allowance {
-        request_timeout: config.request_timeout,
-        max_message_bytes: config.max_message_bytes,
-        max_inflight_bytes: config.max_inflight_bytes,
-    };
-    Gate::new(authenticator, &allowance, watch)
-}
-
-/// Adds reflection, both versions that clients ask for, of the contract, the
-/// error details and health.
+/// Adds reflection, in both versions that clients use, for the contract, the error
+/// details and health.
 fn with_reflection(routes: Routes) -> Result<Routes, reflection::Error> {
-    let described = || {
+    let builder = || {
         let sets = [
             proto::FILE_DESCRIPTOR_SET,
             tonic_types::pb::FILE_DESCRIPTOR_SET,
             tonic_health::pb::FILE_DESCRIPTOR_SET,
-            // Each version of reflection describes the other one too.
+            // Each version of reflection describes both.
             tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
             tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
         ];
@@ -315,6 +316,6 @@ fn with_reflection(routes: Routes) -> Result<Routes, reflection::Error> {
         )
     };
     Ok(routes
-        .add_service(described().build_v1()?)
-        .add_service(described().build_v1alpha()?))
+        .add_service(builder().build_v1()?)
+        .add_service(builder().build_v1alpha()?))
 }

@@ -17,23 +17,23 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-pub use self::traces::{CallSpan, ChildSpans, Ended, Sent, Tracer, Traces, TracesError};
+pub use self::traces::{
+    CallSpan, ChildSpans, SpanCounts, SpanOutcome, Tracer, Traces, TracesError,
+};
 use crate::config::{Config, LogFormat};
 
-/// Who may log below a warning. What other crates log there holds statements,
-/// headers and frames, and so bodies and tokens: it stays out, whatever the filter
-/// asks for. A crate that is new here is among the others.
-const OURS: &str = "expertise";
+/// The only target that may log below a warning, whatever the filter asks for: other
+/// crates log statements, headers and frames there, and so bodies and tokens.
+const OWN_TARGET: &str = "expertise";
 
-/// What sqlx says of connections that were lost is text of the driver, and what it says
-/// of parameters that it does not know repeats their values; the store says both in words
-/// of its own.
-const SILENT: [&str; 2] = ["sqlx_core::pool", "sqlx_postgres::options"];
+/// Targets that never log. sqlx logs driver errors of lost connections, and the values of
+/// unknown parameters of a URL; the store logs both without them.
+const SILENCED_TARGETS: [&str; 2] = ["sqlx_core::pool", "sqlx_postgres::options"];
 
-/// Starts logging to standard error as configured, panics included. The first
-/// start of a process holds.
+/// Starts logging to standard error as configured, panics included. Later calls in a
+/// process do nothing.
 pub fn start(config: &Config) {
-    let filter = config.log.clone().and(cap());
+    let filter = config.log.clone().and(most_verbose());
     let lines = fmt::layer().with_writer(io::stderr);
     let lines = match config.log_format {
         LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).boxed(),
@@ -43,23 +43,23 @@ pub fn start(config: &Config) {
             .with_span_list(false)
             .boxed(),
     };
-    let started = tracing_subscriber::registry()
+    let initialised = tracing_subscriber::registry()
         .with(lines.with_filter(filter))
         .try_init();
-    if started.is_ok() {
+    if initialised.is_ok() {
         log_panics();
     }
 }
 
-fn cap() -> Targets {
+/// The most that is logged, whatever the settings ask for.
+fn most_verbose() -> Targets {
     Targets::new()
         .with_default(LevelFilter::WARN)
-        .with_target(OURS, LevelFilter::TRACE)
-        .with_targets(SILENT.map(|target| (target, LevelFilter::OFF)))
+        .with_target(OWN_TARGET, LevelFilter::TRACE)
+        .with_targets(SILENCED_TARGETS.map(|target| (target, LevelFilter::OFF)))
 }
 
-/// Says where it happened and not what was said there: a panic's text may quote
-/// the data at hand.
+/// Logs where a panic happened. Its message is left out, as it may quote data.
 fn log_panics() {
     panic::set_hook(Box::new(|panic| {
         let location = panic.location().map(ToString::to_string);
@@ -74,8 +74,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_stay_out_whatever_is_asked_for() {
-        let cap = cap();
+    fn other_crates_log_warnings_at_most() {
+        let cap = most_verbose();
         for target in [
             "sqlx::query",
             "sea_orm::driver",

@@ -1,7 +1,7 @@
-//! Signatures by ring, which TLS brings along anyway.
+//! Signatures for `jsonwebtoken` with ring, which TLS needs anyway.
 //!
-//! *Invariant:* a key serves its own family of algorithms alone. A public key
-//! is never the secret of an HMAC, whatever a token's header says.
+//! *Invariant:* a key serves its own family of algorithms only: a public key is never
+//! the secret of an HMAC, whatever a token's header says.
 
 use jsonwebtoken::{
     Algorithm, DecodingKey, DecodingKeyKind, EncodingKey,
@@ -17,13 +17,13 @@ use ring::{
 };
 use signature::{Error, Signer, Verifier};
 
-/// Makes ring do the work of `jsonwebtoken`, which takes one provider a process;
-/// the first one stays.
+/// Makes ring the provider of `jsonwebtoken`. There is one for each process, and the
+/// first one stays.
 pub(super) fn install() {
     static RING: CryptoProvider = CryptoProvider {
         signer_factory: signer,
         verifier_factory: verifier,
-        // For writing keys as JSON, which nothing here does.
+        // Needed only to write keys as JSON.
         key_utils: KeyUtils::new_unimplemented(),
     };
     let _ = RING.install_default();
@@ -34,18 +34,18 @@ fn signer(algorithm: &Algorithm, key: &EncodingKey) -> Result<Box<dyn JwtSigner>
         return Err(ErrorKind::UnsupportedAlgorithm.into());
     }
     let key = hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes());
-    Ok(Box::new(Signing(key)))
+    Ok(Box::new(HmacSigner(key)))
 }
 
-struct Signing(hmac::Key);
+struct HmacSigner(hmac::Key);
 
-impl Signer<Vec<u8>> for Signing {
+impl Signer<Vec<u8>> for HmacSigner {
     fn try_sign(&self, message: &[u8]) -> std::result::Result<Vec<u8>, Error> {
         Ok(hmac::sign(&self.0, message).as_ref().to_vec())
     }
 }
 
-impl JwtSigner for Signing {
+impl JwtSigner for HmacSigner {
     fn algorithm(&self) -> Algorithm {
         Algorithm::HS256
     }
@@ -55,18 +55,18 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     if key.family() != algorithm.family() {
         return Err(ErrorKind::InvalidAlgorithm.into());
     }
-    Ok(Box::new(Verification {
+    Ok(Box::new(RingVerifier {
         algorithm: *algorithm,
         key: key.clone(),
     }))
 }
 
-struct Verification {
+struct RingVerifier {
     algorithm: Algorithm,
     key: DecodingKey,
 }
 
-impl Verifier<Vec<u8>> for Verification {
+impl Verifier<Vec<u8>> for RingVerifier {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> std::result::Result<(), Error> {
         let verified = match (self.algorithm, self.key.kind()) {
             (Algorithm::HS256, DecodingKeyKind::SecretOrDer(secret)) => {
@@ -92,7 +92,7 @@ impl Verifier<Vec<u8>> for Verification {
     }
 }
 
-impl JwtVerifier for Verification {
+impl JwtVerifier for RingVerifier {
     fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_serves_its_own_family_alone() {
+    fn a_key_serves_its_own_family_only() {
         let public = DecodingKey::from_ec_der(&[4; 65]);
         assert!(verifier(&Algorithm::HS256, &public).is_err());
         assert!(verifier(&Algorithm::EdDSA, &public).is_err());
@@ -114,9 +114,9 @@ mod tests {
     #[test]
     fn other_algorithms_of_a_family_verify_nothing() {
         let secret = DecodingKey::from_secret(&[7; 64]);
-        let verification = verifier(&Algorithm::HS512, &secret).expect("the same family");
+        let verifier = verifier(&Algorithm::HS512, &secret).expect("the same family");
         let key = hmac::Key::new(hmac::HMAC_SHA512, &[7; 64]);
         let signature = hmac::sign(&key, b"message").as_ref().to_vec();
-        assert!(verification.verify(b"message", &signature).is_err());
+        assert!(verifier.verify(b"message", &signature).is_err());
     }
 }

@@ -1,18 +1,17 @@
-//! Metadata that is believed: what stands in front of the service vouches for
-//! it.
+//! Trusted metadata, which a proxy in front of the service sets.
 
 use http::{HeaderMap, HeaderValue};
 
 use super::{Caller, Rejection, Scope, Subject};
 use crate::domain::ids::AccountId;
 
-const ACCOUNT: &str = "x-account-id";
-const SUBJECT: &str = "x-subject";
-const SCOPES: &str = "x-scopes";
+const ACCOUNT_HEADER: &str = "x-account-id";
+const SUBJECT_HEADER: &str = "x-subject";
+const SCOPES_HEADER: &str = "x-scopes";
 
-/// Scopes that are not sent mean all of them; those sent mean exactly those.
+/// Without `x-scopes` a caller has every scope, with it exactly those it names.
 pub(super) fn authenticate(headers: &HeaderMap) -> Result<Caller, Rejection> {
-    let account = single(headers, ACCOUNT)
+    let account = single(headers, ACCOUNT_HEADER)
         .map_err(|()| Rejection::Invalid("x-account-id must be sent once"))?
         .ok_or(Rejection::Missing(
             "x-account-id must name the account: send it as metadata, such as `x-account-id: demo`",
@@ -20,7 +19,7 @@ pub(super) fn authenticate(headers: &HeaderMap) -> Result<Caller, Rejection> {
     let account = text(account).and_then(AccountId::parse).ok_or({
         Rejection::Invalid("x-account-id must be 1 to 64 characters of A-Z a-z 0-9 . _ : -")
     })?;
-    let subject = match single(headers, SUBJECT) {
+    let subject = match single(headers, SUBJECT_HEADER) {
         Ok(None) => Some(""),
         Ok(Some(value)) => text(value).filter(|subject| subject.len() <= Subject::MAX),
         Err(()) => None,
@@ -36,16 +35,17 @@ pub(super) fn authenticate(headers: &HeaderMap) -> Result<Caller, Rejection> {
 }
 
 fn scopes(headers: &HeaderMap) -> Result<Vec<Scope>, Rejection> {
-    if !headers.contains_key(SCOPES) {
+    if !headers.contains_key(SCOPES_HEADER) {
         return Ok(Scope::ALL.to_vec());
     }
-    // Repeated metadata is one list, as HTTP has it.
-    let lists: Option<Vec<&str>> = headers.get_all(SCOPES).iter().map(text).collect();
+    // In HTTP, repeated headers are one list.
+    let lists: Option<Vec<&str>> = headers.get_all(SCOPES_HEADER).iter().map(text).collect();
     lists
         .map(|lists| Scope::parse_list(&lists.join(" ")))
         .ok_or(Rejection::Invalid("x-scopes must be printable ASCII"))
 }
 
+/// The value of a header that may be sent once.
 fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a HeaderValue>, ()> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
@@ -64,19 +64,16 @@ mod tests {
     use super::*;
 
     fn caller(headers: &[(&'static str, &[u8])]) -> Result<Caller, Rejection> {
-        let headers = headers.iter().map(|(name, value)| {
-            let value = HeaderValue::from_bytes(value).expect("bytes of a header");
-            (http::HeaderName::from_static(name), value)
-        });
         let mut map = HeaderMap::new();
-        headers.for_each(|(name, value)| {
-            map.append(name, value);
-        });
+        for (name, value) in headers {
+            let value = HeaderValue::from_bytes(value).expect("a header's value");
+            map.append(*name, value);
+        }
         authenticate(&map)
     }
 
     fn scopes_of(list: &[u8]) -> Vec<Scope> {
-        caller(&[(ACCOUNT, b"42"), (SCOPES, list)])
+        caller(&[(ACCOUNT_HEADER, b"42"), (SCOPES_HEADER, list)])
             .expect("a caller")
             .scopes
     }
@@ -86,16 +83,16 @@ mod tests {
         assert!(matches!(caller(&[]), Err(Rejection::Missing(_))));
         let bad: [&[u8]; 4] = [b"", b"a b", b"\xc3\xa9", &[b'a'; 65]];
         for account in bad {
-            let result = caller(&[(ACCOUNT, account)]);
+            let result = caller(&[(ACCOUNT_HEADER, account)]);
             assert!(matches!(result, Err(Rejection::Invalid(_))), "{account:?}");
         }
-        let twice = caller(&[(ACCOUNT, b"a"), (ACCOUNT, b"a")]);
+        let twice = caller(&[(ACCOUNT_HEADER, b"a"), (ACCOUNT_HEADER, b"a")]);
         assert!(matches!(twice, Err(Rejection::Invalid(_))));
     }
 
     #[test]
     fn absent_scopes_are_all_and_present_ones_are_exactly_those() {
-        let absent = caller(&[(ACCOUNT, b"42")]).expect("a caller");
+        let absent = caller(&[(ACCOUNT_HEADER, b"42")]).expect("a caller");
         assert_eq!(absent.scopes, Scope::ALL);
         assert_eq!(scopes_of(b"write  read"), [Scope::Read, Scope::Write]);
         assert_eq!(scopes_of(b"READ openid"), []);
@@ -104,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_subject_is_optional_and_bounded() {
-        let subject = |bytes| caller(&[(ACCOUNT, b"42"), (SUBJECT, bytes)]);
+        let subject = |bytes| caller(&[(ACCOUNT_HEADER, b"42"), (SUBJECT_HEADER, bytes)]);
         assert_eq!(subject(b"ann").expect("a caller").subject, "ann");
         assert!(subject(&[b'a'; 257]).is_err());
         assert!(subject(b"\xff").is_err());

@@ -1,4 +1,4 @@
-//! Signed tokens: `authorization: Bearer TOKEN`, RFC 6750 and RFC 7519.
+//! Signed tokens in `authorization: Bearer TOKEN` (RFC 6750, RFC 7519).
 
 use http::{HeaderMap, header::AUTHORIZATION};
 use jsonwebtoken::{Algorithm, Header, Validation, decode, decode_header, errors::ErrorKind};
@@ -11,17 +11,16 @@ use super::{
 };
 use crate::domain::ids::AccountId;
 
-/// The longest token, in bytes.
-const TOKEN_MAX: usize = 16 * 1024;
-/// How far clocks may differ, in seconds.
-const LEEWAY: u64 = 30;
-/// What a token may say that it is, in either case.
-const TYPES: [&str; 2] = ["JWT", "at+jwt"];
+const MAX_TOKEN_BYTES: usize = 16 * 1024;
+/// How far clocks may differ.
+const LEEWAY_SECONDS: u64 = 30;
+/// The types that a token's header may name, in any case.
+const TOKEN_TYPES: [&str; 2] = ["JWT", "at+jwt"];
 
 const MISSING: Rejection = Rejection::Missing(
     "authorization must be Bearer and a token: send it as metadata, `authorization: Bearer TOKEN`",
 );
-/// One answer for all: what exactly is wrong would help whoever forges.
+/// The one answer to every token that is not accepted: details would help an attacker.
 const REFUSED: Rejection = Rejection::Invalid(
     "authorization is not accepted: send a token that has not expired, from the issuer and for \
      the audience of this server",
@@ -38,54 +37,24 @@ pub struct TokenRules {
     pub audience: String,
 }
 
-/// Checks tokens.
+/// Verifies tokens.
 #[derive(Debug)]
 pub struct Tokens {
     keys: Keys,
-    /// What holds for every token, but for the algorithm, which is the key's.
-    rules: Validation,
+    /// The rules for every token, without the algorithm, which is the key's.
+    validation: Validation,
 }
 
-/// What is wrong with a token, for the log. It says nothing of what the token
-/// says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-enum Refusal {
-    #[error("authorization is sent more than once")]
-    Repeated,
-    #[error("authorization is not Bearer, one space and a token")]
-    Scheme,
-    #[error("it is too long")]
-    TooLong,
-    #[error("it is no signed token, or its algorithm is none of ours")]
-    Malformed,
-    #[error("its header says it is of another type")]
-    Type,
-    #[error("its header demands what is not known here")]
-    Critical,
-    #[error("no key has its key id and algorithm")]
-    UnknownKey,
-    #[error("the key did not sign it")]
-    Signature,
-    #[error("it has expired")]
-    Expired,
-    #[error("it is not valid yet")]
-    Early,
-    #[error("it is from another issuer")]
-    Issuer,
-    #[error("it is for another audience")]
-    Audience,
-    #[error("a claim is missing or of another type")]
-    Claims,
-    #[error("its account_id is no account")]
-    Account,
-    #[error("its sub is empty, too long, or holds control characters")]
-    Subject,
-}
+/// What is wrong with a token, for the log. It never quotes the token.
+type TokenError = &'static str;
 
-/// The claims that are read here; `jsonwebtoken` judges the rest. Strings are
-/// strings: a token with a list of issuers is not accepted.
+/// The header is not of the form that RFC 6750 asks for.
+const NOT_BEARER: TokenError = "authorization is not Bearer, one space and a token";
+
+/// The claims that are read here; `jsonwebtoken` checks the others. `iss` is listed so
+/// that a token with a list of issuers is refused.
 #[derive(Deserialize)]
-struct Claims {
+struct TokenClaims {
     account_id: String,
     sub: String,
     #[serde(rename = "iss")]
@@ -94,18 +63,18 @@ struct Claims {
 }
 
 impl Tokens {
-    /// Reads the keys for the first time.
+    /// Reads or fetches the keys.
     pub async fn open(rules: &TokenRules) -> Result<Self, KeyError> {
         crypto::install();
         let mut validation = Validation::new(Algorithm::HS256);
-        validation.leeway = LEEWAY;
+        validation.leeway = LEEWAY_SECONDS;
         validation.validate_nbf = true;
         validation.set_issuer(&[&rules.issuer]);
         validation.set_audience(&[&rules.audience]);
         validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
         Ok(Self {
             keys: Keys::open(&rules.keys).await?,
-            rules: validation,
+            validation,
         })
     }
 
@@ -115,83 +84,91 @@ impl Tokens {
         }
         let verified = match bearer(headers) {
             Ok(token) => self.verify(token).await,
-            Err(refusal) => Err(refusal),
+            Err(error) => Err(error),
         };
-        verified.map_err(|refusal| {
-            debug!(%refusal, "a token was refused");
+        verified.map_err(|error| {
+            debug!(error, "a token was refused");
             REFUSED
         })
     }
 
-    async fn verify(&self, token: &str) -> Result<Caller, Refusal> {
-        let header = decode_header(token).map_err(|_| Refusal::Malformed)?;
-        check(&header)?;
+    async fn verify(&self, token: &str) -> Result<Caller, TokenError> {
+        let header = decode_header(token)
+            .map_err(|_| "it is no signed token, or its algorithm is not supported")?;
+        check_header(&header)?;
         let key = self.keys.find(header.kid.as_deref(), header.alg).await;
-        let claims = self.claims(token, key.ok_or(Refusal::UnknownKey)?.as_ref())?;
+        let claims = self.claims(
+            token,
+            key.ok_or("there is no key with its key id and algorithm")?
+                .as_ref(),
+        )?;
         Ok(Caller {
-            account: AccountId::parse(&claims.account_id).ok_or(Refusal::Account)?,
+            account: AccountId::parse(&claims.account_id)
+                .ok_or("its account_id is not an account id")?,
             subject: Subject::parse(&claims.sub)
-                .ok_or(Refusal::Subject)?
+                .ok_or("its sub is empty, too long, or holds control characters")?
                 .to_string(),
             scopes: Scope::parse_list(claims.scope.as_deref().unwrap_or_default()),
         })
     }
 
-    fn claims(&self, token: &str, key: &Key) -> Result<Claims, Refusal> {
-        let mut rules = self.rules.clone();
-        rules.algorithms = vec![key.algorithm()];
-        match decode::<Claims>(token, key.decoding(), &rules) {
+    fn claims(&self, token: &str, key: &Key) -> Result<TokenClaims, TokenError> {
+        let mut validation = self.validation.clone();
+        validation.algorithms = vec![key.algorithm];
+        match decode::<TokenClaims>(token, &key.decoding, &validation) {
             Ok(token) => Ok(token.claims),
-            Err(error) => Err(refusal(error.kind())),
+            Err(error) => Err(token_error(error.kind())),
         }
     }
 }
 
-/// The token of the one `authorization`.
-fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
+/// The token of the only `authorization` header.
+fn bearer(headers: &HeaderMap) -> Result<&str, TokenError> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
-        return Err(Refusal::Repeated);
+        return Err("authorization is sent more than once");
     };
-    let value = value.to_str().map_err(|_| Refusal::Scheme)?;
-    let (scheme, token) = value.split_once(' ').ok_or(Refusal::Scheme)?;
+    let value = value.to_str().map_err(|_| NOT_BEARER)?;
+    let (scheme, token) = value.split_once(' ').ok_or(NOT_BEARER)?;
     if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(Refusal::Scheme);
+        return Err(NOT_BEARER);
     }
-    if token.len() > TOKEN_MAX {
-        return Err(Refusal::TooLong);
+    if token.len() > MAX_TOKEN_BYTES {
+        return Err("it is too long");
     }
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
     (!token.is_empty() && token.bytes().all(plain))
         .then_some(token)
-        .ok_or(Refusal::Scheme)
+        .ok_or(NOT_BEARER)
 }
 
-/// What `jsonwebtoken` reads of a header and does not judge. An extension that
-/// is critical is not understood here, as none is (RFC 7515, section 4.1.11).
-fn check(header: &Header) -> Result<(), Refusal> {
+/// Checks what `jsonwebtoken` reads of a header and does not check. No critical extension
+/// is supported (RFC 7515, section 4.1.11).
+fn check_header(header: &Header) -> Result<(), TokenError> {
     if let Some(typ) = &header.typ
-        && !TYPES.iter().any(|known| typ.eq_ignore_ascii_case(known))
+        && !TOKEN_TYPES
+            .iter()
+            .any(|known| typ.eq_ignore_ascii_case(known))
     {
-        return Err(Refusal::Type);
+        return Err("its header says it is of another type");
     }
     match header.crit {
-        Some(_) => Err(Refusal::Critical),
+        Some(_) => Err("its header has a critical extension: none is supported"),
         None => Ok(()),
     }
 }
 
-/// Sorts what `jsonwebtoken` refuses; its own texts may quote the token.
-fn refusal(kind: &ErrorKind) -> Refusal {
+/// Errors of `jsonwebtoken`, without its texts, which may quote the token.
+fn token_error(kind: &ErrorKind) -> TokenError {
     match kind {
-        ErrorKind::InvalidSignature | ErrorKind::InvalidAlgorithm => Refusal::Signature,
-        ErrorKind::ExpiredSignature => Refusal::Expired,
-        ErrorKind::ImmatureSignature => Refusal::Early,
-        ErrorKind::InvalidIssuer => Refusal::Issuer,
-        ErrorKind::InvalidAudience => Refusal::Audience,
+        ErrorKind::InvalidSignature | ErrorKind::InvalidAlgorithm => "the key did not sign it",
+        ErrorKind::ExpiredSignature => "it has expired",
+        ErrorKind::ImmatureSignature => "it is not valid yet",
+        ErrorKind::InvalidIssuer => "it is from another issuer",
+        ErrorKind::InvalidAudience => "it is for another audience",
         ErrorKind::MissingRequiredClaim(_)
         | ErrorKind::InvalidClaimFormat(_)
-        | ErrorKind::Json(_) => Refusal::Claims,
-        _ => Refusal::Malformed,
+        | ErrorKind::Json(_) => "a claim is missing or of another type",
+        _ => "it is no signed token, or its algorithm is not supported",
     }
 }

@@ -2,14 +2,18 @@
 
 mod file;
 mod parse;
-mod remote;
+mod url;
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{
+    fmt::{self, Display},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use http::Uri;
 use jsonwebtoken::{Algorithm, DecodingKey};
 
-use self::{file::KeyFile, remote::Remote};
+use self::{file::KeyFile, parse::KeyFormatError, url::KeyUrl};
 
 /// Where the keys come from that tokens are checked with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,32 +54,40 @@ impl fmt::Debug for SigningSecret {
     }
 }
 
-/// Why there are no keys to start with. A display is one line.
+/// Why there are no keys at the start. A display is one line.
 #[derive(Debug, thiserror::Error)]
-#[error("{setting} is {place:?}: it must be {expected}: {reason}")]
+#[error("{setting} is {location:?}: it must be {expected}: {reason}")]
 pub struct KeyError {
     setting: &'static str,
-    place: String,
+    location: String,
     expected: &'static str,
     reason: String,
 }
 
-/// A key and the one algorithm that it is for.
+impl KeyError {
+    fn of<E: Display>(
+        setting: &'static str,
+        location: impl Display,
+        expected: &'static str,
+    ) -> impl FnOnce(E) -> Self {
+        let location = location.to_string();
+        move |reason| Self {
+            setting,
+            location,
+            expected,
+            reason: reason.to_string(),
+        }
+    }
+}
+
+/// A key and the only algorithm that it is for.
 #[derive(Debug)]
 pub(super) struct Key {
-    algorithm: Algorithm,
-    decoding: DecodingKey,
+    pub algorithm: Algorithm,
+    pub decoding: DecodingKey,
 }
 
 impl Key {
-    pub fn algorithm(&self) -> Algorithm {
-        self.algorithm
-    }
-
-    pub fn decoding(&self) -> &DecodingKey {
-        &self.decoding
-    }
-
     fn secret(secret: &SigningSecret) -> Self {
         Self {
             algorithm: Algorithm::HS256,
@@ -84,27 +96,27 @@ impl Key {
     }
 }
 
-/// The keys of a moment.
+/// The keys that were read from a source.
 #[derive(Debug)]
 enum KeySet {
-    /// The one key there is, whatever key id a token names.
+    /// A single key, which serves any key id.
     One(Arc<Key>),
-    /// Keys by their ids. Ids need not differ between types of keys (RFC 7517,
+    /// Keys by their ids. Keys of different types may share an id (RFC 7517,
     /// section 4.5).
     Named(Vec<(Option<String>, Arc<Key>)>),
 }
 
 impl KeySet {
-    /// Whether there is a key of this id, of any algorithm.
-    fn knows(&self, id: &str) -> bool {
+    /// Whether there is a key with this id, for any algorithm.
+    fn has_id(&self, id: &str) -> bool {
         match self {
             Self::One(_) => true,
             Self::Named(keys) => keys.iter().any(|(known, _)| known.as_deref() == Some(id)),
         }
     }
 
-    /// The key of this id and algorithm. Without an id there must be one key in
-    /// all: it is not tried out which of several fits.
+    /// The key with this id and algorithm. A token without an id is accepted only when
+    /// there is a single key.
     fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<Key>> {
         let key = match (self, id) {
             (Self::One(key), _) => Some(key),
@@ -120,6 +132,13 @@ impl KeySet {
         key.filter(|key| key.algorithm == algorithm).cloned()
     }
 
+    fn not_empty(self) -> Result<Self, KeyFormatError> {
+        match self.len() {
+            0 => Err("it has no usable key"),
+            _ => Ok(self),
+        }
+    }
+
     fn len(&self) -> usize {
         match self {
             Self::One(_) => 1,
@@ -128,65 +147,55 @@ impl KeySet {
     }
 }
 
-/// The keys that hold now.
+/// The current keys.
 #[derive(Debug)]
-pub(super) struct Keys(Place);
+pub(super) struct Keys(KeyOrigin);
 
 #[derive(Debug)]
-enum Place {
+enum KeyOrigin {
     Fixed(KeySet),
     File(KeyFile),
-    Remote(Arc<Remote>),
+    Url(Arc<KeyUrl>),
 }
 
 impl Keys {
-    /// Reads the keys for the first time.
+    /// Reads or fetches the keys; there must be one.
     pub async fn open(source: &KeySource) -> Result<Self, KeyError> {
-        let place = match source {
+        let origin = match source {
             KeySource::Secret(secret) => {
-                Ok(Place::Fixed(KeySet::One(Arc::new(Key::secret(secret)))))
+                KeyOrigin::Fixed(KeySet::One(Arc::new(Key::secret(secret))))
             }
             KeySource::PublicKeyFile(path) => {
-                let opened = KeyFile::open(path.clone(), parse::public_key);
-                opened.map(Place::File).map_err(|error| KeyError {
-                    setting: "EXPERTISE_JWT_PUBLIC_KEY_FILE",
-                    place: path.display().to_string(),
-                    expected: "a public key in PEM: RSA of 2048 to 8192 bits, P-256 or Ed25519",
-                    reason: error.to_string(),
-                })
+                let file = KeyFile::open(path.clone(), parse::public_key);
+                let setting = "EXPERTISE_JWT_PUBLIC_KEY_FILE";
+                let error = KeyError::of(setting, path.display(), PUBLIC_KEY);
+                KeyOrigin::File(file.map_err(error)?)
             }
             KeySource::KeySetFile(path) => {
-                let opened = KeyFile::open(path.clone(), parse::key_set);
-                opened.map(Place::File).map_err(|error| KeyError {
-                    setting: "EXPERTISE_JWT_JWKS_FILE",
-                    place: path.display().to_string(),
-                    expected: KEY_SET,
-                    reason: error.to_string(),
-                })
+                let file = KeyFile::open(path.clone(), parse::key_set);
+                let error = KeyError::of("EXPERTISE_JWT_JWKS_FILE", path.display(), KEY_SET);
+                KeyOrigin::File(file.map_err(error)?)
             }
             KeySource::KeySetUrl(url) => {
-                let opened = Remote::open(url.clone()).await;
-                opened.map(Place::Remote).map_err(|error| KeyError {
-                    setting: "EXPERTISE_JWT_JWKS_URL",
-                    place: url.to_string(),
-                    expected: KEY_SET,
-                    reason: error.to_string(),
-                })
+                let keys = KeyUrl::open(url.clone()).await;
+                let error = KeyError::of("EXPERTISE_JWT_JWKS_URL", url, KEY_SET);
+                KeyOrigin::Url(keys.map_err(error)?)
             }
         };
-        place.map(Self)
+        Ok(Self(origin))
     }
 
-    /// The key of this id and algorithm, as of now.
+    /// The current key with this id and algorithm.
     pub async fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<Key>> {
         match &self.0 {
-            Place::Fixed(keys) => keys.find(id, algorithm),
-            Place::File(file) => file.current().find(id, algorithm),
-            Place::Remote(remote) => remote.find(id, algorithm).await,
+            KeyOrigin::Fixed(keys) => keys.find(id, algorithm),
+            KeyOrigin::File(file) => file.current().find(id, algorithm),
+            KeyOrigin::Url(url) => url.find(id, algorithm).await,
         }
     }
 }
 
+const PUBLIC_KEY: &str = "a public key in PEM: RSA of 2048 to 8192 bits, P-256 or Ed25519";
 const KEY_SET: &str = "a JSON Web Key Set with public keys for RS256, ES256 or EdDSA";
 
 #[cfg(test)]

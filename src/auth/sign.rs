@@ -1,4 +1,4 @@
-//! Signing a token, for those who hold the secret.
+//! Signs tokens with the shared secret.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -21,22 +21,22 @@ pub struct Grant {
     pub expires: Duration,
 }
 
-/// Why there is no token.
+/// Why no token was signed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignError {
-    /// Whoever holds the private key signs tokens; the service does not.
-    #[error("signing needs a secret: public keys only check what others sign")]
+    /// The settings have public keys only.
+    #[error("signing needs a secret: public keys only verify tokens")]
     NoSecret,
     /// The clock of this machine is before 1970.
     #[error("the clock of this machine is wrong")]
     Clock,
-    /// The token cannot be put together: a fault of the build.
-    #[error("the token cannot be put together")]
-    Fault,
+    /// The token cannot be encoded: a bug.
+    #[error("the token cannot be encoded")]
+    Encoding,
 }
 
 #[derive(Serialize)]
-struct Claims<'a> {
+struct SignedClaims<'a> {
     iss: &'a str,
     aud: &'a str,
     sub: &'a str,
@@ -46,7 +46,7 @@ struct Claims<'a> {
     exp: u64,
 }
 
-/// Signs a token that these rules accept from now on until it expires.
+/// Signs a token that these rules accept until it expires.
 pub fn sign(rules: &TokenRules, grant: &Grant) -> Result<String, SignError> {
     let secret = match &rules.keys {
         KeySource::Secret(secret) => secret,
@@ -57,7 +57,7 @@ pub fn sign(rules: &TokenRules, grant: &Grant) -> Result<String, SignError> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.map_err(|_| SignError::Clock)?.as_secs();
     let scopes: Vec<_> = grant.scopes.iter().map(|scope| scope.name()).collect();
-    let claims = Claims {
+    let claims = SignedClaims {
         iss: &rules.issuer,
         aud: &rules.audience,
         sub: grant.subject.as_str(),
@@ -68,5 +68,5 @@ pub fn sign(rules: &TokenRules, grant: &Grant) -> Result<String, SignError> {
     };
     crypto::install();
     let key = EncodingKey::from_secret(secret.as_bytes());
-    encode(&Header::new(Algorithm::HS256), &claims, &key).map_err(|_| SignError::Fault)
+    encode(&Header::new(Algorithm::HS256), &claims, &key).map_err(|_| SignError::Encoding)
 }

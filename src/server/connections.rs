@@ -1,266 +1,373 @@
-//! HTTP/2 on the connections: what a peer may do on one, how calls are begun, and how
-//! connections end.
-//!
-//! *Invariant:* a call that is refused at the door costs no task. Its answer is there
-//! when its headers are, and is given on the connection's own task; calls that take work
-//! have tasks of their own, so that none waits for another.
+//! Tracks the open connections. Closes those whose peers are silent or do not read their
+//! responses, and keeps their number within the process's file descriptors.
+
+mod pending_calls;
+mod rate_limit;
 
 use std::{
-    convert::Infallible,
-    future::{Future, poll_fn},
-    io, mem,
-    pin::{Pin, pin},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll, Waker, ready},
+    collections::BTreeMap,
+    io,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
-use futures_util::{Stream, StreamExt};
-use http::{Request, Response};
-use hyper::{body::Incoming, rt::Executor, server::conn::http2::Builder, service::Service};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use futures_util::task::AtomicWaker;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    sync::watch,
-    task::JoinSet,
-    time::{Sleep, sleep, timeout},
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+    time::{Instant, Sleep, sleep, sleep_until},
 };
-use tokio_rustls::TlsAcceptor;
-use tonic::{body::Body, service::Routes};
-use tracing::debug;
+use tracing::{info, warn};
 
-use super::{
-    KEEPALIVE,
-    gate::{Answer, Gated},
-    peers::{Guest, Wire},
-};
+pub use self::pending_calls::PendingCall;
+use self::{pending_calls::PendingCalls, rate_limit::ConnectRateLimiter};
 
-/// Calls at once on a connection; the message of each is held in memory.
-const MAX_CONCURRENT_STREAMS: u32 = 256;
-/// Streams that a peer opens and resets before we saw them, and those we reset
-/// for a peer's errors, before the connection is closed: floods of either cost
-/// work without end otherwise. Callers with short deadlines, who may share a
-/// connection with patient ones, may give up all their streams at once.
-const MAX_PENDING_RESETS: usize = MAX_CONCURRENT_STREAMS as usize + 44;
-const MAX_ERROR_RESETS: usize = 1024;
-/// Request headers of a call, in bytes, beyond which the connection is at fault;
-/// the gate refuses far smaller ones with a proper answer.
-const MAX_HEADERS: u32 = 256 * 1024;
-/// What a peer may send ahead on a call and on a connection, in bytes: messages
-/// reach 64 MB, and each window costs a round trip.
-const STREAM_WINDOW: u32 = 1024 * 1024;
-const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
-/// How long a peer that was asked whether it is there may take to answer.
-const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a peer may take for the handshake of TLS.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long a connection is not listened to after calls were refused on it.
-const REST: Duration = Duration::from_millis(20);
+/// How long a peer may take for its first bytes, which every client sends at once.
+const PREFACE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The preface of HTTP/2; a TLS hello is longer.
+const PREFACE_BYTES: u64 = 24;
+/// How long a peer may be silent. A living client answers PINGs more often, whether or
+/// not it makes calls.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
+/// The most connections, however many file descriptors there are.
+const MAX_CONNECTIONS: usize = 16 * 1024;
+/// File descriptors for the log, files and so on, beside those for the database.
+const RESERVED_DESCRIPTORS: u64 = 64;
+/// The most file descriptors that the process asks the system for.
+const MAX_DESCRIPTORS: u64 = 64 * 1024;
+/// At shutdown, a connection without calls is closed after this time without traffic.
+const DRAIN_IDLE_TIMEOUT: Duration = Duration::from_millis(500);
+/// How often idle connections are looked for at shutdown.
+const DRAIN_CHECK_INTERVAL: Duration = Duration::from_millis(50);
+/// How often connections are looked for whose peers do not read their responses.
+const STALLED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// How often, at most, the log warns that there are too many connections.
+const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Serves what stands behind a gate on connections, over TLS if there is any, until
-/// `drain` is ready. From then on none is accepted, those at hand end with their last
-/// call, and this ends with the last of them. Dropped, it cuts them.
-pub(super) async fn serve(
-    gate: Gated<Routes>,
-    tls: Option<TlsAcceptor>,
-    incoming: impl Stream<Item = io::Result<Wire>>,
-    drain: impl Future<Output = ()>,
-) {
-    let (stay, leave) = watch::channel(());
-    let mut connections = JoinSet::new();
-    {
-        // Dropped with the port, as soon as nobody is accepted any more.
-        let mut incoming = pin!(incoming);
-        let mut drain = pin!(drain);
+/// All open connections.
+pub struct Connections {
+    max: usize,
+    started: Instant,
+    /// In the order in which they were accepted.
+    open: Mutex<BTreeMap<u64, Arc<ConnectionState>>>,
+    next_number: AtomicU64,
+    rate_limiter: Mutex<ConnectRateLimiter>,
+    warned: Mutex<Option<Instant>>,
+}
+
+/// The state of a connection. Times are milliseconds since `started`.
+struct ConnectionState {
+    started: Instant,
+    received_bytes: AtomicU64,
+    last_received: AtomicU64,
+    /// Sent, received, or a call that ended.
+    last_active: AtomicU64,
+    /// Whether data waits for the peer to read.
+    write_blocked: AtomicBool,
+    calls: PendingCalls,
+    closing: AtomicBool,
+    reader: AtomicWaker,
+}
+
+impl Connections {
+    /// As many connections as there are file descriptors for, without those reserved for
+    /// the database. The process asks the system for more descriptors.
+    pub fn within_descriptors(database_connections: u32) -> Arc<Self> {
+        let reserved = RESERVED_DESCRIPTORS + u64::from(database_connections);
+        let free = raise_descriptor_limit().saturating_sub(reserved);
+        let max = usize::try_from(free).unwrap_or(MAX_CONNECTIONS);
+        Arc::new(Self {
+            max: max.clamp(1, MAX_CONNECTIONS),
+            started: Instant::now(),
+            open: Mutex::default(),
+            next_number: AtomicU64::new(0),
+            rate_limiter: Mutex::default(),
+            warned: Mutex::default(),
+        })
+    }
+
+    /// Adds a connection, as soon as the rate limit of its address allows. `None` when it
+    /// is refused or already gone.
+    pub async fn admit(self: Arc<Self>, stream: TcpStream) -> Option<TrackedStream> {
+        let address = stream.peer_addr().ok()?.ip();
+        let delay = lock(&self.rate_limiter)
+            .delay(address, Instant::now())
+            .ok()?;
+        if !delay.is_zero() {
+            sleep(delay).await;
+        }
+        self.add(stream)
+    }
+
+    /// When there are too many connections, the oldest one that has sent no preface is
+    /// closed, or else the new one.
+    fn add(self: &Arc<Self>, stream: TcpStream) -> Option<TrackedStream> {
+        let mut open = lock(&self.open);
+        if open.len() >= self.max {
+            self.warn_too_many();
+            let (&number, state) = open.iter().find(|(_, state)| !state.has_preface())?;
+            state.close();
+            open.remove(&number);
+        }
+        let number = self.next_number.fetch_add(1, Relaxed);
+        let state = Arc::new(ConnectionState::new(self.started));
+        open.insert(number, Arc::clone(&state));
+        Some(TrackedStream {
+            stream,
+            state,
+            read_timeout: Box::pin(sleep(PREFACE_TIMEOUT)),
+            _entry: ConnectionEntry {
+                connections: Arc::clone(self),
+                number,
+            },
+        })
+    }
+
+    /// Closes idle connections until the future is dropped.
+    pub async fn close_idle(&self) {
+        // GOAWAY and NOT_SERVING are still to be sent to connections that are idle now.
+        for state in lock(&self.open).values() {
+            state.touch();
+        }
         loop {
-            let wire = tokio::select! {
-                () = &mut drain => break,
-                Some(_) = connections.join_next() => continue,
-                wire = incoming.next() => wire,
-            };
-            match wire {
-                Some(Ok(wire)) => {
-                    connections.spawn(attend(wire, gate.clone(), tls.clone(), leave.clone()));
+            for state in lock(&self.open).values() {
+                if state.is_idle() {
+                    state.close();
                 }
-                // Told already.
-                Some(Err(_)) => {}
-                None => break,
+            }
+            sleep(DRAIN_CHECK_INTERVAL).await;
+        }
+    }
+
+    /// Closes connections whose peers do not read their responses, until the future is
+    /// dropped.
+    pub async fn close_stalled_readers(self: Arc<Self>) {
+        loop {
+            sleep(STALLED_CHECK_INTERVAL).await;
+            for state in lock(&self.open).values() {
+                if state.calls.is_stalled() && !state.is_closing() {
+                    info!("a connection is closed: its peer does not read its responses");
+                    state.close();
+                }
             }
         }
     }
-    drop(stay);
-    while connections.join_next().await.is_some() {}
-}
 
-async fn attend(
-    wire: Wire,
-    gate: Gated<Routes>,
-    tls: Option<TlsAcceptor>,
-    leave: watch::Receiver<()>,
-) {
-    let host = Host {
-        gate,
-        guest: wire.guest(),
-    };
-    let Some(tls) = tls else {
-        return converse(wire, host, leave).await;
-    };
-    match timeout(HANDSHAKE, tls.accept(wire)).await {
-        Ok(Ok(stream)) => converse(stream, host, leave).await,
-        Ok(Err(error)) => debug!(%error, "a connection is not one of TLS"),
-        Err(_) => debug!("a handshake took too long"),
+    fn warn_too_many(&self) {
+        let mut warned = lock(&self.warned);
+        if warned.is_none_or(|last| last.elapsed() >= WARNING_INTERVAL) {
+            *warned = Some(Instant::now());
+            warn!(
+                max = self.max,
+                "too many connections: raise the limit of open files"
+            );
+        }
     }
 }
 
-/// Serves one connection to its end.
-async fn converse<S>(stream: S, host: Host, mut leave: watch::Receiver<()>)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let begun = Begun::default();
-    let connection = Builder::new(begun.clone())
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
-        .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
-        .max_local_error_reset_streams(MAX_ERROR_RESETS)
-        .max_header_list_size(MAX_HEADERS)
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .keep_alive_interval(KEEPALIVE)
-        .keep_alive_timeout(KEEPALIVE_TIMEOUT)
-        // gRPC has no use for it.
-        .auto_date_header(false)
-        .serve_connection(TokioIo::new(stream), host);
-    let mut connection = pin!(connection);
-    let mut leaves = pin!(async { drop(leave.changed().await) });
-    let mut leaving = false;
-    let mut rest = Rest::default();
-    let ended = poll_fn(|context| {
-        if !leaving && leaves.as_mut().poll(context).is_ready() {
-            leaving = true;
-            connection.as_mut().graceful_shutdown();
+/// The file descriptors that the process may have, after it has asked for more.
+fn raise_descriptor_limit() -> u64 {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let current = current.unwrap_or(MAX_DESCRIPTORS);
+    let wanted = maximum.unwrap_or(MAX_DESCRIPTORS).min(MAX_DESCRIPTORS);
+    if wanted <= current {
+        return current;
+    }
+    let raised = Rlimit {
+        current: Some(wanted),
+        maximum,
+    };
+    match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => wanted,
+        Err(_) => current,
+    }
+}
+
+impl ConnectionState {
+    fn new(started: Instant) -> Self {
+        let state = Self {
+            started,
+            received_bytes: AtomicU64::new(0),
+            last_received: AtomicU64::new(0),
+            last_active: AtomicU64::new(0),
+            write_blocked: AtomicBool::new(false),
+            calls: PendingCalls::default(),
+            closing: AtomicBool::new(false),
+            reader: AtomicWaker::new(),
+        };
+        state.count_received(0);
+        state
+    }
+
+    fn now(&self) -> u64 {
+        let now = self.started.elapsed().as_millis();
+        u64::try_from(now).unwrap_or(u64::MAX)
+    }
+
+    /// Notes activity.
+    fn touch(&self) {
+        self.last_active.store(self.now(), Relaxed);
+    }
+
+    fn count_received(&self, bytes: usize) {
+        self.received_bytes.fetch_add(bytes as u64, Relaxed);
+        let now = self.now();
+        self.last_received.store(now, Relaxed);
+        self.last_active.store(now, Relaxed);
+    }
+
+    /// When the peer has been silent for too long, if it sends nothing until then.
+    fn read_deadline(&self) -> Instant {
+        let last_received = Duration::from_millis(self.last_received.load(Relaxed));
+        self.started + last_received + READ_TIMEOUT
+    }
+
+    fn has_preface(&self) -> bool {
+        self.received_bytes.load(Relaxed) >= PREFACE_BYTES
+    }
+
+    /// Whether it has no calls, nothing to send, and no traffic for a moment.
+    fn is_idle(&self) -> bool {
+        if !self.has_preface() {
+            return true;
         }
-        ready!(rest.poll(context));
-        let polled = connection.as_mut().poll(context);
-        rest.begin_if_due(context);
-        // Answers that are given here wake this task, which then sends all at once.
-        if begun.proceed() {
-            rest.is_due = true;
+        let is_busy = !self.calls.is_empty() || self.write_blocked.load(Relaxed);
+        let last_active = Duration::from_millis(self.last_active.load(Relaxed));
+        let quiet = self.started.elapsed().saturating_sub(last_active);
+        !is_busy && quiet >= DRAIN_IDLE_TIMEOUT
+    }
+
+    /// Makes the next read fail, which ends the connection.
+    fn close(&self) {
+        self.closing.store(true, Relaxed);
+        self.reader.wake();
+    }
+
+    fn is_closing(&self) -> bool {
+        self.closing.load(Relaxed)
+    }
+}
+
+/// The connection as its calls know it.
+#[derive(Clone)]
+pub struct ConnectionHandle(Arc<ConnectionState>);
+
+impl ConnectionHandle {
+    /// A call that must end by the deadline. It ends when the result is dropped.
+    pub fn begin_call(&self, deadline: Instant) -> PendingCall {
+        PendingCall::begin(&self.0, deadline)
+    }
+}
+
+/// The entry of a connection, which goes when this is dropped.
+struct ConnectionEntry {
+    connections: Arc<Connections>,
+    number: u64,
+}
+
+impl Drop for ConnectionEntry {
+    fn drop(&mut self) {
+        lock(&self.connections.open).remove(&self.number);
+    }
+}
+
+/// The stream of a connection. Reading fails when the peer is silent for too long or
+/// the connection is closed.
+pub struct TrackedStream {
+    stream: TcpStream,
+    state: Arc<ConnectionState>,
+    read_timeout: Pin<Box<Sleep>>,
+    // Dropped after the stream, which has its descriptor until then.
+    _entry: ConnectionEntry,
+}
+
+impl TrackedStream {
+    pub fn handle(&self) -> ConnectionHandle {
+        ConnectionHandle(Arc::clone(&self.state))
+    }
+
+    /// Ready when the peer has been silent for too long.
+    fn poll_timeout(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
+        loop {
+            ready!(self.read_timeout.as_mut().poll(context));
+            let deadline = self.state.read_deadline();
+            if !self.state.has_preface() || Instant::now() >= deadline {
+                return Poll::Ready(io::ErrorKind::TimedOut.into());
+            }
+            self.read_timeout.set(sleep_until(deadline));
+        }
+    }
+
+    fn note_write<T>(&self, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        self.state.write_blocked.store(polled.is_pending(), Relaxed);
+        if polled.is_ready() {
+            self.state.touch();
         }
         polled
-    });
-    if let Err(error) = ended.await {
-        debug!(%error, "a connection broke off");
     }
 }
 
-/// The rest of a connection that calls were refused on, once their answers are sent. What
-/// is refused costs more by itself than with others, which come in meanwhile.
-#[derive(Default)]
-struct Rest {
-    is_due: bool,
-    end: Option<Pin<Box<Sleep>>>,
-}
-
-impl Rest {
-    /// Ready when there is no rest, or it is over.
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if let Some(end) = &mut self.end {
-            ready!(end.as_mut().poll(context));
-            self.end = None;
+impl AsyncRead for TrackedStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.state.reader.register(context.waker());
+        if self.state.is_closing() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
-        Poll::Ready(())
-    }
-
-    fn begin_if_due(&mut self, context: &mut Context<'_>) {
-        if mem::take(&mut self.is_due) {
-            let end = self.end.insert(Box::pin(sleep(REST)));
-            // Its end wakes this task.
-            let _ = end.as_mut().poll(context);
-        }
-    }
-}
-
-/// What answers the calls of a connection.
-struct Host {
-    gate: Gated<Routes>,
-    guest: Guest,
-}
-
-impl Service<Request<Incoming>> for Host {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Answering;
-
-    fn call(&self, request: Request<Incoming>) -> Answering {
-        let answer = self.gate.answer(request.map(Body::new), Some(&self.guest));
-        Answering {
-            answer: Some(answer),
-            asked: false,
-        }
-    }
-}
-
-/// An answer on its way. One that takes work does nothing when it is first asked for,
-/// which [`Begun::proceed`] does.
-struct Answering {
-    answer: Option<Answer>,
-    asked: bool,
-}
-
-impl Future for Answering {
-    type Output = Result<Response<Body>, Infallible>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let asked = mem::replace(&mut self.asked, true);
-        match self.answer.take() {
-            Some(Answer::There(response)) => Poll::Ready(Ok(response)),
-            Some(Answer::Work(mut work)) if asked => {
-                let polled = work.as_mut().poll(context);
-                if polled.is_pending() {
-                    self.answer = Some(Answer::Work(work));
-                }
-                polled.map(Ok)
+        let before = buffer.filled().len();
+        match Pin::new(&mut self.stream).poll_read(context, buffer) {
+            Poll::Ready(Ok(())) => {
+                self.state.count_received(buffer.filled().len() - before);
+                Poll::Ready(Ok(()))
             }
-            work => {
-                self.answer = work;
-                context.waker().wake_by_ref();
-                Poll::Pending
-            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => self.poll_timeout(context).map(Err),
         }
     }
 }
 
-/// Calls that came in on a connection and are not answered nor given to tasks yet.
-#[derive(Clone, Default)]
-struct Begun(Arc<Mutex<Vec<Running>>>);
+impl AsyncWrite for TrackedStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.note_write(polled)
+    }
 
-type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        self.note_write(polled)
+    }
 
-impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Begun {
-    fn execute(&self, call: F) {
-        self.calls().push(Box::pin(call));
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 
-impl Begun {
-    /// Has those calls answered that can be at once, and others worked on. Whether there
-    /// were any of the former.
-    fn proceed(&self) -> bool {
-        let calls = mem::take(&mut *self.calls());
-        let mut answered = false;
-        for mut call in calls {
-            let mut nobody = Context::from_waker(Waker::noop());
-            if call.as_mut().poll(&mut nobody).is_pending() {
-                tokio::spawn(call);
-            } else {
-                answered = true;
-            }
-        }
-        answered
-    }
-
-    fn calls(&self) -> MutexGuard<'_, Vec<Running>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Locks, ignoring poison: no panic leaves these values inconsistent.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,8 @@
-//! Health, as load balancers and orchestrators ask for it.
+//! Health of the server, for load balancers and orchestrators.
+//!
+//! The service is not tonic-health's own: that one answers a watch of an unknown service
+//! with an error, where the protocol asks for SERVICE_UNKNOWN, and it cannot end watches
+//! at shutdown while checks go on.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -8,70 +12,82 @@ use tonic::{Request, Response, Status};
 use tonic_health::pb::{
     HealthCheckRequest, HealthCheckResponse,
     health_check_response::ServingStatus,
-    health_server::{self, HealthServer},
+    health_server::{Health, HealthServer},
 };
 use tracing::{info, warn};
 
 use crate::{grpc, store::Store};
 
-/// How often the database is asked while it is well, and while it is not: calls
-/// should come back as soon as it does.
-const PULSE: Duration = Duration::from_secs(1);
-const UNWELL_PULSE: Duration = Duration::from_millis(200);
+/// How often the database is pinged. While it is down, more often: calls should come
+/// back as soon as it does.
+const PING_INTERVAL: Duration = Duration::from_secs(1);
+const PING_INTERVAL_WHEN_DOWN: Duration = Duration::from_millis(200);
 
-/// The one health of the whole server: every service needs the same database.
+/// The health of the whole server: every service needs the same database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Condition {
-    /// Calls are taken.
-    Well,
-    /// The database does not answer.
-    Unwell,
-    /// On the way down: NOT_SERVING for good, and watchers are let go so that
-    /// they do not hold up the shutdown.
-    Leaving,
+pub enum HealthState {
+    Serving,
+    DatabaseDown,
+    /// For good. Watches end, so that they do not hold up the shutdown.
+    ShuttingDown,
 }
 
-/// Sets the health that [`HealthServer`] reports.
-#[derive(Clone)]
-pub(super) struct Pulse(Arc<watch::Sender<Condition>>);
-
-/// The health service and what drives it. The health is good until a first look
-/// says otherwise.
-pub(super) fn health() -> (Pulse, HealthServer<Health>) {
-    let (sender, receiver) = watch::channel(Condition::Well);
-    (Pulse(Arc::new(sender)), HealthServer::new(Health(receiver)))
-}
-
-impl Pulse {
-    /// Follows the database; never ends by itself.
-    pub async fn follow(self, store: Store) {
-        loop {
-            let well = store.ping().await;
-            match well {
-                true if self.set(Condition::Well) => info!("the database answers again"),
-                false if self.set(Condition::Unwell) => warn!("the database does not answer"),
-                true | false => {}
-            }
-            sleep(if well { PULSE } else { UNWELL_PULSE }).await;
+impl HealthState {
+    fn status(self) -> ServingStatus {
+        match self {
+            Self::Serving => ServingStatus::Serving,
+            Self::DatabaseDown | Self::ShuttingDown => ServingStatus::NotServing,
         }
     }
+}
 
-    /// How the server is.
-    pub fn condition(&self) -> Condition {
+/// Sets the health that [`HealthService`] reports. It is SERVING until the first ping.
+#[derive(Clone)]
+pub struct HealthMonitor(Arc<watch::Sender<HealthState>>);
+
+impl HealthMonitor {
+    pub fn new() -> Self {
+        Self(Arc::new(watch::Sender::new(HealthState::Serving)))
+    }
+
+    pub fn service(&self) -> HealthServer<HealthService> {
+        HealthServer::new(HealthService(self.0.subscribe()))
+    }
+
+    pub fn state(&self) -> HealthState {
         *self.0.borrow()
     }
 
-    /// NOT_SERVING from here on.
-    pub fn leave(&self) {
-        self.set(Condition::Leaving);
+    /// Pings the database until the future is dropped.
+    pub async fn follow_database(self, store: Store) {
+        loop {
+            let is_up = store.ping().await;
+            match is_up {
+                true if self.set(HealthState::Serving) => info!("the database answers again"),
+                false if self.set(HealthState::DatabaseDown) => {
+                    warn!("the database does not answer")
+                }
+                true | false => {}
+            }
+            let interval = match is_up {
+                true => PING_INTERVAL,
+                false => PING_INTERVAL_WHEN_DOWN,
+            };
+            sleep(interval).await;
+        }
     }
 
-    /// Whether that was a change.
-    fn set(&self, condition: Condition) -> bool {
+    /// Reports NOT_SERVING from here on.
+    pub fn shut_down(&self) {
+        self.set(HealthState::ShuttingDown);
+    }
+
+    /// Whether the state has changed.
+    fn set(&self, state: HealthState) -> bool {
         self.0.send_if_modified(|current| {
-            let changes = *current != condition && *current != Condition::Leaving;
+            let changes = *current != state && *current != HealthState::ShuttingDown;
             if changes {
-                *current = condition;
+                *current = state;
             }
             changes
         })
@@ -79,17 +95,10 @@ impl Pulse {
 }
 
 /// `grpc.health.v1.Health` for the server, `""`, and each of its services.
-pub(super) struct Health(watch::Receiver<Condition>);
+pub struct HealthService(watch::Receiver<HealthState>);
 
 fn is_known(service: &str) -> bool {
     service.is_empty() || grpc::SERVICES.contains(&service)
-}
-
-fn answer(condition: Condition) -> ServingStatus {
-    match condition {
-        Condition::Well => ServingStatus::Serving,
-        Condition::Unwell | Condition::Leaving => ServingStatus::NotServing,
-    }
 }
 
 fn response(status: ServingStatus) -> HealthCheckResponse {
@@ -99,16 +108,16 @@ fn response(status: ServingStatus) -> HealthCheckResponse {
 }
 
 #[tonic::async_trait]
-impl health_server::Health for Health {
+impl Health for HealthService {
     async fn check(
         &self,
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<HealthCheckResponse>, Status> {
         if !is_known(&request.get_ref().service) {
-            return Err(Status::not_found("no such service here"));
+            return Err(Status::not_found("the server has no such service"));
         }
-        let condition = *self.0.borrow();
-        Ok(Response::new(response(answer(condition))))
+        let state = *self.0.borrow();
+        Ok(Response::new(response(state.status())))
     }
 
     type WatchStream = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;
@@ -118,28 +127,28 @@ impl health_server::Health for Health {
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
         let known = is_known(&request.get_ref().service);
-        let changes = changes(self.0.clone(), known);
+        let changes = status_changes(self.0.clone(), known);
         Ok(Response::new(Box::pin(changes)))
     }
 }
 
-/// The answer now and at each change. A service that is not known is watched
-/// too, as the protocol asks.
-fn changes(
-    receiver: watch::Receiver<Condition>,
+/// The status now and after each change, until the shutdown. An unknown service can be
+/// watched too, as the protocol asks.
+fn status_changes(
+    receiver: watch::Receiver<HealthState>,
     known: bool,
 ) -> impl Stream<Item = Result<HealthCheckResponse, Status>> {
     stream::unfold((receiver, None), move |(mut receiver, last)| async move {
         loop {
-            let condition = *receiver.borrow_and_update();
+            let state = *receiver.borrow_and_update();
             let status = match known {
-                true => answer(condition),
+                true => state.status(),
                 false => ServingStatus::ServiceUnknown,
             };
             if last != Some(status) {
                 return Some((Ok(response(status)), (receiver, Some(status))));
             }
-            if condition == Condition::Leaving {
+            if state == HealthState::ShuttingDown {
                 return None;
             }
             receiver.changed().await.ok()?;
@@ -154,23 +163,20 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn watchers_see_each_change_and_are_let_go_at_the_end() {
-        let (sender, receiver) = watch::channel(Condition::Well);
-        let pulse = Pulse(Arc::new(sender));
-        let mut watched = Box::pin(changes(receiver, true));
+    async fn watchers_see_each_change_and_end_at_shutdown() {
+        let monitor = HealthMonitor::new();
+        let mut watched = Box::pin(status_changes(monitor.0.subscribe(), true));
         let mut next = async || {
-            watched
-                .next()
-                .await
-                .map(|item| item.map(|r| r.status()).ok())
+            let item = watched.next().await;
+            item.map(|item| item.map(|response| response.status()).ok())
         };
         assert_eq!(next().await, Some(Some(ServingStatus::Serving)));
-        assert!(pulse.set(Condition::Unwell) && !pulse.set(Condition::Unwell));
+        assert!(monitor.set(HealthState::DatabaseDown) && !monitor.set(HealthState::DatabaseDown));
         assert_eq!(next().await, Some(Some(ServingStatus::NotServing)));
-        assert!(pulse.set(Condition::Well));
+        assert!(monitor.set(HealthState::Serving));
         assert_eq!(next().await, Some(Some(ServingStatus::Serving)));
-        pulse.leave();
-        assert!(!pulse.set(Condition::Well));
+        monitor.shut_down();
+        assert!(!monitor.set(HealthState::Serving));
         assert_eq!(next().await, Some(Some(ServingStatus::NotServing)));
         assert_eq!(next().await, None);
     }

@@ -1,4 +1,4 @@
-//! Ports, and the connections that come in.
+//! Ports, and the connections that are accepted on them.
 
 use std::{future::ready, io, net::SocketAddr, sync::Arc};
 
@@ -11,99 +11,98 @@ use tonic::transport::server::TcpIncoming;
 use tracing::warn;
 
 use super::{
-    ACCEPT_PAUSE, KEEPALIVE, StartError,
-    peers::{Peers, Wire},
+    ACCEPT_RETRY_PAUSE, KEEPALIVE_INTERVAL, StartError,
+    connections::{Connections, TrackedStream},
 };
 
 /// Connections that wait to be accepted.
-const BACKLOG: u32 = 1024;
-/// Connections that are accepted and wait for their turn.
-const WAITING: usize = 1024;
+const LISTEN_BACKLOG: u32 = 1024;
+/// Accepted connections that the rate limiter delays at once.
+const MAX_DELAYED_CONNECTIONS: usize = 1024;
 
-/// Accepted connections. One that fails is waited out; the server goes on.
-pub(super) fn incoming(
+/// Accepted connections. After a failure there is a pause, and accepting goes on.
+pub fn incoming(
     listener: TcpListener,
-    peers: Arc<Peers>,
-) -> impl Stream<Item = io::Result<Wire>> {
+    connections: Arc<Connections>,
+) -> impl Stream<Item = io::Result<TrackedStream>> {
     TcpIncoming::from(listener)
         .with_nodelay(Some(true))
-        .with_keepalive(Some(KEEPALIVE))
+        .with_keepalive(Some(KEEPALIVE_INTERVAL))
         .then(|accepted| async {
             if let Err(error) = &accepted {
                 warn!(%error, "a connection was not accepted");
-                sleep(ACCEPT_PAUSE).await;
+                sleep(ACCEPT_RETRY_PAUSE).await;
             }
             accepted
         })
         .map(move |accepted| {
-            let peers = Arc::clone(&peers);
+            let connections = Arc::clone(&connections);
             async move {
                 match accepted {
-                    Ok(stream) => peers.admit_in_turn(stream).await.map(Ok),
+                    Ok(stream) => connections.admit(stream).await.map(Ok),
                     Err(error) => Some(Err(error)),
                 }
             }
         })
-        .buffer_unordered(WAITING)
+        .buffer_unordered(MAX_DELAYED_CONNECTIONS)
         .filter_map(ready)
 }
 
-/// A port that is taken and not listened on yet.
-pub(super) struct Port {
+/// A bound port that is not listened on yet.
+pub struct Port {
     setting: &'static str,
     address: SocketAddr,
     socket: TcpSocket,
 }
 
 impl Port {
-    /// Takes the port that a setting names.
-    pub fn take(setting: &'static str, address: SocketAddr) -> Result<Self, StartError> {
-        let socket = bind(address).map_err(|reason| StartError::Listen {
-            setting,
-            address,
-            reason,
-        })?;
-        Ok(Self {
-            setting,
-            address,
-            socket,
-        })
+    /// Binds the port that a setting names.
+    pub fn bind(setting: &'static str, address: SocketAddr) -> Result<Self, StartError> {
+        match bound_socket(address) {
+            Ok(socket) => Ok(Self {
+                setting,
+                address,
+                socket,
+            }),
+            Err(reason) => Err(StartError::Listen {
+                setting,
+                address,
+                reason,
+            }),
+        }
     }
 
-    /// Listens, and says where, with the port that was picked.
+    /// Listens; returns the address with the port that was picked.
     pub fn listen(self) -> Result<(TcpListener, SocketAddr), StartError> {
-        let Self {
-            setting,
-            address,
-            socket,
-        } = self;
-        let refused = |reason| StartError::Listen {
-            setting,
-            address,
+        let listener = self.socket.listen(LISTEN_BACKLOG);
+        let listening = listener.and_then(|listener| {
+            let address = listener.local_addr()?;
+            Ok((listener, address))
+        });
+        listening.map_err(|reason| StartError::Listen {
+            setting: self.setting,
+            address: self.address,
             reason,
-        };
-        let listener = socket.listen(BACKLOG).map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
-        Ok((listener, address))
+        })
     }
 }
 
-fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
+fn bound_socket(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // A restart must not wait for old connections to be forgotten.
+    // A restart must not wait until the system forgets old connections.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     Ok(socket)
 }
 
 /// What to do about an address that cannot be listened on.
-pub(super) fn advice(setting: &str, error: &io::Error) -> String {
+pub fn advice(setting: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => format!(
-            "the port is taken: stop what holds it, or set {setting} to another (port 0 picks \
+            "the port is taken: stop the program that holds it, or set {setting} to another (port 0 picks \
              a free one)"
         ),
         io::ErrorKind::AddrNotAvailable => {

@@ -1,10 +1,8 @@
-//! What those who run the service ask over plain HTTP: metrics, whether the process
-//! lives, and whether calls should be sent to it.
+//! Metrics, liveness and readiness over plain HTTP, for operators.
 //!
-//! One request a connection, of a few kilobytes and a few seconds, and when there are
-//! too many, the oldest gives way: whoever reaches this port can hold little, and keep
-//! nobody from an answer. It asks for no credentials and tells nothing of what
-//! guides say or whose they are.
+//! A connection serves one small request within a few seconds, and the oldest one is
+//! closed when there are too many, so that no client can block others. The port needs
+//! no credentials, and its answers hold nothing of guides or accounts.
 
 use std::{
     collections::VecDeque,
@@ -15,7 +13,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, header::CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_TYPE};
 use http_body_util::Full;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -32,193 +30,199 @@ use tokio::{
 use tracing::warn;
 
 use super::{
-    ACCEPT_PAUSE,
-    gate::Gate,
-    health::{Condition, Pulse},
+    ACCEPT_RETRY_PAUSE,
+    health::{HealthMonitor, HealthState},
+    middleware::Middleware,
 };
-use crate::{store::Store, telemetry::Sent};
+use crate::{store::Store, telemetry::SpanCounts};
 
 /// How long a request may take, its answer included.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Connections at once.
-const AT_ONCE: usize = 16;
-const HEADER_BYTES: usize = 16 * 1024;
+const MAX_CONNECTIONS: usize = 16;
+const MAX_HEADER_BYTES: usize = 16 * 1024;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-const TEXT: &str = "text/plain; charset=utf-8";
+const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
-/// Everything that is measured of a server.
-pub(super) struct Operations {
+/// The endpoint for operators, with all metrics of the server.
+pub struct OperationsEndpoint {
     registry: Registry,
     store: Store,
-    gate: Gate,
-    pulse: Pulse,
-    sent: Option<Arc<Sent>>,
-    at_scrape: AtScrape,
+    middleware: Arc<Middleware>,
+    health: HealthMonitor,
+    spans: Option<Arc<SpanCounts>>,
+    sampled: SampledMetrics,
 }
 
-/// What is looked up when somebody asks.
+/// Metrics that are read when they are asked for.
 #[derive(Default)]
-struct AtScrape {
-    bytes: Gauge,
-    in_work: Gauge,
-    waiting: Gauge,
-    resident: Gauge,
-    spans: Counter,
-    lost_spans: Counter,
+struct SampledMetrics {
+    inflight_bytes: Gauge,
+    calls_in_work: Gauge,
+    calls_waiting: Gauge,
+    resident_bytes: Gauge,
+    spans_exported: Counter,
+    spans_lost: Counter,
 }
 
-impl Operations {
-    /// What is measured of a server and its parts.
-    pub fn of(store: Store, gate: Gate, pulse: Pulse, sent: Option<Arc<Sent>>) -> Self {
+impl OperationsEndpoint {
+    pub fn new(
+        store: Store,
+        middleware: Arc<Middleware>,
+        health: HealthMonitor,
+        spans: Option<Arc<SpanCounts>>,
+    ) -> Self {
         let mut registry = Registry::with_prefix(env!("CARGO_PKG_NAME"));
-        let at_scrape = AtScrape::default();
+        let sampled = SampledMetrics::default();
         registry.register(
             "build",
             "The version that runs",
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
-        gate.watch().register(&mut registry);
-        gate.budget().register(&mut registry);
-        gate.turns().register(&mut registry);
+        middleware.register(&mut registry);
         store.register(&mut registry);
-        at_scrape.register(&mut registry, sent.is_some());
+        sampled.register(&mut registry, spans.is_some());
         Self {
             registry,
             store,
-            gate,
-            pulse,
-            sent,
-            at_scrape,
+            middleware,
+            health,
+            spans,
+            sampled,
         }
     }
 
-    /// Answers on a port, until this is dropped.
+    /// Answers requests until the future is dropped.
     pub async fn serve(self: Arc<Self>, listener: TcpListener) {
-        let mut connected: VecDeque<AbortHandle> = VecDeque::new();
+        let mut connections: VecDeque<AbortHandle> = VecDeque::new();
         loop {
             match listener.accept().await {
-                Ok((peer, _)) => {
-                    connected.retain(|connection| !connection.is_finished());
-                    // An answer takes a moment; the oldest has not asked for one yet.
-                    if connected.len() >= AT_ONCE
-                        && let Some(oldest) = connected.pop_front()
+                Ok((stream, _)) => {
+                    connections.retain(|connection| !connection.is_finished());
+                    if connections.len() >= MAX_CONNECTIONS
+                        && let Some(oldest) = connections.pop_front()
                     {
                         oldest.abort();
                     }
-                    let answered = timeout(PATIENCE, Arc::clone(&self).answer(peer));
-                    connected.push_back(tokio::spawn(answered).abort_handle());
+                    let serving = timeout(REQUEST_TIMEOUT, Arc::clone(&self).serve_stream(stream));
+                    connections.push_back(tokio::spawn(serving).abort_handle());
                 }
                 Err(error) => {
                     warn!(%error, "a connection for metrics was not accepted");
-                    sleep(ACCEPT_PAUSE).await;
+                    sleep(ACCEPT_RETRY_PAUSE).await;
                 }
             }
         }
     }
 
-    async fn answer(self: Arc<Self>, peer: TcpStream) {
+    async fn serve_stream(self: Arc<Self>, stream: TcpStream) {
         let service = service_fn(|request: Request<Incoming>| {
-            let answer = self.respond(request.method(), request.uri().path());
-            async { Ok::<_, Infallible>(answer) }
+            let response = self.respond(request.method(), request.uri().path());
+            async { Ok::<_, Infallible>(response) }
         });
-        // A peer that breaks off or speaks something else is its own affair.
+        // Errors of a peer do not concern the server.
         let _ = http1::Builder::new()
             .keep_alive(false)
-            .max_buf_size(HEADER_BYTES)
-            .serve_connection(TokioIo::new(peer), service)
+            .max_buf_size(MAX_HEADER_BYTES)
+            .serve_connection(TokioIo::new(stream), service)
             .await;
     }
 
     fn respond(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
         if !matches!(*method, Method::GET | Method::HEAD) {
-            return response(StatusCode::METHOD_NOT_ALLOWED, TEXT, "GET only\n");
+            return text(StatusCode::METHOD_NOT_ALLOWED, "GET only\n");
         }
         match path {
             "/metrics" => match self.metrics() {
                 Some(metrics) => response(StatusCode::OK, OPEN_METRICS, metrics),
-                None => response(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "no metrics\n"),
+                None => text(StatusCode::INTERNAL_SERVER_ERROR, "no metrics\n"),
             },
-            "/healthz" => response(StatusCode::OK, TEXT, "alive\n"),
-            "/readyz" => match self.pulse.condition() {
-                Condition::Well => response(StatusCode::OK, TEXT, "ready\n"),
-                Condition::Unwell => unready("the database does not answer\n"),
-                Condition::Leaving => unready("shutting down\n"),
-            },
-            _ => response(
+            "/healthz" => text(StatusCode::OK, "alive\n"),
+            "/readyz" => {
+                let unavailable = StatusCode::SERVICE_UNAVAILABLE;
+                match self.health.state() {
+                    HealthState::Serving => text(StatusCode::OK, "ready\n"),
+                    HealthState::DatabaseDown => {
+                        text(unavailable, "the database does not answer\n")
+                    }
+                    HealthState::ShuttingDown => text(unavailable, "shutting down\n"),
+                }
+            }
+            _ => text(
                 StatusCode::NOT_FOUND,
-                TEXT,
-                "here are /metrics, /healthz and /readyz\n",
+                "there are /metrics, /healthz and /readyz\n",
             ),
         }
     }
 
     fn metrics(&self) -> Option<String> {
         self.store.sample_pools();
-        self.at_scrape.look(&self.gate, self.sent.as_deref());
+        self.sampled.sample(&self.middleware, self.spans.as_deref());
         let mut text = String::new();
         encode(&mut text, &self.registry).ok()?;
         Some(text)
     }
 }
 
-impl AtScrape {
-    fn register(&self, registry: &mut Registry, traces: bool) {
+impl SampledMetrics {
+    fn register(&self, registry: &mut Registry, has_traces: bool) {
         registry.register_with_unit(
             "inflight",
-            "Bytes of messages at hand",
+            "Bytes of messages that are held",
             Unit::Bytes,
-            self.bytes.clone(),
+            self.inflight_bytes.clone(),
         );
         registry.register(
             "calls_in_work",
-            "Calls whose turn it is: their messages are there and they are worked on",
-            self.in_work.clone(),
+            "Calls that are worked on: their messages have arrived and they have a permit",
+            self.calls_in_work.clone(),
         );
         registry.register(
             "calls_waiting",
-            "Calls whose messages are there and that wait for their turn",
-            self.waiting.clone(),
+            "Calls that wait in the queue for a permit",
+            self.calls_waiting.clone(),
         );
         registry.register_with_unit(
             "process_resident",
-            "Memory that the process holds",
+            "Resident memory of the process",
             Unit::Bytes,
-            self.resident.clone(),
+            self.resident_bytes.clone(),
         );
-        if traces {
+        if has_traces {
             registry.register(
                 "spans_exported",
-                "Spans that the collector took",
-                self.spans.clone(),
+                "Spans that the collector accepted",
+                self.spans_exported.clone(),
             );
             registry.register(
                 "spans_lost",
-                "Spans that were sent and that the collector did not take",
-                self.lost_spans.clone(),
+                "Spans that were sent and that the collector did not accept",
+                self.spans_lost.clone(),
             );
         }
     }
 
-    fn look(&self, gate: &Gate, sent: Option<&Sent>) {
-        set(&self.bytes, gate.budget().used());
-        set(&self.in_work, gate.turns().in_work());
-        set(&self.waiting, gate.turns().waiting());
-        if let Some(resident) = resident_bytes() {
-            self.resident.set(resident);
+    fn sample(&self, middleware: &Middleware, spans: Option<&SpanCounts>) {
+        let load = middleware.current_load();
+        for (gauge, value) in [
+            (&self.inflight_bytes, load.inflight_bytes),
+            (&self.calls_in_work, load.calls_in_work),
+            (&self.calls_waiting, load.calls_waiting),
+        ] {
+            gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
         }
-        if let Some(sent) = sent {
-            self.spans.inner().store(sent.taken(), Relaxed);
-            self.lost_spans.inner().store(sent.lost(), Relaxed);
+        if let Some(bytes) = resident_bytes() {
+            self.resident_bytes.set(bytes);
+        }
+        if let Some(spans) = spans {
+            self.spans_exported.inner().store(spans.exported(), Relaxed);
+            self.spans_lost.inner().store(spans.lost(), Relaxed);
         }
     }
 }
 
-fn set(gauge: &Gauge, value: usize) {
-    gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
-}
-
-/// Where the system says it.
+/// On Linux; `None` elsewhere.
 fn resident_bytes() -> Option<i64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status
@@ -228,14 +232,18 @@ fn resident_bytes() -> Option<i64> {
     Some(kilobytes * 1024)
 }
 
-fn unready(why: &'static str) -> Response<Full<Bytes>> {
-    response(StatusCode::SERVICE_UNAVAILABLE, TEXT, why)
+fn text(code: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
+    response(code, PLAIN_TEXT, text)
 }
 
-fn response(code: StatusCode, kind: &'static str, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(text.into()));
+fn response(
+    code: StatusCode,
+    content_type: &'static str,
+    body: impl Into<Bytes>,
+) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
     *response.status_mut() = code;
-    let kind = http::HeaderValue::from_static(kind);
-    response.headers_mut().insert(CONTENT_TYPE, kind);
+    let content_type = HeaderValue::from_static(content_type);
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
     response
 }

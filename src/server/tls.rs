@@ -1,5 +1,5 @@
-//! TLS by rustls on ring: which certificate is shown, and whose clients are let
-//! in.
+//! TLS with rustls: the server's certificate, and the authorities of client
+//! certificates.
 
 use std::{path::Path, sync::Arc};
 
@@ -16,8 +16,8 @@ use crate::{
     pem::{self, PemError},
 };
 
-/// The protocol that is spoken, as TLS names it.
-const HTTP_2: &[u8] = b"h2";
+/// HTTP/2, as TLS names it.
+const ALPN_HTTP2: &[u8] = b"h2";
 
 /// Why TLS cannot be served. A display is one line.
 #[derive(Debug, thiserror::Error)]
@@ -25,38 +25,39 @@ pub enum TlsError {
     /// A file cannot be read, or holds something else.
     #[error(transparent)]
     File(#[from] PemError),
-    /// The files do not go together.
+    /// Certificate and key do not match.
     #[error("EXPERTISE_TLS_CERT_FILE and EXPERTISE_TLS_KEY_FILE must go together: {0}")]
-    Pair(String),
-    /// No client can be judged by these authorities.
-    #[error("EXPERTISE_TLS_CLIENT_CA_FILE must hold authorities of clients: {0}")]
-    Clients(String),
+    Mismatch(String),
+    /// Clients cannot be verified with these authorities.
+    #[error("EXPERTISE_TLS_CLIENT_CA_FILE must hold certificate authorities of clients: {0}")]
+    ClientAuthorities(String),
 }
 
-/// What takes connections over TLS.
-pub(super) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, TlsError> {
-    let pair = |reason: &dyn ToString| TlsError::Pair(reason.to_string());
+/// Accepts TLS connections.
+pub fn acceptor(tls: &Tls) -> Result<TlsAcceptor, TlsError> {
+    let mismatch = |reason: &dyn ToString| TlsError::Mismatch(reason.to_string());
     let chain = pem::chain(&tls.cert_file, "EXPERTISE_TLS_CERT_FILE")?;
     let chain: Result<_, _> = CertificateDer::pem_slice_iter(&chain).collect();
-    let chain: Vec<CertificateDer> = chain.map_err(|error| pair(&error))?;
+    let chain: Vec<CertificateDer> = chain.map_err(|error| mismatch(&error))?;
     let key = pem::key(&tls.key_file, "EXPERTISE_TLS_KEY_FILE")?;
-    let key = PrivateKeyDer::from_pem_slice(&key).map_err(|error| pair(&error))?;
+    let key = PrivateKeyDer::from_pem_slice(&key).map_err(|error| mismatch(&error))?;
     let provider = Arc::new(ring::default_provider());
     let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .map_err(|error| pair(&error))?;
+        .map_err(|error| mismatch(&error))?;
     let config = match &tls.client_ca_file {
         None => config.with_no_client_auth(),
         Some(path) => {
             let roots = Arc::new(authorities(path)?);
             let clients = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
-            let clients = clients.map_err(|error| TlsError::Clients(error.to_string()))?;
+            let clients =
+                clients.map_err(|error| TlsError::ClientAuthorities(error.to_string()))?;
             config.with_client_cert_verifier(clients)
         }
     };
     let config = config.with_single_cert(chain, key);
-    let mut config = config.map_err(|error| pair(&error))?;
-    config.alpn_protocols.push(HTTP_2.to_vec());
+    let mut config = config.map_err(|error| mismatch(&error))?;
+    config.alpn_protocols.push(ALPN_HTTP2.to_vec());
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 

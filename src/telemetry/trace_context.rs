@@ -1,79 +1,82 @@
-//! W3C trace context: the trace of its caller's that a call belongs to, as
-//! <https://www.w3.org/TR/trace-context/> has it.
+//! W3C trace context: the caller's span, from the headers of a call
+//! (<https://www.w3.org/TR/trace-context/>).
 
 use http::HeaderMap;
-use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
+use opentelemetry::{
+    Context,
+    propagation::{Extractor, TextMapPropagator},
+    trace::{SpanContext, TraceContextExt},
+};
+use opentelemetry_sdk::propagation::TraceContextPropagator;
 
 const TRACEPARENT: &str = "traceparent";
 const TRACESTATE: &str = "tracestate";
-/// Version, trace id, parent id and flags with the hyphens between them.
-const LENGTH: usize = 2 + 1 + 32 + 1 + 16 + 1 + 2;
-/// What must be passed on of `tracestate` at least; more is dropped.
-const STATE_BYTES: usize = 512;
-const STATE_MEMBERS: usize = 32;
+/// The largest `tracestate`, in bytes and members; a larger one is dropped.
+const MAX_STATE_BYTES: usize = 512;
+const MAX_STATE_MEMBERS: usize = 32;
 
-/// The caller's span. What is malformed is ignored: a call never fails for it, and
-/// without a `traceparent` a `tracestate` means nothing.
+/// The caller's span. A malformed header is ignored, so that no call fails for it.
 pub fn of_headers(headers: &HeaderMap) -> Option<SpanContext> {
     let mut values = headers.get_all(TRACEPARENT).iter();
-    let (parent, None) = (values.next()?, values.next()) else {
+    let (Some(parent), None) = (values.next(), values.next()) else {
         return None;
     };
-    let (trace, span, flags) = parse(parent.as_bytes())?;
-    let state = state(headers).unwrap_or(TraceState::NONE);
-    Some(SpanContext::new(trace, span, flags, true, state))
+    let parent = parent.to_str().ok().filter(|text| is_well_formed(text))?;
+    let state = state(headers).unwrap_or_default();
+    let fields = TraceHeaders { parent, state };
+    let context = TraceContextPropagator::new().extract_with_context(&Context::new(), &fields);
+    let span = context.span().span_context().clone();
+    span.is_valid().then_some(span)
 }
 
-fn parse(text: &[u8]) -> Option<(TraceId, SpanId, TraceFlags)> {
-    let (known, more) = text.split_at_checked(LENGTH)?;
-    let mut parts = known.split(|byte| *byte == b'-');
-    let [version] = hex(parts.next()?)?;
-    let trace = TraceId::from_bytes(hex(parts.next()?)?);
-    let span = SpanId::from_bytes(hex(parts.next()?)?);
-    let [flags] = hex(parts.next()?)?;
-    let complete = match version {
-        0 => more.is_empty(),
-        // Later versions may add parts; 255 is none.
-        1..=254 => matches!(more.first(), None | Some(b'-')),
-        255 => false,
-    };
-    let valid = complete && trace != TraceId::INVALID && span != SpanId::INVALID;
-    // Of the flags only the first one means something to us.
-    let flags = TraceFlags::new(flags) & TraceFlags::SAMPLED;
-    valid.then_some((trace, span, flags))
+/// The two headers, each as one text.
+struct TraceHeaders<'a> {
+    parent: &'a str,
+    state: String,
 }
 
-/// So many bytes in lower case and nothing else.
-fn hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
-    let mut bytes = [0; N];
-    if digits.len() != 2 * N {
-        return None;
-    }
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        for digit in pair {
-            let value = match digit {
-                b'0'..=b'9' => digit - b'0',
-                b'a'..=b'f' => digit - b'a' + 10,
-                _ => return None,
-            };
-            *byte = *byte << 4 | value;
+impl Extractor for TraceHeaders<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        match key {
+            TRACEPARENT => Some(self.parent),
+            TRACESTATE => Some(&self.state),
+            _ => None,
         }
     }
-    Some(bytes)
+
+    fn keys(&self) -> Vec<&str> {
+        vec![TRACEPARENT, TRACESTATE]
+    }
 }
 
-fn state(headers: &HeaderMap) -> Option<TraceState> {
+/// Whether version, trace id, span id and flags have their lengths. The propagator takes
+/// shorter ones, signs, spaces and a final hyphen.
+fn is_well_formed(parent: &str) -> bool {
+    let digits = |part: &str, length| {
+        part.len() == length && part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let mut parts = parent.splitn(5, '-');
+    let mut next = |length| parts.next().is_some_and(|part| digits(part, length));
+    next(2)
+        && next(32)
+        && next(16)
+        && next(2)
+        && (!parent.starts_with("00") || parts.next().is_none())
+}
+
+/// The members of all `tracestate` headers; `None` when they are malformed or too long.
+fn state(headers: &HeaderMap) -> Option<String> {
     let values = headers.get_all(TRACESTATE).iter();
     let values: Result<Vec<_>, _> = values.map(|value| value.to_str()).collect();
     let text = values.ok()?.join(",");
-    let fits = text.len() <= STATE_BYTES && text.split(',').count() <= STATE_MEMBERS;
-    // The parser takes a member without a name or a value.
-    let whole = |member: &str| {
+    let fits = text.len() <= MAX_STATE_BYTES && text.split(',').count() <= MAX_STATE_MEMBERS;
+    // The propagator takes a member without a name or a value.
+    let is_whole = |member: &str| {
         let member = member.trim_matches([' ', '\t']);
         let parts = member.split_once('=');
         member.is_empty() || parts.is_some_and(|(key, value)| !key.is_empty() && !value.is_empty())
     };
-    (fits && text.split(',').all(whole)).then(|| text.parse().ok())?
+    (fits && text.split(',').all(is_whole)).then_some(text)
 }
 
 #[cfg(test)]
@@ -110,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_that_are_not_known_mean_nothing() {
+    fn unknown_flags_are_ignored() {
         for (flags, sampled) in [("00", false), ("02", false), ("03", true), ("ff", true)] {
             let parent = format!("{}{flags}", GOOD.trim_end_matches("01"));
             let context = context(&[&parent], &[]).expect("a context");
@@ -119,17 +122,17 @@ mod tests {
     }
 
     #[test]
-    fn a_later_version_may_say_more() {
+    fn a_later_version_may_have_more_fields() {
         for parent in [
             GOOD.replacen("00", "cc", 1),
-            GOOD.replacen("00", "cc", 1) + "-what-comes",
+            GOOD.replacen("00", "cc", 1) + "-more",
         ] {
             assert!(context(&[&parent], &[]).is_some(), "{parent}");
         }
     }
 
     #[test]
-    fn what_is_malformed_is_ignored() {
+    fn a_malformed_parent_is_ignored() {
         let good = |parent: &str| context(&[parent], &[]).is_some();
         for parent in [
             "",
@@ -143,6 +146,8 @@ mod tests {
             "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
             "cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01.more",
             "0g-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            "00-+af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-",
         ] {
             assert!(!good(parent), "{parent}");
         }
@@ -153,9 +158,9 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_is_malformed_or_long_is_dropped_alone() {
+    fn a_malformed_or_long_state_is_dropped_alone() {
         let many = vec!["a=1"; 33].join(",");
-        let long = format!("a={}", "x".repeat(STATE_BYTES));
+        let long = format!("a={}", "x".repeat(MAX_STATE_BYTES));
         for state in ["a", "A=\u{fc}", "=", &many, &long] {
             let context = context(&[GOOD], &[state]).expect("a context");
             assert_eq!(context.trace_state().header(), "", "{state}");
@@ -164,7 +169,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_sent_is_survived(bytes in prop::collection::vec(32u8..=255, 0..80)) {
+        fn no_header_panics(bytes in prop::collection::vec(32u8..=255, 0..80)) {
             let mut headers = HeaderMap::new();
             if let Ok(value) = HeaderValue::from_bytes(&bytes) {
                 headers.insert(TRACEPARENT, value.clone());

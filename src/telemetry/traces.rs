@@ -1,14 +1,14 @@
-//! Traces: a span for each call and what it asks of the database, sent to a
+//! Traces: a span for each call and for its work in the database, exported to a
 //! collector over OTLP.
 //!
-//! *Invariants:* a collector that is slow or away costs spans and nothing else: calls
-//! hand theirs over to a bounded queue and go on. An attribute holds what a log line
-//! may hold, and nothing that a caller wrote into a guide.
+//! *Invariants:* a collector that is slow or away costs spans and nothing else: calls put
+//! theirs into a bounded queue and go on. Attributes hold what a log line may hold, and
+//! no content of guides.
 
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::{Duration, SystemTime},
 };
@@ -43,79 +43,77 @@ use tracing::{info, warn};
 
 use crate::call_context::SpanRecorder;
 
-/// Spans that wait to be sent; what comes then is lost.
-const QUEUE: usize = 4096;
-/// Spans that are sent at once, and how often at least.
-const BATCH: usize = 512;
-const DELAY: Duration = Duration::from_secs(1);
-/// How long a collector may take, all attempts included.
-const PATIENCE: Duration = Duration::from_secs(5);
-const CONNECT: Duration = Duration::from_secs(3);
-/// How long a server that ends waits for its last spans to be taken.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// Spans that wait for export; further ones are dropped.
+const MAX_QUEUED_SPANS: usize = 4096;
+const MAX_BATCH_SPANS: usize = 512;
+const BATCH_INTERVAL: Duration = Duration::from_secs(1);
+/// How long an export may take, all attempts included.
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a shutdown waits for the export of the last spans.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Why traces cannot be sent. A display is one line.
+/// Why traces cannot be exported. A display is one line.
 #[derive(Debug, thiserror::Error)]
-#[error("EXPERTISE_OTLP_ENDPOINT is \"{endpoint}\": {why}")]
+#[error("EXPERTISE_OTLP_ENDPOINT is \"{endpoint}\": {reason}")]
 pub struct TracesError {
     endpoint: Uri,
-    why: Why,
+    reason: ExporterError,
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Why {
-    #[error("it cannot be connected to: {0}")]
+enum ExporterError {
+    #[error("no connection can be set up: {0}")]
     Endpoint(#[from] transport::Error),
-    #[error("spans cannot be sent there: {0}")]
+    #[error("no exporter can be set up: {0}")]
     Exporter(#[from] ExporterBuildError),
 }
 
-/// Sends spans until it is ended.
+/// Exports spans.
 pub struct Traces {
     provider: SdkTracerProvider,
     tracer: SdkTracer,
-    sent: Arc<Sent>,
+    counts: Arc<SpanCounts>,
 }
 
-/// How many spans reached the collector, and how many did not.
+/// How many spans the collector accepted, and how many it did not.
 #[derive(Debug, Default)]
-pub struct Sent {
-    taken: AtomicU64,
+pub struct SpanCounts {
+    exported: AtomicU64,
     lost: AtomicU64,
 }
 
-impl Sent {
-    /// Spans that the collector took.
-    pub fn taken(&self) -> u64 {
-        self.taken.load(Ordering::Relaxed)
+impl SpanCounts {
+    /// Spans that the collector accepted.
+    pub fn exported(&self) -> u64 {
+        self.exported.load(Relaxed)
     }
 
-    /// Spans that were sent and that the collector did not take.
+    /// Spans that were sent and that the collector did not accept.
     pub fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
+        self.lost.load(Relaxed)
     }
 }
 
 impl Traces {
-    /// Begins to send spans to a collector, which need not be there yet. To be
-    /// called in a runtime.
+    /// Starts to export spans to a collector, which need not be there yet. Must be called
+    /// in a runtime.
     pub fn start(endpoint: &Uri) -> Result<Self, TracesError> {
-        let refused = |why| TracesError {
+        let exporter = exporter(endpoint).map_err(|reason| TracesError {
             endpoint: endpoint.clone(),
-            why,
-        };
-        let sent = Arc::<Sent>::default();
-        let exporter = exporter(endpoint).map_err(refused)?;
-        let exporter = Watched {
+            reason,
+        })?;
+        let counts = Arc::<SpanCounts>::default();
+        let exporter = CountingExporter {
             exporter: Arc::new(exporter),
             runtime: Handle::current(),
-            sent: Arc::clone(&sent),
-            failing: AtomicBool::new(false),
+            counts: Arc::clone(&counts),
+            is_failing: AtomicBool::new(false),
         };
         let config = BatchConfigBuilder::default()
-            .with_max_queue_size(QUEUE)
-            .with_max_export_batch_size(BATCH)
-            .with_scheduled_delay(DELAY)
+            .with_max_queue_size(MAX_QUEUED_SPANS)
+            .with_max_export_batch_size(MAX_BATCH_SPANS)
+            .with_scheduled_delay(BATCH_INTERVAL)
             .build();
         let processor = BatchSpanProcessor::builder(exporter)
             .with_batch_config(config)
@@ -128,7 +126,7 @@ impl Traces {
             .build();
         let provider = SdkTracerProvider::builder()
             .with_span_processor(processor)
-            // As the caller has decided, who alone knows what else is sampled.
+            // The caller decides what is sampled.
             .with_sampler(Sampler::ParentBased(Box::new(Sampler::AlwaysOn)))
             .with_resource(resource)
             .build();
@@ -136,77 +134,76 @@ impl Traces {
         Ok(Self {
             provider,
             tracer,
-            sent,
+            counts,
         })
     }
 
-    /// What makes spans.
+    /// Makes spans that are exported here.
     pub fn tracer(&self) -> Tracer {
         Tracer(self.tracer.clone())
     }
 
-    /// What became of the spans so far.
-    pub fn sent(&self) -> Arc<Sent> {
-        Arc::clone(&self.sent)
+    /// How many spans were exported and lost so far.
+    pub fn span_counts(&self) -> Arc<SpanCounts> {
+        Arc::clone(&self.counts)
     }
 
-    /// Sends what is left, and gives it up when that takes too long.
-    pub async fn end(self, until: Instant) {
-        let until = until.min(Instant::now() + FAREWELL);
-        let left = until.saturating_duration_since(Instant::now());
-        let ended = spawn_blocking(move || self.provider.shutdown_with_timeout(left));
-        if !matches!(timeout_at(until, ended).await, Ok(Ok(Ok(())))) {
-            warn!("the last traces were not sent");
+    /// Exports the last spans, until `deadline` or [`SHUTDOWN_TIMEOUT`] at most.
+    pub async fn end(self, deadline: Instant) {
+        let deadline = deadline.min(Instant::now() + SHUTDOWN_TIMEOUT);
+        let left = deadline.saturating_duration_since(Instant::now());
+        let shutdown = spawn_blocking(move || self.provider.shutdown_with_timeout(left));
+        if !matches!(timeout_at(deadline, shutdown).await, Ok(Ok(Ok(())))) {
+            warn!("the last traces were not exported");
         }
     }
 }
 
-fn exporter(endpoint: &Uri) -> Result<opentelemetry_otlp::SpanExporter, Why> {
-    let mut channel = Endpoint::from(endpoint.clone()).connect_timeout(CONNECT);
+fn exporter(endpoint: &Uri) -> Result<opentelemetry_otlp::SpanExporter, ExporterError> {
+    let mut channel = Endpoint::from(endpoint.clone()).connect_timeout(CONNECT_TIMEOUT);
     if endpoint.scheme_str() == Some("https") {
         channel = channel.tls_config(ClientTlsConfig::new().with_native_roots())?;
     }
     let exporter = opentelemetry_otlp::SpanExporter::builder()
         .with_tonic()
         .with_channel(channel.connect_lazy())
-        .with_timeout(PATIENCE)
+        .with_timeout(EXPORT_TIMEOUT)
         .build()?;
     Ok(exporter)
 }
 
-/// Sends spans from the runtime, where a collector that says nothing is waited for
-/// no longer than [`PATIENCE`]. Says once that spans do not arrive, and once that they
-/// do again. What the collector or the transport says is not repeated.
+/// Exports spans within [`EXPORT_TIMEOUT`] and counts them. Logs once when exports start
+/// to fail and once when they work again, without the collector's own messages.
 #[derive(Debug)]
-struct Watched {
+struct CountingExporter {
     exporter: Arc<opentelemetry_otlp::SpanExporter>,
     runtime: Handle,
-    sent: Arc<Sent>,
-    failing: AtomicBool,
+    counts: Arc<SpanCounts>,
+    is_failing: AtomicBool,
 }
 
-impl SpanExporter for Watched {
+impl SpanExporter for CountingExporter {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let spans = batch.len() as u64;
         let exporter = Arc::clone(&self.exporter);
-        let export = async move { timeout(PATIENCE, exporter.export(batch)).await };
-        let outcome = match self.runtime.spawn(export).await {
-            Ok(Ok(outcome)) => outcome,
+        let export = async move { timeout(EXPORT_TIMEOUT, exporter.export(batch)).await };
+        let result = match self.runtime.spawn(export).await {
+            Ok(Ok(result)) => result,
             // Too slow, or the runtime has ended.
-            Ok(Err(_)) | Err(_) => Err(OTelSdkError::Timeout(PATIENCE)),
+            Ok(Err(_)) | Err(_) => Err(OTelSdkError::Timeout(EXPORT_TIMEOUT)),
         };
-        let failed = outcome.is_err();
+        let failed = result.is_err();
         let count = match failed {
-            true => &self.sent.lost,
-            false => &self.sent.taken,
+            true => &self.counts.lost,
+            false => &self.counts.exported,
         };
-        count.fetch_add(spans, Ordering::Relaxed);
-        match (self.failing.swap(failed, Ordering::Relaxed), failed) {
-            (false, true) => warn!("traces do not reach the collector, and are lost"),
+        count.fetch_add(spans, Relaxed);
+        match (self.is_failing.swap(failed, Relaxed), failed) {
+            (false, true) => warn!("traces do not reach the collector and are lost"),
             (true, false) => info!("traces reach the collector again"),
             (true, true) | (false, false) => {}
         }
-        outcome
+        result
     }
 
     fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
@@ -218,7 +215,7 @@ impl SpanExporter for Watched {
     }
 
     fn set_resource(&mut self, resource: &Resource) {
-        // Nobody else has it yet.
+        // Called before any export, when there is no other owner.
         if let Some(exporter) = Arc::get_mut(&mut self.exporter) {
             exporter.set_resource(resource);
         }
@@ -229,21 +226,21 @@ impl SpanExporter for Watched {
 #[derive(Clone)]
 pub struct Tracer(SdkTracer);
 
-/// What is said of a call when it ends.
-pub struct Ended<'a> {
-    /// How it ended.
+/// How a call has ended, for its span.
+pub struct SpanOutcome<'a> {
+    /// The status code.
     pub code: Code,
-    /// Why, as the contract names it; empty when it went well.
+    /// The reason of the contract; empty for OK.
     pub reason: &'a str,
-    /// Whose guides it was about; empty when its credentials were refused.
+    /// The caller's account; empty without valid credentials.
     pub account: &'a str,
 }
 
-/// The span of a call at hand.
+/// The span of a call that has not ended.
 pub struct CallSpan(Span);
 
 impl Tracer {
-    /// A call begins; `rpc` is `package.Service/Method`.
+    /// The span of a call that starts; `rpc` is `package.Service/Method`.
     pub fn call(
         &self,
         rpc: &str,
@@ -269,18 +266,18 @@ impl Tracer {
 }
 
 impl CallSpan {
-    /// Where the call is in its trace.
+    /// The ids of the span and its trace.
     pub fn context(&self) -> &SpanContext {
         self.0.span_context()
     }
 
-    /// The call has ended.
-    pub fn end(mut self, ended: &Ended<'_>) {
-        let Ended {
+    /// Ends the span.
+    pub fn end(mut self, outcome: &SpanOutcome<'_>) {
+        let SpanOutcome {
             code,
             reason,
             account,
-        } = *ended;
+        } = *outcome;
         let number = i64::from(i32::from(code));
         self.0
             .set_attribute(KeyValue::new("rpc.grpc.status_code", number));
@@ -289,34 +286,24 @@ impl CallSpan {
                 self.0.set_attribute(KeyValue::new(name, value.to_owned()));
             }
         }
-        if is_our_failure(code) {
+        if is_server_error(code) {
             self.0.set_status(SpanStatus::error(""));
         }
         self.0.end();
     }
 }
 
-/// The codes that make a server's span an error; others are the caller's affair.
-fn is_our_failure(code: Code) -> bool {
-    match code {
+/// The codes that OpenTelemetry counts as errors of a server.
+fn is_server_error(code: Code) -> bool {
+    matches!(
+        code,
         Code::Unknown
-        | Code::DeadlineExceeded
-        | Code::Unimplemented
-        | Code::Internal
-        | Code::Unavailable
-        | Code::DataLoss => true,
-        Code::Ok
-        | Code::Cancelled
-        | Code::InvalidArgument
-        | Code::NotFound
-        | Code::AlreadyExists
-        | Code::PermissionDenied
-        | Code::ResourceExhausted
-        | Code::FailedPrecondition
-        | Code::Aborted
-        | Code::OutOfRange
-        | Code::Unauthenticated => false,
-    }
+            | Code::DeadlineExceeded
+            | Code::Unimplemented
+            | Code::Internal
+            | Code::Unavailable
+            | Code::DataLoss
+    )
 }
 
 /// Records spans below the span of a sampled call.

@@ -1,4 +1,4 @@
-//! Keys in a file, read again when it changes.
+//! Keys in a file, read again when the file changes.
 
 use std::{
     fmt,
@@ -12,30 +12,29 @@ use std::{
 
 use tracing::{info, warn};
 
-use super::{KeySet, parse::Malformed};
+use super::{KeySet, parse::KeyFormatError};
 
-/// The largest file, in bytes.
-pub(super) const MAX: u64 = 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// The age from which a file's time of change can be trusted to tell it from
-/// the next version: file systems count time in steps.
-const SETTLED: Duration = Duration::from_secs(2);
+/// A younger file may change again without a new modification time, as file systems count
+/// time in steps.
+const MIN_STAMP_AGE: Duration = Duration::from_secs(2);
 
-/// Reads keys from what a file holds.
-pub(super) type Parse = fn(&[u8]) -> Result<KeySet, Malformed>;
+/// Reads keys from the content of a file.
+pub(super) type Parse = fn(&[u8]) -> Result<KeySet, KeyFormatError>;
 
-/// Keys in a file. Each look compares the file's stamp, so that a change holds
-/// from the next call on; a file that became unreadable changes nothing.
+/// Keys in a file. The file is compared on each use, so that a change holds from the next
+/// call on. When it cannot be read, the old keys stay.
 pub(super) struct KeyFile {
     path: PathBuf,
     parse: Parse,
-    state: Mutex<State>,
+    state: Mutex<FileState>,
 }
 
-struct State {
-    /// The version that was read, once it can be told from the next one.
+struct FileState {
+    /// The version that was read; `None` when it must be read again.
     stamp: Option<Stamp>,
-    /// What was read last, good or bad; `None` when that failed.
+    /// The content that was read last, valid or not; `None` when reading failed.
     text: Option<Vec<u8>>,
     keys: Arc<KeySet>,
 }
@@ -50,34 +49,30 @@ struct Stamp {
 
 /// Why a file has no keys.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unreadable {
+pub(super) enum KeyFileError {
     #[error("{0}")]
     Io(#[from] io::Error),
-    #[error("it is larger than {MAX} bytes")]
+    #[error("it is larger than {MAX_FILE_BYTES} bytes")]
     TooLarge,
-    #[error(transparent)]
-    Malformed(#[from] Malformed),
-    #[error("it has no key of these types")]
-    Empty,
+    #[error("{0}")]
+    Content(KeyFormatError),
 }
 
 impl KeyFile {
     /// Reads a file that must hold a key.
-    pub fn open(path: PathBuf, parse: Parse) -> Result<Self, Unreadable> {
+    pub fn open(path: PathBuf, parse: Parse) -> Result<Self, KeyFileError> {
         let (stamp, text) = read(&path)?;
-        let keys = parse(&text)?;
-        if keys.len() == 0 {
-            return Err(Unreadable::Empty);
-        }
-        let state = Mutex::new(State {
-            stamp: stamp.settled(),
+        let keys = parse(&text).and_then(KeySet::not_empty);
+        let keys = keys.map_err(KeyFileError::Content)?;
+        let state = Mutex::new(FileState {
+            stamp: stamp.if_settled(),
             text: Some(text),
             keys: Arc::new(keys),
         });
         Ok(Self { path, parse, state })
     }
 
-    /// The keys that the file holds now.
+    /// The current keys.
     pub fn current(&self) -> Arc<KeySet> {
         let found = fs::metadata(&self.path).and_then(|found| Stamp::of(&found));
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,11 +83,11 @@ impl KeyFile {
         Arc::clone(&state.keys)
     }
 
-    fn read_again(&self, state: &mut State) {
+    fn read_again(&self, state: &mut FileState) {
         let path = self.path.display();
         match read(&self.path) {
             Ok((stamp, text)) => {
-                state.stamp = stamp.settled();
+                state.stamp = stamp.if_settled();
                 if state.text.as_ref() == Some(&text) {
                     return;
                 }
@@ -102,7 +97,7 @@ impl KeyFile {
                         state.keys = Arc::new(keys);
                     }
                     Err(error) => {
-                        warn!(%path, %error, "the keys stay: the file is not one of keys")
+                        warn!(%path, %error, "the file has no valid keys: the old ones stay")
                     }
                 }
                 state.text = Some(text);
@@ -110,7 +105,7 @@ impl KeyFile {
             Err(error) => {
                 state.stamp = None;
                 if state.text.take().is_some() {
-                    warn!(%path, %error, "the keys stay: the file cannot be read");
+                    warn!(%path, %error, "the file cannot be read: the old keys stay");
                 }
             }
         }
@@ -133,20 +128,20 @@ impl Stamp {
         })
     }
 
-    /// The stamp, if it is old enough to be of use.
-    fn settled(self) -> Option<Self> {
+    /// `None` when the stamp is too young.
+    fn if_settled(self) -> Option<Self> {
         let age = self.modified.elapsed().ok()?;
-        (age > SETTLED).then_some(self)
+        (age > MIN_STAMP_AGE).then_some(self)
     }
 }
 
-fn read(path: &Path) -> Result<(Stamp, Vec<u8>), Unreadable> {
+fn read(path: &Path) -> Result<(Stamp, Vec<u8>), KeyFileError> {
     let file = File::open(path)?;
     let stamp = Stamp::of(&file.metadata()?)?;
     let mut text = Vec::new();
-    file.take(MAX + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > MAX {
-        return Err(Unreadable::TooLarge);
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(KeyFileError::TooLarge);
     }
     Ok((stamp, text))
 }

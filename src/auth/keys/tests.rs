@@ -29,8 +29,8 @@ fn a_key_is_found_by_its_id_and_its_algorithm() {
     let keys = named(&[(Some("a"), ES256), (Some("a"), RS256), (None, EdDSA)]);
     assert!(found(&keys, Some("a"), ES256) && found(&keys, Some("a"), RS256));
     assert!(!found(&keys, Some("a"), EdDSA) && !found(&keys, Some("b"), ES256));
-    assert!(!found(&keys, None, EdDSA), "one of several is not guessed");
-    assert!(keys.knows("a") && !keys.knows("b"));
+    assert!(!found(&keys, None, EdDSA), "there are several");
+    assert!(keys.has_id("a") && !keys.has_id("b"));
 
     let one = named(&[(Some("a"), ES256)]);
     assert!(found(&one, None, ES256) && !found(&one, None, RS256));
@@ -38,7 +38,7 @@ fn a_key_is_found_by_its_id_and_its_algorithm() {
 }
 
 #[test]
-fn a_public_key_that_is_cut_or_longer_is_none() {
+fn a_truncated_or_extended_public_key_is_refused() {
     let whole = PEM.as_bytes();
     assert_eq!(parse::public_key(whole).expect("a key").len(), 1);
     for length in 0..PEM.trim_end().len() {
@@ -51,7 +51,7 @@ fn a_public_key_that_is_cut_or_longer_is_none() {
 }
 
 #[test]
-fn no_secret_is_ever_shown() {
+fn debug_output_never_shows_a_secret() {
     let secret = SigningSecret::new("hush, these are 32 bytes or more").expect("32 bytes");
     let source = KeySource::Secret(secret.clone());
     let key = Key::secret(&secret);

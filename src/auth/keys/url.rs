@@ -1,4 +1,4 @@
-//! A key set behind a URL.
+//! Keys behind a URL, fetched again when a token has an unknown key id.
 
 use std::{
     error::Error,
@@ -17,53 +17,47 @@ use tracing::{info, warn};
 
 use super::{
     Key, KeySet,
-    parse::{self, Malformed},
+    parse::{self, KeyFormatError},
 };
 
-/// How long a fetch may take; shorter than [`PAUSE`], so that there is one at a
-/// time.
-const TIMEOUT: Duration = Duration::from_secs(5);
-/// The rest between fetches: whoever makes up key ids cannot make us flood the
-/// issuer. The fetch at start does not count.
-const PAUSE: Duration = Duration::from_secs(10);
-/// The age from which keys are fetched again without being asked for, so that a
-/// key that its issuer has withdrawn does not hold for ever.
-const AGE: Duration = Duration::from_secs(10 * 60);
-/// The largest key set, in bytes.
-const MAX: usize = 1024 * 1024;
+/// Shorter than [`FETCH_INTERVAL`], so that there is one fetch at a time.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
+/// The least time between fetches after the first: callers who make up key ids must not
+/// flood the issuer.
+const FETCH_INTERVAL: Duration = Duration::from_secs(10);
+/// From this age on keys are fetched again even if they are known, so that a key that the
+/// issuer has withdrawn is dropped.
+const MAX_AGE: Duration = Duration::from_secs(10 * 60);
+const MAX_KEY_SET_BYTES: usize = 1024 * 1024;
 
-/// A key set behind a URL. A token with an unknown key id has it fetched again.
-/// When that fails, the keys stay.
-pub(super) struct Remote {
+/// Keys behind a URL. When a fetch fails, the old keys stay.
+pub(super) struct KeyUrl {
     url: Uri,
     client: Client,
     keys: RwLock<Arc<KeySet>>,
-    last: Mutex<Fetch>,
+    last_fetch: Mutex<LastFetch>,
 }
 
-/// The last fetch.
-struct Fetch {
-    begun: Instant,
-    /// When the next one may begin.
+struct LastFetch {
+    started: Instant,
+    /// When the next one may start.
     next: Instant,
-    ended: watch::Receiver<bool>,
+    has_ended: watch::Receiver<bool>,
 }
 
 /// Why a key set was not fetched.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FetchError {
-    #[error("no full answer within {} s", TIMEOUT.as_secs())]
+    #[error("no full answer within {} s", FETCH_TIMEOUT.as_secs())]
     Timeout,
     #[error("no answer: {0}")]
     Transport(String),
     #[error("it answers with {0}")]
     Status(StatusCode),
-    #[error("its answer is larger than {MAX} bytes")]
+    #[error("its answer is larger than {MAX_KEY_SET_BYTES} bytes")]
     TooLarge,
-    #[error(transparent)]
-    Malformed(#[from] Malformed),
-    #[error("it has no key of these types")]
-    Empty,
+    #[error("{0}")]
+    Content(KeyFormatError),
 }
 
 impl From<reqwest::Error> for FetchError {
@@ -78,44 +72,42 @@ impl From<reqwest::Error> for FetchError {
     }
 }
 
-impl Remote {
-    /// Fetches the keys for the first time; there must be one.
+impl KeyUrl {
+    /// Fetches the keys; there must be one.
     pub async fn open(url: Uri) -> Result<Arc<Self>, FetchError> {
         let client = client(&url)?;
         let keys = fetch(&client, &url).await?;
-        if keys.len() == 0 {
-            return Err(FetchError::Empty);
-        }
+        let keys = keys.not_empty().map_err(FetchError::Content)?;
         let now = Instant::now();
         Ok(Arc::new(Self {
             url,
             client,
             keys: RwLock::new(Arc::new(keys)),
-            last: Mutex::new(Fetch {
-                begun: now,
+            last_fetch: Mutex::new(LastFetch {
+                started: now,
                 next: now,
-                ended: watch::channel(true).1,
+                has_ended: watch::channel(true).1,
             }),
         }))
     }
 
-    /// The key of this id and algorithm. For an unknown id it waits until the
-    /// keys were fetched once more, if they may be.
+    /// The key with this id and algorithm. An unknown id waits for a new fetch, if one is
+    /// due.
     pub async fn find(
         self: &Arc<Self>,
         id: Option<&str>,
         algorithm: Algorithm,
     ) -> Option<Arc<Key>> {
         if self.is_old() {
-            drop(self.fetch_again());
+            drop(self.start_fetch());
         }
         let keys = self.current();
-        if id.is_none_or(|id| keys.knows(id)) {
+        if id.is_none_or(|id| keys.has_id(id)) {
             return keys.find(id, algorithm);
         }
-        let mut ended = self.fetch_again();
-        // An error is a fetch that panicked: it has ended too.
-        let _ = ended.wait_for(|ended| *ended).await;
+        let mut has_ended = self.start_fetch();
+        // A fetch that panicked has ended too.
+        let _ = has_ended.wait_for(|ended| *ended).await;
         self.current().find(id, algorithm)
     }
 
@@ -125,64 +117,66 @@ impl Remote {
     }
 
     fn is_old(&self) -> bool {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        last.begun.elapsed() > AGE
+        let last = self.last_fetch.lock();
+        let last = last.unwrap_or_else(PoisonError::into_inner);
+        last.started.elapsed() > MAX_AGE
     }
 
-    /// Begins a fetch, unless the last one began just now; says when it has
-    /// ended. It is a task of its own: a caller that goes away must not take the
-    /// others' fetch with it.
-    fn fetch_again(self: &Arc<Self>) -> watch::Receiver<bool> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Starts a fetch unless the last one is too recent, and returns when it has ended. It
+    /// runs in its own task, as several callers may wait for it.
+    fn start_fetch(self: &Arc<Self>) -> watch::Receiver<bool> {
+        let last = self.last_fetch.lock();
+        let mut last = last.unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if now < last.next {
-            return last.ended.clone();
+            return last.has_ended.clone();
         }
-        let (end, ended) = watch::channel(false);
-        *last = Fetch {
-            begun: now,
-            next: now + PAUSE,
-            ended: ended.clone(),
+        let (ended, has_ended) = watch::channel(false);
+        *last = LastFetch {
+            started: now,
+            next: now + FETCH_INTERVAL,
+            has_ended: has_ended.clone(),
         };
         let this = Arc::clone(self);
         tokio::spawn(async move {
-            this.replace().await;
-            end.send_replace(true);
+            this.replace_keys().await;
+            ended.send_replace(true);
         });
-        ended
+        has_ended
     }
 
-    async fn replace(&self) {
+    async fn replace_keys(&self) {
         match fetch(&self.client, &self.url).await {
             Ok(keys) => {
                 info!(url = %self.url, keys = keys.len(), "the keys were fetched");
                 let mut current = self.keys.write().unwrap_or_else(PoisonError::into_inner);
                 *current = Arc::new(keys);
             }
-            Err(error) => warn!(url = %self.url, %error, "the keys stay: they were not fetched"),
+            Err(error) => {
+                warn!(url = %self.url, %error, "the keys were not fetched: the old ones stay")
+            }
         }
     }
 }
 
-impl fmt::Debug for Remote {
+impl fmt::Debug for KeyUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Remote").field(&self.url).finish()
+        f.debug_tuple("KeyUrl").field(&self.url).finish()
     }
 }
 
-/// A client that trusts the authorities that this machine trusts. Redirects are
-/// not followed: keys come from where the settings say. A local issuer is reached
-/// without a proxy.
+/// A client that uses the system's certificate store. It follows no redirects, as keys
+/// must come from the URL in the settings, and uses no proxy for a local issuer.
 fn client(url: &Uri) -> Result<Client, FetchError> {
-    // Another provider that the process has chosen is as good.
+    // An error means that the process has a provider already.
     let _ = ring::default_provider().install_default();
     let mut builder = Client::builder()
-        .timeout(TIMEOUT)
+        .timeout(FETCH_TIMEOUT)
         .redirect(redirect::Policy::none())
         .pool_max_idle_per_host(0)
         .user_agent(concat!("expertise/", env!("CARGO_PKG_VERSION")));
     if url.scheme_str() == Some("http") {
-        // A machine without certificates of authorities can do without.
+        // Works without a certificate store too.
         builder = builder.tls_certs_only([]);
     }
     let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
@@ -201,10 +195,10 @@ async fn fetch(client: &Client, url: &Uri) -> Result<KeySet, FetchError> {
     }
     let mut text = Vec::new();
     while let Some(chunk) = response.chunk().await? {
-        if text.len() + chunk.len() > MAX {
+        if text.len() + chunk.len() > MAX_KEY_SET_BYTES {
             return Err(FetchError::TooLarge);
         }
         text.extend_from_slice(&chunk);
     }
-    Ok(parse::key_set(&text)?)
+    parse::key_set(&text).map_err(FetchError::Content)
 }

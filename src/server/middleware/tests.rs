@@ -1,8 +1,7 @@
 #![allow(clippy::expect_used)]
 
 use std::{
-    collections::VecDeque,
-    future::{Future, pending, poll_fn, ready},
+    future::{pending, ready},
     io,
     sync::{
         Mutex,
@@ -13,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{future::BoxFuture, stream};
-use http::HeaderMap;
+use http::{HeaderMap, header::CONTENT_TYPE};
 use http_body::{Body as HttpBody, Frame};
 use http_body_util::StreamBody;
 use tonic::{
@@ -28,12 +27,12 @@ use super::*;
 use crate::{
     auth::Caller,
     proto::v1::{GetTaskRequest, task_service_client::TaskServiceClient},
-    server::{connections, listen::incoming, peers::Peers},
+    server::{connections::Connections, http2, listen::incoming},
 };
 
 const READ: &str = "/expertise.v1.TaskService/GetTask";
 
-/// A service that answers as a test has it.
+/// A service that a test defines.
 #[derive(Clone)]
 struct Stub(fn(Request<Body>) -> BoxFuture<'static, Response<Body>>);
 
@@ -57,42 +56,26 @@ impl NamedService for Stub {
 }
 
 /// A body of these frames.
-struct Frames(VecDeque<Frame<Bytes>>);
-
-impl HttpBody for Frames {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        Poll::Ready(self.0.pop_front().map(Ok))
-    }
+fn frames<const N: usize>(frames: [Frame<Bytes>; N]) -> Body {
+    let frames = stream::iter(frames.map(Ok::<_, Status>));
+    Body::new(StreamBody::new(frames))
 }
 
 /// A body that must not be read.
-struct Untouched;
-
-impl HttpBody for Untouched {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+fn unread_body() -> Body {
+    let frames = stream::poll_fn(|_| -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         panic!("the body was read")
-    }
+    });
+    Body::new(StreamBody::new(frames))
 }
 
 /// A request whose body must not be read.
 fn request(path: &str, headers: &[(&'static str, &'static str)]) -> Request<Body> {
-    with_body(path, headers, Body::new(Untouched))
+    with_body(path, headers, unread_body())
 }
 
-/// A request that the service gets to see.
-fn whole(path: &str, headers: &[(&'static str, &'static str)]) -> Request<Body> {
+/// A request with an empty body, which may be read.
+fn readable(path: &str, headers: &[(&'static str, &'static str)]) -> Request<Body> {
     with_body(path, headers, Body::empty())
 }
 
@@ -105,22 +88,22 @@ fn with_body(path: &str, headers: &[(&'static str, &'static str)], body: Body) -
     builder.body(body).expect("a request")
 }
 
-fn gate(request_timeout: Duration) -> Gate {
-    let allowance = Allowance {
+fn middleware(request_timeout: Duration) -> Arc<Middleware> {
+    let limits = CallLimits {
         request_timeout,
         max_message_bytes: 1024,
         max_inflight_bytes: 4096,
     };
-    Gate::new(Authenticator::Header, &allowance, Watch::with(None))
+    Arc::new(Middleware::new(Authenticator::Header, limits, None))
 }
 
-/// The first status of the answer: in its headers or its trailers.
+/// The status of the response, from its headers or its trailers.
 async fn ask(stub: Stub, request: Request<Body>) -> Status {
     ask_within(Duration::from_secs(3600), stub, request).await
 }
 
 async fn ask_within(limit: Duration, stub: Stub, request: Request<Body>) -> Status {
-    let response = gate(limit).before(stub).answer(request, None).take().await;
+    let response = call(&middleware(limit), stub, request).await;
     let (parts, mut body) = response.into_parts();
     if let Some(status) = Status::from_header_map(&parts.headers) {
         return status;
@@ -134,13 +117,14 @@ async fn ask_within(limit: Duration, stub: Stub, request: Request<Body>) -> Stat
     }
 }
 
-impl Answer {
-    /// The answer, however it comes.
-    fn take(self) -> BoxFuture<'static, Response<Body>> {
-        match self {
-            Self::There(response) => Box::pin(ready(response)),
-            Self::Work(work) => work,
-        }
+fn call(
+    middleware: &Arc<Middleware>,
+    stub: Stub,
+    request: Request<Body>,
+) -> BoxFuture<'static, Response<Body>> {
+    match CallService::new(Arc::clone(middleware), stub).call(request, None) {
+        CallResponse::Ready(response) => Box::pin(ready(response)),
+        CallResponse::Pending(work) => work,
     }
 }
 
@@ -213,7 +197,7 @@ async fn the_service_finds_the_caller_in_the_extensions() {
         FOUND.store(found, Ordering::Relaxed);
         Box::pin(async { Status::ok("").into_http() })
     });
-    let status = ask(stub, whole(READ, &[("x-account-id", "42")])).await;
+    let status = ask(stub, readable(READ, &[("x-account-id", "42")])).await;
     assert_eq!(status.code(), Code::Ok);
     assert!(FOUND.load(Ordering::Relaxed));
 }
@@ -221,14 +205,14 @@ async fn the_service_finds_the_caller_in_the_extensions() {
 #[tokio::test]
 async fn a_panic_is_internal_with_an_id() {
     let stub = Stub(|_| Box::pin(async { panic!("a fault") }));
-    let status = ask(stub, whole(READ, &[("x-account-id", "42")])).await;
+    let status = ask(stub, readable(READ, &[("x-account-id", "42")])).await;
     assert_eq!(status.code(), Code::Internal);
     let info = status.get_details_error_info().expect("a detail");
     assert!(info.metadata.contains_key("id"));
 }
 
 #[tokio::test]
-async fn after_a_panic_the_log_says_its_id_and_the_connection_serves_on() {
+async fn a_panic_is_logged_with_its_id_and_the_connection_serves_on() {
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     let stub = Stub(|_| {
         Box::pin(async {
@@ -237,8 +221,7 @@ async fn after_a_panic_the_log_says_its_id_and_the_connection_serves_on() {
             }
             let empty = Frame::data(Bytes::from_static(&[0; 5]));
             let ok = Status::ok("").into_http::<Body>().headers().clone();
-            let frames = [empty, Frame::trailers(ok)];
-            let mut response = Response::new(Body::new(Frames(frames.into())));
+            let mut response = Response::new(frames([empty, Frame::trailers(ok)]));
             let grpc = http::HeaderValue::from_static("application/grpc");
             response.headers_mut().insert(CONTENT_TYPE, grpc);
             response
@@ -250,7 +233,7 @@ async fn after_a_panic_the_log_says_its_id_and_the_connection_serves_on() {
         move || log.clone()
     });
     let _logging = tracing::subscriber::set_default(subscriber.finish());
-    // With one subscriber alone, a test on another thread decides what is logged here.
+    // With a single dispatcher, tracing asks the one of another test's thread.
     let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let mut client = TaskServiceClient::new(served(stub).await);
     let mut get = async || {
@@ -269,19 +252,20 @@ async fn after_a_panic_the_log_says_its_id_and_the_connection_serves_on() {
     get().await.expect("it serves on");
 
     let log = String::from_utf8(log.0.lock().expect("a lock").clone()).expect("text");
-    let told = |line: &&str| line.contains("ERROR") && line.contains(id.as_str());
-    assert_eq!(log.lines().filter(told).count(), 1, "{log}");
+    let matches = |line: &&str| line.contains("ERROR") && line.contains(id.as_str());
+    assert_eq!(log.lines().filter(matches).count(), 1, "{log}");
     assert!(!log.contains("the text of a guide"), "{log}");
 }
 
-/// A server on which the service stands behind the gate.
+/// A server with the service behind the middleware.
 async fn served(stub: Stub) -> Channel {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
     let listener = listener.expect("a port");
     let address = listener.local_addr().expect("an address");
-    let gated = gate(Duration::from_secs(3600)).before(Routes::new(stub).prepare());
-    let incoming = incoming(listener, Peers::within_descriptors(0));
-    tokio::spawn(connections::serve(gated, None, incoming, pending()));
+    let middleware = middleware(Duration::from_secs(3600));
+    let service = CallService::new(middleware, Routes::new(stub).prepare());
+    let incoming = incoming(listener, Connections::within_descriptors(0));
+    tokio::spawn(http2::serve(service, None, incoming, pending()));
     let endpoint = Endpoint::from_shared(format!("http://{address}"));
     endpoint.expect("an address").connect_lazy()
 }
@@ -311,7 +295,7 @@ async fn a_call_ends_at_the_callers_deadline_or_the_servers_whichever_is_first()
         (&[("x-account-id", "42")], short),
     ] {
         let stub = Stub(|_| Box::pin(pending()));
-        let status = ask_within(server, stub, whole(READ, headers)).await;
+        let status = ask_within(server, stub, readable(READ, headers)).await;
         assert_eq!(status.code(), Code::DeadlineExceeded);
     }
 }
@@ -322,14 +306,13 @@ async fn errors_in_trailers_are_normalised_and_data_passes() {
         let mut trailers = HeaderMap::new();
         let status = Status::out_of_range("Error, encoded message length too large: …");
         status.add_header(&mut trailers).expect("headers");
-        let frames = [
+        let body = frames([
             Frame::data(Bytes::from_static(b"x")),
             Frame::trailers(trailers),
-        ];
-        let body = Body::new(Frames(frames.into()));
+        ]);
         Box::pin(async { Response::new(body) })
     });
-    let status = ask(stub, whole(READ, &[("x-account-id", "42")])).await;
+    let status = ask(stub, readable(READ, &[("x-account-id", "42")])).await;
     assert_eq!(reason(&status), "MESSAGE_TOO_LARGE");
 }
 
@@ -345,7 +328,7 @@ async fn health_and_reflection_need_no_credentials() {
 }
 
 #[tokio::test]
-async fn what_is_not_grpc_is_not_served() {
+async fn other_protocols_are_refused() {
     for (method, content, code) in [
         ("GET", "application/grpc", 405),
         ("DELETE", "application/grpc+proto", 405),
@@ -355,9 +338,10 @@ async fn what_is_not_grpc_is_not_served() {
     ] {
         let builder = Request::builder().method(method).uri(READ);
         let builder = builder.header("content-type", content);
-        let request = builder.body(Body::new(Untouched)).expect("a request");
-        let gated = gate(Duration::from_secs(1)).before(unreachable_stub());
-        let Answer::There(response) = gated.answer(request, None) else {
+        let request = builder.body(unread_body()).expect("a request");
+        let middleware = middleware(Duration::from_secs(1));
+        let service = CallService::new(middleware, unreachable_stub());
+        let CallResponse::Ready(response) = service.call(request, None) else {
             panic!("{method} {content} takes work");
         };
         assert_eq!(response.status(), code, "{method} {content}");
@@ -379,24 +363,24 @@ async fn oversized_headers_are_message_too_large() {
 fn message(bytes: usize) -> Body {
     let length = u32::try_from(bytes).expect("a length");
     let sent = [&[0][..], &length.to_be_bytes(), &vec![0; bytes]].concat();
-    Body::new(Frames([Frame::data(Bytes::from(sent))].into()))
+    frames([Frame::data(Bytes::from(sent))])
 }
 
 #[tokio::test]
-async fn bytes_beyond_those_that_may_be_at_hand_are_overloaded_until_calls_end() {
+async fn bytes_beyond_the_memory_budget_are_overloaded_until_calls_end() {
     let stub = Stub(|_| Box::pin(pending()));
-    let gate = gate(Duration::from_secs(3600));
+    let middleware = middleware(Duration::from_secs(3600));
     let headers = &[("x-account-id", "42")];
     let mut held = Vec::new();
     for _ in 0..4 {
         let request = with_body(READ, headers, message(1000));
-        let mut call = gate.before(stub.clone()).answer(request, None).take();
-        assert!((&mut call).now_or_never().is_none());
-        held.push(call);
+        let mut pending = call(&middleware, stub.clone(), request);
+        assert!((&mut pending).now_or_never().is_none());
+        held.push(pending);
     }
     let another = || {
         let request = with_body(READ, headers, message(1000));
-        gate.before(ok_stub()).answer(request, None).take()
+        call(&middleware, ok_stub(), request)
     };
     let refused = another().await;
     let status = Status::from_header_map(refused.headers()).expect("a status");
@@ -411,14 +395,15 @@ async fn bytes_beyond_those_that_may_be_at_hand_are_overloaded_until_calls_end()
 }
 
 #[tokio::test]
-async fn a_call_without_its_message_has_no_place_in_the_queue() {
-    let gate = gate(Duration::from_secs(3600));
+async fn a_call_without_its_message_has_no_slot_in_the_queue() {
+    let middleware = middleware(Duration::from_secs(3600));
     let silent = StreamBody::new(stream::pending::<Result<Frame<Bytes>, Status>>());
     let request = with_body(READ, &[("x-account-id", "42")], Body::new(silent));
-    let mut call = gate.before(unreachable_stub()).answer(request, None).take();
-    assert_eq!(gate.turns().waiting(), 1);
-    assert!((&mut call).now_or_never().is_none());
-    assert_eq!(gate.turns().waiting(), 0, "others can have it");
+    let mut pending = call(&middleware, unreachable_stub(), request);
+    assert_eq!(middleware.current_load().calls_waiting, 1);
+    assert!((&mut pending).now_or_never().is_none());
+    let waiting = middleware.current_load().calls_waiting;
+    assert_eq!(waiting, 0, "its slot is released");
 }
 
 #[tokio::test(start_paused = true)]
@@ -429,35 +414,24 @@ async fn an_answer_that_is_ready_too_late_is_deadline_exceeded() {
             Status::ok("").into_http()
         })
     });
-    let request = whole(READ, &[("x-account-id", "42")]);
+    let request = readable(READ, &[("x-account-id", "42")]);
     let status = ask_within(Duration::from_secs(1), stub, request).await;
     assert_eq!(status.code(), Code::DeadlineExceeded);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_whose_end_comes_too_late_is_deadline_exceeded() {
-    /// Trailers that say OK, two seconds late.
-    struct Late(Option<Pin<Box<tokio::time::Sleep>>>);
-    impl HttpBody for Late {
-        type Data = Bytes;
-        type Error = Status;
-        fn poll_frame(
-            mut self: Pin<&mut Self>,
-            context: &mut Context<'_>,
-        ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-            let late = Duration::from_secs(2);
-            let sleep = self
-                .0
-                .get_or_insert_with(|| Box::pin(tokio::time::sleep(late)));
-            std::task::ready!(sleep.as_mut().poll(context));
+    let stub = Stub(|_| {
+        let late_trailers = stream::once(async {
+            tokio::time::sleep(Duration::from_secs(2)).await;
             let mut trailers = HeaderMap::new();
-            let status = Status::ok("");
-            status.add_header(&mut trailers).expect("headers");
-            Poll::Ready(Some(Ok(Frame::trailers(trailers))))
-        }
-    }
-    let stub = Stub(|_| Box::pin(async { Response::new(Body::new(Late(None))) }));
-    let request = whole(READ, &[("x-account-id", "42")]);
+            Status::ok("").add_header(&mut trailers)?;
+            Ok::<_, Status>(Frame::<Bytes>::trailers(trailers))
+        });
+        let body = Body::new(StreamBody::new(late_trailers));
+        Box::pin(async { Response::new(body) })
+    });
+    let request = readable(READ, &[("x-account-id", "42")]);
     let status = ask_within(Duration::from_secs(1), stub, request).await;
     assert_eq!(status.code(), Code::DeadlineExceeded);
 }

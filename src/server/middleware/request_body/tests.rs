@@ -1,31 +1,11 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing)]
 
+use futures_util::stream;
+use http_body_util::StreamBody;
 use tonic::Code;
 use tonic_types::StatusExt;
 
 use super::*;
-
-/// A body of these frames that ends, or breaks off.
-struct Frames {
-    frames: VecDeque<Bytes>,
-    breaks: bool,
-}
-
-impl HttpBody for Frames {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        Poll::Ready(match self.frames.pop_front() {
-            Some(data) => Some(Ok(Frame::data(data))),
-            None if self.breaks => Some(Err(Status::unknown("reset"))),
-            None => None,
-        })
-    }
-}
 
 fn message(bytes: usize) -> Vec<u8> {
     let length = u32::try_from(bytes).expect("a length");
@@ -41,9 +21,11 @@ fn frames(bytes: &[u8], each: usize) -> VecDeque<Bytes> {
 }
 
 async fn take(frames: VecDeque<Bytes>, breaks: bool) -> Result<(Vec<u8>, usize), Status> {
-    let body = Body::new(Frames { frames, breaks });
-    let budget = Budget::new(2_000_000);
-    let mut message = receive(body, &Received::default(), &budget, 3_000_000).await?;
+    let frames = frames.into_iter().map(|data| Ok(Frame::data(data)));
+    let reset = breaks.then(|| Err(Status::unknown("reset")));
+    let body = Body::new(StreamBody::new(stream::iter(frames.chain(reset))));
+    let budget = MemoryBudget::new(2_000_000);
+    let mut message = receive(body, &ReceivedBody::default(), &budget, 3_000_000).await?;
     let mut bytes = Vec::new();
     while let Some(frame) = next_frame(&mut message.body).await {
         bytes.extend_from_slice(&frame.expect("data").into_data().expect("data"));
@@ -57,21 +39,23 @@ fn reason(status: &Status) -> String {
 }
 
 #[tokio::test]
-async fn a_message_arrives_whole_however_it_is_framed() {
+async fn a_message_arrives_complete_however_it_is_framed() {
     for bytes in [0, 1, 100, 5_000, 1_500_000] {
         let sent = message(bytes);
         for each in [3, 4, 5, 6, 4096, 2_000_000] {
-            if sent.len() / each > SPARE_FRAMES {
+            if sent.len() / each > MAX_SPARE_FRAMES {
                 continue;
             }
-            let (taken, counted) = take(frames(&sent, each), false).await.expect("it is whole");
+            let (taken, counted) = take(frames(&sent, each), false)
+                .await
+                .expect("a complete message");
             assert!(taken == sent && counted == sent.len(), "{bytes} by {each}");
         }
     }
 }
 
 #[tokio::test]
-async fn what_is_framed_wrongly_is_handed_on_as_far_as_it_shows() {
+async fn wrong_framing_is_left_to_tonic() {
     let mut compressed = message(100);
     compressed[0] = 1;
     let too_large = [&[0][..], &3_000_001_u32.to_be_bytes(), &[0; 100]].concat();
@@ -90,7 +74,7 @@ async fn what_is_framed_wrongly_is_handed_on_as_far_as_it_shows() {
 }
 
 #[tokio::test]
-async fn a_request_that_breaks_off_is_never_begun() {
+async fn a_request_that_breaks_off_never_starts() {
     let refused = take(frames(&message(100), 20), true).await;
     assert_eq!(refused.expect_err("it broke off").code(), Code::Unknown);
 }
@@ -109,7 +93,7 @@ async fn a_second_message_is_refused() {
 async fn a_flood_of_tiny_or_empty_frames_is_refused() {
     let sent = message(2000);
     let mut empty = frames(&sent, 4096);
-    empty.extend(std::iter::repeat_n(Bytes::new(), SPARE_FRAMES + 100));
+    empty.extend(std::iter::repeat_n(Bytes::new(), MAX_SPARE_FRAMES + 100));
     for flood in [frames(&sent, 1), empty] {
         let refused = take(flood, false).await.expect_err("a flood");
         assert_eq!(refused.code(), Code::InvalidArgument);
@@ -117,7 +101,7 @@ async fn a_flood_of_tiny_or_empty_frames_is_refused() {
 }
 
 #[tokio::test]
-async fn a_message_beyond_all_that_may_be_at_hand_is_too_large() {
+async fn a_message_beyond_the_whole_budget_is_too_large() {
     let refused = take(frames(&message(2_500_000), 16_384), false).await;
     let refused = refused.expect_err("it is too large");
     assert_eq!(reason(&refused), "MESSAGE_TOO_LARGE");

@@ -1,4 +1,4 @@
-//! How long a call may take.
+//! Deadlines of calls.
 
 use std::{
     future::{Future, poll_fn},
@@ -9,27 +9,30 @@ use std::{
 
 use http::{HeaderMap, HeaderValue};
 use tokio::time::{Instant, sleep_until};
+use tonic::Status;
+
+use crate::grpc::status;
 
 const GRPC_TIMEOUT: &str = "grpc-timeout";
 
-/// The caller's deadline is not of the form that gRPC gives it.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Malformed;
-
-/// The time that the caller allows, if it says so.
-pub(super) fn requested(headers: &HeaderMap) -> Result<Option<Duration>, Malformed> {
-    match headers.get(GRPC_TIMEOUT) {
-        Some(value) => parse(value).map(Some).ok_or(Malformed),
-        None => Ok(None),
-    }
+/// The timeout that the caller asks for, if any.
+pub fn requested(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
+    let Some(value) = headers.get(GRPC_TIMEOUT) else {
+        return Ok(None);
+    };
+    parse(value).map(Some).ok_or_else(|| {
+        status::undecodable("grpc-timeout must be 1 to 8 digits and one of the units H M S m u n")
+    })
 }
 
 /// One to eight digits and a unit: `H` `M` `S` `m` `u` `n`.
 fn parse(value: &HeaderValue) -> Option<Duration> {
     let (unit, digits) = value.as_bytes().split_last()?;
-    let valid = (1..=8).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+    if !(1..=8).contains(&digits.len()) || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
     let amount: u64 = std::str::from_utf8(digits).ok()?.parse().ok()?;
-    let duration = match unit {
+    Some(match unit {
         b'H' => Duration::from_secs(amount * 60 * 60),
         b'M' => Duration::from_secs(amount * 60),
         b'S' => Duration::from_secs(amount),
@@ -37,14 +40,13 @@ fn parse(value: &HeaderValue) -> Option<Duration> {
         b'u' => Duration::from_micros(amount),
         b'n' => Duration::from_nanos(amount),
         _ => return None,
-    };
-    valid.then_some(duration)
+    })
 }
 
-/// Runs `work` until the deadline; `None` when it passed first. What is ready too
-/// late counts as not ready: the clock is read each time, as timers are late on a busy
-/// machine.
-pub(super) async fn until<F: Future>(deadline: Instant, work: F) -> Option<F::Output> {
+/// Runs `work` until the deadline; `None` when it passed first. The clock is read at
+/// each poll, as timers fire late on a busy machine: output that comes too late is
+/// dropped.
+pub async fn enforce<F: Future>(deadline: Instant, work: F) -> Option<F::Output> {
     if Instant::now() >= deadline {
         return None;
     }
@@ -100,6 +102,7 @@ mod tests {
             "1.5S",
             "123456789S",
             "1SS",
+            "9999999999999999999H",
             "xS",
         ] {
             assert_eq!(read(text), None, "{text}");
@@ -107,9 +110,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_of_a_passed_deadline_is_not_begun() {
-        let begun = std::cell::Cell::new(false);
-        let outcome = until(Instant::now(), async { begun.set(true) }).await;
-        assert!(outcome.is_none() && !begun.get());
+    async fn work_does_not_start_after_its_deadline() {
+        let started = std::cell::Cell::new(false);
+        let outcome = enforce(Instant::now(), async { started.set(true) }).await;
+        assert!(outcome.is_none() && !started.get());
     }
 }

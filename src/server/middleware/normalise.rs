@@ -1,18 +1,16 @@
-//! Every error leaves with a detail of the contract.
+//! Gives every error that leaves the server details of the contract.
 //!
-//! The services' own errors carry one. What does not comes from the framework,
-//! which speaks of the request's framing and size in codes that would blame the
-//! server, or is a fault.
+//! Errors of the services have them. Errors without them come from the framework,
+//! whose codes for wrong framing and size would blame the server, or are faults.
 
 use tonic::{Code, Status};
 use tracing::{debug, error};
 
-use super::call::{self, Call};
+use super::call_record::{CallRecord, code_name};
 use crate::grpc::status;
 
-/// What tonic says of a request that is not framed as gRPC asks, and what the
-/// caller is told.
-const FRAMING: [(&str, &str); 4] = [
+/// How tonic's messages about wrong framing begin, and what the caller is told.
+const FRAMING_ERRORS: [(&str, &str); 4] = [
     (
         "Missing request message",
         "the request must hold one message, and holds none",
@@ -31,8 +29,8 @@ const FRAMING: [(&str, &str); 4] = [
     ),
 ];
 
-/// The error as the client gets it.
-pub(super) fn normalise(status: Status, call: &Call, max_message_bytes: usize) -> Status {
+/// The status as the client gets it.
+pub fn normalise(status: Status, call: &CallRecord, max_message_bytes: usize) -> Status {
     if !status.details().is_empty() {
         return status;
     }
@@ -45,7 +43,10 @@ pub(super) fn normalise(status: Status, call: &Call, max_message_bytes: usize) -
         Code::OutOfRange | Code::ResourceExhausted | Code::Internal if is_about_size(text) => {
             status::message_too_large(max_message_bytes)
         }
-        Code::Internal => match FRAMING.iter().find(|(start, _)| text.starts_with(start)) {
+        Code::Internal => match FRAMING_ERRORS
+            .iter()
+            .find(|(start, _)| text.starts_with(start))
+        {
             Some((_, description)) => status::undecodable(description),
             None => fault(&status, call),
         },
@@ -57,8 +58,8 @@ pub(super) fn normalise(status: Status, call: &Call, max_message_bytes: usize) -
     }
 }
 
-/// tonic's decoder and encoder on a message beyond the limit; the latter wraps
-/// what a codec says of it.
+/// Whether tonic's decoder or encoder refuses a message beyond the limit; the encoder
+/// wraps what a codec says.
 fn is_about_size(text: &str) -> bool {
     text.contains("message length too large")
         || text.starts_with("Error decompressing: size limit")
@@ -66,14 +67,14 @@ fn is_about_size(text: &str) -> bool {
         || (text.starts_with("Error encoding") && text.contains("too large"))
 }
 
-/// The text goes to the log at debug alone: nobody vouches for what is in it.
-fn fault(status: &Status, call: &Call) -> Status {
+/// The message is logged at debug only, as it may quote the request.
+fn fault(status: &Status, call: &CallRecord) -> Status {
     let id = call.id().to_string();
     error!(
         request_id = id,
         rpc = call.rpc(),
-        code = call::name(status.code()),
-        "a call ended in an error without detail"
+        code = code_name(status.code()),
+        "a call ended in an error without details"
     );
     debug!(request_id = id, text = status.message());
     status::internal(&id)
@@ -81,21 +82,20 @@ fn fault(status: &Status, call: &Call) -> Status {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderMap;
+    use http::{Request, Uri};
     use tokio::time::Instant;
+    use tonic::body::Body;
     use tonic_types::StatusExt;
 
     use super::*;
-    use crate::server::watch::Watch;
+    use crate::server::middleware::call_metrics::CallMetrics;
 
-    fn call() -> Call {
-        Call::begin(
-            &Watch::with(None),
-            "/expertise.v1.TaskService/GetTask",
-            &HeaderMap::new(),
-            Instant::now(),
-            None,
-        )
+    fn call() -> CallRecord {
+        let path = "/expertise.v1.TaskService/GetTask";
+        let mut request = Request::new(Body::empty());
+        *request.uri_mut() = Uri::from_static(path);
+        let metrics = CallMetrics::new().begin(path);
+        CallRecord::new(&request, Instant::now(), None, metrics, None)
     }
 
     fn outcome(status: Status) -> (Code, String) {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tonic_says_of_size_is_message_too_large() {
+    fn tonics_size_errors_are_message_too_large() {
         for status in [
             Status::out_of_range(
                 "Error, decoded message length too large: found 9 bytes, the limit is: 8 bytes",
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tonic_says_of_framing_is_the_callers_mistake() {
+    fn tonics_framing_errors_are_invalid_argument() {
         for status in [
             Status::internal("Missing request message."),
             Status::internal("Unexpected EOF decoding stream."),
@@ -141,15 +141,15 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_breaks_off_is_the_callers_mistake() {
+    fn a_request_that_breaks_off_is_invalid_argument() {
         let call = call();
-        call.received().break_off();
+        call.received().set_broken();
         let status = normalise(Status::unknown("h2 protocol error"), &call, 1024);
         assert_eq!(status.code(), Code::InvalidArgument);
     }
 
     #[test]
-    fn any_other_error_without_detail_is_internal_and_hides_its_text() {
+    fn any_other_error_without_details_is_internal_and_hides_its_message() {
         let status = normalise(Status::unknown("driver text"), &call(), 1024);
         assert_eq!(status.code(), Code::Internal);
         assert!(!status.message().contains("driver"));
@@ -157,8 +157,11 @@ mod tests {
 
     #[test]
     fn errors_with_details_stay_as_they_are() {
-        let ours = status::credentials_missing("x-account-id");
-        let kept = normalise(ours.clone(), &call(), 1024);
-        assert_eq!((kept.code(), kept.details()), (ours.code(), ours.details()));
+        let original = status::credentials_missing("x-account-id");
+        let kept = normalise(original.clone(), &call(), 1024);
+        assert_eq!(
+            (kept.code(), kept.details()),
+            (original.code(), original.details())
+        );
     }
 }

@@ -1,0 +1,270 @@
+//! HTTP/2 on the connections: what a peer may do on one, how calls start, and how
+//! connections end.
+//!
+//! *Invariant:* a call that is refused at once costs no task. Its response is given on
+//! the task of the connection; calls that take work have tasks of their own, so that
+//! none waits for another.
+
+use std::{
+    convert::Infallible,
+    future::{Future, poll_fn},
+    io, mem,
+    pin::{Pin, pin},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker, ready},
+    time::Duration,
+};
+
+use futures_util::{Stream, StreamExt};
+use http::{Request, Response};
+use hyper::{body::Incoming, rt::Executor, server::conn::http2::Builder, service::Service};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::watch,
+    task::JoinSet,
+    time::{Sleep, sleep, timeout},
+};
+use tokio_rustls::TlsAcceptor;
+use tonic::{body::Body, service::Routes};
+use tracing::debug;
+
+use super::{
+    KEEPALIVE_INTERVAL,
+    connections::{ConnectionHandle, TrackedStream},
+    middleware::{CallResponse, CallService},
+};
+
+/// Calls at once on a connection; the message of each is held in memory.
+const MAX_CONCURRENT_STREAMS: u32 = 256;
+/// Streams that a peer may open and reset before they are seen, and streams that are
+/// reset for its errors, before its connection is closed: floods of either cost
+/// work without end. Callers with short deadlines may give up all their streams at once.
+const MAX_PENDING_RESETS: usize = MAX_CONCURRENT_STREAMS as usize + 44;
+const MAX_ERROR_RESETS: usize = 1024;
+/// The largest headers of a request. Far smaller ones are refused with a proper error
+/// by the middleware; beyond this the connection is at fault.
+const MAX_HEADER_BYTES: u32 = 256 * 1024;
+/// What a peer may send ahead on a stream and on a connection: messages reach 64 MB,
+/// and each window costs a round trip.
+const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
+/// How long a peer may take to answer a PING.
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a peer may take for the TLS handshake.
+const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection is not read after calls were refused on it.
+const REFUSAL_PAUSE: Duration = Duration::from_millis(20);
+
+/// Serves calls on connections, over TLS if there is an acceptor, until `drain` is
+/// ready. From then on no connection is accepted, and this ends when the open ones have
+/// finished their calls. Dropping the future cuts them.
+pub async fn serve(
+    service: CallService<Routes>,
+    tls: Option<TlsAcceptor>,
+    incoming: impl Stream<Item = io::Result<TrackedStream>>,
+    drain: impl Future<Output = ()>,
+) {
+    let (serving, drained) = watch::channel(());
+    let mut connections = JoinSet::new();
+    {
+        // Dropped at the end of the block, so that the port is closed first.
+        let mut incoming = pin!(incoming);
+        let mut drain = pin!(drain);
+        loop {
+            let accepted = tokio::select! {
+                () = &mut drain => break,
+                Some(_) = connections.join_next() => continue,
+                accepted = incoming.next() => accepted,
+            };
+            match accepted {
+                Some(Ok(stream)) => {
+                    let (service, tls) = (service.clone(), tls.clone());
+                    connections.spawn(serve_stream(stream, service, tls, drained.clone()));
+                }
+                // Logged where it was accepted.
+                Some(Err(_)) => {}
+                None => break,
+            }
+        }
+    }
+    drop(serving);
+    while connections.join_next().await.is_some() {}
+}
+
+async fn serve_stream(
+    stream: TrackedStream,
+    service: CallService<Routes>,
+    tls: Option<TlsAcceptor>,
+    drained: watch::Receiver<()>,
+) {
+    let service = ConnectionService {
+        service,
+        connection: stream.handle(),
+    };
+    let Some(tls) = tls else {
+        return serve_connection(stream, service, drained).await;
+    };
+    match timeout(TLS_HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
+        Ok(Ok(stream)) => serve_connection(stream, service, drained).await,
+        Ok(Err(error)) => debug!(%error, "the TLS handshake failed"),
+        Err(_) => debug!("the TLS handshake took too long"),
+    }
+}
+
+/// Serves a connection to its end.
+async fn serve_connection<S>(
+    stream: S,
+    service: ConnectionService,
+    mut drained: watch::Receiver<()>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let new_calls = NewCalls::default();
+    let connection = Builder::new(new_calls.clone())
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
+        .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
+        .max_local_error_reset_streams(MAX_ERROR_RESETS)
+        .max_header_list_size(MAX_HEADER_BYTES)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .keep_alive_interval(KEEPALIVE_INTERVAL)
+        .keep_alive_timeout(KEEPALIVE_TIMEOUT)
+        // gRPC does not use it.
+        .auto_date_header(false)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let mut drain = pin!(async { drop(drained.changed().await) });
+    let mut draining = false;
+    let mut pause = RefusalPause::default();
+    let ended = poll_fn(|context| {
+        if !draining && drain.as_mut().poll(context).is_ready() {
+            draining = true;
+            connection.as_mut().graceful_shutdown();
+        }
+        ready!(pause.poll(context));
+        let polled = connection.as_mut().poll(context);
+        pause.start_if_due(context);
+        // Responses that are given here wake this task, which then sends all of them.
+        if new_calls.start() {
+            pause.is_due = true;
+        }
+        polled
+    });
+    if let Err(error) = ended.await {
+        debug!(%error, "a connection broke off");
+    }
+}
+
+/// A pause in reading a connection after calls on it were refused, once the refusals are
+/// sent. Refusing many calls together costs less than one by one.
+#[derive(Default)]
+struct RefusalPause {
+    is_due: bool,
+    end: Option<Pin<Box<Sleep>>>,
+}
+
+impl RefusalPause {
+    /// Ready when there is no pause, or it is over.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if let Some(end) = &mut self.end {
+            ready!(end.as_mut().poll(context));
+            self.end = None;
+        }
+        Poll::Ready(())
+    }
+
+    fn start_if_due(&mut self, context: &mut Context<'_>) {
+        if mem::take(&mut self.is_due) {
+            let end = self.end.insert(Box::pin(sleep(REFUSAL_PAUSE)));
+            // Registers the wake-up.
+            let _ = end.as_mut().poll(context);
+        }
+    }
+}
+
+/// The service of one connection.
+struct ConnectionService {
+    service: CallService<Routes>,
+    connection: ConnectionHandle,
+}
+
+impl Service<Request<Incoming>> for ConnectionService {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = ResponseFuture;
+
+    fn call(&self, request: Request<Incoming>) -> ResponseFuture {
+        let request = request.map(Body::new);
+        let response = self.service.call(request, Some(&self.connection));
+        ResponseFuture {
+            response: Some(response),
+            polled: false,
+        }
+    }
+}
+
+/// A response to come. The first poll, by [`NewCalls::start`], starts no work, so that
+/// work never runs on the task of the connection.
+struct ResponseFuture {
+    response: Option<CallResponse>,
+    polled: bool,
+}
+
+impl Future for ResponseFuture {
+    type Output = Result<Response<Body>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let polled = mem::replace(&mut self.polled, true);
+        match self.response.take() {
+            Some(CallResponse::Ready(response)) => Poll::Ready(Ok(response)),
+            Some(CallResponse::Pending(mut work)) if polled => {
+                let response = work.as_mut().poll(context);
+                if response.is_pending() {
+                    self.response = Some(CallResponse::Pending(work));
+                }
+                response.map(Ok)
+            }
+            response => {
+                self.response = response;
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// An executor that keeps the calls that arrive on a connection until they are started.
+#[derive(Clone, Default)]
+struct NewCalls(Arc<Mutex<Vec<CallFuture>>>);
+
+type CallFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for NewCalls {
+    fn execute(&self, call: F) {
+        self.lock().push(Box::pin(call));
+    }
+}
+
+impl NewCalls {
+    /// Finishes calls whose response is ready, and spawns the others. True if any was
+    /// finished.
+    fn start(&self) -> bool {
+        let calls = mem::take(&mut *self.lock());
+        let mut any_finished = false;
+        for mut call in calls {
+            let mut no_waker = Context::from_waker(Waker::noop());
+            if call.as_mut().poll(&mut no_waker).is_pending() {
+                tokio::spawn(call);
+            } else {
+                any_finished = true;
+            }
+        }
+        any_finished
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<CallFuture>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

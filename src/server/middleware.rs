@@ -1,0 +1,312 @@
+//! The middleware that every call of the contract passes; [`CallService::call`]
+//! lists it in order.
+//!
+//! *Invariant:* credentials, scope and deadline are judged by the headers, before a
+//! byte of the body is read. A service is called when the whole message has arrived
+//! and a work permit is free, and never after the deadline.
+
+mod admission;
+mod call_metrics;
+mod call_record;
+mod credentials;
+mod deadline;
+mod load_shedding;
+mod normalise;
+mod protocol;
+mod request_body;
+mod response_body;
+
+use std::{
+    convert::Infallible,
+    future::{Future, poll_fn},
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use futures_util::FutureExt;
+use http::{Request, Response};
+use prometheus_client::registry::Registry;
+use tokio::time::Instant;
+use tonic::{Status, body::Body};
+use tower::Service;
+use tracing::{Instrument, error, info_span};
+
+use self::{
+    admission::{MemoryBudget, QueueSlot, WorkQueue},
+    call_metrics::CallMetrics,
+    call_record::CallRecord,
+    load_shedding::LoadShedder,
+    normalise::normalise,
+    request_body::ReceivedMessage,
+    response_body::{ResponseBody, ResponseResources},
+};
+use super::connections::ConnectionHandle;
+use crate::{auth::Authenticator, call_context::CallContext, grpc::status, telemetry::Tracer};
+
+/// The state that the middleware of all calls shares.
+pub struct Middleware {
+    authenticator: Authenticator,
+    limits: CallLimits,
+    memory: Arc<MemoryBudget>,
+    queue: WorkQueue,
+    shedder: LoadShedder,
+    metrics: CallMetrics,
+    tracer: Option<Tracer>,
+}
+
+/// What calls may take, in bytes and time.
+#[derive(Clone, Copy)]
+pub struct CallLimits {
+    /// The longest that a call may take.
+    pub request_timeout: Duration,
+    /// The largest message.
+    pub max_message_bytes: usize,
+    /// All messages that are held at once.
+    pub max_inflight_bytes: usize,
+}
+
+/// How busy the server is at a moment.
+pub struct CurrentLoad {
+    /// Bytes of messages that are held.
+    pub inflight_bytes: usize,
+    /// Calls that have a work permit.
+    pub calls_in_work: usize,
+    /// Calls that wait for one.
+    pub calls_waiting: usize,
+}
+
+impl Middleware {
+    pub fn new(authenticator: Authenticator, limits: CallLimits, tracer: Option<Tracer>) -> Self {
+        Self {
+            authenticator,
+            limits,
+            memory: MemoryBudget::new(limits.max_inflight_bytes),
+            queue: WorkQueue::new(limits.max_inflight_bytes),
+            shedder: LoadShedder::new(),
+            metrics: CallMetrics::new(),
+            tracer,
+        }
+    }
+
+    /// Registers the metrics that calls change by themselves.
+    pub fn register(&self, registry: &mut Registry) {
+        self.metrics.register(registry);
+        self.memory.register(registry);
+        self.queue.register(registry);
+    }
+
+    pub fn current_load(&self) -> CurrentLoad {
+        CurrentLoad {
+            inflight_bytes: self.memory.used(),
+            calls_in_work: self.queue.working(),
+            calls_waiting: self.queue.waiting(),
+        }
+    }
+}
+
+/// A service behind the middleware.
+#[derive(Clone)]
+pub struct CallService<S> {
+    middleware: Arc<Middleware>,
+    inner: S,
+}
+
+/// The response to a call.
+pub enum CallResponse {
+    /// It is there, and cost next to nothing.
+    Ready(Response<Body>),
+    /// It takes work, which begins when the future is first polled.
+    Pending(Pin<Box<dyn Future<Output = Response<Body>> + Send>>),
+}
+
+impl<S> CallService<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    S: Clone + Send + 'static,
+    S::Future: Send,
+{
+    pub fn new(middleware: Arc<Middleware>, inner: S) -> Self {
+        Self { middleware, inner }
+    }
+
+    /// Passes a call through the middleware, in this order:
+    ///
+    /// 1. health and reflection go straight to their service
+    /// 2. other protocols than gRPC are refused
+    /// 3. load is shed while the queue is full
+    /// 4. the call is recorded: a log line, metrics and a span, however it ends
+    /// 5. errors are normalised, in headers and in trailers
+    /// 6. an unknown rpc and too large headers are refused
+    /// 7. the caller is authenticated
+    /// 8. the caller is authorised
+    /// 9. the deadline is enforced
+    /// 10. panics are caught
+    /// 11. the message is received, within the memory budget
+    /// 12. a work permit is waited for
+    /// 13. the service runs in the call's context
+    /// 14. the response is counted, and holds memory until the peer has taken it
+    pub fn call(
+        &self,
+        request: Request<Body>,
+        connection: Option<&ConnectionHandle>,
+    ) -> CallResponse {
+        let Self { middleware, inner } = self;
+        let path = request.uri().path();
+        if protocol::is_exempt(path) {
+            return CallResponse::Pending(Box::pin(call_service(inner.clone(), request)));
+        }
+        if let Some(response) = protocol::refuse_other_protocols(&request) {
+            return CallResponse::Ready(response);
+        }
+        let slot = middleware.queue.slot().ok();
+        if slot.is_none()
+            && let Some(response) = middleware.shed(path)
+        {
+            return CallResponse::Ready(response);
+        }
+        let started = Instant::now();
+        let (middleware, inner) = (Arc::clone(middleware), inner.clone());
+        let connection = connection.cloned();
+        CallResponse::Pending(Box::pin(async move {
+            let mut call = middleware.record(&request, started, connection);
+            let result = middleware.handle(&mut call, inner, request, slot).await;
+            middleware.respond(call, result)
+        }))
+    }
+}
+
+impl Middleware {
+    /// Refuses a call for which the queue has no slot. An unknown rpc is refused later, as
+    /// such.
+    fn shed(&self, path: &str) -> Option<Response<Body>> {
+        let is_known = self.metrics.count_shed(path);
+        is_known.then(|| self.shedder.refuse())
+    }
+
+    fn record(
+        &self,
+        request: &Request<Body>,
+        started: Instant,
+        connection: Option<ConnectionHandle>,
+    ) -> CallRecord {
+        let pending = connection.map(|it| it.begin_call(started + self.limits.request_timeout));
+        let metrics = self.metrics.begin(request.uri().path());
+        CallRecord::new(request, started, pending, metrics, self.tracer.as_ref())
+    }
+
+    /// Stages 6 to 13.
+    async fn handle<S>(
+        &self,
+        call: &mut CallRecord,
+        inner: S,
+        mut request: Request<Body>,
+        mut slot: Option<QueueSlot>,
+    ) -> Result<(Response<Body>, ResponseResources), Status>
+    where
+        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    {
+        let headers = request.headers();
+        let scope = protocol::required_scope(request.uri().path())?;
+        protocol::limit_headers(headers)?;
+        let requested = deadline::requested(headers);
+        let deadline = call.started() + self.timeout(&requested);
+        let caller =
+            credentials::authenticate(&self.authenticator, headers, deadline, &mut slot).await?;
+        call.set_caller(caller.clone());
+        credentials::authorize(&caller, scope)?;
+        requested?;
+        request.extensions_mut().insert(caller);
+
+        let call = &*call;
+        let work = async {
+            let (head, body) = request.into_parts();
+            protocol::refuse_compression(&head.headers)?;
+            let limit = self.limits.max_message_bytes;
+            let receiving = request_body::receive(body, call.received(), &self.memory, limit);
+            let message = QueueSlot::release_while_pending(&mut slot, receiving).await?;
+            let ReceivedMessage {
+                body,
+                bytes,
+                memory,
+            } = message;
+            let permit = self.queue.acquire(slot, bytes, deadline).await;
+            let permit = Arc::new(permit.map_err(|_| status::overloaded())?);
+            let held = (Arc::clone(&memory), Arc::clone(&permit));
+            let spans = call.child_spans(self.tracer.as_ref());
+            let (context, _guard) = CallContext::new(deadline, held, spans);
+            let request = Request::from_parts(head, body);
+            let response = context.scope(call_service(inner, request)).await;
+            Ok((
+                response,
+                ResponseResources::new(deadline, memory, permit, scope),
+            ))
+        };
+        let span = info_span!("call", request_id = %call.id());
+        let work = catch_panics(call, work.instrument(span));
+        let result = deadline::enforce(deadline, work).await;
+        result.unwrap_or_else(|| Err(status::deadline_exceeded()))
+    }
+
+    /// The caller's timeout or the server's, whichever is shorter.
+    fn timeout(&self, requested: &Result<Option<Duration>, Status>) -> Duration {
+        let limit = self.limits.request_timeout;
+        match requested {
+            Ok(Some(requested)) => limit.min(*requested),
+            Ok(None) | Err(_) => limit,
+        }
+    }
+
+    /// Stages 5 and 14. An error stands in the headers; a call that has a body ends
+    /// with its trailers.
+    fn respond(
+        &self,
+        mut call: CallRecord,
+        result: Result<(Response<Body>, ResponseResources), Status>,
+    ) -> Response<Body> {
+        let max_message_bytes = self.limits.max_message_bytes;
+        let status = match result {
+            Err(status) => status,
+            Ok((response, resources)) => match Status::from_header_map(response.headers()) {
+                Some(status) => status,
+                None => {
+                    return response
+                        .map(|body| ResponseBody::wrap(body, call, resources, max_message_bytes));
+                }
+            },
+        };
+        let status = normalise(status, &call, max_message_bytes);
+        // Where the request broke off, the caller has gone: the call counts as cancelled.
+        if !call.is_broken() {
+            call.end(&status);
+        }
+        status.into_http()
+    }
+}
+
+/// Calls a service once it is ready.
+async fn call_service<S>(mut service: S, request: Request<Body>) -> Response<Body>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+{
+    let Ok(()) = poll_fn(|context| service.poll_ready(context)).await;
+    let Ok(response) = service.call(request).await;
+    response
+}
+
+/// Turns a panic into INTERNAL with the id of the call.
+async fn catch_panics<T>(
+    call: &CallRecord,
+    work: impl Future<Output = Result<T, Status>>,
+) -> Result<T, Status> {
+    let result = AssertUnwindSafe(work).catch_unwind().await;
+    result.unwrap_or_else(|_| {
+        let id = call.id().to_string();
+        error!(request_id = id, rpc = call.rpc(), "a call panicked");
+        Err(status::internal(&id))
+    })
+}
+
+#[cfg(test)]
+mod tests;

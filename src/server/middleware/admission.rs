@@ -1,0 +1,295 @@
+//! How much work the server takes at once, in bytes of messages and in calls.
+//!
+//! While its message arrives, a call holds a [`MemoryReservation`]. Once the message
+//! is there, it waits in a [`QueueSlot`] for its [`WorkPermit`], which bounds the
+//! copies that decoding, writing and encoding make. What does not fit is refused
+//! before anything is done for it.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+use prometheus_client::{
+    metrics::{counter::Counter, gauge::Gauge},
+    registry::{Registry, Unit},
+};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, timeout_at},
+};
+
+/// Up to this size a call is small: it gets memory and a permit beside calls that
+/// hold megabytes.
+const SMALL_CALL_BYTES: usize = 64 * 1024;
+/// The smallest reservation for a message.
+const MIN_RESERVATION_BYTES: usize = 4 * 1024;
+/// The part of the memory budget that is reserved for small calls: a sixteenth.
+const SMALL_CALL_SHARE: usize = 16;
+/// The part of the memory budget that large calls may have in work at once: a
+/// sixteenth. Handling makes about four copies of a message for a moment.
+const LARGE_WORK_SHARE: usize = 16;
+/// Calls that are worked on at once. The database takes fewer at a time: more calls
+/// would wait there, where their deadlines are not seen.
+const MAX_CALLS_IN_WORK: usize = 128;
+/// Calls that wait for a permit. More could not be served within a second.
+const MAX_QUEUED_CALLS: usize = 1024;
+/// Permits of large calls are counted in units of this many bytes.
+const LARGE_PERMIT_BYTES: usize = 1024;
+
+/// There is no capacity for the call.
+#[derive(Debug, PartialEq, Eq)]
+pub struct AtCapacity;
+
+/// The bytes that messages may hold, and those that they do hold.
+pub struct MemoryBudget {
+    limit: usize,
+    used: AtomicUsize,
+    refused: Counter,
+}
+
+impl MemoryBudget {
+    pub fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self {
+            limit,
+            used: AtomicUsize::new(0),
+            refused: Counter::default(),
+        })
+    }
+
+    pub fn register(&self, registry: &mut Registry) {
+        let limit = Gauge::<i64>::default();
+        limit.set(i64::try_from(self.limit).unwrap_or(i64::MAX));
+        registry.register_with_unit(
+            "inflight_limit",
+            "Most bytes of messages that are held at once",
+            Unit::Bytes,
+            limit,
+        );
+        registry.register(
+            "calls_without_room",
+            "Calls that were refused because messages held too many bytes",
+            self.refused.clone(),
+        );
+    }
+
+    pub fn used(&self) -> usize {
+        self.used.load(Relaxed)
+    }
+
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// A reservation for a message of `claim` bytes. It counts nothing yet, but a claim
+    /// that does not fit now is refused before the message is received.
+    pub fn reserve(self: &Arc<Self>, claim: usize) -> Result<MemoryReservation, AtCapacity> {
+        let used = self.used();
+        // A call that is alone may have everything.
+        if used > 0 && used.saturating_add(claim) > self.limit_for(claim) {
+            return Err(self.refuse());
+        }
+        Ok(MemoryReservation {
+            budget: Arc::clone(self),
+            claim,
+            held: AtomicUsize::new(0),
+        })
+    }
+
+    fn limit_for(&self, bytes: usize) -> usize {
+        match bytes {
+            ..=SMALL_CALL_BYTES => self.limit,
+            _ => self.limit - self.limit / SMALL_CALL_SHARE,
+        }
+    }
+
+    fn refuse(&self) -> AtCapacity {
+        self.refused.inc();
+        AtCapacity
+    }
+}
+
+/// The bytes that a call holds of the budget, until it is dropped.
+pub struct MemoryReservation {
+    budget: Arc<MemoryBudget>,
+    claim: usize,
+    held: AtomicUsize,
+}
+
+impl MemoryReservation {
+    /// Holds at least the bytes that have arrived. It doubles ahead of them up to the
+    /// claim: a claim that no bytes follow takes nothing from others.
+    pub fn cover(&self, arrived: usize) -> Result<(), AtCapacity> {
+        let held = self.held.load(Relaxed);
+        if arrived <= held {
+            return Ok(());
+        }
+        let wanted = (2 * held).max(MIN_RESERVATION_BYTES);
+        let wanted = wanted.min(self.claim).max(arrived);
+        self.grow_to(wanted, self.budget.limit_for(self.claim))
+    }
+
+    /// Counts a response that must be sent, whether or not it fits.
+    pub fn force_response(&self, bytes: usize) {
+        let held = self.held.fetch_max(bytes, Relaxed);
+        self.budget
+            .used
+            .fetch_add(bytes.saturating_sub(held), Relaxed);
+    }
+
+    /// Counts a response that can be given up.
+    pub fn try_response(&self, bytes: usize) -> Result<(), AtCapacity> {
+        self.grow_to(bytes, self.budget.limit_for(bytes))
+    }
+
+    fn grow_to(&self, bytes: usize, limit: usize) -> Result<(), AtCapacity> {
+        let held = self.held.load(Relaxed);
+        if bytes <= held {
+            return Ok(());
+        }
+        let grow = |used: usize| {
+            let grown = used.saturating_add(bytes - held);
+            // A call that is alone may have everything.
+            (grown <= limit || used == held).then_some(grown)
+        };
+        let grown = self.budget.used.fetch_update(Relaxed, Relaxed, grow);
+        grown.map_err(|_| self.budget.refuse())?;
+        self.held.store(bytes, Relaxed);
+        Ok(())
+    }
+}
+
+impl Drop for MemoryReservation {
+    fn drop(&mut self) {
+        self.budget.used.fetch_sub(*self.held.get_mut(), Relaxed);
+    }
+}
+
+/// The queue in which calls wait for a permit once their messages are there.
+pub struct WorkQueue {
+    calls: Arc<Semaphore>,
+    large: Arc<Semaphore>,
+    large_permits: u32,
+    waiting: Arc<AtomicUsize>,
+    refused: Counter,
+}
+
+/// A call is worked on until this is dropped.
+pub struct WorkPermit {
+    _call: OwnedSemaphorePermit,
+    _large: Option<OwnedSemaphorePermit>,
+}
+
+impl WorkQueue {
+    /// A queue beside a memory budget of `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        let permits = limit / LARGE_WORK_SHARE / LARGE_PERMIT_BYTES;
+        let permits = permits.clamp(1, Semaphore::MAX_PERMITS);
+        let large_permits = u32::try_from(permits).unwrap_or(u32::MAX);
+        Self {
+            calls: Arc::new(Semaphore::new(MAX_CALLS_IN_WORK)),
+            large: Arc::new(Semaphore::new(large_permits as usize)),
+            large_permits,
+            waiting: Arc::default(),
+            refused: Counter::default(),
+        }
+    }
+
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "calls_without_turn",
+            "Calls that were refused because they would have waited too long for a permit",
+            self.refused.clone(),
+        );
+    }
+
+    /// Calls that have a permit.
+    pub fn working(&self) -> usize {
+        MAX_CALLS_IN_WORK.saturating_sub(self.calls.available_permits())
+    }
+
+    /// Slots that are taken.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Relaxed)
+    }
+
+    /// Takes a slot.
+    pub fn slot(&self) -> Result<QueueSlot, AtCapacity> {
+        // Counted back when the slot is dropped, refused or not.
+        let slot = QueueSlot(Arc::clone(&self.waiting));
+        match slot.0.fetch_add(1, Relaxed) {
+            ..MAX_QUEUED_CALLS => Ok(slot),
+            _ => Err(AtCapacity),
+        }
+    }
+
+    /// Waits in the slot, or else in a free one, for the permit of a call with a message
+    /// of `bytes`. It waits at most half of the time that is left: the rest is for the
+    /// work, which would be wasted if it came too late.
+    pub async fn acquire(
+        &self,
+        slot: Option<QueueSlot>,
+        bytes: usize,
+        deadline: Instant,
+    ) -> Result<WorkPermit, AtCapacity> {
+        let acquiring = async {
+            let _slot = slot.map_or_else(|| self.slot(), Ok)?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            let permit = timeout_at(deadline - left / 2, self.permit(bytes)).await;
+            permit.map_err(|_| AtCapacity)?
+        };
+        acquiring.await.inspect_err(|AtCapacity| {
+            self.refused.inc();
+        })
+    }
+
+    /// Permits are given in the order of arrival.
+    async fn permit(&self, bytes: usize) -> Result<WorkPermit, AtCapacity> {
+        let large = match bytes {
+            ..=SMALL_CALL_BYTES => None,
+            _ => {
+                let permits = u32::try_from(bytes / LARGE_PERMIT_BYTES).unwrap_or(u32::MAX);
+                let permits = permits.min(self.large_permits);
+                let large = Arc::clone(&self.large).acquire_many_owned(permits);
+                Some(large.await.map_err(|_| AtCapacity)?)
+            }
+        };
+        let call = Arc::clone(&self.calls).acquire_owned();
+        Ok(WorkPermit {
+            _call: call.await.map_err(|_| AtCapacity)?,
+            _large: large,
+        })
+    }
+}
+
+/// A place in the queue, until it is dropped.
+pub struct QueueSlot(Arc<AtomicUsize>);
+
+impl QueueSlot {
+    /// Does work that comes before the permit, and gives up the slot unless that is
+    /// done at once: calls whose messages are there need it.
+    pub async fn release_while_pending<F: Future>(slot: &mut Option<Self>, work: F) -> F::Output {
+        let mut work = pin!(work);
+        poll_fn(|context| {
+            let polled = work.as_mut().poll(context);
+            if polled.is_pending() {
+                *slot = None;
+            }
+            polled
+        })
+        .await
+    }
+}
+
+impl Drop for QueueSlot {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

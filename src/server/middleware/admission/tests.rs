@@ -1,0 +1,139 @@
+#![allow(clippy::expect_used)]
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+
+use super::*;
+
+const MIB: usize = 1024 * 1024;
+
+fn reserve(budget: &Arc<MemoryBudget>, claim: usize) -> MemoryReservation {
+    budget.reserve(claim).expect("capacity")
+}
+
+#[test]
+fn a_claim_takes_memory_only_as_its_bytes_arrive() {
+    let budget = MemoryBudget::new(64 * MIB);
+    let claims: Vec<MemoryReservation> = (0..1000).map(|_| reserve(&budget, 60 * MIB)).collect();
+    for claim in &claims {
+        claim.cover(5).expect("capacity");
+    }
+    assert!(budget.used() < 5 * MIB);
+}
+
+#[test]
+fn bytes_beyond_the_limit_are_refused_until_others_are_released() {
+    let budget = MemoryBudget::new(64 * MIB);
+    let (first, second) = (reserve(&budget, 40 * MIB), reserve(&budget, 40 * MIB));
+    first.cover(40 * MIB).expect("capacity");
+    assert_eq!(second.cover(40 * MIB), Err(AtCapacity));
+    drop(first);
+    second.cover(40 * MIB).expect("capacity");
+    drop(second);
+    assert_eq!(budget.used(), 0);
+}
+
+#[test]
+fn a_message_that_cannot_fit_is_refused_by_its_claim() {
+    let budget = MemoryBudget::new(64 * MIB);
+    let first = reserve(&budget, 40 * MIB);
+    first.cover(40 * MIB).expect("capacity");
+    assert!(budget.reserve(40 * MIB).is_err());
+    drop(first);
+    assert!(budget.reserve(64 * MIB).is_ok(), "alone, it may have all");
+}
+
+#[test]
+fn small_calls_fit_where_large_ones_do_not() {
+    let budget = MemoryBudget::new(64 * MIB);
+    let large = reserve(&budget, 64 * MIB);
+    large.cover(60 * MIB).expect("capacity");
+    assert!(budget.reserve(MIB).is_err());
+    reserve(&budget, 1000).cover(1000).expect("capacity");
+}
+
+#[test]
+fn a_response_counts_even_where_it_does_not_fit() {
+    let budget = MemoryBudget::new(MIB);
+    let reading = reserve(&budget, 10);
+    reading.cover(10).expect("capacity");
+    reading.force_response(2 * MIB);
+    assert!(budget.reserve(10).is_err());
+    drop(reading);
+    assert!(budget.reserve(10).is_ok());
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(10)
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_wait_for_a_permit_half_of_their_time() {
+    let queue = WorkQueue::new(MIB);
+    let mut held = Vec::new();
+    for _ in 0..MAX_CALLS_IN_WORK {
+        held.push(queue.acquire(None, 10, soon()).await.expect("a permit"));
+    }
+    let started = Instant::now();
+    assert!(queue.acquire(None, 10, soon()).await.is_err());
+    assert_eq!(started.elapsed().as_secs(), 5);
+    held.pop();
+    assert!(queue.acquire(None, 10, soon()).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_queue_refuses_at_once() {
+    let queue = WorkQueue::new(MIB);
+    let mut held = Vec::new();
+    for _ in 0..MAX_CALLS_IN_WORK {
+        held.push(queue.acquire(None, 10, soon()).await.expect("a permit"));
+    }
+    let mut waiting = Vec::new();
+    for _ in 0..MAX_QUEUED_CALLS {
+        let mut permit = Box::pin(queue.acquire(None, 10, soon()));
+        assert!((&mut permit).now_or_never().is_none());
+        waiting.push(permit);
+    }
+    assert!(matches!(
+        queue.acquire(None, 10, soon()).now_or_never(),
+        Some(Err(AtCapacity))
+    ));
+    waiting.pop();
+    assert!(queue.acquire(None, 10, soon()).now_or_never().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_waits_in_the_slot_that_it_has() {
+    let queue = WorkQueue::new(MIB);
+    let mut slots: Vec<_> = (0..MAX_QUEUED_CALLS).map(|_| queue.slot().ok()).collect();
+    assert!(queue.slot().is_err());
+    assert!(queue.acquire(None, 10, soon()).await.is_err());
+    let slot = slots.pop().expect("the last");
+    assert!(queue.acquire(slot, 10, soon()).await.is_ok());
+    assert_eq!(queue.waiting(), MAX_QUEUED_CALLS - 1);
+    assert!(queue.slot().is_ok(), "it is free again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_calls_wait_for_each_other_and_small_ones_do_not() {
+    let queue = WorkQueue::new(64 * MIB);
+    let first = queue
+        .acquire(None, 3 * MIB, soon())
+        .await
+        .expect("a permit");
+    let mut second = Box::pin(queue.acquire(None, 3 * MIB, soon()));
+    assert!((&mut second).now_or_never().is_none());
+    assert!(
+        queue
+            .acquire(None, SMALL_CALL_BYTES, soon())
+            .now_or_never()
+            .is_some()
+    );
+    drop(first);
+    assert!(second.await.is_ok());
+    assert!(
+        queue.acquire(None, 100 * MIB, soon()).await.is_ok(),
+        "alone"
+    );
+}

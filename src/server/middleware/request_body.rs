@@ -1,0 +1,185 @@
+//! Receives the whole message of a request before its service is called.
+//!
+//! tonic allocates what a message claims to be, and starts the service while bytes
+//! still arrive. Here memory grows with the bytes that arrive, and a call whose
+//! message stays incomplete never starts.
+
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::{Bytes, BytesMut};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use tonic::{Status, body::Body};
+
+use super::{
+    admission::{MemoryBudget, MemoryReservation},
+    call_record::ReceivedBody,
+};
+use crate::grpc::status;
+
+/// The prefix of a message: whether it is compressed, and its length.
+const PREFIX_BYTES: usize = 5;
+/// Messages are kept in chunks, which are freed one by one as they are read. A full
+/// chunk is larger than what the allocator keeps for reuse (`.cargo/config.toml`).
+const MAX_CHUNK_BYTES: usize = 2 * 1024 * 1024;
+const MIN_CHUNK_BYTES: usize = 4 * 1024;
+/// A request may have this many frames, and one more for each
+/// [`MIN_BYTES_PER_FRAME`]. Clients fill their frames; tiny or empty ones only make work.
+const MAX_SPARE_FRAMES: usize = 1024;
+const MIN_BYTES_PER_FRAME: usize = 64;
+
+/// A message that has arrived.
+pub struct ReceivedMessage {
+    /// The message with its prefix, as tonic reads it.
+    pub body: Body,
+    /// Its size, prefix included.
+    pub bytes: usize,
+    /// The memory that it holds.
+    pub memory: Arc<MemoryReservation>,
+}
+
+/// Receives the one message of a request. Wrong framing is reported by tonic, which
+/// gets as much of the request as it needs for that.
+pub async fn receive(
+    mut body: Body,
+    received: &ReceivedBody,
+    budget: &Arc<MemoryBudget>,
+    max_message_bytes: usize,
+) -> Result<ReceivedMessage, Status> {
+    let mut chunks = Chunks::default();
+    let mut claimed = None;
+    let mut frames = 0;
+    while let Some(frame) = next_frame(&mut body).await {
+        let frame = frame.inspect_err(|_| received.set_broken())?;
+        let Ok(data) = frame.into_data() else { break };
+        received.count(data.len());
+        frames += 1;
+        if frames > MAX_SPARE_FRAMES + chunks.bytes / MIN_BYTES_PER_FRAME {
+            return Err(status::undecodable(
+                "the request comes in too many small frames",
+            ));
+        }
+        // Nothing but the prefix is kept before memory is reserved.
+        let arrived = chunks.bytes + data.len();
+        if let (None, Some((compressed, length))) = (&claimed, chunks.prefix(&data)) {
+            if compressed || length > max_message_bytes {
+                chunks.push(data, PREFIX_BYTES);
+                break;
+            }
+            let claim = PREFIX_BYTES + length;
+            if claim > budget.limit() {
+                return Err(status::message_too_large(budget.limit()));
+            }
+            let memory = budget.reserve(claim).map_err(|_| status::overloaded())?;
+            claimed = Some((claim, memory));
+        }
+        match &claimed {
+            Some((claim, memory)) => {
+                if arrived > *claim {
+                    return Err(status::undecodable(
+                        "the request must hold one message, and holds more",
+                    ));
+                }
+                memory.cover(arrived).map_err(|_| status::overloaded())?;
+                chunks.push(data, *claim);
+            }
+            None => chunks.push(data, PREFIX_BYTES),
+        }
+    }
+    let memory = match claimed {
+        Some((_, memory)) => memory,
+        // There is no message: tonic will refuse the request.
+        None => budget.reserve(0).map_err(|_| status::overloaded())?,
+    };
+    Ok(ReceivedMessage {
+        bytes: chunks.bytes,
+        body: Body::new(chunks.finish()),
+        memory: Arc::new(memory),
+    })
+}
+
+async fn next_frame(body: &mut Body) -> Option<Result<Frame<Bytes>, Status>> {
+    poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await
+}
+
+/// The received part of a message. It is copied out of the frames, as each of them keeps
+/// the whole buffer alive that it was read into.
+#[derive(Default)]
+struct Chunks {
+    full: VecDeque<Bytes>,
+    last: BytesMut,
+    bytes: usize,
+}
+
+impl Chunks {
+    /// The compression flag and the length, once they have arrived.
+    fn prefix(&self, data: &[u8]) -> Option<(bool, usize)> {
+        let mut prefix = self.last.iter().chain(data).copied();
+        let compressed = prefix.next()? != 0;
+        let mut byte = || prefix.next();
+        let length = u32::from_be_bytes([byte()?, byte()?, byte()?, byte()?]);
+        Some((compressed, length as usize))
+    }
+
+    /// Adds data of a message of `claim` bytes.
+    fn push(&mut self, mut data: Bytes, claim: usize) {
+        while !data.is_empty() {
+            if self.last.capacity() == self.last.len() {
+                let full = std::mem::take(&mut self.last).freeze();
+                if !full.is_empty() {
+                    self.full.push_back(full);
+                }
+                self.last.reserve(self.next_chunk_bytes(claim));
+            }
+            let free = self.last.capacity() - self.last.len();
+            let part = data.split_to(free.min(data.len()));
+            self.bytes += part.len();
+            self.last.extend_from_slice(&part);
+        }
+    }
+
+    /// No larger than what has arrived, so that a claim alone allocates nothing.
+    fn next_chunk_bytes(&self, claim: usize) -> usize {
+        let bytes = self.bytes.clamp(MIN_CHUNK_BYTES, MAX_CHUNK_BYTES);
+        bytes.min(claim.saturating_sub(self.bytes)).max(1)
+    }
+
+    fn finish(mut self) -> MessageBody {
+        if !self.last.is_empty() {
+            self.full.push_back(self.last.freeze());
+        }
+        MessageBody(self.full)
+    }
+}
+
+/// The body of a received message.
+struct MessageBody(VecDeque<Bytes>);
+
+impl HttpBody for MessageBody {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        Poll::Ready(self.0.pop_front().map(|chunk| Ok(Frame::data(chunk))))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let bytes: usize = self.0.iter().map(Bytes::len).sum();
+        SizeHint::with_exact(bytes as u64)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests;
