@@ -9,7 +9,6 @@ mod import;
 mod list;
 mod manual;
 mod out;
-mod serve;
 mod show;
 mod translate;
 
@@ -19,15 +18,14 @@ pub use self::{
     document::DocumentFault,
     health::health,
     manual::{completions, man},
-    out::write,
-    serve::{ServeFailure, serve},
+    out::{say, write},
     translate::translate,
 };
 pub use crate::plain::complain;
 use crate::{
-    auth::{self, Grant, Scope, SignError},
     client::{Client, Refusal, UnusableService},
-    config::{AuthMode, Errand, ErrandConfig},
+    config::{Errand, ErrandConfig},
+    domain::caller::Scope,
 };
 
 /// Why an errand was not done. A display is one line that says what to do, and one
@@ -77,12 +75,4 @@ pub async fn run(config: &ErrandConfig) -> Result<ExitCode, ErrandFailure> {
         Errand::List(filters) => list::list(&client, filters, *output).await?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A token signed with the secret of these settings.
-pub fn token(mode: &AuthMode, grant: &Grant) -> Result<String, SignError> {
-    match mode {
-        AuthMode::Header => Err(SignError::NoSecret),
-        AuthMode::Jwt(rules) => auth::sign(rules, grant),
-    }
 }

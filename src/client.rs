@@ -2,7 +2,6 @@
 //! whose name, and what is repeated when it fails.
 
 mod refusal;
-mod retry;
 mod trouble;
 
 use std::{
@@ -12,8 +11,8 @@ use std::{
     time::Duration,
 };
 
+use backon::{ExponentialBuilder, Retryable};
 use rustls::crypto::ring;
-use tokio::time::sleep;
 use tonic::{
     Code, Request, Status,
     metadata::{Ascii, MetadataValue},
@@ -21,13 +20,10 @@ use tonic::{
 };
 use tonic_types::StatusExt;
 
-pub use self::{
-    refusal::{Complaint, Refusal},
-    retry::Retry,
-};
+pub use self::refusal::{Complaint, Refusal};
 use crate::{
-    auth::Scope,
-    config::{Connection, Credentials, Trust},
+    config::{Connection, Credentials, RetrySettings, Trust},
+    domain::caller::Scope,
     pem::{self, PemError},
 };
 
@@ -40,6 +36,8 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 /// How often a server is asked whether it is still there, and how long it may take to
 /// say so: one that has stopped is not waited for as long as one that works.
 const ALIVE: Duration = Duration::from_secs(10);
+/// The longest pause between two attempts.
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
 /// Why a server cannot be called at all. A display is one line.
 #[derive(Debug, thiserror::Error)]
@@ -147,34 +145,26 @@ impl Introduction {
     }
 }
 
-/// Calls again after a pause while the failure may pass.
-pub(crate) async fn insist<T, F: Future<Output = Result<T, Status>>>(
-    retry: Retry,
-    call: impl Fn() -> F,
-) -> Result<T, Status> {
-    insist_while(retry, may_pass, call).await
+/// Pauses that double up to [`BACKOFF_MAX`]. Each is shortened at random to no less
+/// than half, so that clients that failed together do not come back together.
+pub(crate) fn backoff(retry: RetrySettings) -> ExponentialBuilder {
+    let RetrySettings {
+        retries,
+        first_pause,
+    } = retry;
+    ExponentialBuilder::new()
+        .with_min_delay(first_pause.min(BACKOFF_MAX) / 2)
+        .with_max_delay(BACKOFF_MAX / 2)
+        .with_max_times(usize::try_from(retries).unwrap_or(usize::MAX))
+        .with_jitter()
 }
 
-/// Calls again after a pause while it is of use.
-async fn insist_while<T, F: Future<Output = Result<T, Status>>>(
-    retry: Retry,
-    is_of_use: impl Fn(&Status) -> bool,
-    call: impl Fn() -> F,
+/// Makes a call, and makes it again after a pause while its failure may pass.
+pub(crate) async fn call_with_retries<T, F: Future<Output = Result<T, Status>>>(
+    retry: RetrySettings,
+    call: impl FnMut() -> F,
 ) -> Result<T, Status> {
-    let mut attempt = 0;
-    loop {
-        let status = match call().await {
-            Ok(answer) => return Ok(answer),
-            Err(status) => status,
-        };
-        let of_use = is_of_use(&status);
-        let pause = retry.pause(attempt).filter(|_| of_use);
-        let Some(pause) = pause else {
-            return Err(status);
-        };
-        sleep(pause).await;
-        attempt += 1;
-    }
+    call.retry(backoff(retry)).when(may_pass).await
 }
 
 /// Whether the same call may succeed another time.
@@ -232,7 +222,7 @@ pub(crate) struct Client {
     server: String,
     account: bool,
     introduction: Introduction,
-    retry: Retry,
+    retry: RetrySettings,
     /// Whether it has ever answered as this service does.
     answered: AtomicBool,
 }
@@ -265,21 +255,21 @@ impl Client {
     where
         F: Future<Output = Result<tonic::Response<T>, Status>>,
     {
-        let undecided = AtomicBool::new(false);
-        let broken = AtomicBool::new(false);
-        let is_of_use = |status: &Status| {
-            undecided.fetch_or(may_be_done(status), Ordering::Relaxed);
-            if !broke_off(status) {
-                return may_pass(status);
-            }
-            // Somebody who speaks something else, such as TLS, ends each connection.
-            let first = !broken.swap(true, Ordering::Relaxed);
-            first || self.answered.load(Ordering::Relaxed)
-        };
-        let answer = insist_while(self.retry, is_of_use, || {
-            call(self.introduction.request(message.clone()))
-        });
-        let answer = answer.await;
+        let mut undecided = false;
+        let mut broken = false;
+        let attempt = || call(self.introduction.request(message.clone()));
+        let answer = attempt
+            .retry(backoff(self.retry))
+            .when(|status: &Status| {
+                undecided |= may_be_done(status);
+                if !broke_off(status) {
+                    return may_pass(status);
+                }
+                // Somebody who speaks something else, such as TLS, ends each connection.
+                let first = !std::mem::replace(&mut broken, true);
+                first || self.answered.load(Ordering::Relaxed)
+            })
+            .await;
         let from_there = answer.as_ref().err().is_none_or(|it| it.source().is_none());
         if from_there {
             self.answered.store(true, Ordering::Relaxed);
@@ -288,8 +278,39 @@ impl Client {
             let answered = self.answered.load(Ordering::Relaxed);
             let mut refusal = Refusal::of(&status, &self.server, self.account, answered);
             // The last try says nothing of those before.
-            refusal.undecided = undecided.into_inner();
+            refusal.undecided = undecided;
             refusal
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use backon::BackoffBuilder;
+
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_a_limit_and_vary() {
+        let settings = |first_pause| RetrySettings {
+            retries: 40,
+            first_pause,
+        };
+        let pauses = |first| backoff(settings(first)).build().collect::<Vec<_>>();
+        let some = pauses(Duration::from_millis(500));
+        assert_eq!(some.len(), 40);
+        for (count, millis) in [(0, 500), (1, 1_000), (4, 8_000), (10, 30_000), (39, 30_000)] {
+            let longest = Duration::from_millis(millis);
+            let pause = some.get(count).copied().unwrap_or_default();
+            assert!(
+                (longest / 2..=longest).contains(&pause),
+                "{count}: {pause:?}"
+            );
+        }
+        let first = pauses(Duration::from_secs(24 * 60 * 60));
+        assert!(first.iter().all(|pause| *pause <= BACKOFF_MAX), "{first:?}");
+        assert!(first.iter().collect::<std::collections::HashSet<_>>().len() > 1);
+        let none = pauses(Duration::ZERO);
+        assert!(none.iter().all(Duration::is_zero), "{none:?}");
     }
 }

@@ -32,17 +32,17 @@ use http::Uri;
 use tracing_subscriber::filter::Targets;
 
 pub use self::{
-    auth::AuthMode,
-    connection::{Connection, Credentials, Trust},
+    auth::{AuthMode, KeySource, SigningSecret, TokenRules},
+    connection::{Connection, Credentials, RetrySettings, Trust},
     database_url::{DatabaseUrl, MASK, PostgresUrl},
     errand::{Errand, ErrandConfig, Filters, Import, Intent, Output},
     health::HealthConfig,
     secret::Secret,
     tls::Tls,
+    token::TokenGrant,
     translate::{EngineKind, TranslateConfig},
 };
 use self::{sources::Values, table::Setting};
-use crate::auth::Grant;
 
 /// The settings of a server, every one valid.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,7 +119,7 @@ pub enum Command {
     /// Print the effective settings.
     Config,
     /// Sign a token and print it.
-    Token(Grant),
+    Token(TokenGrant),
     /// Translate what a running server has to translate.
     Translate(Box<TranslateConfig>),
     /// Ask something of a running server.
@@ -182,15 +182,16 @@ pub enum WrongSetting {
 
 impl Invocation {
     /// Reads command line, environment and file of this process.
-    pub fn of_process() -> Result<Self, ConfigError> {
-        Self::read(env::args_os(), &|name| env::var_os(name))
+    pub fn of_process(version: String) -> Result<Self, ConfigError> {
+        Self::read(version, env::args_os(), &|name| env::var_os(name))
     }
 
     fn read(
+        version: String,
         args: impl IntoIterator<Item = OsString>,
         environment: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<Self, ConfigError> {
-        let matches = command_line().try_get_matches_from(args)?;
+        let matches = command_line(version).try_get_matches_from(args)?;
         let (name, flags) = matches.subcommand().unwrap_or(("serve", &matches));
         let command = match name {
             table::MIGRATE_COMMAND => Command::Migrate,
@@ -246,16 +247,16 @@ impl Invocation {
     }
 }
 
-/// The command line, every subcommand and flag of it.
-pub fn command_line() -> clap::Command {
-    table::command()
+/// The command line, every subcommand and flag of it; `--version` prints the version.
+pub fn command_line(version: String) -> clap::Command {
+    table::command().version(version)
 }
 
 /// The subcommand that a page of the manual is asked for.
 fn page(flags: &ArgMatches) -> Result<Option<String>, WrongSetting> {
     let name = flags.get_one::<String>(table::PAGE).cloned();
     match name {
-        Some(name) if command_line().find_subcommand(&name).is_none() => {
+        Some(name) if table::command().find_subcommand(&name).is_none() => {
             Err(WrongSetting::NoCommand(name))
         }
         name => Ok(name),
@@ -273,7 +274,7 @@ impl Config {
             .map(OsString::from)
             .into_iter()
             .chain([OsString::from(database_url)]);
-        match Invocation::read(args, &|_| None) {
+        match Invocation::read(String::new(), args, &|_| None) {
             Ok(invocation) => invocation.config,
             Err(error) => panic!("{error}"),
         }

@@ -32,8 +32,10 @@ pub use self::{
     progress::{Progress, of_standard_error},
     summary::{Failure, Summary},
 };
-pub use crate::client::{Retry, UnusableService};
-use crate::config::{EngineKind, TranslateConfig};
+use crate::{
+    client::UnusableService,
+    config::{EngineKind, TranslateConfig},
+};
 
 /// Why a run ended before the work list did. A display is one line.
 #[derive(Debug, thiserror::Error)]

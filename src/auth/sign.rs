@@ -1,25 +1,11 @@
 //! Signing a token, for those who hold the secret.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde::Serialize;
 
-use super::{KeySource, Scope, Subject, TokenRules, crypto};
-use crate::domain::ids::AccountId;
-
-/// What a token is to say.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grant {
-    /// The account that calls with the token work on.
-    pub account: AccountId,
-    /// The person or process that calls, for the log.
-    pub subject: Subject,
-    /// What the token allows.
-    pub scopes: Vec<Scope>,
-    /// How long the token is good for.
-    pub expires: Duration,
-}
+use super::{KeySource, TokenGrant, TokenRules, crypto};
 
 /// Why there is no token.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,7 +33,7 @@ struct Claims<'a> {
 }
 
 /// Signs a token that these rules accept from now on until it expires.
-pub fn sign(rules: &TokenRules, grant: &Grant) -> Result<String, SignError> {
+pub fn sign(rules: &TokenRules, grant: &TokenGrant) -> Result<String, SignError> {
     let secret = match &rules.keys {
         KeySource::Secret(secret) => secret,
         KeySource::PublicKeyFile(_) | KeySource::KeySetFile(_) | KeySource::KeySetUrl(_) => {

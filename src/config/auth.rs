@@ -1,6 +1,8 @@
 //! Where accounts come from, and which settings that takes.
 
-use std::{fmt, net::SocketAddr};
+use std::{fmt, net::SocketAddr, path::PathBuf};
+
+use http::Uri;
 
 use super::{
     Command, MASK, WrongSetting,
@@ -8,7 +10,6 @@ use super::{
     table::{self, Setting},
     value,
 };
-use crate::auth::{KeySource, SigningSecret, TokenRules};
 
 /// Where accounts come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +18,56 @@ pub enum AuthMode {
     Header,
     /// Signed tokens.
     Jwt(TokenRules),
+}
+
+/// Which tokens are accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenRules {
+    /// Where the keys come from that tokens are checked with.
+    pub keys: KeySource,
+    /// What a token's `iss` must be.
+    pub issuer: String,
+    /// What a token's `aud` must be or contain.
+    pub audience: String,
+}
+
+/// Where the keys come from that tokens are checked with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeySource {
+    /// A secret, for HS256.
+    Secret(SigningSecret),
+    /// A public key in PEM, for RS256, ES256 or EdDSA as its type has it.
+    PublicKeyFile(PathBuf),
+    /// A JSON Web Key Set in a file.
+    KeySetFile(PathBuf),
+    /// A JSON Web Key Set behind `http` or `https`.
+    KeySetUrl(Uri),
+}
+
+/// A secret that signs tokens. `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SigningSecret(String);
+
+impl SigningSecret {
+    /// The shortest secret in bytes: as long as what HS256 makes (RFC 7518,
+    /// section 3.2).
+    pub const MIN: usize = 32;
+
+    /// Accepts what is long enough.
+    pub fn new(text: &str) -> Option<Self> {
+        (text.len() >= Self::MIN).then(|| Self(text.to_owned()))
+    }
+
+    /// The bytes that sign.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl fmt::Debug for SigningSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(MASK)
+    }
 }
 
 impl fmt::Display for AuthMode {

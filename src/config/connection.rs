@@ -13,7 +13,7 @@ use super::{
     table::{Fallback, Setting},
     value,
 };
-use crate::{client::Retry, domain::ids::AccountId};
+use crate::domain::ids::AccountId;
 
 /// A server and who calls it, every setting valid.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +25,16 @@ pub struct Connection {
     /// Who asks.
     pub credentials: Credentials,
     /// How often and how soon a failed call is repeated.
-    pub retry: Retry,
+    pub retry: RetrySettings,
+}
+
+/// How often and how soon a failed call is repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetrySettings {
+    /// Attempts after the first.
+    pub retries: u32,
+    /// The pause before the first repetition; it doubles each time.
+    pub first_pause: Duration,
 }
 
 /// Who asks.
@@ -139,9 +148,9 @@ impl Connection {
             trust: Trust::read(values, &server)?,
             server,
             credentials: credentials(values)?,
-            retry: Retry {
+            retry: RetrySettings {
                 retries: values.read_or_default(&RETRIES, value::number(0..=100))?,
-                first: values.read_or_default(&BACKOFF, value::duration(Duration::ZERO))?,
+                first_pause: values.read_or_default(&BACKOFF, value::duration(Duration::ZERO))?,
             },
         })
     }

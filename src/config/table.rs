@@ -5,7 +5,6 @@ use clap::{Arg, Command, ValueHint, value_parser};
 use clap_complete::Shell;
 
 use super::{errand, health, token, translate};
-use crate::version;
 
 /// One setting.
 pub(super) struct Setting {
@@ -272,7 +271,6 @@ pub(super) fn command() -> Command {
         translate::command(),
     ];
     let program = Command::new("expertise")
-        .version(version::text())
         .about(env!("CARGO_PKG_DESCRIPTION"))
         .after_help("Flags win over the environment, the environment over the file, the file over defaults.")
         .subcommands(of_a_server.map(with_settings))

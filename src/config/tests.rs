@@ -10,7 +10,7 @@ fn read(args: &[&str], environment: &[(&str, &str)]) -> Result<Invocation, Confi
         let found = environment.iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| OsString::from(value))
     };
-    Invocation::read(args, &environment)
+    Invocation::read(String::new(), args, &environment)
 }
 
 fn config(args: &[&str], environment: &[(&str, &str)]) -> Config {

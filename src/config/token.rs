@@ -1,9 +1,27 @@
 //! What `token` is asked to sign.
 
+use std::time::Duration;
+
 use clap::{Arg, ArgMatches, Command};
 
 use super::{WrongSetting, value};
-use crate::auth::Grant;
+use crate::domain::{
+    caller::{Scope, Subject},
+    ids::AccountId,
+};
+
+/// What a token is to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenGrant {
+    /// The account that calls with the token work on.
+    pub account: AccountId,
+    /// The person or process that calls, for the log.
+    pub subject: Subject,
+    /// What the token allows.
+    pub scopes: Vec<Scope>,
+    /// How long the token is good for.
+    pub expires: Duration,
+}
 
 const ACCOUNT: &str = "account";
 const SUBJECT: &str = "subject";
@@ -33,8 +51,8 @@ pub(super) fn command(name: &'static str) -> Command {
 }
 
 /// Reads the arguments of the subcommand.
-pub(super) fn read(arguments: &ArgMatches) -> Result<Grant, WrongSetting> {
-    Ok(Grant {
+pub(super) fn read(arguments: &ArgMatches) -> Result<TokenGrant, WrongSetting> {
+    Ok(TokenGrant {
         account: argument(arguments, ACCOUNT, value::account)?,
         subject: argument(arguments, SUBJECT, value::subject)?,
         scopes: argument(arguments, SCOPE, value::scopes)?,

@@ -8,10 +8,14 @@ use std::{
 use http::{Uri, uri::Authority};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
-use super::{LogFormat, auth::Named, secret::Secret};
-use crate::{
-    auth::{Scope, SigningSecret, Subject},
-    domain::ids::{AccountId, TaskId},
+use super::{
+    LogFormat,
+    auth::{Named, SigningSecret},
+    secret::Secret,
+};
+use crate::domain::{
+    caller::{Scope, Subject},
+    ids::{AccountId, TaskId},
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

@@ -6,9 +6,9 @@ use tonic::{Code, Status, transport::Channel};
 use tonic_types::StatusExt;
 
 use crate::{
-    auth::Scope,
-    client::{self, Introduction, MESSAGE_MAX, Retry, UnusableService, insist},
-    config::{Connection, TranslateConfig},
+    client::{self, Introduction, MESSAGE_MAX, UnusableService, call_with_retries},
+    config::{Connection, RetrySettings, TranslateConfig},
+    domain::caller::Scope,
     proto::v1::{
         AutomaticTranslation, ListTranslationWorkRequest, ListTranslationWorkResponse,
         TranslationResult, WriteTranslationsRequest,
@@ -25,7 +25,7 @@ pub struct Service {
     introduction: Introduction,
     languages: Vec<String>,
     task: Option<String>,
-    retry: Retry,
+    retry: RetrySettings,
 }
 
 impl Service {
@@ -60,7 +60,7 @@ impl Service {
             page_size: PAGE_SIZE,
             page_token: page_token.to_owned(),
         };
-        insist(self.retry, || async {
+        call_with_retries(self.retry, || async {
             let request = self.introduction.request(message.clone());
             let answer = self.client.clone().list_translation_work(request).await;
             answer.map(tonic::Response::into_inner)
@@ -74,7 +74,7 @@ impl Service {
         &self,
         translations: &[AutomaticTranslation],
     ) -> Result<Vec<TranslationResult>, Status> {
-        let answer = insist(self.retry, || async {
+        let answer = call_with_retries(self.retry, || async {
             let request = self.introduction.request(WriteTranslationsRequest {
                 translations: translations.to_vec(),
             });

@@ -3,14 +3,15 @@
 
 use std::collections::HashMap;
 
+use backon::Retryable;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use tokio::{sync::Semaphore, time::sleep};
+use tokio::sync::Semaphore;
 
 use super::{
     engine::{self, Engine, EngineError},
     passage::LONGEST_PART,
 };
-use crate::client::Retry;
+use crate::{client, config::RetrySettings};
 
 /// An engine with the manners of the settings.
 pub struct Translator {
@@ -18,13 +19,13 @@ pub struct Translator {
     from: String,
     parallel: usize,
     requests: Semaphore,
-    retry: Retry,
+    retry: RetrySettings,
 }
 
 impl Translator {
     /// At most `parallel` requests are under way at once, those that wait for
     /// their next attempt not counted.
-    pub fn new(engine: Box<dyn Engine>, from: &str, parallel: usize, retry: Retry) -> Self {
+    pub fn new(engine: Box<dyn Engine>, from: &str, parallel: usize, retry: RetrySettings) -> Self {
         Self {
             engine,
             from: from.to_owned(),
@@ -54,23 +55,18 @@ impl Translator {
     }
 
     async fn ask(&self, texts: &[String], to: &str) -> Result<Vec<String>, EngineError> {
-        let mut retry = 0;
-        loop {
-            let error = match self.ask_once(texts, to).await {
-                Ok(answer) => return Ok(answer),
-                Err(error) => error,
-            };
-            let asked = match &error {
-                EngineError::Unavailable { pause, .. } => *pause,
-                EngineError::Unusable(_) => None,
-                EngineError::Refused(_) => return Err(error),
-            };
-            let Some(pause) = self.retry.pause(retry) else {
-                return Err(error);
-            };
-            sleep(pause.max(asked.unwrap_or_default())).await;
-            retry += 1;
-        }
+        let attempt = || self.ask_once(texts, to);
+        attempt
+            .retry(client::backoff(self.retry))
+            .when(|error| !matches!(error, EngineError::Refused(_)))
+            .adjust(|error, pause| {
+                let asked = match error {
+                    EngineError::Unavailable { pause, .. } => *pause,
+                    EngineError::Unusable(_) | EngineError::Refused(_) => None,
+                };
+                Some(pause?.max(asked.unwrap_or_default()))
+            })
+            .await
     }
 
     async fn ask_once(&self, texts: &[String], to: &str) -> Result<Vec<String>, EngineError> {
@@ -151,9 +147,9 @@ mod tests {
             failures,
             asked: asked.clone(),
         };
-        let retry = Retry {
+        let retry = RetrySettings {
             retries: 3,
-            first: Duration::from_secs(1),
+            first_pause: Duration::from_secs(1),
         };
         (Translator::new(Box::new(engine), "en", 1, retry), asked)
     }

@@ -7,10 +7,10 @@ mod service;
 use std::time::Duration;
 
 use expertise::{
-    config::{Connection, Credentials, EngineKind, TranslateConfig, Trust},
+    config::{Connection, Credentials, EngineKind, RetrySettings, TranslateConfig, Trust},
     domain::{ids::AccountId, translation::Language},
     proto::v1::{FeedbackConfig, FeedbackValue, TranslationSource, TranslationWork},
-    translate::{self, Failure, Progress, Retry, RunError, Summary},
+    translate::{self, Failure, Progress, RunError, Summary},
 };
 
 pub use self::{
@@ -43,9 +43,9 @@ pub fn config(server: &str, engine: &str) -> TranslateConfig {
             server: server.to_owned(),
             trust: Trust::default(),
             credentials: Credentials::Account(AccountId::parse("42").expect("an account")),
-            retry: Retry {
+            retry: RetrySettings {
                 retries: 2,
-                first: Duration::ZERO,
+                first_pause: Duration::ZERO,
             },
         },
         languages: vec![language("de")],
