@@ -24,14 +24,14 @@ pub use self::{
 pub use crate::plain::complain;
 use crate::{
     client::{Client, Refusal, UnusableService},
-    config::{Errand, ErrandConfig},
+    config::{ClientCommand, ClientCommandConfig},
     domain::caller::Scope,
 };
 
-/// Why an errand was not done. A display is one line that says what to do, and one
+/// Why a command failed. A display is one line that says what to do, and one
 /// more for each thing that is wrong with a request.
 #[derive(Debug, thiserror::Error)]
-pub enum ErrandFailure {
+pub enum CliError {
     /// The server cannot be called.
     #[error(transparent)]
     Service(#[from] UnusableService),
@@ -54,25 +54,23 @@ pub enum ErrandFailure {
     Unwell(String),
 }
 
-/// Does what was asked of a server.
-pub async fn run(config: &ErrandConfig) -> Result<ExitCode, ErrandFailure> {
-    let ErrandConfig {
+/// Sends a command to a server.
+pub async fn run(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
+    let ClientCommandConfig {
         connection,
         output,
-        errand,
+        command,
     } = config;
-    let scope = match errand {
-        Errand::Import(_) => Scope::Write,
-        Errand::Export { .. } | Errand::Show(_) | Errand::List(_) => Scope::Read,
+    let scope = match command {
+        ClientCommand::Import(_) => Scope::Write,
+        ClientCommand::Export(_) | ClientCommand::Show(_) | ClientCommand::List(_) => Scope::Read,
     };
     let client = Client::reach(connection, scope).await?;
-    match errand {
-        Errand::Import(import) => return import::import(&client, import, *output).await,
-        Errand::Export { task, out } => {
-            export::export(&client, *task, out.as_deref(), *output).await?;
-        }
-        Errand::Show(task) => show::show(&client, *task, *output).await?,
-        Errand::List(filters) => list::list(&client, filters, *output).await?,
+    match command {
+        ClientCommand::Import(import) => return import::import(&client, import, *output).await,
+        ClientCommand::Export(export) => export::export(&client, export, *output).await?,
+        ClientCommand::Show(task) => show::show(&client, *task, *output).await?,
+        ClientCommand::List(filters) => list::list(&client, filters, *output).await?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -64,7 +64,7 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
             telemetry::start(config);
             return run_async(invocation);
         }
-        Command::Errand(_) | Command::Health(_) => return run_async(invocation),
+        Command::Client(_) | Command::Health(_) => return run_async(invocation),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -77,7 +77,7 @@ fn run_async(invocation: &Invocation) -> anyhow::Result<ExitCode> {
             Command::Serve => serve(config).await?,
             Command::Migrate => store::migrate(&config.database).await?,
             Command::Translate(settings) => return Ok(cli::translate(settings).await?),
-            Command::Errand(errand) => return Ok(cli::run(errand).await?),
+            Command::Client(command) => return Ok(cli::run(command).await?),
             Command::Health(server) => cli::health(server).await?,
             Command::Config | Command::Token(_) | Command::Completions(_) | Command::Man(_) => {}
         }

@@ -1,13 +1,13 @@
 //! `expertise export`.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use serde_json::json;
 
-use super::{ErrandFailure, document, out};
+use super::{CliError, document, out};
 use crate::{
     client::{Client, MESSAGE_MAX},
-    config::Output,
+    config::{ExportArgs, Output},
     domain::ids::TaskId,
     proto::v1::{ExportTaskRequest, TaskDocument, task_service_client::TaskServiceClient},
 };
@@ -15,16 +15,15 @@ use crate::{
 /// Writes a guide as a document that imports as it stands.
 pub(super) async fn export(
     client: &Client,
-    task: TaskId,
-    file: Option<&Path>,
+    ExportArgs { task, out: file }: &ExportArgs,
     output: Output,
-) -> Result<(), ErrandFailure> {
-    let document = fetch(client, task).await?;
+) -> Result<(), CliError> {
+    let document = fetch(client, *task).await?;
     let text = document::text(&document)?;
     let Some(file) = file else {
         return out::write(&text);
     };
-    fs::write(file, text).map_err(|reason| ErrandFailure::Write {
+    fs::write(file, text).map_err(|reason| CliError::Write {
         place: file.display().to_string(),
         reason,
     })?;
@@ -46,7 +45,7 @@ pub(super) async fn export(
 }
 
 /// The document of a task.
-pub(super) async fn fetch(client: &Client, task: TaskId) -> Result<TaskDocument, ErrandFailure> {
+pub(super) async fn fetch(client: &Client, task: TaskId) -> Result<TaskDocument, CliError> {
     let tasks =
         TaskServiceClient::new(client.channel.clone()).max_decoding_message_size(MESSAGE_MAX);
     let guid = task.to_string();

@@ -9,7 +9,7 @@ use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
 
-use super::{ErrandFailure, out};
+use super::{CliError, out};
 use crate::{
     client::{self, Refusal},
     config::{HealthConfig, Output},
@@ -19,7 +19,7 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Asks a server for its health; anything but SERVING is a failure.
-pub async fn health(config: &HealthConfig) -> Result<(), ErrandFailure> {
+pub async fn health(config: &HealthConfig) -> Result<(), CliError> {
     let HealthConfig {
         server,
         trust,
@@ -30,11 +30,11 @@ pub async fn health(config: &HealthConfig) -> Result<(), ErrandFailure> {
         let request = HealthCheckRequest::default();
         let answer = HealthClient::new(channel).check(request).await;
         let answer = answer.map_err(|status: Status| Refusal::of(&status, server, false, false))?;
-        Ok::<_, ErrandFailure>(answer.into_inner().status())
+        Ok::<_, CliError>(answer.into_inner().status())
     };
     let status = timeout(PATIENCE, asked).await.unwrap_or_else(|_| {
         let late = format!("{server} does not answer within {PATIENCE:?}");
-        Err(ErrandFailure::Unwell(late))
+        Err(CliError::Unwell(late))
     })?;
     if *output == Output::Json {
         out::write(&format!(
@@ -46,7 +46,7 @@ pub async fn health(config: &HealthConfig) -> Result<(), ErrandFailure> {
         (ServingStatus::Serving, Output::Text) => out::write(&format!("{server} is SERVING\n")),
         (ServingStatus::Serving, Output::Json) => Ok(()),
         (ServingStatus::NotServing | ServingStatus::Unknown | ServingStatus::ServiceUnknown, _) => {
-            Err(ErrandFailure::Unwell(format!(
+            Err(CliError::Unwell(format!(
                 "{server} is {}: its database does not answer, or it is about to end; its log says \
              which",
                 status.as_str_name()

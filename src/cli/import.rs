@@ -17,21 +17,21 @@ use uuid::Uuid;
 
 use self::report::{Failure, Outcome, Report, Verdict};
 use super::{
-    ErrandFailure, document,
+    CliError, document,
     out::{Array, complain},
 };
 use crate::{
     client::{Client, MESSAGE_MAX},
-    config::{Import, Intent, Output},
+    config::{ImportArgs, Output},
     proto::v1::{ImportTaskRequest, TaskDocument, task_service_client::TaskServiceClient},
 };
 
 /// Takes each file in its turn, and goes on after one that fails.
 pub(super) async fn import(
     client: &Client,
-    import: &Import,
+    import: &ImportArgs,
     output: Output,
-) -> Result<ExitCode, ErrandFailure> {
+) -> Result<ExitCode, CliError> {
     let run = import.request_id.map_or_else(Uuid::now_v7, |id| id.0);
     let progress = Progress::over(import.files.len());
     let mut tally = Tally::default();
@@ -64,14 +64,14 @@ pub(super) async fn import(
 
 async fn take(
     client: &Client,
-    import: &Import,
+    import: &ImportArgs,
     file: &Path,
     run: Uuid,
     taken: &mut HashMap<Uuid, u32>,
 ) -> Result<Outcome, Failure> {
-    let Import {
+    let ImportArgs {
         files: _,
-        intent,
+        as_new,
         absent_steps,
         dry_run,
         request_id: _,
@@ -80,9 +80,7 @@ async fn take(
     let mut document =
         document::parse(&text).map_err(|fault| Failure::Malformed(fault.to_string()))?;
     drop(text);
-    if *intent == Intent::New
-        && let Some(task) = &mut document.task
-    {
+    if *as_new && let Some(task) = &mut document.task {
         task.guid.clear();
     }
     let verdict = match names_a_task(&document) {
@@ -91,7 +89,7 @@ async fn take(
     };
     let mut message = ImportTaskRequest {
         document: Some(document),
-        absent_steps: i32::from(*absent_steps),
+        absent_steps: i32::from(absent_steps.unwrap_or_default()),
         etag: String::new(),
         request_id: String::new(),
         validate_only: *dry_run,

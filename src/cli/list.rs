@@ -1,12 +1,12 @@
 //! `expertise list`.
 
 use super::{
-    ErrandFailure, document,
+    CliError, document,
     out::{self, Array},
 };
 use crate::{
     client::{Client, MESSAGE_MAX},
-    config::{Filters, Output},
+    config::{ListFilters, Output},
     proto::v1::{ListTasksRequest, Task, task_service_client::TaskServiceClient},
 };
 
@@ -16,10 +16,10 @@ const PAGE_SIZE: i32 = 500;
 /// Lists tasks page by page, to the last one.
 pub(super) async fn list(
     client: &Client,
-    filters: &Filters,
+    filters: &ListFilters,
     output: Output,
-) -> Result<(), ErrandFailure> {
-    let Filters {
+) -> Result<(), CliError> {
+    let ListFilters {
         product_id,
         published,
         role,
@@ -68,7 +68,7 @@ impl Listing {
         }
     }
 
-    fn push(&mut self, task: &Task) -> Result<(), ErrandFailure> {
+    fn push(&mut self, task: &Task) -> Result<(), CliError> {
         match self {
             Self::Text { written } => {
                 if *written == 0 {
@@ -81,7 +81,7 @@ impl Listing {
         }
     }
 
-    fn end(self) -> Result<(), ErrandFailure> {
+    fn end(self) -> Result<(), CliError> {
         match self {
             Self::Text { written: 0 } => {
                 out::complain("no such tasks in this account");

@@ -3,10 +3,10 @@
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use super::{ErrandFailure, out};
+use super::{CliError, out};
 
 /// Prints what makes a shell complete the command line.
-pub fn completions(mut command: clap::Command, shell: Shell) -> Result<(), ErrandFailure> {
+pub fn completions(mut command: clap::Command, shell: Shell) -> Result<(), CliError> {
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, name, &mut script);
@@ -14,7 +14,7 @@ pub fn completions(mut command: clap::Command, shell: Shell) -> Result<(), Erran
 }
 
 /// Prints the page of the program, or of a subcommand.
-pub fn man(mut command: clap::Command, page: Option<&str>) -> Result<(), ErrandFailure> {
+pub fn man(mut command: clap::Command, page: Option<&str>) -> Result<(), CliError> {
     // Each subcommand knows its whole name afterwards.
     command.build();
     let page = page.and_then(|name| command.find_subcommand(name));
@@ -22,7 +22,7 @@ pub fn man(mut command: clap::Command, page: Option<&str>) -> Result<(), ErrandF
     let mut text = Vec::new();
     Man::new(command)
         .render(&mut text)
-        .map_err(|reason| ErrandFailure::Write {
+        .map_err(|reason| CliError::Write {
             place: "the page".to_owned(),
             reason,
         })?;

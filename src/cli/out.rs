@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::ErrandFailure;
+use super::CliError;
 pub(super) use crate::plain::{complain, plain, plain_json};
 
 /// Writes to standard output; a reader that went away is no failure of ours.
@@ -14,11 +14,11 @@ pub fn say(text: &str) {
 
 /// The same, where the text is what was asked for: one that cannot be kept, as on
 /// a full disk, is a failure.
-pub fn write(text: &str) -> Result<(), ErrandFailure> {
+pub fn write(text: &str) -> Result<(), CliError> {
     let mut out = io::stdout();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     match written {
-        Err(reason) if reason.kind() != io::ErrorKind::BrokenPipe => Err(ErrandFailure::Write {
+        Err(reason) if reason.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Write {
             place: "to standard output".to_owned(),
             reason,
         }),
@@ -37,17 +37,17 @@ impl Array {
         Self { written: 0 }
     }
 
-    pub fn push(&mut self, element: &impl Serialize) -> Result<(), ErrandFailure> {
+    pub fn push(&mut self, element: &impl Serialize) -> Result<(), CliError> {
         let lead = if self.written == 0 { "[\n" } else { ",\n" };
         self.written += 1;
-        let element = serde_json::to_string(element).map_err(|error| ErrandFailure::Write {
+        let element = serde_json::to_string(element).map_err(|error| CliError::Write {
             place: "JSON".to_owned(),
             reason: error.into(),
         })?;
         write(&plain_json(format!("{lead}{element}")))
     }
 
-    pub fn end(self) -> Result<(), ErrandFailure> {
+    pub fn end(self) -> Result<(), CliError> {
         write(if self.written == 0 { "[]\n" } else { "\n]\n" })
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use console::{Style, style};
 use termtree::Tree;
 
-use super::{ErrandFailure, document, export, out};
+use super::{CliError, document, export, out};
 use crate::{
     client::Client,
     config::Output,
@@ -18,11 +18,7 @@ use crate::{
 };
 
 /// Shows a guide with everything that an author decides but its long texts.
-pub(super) async fn show(
-    client: &Client,
-    task: TaskId,
-    output: Output,
-) -> Result<(), ErrandFailure> {
+pub(super) async fn show(client: &Client, task: TaskId, output: Output) -> Result<(), CliError> {
     let document = export::fetch(client, task).await?;
     match output {
         Output::Text => out::write(&guide(&document).to_string()),

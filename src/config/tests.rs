@@ -10,7 +10,7 @@ fn read(args: &[&str], environment: &[(&str, &str)]) -> Result<Invocation, Confi
         let found = environment.iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| OsString::from(value))
     };
-    Invocation::read(String::new(), args, &environment)
+    Invocation::read(command_line(String::new()), args, &environment)
 }
 
 fn config(args: &[&str], environment: &[(&str, &str)]) -> Config {
@@ -82,7 +82,7 @@ fn settings_of_the_server_do_not_concern_those_who_call_it() {
     ];
     assert!(matches!(
         read(&["list"], &broken).map(|invocation| invocation.command),
-        Ok(Command::Errand(_))
+        Ok(Command::Client(_))
     ));
     refusal(&["serve"], &broken);
     let line = refusal(&["--migrate=false", "list"], &broken);
@@ -502,4 +502,43 @@ fn secrets_of_translate_are_never_shown() {
         line.starts_with("EXPERTISE_ENGINE_API_KEY is ****: "),
         "{line}"
     );
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    command_line(String::new()).debug_assert();
+}
+
+#[test]
+fn help_lists_every_setting_with_environment_name_unit_and_default() {
+    let mut program = command_line(String::new());
+    let mut lists = |command: &str, settings: Vec<clap::Arg>| {
+        let command = program.find_subcommand_mut(command).expect("a command");
+        let help = command.render_long_help().to_string();
+        for setting in settings {
+            let key = settings::key(&setting);
+            let unit = setting.get_value_names().and_then(|units| units.first());
+            let default = setting.get_default_values().first();
+            for text in [
+                format!("{} <{}>", settings::flag(key), unit.expect("a unit")),
+                format!("[{}]", settings::environment_name(key)),
+                default.map_or("[default: ".to_owned(), |default| {
+                    format!("[default: {}]", default.to_string_lossy())
+                }),
+            ] {
+                let shown = text == "[default: text]" || text == "[default: json]";
+                assert!(shown || help.contains(&text), "{text} is not in\n{help}");
+            }
+        }
+    };
+    lists("serve", settings::settings::<ServerSettings>());
+    lists(
+        "translate",
+        settings::settings::<translate::TranslateSettings>(),
+    );
+    lists(
+        "list",
+        settings::settings::<connection::ConnectionSettings>(),
+    );
+    lists("health", settings::settings::<health::HealthSettings>());
 }

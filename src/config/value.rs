@@ -8,14 +8,10 @@ use std::{
 use http::{Uri, uri::Authority};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
-use super::{
-    LogFormat,
-    auth::{Named, SigningSecret},
-    secret::Secret,
-};
+use super::{auth::SigningSecret, secret::Secret};
 use crate::domain::{
     caller::{Scope, Subject},
-    ids::{AccountId, TaskId},
+    ids::{AccountId, RequestId, TaskId},
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -42,10 +38,28 @@ pub(super) fn truth(text: &str) -> Result<bool, &'static str> {
     text.parse().map_err(|_| "true or false")
 }
 
+/// One of these names.
+pub(super) fn one_of<T: Copy, const N: usize>(
+    names: &[(&'static str, T); N],
+) -> impl Fn(&str) -> Result<T, String> + Clone + use<T, N> {
+    let names = *names;
+    move |text| {
+        let found = names.iter().find(|(name, _)| *name == text);
+        found.map(|(_, value)| *value).ok_or_else(|| {
+            let names = names.map(|(name, _)| name);
+            match names.split_last() {
+                Some((last, [])) => (*last).to_owned(),
+                Some((last, others)) => format!("{} or {last}", others.join(", ")),
+                None => String::new(),
+            }
+        })
+    }
+}
+
 /// A whole number within the range.
-pub(super) fn number<T: FromStr + PartialOrd + Display>(
+pub(super) fn number<T: FromStr + PartialOrd + Display + Clone>(
     range: RangeInclusive<T>,
-) -> impl Fn(&str) -> Result<T, String> {
+) -> impl Fn(&str) -> Result<T, String> + Clone {
     move |text| {
         text.parse()
             .ok()
@@ -55,7 +69,7 @@ pub(super) fn number<T: FromStr + PartialOrd + Display>(
 }
 
 /// A duration from the shortest allowed to a day.
-pub(super) fn duration(shortest: Duration) -> impl Fn(&str) -> Result<Duration, String> {
+pub(super) fn duration(shortest: Duration) -> impl Fn(&str) -> Result<Duration, String> + Clone {
     move |text| {
         humantime::parse_duration(text)
             .ok()
@@ -64,14 +78,6 @@ pub(super) fn duration(shortest: Duration) -> impl Fn(&str) -> Result<Duration, 
                 let shortest = humantime::format_duration(shortest);
                 format!("a duration with its unit from {shortest} to 1day, such as 500ms, 8s or 1m")
             })
-    }
-}
-
-pub(super) fn auth(text: &str) -> Result<Named, &'static str> {
-    match text {
-        "header" => Ok(Named::Header),
-        "jwt" => Ok(Named::Jwt),
-        _ => Err("header or jwt"),
     }
 }
 
@@ -142,16 +148,12 @@ pub(super) fn secret(text: &str) -> Result<Secret, &'static str> {
         .ok_or("visible ASCII characters")
 }
 
-pub(super) fn task(text: &str) -> Result<TaskId, &'static str> {
-    TaskId::parse(text).ok_or("the guid of a task, a hyphenated UUID")
+pub(super) fn request_id(text: &str) -> Result<RequestId, &'static str> {
+    RequestId::parse(text).ok_or("a hyphenated UUID")
 }
 
-pub(super) fn log_format(text: &str) -> Result<LogFormat, &'static str> {
-    match text {
-        "text" => Ok(LogFormat::Text),
-        "json" => Ok(LogFormat::Json),
-        _ => Err("text or json"),
-    }
+pub(super) fn task(text: &str) -> Result<TaskId, &'static str> {
+    TaskId::parse(text).ok_or("the guid of a task, a hyphenated UUID")
 }
 
 /// Levels, alone or as `part=level`. A misspelt level would pass for the name

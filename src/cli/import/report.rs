@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 use uuid::Uuid;
 
 use crate::{
-    cli::{ErrandFailure, out},
+    cli::{CliError, out},
     client::Refusal,
     proto::v1::Task,
 };
@@ -66,7 +66,7 @@ impl Report {
 
     /// Says it for people: what was done on standard output, what was not on
     /// standard error.
-    pub fn say(&self, run: Uuid) -> Result<(), ErrandFailure> {
+    pub fn say(&self, run: Uuid) -> Result<(), CliError> {
         match &self.outcome {
             Ok(outcome) => out::write(&self.success(outcome)),
             Err(failure) => {
