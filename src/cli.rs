@@ -1,6 +1,6 @@
-//! The subcommands: what each does, and what people and scripts read of it.
+//! The subcommands, and what they print for people and scripts.
 //!
-//! What is asked for goes to standard output, everything else to standard error.
+//! Results go to standard output, everything else to standard error.
 
 mod document;
 mod export;
@@ -15,15 +15,15 @@ mod translate;
 use std::{io, process::ExitCode};
 
 pub use self::{
-    document::DocumentFault,
+    document::DocumentError,
     health::health,
     manual::{completions, man},
-    out::{say, write},
+    out::print,
     translate::translate,
 };
-pub use crate::plain::complain;
+pub use crate::terminal::print_error;
 use crate::{
-    client::{Client, Refusal, UnusableService},
+    client::{CallError, Client, ConnectError},
     config::{ClientCommand, ClientCommandConfig},
     domain::caller::Scope,
 };
@@ -34,13 +34,13 @@ use crate::{
 pub enum CliError {
     /// The server cannot be called.
     #[error(transparent)]
-    Service(#[from] UnusableService),
-    /// The server did not do it.
+    Service(#[from] ConnectError),
+    /// The call failed.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] CallError),
     /// A document cannot be read or written as JSON.
     #[error(transparent)]
-    Document(#[from] DocumentFault),
+    Document(#[from] DocumentError),
     /// The answer cannot be written.
     #[error("cannot write {place}: {reason}")]
     Write {
@@ -49,9 +49,9 @@ pub enum CliError {
         /// What the system says.
         reason: io::Error,
     },
-    /// The server is not well.
+    /// The server is not SERVING.
     #[error("{0}")]
-    Unwell(String),
+    NotServing(String),
 }
 
 /// Sends a command to a server.
@@ -65,7 +65,7 @@ pub async fn run(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
         ClientCommand::Import(_) => Scope::Write,
         ClientCommand::Export(_) | ClientCommand::Show(_) | ClientCommand::List(_) => Scope::Read,
     };
-    let client = Client::reach(connection, scope).await?;
+    let client = Client::connect(connection, scope).await?;
     match command {
         ClientCommand::Import(import) => return import::import(&client, import, *output).await,
         ClientCommand::Export(export) => export::export(&client, export, *output).await?,

@@ -25,7 +25,7 @@
 //! | [`translate`] | the automatic translation process, a client of the service |
 //! | [`cli`] | the subcommands: what each does, and what people and scripts read of it |
 //! | [`pem`], [`version`] | files of certificates and keys; which build this is |
-//! | `plain` | texts that can do no more to a terminal than be read |
+//! | `terminal` | texts made safe for a terminal |
 //!
 //! [`domain`] imports nothing of ours, [`store`] does not know the wire, and
 //! [`grpc`] does not know the database.
@@ -89,10 +89,11 @@ pub mod domain;
 pub mod grpc;
 mod ongoing;
 pub mod pem;
-mod plain;
+
 pub mod proto;
 pub mod server;
 pub mod store;
 pub mod telemetry;
+mod terminal;
 pub mod translate;
 pub mod version;

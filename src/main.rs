@@ -32,14 +32,14 @@ fn main() -> ExitCode {
         Ok(invocation) => invocation,
         Err(ConfigError::Usage(error)) => error.exit(),
         Err(error) => {
-            cli::complain(&format!("expertise: {error}"));
+            cli::print_error(&format!("expertise: {error}"));
             return ExitCode::from(WRONG_SETTINGS);
         }
     };
     match run(&invocation) {
         Ok(code) => code,
         Err(error) => {
-            cli::complain(&format!("expertise: {error:#}"));
+            cli::print_error(&format!("expertise: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -49,13 +49,13 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     let config = &invocation.config;
     let command_line = || expertise::config::command_line(version::text());
     match &invocation.command {
-        Command::Config => cli::write(&invocation.effective())?,
+        Command::Config => cli::print(&invocation.effective())?,
         Command::Token(grant) => {
             let token = match &config.auth {
                 AuthMode::Header => Err(SignError::NoSecret),
                 AuthMode::Jwt(rules) => auth::sign(rules, grant),
             };
-            cli::write(&format!("{}\n", token?))?;
+            cli::print(&format!("{}\n", token?))?;
         }
         Command::Completions(shell) => cli::completions(command_line(), *shell)?,
         Command::Man(page) => cli::man(command_line(), page.as_deref())?,
@@ -105,10 +105,11 @@ async fn serve(config: &Config) -> anyhow::Result<()> {
         server = Server::bind(config.clone()) => server?,
         () = &mut stop => return Ok(()),
     };
-    cli::say(&format!("{}\n", server.start_line()));
+    // A server whose output nobody reads serves all the same.
+    let _ = cli::print(&format!("{}\n", server.start_line()));
     let plain = config.auth == AuthMode::Header && config.tls.is_none();
     if io::stdout().is_terminal() && config.reflection && plain {
-        cli::say(&server.first_call());
+        let _ = cli::print(&server.first_call());
     }
     server.serve(stop).await;
     Ok(())

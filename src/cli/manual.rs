@@ -10,7 +10,7 @@ pub fn completions(mut command: clap::Command, shell: Shell) -> Result<(), CliEr
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, name, &mut script);
-    out::write(&String::from_utf8_lossy(&script))
+    out::print(&String::from_utf8_lossy(&script))
 }
 
 /// Prints the page of the program, or of a subcommand.
@@ -26,5 +26,5 @@ pub fn man(mut command: clap::Command, page: Option<&str>) -> Result<(), CliErro
             place: "the page".to_owned(),
             reason,
         })?;
-    out::write(&String::from_utf8_lossy(&text))
+    out::print(&String::from_utf8_lossy(&text))
 }

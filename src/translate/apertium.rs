@@ -1,4 +1,4 @@
-//! Apertium's HTTP interface, APY.
+//! The engine Apertium, by its HTTP interface APY.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ pub struct Apertium {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct ApertiumResponse {
     response_data: ResponseData,
 }
 
@@ -95,7 +95,7 @@ impl Apertium {
 
 #[tonic::async_trait]
 impl Engine for Apertium {
-    /// A request is one text: what joins several may not survive the engine.
+    /// One, as the engine may change a separator between several texts.
     fn texts_per_request(&self) -> usize {
         1
     }
@@ -116,7 +116,7 @@ impl Engine for Apertium {
                 ("q", text),
             ];
             let request = self.client.post(&self.url).form(&form);
-            let answer: Answer = http::send(request, explanation).await?;
+            let answer: ApertiumResponse = http::send(request, explanation).await?;
             answers.push(answer.response_data.translated_text);
         }
         Ok(answers)

@@ -1,8 +1,7 @@
-//! Text among markup: what an engine may see, and how its words get back
-//! without touching a tag.
+//! Translates the text in HTML without touching a tag.
 //!
-//! *Invariant:* whatever an engine answers, the markup of the translation is
-//! the markup of the source, byte for byte and in the same order.
+//! *Invariant:* whatever an engine answers, the markup of the translation is the markup
+//! of the source, byte for byte and in the same order.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -12,8 +11,8 @@ use html5gum::{
 };
 
 use super::{
-    entity,
-    passage::{self, Voice},
+    character_reference,
+    chunking::{TranslateFn, translate_parts},
 };
 
 /// A part of an HTML text.
@@ -148,23 +147,23 @@ fn markup_len(text: &str) -> Option<usize> {
     if text.starts_with(EMPTY_END_TAG) {
         return Some(EMPTY_END_TAG.len());
     }
-    let reference = entity::reference(text)?;
+    let reference = character_reference::read(text)?;
     reference.character.is_none().then_some(reference.len)
 }
 
 /// Translates the text of an HTML text and keeps everything else.
-pub(super) fn translate(html: &str, voice: &mut Voice<'_>) -> String {
+pub(super) fn translate_html(html: &str, translate: &mut TranslateFn<'_>) -> String {
     let mut translated = String::with_capacity(html.len());
     for piece in split(html) {
         match piece {
             Piece::Markup(markup) => translated.push_str(markup),
-            Piece::Text(text) => push_translation(&mut translated, text, voice),
+            Piece::Text(text) => push_translation(&mut translated, text, translate),
         }
     }
     translated
 }
 
-fn push_translation(translated: &mut String, text: &str, voice: &mut Voice<'_>) {
+fn push_translation(translated: &mut String, text: &str, translate: &mut TranslateFn<'_>) {
     let spaces = |(_, character): &(&str, char)| character.is_whitespace();
     let start: usize = characters(text)
         .take_while(spaces)
@@ -184,17 +183,17 @@ fn push_translation(translated: &mut String, text: &str, voice: &mut Voice<'_>) 
     }
     let plain: String = characters(core).map(|(_, character)| character).collect();
     translated.extend(text.get(..start));
-    spell(translated, &passage::translate(&plain, voice), core);
+    push_escaped(translated, &translate_parts(&plain, translate), core);
     translated.extend(text.get(end..));
 }
 
-/// The characters of a text piece, each with its spelling.
+/// The characters of a text piece, each with how it is written.
 fn characters(text: &str) -> impl Iterator<Item = (&str, char)> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let first = rest.chars().next()?;
         let reference =
-            entity::reference(rest).and_then(|found| Some((found.len, found.character?)));
+            character_reference::read(rest).and_then(|found| Some((found.len, found.character?)));
         let (len, character) = reference.unwrap_or((first.len_utf8(), first));
         let (raw, after) = rest.split_at_checked(len)?;
         rest = after;
@@ -202,9 +201,9 @@ fn characters(text: &str) -> impl Iterator<Item = (&str, char)> {
     })
 }
 
-/// Writes plain text as HTML: in the source's spelling where the source has the
-/// character, escaped where it would else be markup.
-fn spell(out: &mut String, plain: &str, source: &str) {
+/// Writes plain text as HTML. A character is written as in the source, if it is there,
+/// and is escaped where it would otherwise be markup.
+fn push_escaped(out: &mut String, plain: &str, source: &str) {
     let mut spellings = HashMap::new();
     for (raw, character) in characters(source) {
         if raw.len() != character.len_utf8() || matches!(character, '<' | '>' | '&') {

@@ -1,11 +1,11 @@
 //! Character references of HTML, such as `&nbsp;` and `&#8209;`.
 
-/// The longest reference looked at, in bytes; a longer one is plain text.
-const LONGEST: usize = 40;
+/// The longest reference, in bytes; a longer one is plain text.
+const MAX_LEN: usize = 40;
 
 /// A character reference at the start of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reference {
+pub(super) struct CharacterReference {
     /// Its length with `&` and `;`, in bytes.
     pub len: usize,
     /// The one character that it stands for, if it does and can be shown.
@@ -13,9 +13,9 @@ pub(super) struct Reference {
 }
 
 /// Reads the reference that a text starts with.
-pub(super) fn reference(text: &str) -> Option<Reference> {
+pub(super) fn read(text: &str) -> Option<CharacterReference> {
     let rest = text.strip_prefix('&')?;
-    let end = rest.bytes().take(LONGEST).position(|byte| byte == b';')?;
+    let end = rest.bytes().take(MAX_LEN).position(|byte| byte == b';')?;
     let inner = rest.get(..end)?;
     let is_reference = match inner.strip_prefix('#') {
         Some(number) => is_number(number),
@@ -31,7 +31,7 @@ pub(super) fn reference(text: &str) -> Option<Reference> {
         (Some(one), None) => Some(one),
         _ => None,
     };
-    is_reference.then_some(Reference {
+    is_reference.then_some(CharacterReference {
         len,
         // What stands for no character is read as U+FFFD.
         character: character.filter(|it| !it.is_control() && *it != char::REPLACEMENT_CHARACTER),
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     fn character(text: &str) -> Option<char> {
-        reference(text).and_then(|reference| reference.character)
+        read(text).and_then(|reference| reference.character)
     }
 
     #[test]
@@ -86,8 +86,8 @@ mod tests {
             let len = text.len();
             let character = None;
             assert_eq!(
-                reference(text),
-                Some(Reference { len, character }),
+                read(text),
+                Some(CharacterReference { len, character }),
                 "{text}"
             );
         }
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn other_ampersands_are_text() {
         for text in ["&", "& b;", "&;", "&#;", "&#x;", "AT&T;", "&nbsp", "&ä;"] {
-            assert_eq!(reference(text), None, "{text}");
+            assert_eq!(read(text), None, "{text}");
         }
     }
 }
