@@ -72,8 +72,8 @@ impl FileReport {
             && error.undecided
         {
             out::print_error(&format!(
-                "  it may be imported all the same: repeat with --request-id {run}, and it is not \
-                 imported twice"
+                "  it may be imported all the same: so that it is not imported twice, repeat with \
+                 --request-id {run}"
             ));
         }
         Ok(())
