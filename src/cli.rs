@@ -69,7 +69,7 @@ pub async fn run(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
     match command {
         ClientCommand::Import(import) => return import::import(&client, import, *output).await,
         ClientCommand::Export(export) => export::export(&client, export, *output).await?,
-        ClientCommand::Show(task) => show::show(&client, *task, *output).await?,
+        ClientCommand::Show(show) => show::show(&client, show.task, *output).await?,
         ClientCommand::List(filters) => list::list(&client, filters, *output).await?,
     }
     Ok(ExitCode::SUCCESS)

@@ -32,15 +32,16 @@ use tracing_subscriber::filter::Targets;
 
 use self::{auth::AuthSettings, client_command::OutputFormat, settings::Values, tls::TlsSettings};
 pub use self::{
-    auth::{AuthMode, KeySource, SigningSecret, TokenRules},
+    auth::{AuthMode, KeySource, TokenRules},
     client_command::{
-        ClientCommand, ClientCommandConfig, ExportArgs, ImportArgs, ListFilters, Output,
+        ACCESS_LEVELS, ClientCommand, ClientCommandConfig, ExportArgs, ImportArgs, ListFilters,
+        Output, ShowArgs,
     },
     command_line::{Invocation, command_line},
     connection::{Connection, Credentials, RetrySettings, Trust},
     database_url::{DatabaseUrl, MASK, PostgresUrl},
     health::HealthConfig,
-    secret::Secret,
+    secret::{Secret, SigningSecret},
     tls::Tls,
     token::TokenGrant,
     translate::{EngineKind, TranslateConfig},
@@ -71,7 +72,7 @@ pub struct Config {
         value_name = "true|false",
         default_value = "true",
         action = clap::ArgAction::Set,
-        value_parser = value::truth
+        value_parser = value::boolean
     )]
     pub migrate: bool,
     /// Connections to PostgreSQL at most, 1 to 1000
@@ -116,7 +117,7 @@ pub struct Config {
         value_name = "true|false",
         default_value = "true",
         action = clap::ArgAction::Set,
-        value_parser = value::truth
+        value_parser = value::boolean
     )]
     pub reflection: bool,
     /// Serve /metrics, /healthz and /readyz over plain HTTP there, without credentials; port 0 picks a free one, which the start line names

@@ -10,15 +10,15 @@ use termtree::Tree;
 use super::{CliError, document, export, out};
 use crate::{
     client::Client,
-    config::Output,
+    config::{ACCESS_LEVELS, Output},
     domain::ids::TaskId,
     proto::v1::{
-        AccessLevel, DependencyGroup, FeedbackConfig, FeedbackValue, Step, StepType, Task,
-        TaskDocument, TaskType,
+        DependencyGroup, FeedbackConfig, FeedbackValue, Step, StepType, Task, TaskDocument,
+        TaskType,
     },
 };
 
-/// Shows a guide with everything that an author decides but its long texts.
+/// Shows a guide with everything that an author sets except long texts.
 pub(super) async fn show(client: &Client, task: TaskId, output: Output) -> Result<(), CliError> {
     let document = export::export_document(client, task).await?;
     match output {
@@ -55,11 +55,8 @@ fn task_lines(task: &Task) -> Vec<String> {
         about.join(", "),
     ];
     lines.extend(when(task.dependencies.as_ref()));
-    lines.extend(languages(
-        task.translations
-            .iter()
-            .map(|(tag, translation)| (tag, translation.locked())),
-    ));
+    let translations = task.translations.iter();
+    lines.extend(languages(translations.map(|(tag, it)| (tag, it.locked()))));
     lines
 }
 
@@ -68,24 +65,12 @@ fn seen_by(task: &Task) -> String {
         .roles()
         .map(|level| wording::name(level.as_str_name(), "ACCESS_LEVEL_"))
         .collect();
-    if levels.len() == LEVELS {
+    if levels.len() == ACCESS_LEVELS.len() {
         "for everybody".to_owned()
     } else {
         format!("for {}", levels.join(", "))
     }
 }
-
-/// How many access levels there are.
-const LEVELS: usize = [
-    AccessLevel::User,
-    AccessLevel::Tech,
-    AccessLevel::Tech2,
-    AccessLevel::Tech3,
-    AccessLevel::Expert,
-    AccessLevel::User2,
-    AccessLevel::User3,
-]
-.len();
 
 fn step_trees(steps: &[Step]) -> Vec<Tree<String>> {
     // The places of observations by the links of their answers.
@@ -93,10 +78,8 @@ fn step_trees(steps: &[Step]) -> Vec<Tree<String>> {
         .iter()
         .enumerate()
         .flat_map(|(index, step)| {
-            let values = step
-                .feedback_config
-                .iter()
-                .flat_map(|config| &config.values);
+            let configs = step.feedback_config.iter();
+            let values = configs.flat_map(|config| &config.values);
             values.map(move |value| (value.link.as_str(), index + 1))
         })
         .filter(|(link, _)| !link.is_empty())
@@ -143,11 +126,8 @@ fn step_lines(place: usize, step: &Step, manager: Option<usize>) -> Vec<String> 
     lines.extend(when(step.dependencies.as_ref()));
     lines.extend(wording::contents(step));
     lines.extend(wording::looping(step));
-    lines.extend(languages(
-        step.translations
-            .iter()
-            .map(|(tag, translation)| (tag, translation.locked())),
-    ));
+    let translations = step.translations.iter();
+    lines.extend(languages(translations.map(|(tag, it)| (tag, it.locked()))));
     lines
 }
 

@@ -5,7 +5,7 @@ use std::{fmt, net::SocketAddr, path::PathBuf};
 use clap::Args;
 use http::Uri;
 
-use super::{MASK, WrongSetting, settings::Values, value};
+use super::{WrongSetting, secret::SigningSecret, settings::Values, value};
 
 /// Where accounts come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,32 +39,6 @@ pub enum KeySource {
     KeySetFile(PathBuf),
     /// A JSON Web Key Set behind `http` or `https`.
     KeySetUrl(Uri),
-}
-
-/// A secret that signs tokens. `Debug` does not show it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SigningSecret(String);
-
-impl SigningSecret {
-    /// The shortest secret in bytes: as long as what HS256 makes (RFC 7518,
-    /// section 3.2).
-    pub const MIN: usize = 32;
-
-    /// Accepts what is long enough.
-    pub fn new(text: &str) -> Option<Self> {
-        (text.len() >= Self::MIN).then(|| Self(text.to_owned()))
-    }
-
-    /// The bytes that sign.
-    pub fn as_bytes(&self) -> &[u8] {
-        self.0.as_bytes()
-    }
-}
-
-impl fmt::Debug for SigningSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(MASK)
-    }
 }
 
 impl fmt::Display for AuthMode {

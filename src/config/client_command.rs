@@ -55,7 +55,7 @@ pub enum ClientCommand {
     /// Export a task as a document.
     Export(ExportArgs),
     /// Show a task as a tree.
-    Show(TaskId),
+    Show(ShowArgs),
     /// List the tasks of the account.
     List(ListFilters),
 }
@@ -95,6 +95,14 @@ pub struct ExportArgs {
     pub out: Option<PathBuf>,
 }
 
+/// The task that `show` shows.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct ShowArgs {
+    /// The guid of the task; `expertise list` lists them
+    #[arg(value_name = "GUID", value_parser = value::task)]
+    pub task: TaskId,
+}
+
 /// Which tasks are listed. An absent filter lets all of them pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct ListFilters {
@@ -116,7 +124,8 @@ pub struct ListFilters {
     pub task_type: Option<TaskType>,
 }
 
-const ACCESS_LEVELS: [(&str, AccessLevel); 7] = [
+/// Every access level by its name.
+pub const ACCESS_LEVELS: [(&str, AccessLevel); 7] = [
     ("user", AccessLevel::User),
     ("user2", AccessLevel::User2),
     ("user3", AccessLevel::User3),
@@ -126,21 +135,31 @@ const ACCESS_LEVELS: [(&str, AccessLevel); 7] = [
     ("expert", AccessLevel::Expert),
 ];
 
-impl ClientCommandConfig {
-    pub(super) fn read(
-        OutputFormat { output }: OutputFormat,
-        connection: &Flags<ConnectionSettings>,
-        command: ClientCommand,
+/// The arguments of a command, how the answer is written, and how the server is called.
+#[derive(Args)]
+pub(super) struct ClientArgs<A: Args> {
+    #[command(flatten)]
+    command: A,
+    #[command(flatten)]
+    output: OutputFormat,
+    #[command(flatten)]
+    connection: Flags<ConnectionSettings>,
+}
+
+impl<A: Args> ClientArgs<A> {
+    pub fn read(
+        self,
+        command: fn(A) -> ClientCommand,
         environment: Environment<'_>,
-    ) -> Result<Self, ConfigError> {
+    ) -> Result<ClientCommandConfig, ConfigError> {
         let mut values = Values::default();
         values.take_environment::<ConnectionSettings>(environment)?;
-        values.take_flags::<ConnectionSettings, _>(connection);
+        values.take_flags::<ConnectionSettings, _>(&self.connection);
         let settings: ConnectionSettings = values.parse()?;
-        Ok(Self {
+        Ok(ClientCommandConfig {
             connection: settings.connection(&values)?,
-            output,
-            command,
+            output: self.output.output,
+            command: command(self.command),
         })
     }
 }

@@ -7,15 +7,13 @@ use clap_complete::Shell;
 
 use super::{
     ClientCommand, ClientCommandConfig, Command, Config, ConfigError, ExportArgs, HealthConfig,
-    ImportArgs, ListFilters, OutputFormat, ServerSettings, TokenGrant, TranslateConfig,
+    ImportArgs, ListFilters, OutputFormat, ServerSettings, ShowArgs, TokenGrant, TranslateConfig,
     WrongSetting,
-    connection::ConnectionSettings,
+    client_command::ClientArgs,
     health::HealthSettings,
     settings::{Environment, Flags, Values, value_error},
     translate::TranslateSettings,
-    value,
 };
-use crate::domain::ids::TaskId;
 
 #[derive(Parser)]
 #[command(
@@ -38,15 +36,6 @@ struct ServerFlags {
     config: Option<PathBuf>,
     #[command(flatten)]
     settings: Flags<ServerSettings>,
-}
-
-/// How a running server is called, and how the answer is written.
-#[derive(Args)]
-struct ClientFlags {
-    #[command(flatten)]
-    output: OutputFormat,
-    #[command(flatten)]
-    connection: Flags<ConnectionSettings>,
 }
 
 #[derive(Subcommand)]
@@ -72,34 +61,13 @@ enum CommandArgs {
         server: ServerFlags,
     },
     /// Import guides, each file a JSON document, into a running server
-    Import {
-        #[command(flatten)]
-        import: ImportArgs,
-        #[command(flatten)]
-        client: ClientFlags,
-    },
+    Import(ClientArgs<ImportArgs>),
     /// Export a guide as a JSON document that can be imported unchanged
-    Export {
-        #[command(flatten)]
-        export: ExportArgs,
-        #[command(flatten)]
-        client: ClientFlags,
-    },
+    Export(ClientArgs<ExportArgs>),
     /// Show a guide as a tree: steps in their order, conditions, languages, linked tasks
-    Show {
-        /// The guid of the task; `expertise list` lists them
-        #[arg(value_name = "GUID", value_parser = value::task)]
-        task: TaskId,
-        #[command(flatten)]
-        client: ClientFlags,
-    },
+    Show(ClientArgs<ShowArgs>),
     /// List the account's tasks
-    List {
-        #[command(flatten)]
-        filters: ListFilters,
-        #[command(flatten)]
-        client: ClientFlags,
-    },
+    List(ClientArgs<ListFilters>),
     /// Ask a server for its health: exit code 0 if it is SERVING, else 1
     Health {
         #[command(flatten)]
@@ -158,11 +126,9 @@ impl Invocation {
             command,
         } = CommandLine::from_arg_matches(&matches)?;
         let server = |own: &ServerFlags| server_values(&program, own, environment);
-        let client = |flags: ClientFlags, command| {
+        let client = |config: Result<ClientCommandConfig, ConfigError>| {
             program.refuse(matches.subcommand_name().unwrap_or_default())?;
-            let ClientFlags { output, connection } = flags;
-            let config = ClientCommandConfig::read(output, &connection, command, environment)?;
-            Ok::<_, ConfigError>((Command::Client(Box::new(config)), Values::default()))
+            Ok::<_, ConfigError>((Command::Client(Box::new(config?)), Values::default()))
         };
         let command = command.unwrap_or_else(|| CommandArgs::Serve(ServerFlags::default()));
         let (command, values) = match command {
@@ -177,22 +143,10 @@ impl Invocation {
                 let translate = TranslateConfig::read(&translate, environment)?;
                 (Command::Translate(Box::new(translate)), server(&own)?)
             }
-            CommandArgs::Import {
-                import,
-                client: flags,
-            } => client(flags, ClientCommand::Import(import))?,
-            CommandArgs::Export {
-                export,
-                client: flags,
-            } => client(flags, ClientCommand::Export(export))?,
-            CommandArgs::Show {
-                task,
-                client: flags,
-            } => client(flags, ClientCommand::Show(task))?,
-            CommandArgs::List {
-                filters,
-                client: flags,
-            } => client(flags, ClientCommand::List(filters))?,
+            CommandArgs::Import(args) => client(args.read(ClientCommand::Import, environment))?,
+            CommandArgs::Export(args) => client(args.read(ClientCommand::Export, environment))?,
+            CommandArgs::Show(args) => client(args.read(ClientCommand::Show, environment))?,
+            CommandArgs::List(args) => client(args.read(ClientCommand::List, environment))?,
             CommandArgs::Health {
                 output,
                 health,

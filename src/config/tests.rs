@@ -13,11 +13,15 @@ fn read(args: &[&str], environment: &[(&str, &str)]) -> Result<Invocation, Confi
     Invocation::read(command_line(String::new()), args, &environment)
 }
 
-fn config(args: &[&str], environment: &[(&str, &str)]) -> Config {
+fn accepted(args: &[&str], environment: &[(&str, &str)]) -> Invocation {
     match read(args, environment) {
-        Ok(invocation) => invocation.config,
+        Ok(invocation) => invocation,
         Err(error) => panic!("{error}"),
     }
+}
+
+fn config(args: &[&str], environment: &[(&str, &str)]) -> Config {
+    accepted(args, environment).config
 }
 
 fn refusal(args: &[&str], environment: &[(&str, &str)]) -> String {
@@ -97,10 +101,9 @@ fn settings_of_the_server_do_not_concern_those_who_call_it() {
 fn health_is_asked_of_the_server_of_these_settings() {
     let address = |args: &[&str], environment: &[(&str, &str)]| {
         let args = [&["health"], args].concat();
-        match read(&args, environment).map(|invocation| invocation.command) {
-            Ok(Command::Health(config)) => config.server,
-            Ok(command) => panic!("{command:?}"),
-            Err(error) => panic!("{error}"),
+        match accepted(&args, environment).command {
+            Command::Health(config) => config.server,
+            command => panic!("{command:?}"),
         }
     };
     let everywhere = ("EXPERTISE_LISTEN", "0.0.0.0:1234");
@@ -311,10 +314,7 @@ fn a_short_secret_is_refused_and_never_shown() {
         );
     }
     let environment = [JWT, SECRET, ISSUER, AUDIENCE];
-    let invocation = match read(&["config"], &environment) {
-        Ok(invocation) => invocation,
-        Err(error) => panic!("{error}"),
-    };
+    let invocation = accepted(&["config"], &environment);
     let effective = invocation.effective();
     assert!(effective.contains("jwt_secret = \"****\""), "{effective}");
     assert!(effective.contains("jwt_issuer = \"https://issuer.test\""));
@@ -331,10 +331,7 @@ fn token_asks_for_jwt_by_itself() {
         "--scope=read write",
         "--expires=2h",
     ];
-    let invocation = match read(&args, &[SECRET, ISSUER, AUDIENCE]) {
-        Ok(invocation) => invocation,
-        Err(error) => panic!("{error}"),
-    };
+    let invocation = accepted(&args, &[SECRET, ISSUER, AUDIENCE]);
     let Command::Token(grant) = invocation.command else {
         panic!("{:?}", invocation.command);
     };
@@ -377,10 +374,7 @@ fn foreign_environment_names_are_ignored() {
 fn effective_settings_are_a_file_that_means_the_same() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let args = ["--log", "info,h2=debug", "--shutdown-grace=1m 5s"];
-    let invocation = match read(&args, &[("EXPERTISE_REFLECTION", "false")]) {
-        Ok(invocation) => invocation,
-        Err(error) => panic!("{error}"),
-    };
+    let invocation = accepted(&args, &[("EXPERTISE_REFLECTION", "false")]);
     let effective = invocation.effective();
     let path = file(directory.path(), &effective);
     assert_eq!(config(&["--config", &path], &[]), invocation.config);
@@ -397,10 +391,7 @@ fn effective_settings_are_a_file_that_means_the_same() {
 #[test]
 fn effective_settings_mask_passwords() {
     let url = ("EXPERTISE_DATABASE_URL", "postgres://ann:secret@db/e");
-    let invocation = match read(&["config"], &[url]) {
-        Ok(invocation) => invocation,
-        Err(error) => panic!("{error}"),
-    };
+    let invocation = accepted(&["config"], &[url]);
     assert_eq!(invocation.command, Command::Config);
     let effective = invocation.effective();
     assert!(effective.contains("postgres://ann:****@db/e") && !effective.contains("secret"));
@@ -409,13 +400,9 @@ fn effective_settings_mask_passwords() {
 
 fn translate_config(args: &[&str], environment: &[(&str, &str)]) -> TranslateConfig {
     let args = [&["translate"], args].concat();
-    match read(&args, environment) {
-        Ok(Invocation {
-            command: Command::Translate(config),
-            ..
-        }) => *config,
-        Ok(invocation) => panic!("{:?}", invocation.command),
-        Err(error) => panic!("{error}"),
+    match accepted(&args, environment).command {
+        Command::Translate(config) => *config,
+        command => panic!("{command:?}"),
     }
 }
 

@@ -1,5 +1,4 @@
-//! What a value of each setting must be. Every error completes the sentence
-//! "it must be …".
+//! Checks of values. Every error completes the sentence "it must be …".
 
 use std::{
     fmt::Display, net::SocketAddr, ops::RangeInclusive, path::PathBuf, str::FromStr, time::Duration,
@@ -8,7 +7,7 @@ use std::{
 use http::{Uri, uri::Authority};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
-use super::{auth::SigningSecret, secret::Secret};
+use super::secret::{Secret, SigningSecret};
 use crate::domain::{
     caller::{Scope, Subject},
     ids::{AccountId, RequestId, TaskId},
@@ -21,8 +20,7 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, &'static str> {
         .map_err(|_| "an IP address and a port, such as 127.0.0.1:50051 or [::]:50051")
 }
 
-/// Where something is that speaks HTTP: no user, no parameters; a trailing slash
-/// is dropped.
+/// The URL of a server, without user and parameters. A trailing slash is dropped.
 pub(super) fn web_address(text: &str) -> Result<String, &'static str> {
     let address = text.strip_suffix('/').unwrap_or(text);
     let uri = address.parse::<http::Uri>().ok().filter(|uri| {
@@ -34,7 +32,7 @@ pub(super) fn web_address(text: &str) -> Result<String, &'static str> {
         .ok_or("http://HOST:PORT or https://HOST:PORT, without user and parameters")
 }
 
-pub(super) fn truth(text: &str) -> Result<bool, &'static str> {
+pub(super) fn boolean(text: &str) -> Result<bool, &'static str> {
     text.parse().map_err(|_| "true or false")
 }
 
@@ -100,7 +98,7 @@ pub(super) fn path(text: &str) -> Result<PathBuf, &'static str> {
     }
 }
 
-/// A URL that can be fetched, without a user: it is shown wherever it is named.
+/// An HTTP URL. A user or password is refused, as messages show the URL.
 pub(super) fn http_url(text: &str) -> Result<Uri, &'static str> {
     text.parse()
         .ok()
@@ -123,8 +121,8 @@ pub(super) fn subject(text: &str) -> Result<Subject, String> {
         .ok_or_else(|| format!("1 to {} bytes without control characters", Subject::MAX))
 }
 
-/// Scopes of ours alone: a misspelt one would make a token that opens less than
-/// was asked for.
+/// A list of known scopes. A misspelt one would make a token that allows less than asked
+/// for.
 pub(super) fn scopes(text: &str) -> Result<Vec<Scope>, &'static str> {
     let known = |name: &str| Scope::ALL.iter().any(|scope| scope.name() == name);
     let scopes = Scope::parse_list(text);
@@ -133,7 +131,7 @@ pub(super) fn scopes(text: &str) -> Result<Vec<Scope>, &'static str> {
         .ok_or("a space-separated list of read, write, translate and admin")
 }
 
-/// How long a token is good for.
+/// How long a token is valid.
 pub(super) fn lifetime(text: &str) -> Result<Duration, &'static str> {
     humantime::parse_duration(text)
         .ok()
@@ -156,8 +154,8 @@ pub(super) fn task(text: &str) -> Result<TaskId, &'static str> {
     TaskId::parse(text).ok_or("the guid of a task, a hyphenated UUID")
 }
 
-/// Levels, alone or as `part=level`. A misspelt level would pass for the name
-/// of a part and silence the log, so a name alone is refused.
+/// Levels, alone or as `part=level`. A name alone is refused: a misspelt level would be
+/// taken for the name of a part, and silence the log.
 pub(super) fn log(text: &str) -> Result<Targets, &'static str> {
     let is_directive = |directive: &str| match directive.split_once('=') {
         Some((target, level)) => !target.is_empty() && level.parse::<LevelFilter>().is_ok(),
