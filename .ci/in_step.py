@@ -13,9 +13,11 @@ MANIFESTS = pathlib.Path("docs/deploy/kubernetes")
 
 def default(key):
     """The default of a setting, as the program has it."""
-    table = pathlib.Path("src/config/table.rs").read_text()
-    found = re.search(rf'key: "{key}",.*?Value\("([^"]*)"\)', table, re.DOTALL)
-    return found.group(1)
+    source = pathlib.Path("src/config.rs").read_text()
+    before, _, _ = source.partition(f"pub {key}: ")
+    default = re.findall(r"default_value = ([^,\s]+)", before)[-1]
+    constant = re.search(rf"const {default}: &str = ([^;]+);", source)
+    return (constant.group(1) if constant else default).strip('"')
 
 
 def seconds(text):

@@ -6,60 +6,19 @@ mod header;
 mod jwt;
 mod keys;
 mod sign;
-mod subject;
-
-use std::fmt;
 
 use http::HeaderMap;
 
 pub use self::{
-    jwt::{TokenRules, Tokens},
-    keys::{KeyError, KeySource, SigningSecret},
-    sign::{Grant, SignError, sign},
-    subject::Subject,
+    jwt::Tokens,
+    keys::KeyError,
+    sign::{SignError, sign},
 };
 use crate::domain::ids::AccountId;
-
-/// What a caller may do. Each rpc needs exactly one; none implies another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// Get, list and export.
-    Read,
-    /// Create, update, delete and import.
-    Write,
-    /// The automatic translation process.
-    Translate,
-    /// Roles.
-    Admin,
-}
-
-impl Scope {
-    /// Every scope.
-    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Translate, Self::Admin];
-
-    /// The name as credentials spell it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Translate => "translate",
-            Self::Admin => "admin",
-        }
-    }
-
-    /// The scopes that a space-separated list names. Names of no scope of ours
-    /// are left out: credentials may speak of other services too.
-    pub fn parse_list(list: &str) -> Vec<Self> {
-        let named = |scope: &Self| list.split_ascii_whitespace().any(|n| n == scope.name());
-        Self::ALL.into_iter().filter(named).collect()
-    }
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+pub use crate::{
+    config::{KeySource, SigningSecret, TokenGrant, TokenRules},
+    domain::caller::{Scope, Subject},
+};
 
 /// Who calls.
 #[derive(Clone, Debug)]

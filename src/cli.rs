@@ -1,6 +1,6 @@
-//! The subcommands: what each does, and what people and scripts read of it.
+//! The subcommands, and what they print for people and scripts.
 //!
-//! What is asked for goes to standard output, everything else to standard error.
+//! Results go to standard output, everything else to standard error.
 
 mod document;
 mod export;
@@ -9,40 +9,38 @@ mod import;
 mod list;
 mod manual;
 mod out;
-mod serve;
 mod show;
 mod translate;
 
 use std::{io, process::ExitCode};
 
 pub use self::{
-    document::DocumentFault,
+    document::DocumentError,
     health::health,
     manual::{completions, man},
-    out::write,
-    serve::{ServeFailure, serve},
+    out::print,
     translate::translate,
 };
-pub use crate::plain::complain;
+pub use crate::terminal::print_error;
 use crate::{
-    auth::{self, Grant, Scope, SignError},
-    client::{Client, Refusal, UnusableService},
-    config::{AuthMode, Errand, ErrandConfig},
+    client::{CallError, Client, ConnectError},
+    config::{ClientCommand, ClientCommandConfig},
+    domain::caller::Scope,
 };
 
-/// Why an errand was not done. A display is one line that says what to do, and one
+/// Why a command failed. A display is one line that says what to do, and one
 /// more for each thing that is wrong with a request.
 #[derive(Debug, thiserror::Error)]
-pub enum ErrandFailure {
+pub enum CliError {
     /// The server cannot be called.
     #[error(transparent)]
-    Service(#[from] UnusableService),
-    /// The server did not do it.
+    Service(#[from] ConnectError),
+    /// The call failed.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] CallError),
     /// A document cannot be read or written as JSON.
     #[error(transparent)]
-    Document(#[from] DocumentFault),
+    Document(#[from] DocumentError),
     /// The answer cannot be written.
     #[error("cannot write {place}: {reason}")]
     Write {
@@ -51,38 +49,28 @@ pub enum ErrandFailure {
         /// What the system says.
         reason: io::Error,
     },
-    /// The server is not well.
+    /// The server is not SERVING.
     #[error("{0}")]
-    Unwell(String),
+    NotServing(String),
 }
 
-/// Does what was asked of a server.
-pub async fn run(config: &ErrandConfig) -> Result<ExitCode, ErrandFailure> {
-    let ErrandConfig {
+/// Sends a command to a server.
+pub async fn run(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
+    let ClientCommandConfig {
         connection,
         output,
-        errand,
+        command,
     } = config;
-    let scope = match errand {
-        Errand::Import(_) => Scope::Write,
-        Errand::Export { .. } | Errand::Show(_) | Errand::List(_) => Scope::Read,
+    let scope = match command {
+        ClientCommand::Import(_) => Scope::Write,
+        ClientCommand::Export(_) | ClientCommand::Show(_) | ClientCommand::List(_) => Scope::Read,
     };
-    let client = Client::reach(connection, scope).await?;
-    match errand {
-        Errand::Import(import) => return import::import(&client, import, *output).await,
-        Errand::Export { task, out } => {
-            export::export(&client, *task, out.as_deref(), *output).await?;
-        }
-        Errand::Show(task) => show::show(&client, *task, *output).await?,
-        Errand::List(filters) => list::list(&client, filters, *output).await?,
+    let client = Client::connect(connection, scope).await?;
+    match command {
+        ClientCommand::Import(import) => return import::import(&client, import, *output).await,
+        ClientCommand::Export(export) => export::export(&client, export, *output).await?,
+        ClientCommand::Show(show) => show::show(&client, show.task, *output).await?,
+        ClientCommand::List(filters) => list::list(&client, filters, *output).await?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A token signed with the secret of these settings.
-pub fn token(mode: &AuthMode, grant: &Grant) -> Result<String, SignError> {
-    match mode {
-        AuthMode::Header => Err(SignError::NoSecret),
-        AuthMode::Jwt(rules) => auth::sign(rules, grant),
-    }
 }

@@ -1,19 +1,19 @@
-//! A running server as the commands of this binary call it: the way there, in
-//! whose name, and what is repeated when it fails.
+//! A client of a running server for the commands of this binary: connection,
+//! credentials, and retries.
 
-mod refusal;
-mod retry;
-mod trouble;
+mod call_error;
+mod connect_error;
 
 use std::{
     error::Error,
+    mem,
     str::FromStr,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
+use backon::{ExponentialBuilder, Retryable};
 use rustls::crypto::ring;
-use tokio::time::sleep;
 use tonic::{
     Code, Request, Status,
     metadata::{Ascii, MetadataValue},
@@ -21,39 +21,38 @@ use tonic::{
 };
 use tonic_types::StatusExt;
 
-pub use self::{
-    refusal::{Complaint, Refusal},
-    retry::Retry,
-};
+pub use self::call_error::{CallError, CallViolation};
 use crate::{
-    auth::Scope,
-    config::{Connection, Credentials, Trust},
+    config::{Connection, Credentials, RetrySettings, Trust},
+    domain::caller::Scope,
     pem::{self, PemError},
+    proto::v1::task_service_client::TaskServiceClient,
 };
 
-/// The largest message taken, in bytes: a body may be of any size that the server
-/// is set to.
-pub(crate) const MESSAGE_MAX: usize = 2_147_483_647;
+/// The largest message taken, in bytes: the server may be set to messages of any size.
+pub(crate) const MAX_MESSAGE_BYTES: usize = 2_147_483_647;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Beyond what the server itself grants a call by default.
+/// Longer than what the server grants a call by default.
 const CALL_TIMEOUT: Duration = Duration::from_secs(120);
-/// How often a server is asked whether it is still there, and how long it may take to
-/// say so: one that has stopped is not waited for as long as one that works.
-const ALIVE: Duration = Duration::from_secs(10);
+/// Keepalive finds a server that has stopped long before [`CALL_TIMEOUT`].
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The longest pause between two attempts.
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
 /// Why a server cannot be called at all. A display is one line.
 #[derive(Debug, thiserror::Error)]
-pub enum UnusableService {
-    /// The address is none.
+pub enum ConnectError {
+    /// The address is not a URL.
     #[error("the server's address cannot be used: {0}")]
     Address(#[from] tonic::transport::Error),
-    /// A credential holds what metadata cannot carry.
+    /// Metadata cannot carry a credential.
     #[error("the credentials cannot be sent: they must be visible ASCII characters")]
     Credentials,
     /// A file of certificates cannot be used.
     #[error(transparent)]
     File(#[from] PemError),
-    /// TLS cannot be begun with what there is.
+    /// TLS cannot be set up with these files.
     #[error("TLS cannot be used: {0}")]
     Tls(String),
     /// The server cannot be reached.
@@ -61,22 +60,22 @@ pub enum UnusableService {
     Unreachable(String),
 }
 
-/// The way to a server, not gone yet.
-pub(crate) fn endpoint(server: &str, trust: &Trust) -> Result<Endpoint, UnusableService> {
+/// A server that is not connected yet.
+pub(crate) fn endpoint(server: &str, trust: &Trust) -> Result<Endpoint, ConnectError> {
     let endpoint = Endpoint::from_shared(server.to_owned())?
         .connect_timeout(CONNECT_TIMEOUT)
         .timeout(CALL_TIMEOUT)
-        .http2_keep_alive_interval(ALIVE)
-        .keep_alive_timeout(ALIVE)
+        .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
+        .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .keep_alive_while_idle(true);
     if !server.starts_with("https:") {
         return Ok(endpoint);
     }
-    // tonic takes the provider of the process; the first one stays.
+    // tonic uses the provider of the process. One that is already installed stays.
     let _ = ring::default_provider().install_default();
     endpoint.tls_config(tls(trust)?).map_err(|error| {
         let reason = error.source().map(ToString::to_string);
-        UnusableService::Tls(reason.unwrap_or_else(|| error.to_string()))
+        ConnectError::Tls(reason.unwrap_or_else(|| error.to_string()))
     })
 }
 
@@ -105,24 +104,23 @@ fn tls(trust: &Trust) -> Result<ClientTlsConfig, PemError> {
     Ok(config)
 }
 
-/// Goes the way to a server at once, so that one that is not there is not asked
-/// again and again.
-pub(crate) async fn connect(server: &str, trust: &Trust) -> Result<Channel, UnusableService> {
+/// Connects at once, so that a server that is not there is not retried.
+pub(crate) async fn connect(server: &str, trust: &Trust) -> Result<Channel, ConnectError> {
     endpoint(server, trust)?
         .connect()
         .await
-        .map_err(|error| UnusableService::Unreachable(trouble::words(server, &error, false)))
+        .map_err(|error| ConnectError::Unreachable(connect_error::message(server, &error, false)))
 }
 
-/// What the metadata of each call says of its caller.
+/// The metadata of each call that names its caller.
 #[derive(Debug)]
-pub(crate) struct Introduction(Vec<(&'static str, MetadataValue<Ascii>)>);
+pub(crate) struct CallerMetadata(Vec<(&'static str, MetadataValue<Ascii>)>);
 
-impl Introduction {
-    /// The credentials, which open no more than the scope where that is ours to say.
-    pub fn new(credentials: &Credentials, scope: Scope) -> Result<Self, UnusableService> {
+impl CallerMetadata {
+    /// Credentials. An account is restricted to the scope; a token has its own scopes.
+    pub fn new(credentials: &Credentials, scope: Scope) -> Result<Self, ConnectError> {
         let value =
-            |text: &str| MetadataValue::from_str(text).map_err(|_| UnusableService::Credentials);
+            |text: &str| MetadataValue::from_str(text).map_err(|_| ConnectError::Credentials);
         match credentials {
             Credentials::Account(account) => {
                 let scopes = MetadataValue::from_static(scope.name());
@@ -137,7 +135,7 @@ impl Introduction {
         }
     }
 
-    /// A call with the message.
+    /// A request with the message.
     pub fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
         for (name, value) in &self.0 {
@@ -147,60 +145,51 @@ impl Introduction {
     }
 }
 
-/// Calls again after a pause while the failure may pass.
-pub(crate) async fn insist<T, F: Future<Output = Result<T, Status>>>(
-    retry: Retry,
-    call: impl Fn() -> F,
-) -> Result<T, Status> {
-    insist_while(retry, may_pass, call).await
+/// Pauses that double up to [`BACKOFF_MAX`]. Each is shortened at random to no less
+/// than half, so that clients that failed together do not come back together.
+pub(crate) fn backoff(retry: RetrySettings) -> ExponentialBuilder {
+    let RetrySettings {
+        retries,
+        first_pause,
+    } = retry;
+    ExponentialBuilder::new()
+        .with_min_delay(first_pause.min(BACKOFF_MAX) / 2)
+        .with_max_delay(BACKOFF_MAX / 2)
+        .with_max_times(usize::try_from(retries).unwrap_or(usize::MAX))
+        .with_jitter()
 }
 
-/// Calls again after a pause while it is of use.
-async fn insist_while<T, F: Future<Output = Result<T, Status>>>(
-    retry: Retry,
-    is_of_use: impl Fn(&Status) -> bool,
-    call: impl Fn() -> F,
+/// Makes a call, and repeats it after a pause while its failure is transient.
+pub(crate) async fn call_with_retries<T, F: Future<Output = Result<T, Status>>>(
+    retry: RetrySettings,
+    call: impl FnMut() -> F,
 ) -> Result<T, Status> {
-    let mut attempt = 0;
-    loop {
-        let status = match call().await {
-            Ok(answer) => return Ok(answer),
-            Err(status) => status,
-        };
-        let of_use = is_of_use(&status);
-        let pause = retry.pause(attempt).filter(|_| of_use);
-        let Some(pause) = pause else {
-            return Err(status);
-        };
-        sleep(pause).await;
-        attempt += 1;
-    }
+    call.retry(backoff(retry)).when(is_transient).await
 }
 
 /// Whether the same call may succeed another time.
-pub(crate) fn may_pass(status: &Status) -> bool {
+pub(crate) fn is_transient(status: &Status) -> bool {
     match status.code() {
         Code::Unavailable | Code::Aborted | Code::DeadlineExceeded | Code::Cancelled => true,
         Code::ResourceExhausted => status
             .get_details_error_info()
             .is_some_and(|info| info.reason == "OVERLOADED"),
-        _ => broke_off(status),
+        _ => is_connection_lost(status),
     }
 }
 
-/// Whether the connection ended while the call was under way. An answer of a server
-/// has no error behind it.
-fn broke_off(status: &Status) -> bool {
+/// Whether the connection ended during the call. The status of a server has no source.
+fn is_connection_lost(status: &Status) -> bool {
     matches!(status.code(), Code::Unknown | Code::Internal) && status.source().is_some()
 }
 
 /// Whether nothing of a call has left this machine.
 fn is_unsent(status: &Status) -> bool {
-    status.source().is_some_and(trouble::is_unsent)
+    status.source().is_some_and(connect_error::is_unsent)
 }
 
-/// Whether the call may have been done all the same.
-fn may_be_done(status: &Status) -> bool {
+/// Whether the call may have taken effect although it failed.
+fn may_have_taken_effect(status: &Status) -> bool {
     match status.get_details_error_info() {
         Some(info) => {
             let unknown = info
@@ -211,35 +200,34 @@ fn may_be_done(status: &Status) -> bool {
         }
         None => match status.code() {
             Code::Aborted | Code::ResourceExhausted => false,
-            _ => may_pass(status) && !is_unsent(status),
+            _ => is_transient(status) && !is_unsent(status),
         },
     }
 }
 
-/// Whether no call of this caller will succeed.
-pub(crate) fn shuts_out(status: &Status) -> bool {
+/// Whether the server refuses every such call of this caller.
+pub(crate) fn is_caller_refused(status: &Status) -> bool {
     matches!(
         status.code(),
         Code::Unauthenticated | Code::PermissionDenied | Code::Unimplemented
     )
 }
 
-/// A server together with who calls it.
+/// A connection to a server for one caller.
 #[derive(Debug)]
 pub(crate) struct Client {
-    /// The way there.
-    pub channel: Channel,
+    tasks: TaskServiceClient<Channel>,
     server: String,
-    account: bool,
-    introduction: Introduction,
-    retry: Retry,
-    /// Whether it has ever answered as this service does.
+    names_account: bool,
+    caller: CallerMetadata,
+    retry: RetrySettings,
+    /// Whether the server has answered a call.
     answered: AtomicBool,
 }
 
 impl Client {
-    /// Reaches the server.
-    pub async fn reach(connection: &Connection, scope: Scope) -> Result<Self, UnusableService> {
+    /// Connects to the server.
+    pub async fn connect(connection: &Connection, scope: Scope) -> Result<Self, ConnectError> {
         let Connection {
             server,
             trust,
@@ -247,49 +235,86 @@ impl Client {
             retry,
         } = connection;
         Ok(Self {
-            introduction: Introduction::new(credentials, scope)?,
-            channel: connect(server, trust).await?,
+            caller: CallerMetadata::new(credentials, scope)?,
+            tasks: TaskServiceClient::new(connect(server, trust).await?)
+                .max_decoding_message_size(MAX_MESSAGE_BYTES),
             server: server.clone(),
-            account: matches!(credentials, Credentials::Account(_)),
+            names_account: matches!(credentials, Credentials::Account(_)),
             retry: *retry,
             answered: AtomicBool::new(false),
         })
     }
 
-    /// Makes a call, and again while its failure may pass.
+    /// Makes a call of the task service, and repeats it while its failure is transient.
     pub async fn call<M: Clone, T, F>(
         &self,
         message: M,
-        call: impl Fn(Request<M>) -> F,
-    ) -> Result<T, Refusal>
+        call: impl Fn(TaskServiceClient<Channel>, Request<M>) -> F,
+    ) -> Result<T, CallError>
     where
         F: Future<Output = Result<tonic::Response<T>, Status>>,
     {
-        let undecided = AtomicBool::new(false);
-        let broken = AtomicBool::new(false);
-        let is_of_use = |status: &Status| {
-            undecided.fetch_or(may_be_done(status), Ordering::Relaxed);
-            if !broke_off(status) {
-                return may_pass(status);
-            }
-            // Somebody who speaks something else, such as TLS, ends each connection.
-            let first = !broken.swap(true, Ordering::Relaxed);
-            first || self.answered.load(Ordering::Relaxed)
-        };
-        let answer = insist_while(self.retry, is_of_use, || {
-            call(self.introduction.request(message.clone()))
-        });
-        let answer = answer.await;
-        let from_there = answer.as_ref().err().is_none_or(|it| it.source().is_none());
-        if from_there {
+        let mut undecided = false;
+        let mut lost_before = false;
+        let attempt = || call(self.tasks.clone(), self.caller.request(message.clone()));
+        let result = attempt
+            .retry(backoff(self.retry))
+            .when(|status: &Status| {
+                undecided |= may_have_taken_effect(status);
+                if !is_connection_lost(status) {
+                    return is_transient(status);
+                }
+                // A server of another protocol, such as TLS, ends every connection: two
+                // in a row are enough, unless this server has answered before.
+                !mem::replace(&mut lost_before, true) || self.answered.load(Ordering::Relaxed)
+            })
+            .await;
+        let is_answer = result.as_ref().err().is_none_or(|it| it.source().is_none());
+        if is_answer {
             self.answered.store(true, Ordering::Relaxed);
         }
-        answer.map(tonic::Response::into_inner).map_err(|status| {
+        result.map(tonic::Response::into_inner).map_err(|status| {
             let answered = self.answered.load(Ordering::Relaxed);
-            let mut refusal = Refusal::of(&status, &self.server, self.account, answered);
-            // The last try says nothing of those before.
-            refusal.undecided = undecided.into_inner();
-            refusal
+            CallError {
+                // An attempt before the last may have taken effect.
+                undecided,
+                ..CallError::new(&status, &self.server, self.names_account, answered)
+            }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use backon::BackoffBuilder;
+
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_a_limit_and_vary() {
+        let pauses = |first_pause| -> Vec<Duration> {
+            let retries = 40;
+            let settings = RetrySettings {
+                retries,
+                first_pause,
+            };
+            backoff(settings).build().collect()
+        };
+        let some = pauses(Duration::from_millis(500));
+        assert_eq!(some.len(), 40);
+        for (count, millis) in [(0, 500), (1, 1_000), (4, 8_000), (10, 30_000), (39, 30_000)] {
+            let longest = Duration::from_millis(millis);
+            let pause = some.get(count).copied().unwrap_or_default();
+            assert!(
+                (longest / 2..=longest).contains(&pause),
+                "{count}: {pause:?}"
+            );
+        }
+        let long = pauses(Duration::from_secs(24 * 60 * 60));
+        assert!(long.iter().all(|pause| *pause <= BACKOFF_MAX), "{long:?}");
+        assert!(long.iter().collect::<HashSet<_>>().len() > 1);
+        assert!(pauses(Duration::ZERO).iter().all(Duration::is_zero));
     }
 }

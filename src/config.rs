@@ -4,20 +4,19 @@
 //! defaults. A wrong value stops the start with one line.
 
 mod auth;
+mod client_command;
+mod command_line;
 mod connection;
 mod database_url;
-mod errand;
 mod health;
 mod secret;
-mod sources;
-mod table;
+mod settings;
 mod tls;
 mod token;
 mod translate;
 mod value;
 
 use std::{
-    env,
     ffi::OsString,
     fmt,
     io::{self, IsTerminal},
@@ -26,59 +25,128 @@ use std::{
     time::Duration,
 };
 
-use clap::ArgMatches;
+use clap::Args;
 use clap_complete::Shell;
 use http::Uri;
 use tracing_subscriber::filter::Targets;
 
+use self::{auth::AuthSettings, client_command::OutputFormat, settings::Values, tls::TlsSettings};
 pub use self::{
-    auth::AuthMode,
-    connection::{Connection, Credentials, Trust},
+    auth::{AuthMode, KeySource, TokenRules},
+    client_command::{
+        ACCESS_LEVELS, ClientCommand, ClientCommandConfig, ExportArgs, ImportArgs, ListFilters,
+        Output, ShowArgs,
+    },
+    command_line::{Invocation, command_line},
+    connection::{Connection, Credentials, RetrySettings, Trust},
     database_url::{DatabaseUrl, MASK, PostgresUrl},
-    errand::{Errand, ErrandConfig, Filters, Import, Intent, Output},
     health::HealthConfig,
-    secret::Secret,
+    secret::{Secret, SigningSecret},
     tls::Tls,
+    token::TokenGrant,
     translate::{EngineKind, TranslateConfig},
 };
-use self::{sources::Values, table::Setting};
-use crate::auth::Grant;
+
+const DEFAULT_LISTEN: &str = "127.0.0.1:50051";
 
 /// The settings of a server, every one valid.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Args)]
+#[command(next_help_heading = "Settings")]
 pub struct Config {
-    /// Where to listen; port 0 picks a free one.
+    /// Where to listen; port 0 picks a free one, which the start line names
+    #[arg(value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN, value_parser = value::address)]
     pub listen: SocketAddr,
-    /// The database.
+    /// sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST:PORT/DATABASE
+    #[arg(
+        id = "database_url",
+        value_name = "URL",
+        default_value = "sqlite:expertise.db",
+        value_parser = DatabaseUrl::parse
+    )]
     pub database: DatabaseUrl,
-    /// A replica of it for reads that may lag, on PostgreSQL alone.
+    /// postgres://USER:PASSWORD@HOST:PORT/DATABASE of a replica for lists, exports and translation work, which may lag behind
+    #[arg(id = "database_read_url", value_name = "URL", value_parser = PostgresUrl::parse)]
     pub database_read: Option<PostgresUrl>,
-    /// Whether a start brings the schema up to date.
+    /// Bring the schema up to date at start; false refuses to serve an old one
+    #[arg(
+        value_name = "true|false",
+        default_value = "true",
+        action = clap::ArgAction::Set,
+        value_parser = value::boolean
+    )]
     pub migrate: bool,
-    /// PostgreSQL connections at most, 1 to 1,000.
+    /// Connections to PostgreSQL at most, 1 to 1000
+    #[arg(value_name = "COUNT", default_value = "16", value_parser = value::number::<u32>(1..=1000))]
     pub database_max_connections: u32,
-    /// Where accounts come from.
+    /// Where accounts come from: the settings `auth` and `jwt_*`.
+    #[arg(skip)]
     pub auth: AuthMode,
-    /// TLS, if it is served.
+    /// TLS, if it is served: the settings `tls_*`.
+    #[arg(skip)]
     pub tls: Option<Tls>,
-    /// The largest message taken or sent, in bytes, 1 KiB to 2 GiB - 1.
+    /// The largest message taken or sent, 1024 to 2147483647
+    #[arg(
+        value_name = "BYTES",
+        default_value = "75497472",
+        value_parser = value::number::<usize>(1024..=2_147_483_647)
+    )]
     pub max_message_bytes: usize,
-    /// Bytes of calls at hand at most, 1 KiB to 1 TiB.
+    /// Memory for calls in progress, 1024 to 1099511627776; a call beyond it is refused with RESOURCE_EXHAUSTED and may be repeated later
+    #[arg(
+        value_name = "BYTES",
+        default_value = "536870912",
+        value_parser = value::number::<usize>(1024..=1_099_511_627_776)
+    )]
     pub max_inflight_bytes: usize,
-    /// How long a call may take, 1 ms to 1 day.
+    /// How long a call may take, such as 500ms or 1m, at most 1day; a caller's shorter deadline wins
+    #[arg(
+        value_name = "DURATION",
+        default_value = "30s",
+        value_parser = value::duration(Duration::from_millis(1))
+    )]
     pub request_timeout: Duration,
-    /// How long a shutdown may take, up to 1 day.
+    /// How long calls in progress may go on after SIGTERM or SIGINT, at most 1day
+    #[arg(
+        value_name = "DURATION",
+        default_value = "8s",
+        value_parser = value::duration(Duration::ZERO)
+    )]
     pub shutdown_grace: Duration,
-    /// Whether reflection is served.
+    /// Serve gRPC reflection, for grpcurl and the like
+    #[arg(
+        value_name = "true|false",
+        default_value = "true",
+        action = clap::ArgAction::Set,
+        value_parser = value::boolean
+    )]
     pub reflection: bool,
-    /// Where metrics are served, if they are.
+    /// Serve /metrics, /healthz and /readyz over plain HTTP there, without credentials; port 0 picks a free one, which the start line names
+    #[arg(value_name = "ADDRESS:PORT", value_parser = value::address)]
     pub metrics_listen: Option<SocketAddr>,
-    /// The collector that traces are sent to, if they are.
+    /// Send traces to the collector behind this http or https URL, over OTLP with gRPC, such as http://127.0.0.1:4317
+    #[arg(value_name = "URL", value_parser = value::http_url)]
     pub otlp_endpoint: Option<Uri>,
-    /// What is logged.
+    /// off, error, warn, info, debug or trace, or by part, such as info,expertise::store=debug; what libraries log below warn stays out, as it may hold texts and tokens
+    #[arg(value_name = "FILTER", default_value = "info", value_parser = value::log)]
     pub log: Targets,
-    /// The form of the log.
+    /// The form of the log on standard error [default: text on a terminal, else json]
+    #[arg(
+        value_name = "text|json",
+        default_value_t = LogFormat::of_terminal(),
+        value_parser = value::one_of(&[("text", LogFormat::Text), ("json", LogFormat::Json)])
+    )]
     pub log_format: LogFormat,
+}
+
+/// Every setting of a server.
+#[derive(Args)]
+struct ServerSettings {
+    #[command(flatten)]
+    config: Config,
+    #[command(flatten)]
+    auth: AuthSettings,
+    #[command(flatten)]
+    tls: TlsSettings,
 }
 
 /// The form of the log.
@@ -90,6 +158,16 @@ pub enum LogFormat {
     Json,
 }
 
+impl LogFormat {
+    fn of_terminal() -> Self {
+        if io::stderr().is_terminal() {
+            Self::Text
+        } else {
+            Self::Json
+        }
+    }
+}
+
 impl fmt::Display for LogFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -97,16 +175,6 @@ impl fmt::Display for LogFormat {
             Self::Json => f.write_str("json"),
         }
     }
-}
-
-/// What the command line asks for.
-pub struct Invocation {
-    /// The subcommand.
-    pub command: Command,
-    /// The effective settings of a server; the defaults for a command that does
-    /// not look at them, as what is wrong with them is none of its business.
-    pub config: Config,
-    values: Values,
 }
 
 /// A subcommand.
@@ -119,14 +187,14 @@ pub enum Command {
     /// Print the effective settings.
     Config,
     /// Sign a token and print it.
-    Token(Grant),
+    Token(TokenGrant),
     /// Translate what a running server has to translate.
     Translate(Box<TranslateConfig>),
-    /// Ask something of a running server.
-    Errand(Box<ErrandConfig>),
-    /// Ask a server whether it is well.
+    /// Send a command to a running server.
+    Client(Box<ClientCommandConfig>),
+    /// Ask a server for its health.
     Health(HealthConfig),
-    /// Print what makes a shell complete the command line.
+    /// Print a script that makes a shell complete the command line.
     Completions(Shell),
     /// Print the manual page of the program, or of this subcommand.
     Man(Option<String>),
@@ -158,7 +226,7 @@ pub enum WrongSetting {
     },
     /// A setting of the server was given to a command that is none.
     #[error("{flag} is a setting of the server: leave it out of `{command}`")]
-    Stray {
+    NotOfCommand {
         /// The flag.
         flag: String,
         /// The subcommand.
@@ -180,88 +248,6 @@ pub enum WrongSetting {
     },
 }
 
-impl Invocation {
-    /// Reads command line, environment and file of this process.
-    pub fn of_process() -> Result<Self, ConfigError> {
-        Self::read(env::args_os(), &|name| env::var_os(name))
-    }
-
-    fn read(
-        args: impl IntoIterator<Item = OsString>,
-        environment: &dyn Fn(&str) -> Option<OsString>,
-    ) -> Result<Self, ConfigError> {
-        let matches = command_line().try_get_matches_from(args)?;
-        let (name, flags) = matches.subcommand().unwrap_or(("serve", &matches));
-        let command = match name {
-            table::MIGRATE_COMMAND => Command::Migrate,
-            table::CONFIG_COMMAND => Command::Config,
-            translate::COMMAND => {
-                Command::Translate(Box::new(TranslateConfig::read(flags, environment)?))
-            }
-            table::TOKEN_COMMAND => Command::Token(token::read(flags)?),
-            health::COMMAND => Command::Health(HealthConfig::read(&matches, flags, environment)?),
-            table::COMPLETIONS_COMMAND => match flags.get_one(table::SHELL) {
-                Some(shell) => Command::Completions(*shell),
-                None => Command::Serve,
-            },
-            table::MAN_COMMAND => Command::Man(page(flags)?),
-            name => match ErrandConfig::read(name, flags, environment)? {
-                Some(errand) => Command::Errand(Box::new(errand)),
-                None => Command::Serve,
-            },
-        };
-        let values = match command {
-            Command::Serve
-            | Command::Migrate
-            | Command::Config
-            | Command::Token(_)
-            | Command::Translate(_) => Values::gather(&[&matches, flags], environment)?,
-            Command::Health(_) => Values::none(),
-            Command::Errand(_) | Command::Completions(_) | Command::Man(_) => {
-                sources::refuse_settings(&matches, name)?;
-                Values::none()
-            }
-        };
-        let config = Config::read(&values, &command)?;
-        Ok(Self {
-            command,
-            config,
-            values,
-        })
-    }
-
-    /// The effective settings as a settings file, secrets masked, with the
-    /// source of each. What is unset is left out.
-    pub fn effective(&self) -> String {
-        let set = self.config.entries().into_iter();
-        let set = set.filter_map(|(setting, value)| Some((setting, value?)));
-        let lines = set.map(|(setting, value)| {
-            let assignment = format!("{} = {value}", setting.key);
-            match self.values.origin(&setting) {
-                Some(origin) => format!("{assignment:<50} # {origin}\n"),
-                None => format!("{assignment:<50} # default\n"),
-            }
-        });
-        lines.collect()
-    }
-}
-
-/// The command line, every subcommand and flag of it.
-pub fn command_line() -> clap::Command {
-    table::command()
-}
-
-/// The subcommand that a page of the manual is asked for.
-fn page(flags: &ArgMatches) -> Result<Option<String>, WrongSetting> {
-    let name = flags.get_one::<String>(table::PAGE).cloned();
-    match name {
-        Some(name) if command_line().find_subcommand(&name).is_none() => {
-            Err(WrongSetting::NoCommand(name))
-        }
-        name => Ok(name),
-    }
-}
-
 impl Config {
     /// Defaults on a free loopback port with the database given.
     ///
@@ -269,143 +255,42 @@ impl Config {
     ///
     /// When the text is no database URL.
     pub fn for_tests(database_url: &str) -> Self {
-        let args = ["expertise", "--listen=127.0.0.1:0", "--database-url"]
-            .map(OsString::from)
-            .into_iter()
-            .chain([OsString::from(database_url)]);
-        match Invocation::read(args, &|_| None) {
+        let args = [
+            "expertise",
+            "--listen=127.0.0.1:0",
+            "--database-url",
+            database_url,
+        ];
+        let args = args.map(OsString::from);
+        match Invocation::read(command_line(String::new()), args, &|_| None) {
             Ok(invocation) => invocation.config,
             Err(error) => panic!("{error}"),
         }
     }
 
-    fn read(values: &Values, command: &Command) -> Result<Self, WrongSetting> {
-        let listen = values.read_or_default(&table::LISTEN, value::address)?;
-        let database = values.read_or_default(&table::DATABASE_URL, DatabaseUrl::parse)?;
-        Ok(Self {
-            listen,
-            database_read: read_replica(values, &database)?,
-            database,
-            migrate: values.read_or_default(&table::MIGRATE, value::truth)?,
-            database_max_connections: values
-                .read_or_default(&table::DATABASE_MAX_CONNECTIONS, value::number(1..=1000))?,
-            auth: auth::read(values, listen, command)?,
-            tls: tls::read(values)?,
-            max_message_bytes: values.read_or_default(
-                &table::MAX_MESSAGE_BYTES,
-                value::number(1024..=2_147_483_647),
-            )?,
-            max_inflight_bytes: values.read_or_default(
-                &table::MAX_INFLIGHT_BYTES,
-                value::number(1024..=1_099_511_627_776),
-            )?,
-            request_timeout: values.read_or_default(
-                &table::REQUEST_TIMEOUT,
-                value::duration(Duration::from_millis(1)),
-            )?,
-            shutdown_grace: values
-                .read_or_default(&table::SHUTDOWN_GRACE, value::duration(Duration::ZERO))?,
-            reflection: values.read_or_default(&table::REFLECTION, value::truth)?,
-            metrics_listen: values.read(&table::METRICS_LISTEN, value::address)?,
-            otlp_endpoint: values.read(&table::OTLP_ENDPOINT, value::http_url)?,
-            log: values.read_or_default(&table::LOG, value::log)?,
-            log_format: values
-                .read(&table::LOG_FORMAT, value::log_format)?
-                .unwrap_or_else(LogFormat::of_terminal),
-        })
-    }
-
-    /// Each setting with its value in TOML, secrets masked; `None` for one that
-    /// is unset.
-    fn entries(&self) -> Vec<(Setting, Option<String>)> {
-        let Self {
-            listen,
-            database,
-            database_read,
-            migrate,
-            database_max_connections,
+    fn read(values: &Values, command: &Command) -> Result<Self, ConfigError> {
+        let signing = matches!(command, Command::Token(_));
+        if !signing {
+            AuthSettings::check_kind(values)?;
+        }
+        let ServerSettings {
+            mut config,
             auth,
             tls,
-            max_message_bytes,
-            max_inflight_bytes,
-            request_timeout,
-            shutdown_grace,
-            reflection,
-            metrics_listen,
-            otlp_endpoint,
-            log,
-            log_format,
-        } = self;
-        let quoted = |value: &dyn fmt::Display| Some(format!("{:?}", value.to_string()));
-        let span = |time: &Duration| quoted(&humantime::format_duration(*time));
-        let plain = |value: &dyn fmt::Display| Some(value.to_string());
-        let optional = auth.entries().into_iter().chain(tls::entries(tls.as_ref()));
-        let mut entries = vec![
-            (table::LISTEN, quoted(listen)),
-            (table::DATABASE_URL, quoted(database)),
-            (
-                table::DATABASE_READ_URL,
-                database_read.as_ref().and_then(|url| quoted(url)),
-            ),
-            (table::MIGRATE, plain(migrate)),
-            (
-                table::DATABASE_MAX_CONNECTIONS,
-                plain(database_max_connections),
-            ),
-            (table::AUTH, quoted(auth)),
-        ];
-        entries.extend(optional.map(|(setting, value)| {
-            let value = value.and_then(|value| quoted(&value));
-            (setting, value)
-        }));
-        entries.extend([
-            (table::MAX_MESSAGE_BYTES, plain(max_message_bytes)),
-            (table::MAX_INFLIGHT_BYTES, plain(max_inflight_bytes)),
-            (table::REQUEST_TIMEOUT, span(request_timeout)),
-            (table::SHUTDOWN_GRACE, span(shutdown_grace)),
-            (table::REFLECTION, plain(reflection)),
-            (
-                table::METRICS_LISTEN,
-                metrics_listen.as_ref().and_then(|at| quoted(at)),
-            ),
-            (
-                table::OTLP_ENDPOINT,
-                otlp_endpoint.as_ref().and_then(|at| quoted(at)),
-            ),
-            (table::LOG, quoted(log)),
-            (table::LOG_FORMAT, quoted(log_format)),
-        ]);
-        entries
-    }
-}
-
-/// The replica, which only PostgreSQL has.
-fn read_replica(
-    values: &Values,
-    database: &DatabaseUrl,
-) -> Result<Option<PostgresUrl>, WrongSetting> {
-    let setting = table::DATABASE_READ_URL;
-    let replica = values.read(&setting, PostgresUrl::parse)?;
-    match database {
-        DatabaseUrl::Postgres(_) => Ok(replica),
-        DatabaseUrl::SqliteFile(_) | DatabaseUrl::SqliteMemory if replica.is_some() => {
-            let database = table::DATABASE_URL.env();
-            Err(values.wrong(
-                &setting,
-                format!("unset, as only PostgreSQL has replicas and {database} is SQLite"),
-            ))
+        } = values.parse()?;
+        if let DatabaseUrl::SqliteFile(_) | DatabaseUrl::SqliteMemory = &config.database
+            && config.database_read.is_some()
+        {
+            let right =
+                "unset, as only PostgreSQL has replicas and EXPERTISE_DATABASE_URL is SQLite";
+            return Err(values.wrong("database_read_url", right).into());
         }
-        DatabaseUrl::SqliteFile(_) | DatabaseUrl::SqliteMemory => Ok(None),
-    }
-}
-
-impl LogFormat {
-    fn of_terminal() -> Self {
-        if io::stderr().is_terminal() {
-            Self::Text
-        } else {
-            Self::Json
-        }
+        config.auth = match signing {
+            true => auth.for_signing(values)?,
+            false => auth.for_serving(values, config.listen)?,
+        };
+        config.tls = tls.tls(values)?;
+        Ok(config)
     }
 }
 

@@ -4,6 +4,7 @@
 //! *Invariant:* a value of a type in here is valid. Whoever holds one never
 //! checks it again; whoever makes one goes through its constructor.
 
+pub mod caller;
 pub mod changes;
 pub mod decide;
 pub mod dependency;

@@ -85,10 +85,11 @@ pub mod config;
 pub mod domain;
 pub mod grpc;
 pub mod pem;
-mod plain;
+
 pub mod proto;
 pub mod server;
 pub mod store;
 pub mod telemetry;
+mod terminal;
 pub mod translate;
 pub mod version;

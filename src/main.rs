@@ -1,36 +1,45 @@
 //! The command line: settings in, exit code out.
 
-use std::process::ExitCode;
+use std::{
+    io::{self, IsTerminal},
+    process::ExitCode,
+};
 
 use anyhow::Context;
 use expertise::{
+    auth::{self, SignError},
     cli,
-    config::{Command, ConfigError, Invocation},
-    store, telemetry,
+    config::{AuthMode, Command, Config, ConfigError, Invocation},
+    server::Server,
+    store, telemetry, version,
 };
-use tokio::runtime::Runtime;
+use rustix::process::Signal;
+use tokio::{
+    runtime::Runtime,
+    signal::unix::{self, SignalKind},
+};
 
-/// Nothing started: the settings are wrong.
+/// Exit code when nothing was started because settings are wrong.
 const WRONG_SETTINGS: u8 = 2;
 
-/// Gives memory back after large bodies, which the allocators of many systems keep:
-/// they held 400 MB on after 64 bodies of 16 MB at once, this one 90.
+/// Returns memory to the system after large bodies. The system's own allocator still
+/// held 400 MB after 64 bodies of 16 MB at once, this one 90.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let invocation = match Invocation::of_process() {
+    let invocation = match Invocation::of_process(version::text()) {
         Ok(invocation) => invocation,
         Err(ConfigError::Usage(error)) => error.exit(),
         Err(error) => {
-            cli::complain(&format!("expertise: {error}"));
+            cli::print_error(&format!("expertise: {error}"));
             return ExitCode::from(WRONG_SETTINGS);
         }
     };
     match run(&invocation) {
         Ok(code) => code,
         Err(error) => {
-            cli::complain(&format!("expertise: {error:#}"));
+            cli::print_error(&format!("expertise: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -38,40 +47,74 @@ fn main() -> ExitCode {
 
 fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     let config = &invocation.config;
+    let command_line = || expertise::config::command_line(version::text());
     match &invocation.command {
-        Command::Config => {
-            cli::write(&invocation.effective())?;
-            return Ok(ExitCode::SUCCESS);
-        }
+        Command::Config => cli::print(&invocation.effective())?,
         Command::Token(grant) => {
-            cli::write(&format!("{}\n", cli::token(&config.auth, grant)?))?;
-            return Ok(ExitCode::SUCCESS);
+            let token = match &config.auth {
+                AuthMode::Header => Err(SignError::NoSecret),
+                AuthMode::Jwt(rules) => auth::sign(rules, grant),
+            };
+            cli::print(&format!("{}\n", token?))?;
         }
-        Command::Completions(shell) => {
-            cli::completions(*shell)?;
-            return Ok(ExitCode::SUCCESS);
+        Command::Completions(shell) => cli::completions(command_line(), *shell)?,
+        Command::Man(page) => cli::man(command_line(), page.as_deref())?,
+        // The log starts with those commands that have one.
+        Command::Serve | Command::Migrate | Command::Translate(_) => {
+            telemetry::start(config);
+            return run_async(invocation);
         }
-        Command::Man(page) => {
-            cli::man(page.as_deref())?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        Command::Serve | Command::Migrate | Command::Translate(_) => telemetry::start(config),
-        // Their answers are all there is to say.
-        Command::Errand(_) | Command::Health(_) => {}
+        Command::Client(_) | Command::Health(_) => return run_async(invocation),
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_async(invocation: &Invocation) -> anyhow::Result<ExitCode> {
+    let config = &invocation.config;
     let runtime = Runtime::new().context("cannot start the runtime")?;
     let outcome = runtime.block_on(async {
         match &invocation.command {
-            Command::Serve => cli::serve(config).await?,
+            Command::Serve => serve(config).await?,
             Command::Migrate => store::migrate(&config.database).await?,
             Command::Translate(settings) => return Ok(cli::translate(settings).await?),
-            Command::Errand(errand) => return Ok(cli::run(errand).await?),
+            Command::Client(command) => return Ok(cli::run(command).await?),
             Command::Health(server) => cli::health(server).await?,
             Command::Config | Command::Token(_) | Command::Completions(_) | Command::Man(_) => {}
         }
         Ok(ExitCode::SUCCESS)
     });
-    // The grace is over: nothing is waited for any more.
+    // The shutdown grace is over: background tasks are not waited for.
     runtime.shutdown_background();
     outcome
+}
+
+/// Serves until SIGTERM or SIGINT.
+async fn serve(config: &Config) -> anyhow::Result<()> {
+    let mut terminate = listen_for(SignalKind::terminate(), "SIGTERM")?;
+    let mut interrupt = listen_for(SignalKind::interrupt(), "SIGINT")?;
+    // Without a listener the signal kills the process when SQLite reaches the limit for
+    // file sizes. With one, the write fails as it does on a full disk.
+    let _limit = listen_for(SignalKind::from_raw(Signal::XFSZ.as_raw()), "SIGXFSZ")?;
+    let mut stop = Box::pin(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    });
+    let server = tokio::select! {
+        server = Server::bind(config.clone()) => server?,
+        () = &mut stop => return Ok(()),
+    };
+    // A server whose output nobody reads serves all the same.
+    let _ = cli::print(&format!("{}\n", server.start_line()));
+    let plain = config.auth == AuthMode::Header && config.tls.is_none();
+    if io::stdout().is_terminal() && config.reflection && plain {
+        let _ = cli::print(&server.first_call());
+    }
+    server.serve(stop).await;
+    Ok(())
+}
+
+fn listen_for(kind: SignalKind, name: &str) -> anyhow::Result<unix::Signal> {
+    unix::signal(kind).with_context(|| format!("cannot listen for {name}"))
 }

@@ -1,18 +1,18 @@
-//! The automatic translation process: lists what a server has to translate,
-//! asks an engine, writes back.
+//! The automatic translation process: lists what a server has to translate, translates
+//! it with an engine, and writes it back.
 //!
-//! *Invariant:* an item is written whole or not at all, and never over a lock:
-//! whether it may be written is the server's to say, in the transaction that
-//! writes it. So a run may be ended at any moment, and two may run at once.
+//! *Invariant:* an item is written whole or not at all, and never over a lock: the server
+//! checks that in the transaction that writes it. So a run may be interrupted at any
+//! time, and two may run at once.
 
 mod apertium;
+mod character_reference;
+mod chunking;
 mod engine;
-mod entity;
 pub mod html;
 mod http;
 mod instruction;
 mod libretranslate;
-mod passage;
 mod progress;
 mod run;
 mod service;
@@ -23,50 +23,52 @@ mod work;
 use tokio::signal;
 
 use self::{
-    apertium::Apertium, libretranslate::LibreTranslate, run::Run, service::Service,
+    apertium::Apertium, libretranslate::LibreTranslate, run::Run, service::TranslationClient,
     translator::Translator,
 };
 pub use self::{
     engine::{Engine, EngineError},
     instruction::TEXT_MEMBERS,
-    progress::{Progress, of_standard_error},
-    summary::{Failure, Summary},
+    progress::{TranslateProgress, progress_on_standard_error},
+    summary::{TranslateFailure, TranslateSummary},
 };
-pub use crate::client::{Retry, UnusableService};
-use crate::config::{EngineKind, TranslateConfig};
+use crate::{
+    client::ConnectError,
+    config::{EngineKind, TranslateConfig},
+};
 
 /// Why a run ended before the work list did. A display is one line.
 #[derive(Debug, thiserror::Error)]
-pub enum RunError {
+pub enum TranslateError {
     /// The server cannot be called.
     #[error(transparent)]
-    Service(#[from] UnusableService),
+    Service(#[from] ConnectError),
     /// The engine cannot be called.
     #[error("the engine cannot be called: {0}")]
     Engine(#[from] reqwest::Error),
-    /// The server does not say what there is to do.
+    /// The work list cannot be read.
     #[error("the server does not list the work: {0}")]
     List(String),
-    /// The server takes no translation from this caller.
-    #[error("the server takes no translations: {0}")]
+    /// The server refuses translations of this caller.
+    #[error("the server refuses translations of this caller: {0}")]
     Write(String),
     /// The engine is down.
     #[error("the engine did not answer for {0} items in a row: the rest is left for the next run")]
-    EngineSilent(u32),
-    /// Somebody ended it.
+    EngineUnavailable(u32),
+    /// SIGINT ended it.
     #[error("interrupted: the rest is left for the next run")]
     Interrupted,
 }
 
-/// Translates what there is to translate. Everything that became of it is in
-/// the summary, when the run ends early too.
+/// Translates what there is to translate. The summary has all results, also when the run
+/// ends early.
 pub async fn run(
     config: &TranslateConfig,
-    summary: &mut Summary,
-    progress: &mut dyn Progress,
-) -> Result<(), RunError> {
+    summary: &mut TranslateSummary,
+    progress: &mut dyn TranslateProgress,
+) -> Result<(), TranslateError> {
     let mut run = Run {
-        service: Service::new(config)?,
+        client: TranslationClient::new(config)?,
         translator: Translator::new(
             engine(config)?,
             config.source_language.as_str(),
@@ -79,7 +81,7 @@ pub async fn run(
     };
     tokio::select! {
         outcome = run.finish() => outcome,
-        Ok(()) = signal::ctrl_c() => Err(RunError::Interrupted),
+        Ok(()) = signal::ctrl_c() => Err(TranslateError::Interrupted),
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use tracing::debug;
 
 use super::{
-    Caller, KeyError, KeySource, Rejection, Scope, Subject, crypto,
+    Caller, KeyError, Rejection, Scope, Subject, TokenRules, crypto,
     keys::{Key, Keys},
 };
 use crate::domain::ids::AccountId;
@@ -25,17 +25,6 @@ const REFUSED: Rejection = Rejection::Invalid(
     "authorization is not accepted: send a token that has not expired, from the issuer and for \
      the audience of this server",
 );
-
-/// Which tokens are accepted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TokenRules {
-    /// Where the keys come from that tokens are checked with.
-    pub keys: KeySource,
-    /// What a token's `iss` must be.
-    pub issuer: String,
-    /// What a token's `aud` must be or contain.
-    pub audience: String,
-}
 
 /// Verifies tokens.
 #[derive(Debug)]

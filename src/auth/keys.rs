@@ -4,55 +4,12 @@ mod file;
 mod parse;
 mod url;
 
-use std::{
-    fmt::{self, Display},
-    path::PathBuf,
-    sync::Arc,
-};
+use std::{fmt::Display, sync::Arc};
 
-use http::Uri;
 use jsonwebtoken::{Algorithm, DecodingKey};
 
 use self::{file::KeyFile, parse::KeyFormatError, url::KeyUrl};
-
-/// Where the keys come from that tokens are checked with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KeySource {
-    /// A secret, for HS256.
-    Secret(SigningSecret),
-    /// A public key in PEM, for RS256, ES256 or EdDSA as its type has it.
-    PublicKeyFile(PathBuf),
-    /// A JSON Web Key Set in a file.
-    KeySetFile(PathBuf),
-    /// A JSON Web Key Set behind `http` or `https`.
-    KeySetUrl(Uri),
-}
-
-/// A secret that signs tokens. `Debug` does not show it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SigningSecret(String);
-
-impl SigningSecret {
-    /// The shortest secret in bytes: as long as what HS256 makes (RFC 7518,
-    /// section 3.2).
-    pub const MIN: usize = 32;
-
-    /// Accepts what is long enough.
-    pub fn new(text: &str) -> Option<Self> {
-        (text.len() >= Self::MIN).then(|| Self(text.to_owned()))
-    }
-
-    /// The bytes that sign.
-    pub fn as_bytes(&self) -> &[u8] {
-        self.0.as_bytes()
-    }
-}
-
-impl fmt::Debug for SigningSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("****")
-    }
-}
+use crate::config::{KeySource, SigningSecret};
 
 /// Why there are no keys at the start. A display is one line.
 #[derive(Debug, thiserror::Error)]

@@ -1,25 +1,11 @@
 //! Signs tokens with the shared secret.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde::Serialize;
 
-use super::{KeySource, Scope, Subject, TokenRules, crypto};
-use crate::domain::ids::AccountId;
-
-/// What a token is to say.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grant {
-    /// The account that calls with the token work on.
-    pub account: AccountId,
-    /// The person or process that calls, for the log.
-    pub subject: Subject,
-    /// What the token allows.
-    pub scopes: Vec<Scope>,
-    /// How long the token is good for.
-    pub expires: Duration,
-}
+use super::{KeySource, TokenGrant, TokenRules, crypto};
 
 /// Why no token was signed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,7 +33,7 @@ struct SignedClaims<'a> {
 }
 
 /// Signs a token that these rules accept until it expires.
-pub fn sign(rules: &TokenRules, grant: &Grant) -> Result<String, SignError> {
+pub fn sign(rules: &TokenRules, grant: &TokenGrant) -> Result<String, SignError> {
     let secret = match &rules.keys {
         KeySource::Secret(secret) => secret,
         KeySource::PublicKeyFile(_) | KeySource::KeySetFile(_) | KeySource::KeySetUrl(_) => {

@@ -1,6 +1,5 @@
-//! Messages of the contract as JSON: the mapping of protobuf, with the field names
-//! of the contract and in its order, so that the same message is always the same
-//! text.
+//! Messages of the contract as JSON: protobuf's mapping, with the field names of the
+//! contract and in its order, so that equal messages are equal texts.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -20,52 +19,58 @@ use serde::{
 };
 use serde_json::Value;
 
-use crate::proto::{
-    FILE_DESCRIPTOR_SET,
-    v1::{Task, TaskDocument},
+use crate::{
+    proto::{
+        FILE_DESCRIPTOR_SET,
+        v1::{Task, TaskDocument},
+    },
+    terminal::{sanitize, sanitize_json},
 };
 
-/// Whole numbers up to here are exact in JSON's readers.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+/// Whole numbers up to 2^53 are exact in the readers of JSON.
+const EXACT_INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
 
 static CONTRACT: LazyLock<Result<DescriptorPool, DescriptorError>> =
     LazyLock::new(|| DescriptorPool::decode(FILE_DESCRIPTOR_SET));
 
 /// Why a document cannot be read or written. A display is one line.
 #[derive(Debug, thiserror::Error)]
-pub enum DocumentFault {
-    /// It is no JSON, or holds what a document does not have.
-    #[error("it is no guide: {0}")]
+pub enum DocumentError {
+    /// It is not JSON, or holds what a document does not have.
+    #[error("it is not a guide: {0}")]
     Malformed(String),
-    /// The contract cannot be described: a fault of the build.
-    #[error("the contract cannot be described: a fault of this build")]
+    /// The descriptors of the contract are unusable: a fault of the build.
+    #[error("the descriptors of the contract are unusable: this build is broken")]
     Contract,
 }
 
-/// Reads a document. What it does not know is a fault that names it.
-pub(super) fn parse(text: &[u8]) -> Result<TaskDocument, DocumentFault> {
+/// Reads a document. An unknown field is an error that names it.
+pub(super) fn parse(text: &[u8]) -> Result<TaskDocument, DocumentError> {
     let descriptor = descriptor("expertise.v1.TaskDocument")?;
     let mut json = serde_json::Deserializer::from_slice(text);
     let options = DeserializeOptions::new().deny_unknown_fields(true);
     let message = serde_json::from_slice(text)
-        .and_then(|Once| DynamicMessage::deserialize_with_options(descriptor, &mut json, &options))
+        .and_then(|UniqueNames| {
+            DynamicMessage::deserialize_with_options(descriptor, &mut json, &options)
+        })
         .and_then(|message| json.end().map(|()| message))
-        .map_err(|error| DocumentFault::Malformed(one_line(&error.to_string())))?;
+        .map_err(|error| DocumentError::Malformed(sanitize(&error.to_string())))?;
     message
         .transcode_to()
-        .map_err(|_| DocumentFault::Malformed("it nests too deep".to_owned()))
+        .map_err(|_| DocumentError::Malformed("it is nested too deeply".to_owned()))
 }
 
-/// JSON in which no name stands twice in an object: of two values one would be lost.
-struct Once;
+/// Any JSON in which the names within each object are unique. Without this check one of
+/// two values would be lost.
+struct UniqueNames;
 
-impl<'de> Deserialize<'de> for Once {
+impl<'de> Deserialize<'de> for UniqueNames {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Self)
     }
 }
 
-impl<'de> Visitor<'de> for Once {
+impl<'de> Visitor<'de> for UniqueNames {
     type Value = Self;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -105,7 +110,7 @@ impl<'de> Visitor<'de> for Once {
         let mut names = HashSet::new();
         while let Some(name) = entries.next_key::<String>()? {
             if names.contains(&name) {
-                return Err(A::Error::custom(format!("`{name}` stands there twice")));
+                return Err(A::Error::custom(format!("`{name}` appears twice")));
             }
             names.insert(name);
             entries.next_value::<Self>()?;
@@ -115,25 +120,21 @@ impl<'de> Visitor<'de> for Once {
 }
 
 /// A document as text that [`parse`] reads.
-pub(super) fn text(document: &TaskDocument) -> Result<String, DocumentFault> {
+pub(super) fn text(document: &TaskDocument) -> Result<String, DocumentError> {
     let json = Json::of("expertise.v1.TaskDocument", document)?;
-    let text = serde_json::to_string_pretty(&json).map_err(|_| DocumentFault::Contract)?;
-    Ok(super::out::plain_json(text + "\n"))
+    let text = serde_json::to_string_pretty(&json).map_err(|_| DocumentError::Contract)?;
+    Ok(sanitize_json(&(text + "\n")))
 }
 
 /// A task as JSON.
-pub(super) fn task(task: &Task) -> Result<Json, DocumentFault> {
+pub(super) fn task(task: &Task) -> Result<Json, DocumentError> {
     Json::of("expertise.v1.Task", task)
 }
 
-fn descriptor(name: &str) -> Result<MessageDescriptor, DocumentFault> {
-    let contract = CONTRACT.as_ref().map_err(|_| DocumentFault::Contract)?;
+fn descriptor(name: &str) -> Result<MessageDescriptor, DocumentError> {
+    let contract = CONTRACT.as_ref().map_err(|_| DocumentError::Contract)?;
     let found = contract.get_message_by_name(name);
-    found.ok_or(DocumentFault::Contract)
-}
-
-fn one_line(text: &str) -> String {
-    super::out::plain(text)
+    found.ok_or(DocumentError::Contract)
 }
 
 /// A message as JSON.
@@ -143,7 +144,7 @@ pub(super) struct Json {
 }
 
 impl Json {
-    fn of(name: &str, message: &impl Message) -> Result<Self, DocumentFault> {
+    fn of(name: &str, message: &impl Message) -> Result<Self, DocumentError> {
         let descriptor = descriptor(name)?;
         let mut dynamic = DynamicMessage::new(descriptor.clone());
         let options = SerializeOptions::new().use_proto_field_name(true);
@@ -154,7 +155,7 @@ impl Json {
                 let json = serde_json::value::Serializer;
                 dynamic.serialize_with_options(json, &options).ok()
             })
-            .ok_or(DocumentFault::Contract)?;
+            .ok_or(DocumentError::Contract)?;
         Ok(Self {
             value,
             shape: Shape::Message(descriptor),
@@ -168,14 +169,14 @@ impl Serialize for Json {
     }
 }
 
-/// What a value is, and so in which order it is written.
+/// What a value is, which decides the order in which it is written.
 #[derive(Clone)]
 enum Shape {
-    /// A message of ours: its fields in their order.
+    /// A message of the contract: its fields in their order.
     Message(MessageDescriptor),
     /// A map, whose keys are ordered.
     Map(Box<Shape>),
-    /// Anything else; objects in it have no order of their own.
+    /// Anything else; the members of objects in it are ordered by name.
     Plain,
 }
 
@@ -231,7 +232,11 @@ impl Serialize for Ordered<'_> {
             }
             (Value::Number(number), _) => match number.as_f64() {
                 // JSON knows one kind of number: 20 rather than 20.0.
-                Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < EXACT => {
+                Some(float)
+                    if number.is_f64()
+                        && float.fract() == 0.0
+                        && float.abs() < EXACT_INTEGER_MAX =>
+                {
                     serializer.serialize_i64(float as i64)
                 }
                 _ => number.serialize(serializer),

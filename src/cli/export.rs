@@ -1,60 +1,60 @@
 //! `expertise export`.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use serde_json::json;
 
-use super::{ErrandFailure, document, out};
+use super::{CliError, document, out};
 use crate::{
-    client::{Client, MESSAGE_MAX},
-    config::Output,
+    client::Client,
+    config::{ExportArgs, Output},
     domain::ids::TaskId,
-    proto::v1::{ExportTaskRequest, TaskDocument, task_service_client::TaskServiceClient},
+    proto::v1::{ExportTaskRequest, TaskDocument},
 };
 
-/// Writes a guide as a document that imports as it stands.
+/// Writes a guide as a document that can be imported unchanged.
 pub(super) async fn export(
     client: &Client,
-    task: TaskId,
-    file: Option<&Path>,
+    ExportArgs { task, out: file }: &ExportArgs,
     output: Output,
-) -> Result<(), ErrandFailure> {
-    let document = fetch(client, task).await?;
+) -> Result<(), CliError> {
+    let document = export_document(client, *task).await?;
     let text = document::text(&document)?;
     let Some(file) = file else {
-        return out::write(&text);
+        return out::print(&text);
     };
-    fs::write(file, text).map_err(|reason| ErrandFailure::Write {
+    fs::write(file, text).map_err(|reason| CliError::Write {
         place: file.display().to_string(),
         reason,
     })?;
     let name = document.task.map(|task| task.name).unwrap_or_default();
     let steps = document.steps.len();
     let file = file.display().to_string();
-    out::write(&match output {
+    out::print(&match output {
         Output::Text => format!(
             "wrote {file}: {}, {}\n",
-            out::plain(&name),
-            out::steps(steps)
+            out::sanitize(&name),
+            out::step_count(steps)
         ),
         Output::Json => {
             let guid = task.to_string();
             let report = json!({"file": file, "guid": guid, "name": name, "steps": steps});
-            out::plain_json(format!("{report}\n"))
+            out::sanitize_json(&format!("{report}\n"))
         }
     })
 }
 
-/// The document of a task.
-pub(super) async fn fetch(client: &Client, task: TaskId) -> Result<TaskDocument, ErrandFailure> {
-    let tasks =
-        TaskServiceClient::new(client.channel.clone()).max_decoding_message_size(MESSAGE_MAX);
+/// Exports a task.
+pub(super) async fn export_document(
+    client: &Client,
+    task: TaskId,
+) -> Result<TaskDocument, CliError> {
     let guid = task.to_string();
     let answer = client
-        .call(ExportTaskRequest { guid }, |request| {
-            let mut tasks = tasks.clone();
-            async move { tasks.export_task(request).await }
-        })
+        .call(
+            ExportTaskRequest { guid },
+            |mut tasks, request| async move { tasks.export_task(request).await },
+        )
         .await?;
     Ok(answer.document.unwrap_or_default())
 }

@@ -15,102 +15,98 @@ use prost::Message;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use self::report::{Failure, Outcome, Report, Verdict};
+use self::report::{FileReport, ImportFailure, ImportKind, Imported};
 use super::{
-    ErrandFailure, document,
-    out::{Array, complain},
+    CliError, document,
+    out::{JsonArray, print_error, sanitize},
 };
 use crate::{
-    client::{Client, MESSAGE_MAX},
-    config::{Import, Intent, Output},
-    proto::v1::{ImportTaskRequest, TaskDocument, task_service_client::TaskServiceClient},
+    client::Client,
+    config::{ImportArgs, Output},
+    proto::v1::{ImportTaskRequest, TaskDocument},
 };
 
-/// Takes each file in its turn, and goes on after one that fails.
+/// Imports each file in turn, and goes on after one that fails.
 pub(super) async fn import(
     client: &Client,
-    import: &Import,
+    import: &ImportArgs,
     output: Output,
-) -> Result<ExitCode, ErrandFailure> {
+) -> Result<ExitCode, CliError> {
     let run = import.request_id.map_or_else(Uuid::now_v7, |id| id.0);
-    let progress = Progress::over(import.files.len());
-    let mut tally = Tally::default();
-    let mut taken = HashMap::new();
-    let mut array = Array::begin();
+    let progress = ImportProgress::new(import.files.len());
+    let mut counts = ImportCounts::default();
+    let mut sent = HashMap::new();
+    let mut array = JsonArray::new();
     for file in &import.files {
-        progress.begin(file);
-        let outcome = match tally.stopped {
-            Some(why) => Err(Failure::NotTried(why)),
-            None => take(client, import, file, run, &mut taken).await,
+        progress.show(file);
+        let result = match counts.stopped {
+            Some(reason) => Err(ImportFailure::NotTried(reason)),
+            None => import_file(client, import, file, run, &mut sent).await,
         };
-        let report = Report::new(file, outcome, import.dry_run);
-        tally.count(&report);
+        let report = FileReport::new(file, result, import.dry_run);
+        counts.add(&report);
         progress.suspend(|| match output {
-            Output::Text => report.say(run),
+            Output::Text => report.print(run),
             Output::Json => array.push(&report),
         })?;
-        progress.end();
+        progress.inc();
     }
     drop(progress);
     match output {
-        Output::Text => tally.say(import.dry_run),
+        Output::Text => counts.print(import.dry_run),
         Output::Json => array.end()?,
     }
-    Ok(match tally.failed {
+    Ok(match counts.failed {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     })
 }
 
-async fn take(
+/// Imports a file. `sent` counts the requests of this run that had the same content.
+async fn import_file(
     client: &Client,
-    import: &Import,
+    import: &ImportArgs,
     file: &Path,
     run: Uuid,
-    taken: &mut HashMap<Uuid, u32>,
-) -> Result<Outcome, Failure> {
-    let Import {
+    sent: &mut HashMap<Uuid, u32>,
+) -> Result<Imported, ImportFailure> {
+    let ImportArgs {
         files: _,
-        intent,
+        as_new,
         absent_steps,
         dry_run,
         request_id: _,
     } = import;
-    let text = read(file).map_err(Failure::Unreadable)?;
+    let text = read(file).map_err(ImportFailure::Unreadable)?;
     let mut document =
-        document::parse(&text).map_err(|fault| Failure::Malformed(fault.to_string()))?;
+        document::parse(&text).map_err(|error| ImportFailure::Malformed(error.to_string()))?;
     drop(text);
-    if *intent == Intent::New
-        && let Some(task) = &mut document.task
-    {
+    if *as_new && let Some(task) = &mut document.task {
         task.guid.clear();
     }
-    let verdict = match names_a_task(&document) {
-        true => Verdict::Updated,
-        false => Verdict::Created,
+    let kind = match names_a_task(&document) {
+        true => ImportKind::Updated,
+        false => ImportKind::Created,
     };
     let mut message = ImportTaskRequest {
         document: Some(document),
-        absent_steps: i32::from(*absent_steps),
+        absent_steps: i32::from(absent_steps.unwrap_or_default()),
         etag: String::new(),
         request_id: String::new(),
         validate_only: *dry_run,
     };
     let id = request_id(run, &message);
-    let before = taken.entry(id).or_default();
-    message.request_id = of_its_own(id, *before).to_string();
-    *before += 1;
-    let tasks =
-        TaskServiceClient::new(client.channel.clone()).max_decoding_message_size(MESSAGE_MAX);
+    let sent = sent.entry(id).or_default();
+    message.request_id = repeated_request_id(id, *sent).to_string();
+    *sent += 1;
     let answer = client
-        .call(message, |request| {
-            let mut tasks = tasks.clone();
-            async move { tasks.import_task(request).await }
+        .call(message, |mut tasks, request| async move {
+            tasks.import_task(request).await
         })
         .await
-        .map_err(Failure::Refused)?;
-    Ok(Outcome {
-        verdict,
+        .map_err(ImportFailure::Refused)?;
+    Ok(Imported {
+        kind,
         task: answer.task.unwrap_or_default(),
         ignored_paths: answer.ignored_paths,
     })
@@ -130,123 +126,112 @@ fn read(file: &Path) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Names what a run wants with a document: the same run and the same request have
-/// the same name, so that a repetition is recognised, and a file that has been
-/// mended since has another one.
+/// The request id of a message in a run. A repetition of the run sends the same id, and
+/// a file that has been corrected since gets another one.
 fn request_id(run: Uuid, message: &ImportTaskRequest) -> Uuid {
-    let mut digest = Sha256::new();
-    digest.update(run.as_bytes());
-    digest.update(message.encode_to_vec());
-    named(digest)
+    hashed_id(&[run.as_bytes(), &message.encode_to_vec()])
 }
 
-/// Tells files of one run that say the same apart, by how many such were taken before.
-fn of_its_own(id: Uuid, before: u32) -> Uuid {
-    if before == 0 {
-        return id;
+/// The request id of a message that equals others of the run, so that each file with
+/// the same content becomes a task of its own.
+fn repeated_request_id(id: Uuid, sent: u32) -> Uuid {
+    match sent {
+        0 => id,
+        sent => hashed_id(&[id.as_bytes(), &sent.to_be_bytes()]),
     }
-    let mut digest = Sha256::new();
-    digest.update(id.as_bytes());
-    digest.update(before.to_be_bytes());
-    named(digest)
 }
 
-fn named(digest: Sha256) -> Uuid {
+fn hashed_id(parts: &[&[u8]]) -> Uuid {
+    let mut digest = Sha256::new();
+    parts.iter().for_each(|part| digest.update(part));
     let mut bytes = [0; 16];
-    for (byte, of_digest) in bytes.iter_mut().zip(digest.finalize()) {
-        *byte = of_digest;
+    for (byte, hashed) in bytes.iter_mut().zip(digest.finalize()) {
+        *byte = hashed;
     }
     uuid::Builder::from_custom_bytes(bytes).into_uuid()
 }
 
 #[derive(Default)]
-struct Tally {
+struct ImportCounts {
     created: usize,
     updated: usize,
     failed: usize,
-    files: usize,
-    /// Why nothing more will be taken.
+    /// Why the remaining files are not tried.
     stopped: Option<&'static str>,
 }
 
-impl Tally {
-    fn count(&mut self, report: &Report) {
-        self.files += 1;
-        match report.outcome() {
-            Ok(Verdict::Created) => self.created += 1,
-            Ok(Verdict::Updated) => self.updated += 1,
+impl ImportCounts {
+    fn add(&mut self, report: &FileReport) {
+        match report.kind() {
+            Ok(ImportKind::Created) => self.created += 1,
+            Ok(ImportKind::Updated) => self.updated += 1,
             Err(failure) => {
                 self.failed += 1;
-                if let Failure::Refused(refusal) = failure {
-                    self.stopped = match refusal {
-                        _ if refusal.for_good => Some("the server takes nothing of this caller"),
-                        // It was tried long enough.
-                        _ if refusal.unreachable => Some("the server cannot be reached"),
-                        _ => None,
-                    };
+                match failure {
+                    ImportFailure::Refused(error) if error.caller_refused => {
+                        self.stopped = Some("the server refuses the calls of this caller");
+                    }
+                    // The retries of one file are enough.
+                    ImportFailure::Refused(error) if error.unreachable => {
+                        self.stopped = Some("the server cannot be reached");
+                    }
+                    ImportFailure::Refused(_)
+                    | ImportFailure::Unreadable(_)
+                    | ImportFailure::Malformed(_)
+                    | ImportFailure::NotTried(_) => {}
                 }
             }
         }
     }
 
-    fn say(&self, dry_run: bool) {
+    fn print(&self, dry_run: bool) {
         let Self {
             created,
             updated,
             failed,
-            files,
             stopped: _,
         } = self;
-        if *files > 1 {
+        if created + updated + failed > 1 {
             let to_be = if dry_run { "to be " } else { "" };
-            complain(&format!(
+            print_error(&format!(
                 "{created} {to_be}created, {updated} {to_be}updated, {failed} failed"
             ));
         }
     }
 }
 
-/// A bar for people who watch many files.
-struct Progress(Option<ProgressBar>);
+/// A progress bar on a terminal, when there are several files.
+struct ImportProgress(ProgressBar);
 
-impl Progress {
-    fn over(files: usize) -> Self {
+impl ImportProgress {
+    fn new(files: usize) -> Self {
         if files < 2 || !io::stderr().is_terminal() {
-            return Self(None);
+            return Self(ProgressBar::hidden());
         }
         let bar = ProgressBar::new(files as u64);
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}") {
             bar.set_style(style);
         }
-        Self(Some(bar))
+        Self(bar)
     }
 
-    fn begin(&self, file: &Path) {
-        if let Some(bar) = &self.0 {
-            bar.set_message(super::out::plain(&file.display().to_string()));
-        }
+    fn show(&self, file: &Path) {
+        self.0.set_message(sanitize(&file.display().to_string()));
     }
 
-    fn end(&self) {
-        if let Some(bar) = &self.0 {
-            bar.inc(1);
-        }
+    fn inc(&self) {
+        self.0.inc(1);
     }
 
-    /// What is written while the bar is away.
-    fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
-        match &self.0 {
-            Some(bar) => bar.suspend(write),
-            None => write(),
-        }
+    /// Prints while the bar is hidden.
+    fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.0.suspend(print)
     }
 }
 
-impl Drop for Progress {
+impl Drop for ImportProgress {
     fn drop(&mut self) {
-        if let Some(bar) = &self.0 {
-            bar.finish_and_clear();
-        }
+        self.0.finish_and_clear();
     }
 }
 
@@ -255,19 +240,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_repetition_has_the_name_of_the_first_and_nothing_else_has() {
+    fn a_repetition_has_the_same_request_id_and_nothing_else_has() {
         let run = Uuid::from_u128(1);
         let message = ImportTaskRequest::default();
-        let name = request_id(run, &message);
-        assert_eq!(request_id(run, &message), name);
-        assert_eq!(of_its_own(name, 0), name);
-        assert_ne!(of_its_own(name, 1), name);
-        assert_ne!(of_its_own(name, 1), of_its_own(name, 2));
-        assert_ne!(request_id(Uuid::from_u128(2), &message), name);
+        let id = request_id(run, &message);
+        assert_eq!(request_id(run, &message), id);
+        assert_eq!(repeated_request_id(id, 0), id);
+        assert_ne!(repeated_request_id(id, 1), id);
+        assert_ne!(repeated_request_id(id, 1), repeated_request_id(id, 2));
+        assert_ne!(request_id(Uuid::from_u128(2), &message), id);
         let other = ImportTaskRequest {
             document: Some(TaskDocument::default()),
             ..message
         };
-        assert_ne!(request_id(run, &other), name);
+        assert_ne!(request_id(run, &other), id);
     }
 }

@@ -1,34 +1,32 @@
 //! `expertise list`.
 
 use super::{
-    ErrandFailure, document,
-    out::{self, Array},
+    CliError, document,
+    out::{self, JsonArray},
 };
 use crate::{
-    client::{Client, MESSAGE_MAX},
-    config::{Filters, Output},
-    proto::v1::{ListTasksRequest, Task, task_service_client::TaskServiceClient},
+    client::Client,
+    config::{ListFilters, Output},
+    proto::v1::{ListTasksRequest, Task},
 };
 
-/// Tasks to a page: the most that the contract allows.
+/// The largest page that the contract allows.
 const PAGE_SIZE: i32 = 500;
 
 /// Lists tasks page by page, to the last one.
 pub(super) async fn list(
     client: &Client,
-    filters: &Filters,
+    filters: &ListFilters,
     output: Output,
-) -> Result<(), ErrandFailure> {
-    let Filters {
+) -> Result<(), CliError> {
+    let ListFilters {
         product_id,
         published,
         role,
         task_type,
     } = filters;
-    let tasks =
-        TaskServiceClient::new(client.channel.clone()).max_decoding_message_size(MESSAGE_MAX);
     let mut page_token = String::new();
-    let mut listing = Listing::begin(output);
+    let mut list = ListOutput::new(output);
     loop {
         let message = ListTasksRequest {
             product_id: *product_id,
@@ -39,52 +37,51 @@ pub(super) async fn list(
             page_token,
         };
         let page = client
-            .call(message, |request| {
-                let mut tasks = tasks.clone();
-                async move { tasks.list_tasks(request).await }
+            .call(message, |mut tasks, request| async move {
+                tasks.list_tasks(request).await
             })
             .await?;
         for task in &page.tasks {
-            listing.push(task)?;
+            list.push(task)?;
         }
         if page.next_page_token.is_empty() {
-            return listing.end();
+            return list.end();
         }
         page_token = page.next_page_token;
     }
 }
 
-/// What has been listed so far.
-enum Listing {
+/// The output of the list.
+enum ListOutput {
     Text { written: usize },
-    Json(Array),
+    Json(JsonArray),
 }
 
-impl Listing {
-    fn begin(output: Output) -> Self {
+impl ListOutput {
+    fn new(output: Output) -> Self {
         match output {
             Output::Text => Self::Text { written: 0 },
-            Output::Json => Self::Json(Array::begin()),
+            Output::Json => Self::Json(JsonArray::new()),
         }
     }
 
-    fn push(&mut self, task: &Task) -> Result<(), ErrandFailure> {
+    fn push(&mut self, task: &Task) -> Result<(), CliError> {
         match self {
             Self::Text { written } => {
                 if *written == 0 {
-                    out::write(&line("GUID", "PRODUCT", "STEPS", "STATE", "NAME"))?;
+                    out::print(&line("GUID", "PRODUCT", "STEPS", "STATE", "NAME"))?;
                 }
                 *written += 1;
-                out::write(&row(task))
+                out::print(&row(task))
             }
             Self::Json(array) => array.push(&document::task(task)?),
         }
     }
 
-    fn end(self) -> Result<(), ErrandFailure> {
+    fn end(self) -> Result<(), CliError> {
         match self {
             Self::Text { written: 0 } => {
-                out::complain("no such tasks in this account");
+                out::print_error("no such tasks in this account");
                 Ok(())
             }
             Self::Text { .. } => Ok(()),
@@ -98,8 +95,8 @@ fn row(task: &Task) -> String {
         &task.guid,
         &task.product_id().to_string(),
         &task.steps.len().to_string(),
-        &out::state(task.published()),
-        &out::plain(&task.name),
+        &out::published_state(task.published()),
+        &out::sanitize(&task.name),
     )
 }
 

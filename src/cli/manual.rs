@@ -1,34 +1,30 @@
 //! `expertise completions` and `expertise man`.
 
-use std::io;
-
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use super::{ErrandFailure, out};
-use crate::config;
+use super::{CliError, out};
 
 /// Prints what makes a shell complete the command line.
-pub fn completions(shell: Shell) -> Result<(), ErrandFailure> {
-    let mut command = config::command_line();
+pub fn completions(mut command: clap::Command, shell: Shell) -> Result<(), CliError> {
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, name, &mut script);
-    out::write(&String::from_utf8_lossy(&script))
+    out::print(&String::from_utf8_lossy(&script))
 }
 
 /// Prints the page of the program, or of a subcommand.
-pub fn man(page: Option<&str>) -> Result<(), ErrandFailure> {
-    let mut command = config::command_line();
+pub fn man(mut command: clap::Command, page: Option<&str>) -> Result<(), CliError> {
     // Each subcommand knows its whole name afterwards.
     command.build();
     let page = page.and_then(|name| command.find_subcommand(name));
     let command = page.unwrap_or(&command).clone();
     let mut text = Vec::new();
-    let rendered: io::Result<()> = Man::new(command).render(&mut text);
-    rendered.map_err(|reason| ErrandFailure::Write {
-        place: "the page".to_owned(),
-        reason,
-    })?;
-    out::write(&String::from_utf8_lossy(&text))
+    Man::new(command)
+        .render(&mut text)
+        .map_err(|reason| CliError::Write {
+            place: "the page".to_owned(),
+            reason,
+        })?;
+    out::print(&String::from_utf8_lossy(&text))
 }

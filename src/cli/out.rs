@@ -4,21 +4,16 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::ErrandFailure;
-pub(super) use crate::plain::{complain, plain, plain_json};
+use super::CliError;
+pub(super) use crate::terminal::{print_error, sanitize, sanitize_json};
 
-/// Writes to standard output; a reader that went away is no failure of ours.
-pub fn say(text: &str) {
-    let _ = write(text);
-}
-
-/// The same, where the text is what was asked for: one that cannot be kept, as on
-/// a full disk, is a failure.
-pub fn write(text: &str) -> Result<(), ErrandFailure> {
+/// Prints to standard output, and fails where the text cannot be kept, as on a full
+/// disk. A reader that has closed its end is no failure.
+pub fn print(text: &str) -> Result<(), CliError> {
     let mut out = io::stdout();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     match written {
-        Err(reason) if reason.kind() != io::ErrorKind::BrokenPipe => Err(ErrandFailure::Write {
+        Err(reason) if reason.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Write {
             place: "to standard output".to_owned(),
             reason,
         }),
@@ -26,42 +21,42 @@ pub fn write(text: &str) -> Result<(), ErrandFailure> {
     }
 }
 
-/// A JSON array that is written element by element, a line each, so that a long
-/// one takes no room.
-pub(super) struct Array {
-    written: usize,
+/// A JSON array that is printed element by element, a line each, so that a long one is
+/// never held in memory.
+pub(super) struct JsonArray {
+    is_empty: bool,
 }
 
-impl Array {
-    pub fn begin() -> Self {
-        Self { written: 0 }
+impl JsonArray {
+    pub fn new() -> Self {
+        Self { is_empty: true }
     }
 
-    pub fn push(&mut self, element: &impl Serialize) -> Result<(), ErrandFailure> {
-        let lead = if self.written == 0 { "[\n" } else { ",\n" };
-        self.written += 1;
-        let element = serde_json::to_string(element).map_err(|error| ErrandFailure::Write {
+    pub fn push(&mut self, element: &impl Serialize) -> Result<(), CliError> {
+        let lead = if self.is_empty { "[\n" } else { ",\n" };
+        self.is_empty = false;
+        let element = serde_json::to_string(element).map_err(|error| CliError::Write {
             place: "JSON".to_owned(),
             reason: error.into(),
         })?;
-        write(&plain_json(format!("{lead}{element}")))
+        print(&sanitize_json(&format!("{lead}{element}")))
     }
 
-    pub fn end(self) -> Result<(), ErrandFailure> {
-        write(if self.written == 0 { "[]\n" } else { "\n]\n" })
+    pub fn end(self) -> Result<(), CliError> {
+        print(if self.is_empty { "[]\n" } else { "\n]\n" })
     }
 }
 
-/// So many steps.
-pub(super) fn steps(count: usize) -> String {
+/// A number of steps.
+pub(super) fn step_count(count: usize) -> String {
     match count {
         1 => "1 step".to_owned(),
         count => format!("{count} steps"),
     }
 }
 
-/// What a value of `published` means.
-pub(super) fn state(published: i32) -> String {
+/// A value of `published` in words.
+pub(super) fn published_state(published: i32) -> String {
     match published {
         0 => "hidden".to_owned(),
         1 => "published".to_owned(),

@@ -1,39 +1,36 @@
 //! `expertise show`: a guide as a tree.
 
-mod words;
+mod wording;
 
 use std::collections::BTreeMap;
 
-use console::{Style, style};
+use console::style;
 use termtree::Tree;
 
-use super::{ErrandFailure, document, export, out};
+use super::{CliError, document, export, out};
 use crate::{
     client::Client,
-    config::Output,
+    config::{ACCESS_LEVELS, Output},
     domain::ids::TaskId,
     proto::v1::{
-        AccessLevel, FeedbackConfig, FeedbackValue, Step, StepType, Task, TaskDocument, TaskType,
+        DependencyGroup, FeedbackConfig, FeedbackValue, Step, StepType, Task, TaskDocument,
+        TaskType,
     },
 };
 
-/// Shows a guide with everything that an author decides but its long texts.
-pub(super) async fn show(
-    client: &Client,
-    task: TaskId,
-    output: Output,
-) -> Result<(), ErrandFailure> {
-    let document = export::fetch(client, task).await?;
+/// Shows a guide with everything that an author sets except long texts.
+pub(super) async fn show(client: &Client, task: TaskId, output: Output) -> Result<(), CliError> {
+    let document = export::export_document(client, task).await?;
     match output {
-        Output::Text => out::write(&guide(&document).to_string()),
-        Output::Json => out::write(&document::text(&document)?),
+        Output::Text => out::print(&guide(&document).to_string()),
+        Output::Json => out::print(&document::text(&document)?),
     }
 }
 
 fn guide(document: &TaskDocument) -> Tree<String> {
     let TaskDocument { task, steps } = document;
     let head = task.as_ref().map(task_lines).unwrap_or_default();
-    branch(head, numbered(steps))
+    branch(head, step_trees(steps))
 }
 
 fn branch(lines: Vec<String>, leaves: Vec<Tree<String>>) -> Tree<String> {
@@ -42,63 +39,47 @@ fn branch(lines: Vec<String>, leaves: Vec<Tree<String>>) -> Tree<String> {
         .with_multiline(true)
 }
 
-/// What is said of a task.
+/// The lines about a task.
 fn task_lines(task: &Task) -> Vec<String> {
     let mut about = vec![
         format!("product {}", task.product_id()),
-        out::state(task.published()),
+        out::published_state(task.published()),
         seen_by(task),
     ];
     if task.r#type() == TaskType::Linked {
         about.push("linked".to_owned());
     }
-    let name = style(out::plain(&task.name)).bold();
+    let name = style(out::sanitize(&task.name)).bold();
     let mut lines = vec![
         format!("{name}  {}", style(&task.guid).dim()),
         about.join(", "),
     ];
     lines.extend(when(task.dependencies.as_ref()));
-    lines.extend(languages(
-        task.translations
-            .iter()
-            .map(|(tag, translation)| (tag.as_str(), translation.locked())),
-    ));
+    let translations = task.translations.iter();
+    lines.extend(languages(translations.map(|(tag, it)| (tag, it.locked()))));
     lines
 }
 
 fn seen_by(task: &Task) -> String {
     let levels: Vec<String> = task
         .roles()
-        .map(|level| words::name(level.as_str_name(), "ACCESS_LEVEL_"))
+        .map(|level| wording::name(level.as_str_name(), "ACCESS_LEVEL_"))
         .collect();
-    if levels.len() == LEVELS {
+    if levels.len() == ACCESS_LEVELS.len() {
         "for everybody".to_owned()
     } else {
         format!("for {}", levels.join(", "))
     }
 }
 
-/// How many access levels there are.
-const LEVELS: usize = [
-    AccessLevel::User,
-    AccessLevel::Tech,
-    AccessLevel::Tech2,
-    AccessLevel::Tech3,
-    AccessLevel::Expert,
-    AccessLevel::User2,
-    AccessLevel::User3,
-]
-.len();
-
-fn numbered(steps: &[Step]) -> Vec<Tree<String>> {
-    let titles: BTreeMap<&str, usize> = steps
+fn step_trees(steps: &[Step]) -> Vec<Tree<String>> {
+    // The places of observations by the links of their answers.
+    let managers: BTreeMap<&str, usize> = steps
         .iter()
         .enumerate()
         .flat_map(|(index, step)| {
-            let values = step
-                .feedback_config
-                .iter()
-                .flat_map(|config| &config.values);
+            let configs = step.feedback_config.iter();
+            let values = configs.flat_map(|config| &config.values);
             values.map(move |value| (value.link.as_str(), index + 1))
         })
         .filter(|(link, _)| !link.is_empty())
@@ -107,25 +88,29 @@ fn numbered(steps: &[Step]) -> Vec<Tree<String>> {
         .iter()
         .enumerate()
         .map(|(index, step)| {
-            let manager = titles.get(step.link.as_str()).copied();
-            branch(step_lines(index + 1, step, manager), answers(step))
+            let manager = managers.get(step.link.as_str()).copied();
+            let questions = step.feedback_config.iter().map(question);
+            branch(step_lines(index + 1, step, manager), questions.collect())
         })
         .collect()
 }
 
-/// What is said of a step at its place, counted from 1. `manager` is the place of
-/// the observation whose answer leads here.
+/// The lines about a step at its place, counted from 1. `manager` is the place of the
+/// observation whose answer leads here.
 fn step_lines(place: usize, step: &Step, manager: Option<usize>) -> Vec<String> {
-    let kind = words::kind(step.r#type());
+    let kind = wording::kind(step.r#type());
     let cost = match step.cost() {
         0 => String::new(),
         cost => format!(", cost {cost}"),
     };
     let state = match step.published() {
         1 => String::new(),
-        other => format!(" {}", style(format!("[{}]", out::state(other))).red()),
+        other => format!(
+            " {}",
+            style(format!("[{}]", out::published_state(other))).red()
+        ),
     };
-    let title = style(out::plain(&step.title)).bold();
+    let title = style(out::sanitize(&step.title)).bold();
     let kind = style(format!("{kind}{cost}")).cyan();
     let mut lines = vec![format!(
         "{place}. {kind}: {title}{state}  {}",
@@ -139,32 +124,24 @@ fn step_lines(place: usize, step: &Step, manager: Option<usize>) -> Vec<String> 
         });
     }
     lines.extend(when(step.dependencies.as_ref()));
-    lines.extend(words::contents(step));
-    lines.extend(words::looping(step));
-    lines.extend(languages(
-        step.translations
-            .iter()
-            .map(|(tag, translation)| (tag.as_str(), translation.locked())),
-    ));
+    lines.extend(wording::contents(step));
+    lines.extend(wording::looping(step));
+    let translations = step.translations.iter();
+    lines.extend(languages(translations.map(|(tag, it)| (tag, it.locked()))));
     lines
 }
 
-fn when(dependencies: Option<&crate::proto::v1::DependencyGroup>) -> Option<String> {
-    let condition = words::group(dependencies?);
-    Some(
-        Style::new()
-            .yellow()
-            .apply_to(format!("when {condition}"))
-            .to_string(),
-    )
+fn when(dependencies: Option<&DependencyGroup>) -> Option<String> {
+    let condition = wording::group(dependencies?);
+    Some(style(format!("when {condition}")).yellow().to_string())
 }
 
-/// The languages, and which of them the automatic translation keeps off.
-fn languages<'a>(translations: impl Iterator<Item = (&'a str, bool)>) -> Option<String> {
+/// The languages, each with whether it is locked against automatic translation.
+fn languages<'a>(translations: impl Iterator<Item = (&'a String, bool)>) -> Option<String> {
     let languages: Vec<String> = translations
         .map(|(tag, locked)| match locked {
-            true => format!("{} (locked)", out::plain(tag)),
-            false => out::plain(tag),
+            true => format!("{} (locked)", out::sanitize(tag)),
+            false => out::sanitize(tag),
         })
         .collect();
     (!languages.is_empty()).then(|| {
@@ -173,25 +150,24 @@ fn languages<'a>(translations: impl Iterator<Item = (&'a str, bool)>) -> Option<
     })
 }
 
-/// The question of a step, an answer a leaf, with the task that it manages.
-fn answers(step: &Step) -> Vec<Tree<String>> {
-    let configs = step.feedback_config.iter();
-    configs.map(question).collect()
-}
-
+/// The question of a step. Its answers are leaves, each with the task that it leads to.
 fn question(config: &FeedbackConfig) -> Tree<String> {
     let linked = if config.linked() {
         ", each leads to a task"
     } else {
         ""
     };
-    let (name, kind) = (out::plain(&config.name), out::plain(&config.r#type));
+    let (name, kind) = (out::sanitize(&config.name), out::sanitize(&config.r#type));
     let head = format!("answers {} ({kind}){linked}", style(name).magenta());
     branch(vec![head], config.values.iter().map(answer).collect())
 }
 
 fn answer(value: &FeedbackValue) -> Tree<String> {
-    let head = format!("{}: {}", out::plain(&value.key), out::plain(&value.value));
+    let head = format!(
+        "{}: {}",
+        out::sanitize(&value.key),
+        out::sanitize(&value.value)
+    );
     let managed = value.task_json.as_ref().map(guide);
     branch(vec![head], managed.into_iter().collect())
 }

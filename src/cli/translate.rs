@@ -5,16 +5,16 @@ use std::process::ExitCode;
 use super::out;
 use crate::{
     config::TranslateConfig,
-    translate::{self, RunError, Summary},
+    translate::{self, TranslateError, TranslateSummary},
 };
 
-/// Translates; the summary is said however the run ends.
-pub async fn translate(settings: &TranslateConfig) -> Result<ExitCode, RunError> {
-    let mut summary = Summary::default();
-    let mut progress = translate::of_standard_error();
+/// Translates, and prints the summary however the run ends.
+pub async fn translate(settings: &TranslateConfig) -> Result<ExitCode, TranslateError> {
+    let mut summary = TranslateSummary::default();
+    let mut progress = translate::progress_on_standard_error();
     let outcome = translate::run(settings, &mut summary, &mut *progress).await;
     drop(progress);
-    out::say(&format!("{summary}\n"));
+    let _ = out::print(&format!("{summary}\n"));
     outcome?;
     Ok(if summary.failed == 0 {
         ExitCode::SUCCESS

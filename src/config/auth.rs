@@ -1,22 +1,44 @@
 //! Where accounts come from, and which settings that takes.
 
-use std::{fmt, net::SocketAddr};
+use std::{fmt, net::SocketAddr, path::PathBuf};
 
-use super::{
-    Command, MASK, WrongSetting,
-    sources::Values,
-    table::{self, Setting},
-    value,
-};
-use crate::auth::{KeySource, SigningSecret, TokenRules};
+use clap::Args;
+use http::Uri;
+
+use super::{WrongSetting, secret::SigningSecret, settings::Values, value};
 
 /// Where accounts come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AuthMode {
     /// Metadata that is believed: for loopback and behind a mesh that sets it.
+    #[default]
     Header,
     /// Signed tokens.
     Jwt(TokenRules),
+}
+
+/// Which tokens are accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenRules {
+    /// Where the keys come from that tokens are checked with.
+    pub keys: KeySource,
+    /// What a token's `iss` must be.
+    pub issuer: String,
+    /// What a token's `aud` must be or contain.
+    pub audience: String,
+}
+
+/// Where the keys come from that tokens are checked with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeySource {
+    /// A secret, for HS256.
+    Secret(SigningSecret),
+    /// A public key in PEM, for RS256, ES256 or EdDSA as its type has it.
+    PublicKeyFile(PathBuf),
+    /// A JSON Web Key Set in a file.
+    KeySetFile(PathBuf),
+    /// A JSON Web Key Set behind `http` or `https`.
+    KeySetUrl(Uri),
 }
 
 impl fmt::Display for AuthMode {
@@ -28,152 +50,120 @@ impl fmt::Display for AuthMode {
     }
 }
 
-/// What `EXPERTISE_AUTH` may say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Named {
+enum AuthKind {
     Header,
     Jwt,
 }
 
+#[derive(Args)]
+pub(super) struct AuthSettings {
+    /// header: metadata x-account-id (required), x-subject and x-scopes are believed; on any address but loopback it must be asked for. jwt: authorization: Bearer TOKEN [default: header on a loopback address]
+    #[arg(
+        value_name = "header|jwt",
+        value_parser = value::one_of(&[("header", AuthKind::Header), ("jwt", AuthKind::Jwt)])
+    )]
+    auth: Option<AuthKind>,
+    /// Tokens are signed with this secret of 32 bytes at least (HS256); set it in the environment or the file, as other users of the machine see flags
+    #[arg(value_name = "SECRET", value_parser = value::signing_secret)]
+    jwt_secret: Option<SigningSecret>,
+    /// Tokens are signed with the private key of this public key in PEM (RS256, ES256 or EdDSA, as its type has it); read again when it changes
+    #[arg(value_name = "PATH", value_parser = value::path)]
+    jwt_public_key_file: Option<PathBuf>,
+    /// Tokens are signed with a key of this JSON Web Key Set; read again when it changes
+    #[arg(value_name = "PATH", value_parser = value::path)]
+    jwt_jwks_file: Option<PathBuf>,
+    /// Tokens are signed with a key of the JSON Web Key Set behind this http or https URL; fetched at start, and again for a key id that is not known
+    #[arg(value_name = "URL", value_parser = value::http_url)]
+    jwt_jwks_url: Option<Uri>,
+    /// What a token's iss must be; required with jwt
+    #[arg(value_name = "TEXT", value_parser = value::text)]
+    jwt_issuer: Option<String>,
+    /// What a token's aud must be or contain; required with jwt
+    #[arg(value_name = "TEXT", value_parser = value::text)]
+    jwt_audience: Option<String>,
+}
+
 /// One of these must be set in `jwt` mode.
-const SOURCES: [Setting; 4] = [
-    table::JWT_SECRET,
-    table::JWT_PUBLIC_KEY_FILE,
-    table::JWT_JWKS_FILE,
-    table::JWT_JWKS_URL,
+const KEY_SOURCES: [&str; 4] = [
+    "jwt_secret",
+    "jwt_public_key_file",
+    "jwt_jwks_file",
+    "jwt_jwks_url",
 ];
 
-/// Settings that mean nothing without `jwt`: to ignore one would believe
-/// everybody where tokens were asked for.
-const JWT: [Setting; 6] = [
-    table::JWT_SECRET,
-    table::JWT_PUBLIC_KEY_FILE,
-    table::JWT_JWKS_FILE,
-    table::JWT_JWKS_URL,
-    table::JWT_ISSUER,
-    table::JWT_AUDIENCE,
-];
-
-/// Reads where accounts come from, as far as the command asks for it.
-pub(super) fn read(
-    values: &Values,
-    listen: SocketAddr,
-    command: &Command,
-) -> Result<AuthMode, WrongSetting> {
-    let named = values.read(&table::AUTH, value::auth)?;
-    match command {
-        Command::Token(_) => return token(values, named).map(AuthMode::Jwt),
-        Command::Serve
-        | Command::Migrate
-        | Command::Config
-        | Command::Translate(_)
-        | Command::Errand(_)
-        | Command::Health(_)
-        | Command::Completions(_)
-        | Command::Man(_) => {}
-    }
-    if named == Some(Named::Jwt) {
-        return jwt(values).map(AuthMode::Jwt);
-    }
-    if let Some(stray) = JWT.iter().find_map(|setting| values.named(setting)) {
-        return Err(values.wrong(&table::AUTH, format!("jwt, as {stray} is set")));
-    }
-    if named.is_none() && !listen.ip().is_loopback() {
-        return Err(values.wrong(
-            &table::LISTEN,
-            "a loopback address, unless EXPERTISE_AUTH=jwt asks for tokens, or \
-             EXPERTISE_AUTH=header for believing the account that any caller names",
-        ));
-    }
-    Ok(AuthMode::Header)
-}
-
-/// Signing needs the secret. It asks for `jwt` by itself.
-fn token(values: &Values, named: Option<Named>) -> Result<TokenRules, WrongSetting> {
-    if named == Some(Named::Header) {
-        return Err(values.wrong(&table::AUTH, "jwt for there to be tokens"));
-    }
-    if values.named(&table::JWT_SECRET).is_none() {
-        return Err(values.wrong(
-            &table::JWT_SECRET,
-            format!(
-                "the secret that signs tokens, of {} bytes at least",
-                SigningSecret::MIN
-            ),
-        ));
-    }
-    jwt(values)
-}
-
-fn jwt(values: &Values) -> Result<TokenRules, WrongSetting> {
-    Ok(TokenRules {
-        keys: keys(values)?,
-        issuer: required(values, &table::JWT_ISSUER)?,
-        audience: required(values, &table::JWT_AUDIENCE)?,
-    })
-}
-
-fn keys(values: &Values) -> Result<KeySource, WrongSetting> {
-    let mut set = SOURCES
-        .iter()
-        .filter(|source| values.named(source).is_some());
-    if let (Some(first), Some(second)) = (set.next(), set.next()) {
-        let first = values.named(first).unwrap_or_default();
-        return Err(values.wrong(
-            second,
-            format!("unset, as {first} is set: keys come from one place"),
-        ));
-    }
-    let secret = values.read(&table::JWT_SECRET, value::signing_secret)?;
-    let public_key = values.read(&table::JWT_PUBLIC_KEY_FILE, value::path)?;
-    let key_set = values.read(&table::JWT_JWKS_FILE, value::path)?;
-    let url = values.read(&table::JWT_JWKS_URL, value::http_url)?;
-    secret
-        .map(KeySource::Secret)
-        .or(public_key.map(KeySource::PublicKeyFile))
-        .or(key_set.map(KeySource::KeySetFile))
-        .or(url.map(KeySource::KeySetUrl))
-        .ok_or_else(|| {
-            values.wrong(
-                &table::JWT_SECRET,
-                "set, or one of EXPERTISE_JWT_PUBLIC_KEY_FILE, EXPERTISE_JWT_JWKS_FILE and \
-                 EXPERTISE_JWT_JWKS_URL, as EXPERTISE_AUTH is jwt",
-            )
-        })
-}
-
-fn required(values: &Values, setting: &Setting) -> Result<String, WrongSetting> {
-    values
-        .read(setting, value::text)?
-        .ok_or_else(|| values.wrong(setting, "set where there are tokens"))
-}
-
-impl AuthMode {
-    /// The settings of tokens with their values as they may be shown.
-    pub(super) fn entries(&self) -> [(Setting, Option<String>); 6] {
-        let jwt = match self {
-            Self::Header => None,
-            Self::Jwt(jwt) => Some(jwt),
-        };
-        let keys = jwt.map(|jwt| &jwt.keys);
-        let mut secret = None;
-        let mut public_key = None;
-        let mut key_set = None;
-        let mut url = None;
-        match keys {
-            None => {}
-            Some(KeySource::Secret(_)) => secret = Some(MASK.to_owned()),
-            Some(KeySource::PublicKeyFile(path)) => public_key = Some(path.display().to_string()),
-            Some(KeySource::KeySetFile(path)) => key_set = Some(path.display().to_string()),
-            Some(KeySource::KeySetUrl(uri)) => url = Some(uri.to_string()),
+impl AuthSettings {
+    /// Refuses settings of tokens without `jwt`: to ignore them would believe every
+    /// caller where tokens were asked for.
+    pub fn check_kind(values: &Values) -> Result<(), WrongSetting> {
+        let of_tokens = KEY_SOURCES.into_iter();
+        let mut of_tokens = of_tokens.chain(["jwt_issuer", "jwt_audience"]);
+        match of_tokens.find_map(|key| values.named(key)) {
+            Some(given) if values.text("auth") != Some("jwt") => {
+                Err(values.wrong("auth", format!("jwt, as {given} is set")))
+            }
+            Some(_) | None => Ok(()),
         }
-        [
-            (table::JWT_SECRET, secret),
-            (table::JWT_PUBLIC_KEY_FILE, public_key),
-            (table::JWT_JWKS_FILE, key_set),
-            (table::JWT_JWKS_URL, url),
-            (table::JWT_ISSUER, jwt.map(|jwt| jwt.issuer.clone())),
-            (table::JWT_AUDIENCE, jwt.map(|jwt| jwt.audience.clone())),
-        ]
+    }
+
+    /// The mode of a server that listens there.
+    pub fn for_serving(
+        self,
+        values: &Values,
+        listen: SocketAddr,
+    ) -> Result<AuthMode, WrongSetting> {
+        if self.auth == Some(AuthKind::Jwt) {
+            return self.jwt(values);
+        }
+        if self.auth.is_none() && !listen.ip().is_loopback() {
+            return Err(values.wrong(
+                "listen",
+                "a loopback address, unless EXPERTISE_AUTH=jwt asks for tokens, or \
+                 EXPERTISE_AUTH=header for believing the account that any caller names",
+            ));
+        }
+        Ok(AuthMode::Header)
+    }
+
+    /// The mode in which tokens are signed. It is `jwt` unless that is excluded, and it
+    /// needs the secret.
+    pub fn for_signing(self, values: &Values) -> Result<AuthMode, WrongSetting> {
+        if self.auth == Some(AuthKind::Header) {
+            return Err(values.wrong("auth", "jwt for there to be tokens"));
+        }
+        if self.jwt_secret.is_none() {
+            let min = SigningSecret::MIN;
+            let right = format!("the secret that signs tokens, of {min} bytes at least");
+            return Err(values.wrong("jwt_secret", right));
+        }
+        self.jwt(values)
+    }
+
+    fn jwt(self, values: &Values) -> Result<AuthMode, WrongSetting> {
+        let mut given = KEY_SOURCES
+            .into_iter()
+            .filter_map(|key| Some((key, values.named(key)?)));
+        if let (Some((_, first)), Some((second, _))) = (given.next(), given.next()) {
+            let right = format!("unset, as {first} is set: keys come from one place");
+            return Err(values.wrong(second, right));
+        }
+        let secret = self.jwt_secret.map(KeySource::Secret);
+        let keys = secret
+            .or(self.jwt_public_key_file.map(KeySource::PublicKeyFile))
+            .or(self.jwt_jwks_file.map(KeySource::KeySetFile))
+            .or(self.jwt_jwks_url.map(KeySource::KeySetUrl))
+            .ok_or_else(|| {
+                values.wrong(
+                    "jwt_secret",
+                    "set, or one of EXPERTISE_JWT_PUBLIC_KEY_FILE, EXPERTISE_JWT_JWKS_FILE and \
+                     EXPERTISE_JWT_JWKS_URL, as EXPERTISE_AUTH is jwt",
+                )
+            })?;
+        let required = |key| values.wrong(key, "set, as tokens are checked against it");
+        Ok(AuthMode::Jwt(TokenRules {
+            keys,
+            issuer: self.jwt_issuer.ok_or_else(|| required("jwt_issuer"))?,
+            audience: self.jwt_audience.ok_or_else(|| required("jwt_audience"))?,
+        }))
     }
 }

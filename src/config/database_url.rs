@@ -1,8 +1,10 @@
-//! Where the data lives.
+//! URLs of databases, and how they are shown without passwords.
 
 use std::{fmt, path::PathBuf};
 
-/// What stands in place of a secret wherever settings are shown.
+use url::Url;
+
+/// Replaces a secret wherever settings are shown.
 pub const MASK: &str = "****";
 
 /// Which database to use.
@@ -10,8 +12,8 @@ pub const MASK: &str = "****";
 /// `Debug` and `Display` never show a password.
 #[derive(Clone, PartialEq, Eq)]
 pub enum DatabaseUrl {
-    /// An SQLite file, made when it does not exist; a relative path starts at
-    /// the working directory.
+    /// An SQLite file, created when it does not exist; a relative path starts at the
+    /// working directory.
     SqliteFile(PathBuf),
     /// An SQLite database that ends with the process.
     SqliteMemory,
@@ -19,8 +21,8 @@ pub enum DatabaseUrl {
     Postgres(PostgresUrl),
 }
 
-/// Parameters of a PostgreSQL URL, ours and the driver's, that may be shown.
-const OPEN_PARAMETERS: [&str; 17] = [
+/// Parameters of a PostgreSQL URL, the driver's and `pgbouncer`, that may be shown.
+const PUBLIC_PARAMETERS: [&str; 17] = [
     "application_name",
     "dbname",
     "host",
@@ -39,48 +41,46 @@ const OPEN_PARAMETERS: [&str; 17] = [
     "statement-cache-capacity",
     "user",
 ];
-/// Those that may hold a secret.
-const HIDDEN_PARAMETERS: [&str; 2] = ["options", "password"];
+/// Parameters of the driver that may hold a secret.
+const SECRET_PARAMETERS: [&str; 2] = ["options", "password"];
 
 /// A PostgreSQL URL, password included, which `Debug` and `Display` never show.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresUrl {
     /// As it was given.
-    given: String,
-    /// Without the parameter that is ours.
-    driver: String,
+    text: String,
+    /// Without the parameter `pgbouncer`.
+    url: Url,
     pgbouncer: Option<bool>,
 }
 
 impl PostgresUrl {
     /// The URL as the driver understands it. It holds the password.
     pub fn for_the_driver(&self) -> &str {
-        &self.driver
+        self.url.as_str()
     }
 
-    /// The database by its place and name, without user and password.
+    /// Host, port and database name, without user and password.
     pub fn place(&self) -> String {
-        let url = Parts::of(&self.given);
-        format!("postgres://{}{}", url.host, url.path)
+        let host = self.url.host_str().unwrap_or_default();
+        let port = self.url.port().map(|port| format!(":{port}"));
+        let port = port.unwrap_or_default();
+        format!("postgres://{host}{port}{}", self.url.path())
     }
 
-    /// Whether PgBouncer stands before the database and hands out another
-    /// connection for each transaction: the parameter `pgbouncer=true` or `false`.
-    /// `None` when it says neither.
+    /// The parameter `pgbouncer`: whether PgBouncer stands before the database and uses
+    /// another connection for each transaction.
     pub fn pgbouncer(&self) -> Option<bool> {
         self.pgbouncer
     }
 
-    /// How many parameters mean nothing here. What looks like the name of one may be a
-    /// part of a password that holds a `&`.
+    /// How many parameters are unknown. A name that looks unknown may be part of a
+    /// password that holds a `&`, so the names are not told.
     pub fn unknown_parameters(&self) -> usize {
-        let (_, parameters) = self.driver.split_once('?').unwrap_or_default();
-        let names = parameters
-            .split('&')
-            .map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name));
+        let names = self.url.query_pairs().map(|(name, _)| name);
         let unknown = names.filter(|name| {
-            let known = OPEN_PARAMETERS.contains(name)
-                || HIDDEN_PARAMETERS.contains(name)
+            let known = PUBLIC_PARAMETERS.contains(&name.as_ref())
+                || SECRET_PARAMETERS.contains(&name.as_ref())
                 || name.starts_with("options[");
             !known && !name.is_empty()
         });
@@ -90,31 +90,49 @@ impl PostgresUrl {
     /// Reads `postgres://…` or `postgresql://…`. The error says what a URL must be;
     /// it never repeats the text.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
-        let rest = match text.split_once("://") {
-            Some(("postgres" | "postgresql", rest)) => rest,
-            Some(_) | None => return Err("postgres://USER:PASSWORD@HOST:PORT/DATABASE"),
-        };
-        check_postgres(rest).ok_or("postgres://USER:PASSWORD@HOST:PORT/DATABASE, with the characters @ / ? # of a password percent-encoded")?;
-        let (place, parameters) = text.split_once('?').unwrap_or((text, ""));
-        let mut pgbouncer = None;
-        let mut driver = place.to_owned();
-        for pair in parameters.split('&').filter(|pair| !pair.is_empty()) {
-            match pair.split_once('=').unwrap_or((pair, "")) {
-                ("pgbouncer", "true") => pgbouncer = Some(true),
-                ("pgbouncer", "false") => pgbouncer = Some(false),
-                ("pgbouncer", _) => return Err("pgbouncer=true or pgbouncer=false"),
-                _ => {
-                    driver.push(if driver.contains('?') { '&' } else { '?' });
-                    driver.push_str(pair);
-                }
-            }
+        if !is_postgres(text) {
+            return Err("postgres://USER:PASSWORD@HOST:PORT/DATABASE");
         }
+        let mut url = parse_url(text).ok_or(
+            "postgres://USER:PASSWORD@HOST:PORT/DATABASE, with the characters @ / ? # of a \
+             password percent-encoded",
+        )?;
+        let (ours, others): (Vec<&str>, Vec<&str>) = url
+            .query()
+            .unwrap_or_default()
+            .split('&')
+            .filter(|pair| !pair.is_empty())
+            .partition(|pair| pair.split('=').next() == Some("pgbouncer"));
+        let mut pgbouncer = None;
+        for pair in ours {
+            pgbouncer = Some(match pair {
+                "pgbouncer=true" => true,
+                "pgbouncer=false" => false,
+                _ => return Err("pgbouncer=true or pgbouncer=false"),
+            });
+        }
+        let query = (!others.is_empty()).then(|| others.join("&"));
+        url.set_query(query.as_deref());
         Ok(Self {
-            given: text.to_owned(),
-            driver,
+            text: text.to_owned(),
+            url,
             pgbouncer,
         })
     }
+}
+
+fn is_postgres(text: &str) -> bool {
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme);
+    matches!(scheme, Some("postgres" | "postgresql"))
+}
+
+/// Refuses what may be a password with characters that are not percent-encoded: a URL
+/// would read its end as another part.
+fn parse_url(text: &str) -> Option<Url> {
+    let before_query = text.split('?').next()?;
+    let valid = before_query.matches('@').count() <= 1 && !text.contains('#');
+    let url = valid.then(|| Url::parse(text).ok()).flatten()?;
+    (!url.path().contains('@')).then_some(url)
 }
 
 impl DatabaseUrl {
@@ -125,15 +143,15 @@ impl DatabaseUrl {
         if let Some(rest) = text.strip_prefix("sqlite:") {
             return parse_sqlite(rest.strip_prefix("//").unwrap_or(rest));
         }
-        match text.split_once("://") {
-            Some(("postgres" | "postgresql", _)) => PostgresUrl::parse(text).map(Self::Postgres),
-            Some(_) | None => {
+        match is_postgres(text) {
+            true => PostgresUrl::parse(text).map(Self::Postgres),
+            false => {
                 Err("sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST:PORT/DATABASE")
             }
         }
     }
 
-    /// The database by its place and name, without user and password: what the
+    /// The file, or host, port and database name, without user and password: what the
     /// start line and messages show.
     pub fn place(&self) -> String {
         match self {
@@ -145,7 +163,7 @@ impl DatabaseUrl {
 
 impl fmt::Display for PostgresUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&mask(&self.given))
+        f.write_str(&mask(&self.text))
     }
 }
 
@@ -171,10 +189,9 @@ impl fmt::Debug for DatabaseUrl {
     }
 }
 
-/// A text that may be a database URL, well-formed or not, without its password:
-/// everything before the last `@` but the scheme and the user's name is masked,
-/// and so is every parameter but those that are known to hold no secret: in one that is
-/// misspelled there may be one.
+/// Masks a text that may be a database URL, well-formed or not: everything before the
+/// last `@` but the scheme and the user's name, and every parameter but those that are
+/// known to hold no secret.
 pub(super) fn mask(text: &str) -> String {
     let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
     let slashes = if scheme.is_empty() { "" } else { "://" };
@@ -202,7 +219,7 @@ fn mask_parameters(parameters: &str) -> String {
     let masked = parameters
         .split('&')
         .map(|pair| match pair.split_once('=') {
-            Some((name, _)) if OPEN_PARAMETERS.contains(&name) => pair.to_owned(),
+            Some((name, _)) if PUBLIC_PARAMETERS.contains(&name) => pair.to_owned(),
             Some((name, _)) => format!("{name}={MASK}"),
             None => MASK.to_owned(),
         });
@@ -216,47 +233,6 @@ fn parse_sqlite(path: &str) -> Result<DatabaseUrl, &'static str> {
         Err("sqlite:PATH with a file's path and no parameters, or sqlite::memory:")
     } else {
         Ok(DatabaseUrl::SqliteFile(PathBuf::from(path)))
-    }
-}
-
-/// The shape that every driver agrees on; the rest is the driver's to judge.
-fn check_postgres(rest: &str) -> Option<()> {
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host =
-        authority.rsplit_once('@').map_or(
-            authority,
-            |(user, host)| {
-                if user.contains('@') { "@" } else { host }
-            },
-        );
-    let port = match host.rsplit_once(':') {
-        Some((_, port)) if !port.ends_with(']') => port,
-        Some(_) | None => "",
-    };
-    let valid = !host.contains('@')
-        && (port.is_empty() || port.parse::<u16>().is_ok())
-        && !rest.contains('#')
-        // Whatever follows the host holds no user: an `@` there is a password
-        // that was not encoded.
-        && !rest.get(authority.len()..)?.split('?').next()?.contains('@');
-    valid.then_some(())
-}
-
-struct Parts<'a> {
-    host: &'a str,
-    path: &'a str,
-}
-
-impl<'a> Parts<'a> {
-    fn of(url: &'a str) -> Self {
-        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-        let rest = rest.split('?').next().unwrap_or_default();
-        let (authority, path) = match rest.find('/') {
-            Some(at) => rest.split_at(at),
-            None => (rest, ""),
-        };
-        let host = authority.rsplit('@').next().unwrap_or_default();
-        Self { host, path }
     }
 }
 

@@ -25,3 +25,23 @@ impl fmt::Debug for Secret {
         f.write_str(MASK)
     }
 }
+
+/// A secret that signs tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SigningSecret(Secret);
+
+impl SigningSecret {
+    /// The shortest secret in bytes: the size of an HS256 signature (RFC 7518, section
+    /// 3.2).
+    pub const MIN: usize = 32;
+
+    /// Accepts a text that is long enough.
+    pub fn new(text: &str) -> Option<Self> {
+        (text.len() >= Self::MIN).then(|| Self(Secret::new(text)))
+    }
+
+    /// The bytes that sign.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.expose().as_bytes()
+    }
+}

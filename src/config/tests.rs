@@ -10,14 +10,18 @@ fn read(args: &[&str], environment: &[(&str, &str)]) -> Result<Invocation, Confi
         let found = environment.iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| OsString::from(value))
     };
-    Invocation::read(args, &environment)
+    Invocation::read(command_line(String::new()), args, &environment)
+}
+
+fn accepted(args: &[&str], environment: &[(&str, &str)]) -> Invocation {
+    match read(args, environment) {
+        Ok(invocation) => invocation,
+        Err(error) => panic!("{error}"),
+    }
 }
 
 fn config(args: &[&str], environment: &[(&str, &str)]) -> Config {
-    match read(args, environment) {
-        Ok(invocation) => invocation.config,
-        Err(error) => panic!("{error}"),
-    }
+    accepted(args, environment).config
 }
 
 fn refusal(args: &[&str], environment: &[(&str, &str)]) -> String {
@@ -82,7 +86,7 @@ fn settings_of_the_server_do_not_concern_those_who_call_it() {
     ];
     assert!(matches!(
         read(&["list"], &broken).map(|invocation| invocation.command),
-        Ok(Command::Errand(_))
+        Ok(Command::Client(_))
     ));
     refusal(&["serve"], &broken);
     let line = refusal(&["--migrate=false", "list"], &broken);
@@ -97,10 +101,9 @@ fn settings_of_the_server_do_not_concern_those_who_call_it() {
 fn health_is_asked_of_the_server_of_these_settings() {
     let address = |args: &[&str], environment: &[(&str, &str)]| {
         let args = [&["health"], args].concat();
-        match read(&args, environment).map(|invocation| invocation.command) {
-            Ok(Command::Health(config)) => config.server,
-            Ok(command) => panic!("{command:?}"),
-            Err(error) => panic!("{error}"),
+        match accepted(&args, environment).command {
+            Command::Health(config) => config.server,
+            command => panic!("{command:?}"),
         }
     };
     let everywhere = ("EXPERTISE_LISTEN", "0.0.0.0:1234");
@@ -311,10 +314,7 @@ fn a_short_secret_is_refused_and_never_shown() {
         );
     }
     let environment = [JWT, SECRET, ISSUER, AUDIENCE];
-    let invocation = match read(&["config"], &environment) {
-        Ok(invocation) => invocation,
-        Err(error) => panic!("{error}"),
-    };
+    let invocation = accepted(&["config"], &environment);
     let effective = invocation.effective();
     assert!(effective.contains("jwt_secret = \"****\""), "{effective}");
     assert!(effective.contains("jwt_issuer = \"https://issuer.test\""));
@@ -331,10 +331,7 @@ fn token_asks_for_jwt_by_itself() {
         "--scope=read write",
         "--expires=2h",
     ];
-    let invocation = match read(&args, &[SECRET, ISSUER, AUDIENCE]) {
-        Ok(invocation) => invocation,
-        Err(error) => panic!("{error}"),
-    };
+    let invocation = accepted(&args, &[SECRET, ISSUER, AUDIENCE]);
     let Command::Token(grant) = invocation.command else {
         panic!("{:?}", invocation.command);
     };
@@ -377,10 +374,7 @@ fn foreign_environment_names_are_ignored() {
 fn effective_settings_are_a_file_that_means_the_same() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let args = ["--log", "info,h2=debug", "--shutdown-grace=1m 5s"];
-    let invocation = match read(&args, &[("EXPERTISE_REFLECTION", "false")]) {
-        Ok(invocation) => invocation,
-        Err(error) => panic!("{error}"),
-    };
+    let invocation = accepted(&args, &[("EXPERTISE_REFLECTION", "false")]);
     let effective = invocation.effective();
     let path = file(directory.path(), &effective);
     assert_eq!(config(&["--config", &path], &[]), invocation.config);
@@ -397,10 +391,7 @@ fn effective_settings_are_a_file_that_means_the_same() {
 #[test]
 fn effective_settings_mask_passwords() {
     let url = ("EXPERTISE_DATABASE_URL", "postgres://ann:secret@db/e");
-    let invocation = match read(&["config"], &[url]) {
-        Ok(invocation) => invocation,
-        Err(error) => panic!("{error}"),
-    };
+    let invocation = accepted(&["config"], &[url]);
     assert_eq!(invocation.command, Command::Config);
     let effective = invocation.effective();
     assert!(effective.contains("postgres://ann:****@db/e") && !effective.contains("secret"));
@@ -409,13 +400,9 @@ fn effective_settings_mask_passwords() {
 
 fn translate_config(args: &[&str], environment: &[(&str, &str)]) -> TranslateConfig {
     let args = [&["translate"], args].concat();
-    match read(&args, environment) {
-        Ok(Invocation {
-            command: Command::Translate(config),
-            ..
-        }) => *config,
-        Ok(invocation) => panic!("{:?}", invocation.command),
-        Err(error) => panic!("{error}"),
+    match accepted(&args, environment).command {
+        Command::Translate(config) => *config,
+        command => panic!("{command:?}"),
     }
 }
 
@@ -502,4 +489,43 @@ fn secrets_of_translate_are_never_shown() {
         line.starts_with("EXPERTISE_ENGINE_API_KEY is ****: "),
         "{line}"
     );
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    command_line(String::new()).debug_assert();
+}
+
+#[test]
+fn help_lists_every_setting_with_environment_name_unit_and_default() {
+    let mut program = command_line(String::new());
+    let mut lists = |command: &str, settings: Vec<clap::Arg>| {
+        let command = program.find_subcommand_mut(command).expect("a command");
+        let help = command.render_long_help().to_string();
+        for setting in settings {
+            let key = settings::key(&setting);
+            let unit = setting.get_value_names().and_then(|units| units.first());
+            let default = setting.get_default_values().first();
+            for text in [
+                format!("{} <{}>", settings::flag(key), unit.expect("a unit")),
+                format!("[{}]", settings::environment_name(key)),
+                default.map_or("[default: ".to_owned(), |default| {
+                    format!("[default: {}]", default.to_string_lossy())
+                }),
+            ] {
+                let shown = text == "[default: text]" || text == "[default: json]";
+                assert!(shown || help.contains(&text), "{text} is not in\n{help}");
+            }
+        }
+    };
+    lists("serve", settings::settings::<ServerSettings>());
+    lists(
+        "translate",
+        settings::settings::<translate::TranslateSettings>(),
+    );
+    lists(
+        "list",
+        settings::settings::<connection::ConnectionSettings>(),
+    );
+    lists("health", settings::settings::<health::HealthSettings>());
 }

@@ -1,16 +1,15 @@
 //! The settings of `translate`: flags over environment over defaults. The
 //! settings file is the server's and holds none of them.
 
-use std::{ffi::OsString, time::Duration};
+use std::time::Duration;
 
-use clap::{ArgMatches, Command};
+use clap::Args;
 
 use super::{
-    WrongSetting,
-    connection::{self, Connection},
+    ConfigError,
+    connection::{Connection, ConnectionSettings},
     secret::Secret,
-    sources::Values,
-    table::{Fallback, Setting},
+    settings::{Environment, Flags, Values},
     value,
 };
 use crate::domain::{
@@ -21,7 +20,7 @@ use crate::domain::{
 /// What a run of the automatic translation needs, every setting valid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TranslateConfig {
-    /// Where the service is, and who asks.
+    /// Where the service is, and who calls it.
     pub connection: Connection,
     /// The languages to translate into, 1 to 100.
     pub languages: Vec<Language>,
@@ -29,11 +28,11 @@ pub struct TranslateConfig {
     pub source_language: Language,
     /// Only this task and its steps.
     pub task: Option<TaskId>,
-    /// What translates.
+    /// The engine that translates.
     pub engine: EngineKind,
     /// Where the engine is, without a trailing slash.
     pub engine_url: String,
-    /// What the engine wants to see.
+    /// The API key that the engine asks for.
     pub engine_api_key: Option<Secret>,
     /// Requests to the engine at once, 1 to 64.
     pub parallel: usize,
@@ -51,7 +50,7 @@ pub enum EngineKind {
 }
 
 impl EngineKind {
-    /// Where the engine listens when nobody says otherwise.
+    /// Where the engine listens by default.
     fn default_url(self) -> &'static str {
         match self {
             Self::LibreTranslate => "http://127.0.0.1:5000",
@@ -60,136 +59,100 @@ impl EngineKind {
     }
 }
 
-/// The name of the subcommand.
-pub(super) const COMMAND: &str = "translate";
-
-const LANGUAGES: Setting = Setting {
-    key: "languages",
-    unit: "TAG,TAG",
-    default: Fallback::Depends("none, it must be set"),
-    help: "The languages to translate into: BCP-47 tags",
-};
-const TASK: Setting = Setting {
-    key: "task",
-    unit: "GUID",
-    default: Fallback::Depends("the whole account"),
-    help: "Only this task and its steps",
-};
-const SOURCE_LANGUAGE: Setting = Setting {
-    key: "source_language",
-    unit: "TAG",
-    default: Fallback::Value("en"),
-    help: "The language that the texts are written in",
-};
-const ENGINE: Setting = Setting {
-    key: "engine",
-    unit: "libretranslate|apertium",
-    default: Fallback::Value("libretranslate"),
-    help: "What translates",
-};
-const ENGINE_URL: Setting = Setting {
-    key: "engine_url",
-    unit: "URL",
-    default: Fallback::Depends(
-        "http://127.0.0.1:5000 for libretranslate, http://127.0.0.1:2737 for apertium",
-    ),
-    help: "Where the engine is",
-};
-pub(super) const ENGINE_API_KEY: Setting = Setting {
-    key: "engine_api_key",
-    unit: "KEY",
-    default: Fallback::Depends("none"),
-    help: "The key that a LibreTranslate server asks for",
-};
-const PARALLEL: Setting = Setting {
-    key: "parallel",
-    unit: "COUNT",
-    default: Fallback::Value("4"),
-    help: "Requests to the engine at once, 1 to 64",
-};
-const TIMEOUT: Setting = Setting {
-    key: "timeout",
-    unit: "DURATION",
-    default: Fallback::Value("30s"),
-    help: "How long one request to the engine may take, at most 1day",
-};
-/// Every setting of `translate` but those of its connection, in the order of its
-/// `--help`.
-const OWN: [Setting; 8] = [
-    LANGUAGES,
-    TASK,
-    SOURCE_LANGUAGE,
-    ENGINE,
-    ENGINE_URL,
-    ENGINE_API_KEY,
-    PARALLEL,
-    TIMEOUT,
-];
-
-/// Every setting of `translate`, in the order of its `--help`.
-pub(super) fn all() -> impl Iterator<Item = Setting> {
-    OWN.into_iter().chain(connection::ALL)
-}
-
-/// The subcommand.
-pub(super) fn command() -> Command {
-    Command::new(COMMAND)
-        .about("Translate what is missing or outdated on a running server, and end")
-        .args(OWN.map(|setting| setting.arg().help_heading("Translation")))
-        .args(connection::args())
+#[derive(Args)]
+#[command(next_help_heading = "Translation")]
+pub(super) struct TranslateSettings {
+    /// The languages to translate into: BCP-47 tags [default: none, it must be set]
+    #[arg(value_name = "TAG,TAG", value_parser = languages)]
+    languages: Option<::std::vec::Vec<Language>>,
+    /// Only this task and its steps [default: the whole account]
+    #[arg(value_name = "GUID", value_parser = value::task)]
+    task: Option<TaskId>,
+    /// The language that the texts are written in
+    #[arg(value_name = "TAG", default_value = "en", value_parser = language)]
+    source_language: Language,
+    /// What translates
+    #[arg(
+        value_name = "libretranslate|apertium",
+        default_value = "libretranslate",
+        value_parser = value::one_of(&[
+            ("libretranslate", EngineKind::LibreTranslate),
+            ("apertium", EngineKind::Apertium),
+        ])
+    )]
+    engine: EngineKind,
+    /// Where the engine is [default: http://127.0.0.1:5000 for libretranslate, http://127.0.0.1:2737 for apertium]
+    #[arg(value_name = "URL", value_parser = value::web_address)]
+    engine_url: Option<String>,
+    /// The key that a LibreTranslate server asks for
+    #[arg(value_name = "KEY", value_parser = value::secret)]
+    engine_api_key: Option<Secret>,
+    /// Requests to the engine at once, 1 to 64
+    #[arg(value_name = "COUNT", default_value = "4", value_parser = value::number::<usize>(1..=64))]
+    parallel: usize,
+    /// How long one request to the engine may take, at most 1day
+    #[arg(
+        value_name = "DURATION",
+        default_value = "30s",
+        value_parser = value::duration(Duration::from_millis(1))
+    )]
+    timeout: Duration,
+    #[command(flatten)]
+    connection: ConnectionSettings,
 }
 
 impl TranslateConfig {
     pub(super) fn read(
-        flags: &ArgMatches,
-        environment: &dyn Fn(&str) -> Option<OsString>,
-    ) -> Result<Self, WrongSetting> {
-        let values = Values::without_file(all(), flags, environment)?;
-        let engine = values.read_or_default(&ENGINE, engine)?;
-        let engine_url = values.read(&ENGINE_URL, value::web_address)?;
-        let engine_api_key = values.read(&ENGINE_API_KEY, value::secret)?;
-        if engine_api_key.is_some() && engine == EngineKind::Apertium {
-            return Err(values.wrong(&ENGINE_API_KEY, "left out, as apertium takes none"));
-        }
-        let source_language = values.read_or_default(&SOURCE_LANGUAGE, language)?;
-        Ok(Self {
-            connection: Connection::read(&values)?,
-            languages: targets(&values, &source_language)?,
+        flags: &Flags<TranslateSettings>,
+        environment: Environment<'_>,
+    ) -> Result<Self, ConfigError> {
+        let mut values = Values::default();
+        values.take_environment::<TranslateSettings>(environment)?;
+        values.take_flags::<TranslateSettings, _>(flags);
+        let TranslateSettings {
+            languages,
+            task,
             source_language,
-            task: values.read(&TASK, value::task)?,
+            engine,
+            engine_url,
+            engine_api_key,
+            parallel,
+            timeout,
+            connection,
+        } = values.parse()?;
+        if engine_api_key.is_some() && engine == EngineKind::Apertium {
+            let right = "left out, as apertium takes none";
+            return Err(values.wrong("engine_api_key", right).into());
+        }
+        let languages = languages.ok_or_else(|| values.wrong("languages", language_list()))?;
+        if languages.contains(&source_language) {
+            let right = format!("languages other than that of the texts, {source_language}");
+            return Err(values.wrong("languages", right).into());
+        }
+        Ok(Self {
+            connection: connection.connection(&values)?,
+            languages,
+            source_language,
+            task,
             engine,
             engine_url: engine_url.unwrap_or_else(|| engine.default_url().to_owned()),
             engine_api_key,
-            parallel: values.read_or_default(&PARALLEL, value::number(1..=64))?,
-            timeout: values.read_or_default(&TIMEOUT, value::duration(Duration::from_millis(1)))?,
+            parallel,
+            timeout,
         })
     }
 }
 
-fn targets(values: &Values, source: &Language) -> Result<Vec<Language>, WrongSetting> {
-    let expected =
-        format!("1 to {LANGUAGES_MAX} BCP-47 tags with commas between, such as de,pt-BR");
-    let languages = values.read(&LANGUAGES, |text| {
-        let languages = text.split(',').map(|tag| Language::parse(tag.trim()));
-        languages
-            .collect::<Option<Vec<_>>>()
-            .filter(|languages| languages.len() <= LANGUAGES_MAX)
-            .ok_or(&expected)
-    })?;
-    let languages = languages.ok_or_else(|| values.wrong(&LANGUAGES, &expected))?;
-    if languages.contains(source) {
-        let other = format!("languages other than that of the texts, {source}");
-        return Err(values.wrong(&LANGUAGES, other));
-    }
-    Ok(languages)
+fn languages(text: &str) -> Result<Vec<Language>, String> {
+    let languages = text.split(',').map(|tag| Language::parse(tag.trim()));
+    languages
+        .collect::<Option<Vec<_>>>()
+        .filter(|languages| languages.len() <= LANGUAGES_MAX)
+        .ok_or_else(language_list)
 }
 
-fn engine(text: &str) -> Result<EngineKind, &'static str> {
-    match text {
-        "libretranslate" => Ok(EngineKind::LibreTranslate),
-        "apertium" => Ok(EngineKind::Apertium),
-        _ => Err("libretranslate or apertium"),
-    }
+fn language_list() -> String {
+    format!("1 to {LANGUAGES_MAX} BCP-47 tags with commas between, such as de,pt-BR")
 }
 
 fn language(text: &str) -> Result<Language, &'static str> {

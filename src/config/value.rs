@@ -1,5 +1,4 @@
-//! What a value of each setting must be. Every error completes the sentence
-//! "it must be …".
+//! Checks of values. Every error completes the sentence "it must be …".
 
 use std::{
     fmt::Display, net::SocketAddr, ops::RangeInclusive, path::PathBuf, str::FromStr, time::Duration,
@@ -8,10 +7,10 @@ use std::{
 use http::{Uri, uri::Authority};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
-use super::{LogFormat, auth::Named, secret::Secret};
-use crate::{
-    auth::{Scope, SigningSecret, Subject},
-    domain::ids::{AccountId, TaskId},
+use super::secret::{Secret, SigningSecret};
+use crate::domain::{
+    caller::{Scope, Subject},
+    ids::{AccountId, RequestId, TaskId},
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -21,8 +20,7 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, &'static str> {
         .map_err(|_| "an IP address and a port, such as 127.0.0.1:50051 or [::]:50051")
 }
 
-/// Where something is that speaks HTTP: no user, no parameters; a trailing slash
-/// is dropped.
+/// The URL of a server, without user and parameters. A trailing slash is dropped.
 pub(super) fn web_address(text: &str) -> Result<String, &'static str> {
     let address = text.strip_suffix('/').unwrap_or(text);
     let uri = address.parse::<http::Uri>().ok().filter(|uri| {
@@ -34,14 +32,32 @@ pub(super) fn web_address(text: &str) -> Result<String, &'static str> {
         .ok_or("http://HOST:PORT or https://HOST:PORT, without user and parameters")
 }
 
-pub(super) fn truth(text: &str) -> Result<bool, &'static str> {
+pub(super) fn boolean(text: &str) -> Result<bool, &'static str> {
     text.parse().map_err(|_| "true or false")
 }
 
+/// One of these names.
+pub(super) fn one_of<T: Copy, const N: usize>(
+    names: &[(&'static str, T); N],
+) -> impl Fn(&str) -> Result<T, String> + Clone + use<T, N> {
+    let names = *names;
+    move |text| {
+        let found = names.iter().find(|(name, _)| *name == text);
+        found.map(|(_, value)| *value).ok_or_else(|| {
+            let names = names.map(|(name, _)| name);
+            match names.split_last() {
+                Some((last, [])) => (*last).to_owned(),
+                Some((last, others)) => format!("{} or {last}", others.join(", ")),
+                None => String::new(),
+            }
+        })
+    }
+}
+
 /// A whole number within the range.
-pub(super) fn number<T: FromStr + PartialOrd + Display>(
+pub(super) fn number<T: FromStr + PartialOrd + Display + Clone>(
     range: RangeInclusive<T>,
-) -> impl Fn(&str) -> Result<T, String> {
+) -> impl Fn(&str) -> Result<T, String> + Clone {
     move |text| {
         text.parse()
             .ok()
@@ -51,7 +67,7 @@ pub(super) fn number<T: FromStr + PartialOrd + Display>(
 }
 
 /// A duration from the shortest allowed to a day.
-pub(super) fn duration(shortest: Duration) -> impl Fn(&str) -> Result<Duration, String> {
+pub(super) fn duration(shortest: Duration) -> impl Fn(&str) -> Result<Duration, String> + Clone {
     move |text| {
         humantime::parse_duration(text)
             .ok()
@@ -60,14 +76,6 @@ pub(super) fn duration(shortest: Duration) -> impl Fn(&str) -> Result<Duration, 
                 let shortest = humantime::format_duration(shortest);
                 format!("a duration with its unit from {shortest} to 1day, such as 500ms, 8s or 1m")
             })
-    }
-}
-
-pub(super) fn auth(text: &str) -> Result<Named, &'static str> {
-    match text {
-        "header" => Ok(Named::Header),
-        "jwt" => Ok(Named::Jwt),
-        _ => Err("header or jwt"),
     }
 }
 
@@ -90,7 +98,7 @@ pub(super) fn path(text: &str) -> Result<PathBuf, &'static str> {
     }
 }
 
-/// A URL that can be fetched, without a user: it is shown wherever it is named.
+/// An HTTP URL. A user or password is refused, as messages show the URL.
 pub(super) fn http_url(text: &str) -> Result<Uri, &'static str> {
     text.parse()
         .ok()
@@ -113,8 +121,8 @@ pub(super) fn subject(text: &str) -> Result<Subject, String> {
         .ok_or_else(|| format!("1 to {} bytes without control characters", Subject::MAX))
 }
 
-/// Scopes of ours alone: a misspelt one would make a token that opens less than
-/// was asked for.
+/// A list of known scopes. A misspelt one would make a token that allows less than asked
+/// for.
 pub(super) fn scopes(text: &str) -> Result<Vec<Scope>, &'static str> {
     let known = |name: &str| Scope::ALL.iter().any(|scope| scope.name() == name);
     let scopes = Scope::parse_list(text);
@@ -123,7 +131,7 @@ pub(super) fn scopes(text: &str) -> Result<Vec<Scope>, &'static str> {
         .ok_or("a space-separated list of read, write, translate and admin")
 }
 
-/// How long a token is good for.
+/// How long a token is valid.
 pub(super) fn lifetime(text: &str) -> Result<Duration, &'static str> {
     humantime::parse_duration(text)
         .ok()
@@ -138,20 +146,16 @@ pub(super) fn secret(text: &str) -> Result<Secret, &'static str> {
         .ok_or("visible ASCII characters")
 }
 
+pub(super) fn request_id(text: &str) -> Result<RequestId, &'static str> {
+    RequestId::parse(text).ok_or("a hyphenated UUID")
+}
+
 pub(super) fn task(text: &str) -> Result<TaskId, &'static str> {
     TaskId::parse(text).ok_or("the guid of a task, a hyphenated UUID")
 }
 
-pub(super) fn log_format(text: &str) -> Result<LogFormat, &'static str> {
-    match text {
-        "text" => Ok(LogFormat::Text),
-        "json" => Ok(LogFormat::Json),
-        _ => Err("text or json"),
-    }
-}
-
-/// Levels, alone or as `part=level`. A misspelt level would pass for the name
-/// of a part and silence the log, so a name alone is refused.
+/// Levels, alone or as `part=level`. A name alone is refused: a misspelt level would be
+/// taken for the name of a part, and silence the log.
 pub(super) fn log(text: &str) -> Result<Targets, &'static str> {
     let is_directive = |directive: &str| match directive.split_once('=') {
         Some((target, level)) => !target.is_empty() && level.parse::<LevelFilter>().is_ok(),

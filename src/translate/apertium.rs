@@ -1,4 +1,4 @@
-//! Apertium's HTTP interface, APY.
+//! The engine Apertium, by its HTTP interface APY.
 
 use std::time::Duration;
 
@@ -12,58 +12,12 @@ use super::{
 
 /// ISO 639-1 codes of the languages that Apertium has pairs for, each with the
 /// ISO 639-3 code that Apertium uses.
-const CODES: [(&str, &str); 50] = [
-    ("af", "afr"),
-    ("an", "arg"),
-    ("ar", "ara"),
-    ("be", "bel"),
-    ("bg", "bul"),
-    ("br", "bre"),
-    ("bs", "hbs"),
-    ("ca", "cat"),
-    ("co", "cos"),
-    ("cs", "ces"),
-    ("cy", "cym"),
-    ("da", "dan"),
-    ("de", "deu"),
-    ("el", "ell"),
-    ("en", "eng"),
-    ("eo", "epo"),
-    ("es", "spa"),
-    ("eu", "eus"),
-    ("fi", "fin"),
-    ("fr", "fra"),
-    ("ga", "gle"),
-    ("gl", "glg"),
-    ("hi", "hin"),
-    ("hr", "hbs"),
-    ("hu", "hun"),
-    ("id", "ind"),
-    ("is", "isl"),
-    ("it", "ita"),
-    ("kk", "kaz"),
-    ("lv", "lav"),
-    ("mk", "mkd"),
-    ("ms", "zlm"),
-    ("mt", "mlt"),
-    ("nb", "nob"),
-    ("nl", "nld"),
-    ("nn", "nno"),
-    ("oc", "oci"),
-    ("pl", "pol"),
-    ("pt", "por"),
-    ("ro", "ron"),
-    ("ru", "rus"),
-    ("sc", "srd"),
-    ("sl", "slv"),
-    ("sr", "hbs"),
-    ("sv", "swe"),
-    ("tr", "tur"),
-    ("tt", "tat"),
-    ("uk", "ukr"),
-    ("ur", "urd"),
-    ("uz", "uzb"),
-];
+const CODES: &str = "\
+    af=afr an=arg ar=ara be=bel bg=bul br=bre bs=hbs ca=cat co=cos cs=ces cy=cym da=dan \
+    de=deu el=ell en=eng eo=epo es=spa eu=eus fi=fin fr=fra ga=gle gl=glg hi=hin hr=hbs \
+    hu=hun id=ind is=isl it=ita kk=kaz lv=lav mk=mkd ms=zlm mt=mlt nb=nob nl=nld nn=nno \
+    oc=oci pl=pol pt=por ro=ron ru=rus sc=srd sl=slv sr=hbs sv=swe tr=tur tt=tat uk=ukr \
+    ur=urd uz=uzb";
 
 /// An APY server.
 pub struct Apertium {
@@ -73,7 +27,7 @@ pub struct Apertium {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct ApertiumResponse {
     response_data: ResponseData,
 }
 
@@ -95,7 +49,7 @@ impl Apertium {
 
 #[tonic::async_trait]
 impl Engine for Apertium {
-    /// A request is one text: what joins several may not survive the engine.
+    /// One, as the engine may change a separator between several texts.
     fn texts_per_request(&self) -> usize {
         1
     }
@@ -116,7 +70,7 @@ impl Engine for Apertium {
                 ("q", text),
             ];
             let request = self.client.post(&self.url).form(&form);
-            let answer: Answer = http::send(request, explanation).await?;
+            let answer: ApertiumResponse = http::send(request, explanation).await?;
             answers.push(answer.response_data.translated_text);
         }
         Ok(answers)
@@ -130,10 +84,9 @@ fn explanation(answer: &serde_json::Value) -> Option<String> {
 /// The ISO 639-3 code of a tag's language, or the language as it is.
 fn code(tag: &str) -> &str {
     let language = tag.split('-').next().unwrap_or(tag);
-    CODES
-        .iter()
-        .find_map(|(short, long)| (*short == language).then_some(*long))
-        .unwrap_or(language)
+    let mut pairs = CODES.split(' ').filter_map(|pair| pair.split_once('='));
+    let found = pairs.find(|(short, _)| *short == language);
+    found.map_or(language, |(_, long)| long)
 }
 
 #[cfg(test)]

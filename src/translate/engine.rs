@@ -1,15 +1,15 @@
-//! What translates texts.
+//! Translation engines.
 
 use std::time::Duration;
 
-/// A machine that translates texts.
+/// A translation engine.
 #[tonic::async_trait]
 pub trait Engine: Send + Sync {
     /// How many texts a request may carry, at least one.
     fn texts_per_request(&self) -> usize;
 
-    /// Translates plain texts from one language into another, both BCP-47 tags:
-    /// as many texts as there were, in their order. One call is one request.
+    /// Translates plain texts from one language into another, both BCP-47 tags. The
+    /// answer has as many texts, in the same order.
     async fn translate(
         &self,
         texts: &[String],
@@ -18,29 +18,28 @@ pub trait Engine: Send + Sync {
     ) -> Result<Vec<String>, EngineError>;
 }
 
-/// Why a request brought no translation. A display is one line without the
-/// texts, the key of the engine or its address.
+/// Why a request failed. A display is one line without the texts, the API key or the
+/// address of the engine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
-    /// It is down, slow or busy; another time it may answer.
+    /// It is down, slow or busy. A retry may succeed.
     #[error("the engine does not answer: {reason}")]
     Unavailable {
         /// What happened.
         reason: String,
-        /// How long the engine asks to be left alone.
-        pause: Option<Duration>,
+        /// The pause that the engine asks for.
+        retry_after: Option<Duration>,
     },
-    /// It answered nonsense.
+    /// The answer is not a translation.
     #[error("the engine's answer cannot be used: {0}")]
     Unusable(&'static str),
-    /// It will answer no other way when asked again.
+    /// A retry would get the same answer.
     #[error("the engine refuses: {0}")]
     Refused(String),
 }
 
-/// Checks what every engine has to keep: a text for each text, none without
-/// words.
-pub(super) fn check(asked: &[String], answered: &[String]) -> Result<(), EngineError> {
+/// Checks an answer: a text for each text, none of them blank or with U+0000.
+pub(super) fn check_answer(asked: &[String], answered: &[String]) -> Result<(), EngineError> {
     if answered.len() != asked.len() {
         return Err(EngineError::Unusable("it has another number of texts"));
     }

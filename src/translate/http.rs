@@ -1,4 +1,4 @@
-//! Requests to engines, and what their failures mean.
+//! Requests to engines, and the meaning of their failures.
 
 use std::{error::Error, time::Duration};
 
@@ -6,42 +6,39 @@ use reqwest::{Client, RequestBuilder, Response, StatusCode, header::RETRY_AFTER,
 use serde::de::DeserializeOwned;
 
 use super::engine::EngineError;
+use crate::terminal::sanitize;
 
-/// The largest answer read, in bytes: far above any translation of what one
-/// request holds.
-const ANSWER_MAX: usize = 8 * 1024 * 1024;
-/// The longest pause that an engine is granted.
-const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// How much of an engine's own words a report repeats, in characters.
-const WORDS_MAX: usize = 200;
+/// The largest answer read, far above a translation of what one request holds.
+const MAX_ANSWER_BYTES: usize = 8 * 1024 * 1024;
+/// The longest pause that an engine may ask for.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+/// The most characters that a message repeats of an engine's explanation.
+const MAX_EXPLANATION_CHARS: usize = 200;
 
-/// A client whose requests take no longer than the time given. Redirects are
-/// not followed: they would carry texts and key to a place nobody named. Local
-/// engines are reached without a proxy.
+/// An HTTP client with a time-out for each request. It follows no redirects, which could
+/// send texts and API key elsewhere, and reaches local engines without a proxy.
 pub(super) fn client(timeout: Duration, url: &str) -> Result<Client, reqwest::Error> {
-    // Another provider that the process has chosen is as good.
+    // A provider that is already installed stays.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = Client::builder()
+    let mut builder = Client::builder()
         .timeout(timeout)
         .redirect(redirect::Policy::none())
         .user_agent(concat!("expertise/", env!("CARGO_PKG_VERSION")));
-    let builder = if is_local(url) {
-        builder.no_proxy()
-    } else {
-        builder
-    };
+    if is_local(url) {
+        builder = builder.no_proxy();
+    }
     builder.build()
 }
 
-/// Sends a request and reads the answer. `words` finds an engine's explanation
-/// in its refusal.
+/// Sends a request and reads the answer. `explanation` finds the engine's explanation in
+/// an error.
 pub(super) async fn send<T: DeserializeOwned>(
     request: RequestBuilder,
-    words: impl Fn(&serde_json::Value) -> Option<String>,
+    explanation: impl Fn(&serde_json::Value) -> Option<String>,
 ) -> Result<T, EngineError> {
     let response = request.send().await.map_err(unavailable)?;
     let status = response.status();
-    let pause = asked_pause(&response);
+    let retry_after = retry_after(&response);
     let answer = read(response).await?;
     if status.is_success() {
         return serde_json::from_slice(&answer)
@@ -52,12 +49,15 @@ pub(super) async fn send<T: DeserializeOwned>(
         || status == StatusCode::REQUEST_TIMEOUT;
     if temporary {
         let reason = format!("status {status}");
-        return Err(EngineError::Unavailable { reason, pause });
+        return Err(EngineError::Unavailable {
+            reason,
+            retry_after,
+        });
     }
     let answer = serde_json::from_slice::<serde_json::Value>(&answer).ok();
     Err(EngineError::Refused(
-        match answer.as_ref().and_then(words) {
-            Some(words) => format!("status {status}: {}", one_line(&words)),
+        match answer.as_ref().and_then(explanation) {
+            Some(text) => format!("status {status}: {}", shortened(&text)),
             None => format!("status {status}"),
         },
     ))
@@ -66,7 +66,7 @@ pub(super) async fn send<T: DeserializeOwned>(
 async fn read(mut response: Response) -> Result<Vec<u8>, EngineError> {
     let mut answer = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(unavailable)? {
-        if answer.len() + chunk.len() > ANSWER_MAX {
+        if answer.len() + chunk.len() > MAX_ANSWER_BYTES {
             return Err(EngineError::Unusable("it is too large"));
         }
         answer.extend_from_slice(&chunk);
@@ -83,29 +83,23 @@ fn unavailable(error: reqwest::Error) -> EngineError {
         while let Some(source) = cause.source() {
             cause = source;
         }
-        one_line(&cause.to_string())
+        shortened(&cause.to_string())
     };
-    let pause = None;
-    EngineError::Unavailable { reason, pause }
+    EngineError::Unavailable {
+        reason,
+        retry_after: None,
+    }
 }
 
-fn asked_pause(response: &Response) -> Option<Duration> {
+fn retry_after(response: &Response) -> Option<Duration> {
     let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?;
     let pause = Duration::from_secs(seconds.parse().ok()?);
-    Some(pause.min(PAUSE_MAX))
+    Some(pause.min(RETRY_AFTER_MAX))
 }
 
-fn one_line(words: &str) -> String {
-    let words = words.chars().take(WORDS_MAX);
-    words
-        .map(|character| {
-            if character.is_control() {
-                ' '
-            } else {
-                character
-            }
-        })
-        .collect()
+fn shortened(text: &str) -> String {
+    let start: String = text.chars().take(MAX_EXPLANATION_CHARS).collect();
+    sanitize(&start)
 }
 
 fn is_local(url: &str) -> bool {

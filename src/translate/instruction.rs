@@ -1,12 +1,12 @@
-//! Which strings of an instruction are text.
+//! Translates the texts in an instruction.
 //!
-//! Instructions have the authors' own shape, and much in them is for machines:
-//! kinds, command lines, addresses. So a string is translated only under a
-//! member whose name says that people read it.
+//! Authors choose the shape of instructions, and much in them is for machines: kinds,
+//! command lines, addresses. So a string is translated only under a member whose name
+//! says that people read it.
 
 use prost_types::{Struct, Value, value::Kind};
 
-use super::{html, passage::Voice};
+use super::{chunking::TranslateFn, html::translate_html};
 
 /// The names of members, in lower case, that hold text. A string is text when
 /// the nearest member name above it, through arrays, is one of these.
@@ -36,15 +36,18 @@ pub const TEXT_MEMBERS: [&str; 22] = [
 ];
 
 /// Translates the texts of an instruction and keeps everything else.
-pub(super) fn translate(instruction: &Struct, voice: &mut Voice<'_>) -> Struct {
+pub(super) fn translate_instruction(
+    instruction: &Struct,
+    translate: &mut TranslateFn<'_>,
+) -> Struct {
     let fields = instruction.fields.iter().map(|(name, value)| {
         let is_text = TEXT_MEMBERS
             .iter()
             .any(|text| name.eq_ignore_ascii_case(text));
         let value = if is_text {
-            text(value, voice)
+            text(value, translate)
         } else {
-            other(value, voice)
+            other(value, translate)
         };
         (name.clone(), value)
     });
@@ -54,29 +57,35 @@ pub(super) fn translate(instruction: &Struct, voice: &mut Voice<'_>) -> Struct {
 }
 
 /// A value under a member that holds text.
-fn text(value: &Value, voice: &mut Voice<'_>) -> Value {
+fn text(value: &Value, translate: &mut TranslateFn<'_>) -> Value {
     let kind = match &value.kind {
         Some(Kind::StringValue(string)) if !is_address(string) => {
-            Kind::StringValue(html::translate(string, voice))
+            Kind::StringValue(translate_html(string, translate))
         }
         Some(Kind::ListValue(list)) => {
-            let values = list.values.iter().map(|value| text(value, voice)).collect();
+            let values = list
+                .values
+                .iter()
+                .map(|value| text(value, translate))
+                .collect();
             Kind::ListValue(prost_types::ListValue { values })
         }
-        _ => return other(value, voice),
+        _ => return other(value, translate),
     };
     Value { kind: Some(kind) }
 }
 
 /// A value under any other member: text may lie deeper.
-fn other(value: &Value, voice: &mut Voice<'_>) -> Value {
+fn other(value: &Value, translate: &mut TranslateFn<'_>) -> Value {
     let kind = match &value.kind {
-        Some(Kind::StructValue(inner)) => Some(Kind::StructValue(translate(inner, voice))),
+        Some(Kind::StructValue(inner)) => {
+            Some(Kind::StructValue(translate_instruction(inner, translate)))
+        }
         Some(Kind::ListValue(list)) => {
             let values = list
                 .values
                 .iter()
-                .map(|value| other(value, voice))
+                .map(|value| other(value, translate))
                 .collect();
             Some(Kind::ListValue(prost_types::ListValue { values }))
         }
@@ -117,8 +126,8 @@ mod tests {
         Value { kind }
     }
 
-    fn shouted(instruction: &Struct) -> Struct {
-        translate(instruction, &mut |text| text.to_uppercase())
+    fn in_upper_case(instruction: &Struct) -> Struct {
+        translate_instruction(instruction, &mut |text| text.to_uppercase())
     }
 
     #[test]
@@ -136,7 +145,7 @@ mod tests {
             ("Label", string("HOLD <b>THE</b> BUTTON")),
             ("seconds", seconds),
         ]);
-        assert_eq!(shouted(&source), expected);
+        assert_eq!(in_upper_case(&source), expected);
     }
 
     #[test]
@@ -148,7 +157,7 @@ mod tests {
                 ("media", list(vec![inner(two), string("a b")])),
             ])
         };
-        assert_eq!(shouted(&source("one", "two")), source("ONE", "TWO"));
+        assert_eq!(in_upper_case(&source("one", "two")), source("ONE", "TWO"));
     }
 
     #[test]
@@ -160,6 +169,6 @@ mod tests {
             ),
             ("text", string("https://example.com/a")),
         ]);
-        assert_eq!(shouted(&source), source);
+        assert_eq!(in_upper_case(&source), source);
     }
 }

@@ -1,4 +1,4 @@
-//! LibreTranslate's HTTP interface.
+//! The engine LibreTranslate, by its HTTP interface.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use super::{
 };
 use crate::config::{MASK, Secret};
 
-/// How many texts a request carries.
-const TEXTS_PER_REQUEST: usize = 50;
+/// The most texts in a request.
+const MAX_TEXTS_PER_REQUEST: usize = 50;
 
 /// A LibreTranslate server.
 pub struct LibreTranslate {
@@ -23,7 +23,7 @@ pub struct LibreTranslate {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct LibreTranslateResponse {
     #[serde(rename = "translatedText")]
     texts: Vec<String>,
 }
@@ -42,12 +42,12 @@ impl LibreTranslate {
         })
     }
 
-    /// Why a server refuses; it may repeat the key.
-    fn words(&self, answer: &Value) -> Option<String> {
-        let words = answer.get("error")?.as_str()?;
+    /// The explanation in an error, without the API key, which it may repeat.
+    fn explanation(&self, answer: &Value) -> Option<String> {
+        let text = answer.get("error")?.as_str()?;
         Some(match &self.api_key {
-            Some(key) => words.replace(key.expose(), MASK),
-            None => words.to_owned(),
+            Some(key) => text.replace(key.expose(), MASK),
+            None => text.to_owned(),
         })
     }
 }
@@ -55,7 +55,7 @@ impl LibreTranslate {
 #[tonic::async_trait]
 impl Engine for LibreTranslate {
     fn texts_per_request(&self) -> usize {
-        TEXTS_PER_REQUEST
+        MAX_TEXTS_PER_REQUEST
     }
 
     async fn translate(
@@ -64,27 +64,28 @@ impl Engine for LibreTranslate {
         from: &str,
         to: &str,
     ) -> Result<Vec<String>, EngineError> {
-        let mut question = json!({
+        let mut body = json!({
             "q": texts,
             "source": code(from),
             "target": code(to),
             "format": "text",
         });
-        if let (Some(key), Value::Object(members)) = (&self.api_key, &mut question) {
+        if let (Some(key), Value::Object(members)) = (&self.api_key, &mut body) {
             members.insert("api_key".to_owned(), key.expose().into());
         }
         let request = self
             .client
             .post(&self.url)
             .header("content-type", "application/json")
-            .body(question.to_string());
-        let answer: Answer = http::send(request, |answer| self.words(answer)).await?;
+            .body(body.to_string());
+        let answer: LibreTranslateResponse =
+            http::send(request, |answer| self.explanation(answer)).await?;
         Ok(answer.texts)
     }
 }
 
-/// LibreTranslate names languages without regions, but for Brazil's
-/// Portuguese, and tells the scripts of Chinese apart.
+/// LibreTranslate's code of a language: without a region but for Brazilian Portuguese,
+/// and with the script of Chinese.
 fn code(tag: &str) -> &str {
     let language = tag.split('-').next().unwrap_or(tag);
     match tag.get(..7) {

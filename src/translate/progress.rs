@@ -1,60 +1,65 @@
-//! What a run shows while it goes on, on standard error.
+//! The progress of a run, on standard error.
 
-use std::io::{self, IsTerminal};
+use std::{
+    io::{self, IsTerminal},
+    time::Duration,
+};
 
 use indicatif::ProgressBar;
 
-use super::summary::{Failure, Summary};
-use crate::plain::complain;
+use super::summary::{TranslateFailure, TranslateSummary};
+use crate::terminal::print_error;
 
-/// Sees what a run does.
-pub trait Progress: Send {
+const TICK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Is told of the progress of a run.
+pub trait TranslateProgress: Send {
     /// Another page of the work list is done.
-    fn page(&mut self, summary: &Summary);
+    fn page(&mut self, summary: &TranslateSummary);
 
     /// An item failed.
-    fn failure(&mut self, failure: &Failure);
+    fn failure(&mut self, failure: &TranslateFailure);
 }
 
-/// A line that changes, for people who watch.
-pub struct Bar(ProgressBar);
+/// A line that is updated, on a terminal.
+struct Spinner(ProgressBar);
 
 /// A line for each page and failure.
-pub struct Lines;
+struct Lines;
 
-/// What suits standard error.
-pub fn of_standard_error() -> Box<dyn Progress> {
+/// A spinner on a terminal, else lines.
+pub fn progress_on_standard_error() -> Box<dyn TranslateProgress> {
     if io::stderr().is_terminal() {
         let bar = ProgressBar::new_spinner();
-        bar.enable_steady_tick(std::time::Duration::from_millis(100));
-        Box::new(Bar(bar))
+        bar.enable_steady_tick(TICK_INTERVAL);
+        Box::new(Spinner(bar))
     } else {
         Box::new(Lines)
     }
 }
 
-impl Progress for Bar {
-    fn page(&mut self, summary: &Summary) {
+impl TranslateProgress for Spinner {
+    fn page(&mut self, summary: &TranslateSummary) {
         self.0.set_message(summary.to_string());
     }
 
-    fn failure(&mut self, failure: &Failure) {
-        self.0.suspend(|| complain(&failure.to_string()));
+    fn failure(&mut self, failure: &TranslateFailure) {
+        self.0.suspend(|| print_error(&failure.to_string()));
     }
 }
 
-impl Drop for Bar {
+impl Drop for Spinner {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }
 }
 
-impl Progress for Lines {
-    fn page(&mut self, summary: &Summary) {
-        complain(&format!("so far: {summary}"));
+impl TranslateProgress for Lines {
+    fn page(&mut self, summary: &TranslateSummary) {
+        print_error(&format!("so far: {summary}"));
     }
 
-    fn failure(&mut self, failure: &Failure) {
-        complain(&failure.to_string());
+    fn failure(&mut self, failure: &TranslateFailure) {
+        print_error(&failure.to_string());
     }
 }

@@ -1,4 +1,4 @@
-//! The loop: list, translate, write, page by page.
+//! A run: lists work, translates it and writes it back, page by page.
 
 use std::collections::HashSet;
 
@@ -7,69 +7,69 @@ use prost::Message;
 use tonic::Status;
 
 use super::{
-    Progress, RunError,
+    TranslateError, TranslateProgress,
     engine::EngineError,
-    service::{self, Service},
-    summary::{Failure, Summary},
+    service::{self, TranslationClient},
+    summary::{TranslateFailure, TranslateSummary},
     translator::Translator,
-    work::{self, Unfit},
+    work::{self, InvalidTranslation},
 };
 use crate::{
     client,
-    proto::v1::{AutomaticTranslation, TranslationWork},
+    proto::v1::{AutomaticTranslation, TranslationResult, TranslationWork},
 };
 
-/// Items of one write, as the service takes them.
-const BATCH_ITEMS: usize = 100;
-/// Bytes of one write, but for a single item that is larger.
-const BATCH_BYTES: usize = 3 * 1024 * 1024;
-/// So many items in a row without an answer of the engine end the run: it is
-/// down, and each of them has waited for all its retries.
-const SILENT_ITEMS: u32 = 20;
+/// The most items in a write that the service takes.
+const MAX_BATCH_ITEMS: usize = 100;
+/// The most bytes in a write, but for a single item that is larger.
+const MAX_BATCH_BYTES: usize = 3 * 1024 * 1024;
+/// The run ends when the engine was unavailable for this many items in a row, each with
+/// all its retries.
+const MAX_UNAVAILABLE_ITEMS: u32 = 20;
 
-/// A run under way.
+/// A run in progress.
 pub(super) struct Run<'a> {
-    pub service: Service,
+    pub client: TranslationClient,
     pub translator: Translator,
-    /// Items at once.
+    /// The most items that are translated at once.
     pub parallel: usize,
-    pub summary: &'a mut Summary,
-    pub progress: &'a mut dyn Progress,
+    pub summary: &'a mut TranslateSummary,
+    pub progress: &'a mut dyn TranslateProgress,
 }
 
-/// Why an item has no translation.
+/// Why an item was not translated.
 #[derive(Debug, thiserror::Error)]
-enum Untranslated {
+enum ItemError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    Invalid(#[from] InvalidTranslation),
 }
 
 impl Run<'_> {
-    /// Goes through the work list once. An item that comes again is left for
-    /// the next run.
-    pub async fn finish(&mut self) -> Result<(), RunError> {
+    /// Goes through the work list once. An item that is listed again is left for the next
+    /// run.
+    pub async fn finish(&mut self) -> Result<(), TranslateError> {
         let mut seen = HashSet::new();
-        let mut silent = 0;
+        let mut unavailable = 0;
         let mut page_token = String::new();
         loop {
             let page = self
-                .service
+                .client
                 .list(&page_token)
                 .await
-                .map_err(|status| RunError::List(service::describe(&status)))?;
+                .map_err(|status| TranslateError::List(service::describe(&status)))?;
             let fresh = page
                 .work
                 .into_iter()
                 .filter(|item| seen.insert((item.guid.clone(), item.language.clone())));
-            let translations = self.translate(fresh.collect(), &mut silent).await;
+            let translations = self.translate(fresh.collect(), &mut unavailable).await;
             for batch in batches(translations) {
                 self.write(batch).await?;
             }
             self.progress.page(self.summary);
-            if silent >= SILENT_ITEMS {
-                return Err(RunError::EngineSilent(SILENT_ITEMS));
+            if unavailable >= MAX_UNAVAILABLE_ITEMS {
+                return Err(TranslateError::EngineUnavailable(MAX_UNAVAILABLE_ITEMS));
             }
             if page.next_page_token.is_empty() {
                 return Ok(());
@@ -78,12 +78,12 @@ impl Run<'_> {
         }
     }
 
-    /// Translates items, several at once, until the engine has been silent for
-    /// too many of them.
+    /// Translates items, several at once, until the engine has been unavailable for too
+    /// many in a row.
     async fn translate(
         &mut self,
         work: Vec<TranslationWork>,
-        silent: &mut u32,
+        unavailable: &mut u32,
     ) -> Vec<AutomaticTranslation> {
         let Self {
             translator,
@@ -97,56 +97,56 @@ impl Run<'_> {
             .map(|item| translate(translator, item))
             .buffer_unordered(*parallel);
         while let Some((item, outcome)) = done.next().await {
-            *silent = match &outcome {
-                Err(Untranslated::Engine(EngineError::Unavailable { .. })) => *silent + 1,
+            *unavailable = match &outcome {
+                Err(ItemError::Engine(EngineError::Unavailable { .. })) => *unavailable + 1,
                 Ok(_) | Err(_) => 0,
             };
             match outcome {
                 Ok(translation) => translations.push(translation),
                 Err(error) => {
                     summary.failed += 1;
-                    progress.failure(&Failure {
+                    progress.failure(&TranslateFailure {
                         guid: item.guid,
                         language: item.language,
                         reason: error.to_string(),
                     });
                 }
             }
-            if *silent >= SILENT_ITEMS {
+            if *unavailable >= MAX_UNAVAILABLE_ITEMS {
                 break;
             }
         }
         translations
     }
 
-    /// Writes a batch. The service refuses a batch for what one item holds, so
-    /// then each has its own call.
-    async fn write(&mut self, batch: Vec<AutomaticTranslation>) -> Result<(), RunError> {
-        match self.service.write(&batch).await {
-            Err(status) if service::blames_content(&status) && batch.len() > 1 => {
+    /// Writes a batch. The service refuses a whole batch for the content of one item, so
+    /// then each item gets its own call.
+    async fn write(&mut self, batch: Vec<AutomaticTranslation>) -> Result<(), TranslateError> {
+        match self.client.write(&batch).await {
+            Err(status) if service::is_content_refused(&status) && batch.len() > 1 => {
                 for item in batch {
                     let alone = [item];
-                    let answer = self.service.write(&alone).await;
-                    self.settle(&alone, answer)?;
+                    let answer = self.client.write(&alone).await;
+                    self.count_results(&alone, answer)?;
                 }
                 Ok(())
             }
-            answer => self.settle(&batch, answer),
+            answer => self.count_results(&batch, answer),
         }
     }
 
-    fn settle(
+    fn count_results(
         &mut self,
         batch: &[AutomaticTranslation],
-        answer: Result<Vec<crate::proto::v1::TranslationResult>, Status>,
-    ) -> Result<(), RunError> {
+        answer: Result<Vec<TranslationResult>, Status>,
+    ) -> Result<(), TranslateError> {
         let results = match answer {
             Ok(results) => results,
-            Err(status) if client::shuts_out(&status) => {
-                return Err(RunError::Write(service::describe(&status)));
+            Err(status) if client::is_caller_refused(&status) => {
+                return Err(TranslateError::Write(service::describe(&status)));
             }
             Err(status) => {
-                let reason = format!("the server did not take it: {}", service::describe(&status));
+                let reason = format!("the server refuses it: {}", service::describe(&status));
                 batch.iter().for_each(|item| self.fail(item, &reason));
                 return Ok(());
             }
@@ -157,7 +157,7 @@ impl Run<'_> {
                 .next()
                 .is_some_and(|result| self.summary.count(result));
             if !counted {
-                self.fail(item, "the server did not say what became of it");
+                self.fail(item, "the server returned no result for it");
             }
         }
         Ok(())
@@ -165,7 +165,7 @@ impl Run<'_> {
 
     fn fail(&mut self, item: &AutomaticTranslation, reason: &str) {
         self.summary.failed += 1;
-        self.progress.failure(&Failure {
+        self.progress.failure(&TranslateFailure {
             guid: item.guid.clone(),
             language: item.language.clone(),
             reason: reason.to_owned(),
@@ -176,23 +176,23 @@ impl Run<'_> {
 async fn translate(
     translator: &Translator,
     item: TranslationWork,
-) -> (TranslationWork, Result<AutomaticTranslation, Untranslated>) {
+) -> (TranslationWork, Result<AutomaticTranslation, ItemError>) {
     let texts = item.source.as_ref().map(work::texts).unwrap_or_default();
     let outcome = match translator.translate(&texts, &item.language).await {
-        Ok(dictionary) => work::translation(&item, &dictionary).map_err(Untranslated::from),
+        Ok(dictionary) => work::translation(&item, &dictionary).map_err(ItemError::from),
         Err(error) => Err(error.into()),
     };
     (item, outcome)
 }
 
-/// Translations in batches that the service takes.
+/// Splits translations into batches that the service takes.
 fn batches(translations: Vec<AutomaticTranslation>) -> Vec<Vec<AutomaticTranslation>> {
     let mut batches = Vec::new();
     let mut batch = Vec::new();
     let mut bytes = 0;
     for translation in translations {
         let len = translation.encoded_len();
-        if !batch.is_empty() && (batch.len() >= BATCH_ITEMS || bytes + len > BATCH_BYTES) {
+        if !batch.is_empty() && (batch.len() >= MAX_BATCH_ITEMS || bytes + len > MAX_BATCH_BYTES) {
             batches.push(std::mem::take(&mut batch));
             bytes = 0;
         }
@@ -222,6 +222,9 @@ mod tests {
         assert!(batches(Vec::new()).is_empty());
         assert_eq!(sizes(vec![item(1); 101]), [100, 1]);
         assert_eq!(sizes(vec![item(1_000_000); 4]), [3, 1]);
-        assert_eq!(sizes(vec![item(1), item(BATCH_BYTES), item(1)]), [1, 1, 1]);
+        assert_eq!(
+            sizes(vec![item(1), item(MAX_BATCH_BYTES), item(1)]),
+            [1, 1, 1]
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The translation service, as its client.
+//! The client of the translation service.
 
 use std::error::Error;
 
@@ -6,9 +6,9 @@ use tonic::{Code, Status, transport::Channel};
 use tonic_types::StatusExt;
 
 use crate::{
-    auth::Scope,
-    client::{self, Introduction, MESSAGE_MAX, Retry, UnusableService, insist},
-    config::{Connection, TranslateConfig},
+    client::{self, CallerMetadata, ConnectError, MAX_MESSAGE_BYTES, call_with_retries},
+    config::{Connection, RetrySettings, TranslateConfig},
+    domain::caller::Scope,
     proto::v1::{
         AutomaticTranslation, ListTranslationWorkRequest, ListTranslationWorkResponse,
         TranslationResult, WriteTranslationsRequest,
@@ -16,21 +16,21 @@ use crate::{
     },
 };
 
-/// Items to a page: few, so that little is lost when a run is ended.
+/// Small pages, so that little work is lost when a run is interrupted.
 const PAGE_SIZE: i32 = 25;
 
-/// The service of one account.
-pub struct Service {
+/// The translation service for one caller.
+pub struct TranslationClient {
     client: TranslationServiceClient<Channel>,
-    introduction: Introduction,
+    caller: CallerMetadata,
     languages: Vec<String>,
     task: Option<String>,
-    retry: Retry,
+    retry: RetrySettings,
 }
 
-impl Service {
+impl TranslationClient {
     /// Connects with the first call.
-    pub fn new(config: &TranslateConfig) -> Result<Self, UnusableService> {
+    pub fn new(config: &TranslateConfig) -> Result<Self, ConnectError> {
         let Connection {
             server,
             trust,
@@ -38,14 +38,15 @@ impl Service {
             retry,
         } = &config.connection;
         let channel = client::endpoint(server, trust)?.connect_lazy();
-        let client = TranslationServiceClient::new(channel).max_decoding_message_size(MESSAGE_MAX);
+        let client =
+            TranslationServiceClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
         let languages = config
             .languages
             .iter()
             .map(|language| language.as_str().to_owned());
         Ok(Self {
             client,
-            introduction: Introduction::new(credentials, Scope::Translate)?,
+            caller: CallerMetadata::new(credentials, Scope::Translate)?,
             languages: languages.collect(),
             task: config.task.map(|task| task.to_string()),
             retry: *retry,
@@ -60,22 +61,22 @@ impl Service {
             page_size: PAGE_SIZE,
             page_token: page_token.to_owned(),
         };
-        insist(self.retry, || async {
-            let request = self.introduction.request(message.clone());
+        call_with_retries(self.retry, || async {
+            let request = self.caller.request(message.clone());
             let answer = self.client.clone().list_translation_work(request).await;
             answer.map(tonic::Response::into_inner)
         })
         .await
     }
 
-    /// What became of each translation, in their order. Writing one twice does
-    /// no harm.
+    /// Writes translations, and returns the result of each in their order. Writing one
+    /// twice is harmless.
     pub async fn write(
         &self,
         translations: &[AutomaticTranslation],
     ) -> Result<Vec<TranslationResult>, Status> {
-        let answer = insist(self.retry, || async {
-            let request = self.introduction.request(WriteTranslationsRequest {
+        let answer = call_with_retries(self.retry, || async {
+            let request = self.caller.request(WriteTranslationsRequest {
                 translations: translations.to_vec(),
             });
             self.client.clone().write_translations(request).await
@@ -85,8 +86,7 @@ impl Service {
     }
 }
 
-/// A status on one line, with the details that say more than its code, without
-/// any text that was sent.
+/// A status on one line with its details, without any text that was sent.
 pub(super) fn describe(status: &Status) -> String {
     let details = status.get_error_details();
     let reason = details.error_info().map(|info| info.reason.clone());
@@ -105,12 +105,11 @@ pub(super) fn describe(status: &Status) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Whether the answer is about what was sent, rather than about the caller or
-/// the moment.
-pub(super) fn blames_content(status: &Status) -> bool {
+/// Whether the content of the request was refused, rather than its caller or its time.
+pub(super) fn is_content_refused(status: &Status) -> bool {
     match status.code() {
         Code::InvalidArgument | Code::OutOfRange => true,
-        Code::ResourceExhausted => !client::may_pass(status),
+        Code::ResourceExhausted => !client::is_transient(status),
         _ => false,
     }
 }

@@ -1,4 +1,4 @@
-//! What became of the work.
+//! The results of a run.
 
 use std::fmt;
 
@@ -6,21 +6,21 @@ use crate::proto::v1::TranslationResult;
 
 /// How many items ended in which way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct TranslateSummary {
     /// Written.
     pub written: u64,
-    /// Left alone, as a person has locked the language since the list was made.
+    /// Skipped, as the language has been locked since the list was made.
     pub locked: u64,
-    /// Left for the next run, as the source text has changed meanwhile.
+    /// Left for the next run, as the source text has changed since.
     pub stale: u64,
-    /// Deleted meanwhile.
+    /// Skipped, as the task or step has been deleted since.
     pub not_found: u64,
-    /// Not translated or not taken by the service.
+    /// Not translated, or refused by the service.
     pub failed: u64,
 }
 
-impl Summary {
-    /// Counts an answer of the service; `false` when it is none.
+impl TranslateSummary {
+    /// Counts a result; `false` when the service left it unspecified.
     pub(super) fn count(&mut self, result: TranslationResult) -> bool {
         let counter = match result {
             TranslationResult::Written => &mut self.written,
@@ -34,7 +34,7 @@ impl Summary {
     }
 }
 
-impl fmt::Display for Summary {
+impl fmt::Display for TranslateSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             written,
@@ -54,10 +54,10 @@ impl fmt::Display for Summary {
 /// An item that was not translated. A display is one line without its texts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("failed {guid} {language}: {reason}")]
-pub struct Failure {
+pub struct TranslateFailure {
     /// The task or step.
     pub guid: String,
-    /// The language that it is still missing.
+    /// The language of the missing translation.
     pub language: String,
     /// Why.
     pub reason: String,

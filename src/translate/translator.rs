@@ -1,30 +1,29 @@
-//! An engine asked well: in requests of a size it takes, not too many at once,
-//! again after a pause when it fails.
+//! Requests to an engine: their size, how many run at once, and retries.
 
 use std::collections::HashMap;
 
+use backon::Retryable;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use tokio::{sync::Semaphore, time::sleep};
+use tokio::sync::Semaphore;
 
 use super::{
+    chunking::MAX_PART_CHARS,
     engine::{self, Engine, EngineError},
-    passage::LONGEST_PART,
 };
-use crate::client::Retry;
+use crate::{client, config::RetrySettings};
 
-/// An engine with the manners of the settings.
+/// An engine with limits on its requests.
 pub struct Translator {
     engine: Box<dyn Engine>,
     from: String,
     parallel: usize,
     requests: Semaphore,
-    retry: Retry,
+    retry: RetrySettings,
 }
 
 impl Translator {
-    /// At most `parallel` requests are under way at once, those that wait for
-    /// their next attempt not counted.
-    pub fn new(engine: Box<dyn Engine>, from: &str, parallel: usize, retry: Retry) -> Self {
+    /// At most `parallel` requests run at once; those that wait for a retry do not count.
+    pub fn new(engine: Box<dyn Engine>, from: &str, parallel: usize, retry: RetrySettings) -> Self {
         Self {
             engine,
             from: from.to_owned(),
@@ -34,7 +33,7 @@ impl Translator {
         }
     }
 
-    /// What each of the texts is in another language.
+    /// Translates texts. The answer is a dictionary of all of them.
     pub async fn translate(
         &self,
         texts: &[String],
@@ -42,7 +41,7 @@ impl Translator {
     ) -> Result<HashMap<String, String>, EngineError> {
         let requests = requests(texts, self.engine.texts_per_request());
         let answers: Vec<Vec<String>> = stream::iter(requests)
-            .map(|texts| self.ask(texts, to))
+            .map(|texts| self.request_with_retries(texts, to))
             .buffered(self.parallel)
             .try_collect()
             .await?;
@@ -53,42 +52,41 @@ impl Translator {
             .collect())
     }
 
-    async fn ask(&self, texts: &[String], to: &str) -> Result<Vec<String>, EngineError> {
-        let mut retry = 0;
-        loop {
-            let error = match self.ask_once(texts, to).await {
-                Ok(answer) => return Ok(answer),
-                Err(error) => error,
-            };
-            let asked = match &error {
-                EngineError::Unavailable { pause, .. } => *pause,
-                EngineError::Unusable(_) => None,
-                EngineError::Refused(_) => return Err(error),
-            };
-            let Some(pause) = self.retry.pause(retry) else {
-                return Err(error);
-            };
-            sleep(pause.max(asked.unwrap_or_default())).await;
-            retry += 1;
-        }
+    async fn request_with_retries(
+        &self,
+        texts: &[String],
+        to: &str,
+    ) -> Result<Vec<String>, EngineError> {
+        let attempt = || self.request(texts, to);
+        attempt
+            .retry(client::backoff(self.retry))
+            .when(|error| !matches!(error, EngineError::Refused(_)))
+            .adjust(|error, pause| {
+                let retry_after = match error {
+                    EngineError::Unavailable { retry_after, .. } => *retry_after,
+                    EngineError::Unusable(_) | EngineError::Refused(_) => None,
+                };
+                Some(pause?.max(retry_after.unwrap_or_default()))
+            })
+            .await
     }
 
-    async fn ask_once(&self, texts: &[String], to: &str) -> Result<Vec<String>, EngineError> {
+    async fn request(&self, texts: &[String], to: &str) -> Result<Vec<String>, EngineError> {
         // The semaphore is never closed.
         let _permit = self.requests.acquire().await.ok();
         let answer = self.engine.translate(texts, &self.from, to).await?;
-        engine::check(texts, &answer)?;
+        engine::check_answer(texts, &answer)?;
         Ok(answer)
     }
 }
 
-/// The texts in their order, as many to a request as count and size allow.
+/// Splits the texts into requests, as many to each as count and size allow.
 fn requests(texts: &[String], count_max: usize) -> Vec<&[String]> {
     let mut requests = Vec::new();
     let (mut start, mut size) = (0, 0);
     for (at, text) in texts.iter().enumerate() {
         let len = text.chars().count();
-        if at > start && (at - start >= count_max || size + len > LONGEST_PART) {
+        if at > start && (at - start >= count_max || size + len > MAX_PART_CHARS) {
             requests.extend(texts.get(start..at));
             (start, size) = (at, 0);
         }
@@ -113,15 +111,15 @@ mod tests {
 
     use super::*;
 
-    /// Fails as told so many times, then echoes.
-    struct Moody {
+    /// Fails some times, then answers.
+    struct FailingEngine {
         failure: EngineError,
         failures: u32,
-        asked: Arc<AtomicU32>,
+        requests: Arc<AtomicU32>,
     }
 
     #[tonic::async_trait]
-    impl Engine for Moody {
+    impl Engine for FailingEngine {
         fn texts_per_request(&self) -> usize {
             2
         }
@@ -132,30 +130,32 @@ mod tests {
             _: &str,
             to: &str,
         ) -> Result<Vec<String>, EngineError> {
-            if self.asked.fetch_add(1, Relaxed) < self.failures {
+            if self.requests.fetch_add(1, Relaxed) < self.failures {
                 return Err(self.failure.clone());
             }
             Ok(texts.iter().map(|text| format!("{text} {to}")).collect())
         }
     }
 
-    fn busy(pause: Option<Duration>) -> EngineError {
-        let reason = "busy".to_owned();
-        EngineError::Unavailable { reason, pause }
+    fn busy(retry_after: Option<Duration>) -> EngineError {
+        EngineError::Unavailable {
+            reason: "busy".to_owned(),
+            retry_after,
+        }
     }
 
     fn translator(failure: EngineError, failures: u32) -> (Translator, Arc<AtomicU32>) {
-        let asked = Arc::new(AtomicU32::new(0));
-        let engine = Moody {
+        let requests = Arc::new(AtomicU32::new(0));
+        let engine = FailingEngine {
             failure,
             failures,
-            asked: asked.clone(),
+            requests: requests.clone(),
         };
-        let retry = Retry {
+        let retry = RetrySettings {
             retries: 3,
-            first: Duration::from_secs(1),
+            first_pause: Duration::from_secs(1),
         };
-        (Translator::new(Box::new(engine), "en", 1, retry), asked)
+        (Translator::new(Box::new(engine), "en", 1, retry), requests)
     }
 
     fn texts(texts: &[&str]) -> Vec<String> {
@@ -163,8 +163,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_busy_engine_is_asked_again_after_growing_pauses() {
-        let (translator, asked) = translator(busy(None), 3);
+    async fn a_busy_engine_is_retried_after_growing_pauses() {
+        let (translator, requests) = translator(busy(None), 3);
         let start = Instant::now();
         let answer = translator.translate(&texts(&["a"]), "de").await;
         assert_eq!(
@@ -174,17 +174,17 @@ mod tests {
                 .map(String::as_str),
             Some("a de")
         );
-        assert_eq!(asked.load(Relaxed), 4);
+        assert_eq!(requests.load(Relaxed), 4);
         let took = start.elapsed();
         assert!((Duration::from_millis(3_500)..Duration::from_millis(7_100)).contains(&took));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_engine_that_stays_away_is_given_up() {
-        let (translator, asked) = translator(busy(None), u32::MAX);
+    async fn an_engine_that_stays_unavailable_is_given_up() {
+        let (translator, requests) = translator(busy(None), u32::MAX);
         let answer = translator.translate(&texts(&["a"]), "de").await;
         assert_eq!(answer, Err(busy(None)));
-        assert_eq!(asked.load(Relaxed), 4);
+        assert_eq!(requests.load(Relaxed), 4);
     }
 
     #[tokio::test(start_paused = true)]
@@ -199,24 +199,24 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nonsense_is_asked_again_and_a_refusal_is_not() {
-        let (nonsense, asked) = translator(EngineError::Unusable("why"), u32::MAX);
+    async fn an_unusable_answer_is_retried_and_a_refusal_is_not() {
+        let (nonsense, requests) = translator(EngineError::Unusable("why"), u32::MAX);
         nonsense
             .translate(&texts(&["a"]), "de")
             .await
             .expect_err("nonsense");
-        assert_eq!(asked.load(Relaxed), 4);
-        let (refused, asked) = translator(EngineError::Refused("why".to_owned()), u32::MAX);
+        assert_eq!(requests.load(Relaxed), 4);
+        let (refused, requests) = translator(EngineError::Refused("why".to_owned()), u32::MAX);
         refused
             .translate(&texts(&["a"]), "de")
             .await
             .expect_err("refused");
-        assert_eq!(asked.load(Relaxed), 1);
+        assert_eq!(requests.load(Relaxed), 1);
     }
 
     #[test]
     fn requests_keep_to_count_and_size() {
-        let long = "x".repeat(LONGEST_PART);
+        let long = "x".repeat(MAX_PART_CHARS);
         let all = texts(&["a", "b", "c", &long, "d"]);
         let sizes: Vec<usize> = requests(&all, 2).into_iter().map(<[_]>::len).collect();
         assert_eq!(sizes, [2, 1, 1, 1]);

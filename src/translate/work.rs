@@ -1,10 +1,11 @@
-//! One item of the work list: its texts, and the translation made of theirs.
+//! One item of the work list: its texts, and its translation.
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::{
-    html, instruction,
-    passage::{self, Voice},
+    chunking::{TranslateFn, translate_parts},
+    html::translate_html,
+    instruction::translate_instruction,
 };
 use crate::{
     domain::text::{self, BODY_MAX, LABEL_MAX, NAME_MAX, TITLE_MAX, TextFault},
@@ -13,10 +14,10 @@ use crate::{
     },
 };
 
-/// A translation that the service would refuse.
+/// A translation that the service would refuse, such as one that is too long.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the translated {field} {fault}")]
-pub struct Unfit {
+pub struct InvalidTranslation {
     /// Which text.
     pub field: &'static str,
     /// What is wrong with it.
@@ -26,21 +27,21 @@ pub struct Unfit {
 /// The different texts that an engine has to translate for an item.
 pub fn texts(source: &TranslationSource) -> Vec<String> {
     let mut texts = BTreeSet::new();
-    say(source, &mut |text| {
+    map_texts(source, &mut |text| {
         texts.insert(text.to_owned());
         String::new()
     });
     texts.into_iter().collect()
 }
 
-/// The translation of an item, given what each of its [`texts`] became.
+/// The translation of an item, made from the translations of its [`texts`].
 pub fn translation(
     work: &TranslationWork,
     dictionary: &HashMap<String, String>,
-) -> Result<AutomaticTranslation, Unfit> {
+) -> Result<AutomaticTranslation, InvalidTranslation> {
     let source = work.source.as_ref();
-    let said = source.map(|source| {
-        say(source, &mut |text| {
+    let translated = source.map(|source| {
+        map_texts(source, &mut |text| {
             dictionary.get(text).map_or(text, String::as_str).to_owned()
         })
     });
@@ -50,7 +51,7 @@ pub fn translation(
         body,
         instructions,
         feedback_config,
-    } = said.unwrap_or_default();
+    } = translated.unwrap_or_default();
     let translation = AutomaticTranslation {
         guid: work.guid.clone(),
         language: work.language.clone(),
@@ -65,8 +66,8 @@ pub fn translation(
     Ok(translation)
 }
 
-/// Everything that is text said by the voice, the rest as it is.
-fn say(source: &TranslationSource, voice: &mut Voice<'_>) -> TranslationSource {
+/// Translates every text of a source and copies the rest.
+fn map_texts(source: &TranslationSource, translate: &mut TranslateFn<'_>) -> TranslationSource {
     let TranslationSource {
         name,
         title,
@@ -75,26 +76,28 @@ fn say(source: &TranslationSource, voice: &mut Voice<'_>) -> TranslationSource {
         feedback_config,
     } = source;
     TranslationSource {
-        name: name.as_ref().map(|name| passage::translate(name, voice)),
-        title: title.as_ref().map(|title| passage::translate(title, voice)),
-        body: body.as_ref().map(|body| html::translate(body, voice)),
+        name: name.as_ref().map(|name| translate_parts(name, translate)),
+        title: title
+            .as_ref()
+            .map(|title| translate_parts(title, translate)),
+        body: body.as_ref().map(|body| translate_html(body, translate)),
         instructions: instructions
             .iter()
-            .map(|instruction| instruction::translate(instruction, voice))
+            .map(|instruction| translate_instruction(instruction, translate))
             .collect(),
         feedback_config: feedback_config
             .iter()
-            .map(|config| say_config(config, voice))
+            .map(|config| map_answers(config, translate))
             .collect(),
     }
 }
 
-/// A question with its answers translated. Links have no meaning in another
-/// language, and documents none outside an import.
-fn say_config(config: &FeedbackConfig, voice: &mut Voice<'_>) -> FeedbackConfig {
+/// Translates the answers of a question. Links and linked documents are no part of a
+/// translation.
+fn map_answers(config: &FeedbackConfig, translate: &mut TranslateFn<'_>) -> FeedbackConfig {
     let values = config.values.iter().map(|value| FeedbackValue {
         key: value.key.clone(),
-        value: passage::translate(&value.value, voice),
+        value: translate_parts(&value.value, translate),
         link: String::new(),
         task_json: None,
     });
@@ -109,7 +112,7 @@ fn say_config(config: &FeedbackConfig, voice: &mut Voice<'_>) -> FeedbackConfig 
 fn check(
     translation: &AutomaticTranslation,
     source: Option<&TranslationSource>,
-) -> Result<(), Unfit> {
+) -> Result<(), InvalidTranslation> {
     let linked = source
         .into_iter()
         .flat_map(|source| &source.feedback_config)
@@ -129,7 +132,7 @@ fn check(
         .into_iter()
         .filter_map(|(field, text, max)| Some((field, text?, max)));
     for (field, text, max) in texts.chain(values) {
-        text::check(text, max).map_err(|fault| Unfit { field, fault })?;
+        text::check(text, max).map_err(|fault| InvalidTranslation { field, fault })?;
     }
     Ok(())
 }
@@ -164,10 +167,12 @@ mod tests {
         }
     }
 
-    fn shouted(source: TranslationSource) -> Result<AutomaticTranslation, Unfit> {
+    fn in_upper_case(
+        source: TranslationSource,
+    ) -> Result<AutomaticTranslation, InvalidTranslation> {
         let dictionary = texts(&source).into_iter().map(|text| {
-            let loud = text.to_uppercase();
-            (text, loud)
+            let upper = text.to_uppercase();
+            (text, upper)
         });
         let dictionary = dictionary.collect();
         translation(&work(source), &dictionary)
@@ -181,7 +186,7 @@ mod tests {
             feedback_config: vec![config(true, "yes")],
             ..TranslationSource::default()
         };
-        let translated = shouted(source).expect("it fits");
+        let translated = in_upper_case(source).expect("it fits");
         assert_eq!(translated.title.as_deref(), Some("A < B"));
         assert_eq!(translated.body.as_deref(), Some("<p>A &lt; B</p>"));
         assert_eq!(translated.name, None);
@@ -247,12 +252,15 @@ mod tests {
             ),
         ] {
             let fault = TextFault::TooLong(max);
-            assert_eq!(shouted(source), Err(Unfit { field, fault }));
+            assert_eq!(
+                in_upper_case(source),
+                Err(InvalidTranslation { field, fault })
+            );
         }
         let fits = TranslationSource {
             name: long(100),
             ..Default::default()
         };
-        assert!(shouted(fits).is_ok());
+        assert!(in_upper_case(fits).is_ok());
     }
 }

@@ -78,8 +78,8 @@ fn a_token_opens_what_its_scope_says() {
         .run();
     assert_eq!(said.code, Some(1));
     for line in [
-        "failed a.json: the credentials lack the scope `write`: get a token that has it (SCOPE_MISSING)\n",
-        "failed b.json: not tried, as the server takes nothing of this caller\n",
+        "failed a.json: the credentials lack the scope `write`: use a token that has it (SCOPE_MISSING)\n",
+        "failed b.json: not tried, as the server refuses the calls of this caller\n",
     ] {
         assert!(said.stderr.contains(line), "{}", said.stderr);
     }

@@ -117,8 +117,8 @@ fn a_file_that_fails_does_not_stop_the_others(world: World) {
     );
     for part in [
         "failed none.json: it cannot be read: ",
-        "failed b.json: it is no guide: EOF while parsing",
-        "failed c.json: it is no guide: unrecognized field name 'nmae'",
+        "failed b.json: it is not a guide: EOF while parsing",
+        "failed c.json: it is not a guide: unrecognized field name 'nmae'",
         "failed d.json: the server refuses it:\n  document.task.name: is required (FIELD_REQUIRED)\n",
         "2 created, 0 updated, 4 failed\n",
     ] {
@@ -178,7 +178,7 @@ fn scripts_read_what_became_of_each_file(world: World) {
     assert_eq!(reports[0]["steps"], 1);
     assert_eq!(text(&reports[0]["guid"]).len(), 36);
     assert_eq!(reports[1]["outcome"], "failed");
-    assert!(text(&reports[1]["error"]["message"]).starts_with("it is no guide: trailing"));
+    assert!(text(&reports[1]["error"]["message"]).starts_with("it is not a guide: trailing"));
     assert_eq!(reports[2]["error"]["code"], "INVALID_ARGUMENT");
     assert_eq!(
         reports[2]["error"]["violations"][0]["field"],
@@ -219,7 +219,7 @@ fn a_name_that_stands_twice_is_refused(world: World) {
         .run();
     let line = said.failure(1);
     assert!(
-        line.contains("it is no guide: `name` stands there twice"),
+        line.contains("it is not a guide: `name` appears twice"),
         "{line}"
     );
     assert_eq!(count(&world), 0);

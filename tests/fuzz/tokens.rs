@@ -6,7 +6,7 @@ use std::time::Duration;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use expertise::{
     auth::{
-        Authenticator, Caller, Grant, KeySource, Rejection, Scope, SigningSecret, Subject,
+        Authenticator, Caller, KeySource, Rejection, Scope, SigningSecret, Subject, TokenGrant,
         TokenRules, Tokens, sign,
     },
     domain::ids::AccountId,
@@ -62,7 +62,7 @@ impl Target {
             audience: "audience".to_owned(),
         };
         let tokens = runtime.block_on(Tokens::open(&rules)).expect("the keys");
-        let grant = |account: &str, scopes: &[Scope]| Grant {
+        let grant = |account: &str, scopes: &[Scope]| TokenGrant {
             account: AccountId::parse(account).expect("an account"),
             subject: Subject::parse("somebody").expect("a subject"),
             scopes: scopes.to_vec(),

@@ -7,10 +7,10 @@ mod service;
 use std::time::Duration;
 
 use expertise::{
-    config::{Connection, Credentials, EngineKind, TranslateConfig, Trust},
+    config::{Connection, Credentials, EngineKind, RetrySettings, TranslateConfig, Trust},
     domain::{ids::AccountId, translation::Language},
     proto::v1::{FeedbackConfig, FeedbackValue, TranslationSource, TranslationWork},
-    translate::{self, Failure, Progress, Retry, RunError, Summary},
+    translate::{self, TranslateError, TranslateFailure, TranslateProgress, TranslateSummary},
 };
 
 pub use self::{
@@ -20,18 +20,18 @@ pub use self::{
 
 /// What a run did.
 pub struct Outcome {
-    pub end: Result<(), RunError>,
-    pub summary: Summary,
-    pub failures: Vec<Failure>,
+    pub end: Result<(), TranslateError>,
+    pub summary: TranslateSummary,
+    pub failures: Vec<TranslateFailure>,
 }
 
 #[derive(Default)]
-struct Failures(Vec<Failure>);
+struct Failures(Vec<TranslateFailure>);
 
-impl Progress for Failures {
-    fn page(&mut self, _: &Summary) {}
+impl TranslateProgress for Failures {
+    fn page(&mut self, _: &TranslateSummary) {}
 
-    fn failure(&mut self, failure: &Failure) {
+    fn failure(&mut self, failure: &TranslateFailure) {
         self.0.push(failure.clone());
     }
 }
@@ -43,9 +43,9 @@ pub fn config(server: &str, engine: &str) -> TranslateConfig {
             server: server.to_owned(),
             trust: Trust::default(),
             credentials: Credentials::Account(AccountId::parse("42").expect("an account")),
-            retry: Retry {
+            retry: RetrySettings {
                 retries: 2,
-                first: Duration::ZERO,
+                first_pause: Duration::ZERO,
             },
         },
         languages: vec![language("de")],
@@ -64,7 +64,7 @@ pub fn language(tag: &str) -> Language {
 }
 
 pub async fn run(config: &TranslateConfig) -> Outcome {
-    let mut summary = Summary::default();
+    let mut summary = TranslateSummary::default();
     let mut failures = Failures::default();
     let end = translate::run(config, &mut summary, &mut failures).await;
     Outcome {

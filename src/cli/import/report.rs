@@ -1,4 +1,4 @@
-//! What became of each file.
+//! The result of each file.
 
 use std::{io, path::Path};
 
@@ -6,126 +6,121 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 use uuid::Uuid;
 
 use crate::{
-    cli::{ErrandFailure, out},
-    client::Refusal,
+    cli::{CliError, out},
+    client::CallError,
     proto::v1::Task,
 };
 
-/// What became of a document.
+/// Whether an import made a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is a new task.
+pub enum ImportKind {
+    /// It made one.
     Created,
-    /// Its task is as it says.
+    /// It updated the task that the document names.
     Updated,
 }
 
-/// A document that was taken.
-pub struct Outcome {
-    pub verdict: Verdict,
+/// A document that was imported.
+pub struct Imported {
+    pub kind: ImportKind,
     pub task: Task,
-    /// What of it was not honored.
+    /// Read-only fields of the document, which were ignored.
     pub ignored_paths: Vec<String>,
 }
 
-/// Why a document was not taken.
+/// Why a document was not imported.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum ImportFailure {
     #[error("it cannot be read: {0}")]
     Unreadable(io::Error),
     #[error("{0}")]
     Malformed(String),
     #[error("{0}")]
-    Refused(Refusal),
+    Refused(CallError),
     #[error("not tried, as {0}")]
     NotTried(&'static str),
 }
 
-/// What became of a file.
-pub struct Report {
+/// The result of a file.
+pub struct FileReport {
     file: String,
-    outcome: Result<Outcome, Failure>,
+    result: Result<Imported, ImportFailure>,
     dry_run: bool,
 }
 
-impl Report {
-    pub fn new(file: &Path, outcome: Result<Outcome, Failure>, dry_run: bool) -> Self {
+impl FileReport {
+    pub fn new(file: &Path, result: Result<Imported, ImportFailure>, dry_run: bool) -> Self {
         Self {
             dry_run,
-            file: out::plain(&file.display().to_string()),
-            outcome,
+            file: out::sanitize(&file.display().to_string()),
+            result,
         }
     }
 
-    pub fn outcome(&self) -> Result<Verdict, &Failure> {
-        match &self.outcome {
-            Ok(outcome) => Ok(outcome.verdict),
-            Err(failure) => Err(failure),
-        }
+    pub fn kind(&self) -> Result<ImportKind, &ImportFailure> {
+        self.result.as_ref().map(|imported| imported.kind)
     }
 
-    /// Says it for people: what was done on standard output, what was not on
-    /// standard error.
-    pub fn say(&self, run: Uuid) -> Result<(), ErrandFailure> {
-        match &self.outcome {
-            Ok(outcome) => out::write(&self.success(outcome)),
-            Err(failure) => {
-                out::complain(&format!("failed {}: {failure}", self.file));
-                if let Failure::Refused(refusal) = failure
-                    && refusal.undecided
-                {
-                    out::complain(&format!(
-                        "  it may be imported all the same: to be sure that it is not imported \
-                         twice, repeat with --request-id {run}"
-                    ));
-                }
-                Ok(())
-            }
+    /// Prints it for people: an import to standard output, a failure to standard error.
+    pub fn print(&self, run: Uuid) -> Result<(), CliError> {
+        let failure = match &self.result {
+            Ok(imported) => return out::print(&self.success(imported)),
+            Err(failure) => failure,
+        };
+        out::print_error(&format!("failed {}: {failure}", self.file));
+        if let ImportFailure::Refused(error) = failure
+            && error.undecided
+        {
+            out::print_error(&format!(
+                "  it may be imported all the same: so that it is not imported twice, repeat with \
+                 --request-id {run}"
+            ));
         }
+        Ok(())
     }
 
-    fn success(&self, outcome: &Outcome) -> String {
-        let Outcome {
-            verdict,
+    fn success(&self, imported: &Imported) -> String {
+        let Imported {
+            kind,
             task,
             ignored_paths,
-        } = outcome;
+        } = imported;
         let file = &self.file;
-        let done = match (verdict, self.dry_run) {
-            (Verdict::Created, false) => format!("created {} from {file}", task.guid),
-            (Verdict::Updated, false) => format!("updated {} from {file}", task.guid),
-            (Verdict::Created, true) => format!("would create a task from {file}"),
-            (Verdict::Updated, true) => format!("would update {} from {file}", task.guid),
+        let done = match (kind, self.dry_run) {
+            (ImportKind::Created, false) => format!("created {} from {file}", task.guid),
+            (ImportKind::Updated, false) => format!("updated {} from {file}", task.guid),
+            (ImportKind::Created, true) => format!("would create a task from {file}"),
+            (ImportKind::Updated, true) => format!("would update {} from {file}", task.guid),
         };
-        let (name, steps) = (out::plain(&task.name), out::steps(task.steps.len()));
+        let (name, steps) = (out::sanitize(&task.name), out::step_count(task.steps.len()));
         let mut text = format!("{done}: {name}, {steps}\n");
         for path in ignored_paths {
-            text.push_str(&format!("  left alone: {}\n", out::plain(path)));
+            text.push_str(&format!("  ignored: {}\n", out::sanitize(path)));
         }
         text
     }
 }
 
-impl Serialize for Report {
+impl Serialize for FileReport {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = serializer.serialize_map(None)?;
         object.serialize_entry("file", &self.file)?;
         if self.dry_run {
             object.serialize_entry("dry_run", &true)?;
         }
-        match &self.outcome {
-            Ok(Outcome {
-                verdict,
+        match &self.result {
+            Ok(Imported {
+                kind,
                 task,
                 ignored_paths,
             }) => {
-                let outcome = match verdict {
-                    Verdict::Created => "created",
-                    Verdict::Updated => "updated",
+                let outcome = match kind {
+                    ImportKind::Created => "created",
+                    ImportKind::Updated => "updated",
                 };
                 object.serialize_entry("outcome", outcome)?;
-                // What a dry run would make has no name yet.
-                if !self.dry_run || *verdict == Verdict::Updated {
+                // A task that a dry run would create has no guid yet.
+                if !self.dry_run || *kind == ImportKind::Updated {
                     object.serialize_entry("guid", &task.guid)?;
                 }
                 object.serialize_entry("name", &task.name)?;
@@ -136,8 +131,10 @@ impl Serialize for Report {
             Err(failure) => {
                 object.serialize_entry("outcome", "failed")?;
                 match failure {
-                    Failure::Refused(refusal) => object.serialize_entry("error", refusal)?,
-                    Failure::Unreadable(_) | Failure::Malformed(_) | Failure::NotTried(_) => {
+                    ImportFailure::Refused(refusal) => object.serialize_entry("error", refusal)?,
+                    ImportFailure::Unreadable(_)
+                    | ImportFailure::Malformed(_)
+                    | ImportFailure::NotTried(_) => {
                         let message = serde_json::json!({"message": failure.to_string()});
                         object.serialize_entry("error", &message)?;
                     }

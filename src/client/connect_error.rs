@@ -1,12 +1,13 @@
-//! Why a server did not answer, in a line that says what to do.
+//! Messages for failed connections: one line that says what to do.
 
 use std::{error::Error, io};
 
 use rustls::CertificateError;
 use tonic::TimeoutExpired;
 
-/// The line for an error of the way to this server, which may have answered before.
-pub(super) fn words(server: &str, error: &(dyn Error + 'static), answered: bool) -> String {
+/// The message for an error of a connection to this server, which may have answered
+/// before.
+pub(super) fn message(server: &str, error: &(dyn Error + 'static), answered: bool) -> String {
     let known = causes(error).find_map(|cause| known(server, cause));
     known.unwrap_or_else(|| {
         if answered {
@@ -34,20 +35,20 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
 
 fn known(server: &str, cause: &(dyn Error + 'static)) -> Option<String> {
     if let Some(error) = cause.downcast_ref::<io::Error>() {
-        // An io::Error is silent about the error that it wraps.
+        // `source` of an `io::Error` skips the error that it wraps.
         let tls = error.get_ref().and_then(|error| error.downcast_ref());
         return match tls {
-            Some(error) => Some(of_tls(server, error)),
-            None => of_io(server, error),
+            Some(error) => Some(tls_message(server, error)),
+            None => io_message(server, error),
         };
     }
     if let Some(error) = cause.downcast_ref::<rustls::Error>() {
-        return Some(of_tls(server, error));
+        return Some(tls_message(server, error));
     }
-    cause.is::<TimeoutExpired>().then(|| late(server))
+    cause.is::<TimeoutExpired>().then(|| timed_out(server))
 }
 
-/// Whether there was no connection on which anything could have been said.
+/// Whether no connection was made, so that nothing was sent.
 pub(super) fn is_unsent(error: &(dyn Error + 'static)) -> bool {
     use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
     causes(error)
@@ -57,29 +58,29 @@ pub(super) fn is_unsent(error: &(dyn Error + 'static)) -> bool {
             matches!(
                 kind,
                 ConnectionRefused | HostUnreachable | NetworkUnreachable
-            ) || is_nameless(error)
+            ) || is_unknown_host(error)
         })
 }
 
-fn is_nameless(error: &io::Error) -> bool {
+fn is_unknown_host(error: &io::Error) -> bool {
     error.to_string().contains("lookup address")
 }
 
-/// The line for an answer that this service does not give.
-pub(super) fn strange(server: &str, said: &str) -> String {
-    let colon = if said.is_empty() { "" } else { ": " };
+/// The message for an answer that this service does not give.
+pub(super) fn unexpected_answer(server: &str, text: &str) -> String {
+    let colon = if text.is_empty() { "" } else { ": " };
     format!(
-        "{server} does not answer as this service does; see its host and port, and what stands \
-         before it{colon}{said}"
+        "{server} does not answer as this service does: check host and port, and proxies before \
+         it{colon}{text}"
     )
 }
 
-/// The line for an answer that did not come.
-pub(super) fn late(server: &str) -> String {
+/// The message for a time-out.
+pub(super) fn timed_out(server: &str) -> String {
     format!("{server} does not answer in time: try again later")
 }
 
-fn of_io(server: &str, error: &io::Error) -> Option<String> {
+fn io_message(server: &str, error: &io::Error) -> Option<String> {
     use io::ErrorKind::{
         ConnectionRefused, HostUnreachable, NetworkUnreachable, TimedOut, UnexpectedEof,
     };
@@ -89,26 +90,26 @@ fn of_io(server: &str, error: &io::Error) -> Option<String> {
              one with --server or EXPERTISE_SERVER"
         )),
         HostUnreachable | NetworkUnreachable | TimedOut => Some(format!(
-            "{server} cannot be reached: see that it runs and that the network leads there, or \
+            "{server} cannot be reached: check that it runs and that the network leads there, or \
              name another one with --server or EXPERTISE_SERVER"
         )),
         UnexpectedEof if server.starts_with("https:") => Some(format!(
             "{server} ended the connection before it was secure: if it does not speak TLS, name \
              it with http://"
         )),
-        _ if is_nameless(error) => Some(format!(
-            "{server} cannot be found: its name has no address; see --server or EXPERTISE_SERVER"
+        _ if is_unknown_host(error) => Some(format!(
+            "{server} cannot be found: its name has no address; check --server or EXPERTISE_SERVER"
         )),
         _ => None,
     }
 }
 
-fn of_tls(server: &str, error: &rustls::Error) -> String {
+fn tls_message(server: &str, error: &rustls::Error) -> String {
     match error {
         rustls::Error::InvalidMessage(_) => {
             format!("{server} does not speak TLS: name it with http://")
         }
-        rustls::Error::InvalidCertificate(error) => of_certificate(server, error),
+        rustls::Error::InvalidCertificate(error) => certificate_message(server, error),
         rustls::Error::AlertReceived(_) => format!(
             "{server} refuses the connection: if it asks clients for a certificate, name yours \
              with --client-cert-file and --client-key-file"
@@ -117,7 +118,7 @@ fn of_tls(server: &str, error: &rustls::Error) -> String {
     }
 }
 
-fn of_certificate(server: &str, error: &CertificateError) -> String {
+fn certificate_message(server: &str, error: &CertificateError) -> String {
     use CertificateError::{
         BadEncoding, Expired, ExpiredContext, InvalidPurpose, InvalidPurposeContext,
         NotValidForName, NotValidForNameContext, NotValidYet, NotValidYetContext, Other,
@@ -125,16 +126,16 @@ fn of_certificate(server: &str, error: &CertificateError) -> String {
     match error {
         NotValidForName | NotValidForNameContext { .. } => format!(
             "the certificate of {server} is for another name: name the server as the certificate \
-             does, or say that name with --server-name"
+             does, or give that name with --server-name"
         ),
         Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. } => {
-            format!("the certificate of {server} is not valid now: renew it there")
+            format!("the certificate of {server} is expired or not valid yet: renew it")
         }
         BadEncoding | InvalidPurpose | InvalidPurposeContext { .. } | Other(_) => format!(
             "the certificate of {server} cannot be accepted: it must be for servers, and not \
              that of an authority (CA:FALSE)"
         ),
-        // Whatever else is wrong, nobody trusted vouches for it.
+        // Any other error means that no trusted authority has signed it.
         _ => format!(
             "the certificate of {server} is from an authority that is not trusted here: name the \
              file of its certificate with --ca-file or EXPERTISE_CA_FILE"

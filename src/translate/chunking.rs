@@ -1,22 +1,22 @@
-//! Plain text on its way to an engine and back: without the white space around
-//! it, and in parts of a size that engines take.
+//! Cuts plain text into parts of a size that engines take, without the white space
+//! around them.
 
-/// The most code points of one part.
-pub(super) const LONGEST_PART: usize = 4_000;
+/// The largest part, in code points.
+pub(super) const MAX_PART_CHARS: usize = 4_000;
 
-/// Says a text in another language.
-pub(super) type Voice<'a> = dyn FnMut(&str) -> String + 'a;
+/// Translates a text.
+pub(super) type TranslateFn<'a> = dyn FnMut(&str) -> String + 'a;
 
 /// Translates a text part by part. White space around each part stays, and a
 /// part without a letter stays as it is.
-pub(super) fn translate(text: &str, voice: &mut Voice<'_>) -> String {
+pub(super) fn translate_parts(text: &str, translate: &mut TranslateFn<'_>) -> String {
     let mut translated = String::with_capacity(text.len());
-    for part in parts(text, LONGEST_PART) {
+    for part in parts(text, MAX_PART_CHARS) {
         let inner = part.trim();
         if inner.contains(char::is_alphabetic) {
             let start = part.len() - part.trim_start().len();
             translated.extend(part.get(..start));
-            translated.push_str(&voice(inner));
+            translated.push_str(&translate(inner));
             translated.extend(part.get(start + inner.len()..));
         } else {
             translated.push_str(part);
@@ -25,8 +25,8 @@ pub(super) fn translate(text: &str, voice: &mut Voice<'_>) -> String {
     translated
 }
 
-/// Cuts a text into parts of at most `longest` code points: after the last
-/// sentence that fits, else after the last white space, else anywhere.
+/// Cuts a text into parts of at most `longest` code points: after the last sentence that
+/// fits, else after the last white space, else anywhere.
 fn parts(text: &str, longest: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -78,17 +78,17 @@ mod tests {
 
     #[test]
     fn white_space_and_texts_without_letters_stay() {
-        let mut said = Vec::new();
-        let mut voice = |text: &str| {
-            said.push(text.to_owned());
+        let mut translated = Vec::new();
+        let mut upper = |text: &str| {
+            translated.push(text.to_owned());
             text.to_uppercase()
         };
-        assert_eq!(translate("\u{a0} a b\n", &mut voice), "\u{a0} A B\n");
+        assert_eq!(translate_parts("\u{a0} a b\n", &mut upper), "\u{a0} A B\n");
         assert_eq!(
-            translate(" 12:30 \u{2192} ", &mut voice),
+            translate_parts(" 12:30 \u{2192} ", &mut upper),
             " 12:30 \u{2192} "
         );
-        assert_eq!(said, ["a b"]);
+        assert_eq!(translated, ["a b"]);
     }
 
     proptest! {
@@ -100,8 +100,8 @@ mod tests {
         }
 
         #[test]
-        fn an_unchanging_voice_changes_nothing(text in "\\PC{0,200}") {
-            prop_assert_eq!(translate(&text, &mut str::to_owned), text);
+        fn an_unchanging_translation_changes_nothing(text in "\\PC{0,200}") {
+            prop_assert_eq!(translate_parts(&text, &mut str::to_owned), text);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Parts of a guide in words.
+//! Parts of a guide in words, each on one line.
 
 use prost_types::value::Kind;
 
@@ -9,7 +9,7 @@ use crate::{
     },
 };
 
-/// A name of the contract in lower case, without what all of its kind begin with.
+/// A name of an enum of the contract in lower case, without its prefix.
 pub(super) fn name(name: &str, prefix: &str) -> String {
     let name = name.strip_prefix(prefix).unwrap_or(name);
     name.to_ascii_lowercase()
@@ -51,7 +51,7 @@ fn condition(condition: &Condition) -> String {
         path,
     } = condition;
     let dot = if path.is_empty() { "" } else { "." };
-    let variable = out::plain(&format!("{path}{dot}{variable}"));
+    let variable = out::sanitize(&format!("{path}{dot}{variable}"));
     let targets: Vec<String> = targets.iter().map(target).collect();
     let one = targets.len() == 1;
     let relation = match operator.as_str() {
@@ -66,24 +66,20 @@ fn condition(condition: &Condition) -> String {
     format!("{variable} {relation} {}", targets.join(", "))
 }
 
-/// A value that a variable is compared with. A text is quoted where it would not
-/// be read as one word, or as a number or a truth.
+/// A value that a variable is compared with. A text is quoted unless it is one word that
+/// is neither a number nor a boolean.
 fn target(value: &prost_types::Value) -> String {
     match &value.kind {
         Some(Kind::StringValue(text)) => {
-            let word = |c: char| c.is_alphanumeric() || "_-.".contains(c);
-            let plain = !text.is_empty()
-                && text.chars().all(word)
+            let is_word = !text.is_empty()
+                && text
+                    .chars()
+                    .all(|c| c.is_alphanumeric() || "_-.".contains(c))
                 && text.parse::<f64>().is_err()
                 && text.parse::<bool>().is_err();
-            if plain {
-                text.clone()
-            } else {
-                format!("{text:?}")
-            }
+            if is_word { text.clone() } else { json(value) }
         }
-        Some(Kind::NumberValue(number)) => number.to_string(),
-        Some(Kind::BoolValue(truth)) => truth.to_string(),
+        Some(Kind::NumberValue(_) | Kind::BoolValue(_)) => json(value),
         Some(Kind::NullValue(_) | Kind::StructValue(_) | Kind::ListValue(_)) | None => {
             "something else".to_owned()
         }
@@ -107,7 +103,7 @@ pub(super) fn contents(step: &Step) -> Option<String> {
         ("tags", &step.tags),
     ];
     let lists = lists.into_iter().filter(|(_, list)| !list.is_empty());
-    let lists = lists.map(|(name, list)| format!("{name} {}", out::plain(&list.join(", "))));
+    let lists = lists.map(|(name, list)| format!("{name} {}", out::sanitize(&list.join(", "))));
     let contents: Vec<String> = body.into_iter().chain(instructions).chain(lists).collect();
     (!contents.is_empty()).then(|| format!("with {}", contents.join("; ")))
 }
@@ -120,7 +116,7 @@ pub(super) fn looping(step: &Step) -> Option<String> {
         line.push_str(&format!(" over {}", json(array)));
     }
     if !looping.alias.is_empty() {
-        line.push_str(&format!(" as {}", out::plain(&looping.alias)));
+        line.push_str(&format!(" as {}", out::sanitize(&looping.alias)));
     }
     if let Some(iterations) = &looping.iterations {
         line.push_str(&format!(", rounds {}", json(iterations)));
@@ -132,7 +128,7 @@ pub(super) fn looping(step: &Step) -> Option<String> {
 fn json(value: &prost_types::Value) -> String {
     match &value.kind {
         None | Some(Kind::NullValue(_)) => "null".to_owned(),
-        Some(Kind::BoolValue(truth)) => truth.to_string(),
+        Some(Kind::BoolValue(value)) => value.to_string(),
         Some(Kind::NumberValue(number)) => number.to_string(),
         Some(Kind::StringValue(text)) => format!("{text:?}"),
         Some(Kind::ListValue(list)) => {
@@ -141,9 +137,8 @@ fn json(value: &prost_types::Value) -> String {
         }
         Some(Kind::StructValue(members)) => {
             let members = members.fields.iter();
-            let members: Vec<String> = members
-                .map(|(name, value)| format!("{name:?}: {}", json(value)))
-                .collect();
+            let members = members.map(|(name, value)| format!("{name:?}: {}", json(value)));
+            let members: Vec<String> = members.collect();
             format!("{{{}}}", members.join(", "))
         }
     }

@@ -1,5 +1,4 @@
-//! What a server answered instead of doing what it was asked, for people and for
-//! scripts.
+//! Why a call failed, for people and for scripts.
 
 use std::{error::Error, fmt};
 
@@ -7,13 +6,13 @@ use serde::Serialize;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
-use super::{is_unsent, may_be_done, shuts_out, trouble};
-use crate::plain::plain;
+use super::{connect_error, is_caller_refused, is_unsent, may_have_taken_effect};
+use crate::terminal::sanitize;
 
-/// Why a call did not do what it was asked. A display is a line that says what to
-/// do, and one more, indented, for each [`Complaint`].
+/// Why a call failed. A display is a line that says what to do, and one more, indented,
+/// for each [`CallViolation`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Refusal {
+pub struct CallError {
     /// The canonical code, such as `INVALID_ARGUMENT`.
     pub code: &'static str,
     /// The reason of the contract, such as `FIELD_REQUIRED`; empty when no answer
@@ -21,25 +20,25 @@ pub struct Refusal {
     pub reason: String,
     /// What happened, in a line.
     pub message: String,
-    /// What is wrong with the request or stands in its way, as much as an answer
+    /// What is wrong with the request or with the state it needs, as much as an answer
     /// has room for.
-    pub violations: Vec<Complaint>,
-    /// How much more there is.
+    pub violations: Vec<CallViolation>,
+    /// The number of violations that the answer has no room for.
     pub unlisted: usize,
-    /// Whether a write may have been done all the same.
+    /// Whether a write may have taken effect although the call failed.
     pub undecided: bool,
-    /// Whether no call of this caller will succeed.
+    /// Whether the server refuses every such call of this caller.
     #[serde(skip)]
-    pub for_good: bool,
+    pub caller_refused: bool,
     /// Whether the server could not be reached.
     #[serde(skip)]
     pub unreachable: bool,
 }
 
-/// One thing that is wrong with a request, or stands in its way.
+/// One thing that is wrong with a request, or with the state it needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Complaint {
-    /// The path of the field, or what stands in the way.
+pub struct CallViolation {
+    /// The path of the field, or the subject of the state.
     pub field: String,
     /// What is wrong.
     pub description: String,
@@ -49,35 +48,35 @@ pub struct Complaint {
 
 const INVALID_ARGUMENT: &str = "INVALID_ARGUMENT";
 
-impl Refusal {
-    /// Reads an answer of this server to a caller who named an account, or else
-    /// sent a token; the server may have answered other calls before.
-    pub(crate) fn of(status: &Status, server: &str, account: bool, answered: bool) -> Self {
+impl CallError {
+    /// Reads the status of a call to this server. The caller names an account, or else
+    /// sends a token; the server may have answered other calls before.
+    pub(crate) fn new(status: &Status, server: &str, names_account: bool, answered: bool) -> Self {
         let details = status.get_error_details();
         let info = details.error_info();
         let reason = info.map(|info| info.reason.clone()).unwrap_or_default();
-        let violations = complaints(&details);
+        let violations = violations(&details);
         let total = info.and_then(|info| info.metadata.get("violations_total"));
         let total = total
             .and_then(|total| total.parse().ok())
             .unwrap_or(0_usize);
-        let said = match status.source() {
-            Some(error) if reason.is_empty() => trouble::words(server, error, answered),
-            // What tonic says of a time-out of ours.
-            None if reason.is_empty() && status.code() == Code::Cancelled => trouble::late(server),
-            None if reason.is_empty() => trouble::strange(server, &plain(status.message())),
-            Some(_) | None => plain(status.message()),
-        };
-        let message = match (advice(&reason, account), said) {
-            (Some(Advice::Instead(words)), _) => words.to_owned(),
-            (Some(Advice::Besides(words)), said) => format!("{said}: {words}"),
-            (None, said) => said,
+        let text = sanitize(status.message());
+        let text = match status.source() {
+            _ if !reason.is_empty() => text,
+            Some(error) => connect_error::message(server, error, answered),
+            // tonic reports a time-out of this client as CANCELLED.
+            None if status.code() == Code::Cancelled => connect_error::timed_out(server),
+            None => connect_error::unexpected_answer(server, &text),
         };
         Self {
             code: name(status.code()),
-            message,
-            undecided: may_be_done(status),
-            for_good: shuts_out(status),
+            message: match advice(&reason, names_account) {
+                Some(Advice::Instead(advice)) => advice.to_owned(),
+                Some(Advice::Also(advice)) => format!("{text}: {advice}"),
+                None => text,
+            },
+            undecided: may_have_taken_effect(status),
+            caller_refused: is_caller_refused(status),
             unreachable: is_unsent(status),
             reason,
             unlisted: total.saturating_sub(violations.len()),
@@ -86,9 +85,9 @@ impl Refusal {
     }
 }
 
-impl Error for Refusal {}
+impl Error for CallError {}
 
-impl fmt::Display for Refusal {
+impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             code,
@@ -97,7 +96,7 @@ impl fmt::Display for Refusal {
             violations,
             unlisted,
             undecided: _,
-            for_good: _,
+            caller_refused: _,
             unreachable: _,
         } = self;
         if *code == INVALID_ARGUMENT && !violations.is_empty() {
@@ -105,8 +104,8 @@ impl fmt::Display for Refusal {
                 1 => f.write_str("the server refuses it:")?,
                 count => write!(f, "the server refuses it for {count} reasons:")?,
             }
-            for complaint in violations {
-                write!(f, "\n  {complaint}")?;
+            for violation in violations {
+                write!(f, "\n  {violation}")?;
             }
             return match unlisted {
                 0 => Ok(()),
@@ -117,15 +116,14 @@ impl fmt::Display for Refusal {
         if !reason.is_empty() {
             write!(f, " ({reason})")?;
         }
-        // What stands in the way; the message says why.
-        for complaint in violations {
-            write!(f, "\n  {}", complaint.field)?;
+        for violation in violations {
+            write!(f, "\n  {}", violation.field)?;
         }
         Ok(())
     }
 }
 
-impl fmt::Display for Complaint {
+impl fmt::Display for CallViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             field,
@@ -136,46 +134,46 @@ impl fmt::Display for Complaint {
     }
 }
 
-fn complaints(details: &ErrorDetails) -> Vec<Complaint> {
+fn violations(details: &ErrorDetails) -> Vec<CallViolation> {
+    let violation = |field: &str, description: &str, reason: &str| CallViolation {
+        field: sanitize(field),
+        description: sanitize(description),
+        reason: sanitize(reason),
+    };
     let request = details.bad_request().map(|bad| &bad.field_violations);
-    let request = request.into_iter().flatten().map(|it| Complaint {
-        field: plain(&it.field),
-        description: plain(&it.description),
-        reason: plain(&it.reason),
-    });
+    let request = request.into_iter().flatten();
     let state = details.precondition_failure().map(|it| &it.violations);
-    let state = state.into_iter().flatten().map(|it| Complaint {
-        field: plain(&it.subject),
-        description: plain(&it.description),
-        reason: plain(&it.r#type),
-    });
-    request.chain(state).collect()
+    let state = state.into_iter().flatten();
+    request
+        .map(|it| violation(&it.field, &it.description, &it.reason))
+        .chain(state.map(|it| violation(&it.subject, &it.description, &it.r#type)))
+        .collect()
 }
 
-/// What a person at this command line can do.
+/// What to do at this command line.
 enum Advice {
-    /// Said in place of the server's words, which are for those who write clients.
+    /// Replaces the server's message, which addresses programs.
     Instead(&'static str),
-    /// Said after them.
-    Besides(&'static str),
+    /// Follows the server's message.
+    Also(&'static str),
 }
 
-fn advice(reason: &str, account: bool) -> Option<Advice> {
-    use Advice::{Besides, Instead};
-    match (reason, account) {
+fn advice(reason: &str, names_account: bool) -> Option<Advice> {
+    use Advice::{Also, Instead};
+    match (reason, names_account) {
         ("CREDENTIALS_MISSING", true) => Some(Instead(
             "the server asks for a token: set EXPERTISE_TOKEN in place of an account",
         )),
         ("CREDENTIALS_MISSING", false) => Some(Instead(
             "the server asks for an account: name one with --account in place of a token",
         )),
-        ("ABSENT_STEPS", _) => Some(Besides("--absent-steps keep or --absent-steps delete")),
-        ("SCOPE_MISSING", _) => Some(Besides("get a token that has it")),
-        ("TASK_NOT_FOUND", _) => Some(Besides("`expertise list` lists the tasks of the account")),
-        ("OVERLOADED" | "STORE_UNAVAILABLE" | "WRITE_CONFLICT", _) => {
-            Some(Besides("try again later"))
-        }
-        ("MESSAGE_TOO_LARGE", _) => Some(Besides("EXPERTISE_MAX_MESSAGE_BYTES of the server")),
+        ("ABSENT_STEPS", _) => Some(Also("use --absent-steps keep or --absent-steps delete")),
+        ("SCOPE_MISSING", _) => Some(Also("use a token that has it")),
+        ("TASK_NOT_FOUND", _) => Some(Also("`expertise list` lists the tasks of the account")),
+        ("OVERLOADED" | "STORE_UNAVAILABLE" | "WRITE_CONFLICT", _) => Some(Also("try again later")),
+        ("MESSAGE_TOO_LARGE", _) => Some(Also(
+            "raise EXPERTISE_MAX_MESSAGE_BYTES of the server, or send less at once",
+        )),
         _ => None,
     }
 }

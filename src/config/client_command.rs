@@ -1,0 +1,165 @@
+//! The commands that people and scripts send to a running server.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use super::{
+    ConfigError,
+    connection::{Connection, ConnectionSettings},
+    settings::{Environment, Flags, Values},
+    value,
+};
+use crate::{
+    domain::ids::{RequestId, TaskId},
+    proto::v1::{AbsentSteps, AccessLevel, TaskType},
+};
+
+/// A command and the server it is sent to, every setting valid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientCommandConfig {
+    /// Where the service is, and who calls it.
+    pub connection: Connection,
+    /// How the answer is written.
+    pub output: Output,
+    /// The command.
+    pub command: ClientCommand,
+}
+
+/// How an answer is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// For people.
+    Text,
+    /// For scripts.
+    Json,
+}
+
+#[derive(Args)]
+pub(super) struct OutputFormat {
+    /// text is for people, json for scripts
+    #[arg(
+        long,
+        value_name = "text|json",
+        default_value = "text",
+        value_parser = value::one_of(&[("text", Output::Text), ("json", Output::Json)])
+    )]
+    pub output: Output,
+}
+
+/// A command to a running server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ClientCommand {
+    /// Import documents.
+    Import(ImportArgs),
+    /// Export a task as a document.
+    Export(ExportArgs),
+    /// Show a task as a tree.
+    Show(ShowArgs),
+    /// List the tasks of the account.
+    List(ListFilters),
+}
+
+/// What `import` imports, and how.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct ImportArgs {
+    /// A document as `export` writes it or examples/guides holds it; - is standard input
+    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+    /// Make new tasks, also of documents that name the task that they are of
+    #[arg(long)]
+    pub as_new: bool,
+    /// What becomes of steps that a task has and its document leaves out [default: the document is refused]
+    #[arg(
+        long,
+        value_name = "keep|delete",
+        value_parser = value::one_of(&[("keep", AbsentSteps::Keep), ("delete", AbsentSteps::Delete)])
+    )]
+    pub absent_steps: Option<AbsentSteps>,
+    /// Check everything and store nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Names the run: repeated under the same name within a day, it does nothing twice [default: a new one]
+    #[arg(long, value_name = "UUID", value_parser = value::request_id)]
+    pub request_id: Option<RequestId>,
+}
+
+/// What `export` exports, and where to.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct ExportArgs {
+    /// The guid of the task; `expertise list` lists them
+    #[arg(value_name = "GUID", value_parser = value::task)]
+    pub task: TaskId,
+    /// The file to write [default: standard output]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: Option<PathBuf>,
+}
+
+/// The task that `show` shows.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct ShowArgs {
+    /// The guid of the task; `expertise list` lists them
+    #[arg(value_name = "GUID", value_parser = value::task)]
+    pub task: TaskId,
+}
+
+/// Which tasks are listed. An absent filter lets all of them pass.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct ListFilters {
+    /// Only tasks of this product
+    #[arg(long, value_name = "NUMBER", value_parser = value::number(1..=i64::MAX))]
+    pub product_id: Option<i64>,
+    /// Only tasks with this value: 0 is hidden, 1 published
+    #[arg(long, value_name = "NUMBER", value_parser = value::number(0..=i32::MAX))]
+    pub published: Option<i32>,
+    /// Only tasks that this access level may see: user, user2, user3, tech, tech2, tech3 or expert
+    #[arg(long, value_name = "LEVEL", value_parser = value::one_of(&ACCESS_LEVELS))]
+    pub role: Option<AccessLevel>,
+    /// Only tasks of this type
+    #[arg(
+        long = "type",
+        value_name = "standard|linked",
+        value_parser = value::one_of(&[("standard", TaskType::Standard), ("linked", TaskType::Linked)])
+    )]
+    pub task_type: Option<TaskType>,
+}
+
+/// Every access level by its name.
+pub const ACCESS_LEVELS: [(&str, AccessLevel); 7] = [
+    ("user", AccessLevel::User),
+    ("user2", AccessLevel::User2),
+    ("user3", AccessLevel::User3),
+    ("tech", AccessLevel::Tech),
+    ("tech2", AccessLevel::Tech2),
+    ("tech3", AccessLevel::Tech3),
+    ("expert", AccessLevel::Expert),
+];
+
+/// The arguments of a command, how the answer is written, and how the server is called.
+#[derive(Args)]
+pub(super) struct ClientArgs<A: Args> {
+    #[command(flatten)]
+    command: A,
+    #[command(flatten)]
+    output: OutputFormat,
+    #[command(flatten)]
+    connection: Flags<ConnectionSettings>,
+}
+
+impl<A: Args> ClientArgs<A> {
+    pub fn read(
+        self,
+        command: fn(A) -> ClientCommand,
+        environment: Environment<'_>,
+    ) -> Result<ClientCommandConfig, ConfigError> {
+        let mut values = Values::default();
+        values.take_environment::<ConnectionSettings>(environment)?;
+        values.take_flags::<ConnectionSettings, _>(&self.connection);
+        let settings: ConnectionSettings = values.parse()?;
+        Ok(ClientCommandConfig {
+            connection: settings.connection(&values)?,
+            output: self.output.output,
+            command: command(self.command),
+        })
+    }
+}

@@ -1,0 +1,238 @@
+//! The command line: its subcommands and their arguments.
+
+use std::{env, ffi::OsString, path::PathBuf};
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
+use clap_complete::Shell;
+
+use super::{
+    ClientCommand, ClientCommandConfig, Command, Config, ConfigError, ExportArgs, HealthConfig,
+    ImportArgs, ListFilters, OutputFormat, ServerSettings, ShowArgs, TokenGrant, TranslateConfig,
+    WrongSetting,
+    client_command::ClientArgs,
+    health::HealthSettings,
+    settings::{Environment, Flags, Values, value_error},
+    translate::TranslateSettings,
+};
+
+#[derive(Parser)]
+#[command(
+    name = "expertise",
+    about,
+    after_help = "Flags win over the environment, the environment over the file, the file over defaults."
+)]
+struct CommandLine {
+    #[command(flatten)]
+    server: ServerFlags,
+    #[command(subcommand)]
+    command: Option<CommandArgs>,
+}
+
+/// The settings of a server. They may stand before or after a subcommand that reads them.
+#[derive(Args, Default)]
+struct ServerFlags {
+    /// A TOML file of settings; its keys are the flags with _ for -
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    settings: Flags<ServerSettings>,
+}
+
+#[derive(Subcommand)]
+enum CommandArgs {
+    /// Serve; what is done without a subcommand
+    Serve(ServerFlags),
+    /// Bring the database's schema up to date and end
+    Migrate(ServerFlags),
+    /// Print the effective settings, secrets masked, and where each comes from
+    Config(ServerFlags),
+    /// Sign a token with EXPERTISE_JWT_SECRET and print it
+    Token {
+        #[command(flatten)]
+        grant: TokenGrant,
+        #[command(flatten)]
+        server: ServerFlags,
+    },
+    /// Translate what is missing or outdated on a running server, and end
+    Translate {
+        #[command(flatten)]
+        translate: Flags<TranslateSettings>,
+        #[command(flatten)]
+        server: ServerFlags,
+    },
+    /// Import guides, each file a JSON document, into a running server
+    Import(ClientArgs<ImportArgs>),
+    /// Export a guide as a JSON document that can be imported unchanged
+    Export(ClientArgs<ExportArgs>),
+    /// Show a guide as a tree: steps in their order, conditions, languages, linked tasks
+    Show(ClientArgs<ShowArgs>),
+    /// List the account's tasks
+    List(ClientArgs<ListFilters>),
+    /// Ask a server for its health: exit code 0 if it is SERVING, else 1
+    Health {
+        #[command(flatten)]
+        output: OutputFormat,
+        #[command(flatten)]
+        health: Flags<HealthSettings>,
+        /// The TOML file of the server's settings
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        config: Option<PathBuf>,
+    },
+    /// Print a script that makes a shell complete this command line
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print a manual page, for man to show
+    Man {
+        /// The subcommand that the page is about [default: all of them in short]
+        command: Option<String>,
+    },
+}
+
+/// The command line of this program; `--version` prints the version.
+pub fn command_line(version: String) -> clap::Command {
+    CommandLine::command().version(version)
+}
+
+/// What the command line asks for.
+pub struct Invocation {
+    /// The subcommand.
+    pub command: Command,
+    /// The effective settings of a server. A command that does not read them has the
+    /// defaults here, and wrong settings do not keep it from running.
+    pub config: Config,
+    values: Values,
+}
+
+impl Invocation {
+    /// Reads command line, environment and file of this process.
+    pub fn of_process(version: String) -> Result<Self, ConfigError> {
+        Self::read(command_line(version), env::args_os(), &|name| {
+            env::var_os(name)
+        })
+    }
+
+    pub(super) fn read(
+        command_line: clap::Command,
+        args: impl IntoIterator<Item = OsString>,
+        environment: Environment<'_>,
+    ) -> Result<Self, ConfigError> {
+        let matches = command_line
+            .try_get_matches_from(args)
+            .map_err(wrong_argument)?;
+        let CommandLine {
+            server: program,
+            command,
+        } = CommandLine::from_arg_matches(&matches)?;
+        let server = |own: &ServerFlags| server_values(&program, own, environment);
+        let client = |config: Result<ClientCommandConfig, ConfigError>| {
+            program.refuse(matches.subcommand_name().unwrap_or_default())?;
+            Ok::<_, ConfigError>((Command::Client(Box::new(config?)), Values::default()))
+        };
+        let command = command.unwrap_or_else(|| CommandArgs::Serve(ServerFlags::default()));
+        let (command, values) = match command {
+            CommandArgs::Serve(own) => (Command::Serve, server(&own)?),
+            CommandArgs::Migrate(own) => (Command::Migrate, server(&own)?),
+            CommandArgs::Config(own) => (Command::Config, server(&own)?),
+            CommandArgs::Token { grant, server: own } => (Command::Token(grant), server(&own)?),
+            CommandArgs::Translate {
+                translate,
+                server: own,
+            } => {
+                let translate = TranslateConfig::read(&translate, environment)?;
+                (Command::Translate(Box::new(translate)), server(&own)?)
+            }
+            CommandArgs::Import(args) => client(args.read(ClientCommand::Import, environment))?,
+            CommandArgs::Export(args) => client(args.read(ClientCommand::Export, environment))?,
+            CommandArgs::Show(args) => client(args.read(ClientCommand::Show, environment))?,
+            CommandArgs::List(args) => client(args.read(ClientCommand::List, environment))?,
+            CommandArgs::Health {
+                output,
+                health,
+                config,
+            } => {
+                let mut values = Values::default();
+                if let Some(path) = config.or(program.config) {
+                    values.take_file::<ServerSettings>(path)?;
+                }
+                values.take_environment::<HealthSettings>(environment)?;
+                values.take_flags::<HealthSettings, _>(&program.settings);
+                values.take_flags::<HealthSettings, _>(&health);
+                let health = HealthConfig::read(&values, output)?;
+                (Command::Health(health), Values::default())
+            }
+            CommandArgs::Completions { shell } => {
+                program.refuse("completions")?;
+                (Command::Completions(shell), Values::default())
+            }
+            CommandArgs::Man { command } => {
+                program.refuse("man")?;
+                (Command::Man(manual_page(command)?), Values::default())
+            }
+        };
+        Ok(Self {
+            config: Config::read(&values, &command)?,
+            command,
+            values,
+        })
+    }
+
+    /// The effective settings as a settings file, secrets masked, with the origin of
+    /// each. What is unset is left out.
+    pub fn effective(&self) -> String {
+        self.values.effective::<ServerSettings>(&self.config.auth)
+    }
+}
+
+impl ServerFlags {
+    /// Refuses settings of the server before a command that does not read them.
+    fn refuse(&self, command: &str) -> Result<(), WrongSetting> {
+        let file = self.config.as_ref().map(|_| "--config".to_owned());
+        match file.or_else(|| self.settings.first()) {
+            Some(flag) => Err(WrongSetting::NotOfCommand {
+                flag,
+                command: command.to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The settings of a server: flags after the subcommand over flags before it over the
+/// environment over the file.
+fn server_values(
+    program: &ServerFlags,
+    own: &ServerFlags,
+    environment: Environment<'_>,
+) -> Result<Values, WrongSetting> {
+    let mut values = Values::default();
+    if let Some(path) = own.config.as_ref().or(program.config.as_ref()) {
+        values.take_file::<ServerSettings>(path.clone())?;
+    }
+    values.take_environment::<ServerSettings>(environment)?;
+    values.take_flags::<ServerSettings, _>(&program.settings);
+    values.take_flags::<ServerSettings, _>(&own.settings);
+    Ok(values)
+}
+
+fn wrong_argument(error: clap::Error) -> ConfigError {
+    match value_error(&error) {
+        Some((setting, text, expected)) => ConfigError::Setting(WrongSetting::Value {
+            setting,
+            value: format!("{text:?}"),
+            expected,
+        }),
+        None => ConfigError::Usage(error),
+    }
+}
+
+/// The subcommand that a page of the manual is asked for.
+fn manual_page(name: Option<String>) -> Result<Option<String>, WrongSetting> {
+    match name {
+        Some(name) if CommandLine::command().find_subcommand(&name).is_none() => {
+            Err(WrongSetting::NoCommand(name))
+        }
+        name => Ok(name),
+    }
+}

@@ -1,0 +1,366 @@
+//! The machinery of settings. A setting is a field of a struct that derives
+//! `clap::Args`: the field's id is the key in the file, and flag and environment name
+//! derive from it. Unit, default, check and help are the field's attributes and comment.
+
+use std::{
+    any::TypeId, collections::BTreeMap, error::Error, ffi::OsString, fmt, fs, marker::PhantomData,
+    path::PathBuf,
+};
+
+use clap::{
+    Arg, ArgMatches, Args, Command, FromArgMatches,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+
+use super::{
+    AuthMode, ConfigError, DatabaseUrl, MASK, PostgresUrl, Secret, SigningSecret, WrongSetting,
+    database_url,
+};
+
+/// Reads a variable of the environment.
+pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+/// The settings of `A` that were given as flags. Their texts are checked by
+/// [`Values::parse`], together with those from the environment and the file.
+pub(super) struct Flags<A> {
+    texts: BTreeMap<String, String>,
+    settings: PhantomData<A>,
+}
+
+impl<A> Flags<A> {
+    /// The first flag that was given.
+    pub fn first(&self) -> Option<String> {
+        self.texts.keys().next().map(|key| flag(key))
+    }
+}
+
+impl<A> Default for Flags<A> {
+    fn default() -> Self {
+        Self {
+            texts: BTreeMap::new(),
+            settings: PhantomData,
+        }
+    }
+}
+
+impl<A: Args> Args for Flags<A> {
+    fn augment_args(command: Command) -> Command {
+        command.args(settings::<A>().iter().map(text_flag))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<A: Args> FromArgMatches for Flags<A> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let settings = settings::<A>();
+        let texts = settings.iter().filter_map(|setting| {
+            let text = matches.get_one::<String>(key(setting))?;
+            Some((key(setting).to_owned(), text.clone()))
+        });
+        Ok(Self {
+            texts: texts.collect(),
+            settings: PhantomData,
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The settings of `A`, in the order of its fields.
+pub(super) fn settings<A: Args>() -> Vec<Arg> {
+    let command = A::augment_args(Command::new("settings"));
+    command.get_arguments().cloned().collect()
+}
+
+pub(super) fn key(setting: &Arg) -> &str {
+    setting.get_id().as_str()
+}
+
+/// `--like-this`.
+pub(super) fn flag(key: &str) -> String {
+    format!("--{}", key.replace('_', "-"))
+}
+
+/// `EXPERTISE_LIKE_THIS`.
+pub(super) fn environment_name(key: &str) -> String {
+    format!("EXPERTISE_{}", key.to_ascii_uppercase())
+}
+
+/// A setting as a flag that takes any text. The help of a setting whose default is not
+/// one value ends with `[default: …]`; without either the default is that it is unset.
+fn text_flag(setting: &Arg) -> Arg {
+    let help = setting.get_help().map(ToString::to_string);
+    let help = help.unwrap_or_default();
+    let (about, default) = match help.split_once(" [default: ") {
+        Some((about, default)) => (about, default.trim_end_matches(']').to_owned()),
+        None => (
+            help.as_str(),
+            default_text(setting).unwrap_or("unset".to_owned()),
+        ),
+    };
+    let name = environment_name(key(setting));
+    let units = setting.get_value_names().unwrap_or_default();
+    Arg::new(setting.get_id().clone())
+        .long(key(setting).replace('_', "-"))
+        .value_names(units.iter().cloned())
+        .help(format!("{about} [{name}] [default: {default}]"))
+        .help_heading(setting.get_help_heading().unwrap_or("Settings").to_owned())
+}
+
+fn default_text(setting: &Arg) -> Option<String> {
+    let default = setting.get_default_values().first()?;
+    Some(default.to_string_lossy().into_owned())
+}
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Flag,
+    Environment,
+    File(PathBuf),
+}
+
+impl Origin {
+    /// A setting as the user named it.
+    fn name(&self, key: &str) -> String {
+        match self {
+            Self::Flag => flag(key),
+            Self::Environment => environment_name(key),
+            Self::File(path) => format!("{key} in {}", path.display()),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag => f.write_str("flag"),
+            Self::Environment => f.write_str("environment"),
+            Self::File(path) => write!(f, "file {}", path.display()),
+        }
+    }
+}
+
+struct Given {
+    origin: Origin,
+    text: String,
+    /// The text as messages may repeat it: without secrets.
+    shown: String,
+}
+
+/// Every setting that was given, by its key. What is taken later replaces what was taken
+/// before, so that the strongest source comes last.
+#[derive(Default)]
+pub(super) struct Values(BTreeMap<String, Given>);
+
+impl Values {
+    /// Takes the settings of `A` from a TOML file, which may hold no others.
+    pub fn take_file<A: Args>(&mut self, path: PathBuf) -> Result<(), WrongSetting> {
+        let unreadable = |reason: String| WrongSetting::File {
+            path: path.clone(),
+            reason,
+        };
+        let text = fs::read_to_string(&path).map_err(|error| unreadable(error.to_string()))?;
+        let table: toml::Table = text
+            .parse()
+            .map_err(|error| unreadable(toml_reason(&text, &error)))?;
+        let origin = Origin::File(path.clone());
+        let settings = settings::<A>();
+        for (name, value) in table {
+            let Some(setting) = settings.iter().find(|setting| key(setting) == name) else {
+                return Err(WrongSetting::Unknown(origin.name(&name)));
+            };
+            let text = toml_text(&value).ok_or_else(|| WrongSetting::Value {
+                setting: origin.name(&name),
+                value: format!("of type {}", value.type_str()),
+                expected: "a string, a number or a boolean".to_owned(),
+            })?;
+            self.take(setting, origin.clone(), text);
+        }
+        Ok(())
+    }
+
+    /// Takes the settings of `A` from the environment.
+    pub fn take_environment<A: Args>(
+        &mut self,
+        environment: Environment<'_>,
+    ) -> Result<(), WrongSetting> {
+        for setting in settings::<A>() {
+            let name = environment_name(key(&setting));
+            let Some(text) = environment(&name) else {
+                continue;
+            };
+            let text = text.into_string().map_err(|_| WrongSetting::Value {
+                setting: name,
+                value: "not text".to_owned(),
+                expected: "UTF-8".to_owned(),
+            })?;
+            self.take(&setting, Origin::Environment, text);
+        }
+        Ok(())
+    }
+
+    /// Takes the settings of `A` from flags, which may be of others too.
+    pub fn take_flags<A: Args, B>(&mut self, flags: &Flags<B>) {
+        for setting in settings::<A>() {
+            if let Some(text) = flags.texts.get(key(&setting)) {
+                self.take(&setting, Origin::Flag, text.clone());
+            }
+        }
+    }
+
+    fn take(&mut self, setting: &Arg, origin: Origin, text: String) {
+        let given = Given {
+            shown: masked(setting, &text),
+            origin,
+            text,
+        };
+        self.0.insert(key(setting).to_owned(), given);
+    }
+
+    /// Where the value of a setting came from; `None` for a default.
+    pub fn origin(&self, key: &str) -> Option<&Origin> {
+        self.0.get(key).map(|given| &given.origin)
+    }
+
+    /// The text of a setting that was given.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(|given| given.text.as_str())
+    }
+
+    /// A setting that was given, as the user named it.
+    pub fn named(&self, key: &str) -> Option<String> {
+        self.origin(key).map(|origin| origin.name(key))
+    }
+
+    /// Checks the settings of `A` and applies their defaults.
+    pub fn parse<A: Args>(&self) -> Result<A, ConfigError> {
+        let command = A::augment_args(Command::new("settings"))
+            .no_binary_name(true)
+            .disable_help_flag(true)
+            .mut_args(|setting| {
+                let long = key(&setting).replace('_', "-");
+                setting.long(long)
+            });
+        let flags = command.get_arguments().filter_map(|setting| {
+            let given = self.0.get(key(setting))?;
+            Some(format!("{}={}", flag(key(setting)), given.text))
+        });
+        let flags: Vec<String> = flags.collect();
+        let matches =
+            command
+                .try_get_matches_from(flags)
+                .map_err(|error| match value_error(&error) {
+                    Some((flag, _, expected)) => {
+                        let key = flag.trim_start_matches('-').replace('-', "_");
+                        self.wrong(&key, expected).into()
+                    }
+                    None => ConfigError::Usage(error),
+                })?;
+        Ok(A::from_arg_matches(&matches)?)
+    }
+
+    /// Says that a setting's value is wrong, and what would be right.
+    pub fn wrong(&self, key: &str, expected: impl fmt::Display) -> WrongSetting {
+        let (setting, value) = match self.0.get(key) {
+            Some(given) if given.shown == MASK => (given.origin.name(key), MASK.to_owned()),
+            Some(given) => (given.origin.name(key), format!("{:?}", given.shown)),
+            None => (environment_name(key), "unset".to_owned()),
+        };
+        WrongSetting::Value {
+            setting,
+            value,
+            expected: expected.to_string(),
+        }
+    }
+
+    /// Says that one setting is unset though another one needs it.
+    pub fn lacks(&self, missing: &str, given: &str) -> WrongSetting {
+        let given = self.named(given).unwrap_or_default();
+        self.wrong(missing, format!("set too, as {given} is set"))
+    }
+
+    /// The settings of `A` as a settings file, with the origin of each. What is
+    /// unset is left out, but for `auth`, whose default is not one value.
+    pub fn effective<A: Args>(&self, auth: &AuthMode) -> String {
+        let lines = settings::<A>().into_iter().filter_map(|setting| {
+            let key = key(&setting);
+            let (text, origin) = match self.0.get(key) {
+                Some(given) => (given.shown.clone(), given.origin.to_string()),
+                None => {
+                    let auth = || (key == "auth").then(|| auth.to_string());
+                    (default_text(&setting).or_else(auth)?, "default".to_owned())
+                }
+            };
+            let is_number = text
+                .parse()
+                .is_ok_and(|number: i64| number.to_string() == text);
+            let value = match is_number || text.parse::<bool>().is_ok() {
+                true => text,
+                false => format!("{text:?}"),
+            };
+            let assignment = format!("{key} = {value}");
+            Some(format!("{assignment:<50} # {origin}\n"))
+        });
+        lines.collect()
+    }
+}
+
+/// The argument, its text and what would be right, when a parser of ours refused it.
+pub(super) fn value_error(error: &clap::Error) -> Option<(String, String, String)> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        _ => None,
+    };
+    if error.kind() != ErrorKind::ValueValidation {
+        return None;
+    }
+    // `--flag <UNIT>` or, of an argument without a flag, `<UNIT>`.
+    let argument = text(ContextKind::InvalidArg)?;
+    let name = argument.split(' ').next()?.trim_matches(['<', '>', '.']);
+    let expected = error.source()?.to_string();
+    Some((name.to_owned(), text(ContextKind::InvalidValue)?, expected))
+}
+
+/// A value without secrets. What may hold one follows from the type of the setting.
+fn masked(setting: &Arg, text: &str) -> String {
+    let value_type = setting.get_value_parser().type_id();
+    let is_one_of = |types: [TypeId; 2]| types.iter().any(|it| value_type == *it);
+    if is_one_of([TypeId::of::<Secret>(), TypeId::of::<SigningSecret>()]) {
+        MASK.to_owned()
+    } else if text.contains('@')
+        || is_one_of([TypeId::of::<DatabaseUrl>(), TypeId::of::<PostgresUrl>()])
+    {
+        database_url::mask(text)
+    } else {
+        text.to_owned()
+    }
+}
+
+fn toml_text(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Boolean(truth) => Some(truth.to_string()),
+        toml::Value::Float(_)
+        | toml::Value::Datetime(_)
+        | toml::Value::Array(_)
+        | toml::Value::Table(_) => None,
+    }
+}
+
+/// The parser's message on one line, without the text around it, which may hold a secret.
+fn toml_reason(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().lines().next().unwrap_or("not TOML");
+    let before = error.span().and_then(|span| text.get(..span.start));
+    match before {
+        Some(before) => format!("line {}: {message}", before.matches('\n').count() + 1),
+        None => message.to_owned(),
+    }
+}

@@ -1,0 +1,54 @@
+//! Texts for a terminal.
+
+use std::io::{self, Write};
+
+/// Prints a line to standard error. A failure to do so is ignored: there is no other
+/// place to report it.
+pub fn print_error(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Replaces control characters, line separators and bidirectional formatting by spaces.
+pub(crate) fn sanitize(text: &str) -> String {
+    let is_unsafe =
+        |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.replace(is_unsafe, " ")
+}
+
+/// Escapes DEL and the C1 control characters, which some terminals act on. In JSON they
+/// can be in strings only, so the value stays the same.
+pub(crate) fn sanitize_json(json: &str) -> String {
+    let mut sanitized = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '\u{7f}'..='\u{9f}' => sanitized.push_str(&format!("\\u{:04x}", u32::from(c))),
+            _ => sanitized.push(c),
+        }
+    }
+    sanitized
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_and_bidirectional_characters_become_spaces() {
+        let text = "a\u{1b}[2J\nb\u{202e}c\u{2066}d\u{2028}e\u{9b}f";
+        assert_eq!(sanitize(text), "a [2J b c d e f");
+        let joined = "👩\u{200d}🔧 می\u{200c}خواهم";
+        assert_eq!(sanitize(joined), joined);
+    }
+
+    #[test]
+    fn sanitized_json_is_the_same_value() {
+        let value = serde_json::json!({"a\u{9b}": "\u{7f} \u{9d}x é"});
+        let shown = sanitize_json(&value.to_string());
+        assert!(
+            !shown.contains(|c| matches!(c, '\u{7f}'..='\u{9f}')),
+            "{shown}"
+        );
+        let read: serde_json::Value = serde_json::from_str(&shown).unwrap_or_default();
+        assert_eq!(read, value);
+    }
+}
