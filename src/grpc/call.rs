@@ -1,4 +1,4 @@
-//! What every call has in common: a caller, a request, an answer.
+//! What every call has in common: its caller, and the conversion of its error.
 
 use std::future::Future;
 
@@ -7,7 +7,7 @@ use tonic::{Request, Response, Status};
 use super::status;
 use crate::{auth::Caller, domain::Result, store::Mode};
 
-/// Answers a request on behalf of its caller.
+/// Answers a request for its caller.
 pub async fn answer<M, R, F>(
     request: Request<M>,
     call: impl FnOnce(Caller, M) -> F,
@@ -25,7 +25,7 @@ where
         .map_err(status::from_error)
 }
 
-/// Whether a write stays.
+/// Whether a write is stored.
 pub fn mode(validate_only: bool) -> Mode {
     if validate_only {
         Mode::ValidateOnly

@@ -4,19 +4,18 @@ use tonic::{Request, Response, Status};
 
 use super::{
     call::answer,
-    decode::{self, REQUIRED, accepted, line, required},
+    decode::{self, Field, REQUIRED, field},
     encode,
     ignored::Ignored,
     page,
-    page_token::Listing,
+    page_token::PageTokens,
 };
 use crate::{
     auth::Caller,
     domain::{
         Result,
         ids::RoleId,
-        text::Name,
-        violation::{Path, Reason, Violations},
+        violation::{Reason, Violations},
     },
     proto::v1::{
         self, CreateRoleRequest, CreateRoleResponse, DeleteRoleRequest, DeleteRoleResponse,
@@ -25,7 +24,7 @@ use crate::{
     store::Store,
 };
 
-/// The roles of a store.
+/// The handlers of RoleService.
 #[derive(Clone)]
 pub struct Roles {
     /// The store.
@@ -62,19 +61,17 @@ impl Roles {
             page_size,
             page_token,
         } = request;
-        let listing = Listing {
+        let tokens = PageTokens {
             key: self.store.page_key(),
             account: &caller.account,
             rpc: "ListRoles",
             filters: Vec::new(),
         };
-        let mut faults = Violations::new();
-        let size = decode::page_size(page_size, &mut faults);
-        let after = page::after(&listing, &page_token, &mut faults);
-        let size = accepted(size, faults)?;
+        let (after, size) =
+            decode::all(|violations| page::start(&tokens, page_size, &page_token, violations))?;
         let account = self.store.account(&caller.account);
         let page = account.list_roles(after, size).await?;
-        let (roles, next_page_token) = page::cut(page, &listing, |role| role.id, encode::role);
+        let (roles, next_page_token) = page::encode(page, &tokens, |role| role.id, encode::role);
         Ok(ListRolesResponse {
             roles,
             next_page_token,
@@ -87,15 +84,13 @@ impl Roles {
         request: CreateRoleRequest,
     ) -> Result<CreateRoleResponse> {
         let CreateRoleRequest { role } = request;
-        let mut faults = Violations::new();
-        let mut ignored = Ignored::of("role");
-        let path = Path::root("role");
-        let name: Option<Name> = required(role, &path, &mut faults).and_then(|role| {
-            let v1::Role { id, name } = role;
-            ignored.note([("id", id != 0)]);
-            line(name, &path.field("name"), &mut faults)
-        });
-        let name = accepted(name, faults)?;
+        let mut ignored = Ignored::default();
+        let name = decode::all(|violations| {
+            let mut field = Field::root("role", violations);
+            let v1::Role { id, name } = field.required(role)?;
+            ignored.add_sent([("id", id != 0)]);
+            field::line(name, field.field("name"))
+        })?;
         let role = self
             .store
             .account(&caller.account)
@@ -103,7 +98,7 @@ impl Roles {
             .await?;
         Ok(CreateRoleResponse {
             role: Some(encode::role(role)),
-            ignored_paths: ignored.into_paths(),
+            ignored_paths: ignored.into_paths("role"),
         })
     }
 
@@ -113,7 +108,7 @@ impl Roles {
         request: DeleteRoleRequest,
     ) -> Result<DeleteRoleResponse> {
         let DeleteRoleRequest { id } = request;
-        let id = named(id)?;
+        let id = role_id(id)?;
         self.store.account(&caller.account).delete_role(id).await?;
         Ok(DeleteRoleResponse {
             ignored_paths: Vec::new(),
@@ -121,14 +116,15 @@ impl Roles {
     }
 }
 
-/// The role that a request names.
-fn named(id: i64) -> Result<RoleId> {
-    let path = Path::root("id");
-    let mut faults = Violations::new();
-    match id {
-        0 => faults.add(&path, Reason::FieldRequired, REQUIRED),
-        id if id < 0 => faults.add(&path, Reason::FieldOutOfRange, "must be greater than 0"),
-        _ => {}
-    }
-    accepted(Some(RoleId(id)), faults)
+/// The `id` of a request.
+fn role_id(id: i64) -> Result<RoleId, Violations> {
+    decode::all(|violations| {
+        let mut field = Field::root("id", violations);
+        match id {
+            0 => field.refuse(Reason::FieldRequired, REQUIRED),
+            id if id < 0 => field.refuse(Reason::FieldOutOfRange, "must be greater than 0"),
+            _ => {}
+        }
+        Some(RoleId(id))
+    })
 }

@@ -1,17 +1,16 @@
 //! StepService: decode, one store call, encode.
 
-use prost::Message;
 use tonic::{Request, Response, Status};
 
 use super::{
     call::{answer, mode},
-    decode::{self, accepted, guid, optional_guid, required, step as decode_step, step_patch},
+    decode::{self, Field, field, step as decode_step},
     encode,
+    idempotency::{IdempotentRequest, decode_stored},
     ignored::Ignored,
     mask::{self, Mask},
     page,
-    page_token::Listing,
-    retry::{self, Intent},
+    page_token::PageTokens,
 };
 use crate::{
     auth::Caller,
@@ -20,7 +19,7 @@ use crate::{
         ids::{StepId, TaskId},
         step::{NewStep, Placement, Step, linked_import_only},
         translation::Language,
-        violation::{Path, Reason, Violations},
+        violation::{Reason, Violations},
     },
     proto::v1::{
         self, CreateStepRequest, CreateStepResponse, DeleteStepRequest, DeleteStepResponse,
@@ -30,9 +29,7 @@ use crate::{
     store::{Outcome, Store},
 };
 
-const STEP: Path<'static> = Path::root("step");
-
-/// The steps of a store.
+/// The handlers of StepService.
 #[derive(Clone)]
 pub struct Steps {
     /// The store.
@@ -85,41 +82,47 @@ impl Steps {
     ) -> Result<CreateStepResponse> {
         let request_id = std::mem::take(&mut request.request_id);
         let validate_only = std::mem::take(&mut request.validate_only);
-        let mut faults = Violations::new();
-        let intent = Intent::read(&request_id, "CreateStep", &request, &mut faults);
-        let mut ignored = Ignored::of("step");
-        let new = required(request.step, &STEP, &mut faults)
-            .and_then(|step| decode_step::new(step, &STEP, &mut faults, &mut ignored));
-        let path = Path::root("prevstep");
-        let prevstep = optional_guid(&request.prevstep, StepId::parse, &path, &mut faults);
-        let new = accepted(new, faults)?;
+        let mut ignored = Ignored::default();
+        let (idempotent, new, prevstep) = decode::all(|violations| {
+            let idempotent =
+                IdempotentRequest::read(&request_id, "CreateStep", &request, violations);
+            let mut field = Field::root("step", violations);
+            let new = field
+                .required(request.step)
+                .and_then(|step| decode_step::new(step, field, &mut ignored));
+            let field = Field::root("prevstep", violations);
+            let prevstep = field::optional_guid(&request.prevstep, StepId::parse, field);
+            Some((idempotent, new?, prevstep))
+        })?;
         refuse_links(&new)?;
-        let ignored = ignored.into_paths();
-        let retry = intent.as_ref().map(|intent| {
+        let ignored = ignored.into_paths("step");
+        let retry = idempotent.as_ref().map(|request| {
             let ignored = ignored.clone();
-            intent.retry(move |(step, placement): &(Step, Placement)| {
+            request.retry(move |(step, placement): &(Step, Placement)| {
                 let step = encode::step_without_bodies(step);
-                created(step, *placement, ignored.clone()).encode_to_vec()
+                created(step, *placement, ignored.clone())
             })
         });
         let account = self.store.account(&caller.account);
         let outcome = account
             .create_step(new, prevstep, retry, mode(validate_only))
             .await?;
-        match (outcome, intent) {
+        match (outcome, idempotent) {
             (Outcome::Done((step, placement)), _) => {
                 Ok(created(encode::step(step), placement, ignored))
             }
-            (Outcome::Replayed(kept), Some(intent)) => {
-                with_bodies(retry::read(&kept)?, intent.payload()?)
+            (Outcome::Replayed(stored), Some(request)) => {
+                with_bodies(decode_stored(&stored)?, request.payload()?)
             }
-            (Outcome::Replayed(kept), None) => retry::read(&kept),
+            (Outcome::Replayed(stored), None) => decode_stored(&stored),
         }
     }
 
     async fn get(&self, caller: Caller, request: GetStepRequest) -> Result<GetStepResponse> {
-        let GetStepRequest { guid: id } = request;
-        let id = named(&id)?;
+        let GetStepRequest { guid } = request;
+        let id = decode::all(|violations| {
+            field::guid(&guid, StepId::parse, Field::root("guid", violations))
+        })?;
         let step = self.store.account(&caller.account).get_step(id).await?;
         Ok(GetStepResponse {
             step: Some(encode::step(step)),
@@ -133,23 +136,23 @@ impl Steps {
             page_size,
             page_token,
         } = request;
-        let mut faults = Violations::new();
-        let task = guid(&task, TaskId::parse, &Path::root("task"), &mut faults);
-        let bodies = expands_bodies(&expand, &mut faults);
-        let size = decode::page_size(page_size, &mut faults);
-        let listing = Listing {
+        let bodies = !expand.is_empty();
+        let tokens = PageTokens {
             key: self.store.page_key(),
             account: &caller.account,
             rpc: "ListSteps",
-            filters: filters_as_bytes(task, bodies),
+            filters: filters_as_bytes(TaskId::parse(&task), bodies),
         };
-        let after = page::after(&listing, &page_token, &mut faults);
-        let (task, size) = accepted(task.zip(size), faults)?;
+        let (task, (after, size)) = decode::all(|violations| {
+            let task = field::guid(&task, TaskId::parse, Field::root("task", violations));
+            check_expand(&expand, violations);
+            task.zip(page::start(&tokens, page_size, &page_token, violations))
+        })?;
         let account = self.store.account(&caller.account);
         let page = account.list_steps(task, bodies, after, size).await?;
-        let (steps, next_page_token) = page::cut(
+        let (steps, next_page_token) = page::encode(
             page,
-            &listing,
+            &tokens,
             |(_, cursor)| cursor.clone(),
             |(step, _)| encode::step(step),
         );
@@ -169,24 +172,26 @@ impl Steps {
             update_mask,
             validate_only,
         } = request;
-        let mut faults = Violations::new();
-        let mut ignored = Ignored::of("step");
-        let mask = Mask::parse(update_mask, &mask::STEP, &mut faults, &mut ignored);
-        let update = required(step, &STEP, &mut faults)
-            .and_then(|step| step_patch::update(step, &mask, &STEP, &mut faults, &mut ignored));
-        let step_patch::Update {
+        let mut ignored = Ignored::default();
+        let update = decode::all(|violations| {
+            let mask = Mask::parse(update_mask, &mask::STEP, violations, &mut ignored);
+            let mut field = Field::root("step", violations);
+            let step = field.required(step)?;
+            decode_step::update(step, &mask, field, &mut ignored)
+        })?;
+        let decode_step::StepUpdate {
             guid,
             expected,
             patch,
-        } = accepted(update, faults)?;
+        } = update;
         let account = self.store.account(&caller.account);
-        let (step, dropped) = account
+        let (step, not_honored) = account
             .update_step(guid, expected, patch, mode(validate_only))
             .await?;
-        dropped.into_iter().for_each(|field| ignored.add(field));
+        ignored.add(not_honored);
         Ok(UpdateStepResponse {
             step: Some(encode::step(step)),
-            ignored_paths: ignored.into_paths(),
+            ignored_paths: ignored.into_paths("step"),
         })
     }
 
@@ -195,11 +200,12 @@ impl Steps {
         caller: Caller,
         request: DeleteStepRequest,
     ) -> Result<DeleteStepResponse> {
-        let DeleteStepRequest { guid: id, etag } = request;
-        let mut faults = Violations::new();
-        let id = guid(&id, StepId::parse, &Path::root("guid"), &mut faults);
-        let expected = decode::expected(&etag, &Path::root("etag"), &mut faults);
-        let id = accepted(id, faults)?;
+        let DeleteStepRequest { guid, etag } = request;
+        let (id, expected) = decode::all(|violations| {
+            let id = field::guid(&guid, StepId::parse, Field::root("guid", violations));
+            let expected = field::expected(&etag, Field::root("etag", violations));
+            Some((id?, expected))
+        })?;
         let account = self.store.account(&caller.account);
         account.delete_step(id, expected).await?;
         Ok(DeleteStepResponse {
@@ -216,7 +222,7 @@ fn created(step: v1::Step, placement: Placement, ignored_paths: Vec<String>) -> 
     }
 }
 
-/// Links are made by an import only.
+/// Only an import creates links.
 fn refuse_links(new: &NewStep) -> Result<()> {
     match new.kind.feedback() {
         Some(config) if config.linked => Err(linked_import_only()),
@@ -224,45 +230,36 @@ fn refuse_links(new: &NewStep) -> Result<()> {
     }
 }
 
-/// A kept response with the bodies of the request that asks for it again: the
-/// payload is the same, so they are not kept twice.
+/// A stored response, with the bodies of the retry. They are not stored with it, as
+/// the payload of a retry is the same.
 fn with_bodies(
     mut response: CreateStepResponse,
     request: CreateStepRequest,
 ) -> Result<CreateStepResponse> {
-    if let (Some(kept), Some(sent)) = (&mut response.step, request.step) {
-        kept.body = sent.body;
-        for (key, row) in sent.translations {
-            let kept = Language::parse(&key)
-                .and_then(|language| kept.translations.get_mut(language.as_str()));
-            if let Some(kept) = kept {
-                kept.body = row.body;
+    if let (Some(stored), Some(sent)) = (&mut response.step, request.step) {
+        stored.body = sent.body;
+        for (key, translation) in sent.translations {
+            let stored = Language::parse(&key)
+                .and_then(|language| stored.translations.get_mut(language.as_str()));
+            if let Some(stored) = stored {
+                stored.body = translation.body;
             }
         }
     }
     Ok(response)
 }
 
-/// The step that a request names.
-fn named(id: &str) -> Result<StepId> {
-    let mut faults = Violations::new();
-    let id = guid(id, StepId::parse, &Path::root("guid"), &mut faults);
-    accepted(id, faults)
-}
-
-/// Whether a listing is to show bodies.
-fn expands_bodies(expand: &[String], faults: &mut Violations) -> bool {
-    let list = Path::root("expand");
+fn check_expand(expand: &[String], violations: &mut Violations) {
+    let mut list = Field::root("expand", violations);
     for (index, name) in expand.iter().enumerate() {
         if name != "body" {
-            let path = list.index(index);
-            faults.add(&path, Reason::FieldInvalid, "must be `body`");
+            let mut element = list.index(index);
+            element.refuse(Reason::FieldInvalid, "must be `body`");
         }
     }
-    !expand.is_empty()
 }
 
-/// The filters of a listing. A faulty one never gets to give out a token.
+/// The filters of a listing. A request with a malformed one gets no token.
 fn filters_as_bytes(task: Option<TaskId>, bodies: bool) -> Vec<u8> {
     let mut bytes = vec![u8::from(bodies)];
     bytes.extend(task.iter().flat_map(|task| *task.0.as_bytes()));
