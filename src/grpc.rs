@@ -1,8 +1,8 @@
-//! gRPC in and out: one file for each service (decode, one store call,
-//! encode), and the conversions between messages and the domain.
+//! The gRPC services: one file for each (decode, one store call, encode), and the
+//! conversions between messages and domain values.
 //!
-//! *Invariant:* a handler makes one store call, and makes it only when nothing
-//! is wrong with the request that it could find without the store.
+//! *Invariant:* a handler makes one store call, and only for a request without
+//! violations that can be found without the store.
 
 use tonic::service::Routes;
 
@@ -45,16 +45,16 @@ pub const SERVICES: [&str; 4] = [
     "expertise.v1.TranslationService",
 ];
 
-/// What the services refuse by size.
+/// Limits of the services.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Largest message received or sent, in bytes.
     pub max_message_bytes: usize,
 }
 
-/// The services of the contract on a store. Each call expects its
-/// [`Caller`](crate::auth::Caller) in the request's extensions, with the scope
-/// that [`required_scope`] names.
+/// The services of the contract on a store. Each call must have its
+/// [`Caller`](crate::auth::Caller) in the request's extensions, checked for the scope
+/// of [`required_scope`].
 pub fn routes(store: Store, limits: Limits) -> Routes {
     let Limits { max_message_bytes } = limits;
     let tasks = tasks::Tasks {
