@@ -7,6 +7,7 @@
 use tonic::service::Routes;
 
 use crate::{
+    auth::Caller,
     proto::v1::{
         role_service_server::RoleServiceServer, step_service_server::StepServiceServer,
         task_service_server::TaskServiceServer,
@@ -37,6 +38,8 @@ mod json_tests;
 
 pub use scope::{calls, required_scope};
 
+use page_token::PageTokens;
+
 /// The services of the contract by their full names.
 pub const SERVICES: [&str; 4] = [
     "expertise.v1.TaskService",
@@ -53,39 +56,52 @@ pub struct Limits {
 }
 
 /// The services of the contract on a store. Each call must have its
-/// [`Caller`](crate::auth::Caller) in the request's extensions, checked for the scope
+/// [`Caller`] in the request's extensions, checked for the scope
 /// of [`required_scope`].
 pub fn routes(store: Store, limits: Limits) -> Routes {
     let Limits { max_message_bytes } = limits;
-    let tasks = tasks::Tasks {
-        store: store.clone(),
-    };
-    let steps = steps::Steps {
-        store: store.clone(),
-    };
-    let roles = roles::Roles {
-        store: store.clone(),
-    };
-    let translations = translations::Translations { store };
+    let services = Services { store };
     Routes::default()
         .add_service(
-            TaskServiceServer::new(tasks)
+            TaskServiceServer::new(services.clone())
                 .max_decoding_message_size(max_message_bytes)
                 .max_encoding_message_size(max_message_bytes),
         )
         .add_service(
-            StepServiceServer::new(steps)
+            StepServiceServer::new(services.clone())
                 .max_decoding_message_size(max_message_bytes)
                 .max_encoding_message_size(max_message_bytes),
         )
         .add_service(
-            RoleServiceServer::new(roles)
+            RoleServiceServer::new(services.clone())
                 .max_decoding_message_size(max_message_bytes)
                 .max_encoding_message_size(max_message_bytes),
         )
         .add_service(
-            TranslationServiceServer::new(translations)
+            TranslationServiceServer::new(services)
                 .max_decoding_message_size(max_message_bytes)
                 .max_encoding_message_size(max_message_bytes),
         )
+}
+
+/// The services of the contract; each file of a service implements one.
+#[derive(Clone)]
+struct Services {
+    store: Store,
+}
+
+impl Services {
+    fn page_tokens<'a>(
+        &'a self,
+        caller: &'a Caller,
+        rpc: &'static str,
+        filters: Vec<u8>,
+    ) -> PageTokens<'a> {
+        PageTokens {
+            key: self.store.page_key(),
+            account: &caller.account,
+            rpc,
+            filters,
+        }
+    }
 }

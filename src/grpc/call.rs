@@ -1,20 +1,15 @@
 //! What every call has in common: its caller, and the conversion of its error.
 
-use std::future::Future;
-
 use tonic::{Request, Response, Status};
 
 use super::status;
 use crate::{auth::Caller, domain::Result, store::Mode};
 
 /// Answers a request for its caller.
-pub async fn answer<M, R, F>(
+pub async fn answer<M, R>(
     request: Request<M>,
-    call: impl FnOnce(Caller, M) -> F,
-) -> Result<Response<R>, Status>
-where
-    F: Future<Output = Result<R>>,
-{
+    call: impl AsyncFnOnce(Caller, M) -> Result<R>,
+) -> Result<Response<R>, Status> {
     let (_, mut extensions, message) = request.into_parts();
     let caller = extensions
         .remove::<Caller>()

@@ -4,7 +4,7 @@
 //! does not compile until it has a meaning. It notes every violation and goes on;
 //! its result counts only when there is none.
 
-use crate::domain::violation::Violations;
+use crate::domain::{etag::Expected, violation::Violations};
 
 pub mod dependencies;
 pub mod document;
@@ -16,6 +16,17 @@ pub mod task;
 pub mod translations;
 
 pub use field::{Field, REQUIRED};
+
+/// An update of a task or step. Its violations so far are in its patch, as the store finds
+/// more. Without a valid id there is no update, and they stay with the request.
+pub struct Update<Id, Patch> {
+    /// The task or step.
+    pub guid: Id,
+    /// The version that the caller expects.
+    pub expected: Expected,
+    /// The changes.
+    pub patch: Patch,
+}
 
 /// What `decode` returns, or all violations that it noted.
 pub fn all<T>(decode: impl FnOnce(&mut Violations) -> Option<T>) -> Result<T, Violations> {

@@ -3,15 +3,14 @@
 use tonic::{Request, Response, Status};
 
 use super::{
+    Services,
     call::answer,
     decode::{self, Field, REQUIRED, field},
     encode,
     ignored::Ignored,
     page,
-    page_token::PageTokens,
 };
 use crate::{
-    auth::Caller,
     domain::{
         Result,
         ids::RoleId,
@@ -21,98 +20,73 @@ use crate::{
         self, CreateRoleRequest, CreateRoleResponse, DeleteRoleRequest, DeleteRoleResponse,
         ListRolesRequest, ListRolesResponse, role_service_server::RoleService,
     },
-    store::Store,
 };
 
-/// The handlers of RoleService.
-#[derive(Clone)]
-pub struct Roles {
-    /// The store.
-    pub store: Store,
-}
-
 #[tonic::async_trait]
-impl RoleService for Roles {
+impl RoleService for Services {
     async fn list_roles(
         &self,
         request: Request<ListRolesRequest>,
     ) -> Result<Response<ListRolesResponse>, Status> {
-        answer(request, |caller, request| self.list(caller, request)).await
+        answer(request, async |caller, request| {
+            let ListRolesRequest {
+                page_size,
+                page_token,
+            } = request;
+            let tokens = self.page_tokens(&caller, "ListRoles", Vec::new());
+            let (after, size) =
+                decode::all(|violations| page::start(&tokens, page_size, &page_token, violations))?;
+            let account = self.store.account(&caller.account);
+            let page = account.list_roles(after, size).await?;
+            let (roles, next_page_token) =
+                page::encode(page, &tokens, |role| role.id, encode::role);
+            Ok(ListRolesResponse {
+                roles,
+                next_page_token,
+            })
+        })
+        .await
     }
 
     async fn create_role(
         &self,
         request: Request<CreateRoleRequest>,
     ) -> Result<Response<CreateRoleResponse>, Status> {
-        answer(request, |caller, request| self.create(caller, request)).await
+        answer(request, async |caller, request| {
+            let CreateRoleRequest { role } = request;
+            let mut ignored = Ignored::default();
+            let name = decode::all(|violations| {
+                let mut field = Field::root("role", violations);
+                let v1::Role { id, name } = field.required(role)?;
+                ignored.add_sent([("id", id != 0)]);
+                field::line(name, field.field("name"))
+            })?;
+            let role = self
+                .store
+                .account(&caller.account)
+                .create_role(name)
+                .await?;
+            Ok(CreateRoleResponse {
+                role: Some(encode::role(role)),
+                ignored_paths: ignored.into_paths("role"),
+            })
+        })
+        .await
     }
 
     async fn delete_role(
         &self,
         request: Request<DeleteRoleRequest>,
     ) -> Result<Response<DeleteRoleResponse>, Status> {
-        answer(request, |caller, request| self.delete(caller, request)).await
-    }
-}
-
-impl Roles {
-    async fn list(&self, caller: Caller, request: ListRolesRequest) -> Result<ListRolesResponse> {
-        let ListRolesRequest {
-            page_size,
-            page_token,
-        } = request;
-        let tokens = PageTokens {
-            key: self.store.page_key(),
-            account: &caller.account,
-            rpc: "ListRoles",
-            filters: Vec::new(),
-        };
-        let (after, size) =
-            decode::all(|violations| page::start(&tokens, page_size, &page_token, violations))?;
-        let account = self.store.account(&caller.account);
-        let page = account.list_roles(after, size).await?;
-        let (roles, next_page_token) = page::encode(page, &tokens, |role| role.id, encode::role);
-        Ok(ListRolesResponse {
-            roles,
-            next_page_token,
+        answer(request, async |caller, request| {
+            let DeleteRoleRequest { id } = request;
+            let id = role_id(id)?;
+            self.store.account(&caller.account).delete_role(id).await?;
+            Ok(DeleteRoleResponse {
+                ignored_paths: Vec::new(),
+            })
         })
-    }
-
-    async fn create(
-        &self,
-        caller: Caller,
-        request: CreateRoleRequest,
-    ) -> Result<CreateRoleResponse> {
-        let CreateRoleRequest { role } = request;
-        let mut ignored = Ignored::default();
-        let name = decode::all(|violations| {
-            let mut field = Field::root("role", violations);
-            let v1::Role { id, name } = field.required(role)?;
-            ignored.add_sent([("id", id != 0)]);
-            field::line(name, field.field("name"))
-        })?;
-        let role = self
-            .store
-            .account(&caller.account)
-            .create_role(name)
-            .await?;
-        Ok(CreateRoleResponse {
-            role: Some(encode::role(role)),
-            ignored_paths: ignored.into_paths("role"),
-        })
-    }
-
-    async fn delete(
-        &self,
-        caller: Caller,
-        request: DeleteRoleRequest,
-    ) -> Result<DeleteRoleResponse> {
-        let DeleteRoleRequest { id } = request;
-        let id = role_id(id)?;
-        self.store.account(&caller.account).delete_role(id).await?;
-        Ok(DeleteRoleResponse {
-            ignored_paths: Vec::new(),
-        })
+        .await
     }
 }
 

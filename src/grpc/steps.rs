@@ -3,17 +3,16 @@
 use tonic::{Request, Response, Status};
 
 use super::{
+    Services,
     call::{answer, mode},
-    decode::{self, Field, field, step as decode_step},
+    decode::{self, Field, Update, field, step as decode_step},
     encode,
     idempotency::{IdempotentRequest, decode_stored},
     ignored::Ignored,
     mask::{self, Mask},
     page,
-    page_token::PageTokens,
 };
 use crate::{
-    auth::Caller,
     domain::{
         Result,
         ids::{StepId, TaskId},
@@ -26,191 +25,163 @@ use crate::{
         GetStepRequest, GetStepResponse, ListStepsRequest, ListStepsResponse, UpdateStepRequest,
         UpdateStepResponse, step_service_server::StepService,
     },
-    store::{Outcome, Store},
+    store::Outcome,
 };
 
-/// The handlers of StepService.
-#[derive(Clone)]
-pub struct Steps {
-    /// The store.
-    pub store: Store,
-}
-
 #[tonic::async_trait]
-impl StepService for Steps {
+impl StepService for Services {
     async fn create_step(
         &self,
         request: Request<CreateStepRequest>,
     ) -> Result<Response<CreateStepResponse>, Status> {
-        answer(request, |caller, request| self.create(caller, request)).await
+        answer(request, async |caller, mut request| {
+            let request_id = std::mem::take(&mut request.request_id);
+            let validate_only = std::mem::take(&mut request.validate_only);
+            let mut ignored = Ignored::default();
+            let (idempotent, new, prevstep) = decode::all(|violations| {
+                let idempotent =
+                    IdempotentRequest::read(&request_id, "CreateStep", &request, violations);
+                let mut field = Field::root("step", violations);
+                let new = field
+                    .required(request.step)
+                    .and_then(|step| decode_step::new(step, field, &mut ignored));
+                let field = Field::root("prevstep", violations);
+                let prevstep = field::optional_guid(&request.prevstep, StepId::parse, field);
+                Some((idempotent, new?, prevstep))
+            })?;
+            refuse_links(&new)?;
+            let ignored = ignored.into_paths("step");
+            let retry = idempotent.as_ref().map(|request| {
+                let ignored = ignored.clone();
+                request.retry(move |(step, placement): &(Step, Placement)| {
+                    let step = encode::step_without_bodies(step);
+                    created(step, *placement, ignored.clone())
+                })
+            });
+            let account = self.store.account(&caller.account);
+            let outcome = account
+                .create_step(new, prevstep, retry, mode(validate_only))
+                .await?;
+            match (outcome, idempotent) {
+                (Outcome::Done((step, placement)), _) => {
+                    Ok(created(encode::step(step), placement, ignored))
+                }
+                (Outcome::Replayed(stored), Some(request)) => {
+                    Ok(with_bodies(decode_stored(&stored)?, request.payload()?))
+                }
+                (Outcome::Replayed(stored), None) => decode_stored(&stored),
+            }
+        })
+        .await
     }
 
     async fn get_step(
         &self,
         request: Request<GetStepRequest>,
     ) -> Result<Response<GetStepResponse>, Status> {
-        answer(request, |caller, request| self.get(caller, request)).await
+        answer(request, async |caller, request| {
+            let GetStepRequest { guid } = request;
+            let id = decode::all(|violations| {
+                field::guid(&guid, StepId::parse, Field::root("guid", violations))
+            })?;
+            let step = self.store.account(&caller.account).get_step(id).await?;
+            Ok(GetStepResponse {
+                step: Some(encode::step(step)),
+            })
+        })
+        .await
     }
 
     async fn list_steps(
         &self,
         request: Request<ListStepsRequest>,
     ) -> Result<Response<ListStepsResponse>, Status> {
-        answer(request, |caller, request| self.list(caller, request)).await
+        answer(request, async |caller, request| {
+            let ListStepsRequest {
+                task,
+                expand,
+                page_size,
+                page_token,
+            } = request;
+            let bodies = !expand.is_empty();
+            let tokens = self.page_tokens(
+                &caller,
+                "ListSteps",
+                filters_as_bytes(TaskId::parse(&task), bodies),
+            );
+            let (task, (after, size)) = decode::all(|violations| {
+                let task = field::guid(&task, TaskId::parse, Field::root("task", violations));
+                check_expand(&expand, violations);
+                task.zip(page::start(&tokens, page_size, &page_token, violations))
+            })?;
+            let account = self.store.account(&caller.account);
+            let page = account.list_steps(task, bodies, after, size).await?;
+            let (steps, next_page_token) = page::encode(
+                page,
+                &tokens,
+                |(_, cursor)| cursor.clone(),
+                |(step, _)| encode::step(step),
+            );
+            Ok(ListStepsResponse {
+                steps,
+                next_page_token,
+            })
+        })
+        .await
     }
 
     async fn update_step(
         &self,
         request: Request<UpdateStepRequest>,
     ) -> Result<Response<UpdateStepResponse>, Status> {
-        answer(request, |caller, request| self.update(caller, request)).await
+        answer(request, async |caller, request| {
+            let UpdateStepRequest {
+                step,
+                update_mask,
+                validate_only,
+            } = request;
+            let mut ignored = Ignored::default();
+            let Update {
+                guid,
+                expected,
+                patch,
+            } = decode::all(|violations| {
+                let mask = Mask::parse(update_mask, &mask::STEP, violations, &mut ignored);
+                let mut field = Field::root("step", violations);
+                let step = field.required(step)?;
+                decode_step::update(step, &mask, field, &mut ignored)
+            })?;
+            let account = self.store.account(&caller.account);
+            let (step, not_honored) = account
+                .update_step(guid, expected, patch, mode(validate_only))
+                .await?;
+            ignored.add(not_honored);
+            Ok(UpdateStepResponse {
+                step: Some(encode::step(step)),
+                ignored_paths: ignored.into_paths("step"),
+            })
+        })
+        .await
     }
 
     async fn delete_step(
         &self,
         request: Request<DeleteStepRequest>,
     ) -> Result<Response<DeleteStepResponse>, Status> {
-        answer(request, |caller, request| self.delete(caller, request)).await
-    }
-}
-
-impl Steps {
-    async fn create(
-        &self,
-        caller: Caller,
-        mut request: CreateStepRequest,
-    ) -> Result<CreateStepResponse> {
-        let request_id = std::mem::take(&mut request.request_id);
-        let validate_only = std::mem::take(&mut request.validate_only);
-        let mut ignored = Ignored::default();
-        let (idempotent, new, prevstep) = decode::all(|violations| {
-            let idempotent =
-                IdempotentRequest::read(&request_id, "CreateStep", &request, violations);
-            let mut field = Field::root("step", violations);
-            let new = field
-                .required(request.step)
-                .and_then(|step| decode_step::new(step, field, &mut ignored));
-            let field = Field::root("prevstep", violations);
-            let prevstep = field::optional_guid(&request.prevstep, StepId::parse, field);
-            Some((idempotent, new?, prevstep))
-        })?;
-        refuse_links(&new)?;
-        let ignored = ignored.into_paths("step");
-        let retry = idempotent.as_ref().map(|request| {
-            let ignored = ignored.clone();
-            request.retry(move |(step, placement): &(Step, Placement)| {
-                let step = encode::step_without_bodies(step);
-                created(step, *placement, ignored.clone())
+        answer(request, async |caller, request| {
+            let DeleteStepRequest { guid, etag } = request;
+            let (id, expected) = decode::all(|violations| {
+                let id = field::guid(&guid, StepId::parse, Field::root("guid", violations));
+                let expected = field::expected(&etag, Field::root("etag", violations));
+                Some((id?, expected))
+            })?;
+            let account = self.store.account(&caller.account);
+            account.delete_step(id, expected).await?;
+            Ok(DeleteStepResponse {
+                ignored_paths: Vec::new(),
             })
-        });
-        let account = self.store.account(&caller.account);
-        let outcome = account
-            .create_step(new, prevstep, retry, mode(validate_only))
-            .await?;
-        match (outcome, idempotent) {
-            (Outcome::Done((step, placement)), _) => {
-                Ok(created(encode::step(step), placement, ignored))
-            }
-            (Outcome::Replayed(stored), Some(request)) => {
-                with_bodies(decode_stored(&stored)?, request.payload()?)
-            }
-            (Outcome::Replayed(stored), None) => decode_stored(&stored),
-        }
-    }
-
-    async fn get(&self, caller: Caller, request: GetStepRequest) -> Result<GetStepResponse> {
-        let GetStepRequest { guid } = request;
-        let id = decode::all(|violations| {
-            field::guid(&guid, StepId::parse, Field::root("guid", violations))
-        })?;
-        let step = self.store.account(&caller.account).get_step(id).await?;
-        Ok(GetStepResponse {
-            step: Some(encode::step(step)),
         })
-    }
-
-    async fn list(&self, caller: Caller, request: ListStepsRequest) -> Result<ListStepsResponse> {
-        let ListStepsRequest {
-            task,
-            expand,
-            page_size,
-            page_token,
-        } = request;
-        let bodies = !expand.is_empty();
-        let tokens = PageTokens {
-            key: self.store.page_key(),
-            account: &caller.account,
-            rpc: "ListSteps",
-            filters: filters_as_bytes(TaskId::parse(&task), bodies),
-        };
-        let (task, (after, size)) = decode::all(|violations| {
-            let task = field::guid(&task, TaskId::parse, Field::root("task", violations));
-            check_expand(&expand, violations);
-            task.zip(page::start(&tokens, page_size, &page_token, violations))
-        })?;
-        let account = self.store.account(&caller.account);
-        let page = account.list_steps(task, bodies, after, size).await?;
-        let (steps, next_page_token) = page::encode(
-            page,
-            &tokens,
-            |(_, cursor)| cursor.clone(),
-            |(step, _)| encode::step(step),
-        );
-        Ok(ListStepsResponse {
-            steps,
-            next_page_token,
-        })
-    }
-
-    async fn update(
-        &self,
-        caller: Caller,
-        request: UpdateStepRequest,
-    ) -> Result<UpdateStepResponse> {
-        let UpdateStepRequest {
-            step,
-            update_mask,
-            validate_only,
-        } = request;
-        let mut ignored = Ignored::default();
-        let update = decode::all(|violations| {
-            let mask = Mask::parse(update_mask, &mask::STEP, violations, &mut ignored);
-            let mut field = Field::root("step", violations);
-            let step = field.required(step)?;
-            decode_step::update(step, &mask, field, &mut ignored)
-        })?;
-        let decode_step::StepUpdate {
-            guid,
-            expected,
-            patch,
-        } = update;
-        let account = self.store.account(&caller.account);
-        let (step, not_honored) = account
-            .update_step(guid, expected, patch, mode(validate_only))
-            .await?;
-        ignored.add(not_honored);
-        Ok(UpdateStepResponse {
-            step: Some(encode::step(step)),
-            ignored_paths: ignored.into_paths("step"),
-        })
-    }
-
-    async fn delete(
-        &self,
-        caller: Caller,
-        request: DeleteStepRequest,
-    ) -> Result<DeleteStepResponse> {
-        let DeleteStepRequest { guid, etag } = request;
-        let (id, expected) = decode::all(|violations| {
-            let id = field::guid(&guid, StepId::parse, Field::root("guid", violations));
-            let expected = field::expected(&etag, Field::root("etag", violations));
-            Some((id?, expected))
-        })?;
-        let account = self.store.account(&caller.account);
-        account.delete_step(id, expected).await?;
-        Ok(DeleteStepResponse {
-            ignored_paths: Vec::new(),
-        })
+        .await
     }
 }
 
@@ -232,10 +203,7 @@ fn refuse_links(new: &NewStep) -> Result<()> {
 
 /// A stored response, with the bodies of the retry. They are not stored with it, as
 /// the payload of a retry is the same.
-fn with_bodies(
-    mut response: CreateStepResponse,
-    request: CreateStepRequest,
-) -> Result<CreateStepResponse> {
+fn with_bodies(mut response: CreateStepResponse, request: CreateStepRequest) -> CreateStepResponse {
     if let (Some(stored), Some(sent)) = (&mut response.step, request.step) {
         stored.body = sent.body;
         for (key, translation) in sent.translations {
@@ -246,7 +214,7 @@ fn with_bodies(
             }
         }
     }
-    Ok(response)
+    response
 }
 
 fn check_expand(expand: &[String], violations: &mut Violations) {

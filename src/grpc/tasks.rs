@@ -6,17 +6,16 @@ use prost::Message;
 use tonic::{Request, Response, Status};
 
 use super::{
+    Services,
     call::{answer, mode},
-    decode::{self, Field, document, field, task as decode_task},
+    decode::{self, Field, Update, document, field, task as decode_task},
     encode,
     idempotency::{IdempotentRequest, decode_stored},
     ignored::Ignored,
     mask::{self, Mask},
     page,
-    page_token::PageTokens,
 };
 use crate::{
-    auth::Caller,
     domain::{
         Result,
         ids::TaskId,
@@ -30,225 +29,184 @@ use crate::{
         ImportTaskResponse, ListTasksRequest, ListTasksResponse, UpdateTaskRequest,
         UpdateTaskResponse, task_service_server::TaskService,
     },
-    store::{Import, Imported, Outcome, Store},
+    store::{Import, Imported, Outcome},
 };
 
-/// The handlers of TaskService.
-#[derive(Clone)]
-pub struct Tasks {
-    /// The store.
-    pub store: Store,
-}
-
 #[tonic::async_trait]
-impl TaskService for Tasks {
+impl TaskService for Services {
     async fn create_task(
         &self,
         request: Request<CreateTaskRequest>,
     ) -> Result<Response<CreateTaskResponse>, Status> {
-        answer(request, |caller, request| self.create(caller, request)).await
+        answer(request, async |caller, mut request| {
+            let request_id = std::mem::take(&mut request.request_id);
+            let validate_only = std::mem::take(&mut request.validate_only);
+            let mut ignored = Ignored::default();
+            let (idempotent, new) = decode::all(|violations| {
+                let idempotent =
+                    IdempotentRequest::read(&request_id, "CreateTask", &request, violations);
+                let mut field = Field::root("task", violations);
+                let task = field.required(request.task)?;
+                Some((idempotent, decode_task::new(task, field, &mut ignored)?))
+            })?;
+            let ignored = ignored.into_paths("task");
+            let retry = idempotent.map(|request| {
+                let ignored = ignored.clone();
+                request.retry(move |task: &Task| created(task.clone(), ignored.clone()))
+            });
+            let account = self.store.account(&caller.account);
+            match account.create_task(new, retry, mode(validate_only)).await? {
+                Outcome::Done(task) => Ok(created(task, ignored)),
+                Outcome::Replayed(response) => decode_stored(&response),
+            }
+        })
+        .await
     }
 
     async fn get_task(
         &self,
         request: Request<GetTaskRequest>,
     ) -> Result<Response<GetTaskResponse>, Status> {
-        answer(request, |caller, request| self.get(caller, request)).await
+        answer(request, async |caller, request| {
+            let GetTaskRequest { guid } = request;
+            let id = task_id(&guid)?;
+            let task = self.store.account(&caller.account).get_task(id).await?;
+            Ok(GetTaskResponse {
+                task: Some(encode::task(task)),
+            })
+        })
+        .await
     }
 
     async fn list_tasks(
         &self,
         request: Request<ListTasksRequest>,
     ) -> Result<Response<ListTasksResponse>, Status> {
-        answer(request, |caller, request| self.list(caller, request)).await
+        answer(request, async |caller, request| {
+            let tokens = self.page_tokens(&caller, "ListTasks", filters_as_bytes(&request));
+            let (filter, (after, size)) = decode::all(|violations| {
+                let filter = filter(&request, violations);
+                let (size, token) = (request.page_size, &request.page_token);
+                Some((filter, page::start(&tokens, size, token, violations)?))
+            })?;
+            let account = self.store.account(&caller.account);
+            let page = account.list_tasks(filter, after, size).await?;
+            let (tasks, next_page_token) =
+                page::encode(page, &tokens, |task| task.guid, encode::task);
+            Ok(ListTasksResponse {
+                tasks,
+                next_page_token,
+            })
+        })
+        .await
     }
 
     async fn update_task(
         &self,
         request: Request<UpdateTaskRequest>,
     ) -> Result<Response<UpdateTaskResponse>, Status> {
-        answer(request, |caller, request| self.update(caller, request)).await
+        answer(request, async |caller, request| {
+            let UpdateTaskRequest {
+                task,
+                update_mask,
+                validate_only,
+            } = request;
+            let mut ignored = Ignored::default();
+            let Update {
+                guid,
+                expected,
+                patch,
+            } = decode::all(|violations| {
+                let mask = Mask::parse(update_mask, &mask::TASK, violations, &mut ignored);
+                let mut field = Field::root("task", violations);
+                let task = field.required(task)?;
+                decode_task::update(task, &mask, field, &mut ignored)
+            })?;
+            let account = self.store.account(&caller.account);
+            let (task, not_honored) = account
+                .update_task(guid, expected, patch, mode(validate_only))
+                .await?;
+            ignored.add(not_honored);
+            Ok(UpdateTaskResponse {
+                task: Some(encode::task(task)),
+                ignored_paths: ignored.into_paths("task"),
+            })
+        })
+        .await
     }
 
     async fn delete_task(
         &self,
         request: Request<DeleteTaskRequest>,
     ) -> Result<Response<DeleteTaskResponse>, Status> {
-        answer(request, |caller, request| self.delete(caller, request)).await
+        answer(request, async |caller, request| {
+            let DeleteTaskRequest { guid, etag, force } = request;
+            let (id, expected) = decode::all(|violations| {
+                let id = field::guid(&guid, TaskId::parse, Field::root("guid", violations));
+                let expected = field::expected(&etag, Field::root("etag", violations));
+                Some((id?, expected))
+            })?;
+            let account = self.store.account(&caller.account);
+            account.delete_task(id, expected, force).await?;
+            Ok(DeleteTaskResponse {
+                ignored_paths: Vec::new(),
+            })
+        })
+        .await
     }
 
     async fn import_task(
         &self,
         request: Request<ImportTaskRequest>,
     ) -> Result<Response<ImportTaskResponse>, Status> {
-        answer(request, |caller, request| self.import(caller, request)).await
+        answer(request, async |caller, mut request| {
+            let request_id = std::mem::take(&mut request.request_id);
+            let validate_only = std::mem::take(&mut request.validate_only);
+            let mut ignored = BTreeSet::new();
+            let (idempotent, import) = decode::all(|violations| {
+                let idempotent =
+                    IdempotentRequest::read(&request_id, "ImportTask", &request, violations);
+                let absent = absent_steps(request.absent_steps, violations);
+                let document = document::document(request.document, violations, &mut ignored);
+                let expected = field::expected(&request.etag, Field::root("etag", violations));
+                let document::ImportDocument { target, document } = document?;
+                let import = Import {
+                    target,
+                    document,
+                    expected,
+                    absent: absent?,
+                };
+                Some((idempotent, import))
+            })?;
+            let retry = idempotent.map(|request| {
+                let ignored = ignored.clone();
+                request.retry(move |done: &Imported| imported(done.clone(), ignored.clone()))
+            });
+            let account = self.store.account(&caller.account);
+            match account
+                .import_task(import, retry, mode(validate_only))
+                .await?
+            {
+                Outcome::Done(done) => Ok(imported(done, ignored)),
+                Outcome::Replayed(response) => decode_stored(&response),
+            }
+        })
+        .await
     }
 
     async fn export_task(
         &self,
         request: Request<ExportTaskRequest>,
     ) -> Result<Response<ExportTaskResponse>, Status> {
-        answer(request, |caller, request| self.export(caller, request)).await
-    }
-}
-
-impl Tasks {
-    async fn create(
-        &self,
-        caller: Caller,
-        mut request: CreateTaskRequest,
-    ) -> Result<CreateTaskResponse> {
-        let request_id = std::mem::take(&mut request.request_id);
-        let validate_only = std::mem::take(&mut request.validate_only);
-        let mut ignored = Ignored::default();
-        let (idempotent, new) = decode::all(|violations| {
-            let idempotent =
-                IdempotentRequest::read(&request_id, "CreateTask", &request, violations);
-            let mut field = Field::root("task", violations);
-            let task = field.required(request.task)?;
-            Some((idempotent, decode_task::new(task, field, &mut ignored)?))
-        })?;
-        let ignored = ignored.into_paths("task");
-        let retry = idempotent.map(|request| {
-            let ignored = ignored.clone();
-            request.retry(move |task: &Task| created(task.clone(), ignored.clone()))
-        });
-        let account = self.store.account(&caller.account);
-        match account.create_task(new, retry, mode(validate_only)).await? {
-            Outcome::Done(task) => Ok(created(task, ignored)),
-            Outcome::Replayed(response) => decode_stored(&response),
-        }
-    }
-
-    async fn get(&self, caller: Caller, request: GetTaskRequest) -> Result<GetTaskResponse> {
-        let GetTaskRequest { guid } = request;
-        let id = task_id(&guid)?;
-        let task = self.store.account(&caller.account).get_task(id).await?;
-        Ok(GetTaskResponse {
-            task: Some(encode::task(task)),
+        answer(request, async |caller, request| {
+            let ExportTaskRequest { guid } = request;
+            let id = task_id(&guid)?;
+            let tree = self.store.account(&caller.account).export_task(id).await?;
+            Ok(ExportTaskResponse {
+                document: Some(encode::document(tree)),
+            })
         })
-    }
-
-    async fn list(&self, caller: Caller, request: ListTasksRequest) -> Result<ListTasksResponse> {
-        let tokens = PageTokens {
-            key: self.store.page_key(),
-            account: &caller.account,
-            rpc: "ListTasks",
-            filters: filters_as_bytes(&request),
-        };
-        let (filter, (after, size)) = decode::all(|violations| {
-            let filter = filter(&request, violations);
-            let (size, token) = (request.page_size, &request.page_token);
-            filter.zip(page::start(&tokens, size, token, violations))
-        })?;
-        let account = self.store.account(&caller.account);
-        let page = account.list_tasks(filter, after, size).await?;
-        let (tasks, next_page_token) = page::encode(page, &tokens, |task| task.guid, encode::task);
-        Ok(ListTasksResponse {
-            tasks,
-            next_page_token,
-        })
-    }
-
-    async fn update(
-        &self,
-        caller: Caller,
-        request: UpdateTaskRequest,
-    ) -> Result<UpdateTaskResponse> {
-        let UpdateTaskRequest {
-            task,
-            update_mask,
-            validate_only,
-        } = request;
-        let mut ignored = Ignored::default();
-        let update = decode::all(|violations| {
-            let mask = Mask::parse(update_mask, &mask::TASK, violations, &mut ignored);
-            let mut field = Field::root("task", violations);
-            let task = field.required(task)?;
-            decode_task::update(task, &mask, field, &mut ignored)
-        })?;
-        let decode_task::TaskUpdate {
-            guid,
-            expected,
-            patch,
-        } = update;
-        let account = self.store.account(&caller.account);
-        let (task, not_honored) = account
-            .update_task(guid, expected, patch, mode(validate_only))
-            .await?;
-        ignored.add(not_honored);
-        Ok(UpdateTaskResponse {
-            task: Some(encode::task(task)),
-            ignored_paths: ignored.into_paths("task"),
-        })
-    }
-
-    async fn delete(
-        &self,
-        caller: Caller,
-        request: DeleteTaskRequest,
-    ) -> Result<DeleteTaskResponse> {
-        let DeleteTaskRequest { guid, etag, force } = request;
-        let (id, expected) = decode::all(|violations| {
-            let id = field::guid(&guid, TaskId::parse, Field::root("guid", violations));
-            let expected = field::expected(&etag, Field::root("etag", violations));
-            Some((id?, expected))
-        })?;
-        let account = self.store.account(&caller.account);
-        account.delete_task(id, expected, force).await?;
-        Ok(DeleteTaskResponse {
-            ignored_paths: Vec::new(),
-        })
-    }
-
-    async fn import(
-        &self,
-        caller: Caller,
-        mut request: ImportTaskRequest,
-    ) -> Result<ImportTaskResponse> {
-        let request_id = std::mem::take(&mut request.request_id);
-        let validate_only = std::mem::take(&mut request.validate_only);
-        let mut ignored = BTreeSet::new();
-        let (idempotent, import) = decode::all(|violations| {
-            let idempotent =
-                IdempotentRequest::read(&request_id, "ImportTask", &request, violations);
-            let absent = absent_steps(request.absent_steps, violations);
-            let document = document::document(request.document, violations, &mut ignored);
-            let expected = field::expected(&request.etag, Field::root("etag", violations));
-            let document::ImportDocument { target, document } = document?;
-            let import = Import {
-                target,
-                document,
-                expected,
-                absent: absent?,
-            };
-            Some((idempotent, import))
-        })?;
-        let retry = idempotent.map(|request| {
-            let ignored = ignored.clone();
-            request.retry(move |done: &Imported| imported(done.clone(), ignored.clone()))
-        });
-        let account = self.store.account(&caller.account);
-        match account
-            .import_task(import, retry, mode(validate_only))
-            .await?
-        {
-            Outcome::Done(done) => Ok(imported(done, ignored)),
-            Outcome::Replayed(response) => decode_stored(&response),
-        }
-    }
-
-    async fn export(
-        &self,
-        caller: Caller,
-        request: ExportTaskRequest,
-    ) -> Result<ExportTaskResponse> {
-        let ExportTaskRequest { guid } = request;
-        let id = task_id(&guid)?;
-        let tree = self.store.account(&caller.account).export_task(id).await?;
-        Ok(ExportTaskResponse {
-            document: Some(encode::document(tree)),
-        })
+        .await
     }
 }
 
@@ -285,8 +243,7 @@ fn task_id(guid: &str) -> Result<TaskId, Violations> {
     decode::all(|violations| field::guid(guid, TaskId::parse, Field::root("guid", violations)))
 }
 
-fn filter(request: &ListTasksRequest, violations: &mut Violations) -> Option<TaskFilter> {
-    let before = violations.total();
+fn filter(request: &ListTasksRequest, violations: &mut Violations) -> TaskFilter {
     let product = request
         .product_id
         .and_then(|id| field::product(Some(id), Field::root("product_id", violations)));
@@ -299,12 +256,12 @@ fn filter(request: &ListTasksRequest, violations: &mut Violations) -> Option<Tas
     let managed = request
         .r#type
         .and_then(|number| managed(number, violations));
-    (violations.total() == before).then_some(TaskFilter {
+    TaskFilter {
         product,
         published,
         role,
         managed,
-    })
+    }
 }
 
 fn managed(number: i32, violations: &mut Violations) -> Option<bool> {

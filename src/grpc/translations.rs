@@ -7,15 +7,15 @@ use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
 use super::{
+    Services,
     call::answer,
     decode::{self, Field, REQUIRED, feedback, field, json},
     encode,
     ignored::Ignored,
     page,
-    page_token::{PageCursor, PageTokens},
+    page_token::PageCursor,
 };
 use crate::{
-    auth::Caller,
     domain::{
         Result,
         ids::TaskId,
@@ -29,120 +29,97 @@ use crate::{
         TranslationResult, WriteTranslationsRequest, WriteTranslationsResponse,
         translation_service_server::TranslationService,
     },
-    store::Store,
 };
 
-/// The handlers of TranslationService.
-#[derive(Clone)]
-pub struct Translations {
-    /// The store.
-    pub store: Store,
-}
-
 #[tonic::async_trait]
-impl TranslationService for Translations {
+impl TranslationService for Services {
     async fn list_translation_work(
         &self,
         request: Request<ListTranslationWorkRequest>,
     ) -> Result<Response<ListTranslationWorkResponse>, Status> {
-        answer(request, |caller, request| self.list(caller, request)).await
+        answer(request, async |caller, request| {
+            let ListTranslationWorkRequest {
+                languages,
+                task,
+                page_size,
+                page_token,
+            } = request;
+            let (filter, tokens, after, size) = decode::all(|violations| {
+                let languages = all_languages(&languages, violations);
+                let task = task
+                    .map(|task| field::guid(&task, TaskId::parse, Field::root("task", violations)));
+                let filter = WorkFilter {
+                    languages,
+                    task: task.flatten(),
+                };
+                let tokens =
+                    self.page_tokens(&caller, "ListTranslationWork", filters_as_bytes(&filter));
+                let (after, size) = page::start(&tokens, page_size, &page_token, violations)?;
+                Some((filter, tokens, after, size))
+            })?;
+            let account = self.store.account(&caller.account);
+            let found = account.list_work(&filter, after, size).await?;
+            let count = found.items.len();
+            let page = Page {
+                items: found.items,
+                more: true,
+            };
+            let (work, token_of_last) = page::encode(
+                page,
+                &tokens,
+                |(_, cursor): &(_, WorkCursor)| *cursor,
+                |(work, _)| encode::work(work),
+            );
+            // When all that was found fits the page, the next page starts after what was
+            // searched, which may be far after the last item.
+            let next_page_token = if work.len() == count {
+                let next = found.next.map(|next| tokens.sign(&next));
+                next.unwrap_or_default()
+            } else {
+                token_of_last
+            };
+            Ok(ListTranslationWorkResponse {
+                work,
+                next_page_token,
+            })
+        })
+        .await
     }
 
     async fn write_translations(
         &self,
         request: Request<WriteTranslationsRequest>,
     ) -> Result<Response<WriteTranslationsResponse>, Status> {
-        answer(request, |caller, request| self.write(caller, request)).await
-    }
-}
-
-impl Translations {
-    async fn list(
-        &self,
-        caller: Caller,
-        request: ListTranslationWorkRequest,
-    ) -> Result<ListTranslationWorkResponse> {
-        let ListTranslationWorkRequest {
-            languages,
-            task,
-            page_size,
-            page_token,
-        } = request;
-        let (filter, tokens, after, size) = decode::all(|violations| {
-            let languages = all_languages(&languages, violations);
-            let task =
-                task.map(|task| field::guid(&task, TaskId::parse, Field::root("task", violations)));
-            let filter = WorkFilter {
-                languages,
-                task: task.flatten(),
-            };
-            let tokens = PageTokens {
-                key: self.store.page_key(),
-                account: &caller.account,
-                rpc: "ListTranslationWork",
-                filters: filters_as_bytes(&filter),
-            };
-            let (after, size) = page::start(&tokens, page_size, &page_token, violations)?;
-            Some((filter, tokens, after, size))
-        })?;
-        let account = self.store.account(&caller.account);
-        let found = account.list_work(&filter, after, size).await?;
-        let count = found.items.len();
-        let page = Page {
-            items: found.items,
-            more: true,
-        };
-        let (work, token_of_last) = page::encode(
-            page,
-            &tokens,
-            |(_, cursor): &(_, WorkCursor)| *cursor,
-            |(work, _)| encode::work(work),
-        );
-        // When all that was found fits the page, the next page starts after what was
-        // searched, which may be far after the last item.
-        let next_page_token = if work.len() == count {
-            let next = found.next.map(|next| tokens.sign(&next));
-            next.unwrap_or_default()
-        } else {
-            token_of_last
-        };
-        Ok(ListTranslationWorkResponse {
-            work,
-            next_page_token,
-        })
-    }
-
-    async fn write(
-        &self,
-        caller: Caller,
-        request: WriteTranslationsRequest,
-    ) -> Result<WriteTranslationsResponse> {
-        let WriteTranslationsRequest { translations } = request;
-        let mut ignored = Ignored::default();
-        let items: Vec<Automatic> = decode::all(|violations| {
-            let mut list = Field::root("translations", violations);
-            if translations.is_empty() {
-                list.refuse(Reason::FieldRequired, "needs at least one translation");
+        answer(request, async |caller, request| {
+            let WriteTranslationsRequest { translations } = request;
+            let mut ignored = Ignored::default();
+            let items: Vec<Automatic> = decode::all(|violations| {
+                let mut list = Field::root("translations", violations);
+                if translations.is_empty() {
+                    list.refuse(Reason::FieldRequired, "needs at least one translation");
+                }
+                if !list.at_most(translations.len(), WRITES_MAX) {
+                    return None;
+                }
+                let all = translations.into_iter().enumerate();
+                let decoded = all.filter_map(|(index, message)| {
+                    automatic(message, list.index(index), &mut ignored)
+                });
+                Some(decoded.collect())
+            })?;
+            let sent: Vec<SentTexts> = items.iter().map(SentTexts::of).collect();
+            let account = self.store.account(&caller.account);
+            let verdicts = account.write_translations(items).await?;
+            for (verdict, sent) in verdicts.iter().zip(sent) {
+                sent.list_ignored(*verdict, &mut ignored);
             }
-            if !list.at_most(translations.len(), WRITES_MAX) {
-                return None;
-            }
-            let all = translations.into_iter().enumerate();
-            let decoded = all
-                .filter_map(|(index, message)| automatic(message, list.index(index), &mut ignored));
-            Some(decoded.collect())
-        })?;
-        let sent: Vec<SentTexts> = items.iter().map(SentTexts::of).collect();
-        let account = self.store.account(&caller.account);
-        let verdicts = account.write_translations(items).await?;
-        for (verdict, sent) in verdicts.iter().zip(sent) {
-            sent.list_ignored(*verdict, &mut ignored);
-        }
-        let result = |verdict| i32::from(encode_verdict(verdict));
-        Ok(WriteTranslationsResponse {
-            results: verdicts.into_iter().map(result).collect(),
-            ignored_paths: ignored.into_fields().map(str::to_owned).collect(),
+            let result = |verdict| i32::from(encode_verdict(verdict));
+            Ok(WriteTranslationsResponse {
+                results: verdicts.into_iter().map(result).collect(),
+                ignored_paths: ignored.into_fields().map(str::to_owned).collect(),
+            })
         })
+        .await
     }
 }
 

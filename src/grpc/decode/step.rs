@@ -24,7 +24,7 @@ use crate::{
 
 mod patch;
 
-pub use patch::{StepUpdate, update};
+pub use patch::update;
 
 /// A new step.
 pub fn new(mut message: v1::Step, mut at: Field<'_>, ignored: &mut Ignored) -> Option<NewStep> {

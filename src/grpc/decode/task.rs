@@ -1,13 +1,12 @@
 //! Tasks.
 
 use super::{
-    Field, dependencies,
+    Field, Update, dependencies,
     field::{expected, guid, line, product, published, sent_list, sent_text},
     translations,
 };
 use crate::{
     domain::{
-        etag::Expected,
         ids::TaskId,
         task::{AccessLevel, NewTask, Published, TaskPatch},
         text::Name,
@@ -72,23 +71,12 @@ pub fn new(message: v1::Task, mut at: Field<'_>, ignored: &mut Ignored) -> Optio
 }
 
 /// An update of a task.
-pub struct TaskUpdate {
-    /// The task.
-    pub guid: TaskId,
-    /// The version that the caller expects.
-    pub expected: Expected,
-    /// The update, with its violations so far.
-    pub patch: TaskPatch,
-}
-
-/// An update of a task. Its violations are in its patch, as the store finds more;
-/// without a valid id there is no update, and they stay with the request.
 pub fn update(
     message: v1::Task,
     mask: &Mask,
     mut at: Field<'_>,
     ignored: &mut Ignored,
-) -> Option<TaskUpdate> {
+) -> Option<Update<TaskId, TaskPatch>> {
     list_system_fields(&message, ignored);
     let shorthand = message.dependency_shorthand.is_some();
     ignored.add_sent([
@@ -100,7 +88,7 @@ pub fn update(
     let mut patch = patch(message, mask, &mut at);
     let guid = guid?;
     patch.faults = at.take_violations();
-    Some(TaskUpdate {
+    Some(Update {
         guid,
         expected,
         patch,

@@ -75,43 +75,14 @@ pub fn step(step: Step) -> v1::Step {
     }
 }
 
-/// A step without its bodies and those of its translations. They may have megabytes, so
-/// they are not cloned first.
+/// A step without its bodies and those of its translations. The clone shares them.
 pub fn step_without_bodies(full: &Step) -> v1::Step {
-    let content = &full.content;
-    let rows = content.translations.iter();
-    let row = |row: &StepOverlay| StepOverlay {
-        title: row.title.clone(),
-        body: None,
-        instructions: row.instructions.clone(),
-        feedback: row.feedback.clone(),
-        locked: row.locked,
-    };
-    step(Step {
-        guid: full.guid,
-        account: full.account.clone(),
-        task: full.task,
-        product: full.product,
-        kind: full.kind.clone(),
-        title: full.title.clone(),
-        content: StepContent {
-            body: None,
-            dependencies: content.dependencies.clone(),
-            instructions: content.instructions.clone(),
-            looping: content.looping.clone(),
-            parts: content.parts.clone(),
-            published: content.published,
-            skills: content.skills.clone(),
-            tags: content.tags.clone(),
-            translations: rows.map(|(key, full)| (key.clone(), row(full))).collect(),
-        },
-        link: full.link,
-        r_data: full.r_data.clone(),
-        dirty: full.dirty,
-        version: full.version,
-        created: full.created,
-        modified: full.modified,
-    })
+    let mut without = full.clone();
+    without.content.body = None;
+    for translation in without.content.translations.values_mut() {
+        translation.body = None;
+    }
+    step(without)
 }
 
 fn feedback_of(kind: StepKind) -> Option<Feedback> {

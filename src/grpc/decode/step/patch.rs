@@ -4,7 +4,6 @@
 use super::{cost, list_system_fields, looping, tags};
 use crate::{
     domain::{
-        etag::Expected,
         ids::{StepId, TaskId},
         step::StepPatch,
         text::Title,
@@ -12,7 +11,7 @@ use crate::{
     },
     grpc::{
         decode::{
-            Field, dependencies, feedback,
+            Field, Update, dependencies, feedback,
             field::{body, expected, guid, published, sent_list, sent_text},
             json, translations,
         },
@@ -23,23 +22,12 @@ use crate::{
 };
 
 /// An update of a step.
-pub struct StepUpdate {
-    /// The step.
-    pub guid: StepId,
-    /// The version that the caller expects.
-    pub expected: Expected,
-    /// The update, with its violations so far.
-    pub patch: StepPatch,
-}
-
-/// An update of a step. Its violations are in its patch, as the store finds more;
-/// without a valid id there is no update, and they stay with the request.
 pub fn update(
     message: v1::Step,
     mask: &Mask,
     mut at: Field<'_>,
     ignored: &mut Ignored,
-) -> Option<StepUpdate> {
+) -> Option<Update<StepId, StepPatch>> {
     list_system_fields(&message, ignored);
     let shorthand = message.dependency_shorthand.is_some();
     ignored.add_sent([
@@ -53,7 +41,7 @@ pub fn update(
     let mut patch = patch(message, mask, &mut at);
     let guid = guid?;
     patch.faults = at.take_violations();
-    Some(StepUpdate {
+    Some(Update {
         guid,
         expected,
         patch,
