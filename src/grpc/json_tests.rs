@@ -1,4 +1,4 @@
-//! JSON goes through the service and comes back as it was.
+//! JSON is decoded and encoded without change.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ fn refusals(value: Value) -> Vec<(String, Reason)> {
 
 proptest! {
     #[test]
-    fn json_comes_back_as_it_was(sent in any_value()) {
+    fn json_is_decoded_and_encoded_without_change(sent in any_value()) {
         let mut violations = Violations::new();
         let stored = json(sent.clone(), Field::root("x", &mut violations));
         prop_assert!(violations.is_empty());
@@ -71,7 +71,7 @@ fn thirty_two_levels_are_accepted_and_one_more_is_not() {
 }
 
 #[test]
-fn what_json_cannot_say_is_refused_where_it_stands() {
+fn values_that_json_lacks_are_refused_with_their_path() {
     let nul = of(Kind::StringValue("\0".to_owned()));
     let infinite = of(Kind::NumberValue(f64::INFINITY));
     let values = vec![nul, infinite, Value { kind: None }];

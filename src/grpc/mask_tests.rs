@@ -64,7 +64,7 @@ fn fields_of(message: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn masks_know_every_field_of_the_contract() {
+fn masks_have_every_field_of_the_contract() {
     for (message, row, fields) in [
         ("Task", "TaskTranslation", &TASK),
         ("Step", "StepTranslation", &STEP),
@@ -122,7 +122,7 @@ fn a_key_is_plain_or_in_backticks() {
 }
 
 #[test]
-fn the_wider_path_wins() {
+fn a_wider_path_includes_a_narrower_one() {
     for paths in [
         ["translations.de", "translations.de.title"],
         ["translations.de.title", "translations.de"],
@@ -141,7 +141,7 @@ fn the_wider_path_wins() {
 }
 
 #[test]
-fn what_is_not_honored_is_listed_but_for_guid_and_etag() {
+fn ignored_fields_are_listed_except_guid_and_etag() {
     let parsed = parse(&["type", "guid", "etag", "task", "title"]);
     assert_eq!(parsed.violations, []);
     assert_eq!(parsed.ignored, ["step.task", "step.type"]);
@@ -149,7 +149,7 @@ fn what_is_not_honored_is_listed_but_for_guid_and_etag() {
 }
 
 #[test]
-fn what_no_update_takes_is_refused_at_its_place() {
+fn an_unknown_path_is_refused_at_its_index() {
     for (path, reason) in [
         ("", Reason::MaskPathUnknown),
         ("nonsense", Reason::MaskPathUnknown),

@@ -7,7 +7,7 @@ use crate::{auth::Scope, proto::FILE_DESCRIPTOR_SET};
 
 /// Every rpc of the contract as `package.Service/Method`.
 pub fn calls() -> Vec<String> {
-    // The build made them, and a test decodes them.
+    // The descriptors are valid: a test decodes them.
     let set = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).unwrap_or_default();
     let files = set.file.into_iter();
     let files = files.filter(|file| file.package() == "expertise.v1");

@@ -235,7 +235,7 @@ fn step_patch(message: v1::Step, path: &str, ignored: &mut Ignored) -> StepPatch
 
 fn task_patch(mut message: v1::Task, path: &str) -> TaskPatch {
     if message.guid.is_empty() {
-        // The value that manages the task names it.
+        // The value that manages the task identifies it.
         message.guid = Uuid::nil().to_string();
     }
     let mut violations = Violations::new();
