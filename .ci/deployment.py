@@ -12,7 +12,7 @@ MANIFESTS = pathlib.Path("docs/deploy/kubernetes")
 
 
 def default(key):
-    """The default of a setting, from the source of the program."""
+    """The default of a setting, as the program has it."""
     table = pathlib.Path("src/config/table.rs").read_text()
     found = re.search(rf'key: "{key}",.*?Value\("([^"]*)"\)', table, re.DOTALL)
     return found.group(1)
