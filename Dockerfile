@@ -1,13 +1,13 @@
 # syntax=docker/dockerfile:1
-# How to run it: docs/deploy/README.md
+# How to run the image: docs/deploy/README.md
 
 ARG RUST=1.95
 FROM rust:${RUST}-slim-bookworm AS build
 WORKDIR /source
 COPY . .
-# Another profile than `dist` builds in less time a binary that is slower.
+# `dev` builds faster, but a slower binary.
 ARG PROFILE=dist
-# The commit that is built, as there is no git in here to ask.
+# The commit that is built: the image has no git to find it.
 ARG EXPERTISE_COMMIT
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/source/target \
@@ -15,15 +15,14 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     && install -D -m 644 LICENSE /image/usr/share/doc/expertise/copyright \
     && install -d /image/var/lib/expertise
 
-# A C library, root certificates, and no shell.
+# Has a C library and root certificates, but no shell.
 FROM gcr.io/distroless/cc-debian12:nonroot
 COPY --from=build /image/usr/ /usr/
 COPY --from=build --chown=65532:65532 /image/var/lib/expertise /var/lib/expertise
-# Where an SQLite database goes. With PostgreSQL nothing is written here.
+# The directory of an SQLite database. With PostgreSQL nothing is written here.
 WORKDIR /var/lib/expertise
 VOLUME /var/lib/expertise
-# Off the loopback address the service does not start before EXPERTISE_AUTH says
-# where accounts come from.
+# On this address the service starts only if EXPERTISE_AUTH is set.
 ENV EXPERTISE_LISTEN=0.0.0.0:50051
 EXPOSE 50051
 USER 65532:65532

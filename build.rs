@@ -1,6 +1,5 @@
-//! Compiles the contract: protox parses the proto files, so nobody installs
-//! protoc, and tonic-prost-build writes the messages, servers and clients. Notes
-//! which commit is built.
+//! Compiles the proto files with protox, so that protoc need not be installed, and
+//! generates messages, servers and clients. Stores the commit that is built.
 
 use std::{env, error::Error, fs, path::Path, process::Command};
 
@@ -23,20 +22,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut set = compiler.open_files(FILES)?.file_descriptor_set();
 
     tonic_prost_build::configure()
-        // Maps in key order: the same message always encodes to the same bytes,
-        // which the digest behind `request_id` relies on.
+        // Maps in key order: the digest of a `request_id` needs equal messages to have
+        // equal bytes.
         .btree_map(".")
-        // Our codec reports what it cannot decode as the caller's mistake.
+        // This codec makes undecodable requests INVALID_ARGUMENT.
         .codec_path("crate::grpc::codec::Codec")
         .compile_fds(set.clone())?;
 
-    // Reflection needs the shapes, not the comments.
+    // Reflection serves the descriptors without comments.
     for file in &mut set.file {
         file.source_code_info = None;
     }
     fs::write(Path::new(&out).join("descriptors.bin"), set.encode_to_vec())?;
-    // The reference is written from the comments, and from Google's annotations,
-    // which a set that was decoded has lost.
+    // docs/reference.md is made from the comments and from Google's annotations. The
+    // decoded set no longer has the annotations.
     let documented = compiler.encode_file_descriptor_set();
     fs::write(Path::new(&out).join("documented.bin"), documented)?;
 
@@ -50,27 +49,27 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The commit that is checked out; `None` where this is no checkout of our own, as
-/// a tarball inside somebody else's.
+/// The commit that is checked out; `None` when this package is not the root of a git
+/// repository, such as a tarball unpacked inside another one.
 fn commit() -> Option<String> {
     let root = Path::new(&git(&["rev-parse", "--show-toplevel"])?).canonicalize();
     let here = Path::new(&env::var("CARGO_MANIFEST_DIR").ok()?).canonicalize();
     if root.ok()? != here.ok()? {
         return None;
     }
-    // HEAD names the branch, and a file names the branch's commit. To watch a file
-    // that is not there would build anew each time.
+    // HEAD names the branch, and the file of the branch its commit. Watching a missing
+    // file would rebuild each time.
     let branch = git(&["symbolic-ref", "--quiet", "HEAD"]);
     for place in [Some("HEAD"), branch.as_deref()].into_iter().flatten() {
         let file = git(&["rev-parse", "--git-path", place])?;
-        // A branch that rests among packed ones gets its file with its next commit.
+        // A packed branch has no file before its next commit.
         let watched = Path::new(&file).ancestors().find(|path| path.exists())?;
         println!("cargo:rerun-if-changed={}", watched.display());
     }
     git(&["rev-parse", "--short=7", "HEAD"])
 }
 
-/// What git prints, if there is git and it has something to say.
+/// The output of git; `None` if git is missing, fails or prints nothing.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

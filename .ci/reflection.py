@@ -1,9 +1,9 @@
-"""Reads errors by reflection alone, as grpcurl does.
+"""Decodes the details of errors by reflection, as grpcurl does.
 
-Usage: reflection.py ADDRESS CALL REQUEST <REFUSAL
+Usage: reflection.py ADDRESS RPC REQUEST <REFUSAL
 
-Makes the call with the request, both in JSON, and holds the details of its error
-to those of REFUSAL, which is what `buf curl` prints for the same request.
+Makes the call with a request in JSON. The details of its error must be EXPECTED, and so
+must those of REFUSAL, which `buf curl` printed for the same request.
 """
 
 import base64
@@ -35,23 +35,23 @@ EXPECTED = {
 
 
 class Contract:
-    """What the server tells of its contract."""
+    """The contract, read from the server by reflection."""
 
     def __init__(self, channel: grpc.Channel) -> None:
         self._pool = DescriptorPool(ProtoReflectionDescriptorDatabase(channel))
 
-    def read(self, name: str, encoded: bytes):
-        """The message of this type that these bytes are."""
+    def decode(self, name: str, encoded: bytes):
+        """Decodes a message of the named type."""
         kind = GetMessageClass(self._pool.FindMessageTypeByName(name))
         return kind.FromString(encoded)
 
-    def make(self, channel: grpc.Channel, call: str, request: str) -> None:
+    def call(self, channel: grpc.Channel, rpc: str, request: str) -> None:
         """Makes a call with a request in JSON."""
-        service, method = call.split("/")
+        service, method = rpc.split("/")
         method = self._pool.FindServiceByName(service).FindMethodByName(method)
         message = json_format.Parse(request, GetMessageClass(method.input_type)())
         invoke = channel.unary_unary(
-            f"/{call}",
+            f"/{rpc}",
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=GetMessageClass(method.output_type).FromString,
         )
@@ -62,37 +62,37 @@ def as_dict(message) -> dict:
     return json_format.MessageToDict(message, preserving_proto_field_name=True)
 
 
-def of_own_call(contract: Contract, channel: grpc.Channel, call: str, request: str) -> dict:
-    """The details of the error that the call ends with, by their type."""
+def details_of_call(contract: Contract, channel: grpc.Channel, rpc: str, request: str) -> dict:
+    """The details of the error of the call, by type."""
     try:
-        contract.make(channel, call, request)
+        contract.call(channel, rpc, request)
     except grpc.RpcError as error:
         [encoded] = [v for k, v in error.trailing_metadata() if k == "grpc-status-details-bin"]
-        details = contract.read("google.rpc.Status", encoded).details
+        details = contract.decode("google.rpc.Status", encoded).details
         typed = {detail.type_url.rpartition("/")[2]: detail.value for detail in details}
-        return {n: as_dict(contract.read(n, v)) for n, v in typed.items()}
+        return {n: as_dict(contract.decode(n, v)) for n, v in typed.items()}
     raise SystemExit(f"accepted: {request}")
 
 
-def of_buf(contract: Contract, refusal: str) -> dict:
-    """The details of the error that buf printed, by their type."""
+def details_of_buf(contract: Contract, refusal: str) -> dict:
+    """The details of the error that buf printed, by type."""
     details = json.loads(refusal)["details"]
-    # It leaves the padding out, and more of it than needed does no harm.
+    # buf omits the padding of base64; Python ignores excess padding.
     typed = {detail["type"]: base64.b64decode(detail["value"] + "==") for detail in details}
-    return {n: as_dict(contract.read(n, v)) for n, v in typed.items()}
+    return {n: as_dict(contract.decode(n, v)) for n, v in typed.items()}
 
 
 def main() -> None:
-    address, call, request = sys.argv[1:]
+    address, rpc, request = sys.argv[1:]
     with grpc.insecure_channel(address) as channel:
         contract = Contract(channel)
         for tool, details in {
-            "Python": of_own_call(contract, channel, call, request),
-            "buf": of_buf(contract, sys.stdin.read()),
+            "Python": details_of_call(contract, channel, rpc, request),
+            "buf": details_of_buf(contract, sys.stdin.read()),
         }.items():
             if details != EXPECTED:
-                raise SystemExit(f"{tool} reads {details} instead of {EXPECTED}")
-            print(f"{tool}: read {', '.join(details)} by reflection")
+                raise SystemExit(f"{tool} decodes {details} instead of {EXPECTED}")
+            print(f"{tool}: decoded {', '.join(details)} by reflection")
 
 
 if __name__ == "__main__":

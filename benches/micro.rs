@@ -1,9 +1,8 @@
-//! What the parts of a call cost, to find causes with; `docs/performance.md` has no
-//! figures of these.
+//! The time of parts of a call, to find causes; `docs/performance.md` has no figures of
+//! these.
 //!
-//! Everything is reached as a caller of the crate reaches it. What decodes and
-//! checks a request is timed by requests that are refused for one mistake, so that
-//! the store never hears of them.
+//! Uses only the public items of the crate. Decoding is measured with requests that have
+//! one violation, so that they never reach the store.
 
 #![allow(missing_docs, clippy::expect_used)]
 
@@ -64,7 +63,7 @@ fn order_keys(criterion: &mut Criterion) {
     criterion.bench_function("order/between_numbers", |bench| {
         bench.iter(|| Place::between(black_box(&low), black_box(&high)));
     });
-    // As after many inserts at one spot.
+    // As after many inserts between the same steps.
     let mut near = high.clone();
     for _ in 0..200 {
         near = Place::between(&low, &near).expect("room");
@@ -75,7 +74,7 @@ fn order_keys(criterion: &mut Criterion) {
 }
 
 fn mask_merge(criterion: &mut Criterion) {
-    let step = stored();
+    let step = stored_step();
     let title = Title::parse("Try an outlet in another room".to_owned()).expect("a title");
     let patch = StepPatch {
         title: Edit::Set(Ok(title)),
@@ -88,7 +87,7 @@ fn mask_merge(criterion: &mut Criterion) {
 
 fn messages(criterion: &mut Criterion) {
     let request = v1::CreateStepRequest {
-        step: Some(sent()),
+        step: Some(sent_step()),
         ..v1::CreateStepRequest::default()
     };
     let bytes = request.encode_to_vec();
@@ -100,7 +99,7 @@ fn messages(criterion: &mut Criterion) {
     });
 }
 
-/// The service in this process, without a server in front of it.
+/// The services in this process, without a server.
 fn requests(criterion: &mut Criterion) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -122,27 +121,27 @@ fn requests(criterion: &mut Criterion) {
     let refused = frame(&v1::CreateStepRequest {
         step: Some(v1::Step {
             product_id: Some(0),
-            ..sent()
+            ..sent_step()
         }),
         ..v1::CreateStepRequest::default()
     });
     let create = "/expertise.v1.StepService/CreateStep";
-    let unreadable = frame(&v1::GetStepRequest {
+    let invalid_id = frame(&v1::GetStepRequest {
         guid: "none".to_owned(),
     });
     let get = "/expertise.v1.StepService/GetStep";
     for (name, path, message) in [
         ("request/create_step_refused", create, refused),
-        ("request/get_step_refused", get, unreadable),
+        ("request/get_step_refused", get, invalid_id),
     ] {
         criterion.bench_function(name, |bench| {
-            let call = || answer(routes.clone(), path, message.clone());
-            bench.iter(|| runtime.block_on(call()));
+            let request = || call(routes.clone(), path, message.clone());
+            bench.iter(|| runtime.block_on(request()));
         });
     }
 }
 
-async fn answer(mut routes: Routes, path: &str, message: Bytes) -> http::HeaderMap {
+async fn call(mut routes: Routes, path: &str, message: Bytes) -> http::HeaderMap {
     let caller = Caller {
         account: AccountId::parse("bench").expect("an account"),
         subject: String::new(),
@@ -156,7 +155,7 @@ async fn answer(mut routes: Routes, path: &str, message: Bytes) -> http::HeaderM
         .expect("a request");
     let response = routes.call(request).await.expect("an answer");
     let headers = response.into_parts().0.headers;
-    // INVALID_ARGUMENT: it was read, and nothing was done.
+    // INVALID_ARGUMENT: it was decoded and refused.
     assert_eq!(
         headers.get("grpc-status").map(|status| status.as_bytes()),
         Some(b"3".as_slice())
@@ -164,7 +163,7 @@ async fn answer(mut routes: Routes, path: &str, message: Bytes) -> http::HeaderM
     headers
 }
 
-/// A body of one piece.
+/// A request body of one frame.
 struct Once(Option<Bytes>);
 
 impl http_body::Body for Once {
@@ -183,12 +182,12 @@ fn frame(message: &impl Message) -> Bytes {
     let mut frame = BytesMut::new();
     frame.put_u8(0);
     frame.put_u32(u32::try_from(message.encoded_len()).expect("a length"));
-    message.encode(&mut frame).expect("there is room");
+    message.encode(&mut frame).expect("a buffer of its length");
     frame.freeze()
 }
 
 /// A step as a caller sends it.
-fn sent() -> v1::Step {
+fn sent_step() -> v1::Step {
     v1::Step {
         task: Uuid::nil().to_string(),
         product_id: Some(1204),
@@ -203,7 +202,7 @@ fn sent() -> v1::Step {
 }
 
 /// A step as the store has it.
-fn stored() -> Step {
+fn stored_step() -> Step {
     let title = Title::parse("Try another outlet".to_owned()).expect("a title");
     let body = Body::parse("Without a power strip. ".repeat(45)).expect("a body");
     Step {

@@ -1,7 +1,7 @@
-//! The reference of the contract, from its descriptors and their comments:
+//! Writes the reference of the contract from its descriptors and their comments:
 //! `cargo run --example reference > docs/reference.md`.
 //!
-//! `tests/reference.rs` holds the committed page to what this prints.
+//! A test fails when the committed page differs from what this prints.
 
 #[path = "reference/page.rs"]
 mod page;

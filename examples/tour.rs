@@ -1,14 +1,13 @@
 //! A tour of the service: `cargo run --example tour`.
 //!
-//! Serves on a temporary SQLite database in this process, imports one of the
-//! guides of `examples/guides` through the generated client, edits it, and
-//! prints what a caller sees. Ends with an error when anything turns out
-//! otherwise than the tour says.
+//! Serves on a temporary SQLite database in this process, imports a guide of
+//! `examples/guides` with the generated client, edits it, and prints the responses.
+//! Ends with an error when a response is not as expected.
 
 #[path = "tour/authoring.rs"]
 mod authoring;
-#[path = "tour/desk.rs"]
-mod desk;
+#[path = "tour/client.rs"]
+mod client;
 #[path = "tour/editing.rs"]
 mod editing;
 #[path = "tour/guide.rs"]
@@ -25,7 +24,7 @@ use std::net::SocketAddr;
 use expertise::{config::Config, server::Server};
 use tokio::sync::oneshot;
 
-use self::desk::Desk;
+use self::client::Client;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -33,8 +32,8 @@ async fn main() -> anyhow::Result<()> {
     let database = directory.path().join("tour.db");
     let config = Config::for_tests(&format!("sqlite:{}", database.display()));
     let server = Server::bind(config).await?;
-    show::stage("A server in this process");
-    show::say(server.start_line());
+    show::heading("A server in this process");
+    show::print_line(server.start_line());
 
     let address = server.local_addr();
     let (stop, stopped) = oneshot::channel::<()>();
@@ -46,23 +45,23 @@ async fn main() -> anyhow::Result<()> {
 }
 
 async fn tour(server: SocketAddr) -> anyhow::Result<()> {
-    let desk = Desk::open(server, "tour").await?;
-    let stranger = Desk::open(server, "somebody-else").await?;
+    let client = Client::open(server, "tour").await?;
+    let other = Client::open(server, "somebody-else").await?;
 
-    let guide = authoring::import_a_guide(&desk).await?;
-    let (restart, step) = editing::insert_a_subtask(&desk, &guide).await?;
-    editing::rename_the_subtask(&desk, &restart, &step).await?;
-    editing::rename_by_answer(&desk, &guide).await?;
-    editing::patch_a_title(&desk, &guide).await?;
-    editing::translate(&desk, &guide).await?;
-    editing::read_the_receipt(&desk, &guide).await?;
-    safety::run_dry(&desk, &guide).await?;
-    safety::see_every_violation(&desk, &guide).await?;
-    safety::collide(&desk, &guide).await?;
-    safety::retry(&desk, &guide).await?;
-    safety::stay_apart(&stranger, &guide).await?;
-    reading::list(&desk, &guide).await?;
-    reading::turn_pages(&desk, &guide).await?;
-    authoring::export_it(&desk, &guide).await?;
-    reading::delete(&desk, &guide, &restart).await
+    let guide = authoring::import_a_guide(&client).await?;
+    let (restart, step) = editing::insert_a_subtask(&client, &guide).await?;
+    editing::rename_the_subtask(&client, &restart, &step).await?;
+    editing::rename_by_value(&client, &guide).await?;
+    editing::update_title(&client, &guide).await?;
+    editing::translate(&client, &guide).await?;
+    editing::ignored_paths_of_update(&client, &guide).await?;
+    safety::dry_run(&client, &guide).await?;
+    safety::every_violation(&client, &guide).await?;
+    safety::etag_conflict(&client, &guide).await?;
+    safety::repeat_a_create(&client, &guide).await?;
+    safety::other_account(&other, &guide).await?;
+    reading::list(&client, &guide).await?;
+    reading::pages(&client, &guide).await?;
+    authoring::export(&client, &guide).await?;
+    reading::delete(&client, &guide, &restart).await
 }

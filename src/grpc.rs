@@ -1,12 +1,13 @@
-//! gRPC in and out: one file for each service (decode, one store call,
-//! encode), and the conversions between messages and the domain.
+//! The gRPC services: one file for each (decode, one store call, encode), and the
+//! conversions between messages and domain values.
 //!
-//! *Invariant:* a handler makes one store call, and makes it only when nothing
-//! is wrong with the request that it could find without the store.
+//! *Invariant:* a handler makes one store call, and only for a request without
+//! violations that can be found without the store.
 
 use tonic::service::Routes;
 
 use crate::{
+    auth::Caller,
     proto::v1::{
         role_service_server::RoleServiceServer, step_service_server::StepServiceServer,
         task_service_server::TaskServiceServer,
@@ -21,11 +22,11 @@ pub mod status;
 mod call;
 mod decode;
 mod encode;
+mod idempotency;
 mod ignored;
 mod mask;
 mod page;
 mod page_token;
-mod retry;
 mod roles;
 mod scope;
 mod steps;
@@ -37,6 +38,8 @@ mod json_tests;
 
 pub use scope::{calls, required_scope};
 
+use page_token::PageTokens;
+
 /// The services of the contract by their full names.
 pub const SERVICES: [&str; 4] = [
     "expertise.v1.TaskService",
@@ -45,47 +48,60 @@ pub const SERVICES: [&str; 4] = [
     "expertise.v1.TranslationService",
 ];
 
-/// What the services refuse by size.
+/// Limits of the services.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Largest message received or sent, in bytes.
     pub max_message_bytes: usize,
 }
 
-/// The services of the contract on a store. Each call expects its
-/// [`Caller`](crate::auth::Caller) in the request's extensions, with the scope
-/// that [`required_scope`] names.
+/// The services of the contract on a store. Each call must have its
+/// [`Caller`] in the request's extensions, checked for the scope
+/// of [`required_scope`].
 pub fn routes(store: Store, limits: Limits) -> Routes {
     let Limits { max_message_bytes } = limits;
-    let tasks = tasks::Tasks {
-        store: store.clone(),
-    };
-    let steps = steps::Steps {
-        store: store.clone(),
-    };
-    let roles = roles::Roles {
-        store: store.clone(),
-    };
-    let translations = translations::Translations { store };
+    let services = Services { store };
     Routes::default()
         .add_service(
-            TaskServiceServer::new(tasks)
+            TaskServiceServer::new(services.clone())
                 .max_decoding_message_size(max_message_bytes)
                 .max_encoding_message_size(max_message_bytes),
         )
         .add_service(
-            StepServiceServer::new(steps)
+            StepServiceServer::new(services.clone())
                 .max_decoding_message_size(max_message_bytes)
                 .max_encoding_message_size(max_message_bytes),
         )
         .add_service(
-            RoleServiceServer::new(roles)
+            RoleServiceServer::new(services.clone())
                 .max_decoding_message_size(max_message_bytes)
                 .max_encoding_message_size(max_message_bytes),
         )
         .add_service(
-            TranslationServiceServer::new(translations)
+            TranslationServiceServer::new(services)
                 .max_decoding_message_size(max_message_bytes)
                 .max_encoding_message_size(max_message_bytes),
         )
+}
+
+/// The services of the contract; each file of a service implements one.
+#[derive(Clone)]
+struct Services {
+    store: Store,
+}
+
+impl Services {
+    fn page_tokens<'a>(
+        &'a self,
+        caller: &'a Caller,
+        rpc: &'static str,
+        filters: Vec<u8>,
+    ) -> PageTokens<'a> {
+        PageTokens {
+            key: self.store.page_key(),
+            account: &caller.account,
+            rpc,
+            filters,
+        }
+    }
 }

@@ -1,7 +1,6 @@
 //! The generated contract: messages, servers and clients of `expertise.v1`.
 //!
-//! What each element means stands in the proto files' comments, which the
-//! generated items carry.
+//! The comments of the proto files document the generated items.
 
 /// Messages and services of `expertise.v1`.
 #[allow(
@@ -16,6 +15,6 @@ pub mod v1 {
     tonic::include_proto!("expertise.v1");
 }
 
-/// Encoded descriptors of the contract and everything it imports, without
-/// comments: what reflection serves.
+/// Encoded descriptors of the contract and its imports, without comments; reflection
+/// serves them.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

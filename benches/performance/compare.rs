@@ -1,35 +1,35 @@
-//! Two contenders take turns: A B A B, in one go.
+//! Compares two contenders, which take turns: A B A B.
 
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    ground::Server,
-    load::{Dose, Measured, Requests},
-    watch::median,
+    load::{LoadSpec, Measured, Requests},
+    testbed::Server,
+    usage::median,
 };
 
-/// A server and what it is asked.
+/// A server and its requests.
 pub struct Contender<'a> {
     pub server: &'a Server,
     pub requests: Arc<Requests>,
 }
 
-/// How long a comparison takes.
+/// The duration of a comparison.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
-    /// How often each has its turn.
+pub struct Timing {
+    /// Turns of each contender.
     pub rounds: usize,
-    /// How long a turn is.
+    /// The duration of a turn.
     pub turn: Duration,
-    /// Over how many connections, where nothing else is said.
+    /// The number of connections by default.
     pub connections: usize,
 }
 
-impl Patience {
-    /// A turn over this many connections. Each begins with calls that do not count,
-    /// as what the other left behind has to go.
-    pub fn dose(self, connections: usize) -> Dose {
-        Dose {
+impl Timing {
+    /// A turn over `connections`. It begins with a warm-up, in which effects of the other
+    /// contender end.
+    pub fn spec(self, connections: usize) -> LoadSpec {
+        LoadSpec {
             connections,
             warm_up: self.turn / 5,
             time: self.turn,
@@ -37,45 +37,45 @@ impl Patience {
     }
 }
 
-/// What came of it.
+/// The results of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Rounds {
     pub a: Vec<Measured>,
     pub b: Vec<Measured>,
-    /// Calls a second of a third that only has a rate.
+    /// Calls a second of a third contender.
     pub c: Vec<f64>,
 }
 
 impl Rounds {
-    /// Has them take turns over this many connections, and then a third each time.
-    pub async fn take(
+    /// Runs the turns over `connections`, each pair followed by `third`.
+    pub async fn run(
         (a, b): (&Contender<'_>, &Contender<'_>),
-        patience: Patience,
+        timing: Timing,
         connections: usize,
         third: Option<&dyn Fn() -> f64>,
     ) -> Self {
-        let dose = patience.dose(connections);
+        let spec = timing.spec(connections);
         let mut rounds = Self::default();
-        for _ in 0..patience.rounds {
-            rounds.a.push(a.server.load(&a.requests, dose).await);
-            rounds.b.push(b.server.load(&b.requests, dose).await);
+        for _ in 0..timing.rounds {
+            rounds.a.push(a.server.load(&a.requests, spec).await);
+            rounds.b.push(b.server.load(&b.requests, spec).await);
             rounds.c.extend(third.map(|third| third()));
         }
         rounds
     }
 
-    /// Calls of A for one of B, in each round.
+    /// Calls a second of A divided by those of B, in each round.
     pub fn ratios(&self) -> Vec<f64> {
         let pairs = self.a.iter().zip(&self.b);
         pairs.map(|(a, b)| a.rate() / b.rate()).collect()
     }
 
-    /// The middle one of the ratios.
+    /// The median of the ratios.
     pub fn ratio(&self) -> f64 {
         median(self.ratios())
     }
 
-    /// Bytes of an answer of A for one of B.
+    /// The size of a response of A divided by that of B.
     pub fn sizes(&self) -> f64 {
         let size = |side: &[Measured]| median(side.iter().map(Measured::size).collect());
         size(&self.a) / size(&self.b)

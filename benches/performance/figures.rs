@@ -1,9 +1,9 @@
-//! What has a bar other than the floor: the cost of many steps, of many writers,
-//! of a start, and of memory.
+//! Measurements that do not compare with the floor alone: many steps, many writers,
+//! start and memory.
 
+mod bulk_insert;
 pub mod flat;
 pub mod memory;
 pub mod million;
 pub mod start;
-mod swell;
 pub mod writers;

@@ -1,9 +1,8 @@
-//! The floor: a bare server that answers the same calls with the same messages.
+//! The floor: a minimal server with the same messages as the service.
 //!
-//! Each call is one hand-written prepared statement over sqlx for what it must
-//! read or write durably. Nothing is checked, nobody is asked who they are, and
-//! what is asked for and not there is a panic. The tables are its own: what an
-//! answer can depend on is in the row, the body with the rest.
+//! Each call is one hand-written prepared statement over sqlx. Nothing is validated or
+//! authenticated, and a missing row is a panic. The floor has its own tables, with the
+//! body in the row of the step.
 
 mod answer;
 mod create;
@@ -25,40 +24,40 @@ use tonic::transport::{Server, server::TcpIncoming};
 pub use answer::ACCOUNT;
 use schema::Database;
 
-/// As the service has them, so that a large request costs no more round trips.
+/// The windows of the service, so that large requests take as many round trips.
 const STREAM_WINDOW: u32 = 1024 * 1024;
 const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
 
 /// How a step is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Creating {
-    /// By what is sent to the database at once.
-    Bare,
-    /// By one transaction of six statements over SeaORM, as a service is written
-    /// that does nothing about the cost of each.
+pub enum CreateMode {
+    /// In one statement, or one string of statements.
+    OneStatement,
+    /// In a transaction of six statements over SeaORM, like a service that is not
+    /// optimised.
     SixStatements,
 }
 
-/// The services, on a database.
+/// The services of the floor on a database.
 #[derive(Clone)]
 pub struct Floor {
     database: Database,
-    creating: Creating,
+    create_mode: CreateMode,
 }
 
-/// Serves until it is killed. Settings are those of `expertise`.
-pub fn serve(creating: Creating) {
+/// Serves until it is killed, with settings of `expertise`.
+pub fn serve(create_mode: CreateMode) {
     let runtime = Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let url = env::var("EXPERTISE_DATABASE_URL").expect("a database");
         let address = env::var("EXPERTISE_LISTEN").expect("an address");
         let floor = Floor {
             database: Database::open(&url).await,
-            creating,
+            create_mode,
         };
         let listener = TcpListener::bind(address).await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        say(&format!("floor 0.0.0 listening on {address}\n"));
+        print_line(&format!("floor 0.0.0 listening on {address}\n"));
         Server::builder()
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
@@ -70,7 +69,7 @@ pub fn serve(creating: Creating) {
     });
 }
 
-fn say(line: &str) {
+fn print_line(line: &str) {
     let mut out = std::io::stdout();
     let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
 }

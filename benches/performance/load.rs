@@ -1,8 +1,8 @@
-//! The load: connections with one call at a time each, over the h2 crate.
+//! Generates load: connections with one call at a time each, over the h2 crate.
 //!
-//! h2load sends one request again and again, and says nothing of `grpc-status`.
-//! Here requests may differ from call to call, and an answer that is not OK ends
-//! the run. Neither tonic nor hyper nor any code of the service is in it.
+//! h2load can neither send different requests nor check `grpc-status`. Here a response
+//! that is not OK ends the run. The load uses neither tonic nor hyper nor code of the
+//! service.
 
 use std::{
     net::SocketAddr,
@@ -20,23 +20,22 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::watch::{Cpu, Watched};
+use super::usage::{Cpu, Processes};
 
-/// What an answer may hold; beyond it the server waits for us.
+/// Flow control windows, larger than any response.
 const WINDOW: u32 = 64 * 1024 * 1024;
 
 /// Requests to one method.
 pub struct Requests {
     path: &'static str,
     make: Box<dyn Fn(usize) -> Bytes + Send + Sync>,
-    /// Numbers that were used.
+    /// The number of the next request.
     used: AtomicUsize,
 }
 
 impl Requests {
-    /// Requests to `/SERVICE/METHOD`; `make` frames the one of a number. Each number
-    /// is used once, and the connection of a number is its remainder by the number
-    /// of connections.
+    /// Requests to `/SERVICE/METHOD`; `make` returns the framed request of a number. Each
+    /// number is used once, on the connection `number % connections`.
     pub fn new(path: &'static str, make: impl Fn(usize) -> Bytes + Send + Sync + 'static) -> Self {
         Self {
             path,
@@ -46,29 +45,29 @@ impl Requests {
     }
 }
 
-/// How much of it.
+/// Connections and duration of a load.
 #[derive(Clone, Copy, Debug)]
-pub struct Dose {
+pub struct LoadSpec {
     /// Connections.
     pub connections: usize,
-    /// How long before anything is counted.
+    /// The time before calls are counted.
     pub warm_up: Duration,
-    /// How long then.
+    /// The time in which calls are counted.
     pub time: Duration,
 }
 
-/// What came of it.
+/// The result of a load.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Calls that were begun in the time.
+    /// Calls that began in the time.
     pub calls: usize,
-    /// Until the last of them was answered.
+    /// The time until the last of them ended.
     pub elapsed: Duration,
-    /// How long each took, sorted.
+    /// Their durations, sorted.
     pub latencies: Vec<Duration>,
-    /// Bytes of all answers.
+    /// Bytes of all responses.
     pub bytes: usize,
-    /// What the server and its database used meanwhile.
+    /// Processor time of the server and its database.
     pub cpu: Cpu,
 }
 
@@ -78,7 +77,7 @@ impl Measured {
         self.calls as f64 / self.elapsed.as_secs_f64()
     }
 
-    /// What this share of the calls was at most, in milliseconds.
+    /// The percentile of the durations for a share such as 0.99, in milliseconds.
     pub fn percentile(&self, share: f64) -> f64 {
         let last = self.latencies.len().saturating_sub(1);
         let index = (last as f64 * share).round() as usize;
@@ -86,48 +85,48 @@ impl Measured {
         latency.unwrap_or_default().as_secs_f64() * 1e3
     }
 
-    /// Bytes of an answer.
+    /// Bytes of a response.
     pub fn size(&self) -> f64 {
         self.bytes as f64 / self.calls.max(1) as f64
     }
 
-    /// Microseconds that a processor spent on a call.
-    pub fn per_call(&self, spent: Duration) -> f64 {
-        spent.as_secs_f64() * 1e6 / self.calls.max(1) as f64
+    /// Microseconds of processor time for each call.
+    pub fn per_call(&self, cpu: Duration) -> f64 {
+        cpu.as_secs_f64() * 1e6 / self.calls.max(1) as f64
     }
 }
 
-/// Calls a server for as long as the dose says.
+/// Generates load on a server.
 ///
 /// # Panics
-/// When a call is not answered with OK.
+/// When a response is not OK.
 pub async fn load(
     server: SocketAddr,
     requests: &Arc<Requests>,
-    dose: Dose,
-    watched: &Watched,
+    spec: LoadSpec,
+    processes: &Processes,
 ) -> Measured {
-    let from = Instant::now() + dose.warm_up;
-    let until = from + dose.time;
-    // A whole number of rounds, so that numbers stay with their connections.
+    let from = Instant::now() + spec.warm_up;
+    let until = from + spec.time;
+    // A multiple of the connections, so that each number stays on its connection.
     let used = requests.used.load(Ordering::Relaxed);
-    let base = used.next_multiple_of(dose.connections);
-    let connections: Vec<_> = (0..dose.connections)
+    let base = used.next_multiple_of(spec.connections);
+    let connections: Vec<_> = (0..spec.connections)
         .map(|index| {
             let requests = Arc::clone(requests);
-            let numbers = (base + index..).step_by(dose.connections);
+            let numbers = (base + index..).step_by(spec.connections);
             tokio::spawn(connection(server, requests, numbers, from, until))
         })
         .collect();
     sleep_until(from).await;
-    let before = watched.cpu();
+    let before = processes.cpu();
     let mut all = Vec::new();
     let mut bytes = 0;
     for connection in connections {
-        let seen = connection.await.expect("a connection");
-        requests.used.fetch_max(seen.last + 1, Ordering::Relaxed);
-        all.extend(seen.latencies);
-        bytes += seen.bytes;
+        let result = connection.await.expect("a connection");
+        requests.used.fetch_max(result.last + 1, Ordering::Relaxed);
+        all.extend(result.latencies);
+        bytes += result.bytes;
     }
     let elapsed = from.elapsed();
     assert!(!all.is_empty(), "a turn is too short for a call");
@@ -137,11 +136,11 @@ pub async fn load(
         elapsed,
         latencies: all,
         bytes,
-        cpu: watched.cpu() - before,
+        cpu: processes.cpu() - before,
     }
 }
 
-struct Seen {
+struct ConnectionResult {
     latencies: Vec<Duration>,
     bytes: usize,
     last: usize,
@@ -153,27 +152,27 @@ async fn connection(
     numbers: impl Iterator<Item = usize>,
     from: Instant,
     until: Instant,
-) -> Seen {
+) -> ConnectionResult {
     let mut client = Client::connect(server).await;
-    let mut seen = Seen {
+    let mut result = ConnectionResult {
         latencies: Vec::new(),
         bytes: 0,
         last: 0,
     };
     for number in numbers {
         let request = (requests.make)(number);
-        seen.last = number;
+        result.last = number;
         let begun = Instant::now();
         if begun >= until {
             break;
         }
         let answer = client.call(requests.path, request).await;
         if begun >= from {
-            seen.latencies.push(begun.elapsed());
-            seen.bytes += answer;
+            result.latencies.push(begun.elapsed());
+            result.bytes += answer;
         }
     }
-    seen
+    result
 }
 
 /// One connection.
@@ -188,7 +187,7 @@ impl Client {
         Self::over(stream).await
     }
 
-    /// The same over a stream.
+    /// A connection over a TCP stream.
     pub async fn over(stream: TcpStream) -> Self {
         stream.set_nodelay(true).expect("a socket");
         let (sender, connection) = h2::client::Builder::new()
@@ -201,10 +200,10 @@ impl Client {
         Self { sender }
     }
 
-    /// Makes a call of a framed message and waits for all of the answer; its bytes.
+    /// Makes a call with a framed message and returns the bytes of its response.
     ///
     /// # Panics
-    /// When that is not OK.
+    /// When the response is not OK.
     pub async fn call(&mut self, path: &str, message: Bytes) -> usize {
         let request = Request::post(format!("http://localhost{path}"))
             .header("content-type", "application/grpc")
@@ -225,12 +224,12 @@ impl Client {
             window.release_capacity(chunk.len()).expect("a window");
         }
         let trailers = body.trailers().await.expect("an answer");
-        is_ok(path, trailers.as_ref().unwrap_or(&head.headers));
+        assert_ok(path, trailers.as_ref().unwrap_or(&head.headers));
         bytes
     }
 }
 
-fn is_ok(path: &str, headers: &HeaderMap) {
+fn assert_ok(path: &str, headers: &HeaderMap) {
     let header = |name| headers.get(name).map(HeaderValue::as_bytes);
     let status = header("grpc-status");
     let why = String::from_utf8_lossy(header("grpc-message").unwrap_or_default());

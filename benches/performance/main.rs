@@ -1,8 +1,7 @@
-//! What calls cost, against a bare server in the same run.
+//! The speed of calls, compared with a minimal server (the floor) in the same run.
 //!
-//! `cargo bench --bench performance` starts everything itself and prints the
-//! tables of `docs/performance.md`, which says how each figure is obtained. Names
-//! pick rows and figures; see [`options`] for the rest.
+//! `cargo bench --bench performance` starts all servers and prints the tables of
+//! `docs/performance.md`, which describes the method. [`options`] are the arguments.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing)]
 
@@ -15,36 +14,36 @@ mod scratch;
 
 mod compare;
 mod figures;
+mod fixture;
 mod floor;
-mod ground;
 mod load;
 mod machine;
 mod options;
 mod pgbench;
 mod requests;
 mod rows;
-mod shelf;
 mod table;
-mod watch;
+mod testbed;
+mod usage;
 
 use std::{env, process::ExitCode};
 
 use figures::{flat, memory, million, start, writers};
-use floor::Creating;
-use ground::Ground;
+use floor::CreateMode;
 use options::Options;
 use rows::{ROWS, Row};
 use table::{Figure, Line};
+use testbed::Testbed;
 
-/// What makes this program a floor.
+/// The argument that makes this program the floor.
 const FLOOR: &str = "floor";
 const SIX_STATEMENTS: &str = "six-statements";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
-        Some(FLOOR) => floor::serve(Creating::Bare),
-        Some(SIX_STATEMENTS) => floor::serve(Creating::SixStatements),
+        Some(FLOOR) => floor::serve(CreateMode::OneStatement),
+        Some(SIX_STATEMENTS) => floor::serve(CreateMode::SixStatements),
         _ => match Options::parse(&arguments) {
             Ok(options) => measure(&options),
             Err(wrong) => {
@@ -57,22 +56,22 @@ fn main() -> ExitCode {
 }
 
 fn measure(options: &Options) {
-    // The load has one thread: more would take more from the servers.
+    // The load has one thread, as it shares the cores with the servers.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("a runtime");
     let mut tables = Tables::default();
     for &kind in &options.kinds {
-        match Ground::of(kind) {
-            Some(ground) => runtime.block_on(tables.fill(&ground, options)),
-            None => eprintln!("\n*** No PostgreSQL here: only SQLite is measured. ***\n"),
+        match Testbed::of(kind) {
+            Some(testbed) => runtime.block_on(tables.fill(&testbed, options)),
+            None => eprintln!("\n*** PostgreSQL is not installed: only SQLite is measured. ***\n"),
         }
     }
     println!("{}", machine::describe());
-    let floors = table::of_lines("service", "floor", &tables.floors);
-    let others = table::of_lines("first", "second", &tables.others);
-    let figures = table::of_figures(&tables.figures);
+    let floors = table::comparison_table("service", "floor", &tables.floors);
+    let others = table::comparison_table("first", "second", &tables.others);
+    let figures = table::figure_table(&tables.figures);
     for table in [floors, others, figures] {
         if !table.is_empty() {
             println!("{table}");
@@ -80,38 +79,41 @@ fn measure(options: &Options) {
     }
 }
 
-/// What is printed.
+/// The tables that are printed.
 #[derive(Default)]
 struct Tables {
     /// The service against the floor.
     floors: Vec<Line>,
-    /// One against another.
+    /// Other comparisons.
     others: Vec<Line>,
-    /// What is no comparison.
+    /// Single figures.
     figures: Vec<Figure>,
 }
 
 impl Tables {
-    /// Measures what was picked on one kind of database.
-    async fn fill(&mut self, ground: &Ground, options: &Options) {
-        let patience = options.patience;
-        let rows: Vec<&Row> = ROWS.iter().filter(|row| options.picks(row.key)).collect();
+    /// Measures the selected rows and figures on one kind of database.
+    async fn fill(&mut self, testbed: &Testbed, options: &Options) {
+        let timing = options.timing;
+        let rows: Vec<&Row> = ROWS
+            .iter()
+            .filter(|row| options.selects(row.name))
+            .collect();
         self.floors
-            .extend(rows::measure(ground, &rows, patience).await);
-        if options.picks(writers::KEY) {
-            self.others.extend(writers::measure(ground, patience).await);
+            .extend(rows::measure(testbed, &rows, timing).await);
+        if options.selects(writers::NAME) {
+            self.others.extend(writers::measure(testbed, timing).await);
         }
-        if options.picks(flat::KEY) {
-            self.others.extend(flat::measure(ground, patience).await);
+        if options.selects(flat::NAME) {
+            self.others.extend(flat::measure(testbed, timing).await);
         }
-        if options.picks(million::KEY) {
-            self.others.extend(million::measure(ground, patience).await);
+        if options.selects(million::NAME) {
+            self.others.extend(million::measure(testbed, timing).await);
         }
-        if options.picks(memory::KEY) {
-            self.figures.extend(memory::measure(ground).await);
+        if options.selects(memory::NAME) {
+            self.figures.extend(memory::measure(testbed).await);
         }
-        if options.picks(start::KEY) {
-            self.figures.extend(start::measure(ground).await);
+        if options.selects(start::NAME) {
+            self.figures.extend(start::measure(testbed).await);
         }
     }
 }

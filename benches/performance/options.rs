@@ -1,39 +1,39 @@
-//! `--seconds N` for a turn, `--rounds N`, `--connections N`, `--database sqlite` or
-//! `postgres` for one alone, and names of what is measured.
+//! The arguments: `--seconds N` of a turn, `--rounds N`, `--connections N`, `--database
+//! sqlite` or `postgres` for only one, and parts of the names of rows and figures.
 
 use std::time::Duration;
 
 use super::{
-    compare::Patience,
+    compare::Timing,
     figures::{flat, memory, million, start, writers},
-    ground::Kind,
     rows::{CONNECTIONS, ROWS},
+    testbed::Kind,
 };
 
-/// What there is beside the rows.
+/// The names of figures.
 const FIGURES: [&str; 5] = [
-    writers::KEY,
-    flat::KEY,
-    million::KEY,
-    memory::KEY,
-    start::KEY,
+    writers::NAME,
+    flat::NAME,
+    million::NAME,
+    memory::NAME,
+    start::NAME,
 ];
 
-/// What the command line says.
+/// The parsed arguments.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How long each comparison takes.
-    pub patience: Patience,
-    /// On which databases.
+    /// The duration of each comparison.
+    pub timing: Timing,
+    /// The kinds of database.
     pub kinds: Vec<Kind>,
     names: Vec<String>,
 }
 
 impl Options {
-    /// Reads the command line; `cargo bench` adds `--bench`.
+    /// Parses the arguments; `cargo bench` adds `--bench`.
     pub fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut options = Self {
-            patience: Patience {
+            timing: Timing {
                 rounds: 4,
                 turn: Duration::from_millis(2_500),
                 connections: CONNECTIONS,
@@ -50,10 +50,10 @@ impl Options {
             };
             match argument.as_str() {
                 "--bench" => {}
-                "--seconds" => options.patience.turn = Duration::from_secs_f64(number()?),
-                "--rounds" => options.patience.rounds = number()?.ceil() as usize,
+                "--seconds" => options.timing.turn = Duration::from_secs_f64(number()?),
+                "--rounds" => options.timing.rounds = number()?.ceil() as usize,
                 "--database" => options.kinds = vec![kind(value())?],
-                "--connections" => options.patience.connections = number()?.ceil() as usize,
+                "--connections" => options.timing.connections = number()?.ceil() as usize,
                 name if name.starts_with('-') => {
                     return Err(format!(
                         "{name}: --seconds N, --rounds N, --connections N, --database KIND, or names"
@@ -62,17 +62,17 @@ impl Options {
                 name => options.names.push(name.to_owned()),
             }
         }
-        let keys: Vec<&str> = ROWS.iter().map(|row| row.key).chain(FIGURES).collect();
-        let known = |name: &String| keys.iter().any(|key| key.contains(name.as_str()));
-        match options.names.iter().find(|name| !known(name)) {
+        let known: Vec<&str> = ROWS.iter().map(|row| row.name).chain(FIGURES).collect();
+        let is_known = |name: &String| known.iter().any(|known| known.contains(name.as_str()));
+        match options.names.iter().find(|name| !is_known(name)) {
             None => Ok(options),
-            Some(name) => Err(format!("{name}: none of {}", keys.join(", "))),
+            Some(name) => Err(format!("{name}: not a part of any of {}", known.join(", "))),
         }
     }
 
-    /// Whether this is measured.
-    pub fn picks(&self, key: &str) -> bool {
-        self.names.is_empty() || self.names.iter().any(|name| key.contains(name.as_str()))
+    /// Whether the row or figure of this name is measured.
+    pub fn selects(&self, name: &str) -> bool {
+        self.names.is_empty() || self.names.iter().any(|part| name.contains(part.as_str()))
     }
 }
 

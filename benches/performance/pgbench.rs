@@ -1,4 +1,4 @@
-//! pgbench with the statements of the floor: what the database alone does.
+//! Runs the statements of the floor with pgbench: the speed of the database alone.
 
 use std::{
     fs,
@@ -8,12 +8,12 @@ use std::{
 
 use super::{
     cluster::Cluster,
+    fixture::{BODY, EMPTY, FULL, LONG, STEPS_OF_FULL},
     floor::{ACCOUNT, sql},
     scratch::Scratch,
-    shelf::{BODY, EMPTY, FULL, LONG, STEPS_OF_FULL},
 };
 
-/// What a script does, over ids that [`super::shelf::id`] makes.
+/// The statement of a script, for ids of [`super::fixture::id`].
 #[derive(Clone, Copy, Debug)]
 pub enum Script {
     GetStep,
@@ -24,7 +24,7 @@ pub enum Script {
     UpdateStep,
 }
 
-/// A number becomes an id as in [`super::shelf::id`].
+/// The id of a number, as in [`super::fixture::id`].
 const ID: &str = "('00000000-0000-0000-0000-' || lpad((:n)::text, 12, '0'))::uuid";
 const ETAG: &str = "'0123456789abcdef'";
 const NOW: &str = "1800000000000000";
@@ -67,7 +67,7 @@ impl Script {
                 vec![&account, ID, TITLE, ETAG, NOW],
             ),
         };
-        let sql = with(sql, &values);
+        let sql = with_values(sql, &values);
         format!("\\set n random({first}, {last})\n{sql};\n")
     }
 
@@ -77,7 +77,7 @@ impl Script {
         fs::write(&script, self.text()).expect("a script");
         let seconds = time.as_secs_f64().ceil();
         let out = cluster
-            .command(&beside(&cluster.binaries().join("initdb")))
+            .command(&pgbench_beside(&cluster.binaries().join("initdb")))
             .args(["--no-vacuum", "--protocol=prepared", "--jobs=2"])
             .arg(format!("--client={clients}"))
             .arg(format!("--time={seconds}"))
@@ -88,22 +88,22 @@ impl Script {
             .arg(database)
             .output()
             .expect("pgbench");
-        let said = String::from_utf8_lossy(&out.stdout);
-        let rate = said.lines().find_map(|line| line.strip_prefix("tps = "));
+        let output = String::from_utf8_lossy(&out.stdout);
+        let rate = output.lines().find_map(|line| line.strip_prefix("tps = "));
         let rate = rate.and_then(|rate| rate.split_whitespace().next()?.parse().ok());
-        let wrong = String::from_utf8_lossy(&out.stderr);
-        rate.unwrap_or_else(|| panic!("pgbench: {said}{wrong}"))
+        let errors = String::from_utf8_lossy(&out.stderr);
+        rate.unwrap_or_else(|| panic!("pgbench: {output}{errors}"))
     }
 }
 
-/// pgbench of the same version, where links lead elsewhere.
-fn beside(initdb: &Path) -> PathBuf {
+/// The pgbench in the directory of `initdb`, symbolic links resolved.
+fn pgbench_beside(initdb: &Path) -> PathBuf {
     let initdb = initdb.canonicalize().expect("PostgreSQL");
     initdb.with_file_name("pgbench")
 }
 
-/// The statement with these in place of its parameters.
-fn with(sql: &str, values: &[&str]) -> String {
+/// The statement with values instead of its parameters.
+fn with_values(sql: &str, values: &[&str]) -> String {
     let numbered = values.iter().enumerate().rev();
     numbered.fold(sql.to_owned(), |sql, (index, value)| {
         sql.replace(&format!("${}", index + 1), value)

@@ -7,9 +7,9 @@ use expertise::proto::v1::*;
 use prost::Message;
 use prost_types::FieldMask;
 
-use super::{load::Requests, shelf};
+use super::{fixture, load::Requests};
 
-/// A message as it is sent: uncompressed, its length before it.
+/// A message in the framing of gRPC, uncompressed.
 pub fn frame(message: &impl Message) -> Bytes {
     let length = message.encoded_len();
     let mut frame = BytesMut::with_capacity(5 + length);
@@ -19,7 +19,7 @@ pub fn frame(message: &impl Message) -> Bytes {
     frame.freeze()
 }
 
-/// Requests that take turns.
+/// The frames in turn, again and again.
 fn in_turn(path: &'static str, frames: Vec<Bytes>) -> Arc<Requests> {
     let make = move |number: usize| frames[number % frames.len()].clone();
     Arc::new(Requests::new(path, make))
@@ -41,7 +41,7 @@ pub fn get_task(tasks: &[String]) -> Arc<Requests> {
     in_turn("/expertise.v1.TaskService/GetTask", frames.collect())
 }
 
-/// The first page of 100 of each in turn.
+/// ListSteps of each in turn, a page of 100.
 pub fn list_steps(tasks: &[String]) -> Arc<Requests> {
     let frames = tasks.iter().map(|task| {
         frame(&ListStepsRequest {
@@ -62,13 +62,13 @@ pub fn create_step(tasks: &[String]) -> Arc<Requests> {
     create_step_after(&places)
 }
 
-/// CreateStep in a task behind a step, of each in turn.
+/// CreateStep in each task after its step, in turn.
 pub fn create_step_after(places: &[(String, String)]) -> Arc<Requests> {
     let frames = places.iter().map(|(task, prevstep)| {
         frame(&CreateStepRequest {
             step: Some(Step {
                 task: task.clone(),
-                ..shelf::step(0)
+                ..fixture::step(0)
             }),
             prevstep: prevstep.clone(),
             ..CreateStepRequest::default()
@@ -97,11 +97,11 @@ pub fn update_step(steps: &[String]) -> Arc<Requests> {
     Arc::new(Requests::new(path, make))
 }
 
-/// ImportTask of a new task of this many steps.
+/// ImportTask of a new task with `steps` steps.
 pub fn import_task(steps: usize) -> Arc<Requests> {
-    let steps = (0..steps).map(shelf::step).collect();
+    let steps = (0..steps).map(fixture::step).collect();
     let request = ImportTaskRequest {
-        document: Some(shelf::document("Imported", steps)),
+        document: Some(fixture::document("Imported", steps)),
         ..ImportTaskRequest::default()
     };
     in_turn(
@@ -110,7 +110,7 @@ pub fn import_task(steps: usize) -> Arc<Requests> {
     )
 }
 
-/// The first page of what is to be translated.
+/// The first page of ListTranslationWork.
 pub fn list_translation_work() -> Arc<Requests> {
     let request = ListTranslationWorkRequest {
         languages: vec!["de".to_owned()],

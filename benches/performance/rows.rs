@@ -1,100 +1,100 @@
-//! The calls that have a bar against the floor.
+//! The comparisons of the service with the floor.
 
 use std::sync::Arc;
 
 use super::{
-    compare::{Contender, Patience, Rounds},
-    floor::Creating,
-    ground::{Ground, Kind, Program},
+    compare::{Contender, Rounds, Timing},
+    fixture::{Fixture, IdSource},
+    floor::CreateMode,
     load::Requests,
     pgbench::Script,
     requests,
-    shelf::{Ids, Shelf},
     table::Line,
+    testbed::{Kind, Program, Testbed},
 };
 
-/// Connections, where nothing else is said.
+/// The number of connections by default.
 pub const CONNECTIONS: usize = 16;
-/// Steps of an import.
+/// Steps of one import.
 const IMPORTED: usize = 1_000;
-/// How far the answers of the two may differ in size.
-const ALIKE: std::ops::Range<f64> = 0.9..1.1;
+/// The allowed ratio between the sizes of both responses.
+const SIZE_RATIO: std::ops::Range<f64> = 0.9..1.1;
 
 /// A row of the table.
 pub struct Row {
-    /// What picks it on the command line.
-    pub key: &'static str,
+    /// Its name on the command line.
+    pub name: &'static str,
     call: &'static str,
-    /// The ratio to be reached on SQLite and on PostgreSQL.
-    bars: (f64, f64),
-    requests: fn(&Shelf) -> Arc<Requests>,
+    /// The target of the ratio, on SQLite and on PostgreSQL.
+    targets: (f64, f64),
+    requests: fn(&Fixture) -> Arc<Requests>,
     script: Option<Script>,
 }
 
-/// All of them. Those that read come first, when there is little to read.
+/// All rows. Reads come first, before writes add data.
 pub const ROWS: [Row; 7] = [
     Row {
-        key: "get_step",
+        name: "get_step",
         call: "GetStep, body of 1 KB",
-        bars: (0.80, 0.80),
-        requests: |shelf| requests::get_step(&shelf.steps),
+        targets: (0.80, 0.80),
+        requests: |fixture| requests::get_step(&fixture.steps),
         script: Some(Script::GetStep),
     },
     Row {
-        key: "get_task",
+        name: "get_task",
         call: "GetTask, 50 steps",
-        bars: (0.75, 0.75),
-        requests: |shelf| requests::get_task(&shelf.full),
+        targets: (0.75, 0.75),
+        requests: |fixture| requests::get_task(&fixture.full),
         script: Some(Script::GetTask),
     },
     Row {
-        key: "list_steps",
+        name: "list_steps",
         call: "ListSteps, 100 of 1 KB, no bodies",
-        bars: (0.70, 0.70),
-        requests: |shelf| requests::list_steps(&shelf.long),
+        targets: (0.70, 0.70),
+        requests: |fixture| requests::list_steps(&fixture.long),
         script: Some(Script::ListSteps),
     },
     Row {
-        key: "create_step_spread",
+        name: "create_step_spread",
         call: "CreateStep, over 1,000 tasks",
-        bars: (0.85, 0.75),
-        requests: |shelf| requests::create_step(&shelf.empty),
+        targets: (0.85, 0.75),
+        requests: |fixture| requests::create_step(&fixture.empty),
         script: Some(Script::CreateStep),
     },
     Row {
-        key: "create_step_one_task",
+        name: "create_step_one_task",
         call: "CreateStep, all on one task",
-        bars: (0.85, 0.70),
-        requests: |shelf| requests::create_step(&shelf.empty[shelf.empty.len() - 1..]),
+        targets: (0.85, 0.70),
+        requests: |fixture| requests::create_step(&fixture.empty[fixture.empty.len() - 1..]),
         script: Some(Script::CreateStepOfOneTask),
     },
     Row {
-        key: "update_step",
+        name: "update_step",
         call: "UpdateStep, title by mask",
-        bars: (0.85, 0.75),
-        requests: |shelf| requests::update_step(&shelf.steps),
+        targets: (0.85, 0.75),
+        requests: |fixture| requests::update_step(&fixture.steps),
         script: Some(Script::UpdateStep),
     },
     Row {
-        key: "import_task",
+        name: "import_task",
         call: "ImportTask, 1,000 steps of 1 KB",
-        bars: (0.50, 0.50),
+        targets: (0.50, 0.50),
         requests: |_| requests::import_task(IMPORTED),
         script: None,
     },
 ];
 
-/// Measures these on one kind of database.
-pub async fn measure(ground: &Ground, rows: &[&Row], patience: Patience) -> Vec<Line> {
+/// Measures `rows` on one kind of database.
+pub async fn measure(testbed: &Testbed, rows: &[&Row], timing: Timing) -> Vec<Line> {
     if rows.is_empty() {
         return Vec::new();
     }
     let database = "floor";
-    let service = Shelf::fill(ground, Program::Service, "service", Ids::Made);
+    let service = Fixture::create(testbed, Program::Service, "service", IdSource::Server);
     let (service, of_service) = service.await;
-    let floor = Program::Floor(Creating::Bare);
-    let (floor, of_floor) = Shelf::fill(ground, floor, database, Ids::Numbered).await;
-    let connections = patience.connections;
+    let floor = Program::Floor(CreateMode::OneStatement);
+    let (floor, of_floor) = Fixture::create(testbed, floor, database, IdSource::Numbered).await;
+    let connections = timing.connections;
     let mut lines = Vec::new();
     for row in rows {
         let a = Contender {
@@ -105,29 +105,29 @@ pub async fn measure(ground: &Ground, rows: &[&Row], patience: Patience) -> Vec<
             server: &floor,
             requests: (row.requests)(&of_floor),
         };
-        let pgbench = ground.cluster().zip(row.script);
+        let pgbench = testbed.cluster().zip(row.script);
         let pgbench = pgbench.map(|(cluster, script)| {
-            move || script.run(cluster, database, connections, patience.turn)
+            move || script.run(cluster, database, connections, timing.turn)
         });
         let pgbench = pgbench.as_ref().map(|run| run as &dyn Fn() -> f64);
-        let rounds = Rounds::take((&a, &b), patience, connections, pgbench).await;
+        let rounds = Rounds::run((&a, &b), timing, connections, pgbench).await;
         let sizes = rounds.sizes();
         assert!(
-            ALIKE.contains(&sizes),
-            "{}: other answers, {sizes}",
-            row.key
+            SIZE_RATIO.contains(&sizes),
+            "{}: responses of different sizes, ratio {sizes}",
+            row.name
         );
-        let bar = match ground.kind() {
-            Kind::Sqlite => row.bars.0,
-            Kind::Postgres => row.bars.1,
+        let target = match testbed.kind() {
+            Kind::Sqlite => row.targets.0,
+            Kind::Postgres => row.targets.1,
         };
         let line = Line {
             what: row.call.to_owned(),
-            kind: ground.kind(),
-            bar,
+            kind: testbed.kind(),
+            target,
             rounds,
         };
-        line.tell();
+        line.print_progress();
         lines.push(line);
     }
     lines

@@ -1,46 +1,46 @@
 //! Tables in Markdown.
 
-use super::{compare::Rounds, ground::Kind, load::Measured, watch::median};
+use super::{compare::Rounds, load::Measured, testbed::Kind, usage::median};
 
 /// A comparison.
 pub struct Line {
-    /// Of what.
+    /// Its name.
     pub what: String,
-    /// On which kind of database.
+    /// The kind of database.
     pub kind: Kind,
-    /// The ratio to be reached.
-    pub bar: f64,
-    /// What came of it.
+    /// The target of the ratio.
+    pub target: f64,
+    /// Its results.
     pub rounds: Rounds,
 }
 
 /// A single figure.
 pub struct Figure {
-    /// Of what.
+    /// Its name.
     pub what: String,
-    /// On which kind of database.
+    /// The kind of database.
     pub kind: Kind,
-    /// What may not be passed.
-    pub bar: String,
-    /// What it is.
-    pub found: String,
-    /// Whether that is enough.
+    /// The target, a maximum.
+    pub target: String,
+    /// The measured value.
+    pub measured: String,
+    /// Whether the target is reached.
     pub reached: bool,
 }
 
 impl Line {
-    /// Says it on standard error, where the run can be watched.
-    pub fn tell(&self) {
-        let (ratio, bar) = (self.rounds.ratio(), self.bar);
+    /// Says it on standard error, where the run can be processes.
+    pub fn print_progress(&self) {
+        let (ratio, target) = (self.rounds.ratio(), self.target);
         let (kind, what) = (self.kind.name(), &self.what);
-        eprintln!("{kind}: {what}: {ratio:.2} (bar {bar:.2})");
+        eprintln!("{kind}: {what}: {ratio:.2} (target {target:.2})");
     }
 
     fn cells(&self) -> [String; 12] {
         let Self {
             what,
             kind,
-            bar,
+            target,
             rounds,
         } = self;
         let ratios = rounds.ratios();
@@ -54,8 +54,8 @@ impl Line {
         [
             what.clone(),
             kind.name().to_owned(),
-            format!("{bar:.2}"),
-            marked(format!("{:.2}", rounds.ratio()), rounds.ratio() >= *bar),
+            format!("{target:.2}"),
+            bold_if(format!("{:.2}", rounds.ratio()), rounds.ratio() >= *target),
             format!("{low:.2}–{high:.2}"),
             a.rate,
             a.latency,
@@ -69,21 +69,21 @@ impl Line {
 }
 
 impl Figure {
-    /// Says it on standard error, where the run can be watched.
-    pub fn tell(&self) {
+    /// Says it on standard error, where the run can be processes.
+    pub fn print_progress(&self) {
         let Self {
             what,
             kind,
-            bar,
-            found,
+            target,
+            measured,
             ..
         } = self;
-        eprintln!("{}: {what}: {found} (bar {bar})", kind.name());
+        eprintln!("{}: {what}: {measured} (target {target})", kind.name());
     }
 }
 
-/// What is reached is bold.
-fn marked(text: String, reached: bool) -> String {
+/// The text, in bold if the target is reached.
+fn bold_if(text: String, reached: bool) -> String {
     if reached { format!("**{text}**") } else { text }
 }
 
@@ -114,21 +114,21 @@ impl Side {
 }
 
 /// Comparisons of `a` with `b`.
-pub fn of_lines(a: &str, b: &str, lines: &[Line]) -> String {
-    let of = |what: &str, who: &str| format!("{who}: {what}");
+pub fn comparison_table(a: &str, b: &str, lines: &[Line]) -> String {
+    let column = |what: &str, who: &str| format!("{who}: {what}");
     let [rate, latency, cpu] = ["calls/s", "p50 / p99 ms", "CPU µs/call"];
     let head = [
         "Call".to_owned(),
         "Database".to_owned(),
-        "Bar".to_owned(),
+        "Target".to_owned(),
         "Ratio".to_owned(),
         "Spread".to_owned(),
-        of(rate, a),
-        of(latency, a),
-        of(cpu, a),
-        of(rate, b),
-        of(latency, b),
-        of(cpu, b),
+        column(rate, a),
+        column(latency, a),
+        column(cpu, a),
+        column(rate, b),
+        column(latency, b),
+        column(cpu, b),
         "pgbench /s".to_owned(),
     ];
     let rows: Vec<_> = lines.iter().map(Line::cells).collect();
@@ -136,21 +136,21 @@ pub fn of_lines(a: &str, b: &str, lines: &[Line]) -> String {
 }
 
 /// Single figures.
-pub fn of_figures(figures: &[Figure]) -> String {
-    let head = ["Figure", "Database", "Bar", "Found"].map(str::to_owned);
+pub fn figure_table(figures: &[Figure]) -> String {
+    let head = ["Figure", "Database", "Target", "Measured"].map(str::to_owned);
     let row = |figure: &Figure| {
         [
             figure.what.clone(),
             figure.kind.name().to_owned(),
-            figure.bar.clone(),
-            marked(figure.found.clone(), figure.reached),
+            figure.target.clone(),
+            bold_if(figure.measured.clone(), figure.reached),
         ]
     };
     let rows: Vec<_> = figures.iter().map(row).collect();
     markdown(&head, &rows)
 }
 
-/// A table, without the columns in which nothing stands.
+/// A table without its empty columns.
 fn markdown<const N: usize>(head: &[String; N], rows: &[[String; N]]) -> String {
     if rows.is_empty() {
         return String::new();

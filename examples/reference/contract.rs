@@ -1,4 +1,4 @@
-//! The contract as its descriptors have it.
+//! Reads the contract from its descriptors.
 
 use anyhow::{Context, ensure};
 use prost_reflect::{
@@ -8,7 +8,7 @@ use prost_reflect::{
 
 const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/documented.bin"));
 const PACKAGE: &str = "expertise.v1";
-/// In the order in which a reader meets them.
+/// The services in their order on the page.
 const SERVICES: [&str; 4] = [
     "TaskService",
     "StepService",
@@ -19,13 +19,13 @@ const SERVICES: [&str; 4] = [
 /// The enum whose values are the reasons of errors.
 pub const ERROR_REASON: &str = "ErrorReason";
 
-/// What the page is about.
+/// The contents of the page.
 pub struct Contract {
     pub files: Vec<FileDescriptor>,
     pub services: Vec<ServiceDescriptor>,
-    /// Those that are no request and no response of their own.
+    /// The messages but the requests and responses of rpcs.
     pub messages: Vec<MessageDescriptor>,
-    /// All but the reasons.
+    /// The enums but the reasons.
     pub enums: Vec<EnumDescriptor>,
     pub reasons: EnumDescriptor,
 }
@@ -33,29 +33,28 @@ pub struct Contract {
 impl Contract {
     pub fn read() -> anyhow::Result<Self> {
         let pool = DescriptorPool::decode(DESCRIPTORS)?;
-        let ours = |file: &FileDescriptor| is_ours(file.package_name());
-        let files: Vec<_> = pool.files().filter(ours).collect();
+        let in_contract = |file: &FileDescriptor| is_in_contract(file.package_name());
+        let files: Vec<_> = pool.files().filter(in_contract).collect();
 
         let mut services: Vec<_> = files.iter().flat_map(FileDescriptor::services).collect();
-        let place =
+        let position =
             |service: &ServiceDescriptor| SERVICES.iter().position(|s| *s == service.name());
         ensure!(
-            services.iter().all(|service| place(service).is_some()),
-            "a service that has no place on the page"
+            services.iter().all(|service| position(service).is_some()),
+            "SERVICES does not list every service"
         );
-        services.sort_by_key(place);
+        services.sort_by_key(position);
 
-        let calls: Vec<_> = services
+        let rpcs: Vec<_> = services
             .iter()
             .flat_map(ServiceDescriptor::methods)
             .collect();
-        let of_a_call = |message: &MessageDescriptor| {
-            calls
-                .iter()
-                .any(|call| call.input() == *message || call.output() == *message)
+        let is_of_rpc = |message: &MessageDescriptor| {
+            rpcs.iter()
+                .any(|rpc| rpc.input() == *message || rpc.output() == *message)
         };
         let messages = files.iter().flat_map(FileDescriptor::messages);
-        let messages = messages.filter(|message| !of_a_call(message)).collect();
+        let messages = messages.filter(|message| !is_of_rpc(message)).collect();
 
         let enums = files.iter().flat_map(FileDescriptor::enums);
         let (reasons, enums): (Vec<_>, Vec<_>) = enums.partition(|e| e.name() == ERROR_REASON);
@@ -70,14 +69,14 @@ impl Contract {
     }
 }
 
-/// Whether what is in this package stands on the page.
-pub fn is_ours(package: &str) -> bool {
+/// Whether the package is that of the contract.
+pub fn is_in_contract(package: &str) -> bool {
     package == PACKAGE
 }
 
-/// The verb and path of a call's HTTP annotation.
-pub fn http(call: &MethodDescriptor) -> Option<(String, String)> {
-    let options = call.options();
+/// The verb and path of an rpc's HTTP annotation.
+pub fn http(rpc: &MethodDescriptor) -> Option<(String, String)> {
+    let options = rpc.options();
     let Value::Message(rule) = annotation(&options, "google.api.http")?.1 else {
         return None;
     };
@@ -88,8 +87,7 @@ pub fn http(call: &MethodDescriptor) -> Option<(String, String)> {
     Some((verb.name().to_owned(), path.as_str()?.to_owned()))
 }
 
-/// What Google's annotation says of a field, in words; without `OPTIONAL`, which
-/// most are.
+/// The `google.api.field_behavior` of a field in words, without the frequent `OPTIONAL`.
 pub fn behaviours(field: &FieldDescriptor) -> Vec<String> {
     let options = field.options();
     let Some((Kind::Enum(behaviour), Value::List(set))) =

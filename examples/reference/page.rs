@@ -1,4 +1,4 @@
-//! The page as a whole: what stands on it, in which order.
+//! The page as a whole, from its head to its last table.
 
 mod contract;
 mod prose;
@@ -19,46 +19,49 @@ const HEAD: &str = "\
 
 # Reference
 
-The contract `expertise.v1`, as its [proto files](../proto/expertise/v1) have it, with their names; in JSON, fields may also be
-written in lowerCamelCase. A field marked *required* must be set, in a resource when it is created; one marked *immutable* is fixed
-from then on; an *identifier* is given by the server and names the resource; one marked *output only* is the server's alone: sent, it
-changes nothing and is no error. `optional` means that absent and zero differ. The server speaks gRPC; the HTTP paths are for a gateway that
-transcodes. Names in capitals such as [FIELD_REQUIRED](#field_required) are the [reasons](#error-reasons) that errors give.
+The contract `expertise.v1`, made from its [proto files](../proto/expertise/v1). In JSON, fields may also be written in lowerCamelCase.
+
+- A *required* field must be set; in a resource, when it is created.
+- An *immutable* field cannot change after that.
+- The server sets an *identifier*, which names the resource, and the *output only* fields. A value sent for one is ignored.
+- `optional` means that absent and zero differ.
+- The server speaks gRPC; the HTTP paths are for a gateway that transcodes.
+- Names in capitals such as [FIELD_REQUIRED](#field_required) are the [reasons](#error-reasons) of errors.
 ";
 
-/// The page, in Markdown as GitHub shows it.
+/// The page in GitHub's Markdown.
 ///
 /// # Errors
-/// When the descriptors are not those of the contract.
+/// When the descriptors lack something that the page needs, such as a comment.
 pub fn write() -> anyhow::Result<String> {
     let contract = Contract::read()?;
     let prose = Prose::read(&contract);
     let mut page = HEAD.to_owned();
-    contents(&mut page, &contract)?;
+    write_contents(&mut page, &contract)?;
     for service in &contract.services {
-        of_service(&mut page, service, &prose)?;
+        write_service(&mut page, service, &prose)?;
     }
     writeln!(page, "\n## Messages")?;
     for message in &contract.messages {
         writeln!(page, "\n### {}\n\n{}", message.name(), prose.of(message)?)?;
-        table::of_fields(&mut page, message, &prose)?;
+        table::write_fields(&mut page, message, &prose)?;
     }
     writeln!(page, "\n## Enums")?;
     for kind in &contract.enums {
         writeln!(page, "\n### {}\n\n{}", kind.name(), prose.of(kind)?)?;
-        table::of_values(&mut page, kind, &prose)?;
+        table::write_values(&mut page, kind, &prose)?;
     }
     let text = prose.of(&contract.reasons)?;
     writeln!(page, "\n## Error reasons\n\n{text}")?;
-    table::of_reasons(&mut page, &contract.reasons, &prose)?;
+    table::write_reasons(&mut page, &contract.reasons, &prose)?;
     Ok(page)
 }
 
-fn contents(page: &mut String, contract: &Contract) -> anyhow::Result<()> {
+fn write_contents(page: &mut String, contract: &Contract) -> anyhow::Result<()> {
     writeln!(page, "\n## Contents\n")?;
     for service in &contract.services {
-        let calls: Vec<_> = service.methods().map(|call| link(call.name())).collect();
-        writeln!(page, "- {}: {}", link(service.name()), calls.join(", "))?;
+        let rpcs: Vec<_> = service.methods().map(|rpc| link(rpc.name())).collect();
+        writeln!(page, "- {}: {}", link(service.name()), rpcs.join(", "))?;
     }
     let messages: Vec<_> = contract.messages.iter().map(|m| link(m.name())).collect();
     writeln!(page, "- [Messages](#messages): {}", messages.join(", "))?;
@@ -68,37 +71,41 @@ fn contents(page: &mut String, contract: &Contract) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn of_service(page: &mut String, service: &ServiceDescriptor, prose: &Prose) -> anyhow::Result<()> {
+fn write_service(
+    page: &mut String,
+    service: &ServiceDescriptor,
+    prose: &Prose,
+) -> anyhow::Result<()> {
     writeln!(page, "\n## {}\n\n{}", service.name(), prose.of(service)?)?;
-    for call in service.methods() {
-        writeln!(page, "\n### {}\n\n{}", call.name(), prose.of(&call)?)?;
-        let (verb, path) = contract::http(&call).context("a call without an HTTP path")?;
-        let (verb, full) = (verb.to_uppercase(), call.full_name());
-        let (service, name) = full.rsplit_once('.').context("a call without a service")?;
+    for rpc in service.methods() {
+        writeln!(page, "\n### {}\n\n{}", rpc.name(), prose.of(&rpc)?)?;
+        let (verb, path) = contract::http(&rpc).context("an rpc without an HTTP path")?;
+        let (verb, full) = (verb.to_uppercase(), rpc.full_name());
+        let (service, name) = full.rsplit_once('.').context("an rpc without a service")?;
         writeln!(page, "\n`{service}/{name}`, as HTTP `{verb} {path}`")?;
-        of_half(page, &call, "Request", &call.input(), prose)?;
-        of_half(page, &call, "Response", &call.output(), prose)?;
+        write_message(page, &rpc, "Request", &rpc.input(), prose)?;
+        write_message(page, &rpc, "Response", &rpc.output(), prose)?;
     }
     Ok(())
 }
 
-/// What a call takes or answers.
-fn of_half(
+/// The request or response of an rpc.
+fn write_message(
     page: &mut String,
-    call: &MethodDescriptor,
-    half: &str,
+    rpc: &MethodDescriptor,
+    kind: &str,
     message: &MessageDescriptor,
     prose: &Prose,
 ) -> anyhow::Result<()> {
-    writeln!(page, "\n**{half}** `{}`", message.name())?;
+    writeln!(page, "\n**{kind}** `{}`", message.name())?;
     let text = prose.plain(message)?;
-    // The heading says so much already.
-    let said = format!("{half} of {}.", call.name());
-    let text = text.strip_prefix(&said).unwrap_or(&text).trim_start();
+    // The heading already says this.
+    let heading = format!("{kind} of {}.", rpc.name());
+    let text = text.strip_prefix(&heading).unwrap_or(&text).trim_start();
     if !text.is_empty() {
         writeln!(page, "\n{}", prose.linked(text))?;
     }
-    table::of_fields(page, message, prose)
+    table::write_fields(page, message, prose)
 }
 
 /// A link to the heading of this name.

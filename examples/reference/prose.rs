@@ -1,4 +1,4 @@
-//! Comments as prose on the page.
+//! Comments of the contract as text on the page.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use prost_reflect::{
 
 use super::contract::Contract;
 
-/// How the names of reasons begin in the contract, but not in errors.
+/// The prefix of reasons in the contract, which errors leave out.
 const REASON_PREFIX: &str = "ERROR_REASON_";
 
-/// The comments of the contract, and the headings that their words link to.
+/// The comments of the contract, and the headings that names in them link to.
 pub struct Prose {
     comments: BTreeMap<(String, Vec<i32>), String>,
     headings: BTreeMap<String, String>,
@@ -25,8 +25,8 @@ impl Prose {
         for file in &contract.files {
             let locations = file.file_descriptor_proto().source_code_info.iter();
             for location in locations.flat_map(|info| &info.location) {
-                let place = (file.name().to_owned(), location.path.clone());
-                comments.insert(place, location.leading_comments().to_owned());
+                let key = (file.name().to_owned(), location.path.clone());
+                comments.insert(key, location.leading_comments().to_owned());
             }
         }
         let mut headings = BTreeMap::new();
@@ -42,7 +42,7 @@ impl Prose {
                     .map(|v| (v.name().to_owned(), heading.clone())),
             );
         }
-        // The zero value is never sent, and not on the page.
+        // The zero value is never sent.
         let reasons = contract.reasons.values().filter(|v| v.number() != 0);
         headings.extend(reasons.map(|value| {
             let name = reason(value.name());
@@ -51,7 +51,7 @@ impl Prose {
         Self { comments, headings }
     }
 
-    /// The comment of a part of the contract, with links.
+    /// The comment of a part of the contract, with links to headings.
     ///
     /// # Errors
     /// When it has none.
@@ -59,15 +59,15 @@ impl Prose {
         Ok(self.linked(&self.plain(part)?))
     }
 
-    /// The comment of a part of the contract as it is, its paragraphs apart.
+    /// The comment of a part of the contract without links, in paragraphs.
     ///
     /// # Errors
     /// When it has none.
     pub fn plain(&self, part: &impl Part) -> anyhow::Result<String> {
-        let (file, path) = part.place();
-        let place = (file.name().to_owned(), path.to_vec());
-        let comment = self.comments.get(&place).map_or("", String::as_str);
-        // Directives for linters are no prose.
+        let (file, path) = part.location();
+        let location = (file.name().to_owned(), path.to_vec());
+        let comment = self.comments.get(&location).map_or("", String::as_str);
+        // Without directives for linters.
         let lines = comment.lines().map(str::trim);
         let lines = lines.filter(|line| !line.starts_with("buf:lint:"));
         let text = lines.collect::<Vec<_>>().join("\n");
@@ -89,7 +89,7 @@ impl Prose {
         text.replace('|', "\\|")
     }
 
-    /// Every word outside of code that names something, as a link.
+    /// The text, with links from names outside of code to their headings.
     pub fn linked(&self, text: &str) -> String {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         let mut linked = String::new();
@@ -112,7 +112,7 @@ impl Prose {
         linked
     }
 
-    /// A word as a link, if it names something that has a heading.
+    /// The word, as a link if it has a heading.
     fn link(&self, word: &str) -> String {
         self.headings.get(word).map_or_else(
             || word.to_owned(),
@@ -121,21 +121,21 @@ impl Prose {
     }
 }
 
-/// A reason as errors give it.
+/// The name of a reason in errors.
 pub fn reason(name: &str) -> &str {
     name.strip_prefix(REASON_PREFIX).unwrap_or(name)
 }
 
-/// What can have a comment.
+/// A part of the contract that has a comment.
 pub trait Part {
-    /// The file that it is in, and its path there.
-    fn place(&self) -> (FileDescriptor, &[i32]);
+    /// Its file, and its path in the file.
+    fn location(&self) -> (FileDescriptor, &[i32]);
 }
 
 macro_rules! parts {
     ($($descriptor:ty),+) => {
         $(impl Part for $descriptor {
-            fn place(&self) -> (FileDescriptor, &[i32]) {
+            fn location(&self) -> (FileDescriptor, &[i32]) {
                 (self.parent_file(), self.path())
             }
         })+

@@ -13,7 +13,7 @@ use super::{
 const WELL_KNOWN: &str = "https://protobuf.dev/reference/protobuf/google.protobuf/";
 
 /// The fields of a message, in the order of the file.
-pub fn of_fields(
+pub fn write_fields(
     page: &mut String,
     message: &MessageDescriptor,
     prose: &Prose,
@@ -46,7 +46,7 @@ pub fn of_fields(
 }
 
 /// The values of an enum.
-pub fn of_values(page: &mut String, kind: &EnumDescriptor, prose: &Prose) -> anyhow::Result<()> {
+pub fn write_values(page: &mut String, kind: &EnumDescriptor, prose: &Prose) -> anyhow::Result<()> {
     writeln!(page, "\n| Value | Number | |\n|---|---|---|")?;
     for value in kind.values() {
         let text = prose.cell(&prose.plain(&value)?);
@@ -55,10 +55,14 @@ pub fn of_values(page: &mut String, kind: &EnumDescriptor, prose: &Prose) -> any
     Ok(())
 }
 
-/// The reasons of errors by their code, each to be linked to.
-pub fn of_reasons(page: &mut String, kind: &EnumDescriptor, prose: &Prose) -> anyhow::Result<()> {
+/// The reasons of errors, each with an anchor.
+pub fn write_reasons(
+    page: &mut String,
+    kind: &EnumDescriptor,
+    prose: &Prose,
+) -> anyhow::Result<()> {
     writeln!(page, "\n| Reason | Number | Code | |\n|---|---|---|---|")?;
-    // The zero value is never sent, and not on the page.
+    // The zero value is never sent.
     for value in kind.values().filter(|value| value.number() != 0) {
         let (name, number) = (reason(value.name()), value.number());
         let text = prose.plain(&value)?;
@@ -70,7 +74,7 @@ pub fn of_reasons(page: &mut String, kind: &EnumDescriptor, prose: &Prose) -> an
     Ok(())
 }
 
-/// What a field holds and how it behaves.
+/// The type of a field and its `field_behavior`.
 fn kind_of(field: &FieldDescriptor) -> String {
     let mut text = match field.kind() {
         Kind::Message(entry) if field.is_map() => {
@@ -91,7 +95,7 @@ fn kind_of(field: &FieldDescriptor) -> String {
     text
 }
 
-/// A type with a link to what describes it.
+/// A type with a link to its description.
 fn linked(kind: &Kind) -> String {
     let (package, name) = match kind {
         Kind::Message(message) => (message.package_name().to_owned(), message.name().to_owned()),
@@ -99,7 +103,7 @@ fn linked(kind: &Kind) -> String {
         scalar => return format!("`{scalar:?}`"),
     };
     let heading = name.to_lowercase();
-    if contract::is_ours(&package) {
+    if contract::is_in_contract(&package) {
         format!("[{name}](#{heading})")
     } else {
         let heading = heading.replace("fieldmask", "field-mask");

@@ -1,4 +1,4 @@
-//! Making guides: whole, from a document, or a task and then step after step.
+//! Creates guides: by import, or a task and then its steps.
 
 use std::time::Instant;
 
@@ -9,32 +9,34 @@ use expertise::proto::v1::{
 };
 
 use crate::{
-    desk::{Desk, there},
+    client::{Client, resource},
     guide,
-    show::{self, say, stage},
+    show::{self, heading, print_line},
 };
 
 const FILE: &str = "laptop-will-not-start.json";
 
 /// Imports the guide that the tour works on.
-pub async fn import_a_guide(desk: &Desk) -> anyhow::Result<Task> {
-    stage("Import a guide: one call, all or nothing");
+pub async fn import_a_guide(client: &Client) -> anyhow::Result<Task> {
+    heading("Import a guide: one call, all or nothing");
     let document = guide::read(FILE)?;
     let in_file = document.steps.len();
     let begun = Instant::now();
-    let imported = desk.import_task(import(document)).await?;
+    let imported = client.import_task(import(document)).await?;
     let took = begun.elapsed().as_millis();
-    let guide = there(imported.task)?;
-    say(format!("{FILE}: {in_file} steps, imported in {took} ms"));
-    say(format!(
+    let guide = resource(imported.task)?;
+    print_line(format!("{FILE}: {in_file} steps, imported in {took} ms"));
+    print_line(format!(
         "task {} {:?}, etag {}",
         guide.guid, guide.name, guide.etag
     ));
-    let steps = desk.steps(&guide.guid).await?;
+    let steps = client.steps(&guide.guid).await?;
     outline(&steps);
-    say("the answers of step 29 are linked: each manages a task, and a step leads there");
+    print_line(
+        "the answers of step 29 are linked: each manages a task, which a wiring step refers to",
+    );
     let linked = steps.iter().find(|step| !step.link.is_empty());
-    let linked = desk.task(&linked.context("no linked task")?.link).await?;
+    let linked = client.task(&linked.context("no linked task")?.link).await?;
     ensure!(
         linked.r#type() == TaskType::Linked && linked.parent_guid == guide.guid,
         "not linked"
@@ -42,18 +44,18 @@ pub async fn import_a_guide(desk: &Desk) -> anyhow::Result<Task> {
     Ok(guide)
 }
 
-/// Exports the guide; the document would import as it stands.
-pub async fn export_it(desk: &Desk, guide: &Task) -> anyhow::Result<()> {
-    stage("Export the guide, and see what importing that would change");
-    let document = desk.export_task(&guide.guid).await?;
+/// Exports the guide, and checks that importing it would change nothing.
+pub async fn export(client: &Client, guide: &Task) -> anyhow::Result<()> {
+    heading("Export the guide; a dry run shows what importing it would change");
+    let document = client.export_task(&guide.guid).await?;
     let steps = document.steps.len();
-    let before = desk.task(&guide.guid).await?;
+    let before = client.task(&guide.guid).await?;
     let call = ImportTaskRequest {
         validate_only: true,
         ..import(document)
     };
-    let would = there(desk.import_task(call).await?.task)?;
-    say(format!(
+    let would = resource(client.import_task(call).await?.task)?;
+    print_line(format!(
         "{steps} steps exported; etag {} -> {}: nothing",
         before.etag, would.etag
     ));
@@ -68,7 +70,7 @@ fn import(document: TaskDocument) -> ImportTaskRequest {
     }
 }
 
-/// Prints where the guide begins and ends, and the steps that stand for tasks.
+/// Prints the first and last steps of the guide, and its subtask steps.
 fn outline(steps: &[Step]) {
     let is_subtask = |step: &Step| step.r#type() == StepType::Subtask;
     let mut gap = false;
@@ -78,29 +80,28 @@ fn outline(steps: &[Step]) {
             show::step(index + 1, step, "");
             gap = false;
         } else if !gap {
-            say("  …");
+            print_line("  …");
             gap = true;
         }
     }
 }
 
-/// Creates a task and then its steps, and returns the task as it is then.
-pub async fn create(desk: &Desk, document: TaskDocument) -> anyhow::Result<Task> {
+/// Creates a task and then its steps, and returns the final task.
+pub async fn create(client: &Client, document: TaskDocument) -> anyhow::Result<Task> {
     let TaskDocument { task, steps } = document;
     let call = CreateTaskRequest {
         task,
         ..CreateTaskRequest::default()
     };
-    let task = there(desk.create_task(call).await?.task)?;
+    let task = resource(client.create_task(call).await?.task)?;
     for step in steps {
-        append(desk, &task, step).await?;
+        append(client, &task, step).await?;
     }
-    Ok(desk.task(&task.guid).await?)
+    Ok(client.task(&task.guid).await?)
 }
 
-/// Creates a step behind all others. The id that it has in a file means nothing
-/// here, and sent as empty it is not in the receipt.
-async fn append(desk: &Desk, task: &Task, step: Step) -> anyhow::Result<()> {
+/// Appends a step. Its id in the file is not sent, as it would be in `ignored_paths`.
+async fn append(client: &Client, task: &Task, step: Step) -> anyhow::Result<()> {
     let step = Step {
         guid: String::new(),
         task: task.guid.clone(),
@@ -110,7 +111,7 @@ async fn append(desk: &Desk, task: &Task, step: Step) -> anyhow::Result<()> {
         step: Some(step),
         ..CreateStepRequest::default()
     };
-    let created = desk.create_step(call).await?;
+    let created = client.create_step(call).await?;
     ensure!(created.placement() == Placement::Appended, "not at the end");
     ensure!(
         created.ignored_paths.is_empty(),
@@ -120,7 +121,7 @@ async fn append(desk: &Desk, task: &Task, step: Step) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A step of `task` that stands for another task. It has no title of its own.
+/// A subtask step of `task`. Its title will be the name of the subtask.
 pub fn reference(task: &Task, subtask: &Task) -> Step {
     Step {
         task: task.guid.clone(),

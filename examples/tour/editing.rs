@@ -1,4 +1,4 @@
-//! Changing a guide: places, masks, names that follow, receipts.
+//! Edits a guide: order, masks, names that follow, ignored fields.
 
 use anyhow::{Context, ensure};
 use expertise::proto::v1::{
@@ -8,53 +8,52 @@ use expertise::proto::v1::{
 
 use crate::{
     authoring,
-    desk::{Desk, mask, there},
+    client::{Client, mask, resource},
     guide,
-    show::{self, say, stage},
+    show::{self, heading, print_line},
 };
 
-/// Creates a second guide step by step and puts it into the first as one step, at a chosen place. Returns
-/// the second guide and the step.
-pub async fn insert_a_subtask(desk: &Desk, into: &Task) -> anyhow::Result<(Task, Step)> {
-    stage("Create a second guide and insert it after a step: CreateStep with prevstep");
-    let restart = authoring::create(desk, guide::read("restart-safely.json")?).await?;
+/// Creates a second guide step by step, and inserts a subtask step for it after a step
+/// of the first. Returns the second guide and the subtask step.
+pub async fn insert_a_subtask(client: &Client, into: &Task) -> anyhow::Result<(Task, Step)> {
+    heading("Create a second guide and insert it after a step: CreateStep with prevstep");
+    let restart = authoring::create(client, guide::read("restart-safely.json")?).await?;
     let title = "Give it time once, then start without accessories";
-    let before = desk.step_titled(&into.guid, title).await?;
+    let before = client.step_titled(&into.guid, title).await?;
     let call = CreateStepRequest {
         step: Some(authoring::reference(into, &restart)),
         prevstep: before.guid.clone(),
         ..CreateStepRequest::default()
     };
-    let created = desk.create_step(call).await?;
+    let created = client.create_step(call).await?;
     ensure!(
         created.placement() == Placement::AfterPrevstep,
         "not after it"
     );
-    say(format!(
+    print_line(format!(
         "placement {}",
         show::placement(created.placement())
     ));
-    let step = there(created.step)?;
-    let steps = desk.steps(&into.guid).await?;
+    let step = resource(created.step)?;
+    let steps = client.steps(&into.guid).await?;
     let place = steps.iter().position(|other| other.guid == step.guid);
     let place = place.context("the step is not in the list")?;
     for (index, other) in steps.iter().enumerate().skip(place - 1).take(3) {
         let remark = if index == place { "   <- new" } else { "" };
         show::step(index + 1, other, remark);
     }
-    let now = desk.task(&into.guid).await?;
-    say(format!(
+    let now = client.task(&into.guid).await?;
+    print_line(format!(
         "the task's etag went from {} to {}",
         into.etag, now.etag
     ));
     Ok((restart, step))
 }
 
-/// Changes the text of an answer; the task that it manages is renamed, and the
-/// step that leads there.
-pub async fn rename_by_answer(desk: &Desk, guide: &Task) -> anyhow::Result<()> {
-    stage("Reword a linked answer: its task and the step that leads there follow");
-    let question = desk
+/// Changes the text of a linked answer, which renames its managed task and wiring step.
+pub async fn rename_by_value(client: &Client, guide: &Task) -> anyhow::Result<()> {
+    heading("Change the text of a linked answer: its managed task and wiring step are renamed");
+    let question = client
         .step_titled(&guide.guid, "What does the message say?")
         .await?;
     let mut config = question.feedback_config.clone();
@@ -70,11 +69,11 @@ pub async fn rename_by_answer(desk: &Desk, guide: &Task) -> anyhow::Result<()> {
         feedback_config: config,
         ..Step::default()
     };
-    update(desk, sent, &["feedback_config"]).await?;
-    let task = desk.task(&link).await?;
-    let step = desk.step_titled(&guide.guid, &task.name).await?;
-    say(format!("answer {key}: {before:?} -> {after:?}"));
-    say(format!("task {:?}, step {:?}", task.name, step.title));
+    update(client, sent, &["feedback_config"]).await?;
+    let task = client.task(&link).await?;
+    let step = client.step_titled(&guide.guid, &task.name).await?;
+    print_line(format!("answer {key}: {before:?} -> {after:?}"));
+    print_line(format!("task {:?}, step {:?}", task.name, step.title));
     ensure!(
         task.name == after && step.link == link,
         "the names do not follow"
@@ -82,9 +81,9 @@ pub async fn rename_by_answer(desk: &Desk, guide: &Task) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Renames a task; the titles of the steps that stand for it follow.
-pub async fn rename_the_subtask(desk: &Desk, task: &Task, step: &Step) -> anyhow::Result<()> {
-    stage("Rename a task that a subtask step refers to: the step's title follows");
+/// Renames a task, which changes the titles of its subtask steps.
+pub async fn rename_the_subtask(client: &Client, task: &Task, step: &Step) -> anyhow::Result<()> {
+    heading("Rename a task that a subtask step refers to: the step's title follows");
     let name = "Restart without losing work";
     let call = UpdateTaskRequest {
         task: Some(Task {
@@ -95,18 +94,18 @@ pub async fn rename_the_subtask(desk: &Desk, task: &Task, step: &Step) -> anyhow
         update_mask: mask(&["name"]),
         ..UpdateTaskRequest::default()
     };
-    desk.update_task(call).await?;
-    let now = desk.step(&step.guid).await?;
-    say(format!("before: {:?}, etag {}", step.title, step.etag));
-    say(format!("after:  {:?}, etag {}", now.title, now.etag));
+    client.update_task(call).await?;
+    let now = client.step(&step.guid).await?;
+    print_line(format!("before: {:?}, etag {}", step.title, step.etag));
+    print_line(format!("after:  {:?}, etag {}", now.title, now.etag));
     ensure!(now.title == name, "the title does not follow");
     Ok(())
 }
 
-/// Changes what the mask names and nothing else that is sent.
-pub async fn patch_a_title(desk: &Desk, guide: &Task) -> anyhow::Result<()> {
-    stage("Patch by field mask: `title` alone, though cost and tags are sent too");
-    let before = desk
+/// Changes only the field that the mask names.
+pub async fn update_title(client: &Client, guide: &Task) -> anyhow::Result<()> {
+    heading("Update by field mask: only `title`, though cost and tags are sent too");
+    let before = client
         .step_titled(&guide.guid, "Drain the residual charge")
         .await?;
     let sent = Step {
@@ -116,10 +115,10 @@ pub async fn patch_a_title(desk: &Desk, guide: &Task) -> anyhow::Result<()> {
         tags: vec!["quick".to_owned()],
         ..Step::default()
     };
-    let after = update(desk, sent, &["title"]).await?.0;
+    let after = update(client, sent, &["title"]).await?.0;
     for step in [&before, &after] {
         let (title, cost) = (&step.title, step.cost());
-        say(format!(
+        print_line(format!(
             "{title:?}, cost {cost}, tags {:?}, etag {}",
             step.tags, step.etag
         ));
@@ -131,62 +130,62 @@ pub async fn patch_a_title(desk: &Desk, guide: &Task) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Shows what keeps the automatic translation off a language, and what does not.
-pub async fn translate(desk: &Desk, guide: &Task) -> anyhow::Result<()> {
-    stage("Patch into a map: translations.de.title, and the lock of a language");
-    let step = desk
+/// Changes a translation with and without changing its lock.
+pub async fn translate(client: &Client, guide: &Task) -> anyhow::Result<()> {
+    heading("Update a map: translations.de.title, and the lock of a language");
+    let step = client
         .step_titled(&guide.guid, "Run the start-up repair")
         .await?;
     german(&step, "as it is")?;
     let sent = in_german(&step, "Die Starthilfe laufen lassen");
-    let step = update(desk, sent, &["translations.de.title"]).await?.0;
-    let row = german(&step, "translations.de.title")?;
+    let step = update(client, sent, &["translations.de.title"]).await?.0;
+    let translation = german(&step, "translations.de.title")?;
     ensure!(
-        row.body.is_some() && !row.locked(),
-        "the rest of the row changed"
+        translation.body.is_some() && !translation.locked(),
+        "the rest of the translation changed"
     );
     let sent = in_german(&step, "Die Starthilfe ausführen");
-    let step = update(desk, sent, &["translations.de"]).await?.0;
-    let row = german(&step, "translations.de")?;
+    let step = update(client, sent, &["translations.de"]).await?.0;
+    let translation = german(&step, "translations.de")?;
     ensure!(
-        row.body.is_none() && row.locked(),
-        "the row was not replaced"
+        translation.body.is_none() && translation.locked(),
+        "the translation was not replaced"
     );
-    say("a path into the row leaves the lock; writing the row whole locks it for people");
+    print_line("a path to a field keeps the lock; writing the whole translation locks it");
     Ok(())
 }
 
 fn in_german(step: &Step, title: &str) -> Step {
-    let row = StepTranslation {
+    let translation = StepTranslation {
         title: Some(title.to_owned()),
         ..StepTranslation::default()
     };
     Step {
         guid: step.guid.clone(),
-        translations: [("de".to_owned(), row)].into(),
+        translations: [("de".to_owned(), translation)].into(),
         ..Step::default()
     }
 }
 
 fn german<'s>(step: &'s Step, mask: &str) -> anyhow::Result<&'s StepTranslation> {
-    let row = step.translations.get("de").context("no German")?;
-    let body = if row.body.is_some() {
+    let translation = step.translations.get("de").context("no German")?;
+    let body = if translation.body.is_some() {
         "with body"
     } else {
         "no body"
     };
-    say(format!(
+    print_line(format!(
         "{mask:<22} {:?}, {body}, locked {}",
-        row.title(),
-        row.locked()
+        translation.title(),
+        translation.locked()
     ));
-    Ok(row)
+    Ok(translation)
 }
 
-/// Sends what no caller sets. The call succeeds and says what it left alone.
-pub async fn read_the_receipt(desk: &Desk, guide: &Task) -> anyhow::Result<()> {
-    stage("Send what is not honored: no error, and a receipt in ignored_paths");
-    let step = desk
+/// Sends read-only fields, which the response lists in `ignored_paths`.
+pub async fn ignored_paths_of_update(client: &Client, guide: &Task) -> anyhow::Result<()> {
+    heading("Send read-only fields: they are ignored and listed in ignored_paths");
+    let step = client
         .step_titled(&guide.guid, "Back up your data while it runs")
         .await?;
     let sent = Step {
@@ -197,26 +196,30 @@ pub async fn read_the_receipt(desk: &Desk, guide: &Task) -> anyhow::Result<()> {
         link: guide.guid.clone(),
         ..Step::default()
     };
-    say("sent without a mask: cost 4, type END, account_id \"somebody-else\", link");
-    let (step, ignored) = update(desk, sent, &[]).await?;
+    print_line("sent without a mask: cost 4, type END, account_id \"somebody-else\", link");
+    let (step, ignored) = update(client, sent, &[]).await?;
     let (cost, kind, account) = (step.cost(), show::kind(step.r#type()), &step.account_id);
-    say(format!(
+    print_line(format!(
         "stored: cost {cost}, type {kind}, account_id {account:?}"
     ));
-    say(format!("ignored_paths: {}", ignored.join(", ")));
+    print_line(format!("ignored_paths: {}", ignored.join(", ")));
     ensure!(
         ignored == ["step.account_id", "step.link", "step.type"],
-        "another receipt"
+        "other ignored_paths"
     );
     Ok(())
 }
 
-async fn update(desk: &Desk, step: Step, paths: &[&str]) -> anyhow::Result<(Step, Vec<String>)> {
+async fn update(
+    client: &Client,
+    step: Step,
+    paths: &[&str],
+) -> anyhow::Result<(Step, Vec<String>)> {
     let call = UpdateStepRequest {
         step: Some(step),
         update_mask: mask(paths),
         validate_only: false,
     };
-    let response = desk.update_step(call).await?;
-    Ok((there(response.step)?, response.ignored_paths))
+    let response = client.update_step(call).await?;
+    Ok((resource(response.step)?, response.ignored_paths))
 }

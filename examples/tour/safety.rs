@@ -1,5 +1,4 @@
-//! What keeps authors from mishaps: dry runs, complete errors, etags, retries,
-//! accounts.
+//! Dry runs, complete errors, etags, retries and the separation of accounts.
 
 use anyhow::ensure;
 use expertise::proto::v1::{
@@ -8,42 +7,42 @@ use expertise::proto::v1::{
 use tonic::Code;
 
 use crate::{
-    desk::{Desk, mask, there},
-    show::{self, refused, say, stage},
+    client::{Client, mask, resource},
+    show::{self, expect_error, heading, print_line},
 };
 
-/// Asks what a call would do.
-pub async fn run_dry(desk: &Desk, guide: &Task) -> anyhow::Result<()> {
-    stage("Try without storing: validate_only");
-    let before = desk.task(&guide.guid).await?;
+/// Shows what a call would do, without storing it.
+pub async fn dry_run(client: &Client, guide: &Task) -> anyhow::Result<()> {
+    heading("Dry run: validate_only");
+    let before = client.task(&guide.guid).await?;
     let call = CreateStepRequest {
         step: Some(note(guide, "Thank you for your patience")),
         validate_only: true,
         ..CreateStepRequest::default()
     };
-    let would = desk.create_step(call).await?;
+    let would = client.create_step(call).await?;
     let placement = show::placement(would.placement());
-    let step = there(would.step)?;
-    say(format!(
+    let step = resource(would.step)?;
+    print_line(format!(
         "it would be stored: {:?}, placement {placement}",
         step.title
     ));
-    say("and reading it:");
-    refused(
-        desk.step(&step.guid).await,
+    print_line("and reading it:");
+    expect_error(
+        client.step(&step.guid).await,
         Code::NotFound,
         "STEP_NOT_FOUND",
     )?;
     ensure!(
-        desk.task(&guide.guid).await? == before,
-        "the dry run left a trace"
+        client.task(&guide.guid).await? == before,
+        "the dry run changed the task"
     );
     Ok(())
 }
 
-/// Gets everything wrong at once, and is told all of it at once.
-pub async fn see_every_violation(desk: &Desk, guide: &Task) -> anyhow::Result<()> {
-    stage("An error names every violation, not just the first");
+/// Sends a request with many violations.
+pub async fn every_violation(client: &Client, guide: &Task) -> anyhow::Result<()> {
+    heading("An error lists every violation, not only the first");
     let german = StepTranslation {
         title: Some("ä".repeat(401)),
         ..StepTranslation::default()
@@ -63,14 +62,14 @@ pub async fn see_every_violation(desk: &Desk, guide: &Task) -> anyhow::Result<()
         prevstep: "the one before".to_owned(),
         ..CreateStepRequest::default()
     };
-    let outcome = desk.create_step(call).await;
-    refused(outcome, Code::InvalidArgument, "FIELD_OUT_OF_RANGE")
+    let outcome = client.create_step(call).await;
+    expect_error(outcome, Code::InvalidArgument, "FIELD_OUT_OF_RANGE")
 }
 
-/// Two people read the same task; the second to write is told.
-pub async fn collide(desk: &Desk, guide: &Task) -> anyhow::Result<()> {
-    stage("Two editors, one etag");
-    let read = desk.task(&guide.guid).await?;
+/// Two people read the same task; the second write fails.
+pub async fn etag_conflict(client: &Client, guide: &Task) -> anyhow::Result<()> {
+    heading("Two editors, one etag");
+    let read = client.task(&guide.guid).await?;
     let rename = |name: &str| UpdateTaskRequest {
         task: Some(Task {
             guid: read.guid.clone(),
@@ -81,49 +80,49 @@ pub async fn collide(desk: &Desk, guide: &Task) -> anyhow::Result<()> {
         update_mask: mask(&["name"]),
         validate_only: false,
     };
-    let first = desk.update_task(rename("Laptop does not start")).await?;
-    let etag = there(first.task)?.etag;
-    say(format!(
+    let first = client.update_task(rename("Laptop does not start")).await?;
+    let etag = resource(first.task)?.etag;
+    print_line(format!(
         "both read etag {}; the first writes, which makes it {etag}",
         read.etag
     ));
-    let second = desk.update_task(rename("Notebook will not start")).await;
-    refused(second, Code::Aborted, "ETAG_MISMATCH")
+    let second = client.update_task(rename("Notebook will not start")).await;
+    expect_error(second, Code::Aborted, "ETAG_MISMATCH")
 }
 
-/// Repeats a call whose answer got lost.
-pub async fn retry(desk: &Desk, guide: &Task) -> anyhow::Result<()> {
-    stage("Repeat a create with the same request_id: one step, the same answer");
+/// Repeats a create, as after a lost response.
+pub async fn repeat_a_create(client: &Client, guide: &Task) -> anyhow::Result<()> {
+    heading("Repeat a create with the same request_id: one step, the same response");
     let call = |title: &str| CreateStepRequest {
         step: Some(note(guide, title)),
         request_id: "6d2c9f0e-3f0b-4a53-9a3e-51c7a2b6f1d4".to_owned(),
         ..CreateStepRequest::default()
     };
-    let before = desk.task(&guide.guid).await?.steps.len();
-    let first = desk.create_step(call("Keep the receipt")).await?;
-    let again = desk.create_step(call("Keep the receipt")).await?;
-    let after = desk.task(&guide.guid).await?.steps.len();
+    let before = client.task(&guide.guid).await?.steps.len();
+    let first = client.create_step(call("Keep the receipt")).await?;
+    let again = client.create_step(call("Keep the receipt")).await?;
+    let after = client.task(&guide.guid).await?.steps.len();
     ensure!(
         first == again && after == before + 1,
         "a second step was made"
     );
-    let guid = there(first.step)?.guid;
-    say(format!(
-        "both answers name step {guid}; steps: {before} -> {after}"
+    let guid = resource(first.step)?.guid;
+    print_line(format!(
+        "both responses have step {guid}; steps: {before} -> {after}"
     ));
-    say("the same id with another payload:");
-    let outcome = desk.create_step(call("Keep the box")).await;
-    refused(outcome, Code::FailedPrecondition, "REQUEST_ID_REUSED")
+    print_line("the same id with another payload:");
+    let outcome = client.create_step(call("Keep the box")).await;
+    expect_error(outcome, Code::FailedPrecondition, "REQUEST_ID_REUSED")
 }
 
-/// Looks for the guide from another account.
-pub async fn stay_apart(stranger: &Desk, guide: &Task) -> anyhow::Result<()> {
-    stage("Another account: the guide is not there");
-    let outcome = stranger.task(&guide.guid).await;
-    refused(outcome, Code::NotFound, "TASK_NOT_FOUND")
+/// Reads the guide from another account.
+pub async fn other_account(other: &Client, guide: &Task) -> anyhow::Result<()> {
+    heading("Another account: the guide does not exist for it");
+    let outcome = other.task(&guide.guid).await;
+    expect_error(outcome, Code::NotFound, "TASK_NOT_FOUND")
 }
 
-/// Something to read at the end of the guide.
+/// An information step of the guide.
 fn note(guide: &Task, title: &str) -> Step {
     Step {
         task: guide.guid.clone(),

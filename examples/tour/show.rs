@@ -1,24 +1,24 @@
-//! What is printed.
+//! Prints the tour.
 
 use anyhow::bail;
 use expertise::proto::v1::{Placement, Step, StepType};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
-/// What a stage is about.
-pub fn stage(title: &str) {
+/// The heading of a stage of the tour.
+pub fn heading(title: &str) {
     println!("\n== {title}");
 }
 
-/// One line of a stage.
-pub fn say(line: impl AsRef<str>) {
+/// A line below a heading.
+pub fn print_line(line: impl AsRef<str>) {
     println!("   {}", line.as_ref());
 }
 
-/// A step at its place in the guide, counted from 1.
+/// A step with its number in the guide, counted from 1.
 pub fn step(number: usize, step: &Step, remark: &str) {
     let kind = short(step.r#type().as_str_name(), "STEP_TYPE_");
-    say(format!("{number:>3}  {kind:<12} {}{remark}", step.title).trim_end());
+    print_line(format!("{number:>3}  {kind:<12} {}{remark}", step.title).trim_end());
 }
 
 pub fn placement(placement: Placement) -> &'static str {
@@ -29,13 +29,13 @@ fn short(name: &'static str, prefix: &str) -> &'static str {
     name.strip_prefix(prefix).unwrap_or(name)
 }
 
-/// What a step is called in a sentence about its type.
+/// The short name of a step type.
 pub fn kind(kind: StepType) -> &'static str {
     short(kind.as_str_name(), "STEP_TYPE_")
 }
 
-/// Shows a refusal that was to be expected; any other outcome ends the tour.
-pub fn refused<T>(outcome: Result<T, Status>, code: Code, reason: &str) -> anyhow::Result<()> {
+/// Prints an expected error; any other outcome ends the tour.
+pub fn expect_error<T>(outcome: Result<T, Status>, code: Code, reason: &str) -> anyhow::Result<()> {
     let status = match outcome {
         Ok(_) => bail!("accepted, though {code:?} {reason} was expected"),
         Err(status) => status,
@@ -45,12 +45,12 @@ pub fn refused<T>(outcome: Result<T, Status>, code: Code, reason: &str) -> anyho
     if status.code() != code || given != reason {
         bail!("{status} ({given}), though {code:?} {reason} was expected");
     }
-    say(format!("refused: {code:?} {given}: {}", status.message()));
+    print_line(format!("refused: {code:?} {given}: {}", status.message()));
     details(&status);
     Ok(())
 }
 
-/// Every violation, and what stands in the way.
+/// Prints every violation of the request or of a precondition.
 fn details(status: &Status) {
     let details = status.get_error_details();
     let request = details
@@ -58,12 +58,12 @@ fn details(status: &Status) {
         .map(|it| it.field_violations.as_slice());
     for violation in request.unwrap_or_default() {
         let (field, reason) = (&violation.field, &violation.reason);
-        say(format!("  - {field}: {} ({reason})", violation.description));
+        print_line(format!("  - {field}: {} ({reason})", violation.description));
     }
     let state = details
         .precondition_failure()
         .map(|it| it.violations.as_slice());
     for violation in state.unwrap_or_default() {
-        say(format!("  - {} {}", violation.r#type, violation.subject));
+        print_line(format!("  - {} {}", violation.r#type, violation.subject));
     }
 }

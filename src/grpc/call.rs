@@ -1,20 +1,15 @@
-//! What every call has in common: a caller, a request, an answer.
-
-use std::future::Future;
+//! What every call has in common: its caller, and the conversion of its error.
 
 use tonic::{Request, Response, Status};
 
 use super::status;
 use crate::{auth::Caller, domain::Result, store::Mode};
 
-/// Answers a request on behalf of its caller.
-pub async fn answer<M, R, F>(
+/// Answers a request for its caller.
+pub async fn answer<M, R>(
     request: Request<M>,
-    call: impl FnOnce(Caller, M) -> F,
-) -> Result<Response<R>, Status>
-where
-    F: Future<Output = Result<R>>,
-{
+    call: impl AsyncFnOnce(Caller, M) -> Result<R>,
+) -> Result<Response<R>, Status> {
     let (_, mut extensions, message) = request.into_parts();
     let caller = extensions
         .remove::<Caller>()
@@ -25,7 +20,7 @@ where
         .map_err(status::from_error)
 }
 
-/// Whether a write stays.
+/// Whether a write is stored.
 pub fn mode(validate_only: bool) -> Mode {
     if validate_only {
         Mode::ValidateOnly

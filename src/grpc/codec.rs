@@ -1,5 +1,5 @@
-//! The codec of every rpc: protobuf, where a request that cannot be decoded is
-//! the caller's mistake and says so.
+//! The codec of every rpc. A request that cannot be decoded is INVALID_ARGUMENT, where
+//! tonic's codec would make it INTERNAL.
 
 use std::marker::PhantomData;
 
@@ -12,8 +12,7 @@ use tonic::{
 use super::status;
 use crate::domain::Error;
 
-/// Sends `T` and receives `U`. Stands in for tonic's own codec, which blames
-/// the server for what it cannot decode.
+/// Sends `T` and receives `U`.
 #[derive(Debug)]
 pub struct Codec<T, U>(PhantomData<fn(T) -> U>);
 
@@ -30,40 +29,42 @@ where
 {
     type Encode = T;
     type Decode = U;
-    type Encoder = Outgoing<T>;
-    type Decoder = Incoming<U>;
+    type Encoder = MessageEncoder<T>;
+    type Decoder = MessageDecoder<U>;
 
     fn encoder(&mut self) -> Self::Encoder {
-        Outgoing(PhantomData)
+        MessageEncoder(PhantomData)
     }
 
     fn decoder(&mut self) -> Self::Decoder {
-        Incoming(PhantomData)
+        MessageDecoder(PhantomData)
     }
 }
 
-/// Encodes messages. The room is made once: a body of megabytes is not moved
-/// each time that a buffer grows.
+/// Encodes messages. Reserves their length first, so that a body of megabytes is not
+/// copied whenever the buffer grows.
 #[derive(Debug)]
-pub struct Outgoing<T>(PhantomData<fn(T)>);
+pub struct MessageEncoder<T>(PhantomData<fn(T)>);
 
-impl<T: Message> Encoder for Outgoing<T> {
+impl<T: Message> Encoder for MessageEncoder<T> {
     type Item = T;
     type Error = Status;
 
     fn encode(&mut self, item: T, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
         buffer.reserve(item.encoded_len());
         item.encode(buffer).map_err(|_| {
-            status::from_error(Error::Internal("a message outgrew its buffer".to_owned()))
+            status::from_error(Error::Internal(
+                "a message was larger than its buffer".to_owned(),
+            ))
         })
     }
 }
 
 /// Decodes messages.
 #[derive(Debug)]
-pub struct Incoming<U>(PhantomData<fn() -> U>);
+pub struct MessageDecoder<U>(PhantomData<fn() -> U>);
 
-impl<U: Message + Default> Decoder for Incoming<U> {
+impl<U: Message + Default> Decoder for MessageDecoder<U> {
     type Item = U;
     type Error = Status;
 

@@ -1,7 +1,7 @@
-//! Domain values become messages. Every field that has a default is sent with
-//! its effective value.
+//! Converts domain values to messages. A field with a default is sent with its
+//! effective value.
 
-use prost_types::Timestamp as Wire;
+use prost_types::Timestamp as ProtoTimestamp;
 
 use crate::{
     domain::{role::Role, step::Placement, time::Timestamp},
@@ -30,7 +30,7 @@ pub fn role(role: Role) -> v1::Role {
     }
 }
 
-/// Where a new step was placed.
+/// Where a new step is in the order.
 pub fn placement(placement: Placement) -> v1::Placement {
     match placement {
         Placement::Appended => v1::Placement::Appended,
@@ -39,13 +39,12 @@ pub fn placement(placement: Placement) -> v1::Placement {
     }
 }
 
-/// A point in time. Nanoseconds count forward from the second, before the
-/// epoch as well.
-fn timestamp(time: Timestamp) -> Wire {
+/// A point in time. Nanoseconds count forward from the second, also before 1970.
+fn timestamp(time: Timestamp) -> ProtoTimestamp {
     const MICROS: i64 = 1_000_000;
     let Timestamp(micros) = time;
     let rest = i32::try_from(micros.rem_euclid(MICROS)).unwrap_or_default();
-    Wire {
+    ProtoTimestamp {
         seconds: micros.div_euclid(MICROS),
         nanos: rest * 1_000,
     }

@@ -1,43 +1,31 @@
-//! The receipt of a write: what the caller sent that was not honored.
+//! The `ignored_paths` of a write.
 
 use std::collections::BTreeSet;
 
-/// Fields of a resource that were sent or named in a mask and not honored.
-#[derive(Debug)]
-pub struct Ignored {
-    resource: &'static str,
-    fields: BTreeSet<&'static str>,
-}
+/// Fields of a resource that were sent or named in the mask and not honored.
+#[derive(Debug, Default)]
+pub struct Ignored(BTreeSet<&'static str>);
 
 impl Ignored {
-    /// Nothing ignored yet of a resource, named as the request names it.
-    pub fn of(resource: &'static str) -> Self {
-        Self {
-            resource,
-            fields: BTreeSet::new(),
-        }
+    /// Adds fields.
+    pub fn add(&mut self, fields: impl IntoIterator<Item = &'static str>) {
+        self.0.extend(fields);
     }
 
-    /// Lists a field.
-    pub fn add(&mut self, field: &'static str) {
-        self.fields.insert(field);
-    }
-
-    /// Lists the fields that were sent.
-    pub fn note<const N: usize>(&mut self, fields: [(&'static str, bool); N]) {
+    /// Adds the fields that were sent.
+    pub fn add_sent<const N: usize>(&mut self, fields: [(&'static str, bool); N]) {
         let sent = fields.into_iter().filter(|(_, sent)| *sent);
-        self.fields.extend(sent.map(|(field, _)| field));
+        self.add(sent.map(|(field, _)| field));
     }
 
-    /// The fields, without the resource.
-    pub fn into_fields(self) -> BTreeSet<&'static str> {
-        self.fields
+    /// The fields, sorted.
+    pub fn into_fields(self) -> impl Iterator<Item = &'static str> {
+        self.0.into_iter()
     }
 
-    /// The `ignored_paths` of a response: sorted, each once.
-    pub fn into_paths(self) -> Vec<String> {
-        let Self { resource, fields } = self;
-        let path = |field| format!("{resource}.{field}");
-        fields.into_iter().map(path).collect()
+    /// The fields as paths below `resource`, sorted.
+    pub fn into_paths(self, resource: &str) -> Vec<String> {
+        let fields = self.into_fields();
+        fields.map(|field| format!("{resource}.{field}")).collect()
     }
 }

@@ -1,12 +1,15 @@
-//! JSON goes through the service and comes back as it was.
+//! JSON is decoded and encoded without change.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use prost_types::{ListValue, Struct, Value, value::Kind};
 
-use super::{decode::json::json, encode};
-use crate::domain::violation::{Path, Reason, Violations};
+use super::{
+    decode::{Field, json::json},
+    encode,
+};
+use crate::domain::violation::{Reason, Violations};
 
 fn of(kind: Kind) -> Value {
     Value { kind: Some(kind) }
@@ -41,19 +44,19 @@ fn arrays(depth: usize) -> Value {
 }
 
 fn refusals(value: Value) -> Vec<(String, Reason)> {
-    let mut faults = Violations::new();
-    json(value, &Path::root("x"), &mut faults);
-    let kept = faults.kept().iter();
-    kept.map(|fault| (fault.path.clone(), fault.reason))
+    let mut violations = Violations::new();
+    json(value, Field::root("x", &mut violations));
+    let kept = violations.kept().iter();
+    kept.map(|violation| (violation.path.clone(), violation.reason))
         .collect()
 }
 
 proptest! {
     #[test]
-    fn json_comes_back_as_it_was(sent in any_value()) {
-        let mut faults = Violations::new();
-        let stored = json(sent.clone(), &Path::root("x"), &mut faults);
-        prop_assert!(faults.is_empty());
+    fn json_is_decoded_and_encoded_without_change(sent in any_value()) {
+        let mut violations = Violations::new();
+        let stored = json(sent.clone(), Field::root("x", &mut violations));
+        prop_assert!(violations.is_empty());
         let text = stored.map(|json| json.0.to_string()).unwrap_or_default();
         let read = serde_json::from_str(&text).map(encode::value);
         prop_assert_eq!(read.ok(), Some(sent));
@@ -68,7 +71,7 @@ fn thirty_two_levels_are_accepted_and_one_more_is_not() {
 }
 
 #[test]
-fn what_json_cannot_say_is_refused_where_it_stands() {
+fn values_that_json_lacks_are_refused_with_their_path() {
     let nul = of(Kind::StringValue("\0".to_owned()));
     let infinite = of(Kind::NumberValue(f64::INFINITY));
     let values = vec![nul, infinite, Value { kind: None }];

@@ -1,37 +1,38 @@
-//! Update masks: which fields of a message an update looks at, and what it
-//! does to those that are not there.
+//! Update masks: which fields an update changes, and to what.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use prost_types::FieldMask;
 
-use super::{decode::at_most, ignored::Ignored};
+use super::{
+    decode::{Field, field::sent_list},
+    ignored::Ignored,
+};
 use crate::domain::{
     patch::Edit,
     translation::Language,
-    violation::{Path, Reason, Violations},
+    violation::{Reason, Violations},
 };
 
-/// Most paths of one mask: every field of every language, and room to spare.
+/// Most paths of one mask: every field in every language, with room to spare.
 pub const PATHS_MAX: usize = 1_000;
 const TRANSLATIONS: &str = "translations";
-const MASK: Path<'static> = Path::root("update_mask");
 
-/// The fields of a resource as masks name them.
+/// The fields of a resource, as masks name them.
 #[derive(Debug)]
-pub struct Shape {
-    /// Fields that an update honors.
+pub struct MaskFields {
+    /// Fields that an update changes.
     pub honored: &'static [&'static str],
-    /// Fields that it ignores and lists.
+    /// Fields that an update ignores and lists.
     pub listed: &'static [&'static str],
-    /// Fields that it reads for its own ends.
+    /// Fields that say which resource is updated, in which version.
     pub silent: &'static [&'static str],
     /// Fields of a translation.
-    pub row: &'static [&'static str],
+    pub translation: &'static [&'static str],
 }
 
 /// The fields of a task.
-pub const TASK: Shape = Shape {
+pub const TASK: MaskFields = MaskFields {
     honored: &["dependencies", "name", "published", "roles", TRANSLATIONS],
     listed: &[
         "account_id",
@@ -50,11 +51,11 @@ pub const TASK: Shape = Shape {
         "type",
     ],
     silent: &["etag", "guid"],
-    row: &["locked", "name"],
+    translation: &["locked", "name"],
 };
 
 /// The fields of a step.
-pub const STEP: Shape = Shape {
+pub const STEP: MaskFields = MaskFields {
     honored: &[
         "body",
         "cost",
@@ -84,58 +85,104 @@ pub const STEP: Shape = Shape {
         "type",
     ],
     silent: &["etag", "guid"],
-    row: &["body", "feedback_config", "instructions", "locked", "title"],
+    translation: &["body", "feedback_config", "instructions", "locked", "title"],
 };
 
-/// Which fields an update looks at.
+/// Which fields an update changes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Mask {
-    /// No mask: the populated ones.
+    /// No mask: the fields that were sent.
     Populated,
-    /// `*`: every honored one.
+    /// The fields that a document of an import sends, and its shorthand.
+    Document,
+    /// `*`: every honored field.
     All,
-    /// The named ones.
-    Paths(Paths),
+    /// The named fields.
+    Paths(MaskPaths),
 }
 
-/// What a mask names.
+/// The paths of a mask.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Paths {
+pub struct MaskPaths {
     fields: BTreeSet<&'static str>,
-    rows: BTreeMap<Language, RowMask>,
+    translations: BTreeMap<Language, LanguageMask>,
 }
 
-/// What a mask names of one language.
+/// Which fields of one translation an update changes.
 #[derive(Debug, PartialEq, Eq)]
-pub enum RowMask {
-    /// The row.
+pub enum LanguageMask {
+    /// The translation is replaced by what was sent.
     Whole,
-    /// Single fields of it.
-    Fields(RowFields),
+    /// The named fields.
+    Fields(BTreeSet<&'static str>),
 }
-
-/// The fields that a mask names of a row.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct RowFields(BTreeSet<&'static str>);
 
 /// What an update does to translations.
 #[derive(Debug)]
-pub enum Rows<'a> {
-    /// Replaces the sent ones and keeps the others.
+pub enum TranslationsMask<'a> {
+    /// Replaces those of the sent languages and keeps the others.
     Merge,
     /// Replaces all.
     Replace,
-    /// Changes these.
-    Only(&'a BTreeMap<Language, RowMask>),
+    /// Changes those of these languages.
+    Only(&'a BTreeMap<Language, LanguageMask>),
+}
+
+/// A mask that selects fields of a message.
+pub trait Selects {
+    /// Whether the field is changed; `sent` says whether the message has it.
+    fn selects(&self, field: &str, sent: bool) -> bool;
+
+    /// The edit of a field of the message at `at`. It is decoded only when it is
+    /// selected.
+    fn edit<M, T>(
+        &self,
+        at: &mut Field<'_>,
+        field: &str,
+        sent: Option<M>,
+        decode: impl FnOnce(M, Field<'_>) -> Option<T>,
+    ) -> Edit<T> {
+        match (self.selects(field, sent.is_some()), sent) {
+            (false, _) => Edit::Keep,
+            (true, None) => Edit::Clear,
+            (true, Some(sent)) => decode(sent, at.field(field)).map_or(Edit::Keep, Edit::Set),
+        }
+    }
+
+    /// The list after the edit, if the field is selected.
+    fn list<M, T>(
+        &self,
+        at: &mut Field<'_>,
+        field: &str,
+        sent: Vec<M>,
+        decode: impl FnOnce(Vec<M>, Field<'_>) -> Vec<T>,
+    ) -> Option<Vec<T>> {
+        let decode = |list, at: Field<'_>| Some(decode(list, at));
+        match self.edit(at, field, sent_list(sent), decode) {
+            Edit::Keep => None,
+            Edit::Clear => Some(Vec::new()),
+            Edit::Set(list) => Some(list),
+        }
+    }
+}
+
+impl Selects for Mask {
+    fn selects(&self, field: &str, sent: bool) -> bool {
+        match self {
+            Self::Populated | Self::Document => sent,
+            Self::All => true,
+            Self::Paths(paths) => paths.fields.contains(field),
+        }
+    }
 }
 
 impl Mask {
-    /// Reads a mask. Notes paths that no update takes, and lists those that
-    /// this one ignores.
+    /// Reads a mask. Notes paths that it may not name, and lists those that are
+    /// ignored.
     pub fn parse(
         mask: Option<FieldMask>,
-        shape: &Shape,
-        faults: &mut Violations,
+        fields: &MaskFields,
+        violations: &mut Violations,
         ignored: &mut Ignored,
     ) -> Self {
         let FieldMask { paths } = mask.unwrap_or_default();
@@ -144,162 +191,115 @@ impl Mask {
             [path] if path == "*" => return Self::All,
             _ => {}
         }
-        let list = MASK.field("paths");
-        let mut named = Paths::default();
-        if at_most(paths.len(), PATHS_MAX, &list, faults) {
+        let mut mask = Field::root("update_mask", violations);
+        let mut list = mask.field("paths");
+        let mut named = MaskPaths::default();
+        if list.at_most(paths.len(), PATHS_MAX) {
             for (index, path) in paths.iter().enumerate() {
-                match shape.read(path) {
-                    Ok(name) => named.add(name, ignored),
-                    Err((reason, description)) => {
-                        faults.add(&list.index(index), reason, description);
-                    }
+                if let Err((reason, description)) = named.add(path, fields, ignored) {
+                    list.index(index).refuse(reason, description);
                 }
             }
         }
         Self::Paths(named)
     }
 
-    /// Whether a field was named on its own, not by `*`.
+    /// Whether a path names the field; `*` does not.
     pub fn names(&self, field: &str) -> bool {
         match self {
-            Self::Populated | Self::All => false,
+            Self::Populated | Self::Document | Self::All => false,
             Self::Paths(paths) => paths.fields.contains(field),
         }
-    }
-
-    /// What the update does to a field, given what was sent for it. Nothing of
-    /// a field that the mask leaves out is looked at.
-    pub fn edit<M, T>(
-        &self,
-        field: &str,
-        sent: Option<M>,
-        decode: impl FnOnce(M) -> Option<T>,
-    ) -> Edit<T> {
-        let selected = match self {
-            Self::Populated => sent.is_some(),
-            Self::All => true,
-            Self::Paths(paths) => paths.fields.contains(field),
-        };
-        edit(selected, sent, decode)
     }
 
     /// What the update does to translations.
-    pub fn rows(&self) -> Rows<'_> {
+    pub fn translations(&self) -> TranslationsMask<'_> {
         match self {
-            Self::Populated => Rows::Merge,
-            Self::All => Rows::Replace,
-            Self::Paths(paths) if paths.fields.contains(TRANSLATIONS) => Rows::Replace,
-            Self::Paths(paths) => Rows::Only(&paths.rows),
+            Self::Populated | Self::Document => TranslationsMask::Merge,
+            Self::All => TranslationsMask::Replace,
+            Self::Paths(paths) if paths.fields.contains(TRANSLATIONS) => TranslationsMask::Replace,
+            Self::Paths(paths) => TranslationsMask::Only(&paths.translations),
         }
     }
 }
 
-impl RowFields {
-    /// What the update does to a field of the row.
-    pub fn edit<M, T>(
-        &self,
-        field: &str,
-        sent: Option<M>,
-        decode: impl FnOnce(M) -> Option<T>,
-    ) -> Edit<T> {
-        edit(self.names(field), sent, decode)
-    }
-
-    /// Whether the mask names a field.
-    pub fn names(&self, field: &str) -> bool {
-        self.0.contains(field)
-    }
-}
-
-fn edit<M, T>(selected: bool, sent: Option<M>, decode: impl FnOnce(M) -> Option<T>) -> Edit<T> {
-    match (selected, sent) {
-        (false, _) => Edit::Keep,
-        (true, None) => Edit::Clear,
-        (true, Some(sent)) => decode(sent).map_or(Edit::Keep, Edit::Set),
-    }
-}
-
-impl Paths {
-    fn add(&mut self, name: Name, ignored: &mut Ignored) {
-        match name {
-            Name::Honored(field) => {
-                self.fields.insert(field);
-            }
-            Name::Listed(field) => ignored.add(field),
-            Name::Silent => {}
-            Name::Row(language) => {
-                self.rows.insert(language, RowMask::Whole);
-            }
-            Name::RowField(language, field) => {
-                let row = self.rows.entry(language);
-                match row.or_insert_with(|| RowMask::Fields(RowFields::default())) {
-                    RowMask::Whole => {}
-                    RowMask::Fields(fields) => {
-                        fields.0.insert(field);
-                    }
-                }
-            }
+impl Selects for LanguageMask {
+    fn selects(&self, field: &str, sent: bool) -> bool {
+        match self {
+            Self::Whole => sent,
+            Self::Fields(fields) => fields.contains(field),
         }
     }
 }
 
-/// What one path names.
-enum Name {
-    Honored(&'static str),
-    Listed(&'static str),
-    Silent,
-    Row(Language),
-    RowField(Language, &'static str),
+impl LanguageMask {
+    /// The `locked` that the update sets, if it sets one: true unless it was sent.
+    pub fn locked(&self, sent: Option<bool>) -> Option<bool> {
+        let selected = self.selects("locked", sent.is_some());
+        selected.then(|| sent.unwrap_or(true))
+    }
 }
 
 /// Why a path is refused.
-type Refusal = (Reason, &'static str);
+type PathViolation = (Reason, &'static str);
 
-const UNKNOWN: Refusal = (
+const UNKNOWN: PathViolation = (
     Reason::MaskPathUnknown,
     "is not a path that this mask may name",
 );
-const MALFORMED: Refusal = (
+const MALFORMED: PathViolation = (
     Reason::FieldInvalid,
     "does not name a well-formed language tag",
 );
 
-impl Shape {
-    fn read(&self, path: &str) -> Result<Name, Refusal> {
+impl MaskPaths {
+    fn add(
+        &mut self,
+        path: &str,
+        fields: &MaskFields,
+        ignored: &mut Ignored,
+    ) -> Result<(), PathViolation> {
         let find = |fields: &[&'static str], name: &str| {
             fields.iter().copied().find(|field| *field == name)
         };
-        if let Some(field) = find(self.honored, path) {
-            return Ok(Name::Honored(field));
-        }
-        if let Some(field) = find(self.listed, path) {
-            return Ok(Name::Listed(field));
-        }
-        if find(self.silent, path).is_some() {
-            return Ok(Name::Silent);
-        }
-        if path == "*" {
+        if let Some(field) = find(fields.honored, path) {
+            self.fields.insert(field);
+        } else if let Some(field) = find(fields.listed, path) {
+            ignored.add([field]);
+        } else if path == "*" {
             return Err((Reason::FieldInvalid, "`*` must stand alone"));
+        } else if find(fields.silent, path).is_none() {
+            let below = path.strip_prefix(TRANSLATIONS);
+            let below = below.and_then(|rest| rest.strip_prefix('.'));
+            let (key, field) = split_key(below.ok_or(UNKNOWN)?)?;
+            let language = Language::parse(key).ok_or(MALFORMED)?;
+            match field {
+                None => {
+                    self.translations.insert(language, LanguageMask::Whole);
+                }
+                Some(field) => {
+                    let field = find(fields.translation, field).ok_or(UNKNOWN)?;
+                    self.add_translated(language, field);
+                }
+            }
         }
-        let below = path
-            .strip_prefix(TRANSLATIONS)
-            .and_then(|rest| rest.strip_prefix('.'))
-            .ok_or(UNKNOWN)?;
-        let (key, field) = split_key(below)?;
-        let language = Language::parse(key).ok_or(MALFORMED)?;
-        match field {
-            None => Ok(Name::Row(language)),
-            Some(field) => {
-                let field = find(self.row, field).ok_or(UNKNOWN)?;
-                Ok(Name::RowField(language, field))
+        Ok(())
+    }
+
+    fn add_translated(&mut self, language: Language, field: &'static str) {
+        let mask = self.translations.entry(language);
+        match mask.or_insert_with(|| LanguageMask::Fields(BTreeSet::new())) {
+            LanguageMask::Whole => {}
+            LanguageMask::Fields(fields) => {
+                fields.insert(field);
             }
         }
     }
 }
 
-/// The key of a map and the field below it. The key ends at the first dot, or
-/// stands in backticks.
-fn split_key(path: &str) -> Result<(&str, Option<&str>), Refusal> {
+/// The key of a map and the field below it. The key ends at the first dot, or is in
+/// backticks.
+fn split_key(path: &str) -> Result<(&str, Option<&str>), PathViolation> {
     let Some(quoted) = path.strip_prefix('`') else {
         return Ok(match path.split_once('.') {
             Some((key, field)) => (key, Some(field)),

@@ -9,34 +9,41 @@ use crate::proto::FILE_DESCRIPTOR_SET;
 
 struct Parsed {
     mask: Mask,
-    faults: Vec<(String, Reason)>,
+    violations: Vec<(String, Reason)>,
     ignored: Vec<String>,
 }
 
 fn parse(paths: &[&str]) -> Parsed {
     let paths = paths.iter().map(ToString::to_string).collect();
-    let mut faults = Violations::new();
-    let mut ignored = Ignored::of("step");
-    let mask = Mask::parse(Some(FieldMask { paths }), &STEP, &mut faults, &mut ignored);
-    let faults = faults.kept().iter();
+    let mut violations = Violations::new();
+    let mut ignored = Ignored::default();
+    let mask = Mask::parse(
+        Some(FieldMask { paths }),
+        &STEP,
+        &mut violations,
+        &mut ignored,
+    );
+    let violations = violations.kept().iter();
     Parsed {
         mask,
-        faults: faults.map(|f| (f.path.clone(), f.reason)).collect(),
-        ignored: ignored.into_paths(),
+        violations: violations.map(|f| (f.path.clone(), f.reason)).collect(),
+        ignored: ignored.into_paths("step"),
     }
 }
 
 fn rows(paths: &[&str]) -> Vec<(String, Vec<&'static str>)> {
-    let Parsed { mask, faults, .. } = parse(paths);
-    assert_eq!(faults, []);
-    let Rows::Only(rows) = mask.rows() else {
+    let Parsed {
+        mask, violations, ..
+    } = parse(paths);
+    assert_eq!(violations, []);
+    let TranslationsMask::Only(rows) = mask.translations() else {
         panic!("not single rows: {mask:?}");
     };
     rows.iter()
         .map(|(language, row)| {
             let fields = match row {
-                RowMask::Whole => vec!["*"],
-                RowMask::Fields(fields) => fields.0.iter().copied().collect(),
+                LanguageMask::Whole => vec!["*"],
+                LanguageMask::Fields(fields) => fields.iter().copied().collect(),
             };
             (language.to_string(), fields)
         })
@@ -57,17 +64,17 @@ fn fields_of(message: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn masks_know_every_field_of_the_contract() {
-    for (message, row, shape) in [
+fn masks_have_every_field_of_the_contract() {
+    for (message, row, fields) in [
         ("Task", "TaskTranslation", &TASK),
         ("Step", "StepTranslation", &STEP),
     ] {
-        let known = [shape.honored, shape.listed, shape.silent].concat();
+        let known = [fields.honored, fields.listed, fields.silent].concat();
         let count = known.len();
         let known: BTreeSet<_> = known.into_iter().map(str::to_owned).collect();
         assert_eq!(known.len(), count, "{message}: a field twice");
         assert_eq!(known, fields_of(message));
-        let row_fields: BTreeSet<_> = shape.row.iter().map(ToString::to_string).collect();
+        let row_fields: BTreeSet<_> = fields.translation.iter().map(ToString::to_string).collect();
         assert_eq!(row_fields, fields_of(row));
     }
 }
@@ -75,7 +82,7 @@ fn masks_know_every_field_of_the_contract() {
 #[test]
 fn no_paths_are_no_mask() {
     assert_eq!(parse(&[]).mask, Mask::Populated);
-    let mut ignored = Ignored::of("step");
+    let mut ignored = Ignored::default();
     let mask = Mask::parse(None, &STEP, &mut Violations::new(), &mut ignored);
     assert_eq!(mask, Mask::Populated);
 }
@@ -85,11 +92,11 @@ fn a_star_stands_alone() {
     assert_eq!(parse(&["*"]).mask, Mask::All);
     let invalid = |path: &str| (path.to_owned(), Reason::FieldInvalid);
     assert_eq!(
-        parse(&["title", "*"]).faults,
+        parse(&["title", "*"]).violations,
         [invalid("update_mask.paths[1]")]
     );
     assert_eq!(
-        parse(&["*", "*"]).faults,
+        parse(&["*", "*"]).violations,
         [
             invalid("update_mask.paths[0]"),
             invalid("update_mask.paths[1]")
@@ -115,7 +122,7 @@ fn a_key_is_plain_or_in_backticks() {
 }
 
 #[test]
-fn the_wider_path_wins() {
+fn a_wider_path_includes_a_narrower_one() {
     for paths in [
         ["translations.de", "translations.de.title"],
         ["translations.de.title", "translations.de"],
@@ -126,20 +133,23 @@ fn the_wider_path_wins() {
         ["translations", "translations.de"],
         ["translations.de", "translations"],
     ] {
-        assert!(matches!(parse(&paths).mask.rows(), Rows::Replace));
+        assert!(matches!(
+            parse(&paths).mask.translations(),
+            TranslationsMask::Replace
+        ));
     }
 }
 
 #[test]
-fn what_is_not_honored_is_listed_but_for_guid_and_etag() {
+fn ignored_fields_are_listed_except_guid_and_etag() {
     let parsed = parse(&["type", "guid", "etag", "task", "title"]);
-    assert_eq!(parsed.faults, []);
+    assert_eq!(parsed.violations, []);
     assert_eq!(parsed.ignored, ["step.task", "step.type"]);
     assert!(parsed.mask.names("title"));
 }
 
 #[test]
-fn what_no_update_takes_is_refused_at_its_place() {
+fn an_unknown_path_is_refused_at_its_index() {
     for (path, reason) in [
         ("", Reason::MaskPathUnknown),
         ("nonsense", Reason::MaskPathUnknown),
@@ -156,9 +166,9 @@ fn what_no_update_takes_is_refused_at_its_place() {
         ("translations.`de", Reason::FieldInvalid),
         ("translations.``", Reason::FieldInvalid),
     ] {
-        let faults = parse(&["title", path]).faults;
+        let violations = parse(&["title", path]).violations;
         assert_eq!(
-            faults,
+            violations,
             [("update_mask.paths[1]".to_owned(), reason)],
             "{path}"
         );
@@ -169,7 +179,7 @@ proptest! {
     #[test]
     fn a_path_is_known_or_refused(path in "(translations\\.)?[a-z_.`*-]{0,20}") {
         let parsed = parse(&["title", &path]);
-        prop_assert!(parsed.faults.len() <= 1);
-        prop_assert!(parsed.faults.iter().all(|(at, _)| at == "update_mask.paths[1]"));
+        prop_assert!(parsed.violations.len() <= 1);
+        prop_assert!(parsed.violations.iter().all(|(at, _)| at == "update_mask.paths[1]"));
     }
 }

@@ -1,45 +1,52 @@
-//! Pages as they are sent: cut by their encoded size.
+//! Pages of a listing: the token that one starts from, and the cut by encoded size.
 
 use prost::Message;
 
 use super::{
-    page_token::{Listing, Mark, TOKEN_MAX},
+    decode::field,
+    page_token::{PageCursor, PageTokens, TOKEN_MAX_BYTES},
     status,
 };
 use crate::domain::{
-    page::{PAGE_BYTES, Page},
+    page::{PAGE_BYTES, Page, PageSize},
     violation::Violations,
 };
 
-/// The mark that a `page_token` carries: none on the first page.
-pub fn after<M: Mark>(listing: &Listing<'_>, token: &str, faults: &mut Violations) -> Option<M> {
-    if token.is_empty() {
-        return None;
+/// The cursor after which a page starts, `None` for the first page, and its size.
+pub fn start<C: PageCursor>(
+    tokens: &PageTokens<'_>,
+    page_size: i32,
+    page_token: &str,
+    violations: &mut Violations,
+) -> Option<(Option<C>, PageSize)> {
+    let size = field::page_size(page_size, violations);
+    let mut after = None;
+    if !page_token.is_empty() {
+        after = tokens.verify(page_token);
+        if after.is_none() {
+            violations.push(status::page_token_violation());
+        }
     }
-    let mark = listing.open(token);
-    if mark.is_none() {
-        faults.push(status::page_token_violation());
-    }
-    mark
+    Some((after, size?))
 }
 
-/// Encodes a page's items up to [`PAGE_BYTES`], one at least, and makes the
-/// token of what comes after them; empty on the last page.
-pub fn cut<T, I, M: Mark>(
+/// Encodes the items of a page up to [`PAGE_BYTES`], at least one, and makes the
+/// token of the next page; empty on the last page.
+pub fn encode<T, I, C: PageCursor>(
     page: Page<T>,
-    listing: &Listing<'_>,
-    mark: impl Fn(&T) -> M,
+    tokens: &PageTokens<'_>,
+    cursor: impl Fn(&T) -> C,
     encode: impl Fn(T) -> I,
 ) -> (Vec<I>, String)
 where
     I: Message,
 {
     let Page { items, mut more } = page;
-    let mut room = PAGE_BYTES - TOKEN_MAX;
+    let mut room = PAGE_BYTES - TOKEN_MAX_BYTES;
     let mut messages = Vec::with_capacity(items.len());
     let mut last = None;
     for item in items {
-        let here = mark(&item);
+        let here = cursor(&item);
         let message = encode(item);
         let size = size_in_list(&message);
         if size > room && last.is_some() {
@@ -50,11 +57,11 @@ where
         messages.push(message);
         last = Some(here);
     }
-    let token = last.filter(|_| more).map(|last| listing.seal(&last));
+    let token = last.filter(|_| more).map(|last| tokens.sign(&last));
     (messages, token.unwrap_or_default())
 }
 
-/// Bytes that an element takes in a list whose field number is below 16.
+/// Bytes of an element in a list whose field number is below 16.
 fn size_in_list(message: &impl Message) -> usize {
     let bytes = message.encoded_len();
     1 + prost::length_delimiter_len(bytes) + bytes

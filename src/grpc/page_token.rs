@@ -1,7 +1,8 @@
-//! Page tokens: where a page ended, sealed under the database's secret.
+//! Page tokens: the cursor at which a page ended, signed with the key of the
+//! database.
 //!
-//! The seal covers the account, the call and its filters, so a token is of no
-//! use in another listing, and an altered one is of none at all.
+//! The signature covers the account, the rpc and its filters: a token of another
+//! listing, or an altered one, is refused.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, Mac};
@@ -13,57 +14,58 @@ use crate::domain::{
     order::{Cursor, FRACTION_MAX, Place},
 };
 
-/// Bytes of a seal.
-const SEAL: usize = 16;
-/// Most characters of a token; any of ours is shorter.
-pub const TOKEN_MAX: usize = 512;
-/// Bytes of a block of SHA-256, to which HMAC fills its key up.
-const BLOCK: usize = 64;
+/// Bytes of a token's signature, a truncated HMAC-SHA-256.
+const SIGNATURE_BYTES: usize = 16;
+/// Most characters of a token; every token of this service is shorter.
+pub const TOKEN_MAX_BYTES: usize = 512;
+/// Bytes of a block of SHA-256; HMAC pads its key to one block.
+const BLOCK_BYTES: usize = 64;
 
-/// Where a page ended.
-pub trait Mark: Sized {
-    /// The mark as bytes.
+/// A cursor that page tokens can carry.
+pub trait PageCursor: Sized {
+    /// The cursor as bytes.
     fn to_bytes(&self) -> Vec<u8>;
 
-    /// Reads what [`Mark::to_bytes`] wrote.
+    /// The cursor of [`PageCursor::to_bytes`].
     fn from_bytes(bytes: &[u8]) -> Option<Self>;
 }
 
-/// What a token is bound to.
+/// Signs and verifies the page tokens of one listing.
 #[derive(Debug)]
-pub struct Listing<'a> {
-    /// The secret of the database.
+pub struct PageTokens<'a> {
+    /// The key of the database, the same for every server of it.
     pub key: &'a [u8; 32],
-    /// Whose listing it is.
+    /// The account.
     pub account: &'a AccountId,
-    /// The call.
+    /// The rpc, such as `ListTasks`.
     pub rpc: &'static str,
-    /// The filters, in a form where the same bytes are the same filters.
+    /// The filters: equal filters have equal bytes.
     pub filters: Vec<u8>,
 }
 
-impl Listing<'_> {
-    /// The token of the page after a mark.
-    pub fn seal(&self, mark: &impl Mark) -> String {
-        let mut token = mark.to_bytes();
-        let seal = self.mac(&token).finalize().into_bytes();
-        token.extend(seal.iter().take(SEAL));
+impl PageTokens<'_> {
+    /// The token of the page after a cursor.
+    pub fn sign(&self, cursor: &impl PageCursor) -> String {
+        let mut token = cursor.to_bytes();
+        let signature = self.mac(&token).finalize().into_bytes();
+        token.extend(signature.iter().take(SIGNATURE_BYTES));
         URL_SAFE_NO_PAD.encode(token)
     }
 
-    /// The mark of a token that this listing gave out.
-    pub fn open<M: Mark>(&self, token: &str) -> Option<M> {
-        if token.len() > TOKEN_MAX {
+    /// The cursor of a token that this listing has signed.
+    pub fn verify<C: PageCursor>(&self, token: &str) -> Option<C> {
+        if token.len() > TOKEN_MAX_BYTES {
             return None;
         }
         let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
-        let (mark, seal) = bytes.split_at_checked(bytes.len().checked_sub(SEAL)?)?;
-        self.mac(mark).verify_truncated_left(seal).ok()?;
-        M::from_bytes(mark)
+        let signed = bytes.len().checked_sub(SIGNATURE_BYTES)?;
+        let (cursor, signature) = bytes.split_at_checked(signed)?;
+        self.mac(cursor).verify_truncated_left(signature).ok()?;
+        C::from_bytes(cursor)
     }
 
-    fn mac(&self, mark: &[u8]) -> Hmac<Sha256> {
-        let mut key = [0; BLOCK];
+    fn mac(&self, cursor: &[u8]) -> Hmac<Sha256> {
+        let mut key = [0; BLOCK_BYTES];
         for (slot, byte) in key.iter_mut().zip(self.key) {
             *slot = *byte;
         }
@@ -76,12 +78,12 @@ impl Listing<'_> {
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part);
         }
-        mac.update(mark);
+        mac.update(cursor);
         mac
     }
 }
 
-impl Mark for TaskId {
+impl PageCursor for TaskId {
     fn to_bytes(&self) -> Vec<u8> {
         self.0.as_bytes().to_vec()
     }
@@ -91,7 +93,7 @@ impl Mark for TaskId {
     }
 }
 
-impl Mark for RoleId {
+impl PageCursor for RoleId {
     fn to_bytes(&self) -> Vec<u8> {
         self.0.to_be_bytes().to_vec()
     }
@@ -101,7 +103,7 @@ impl Mark for RoleId {
     }
 }
 
-impl Mark for Cursor {
+impl PageCursor for Cursor {
     fn to_bytes(&self) -> Vec<u8> {
         let Self {
             epoch,

@@ -1,17 +1,17 @@
-//! What each call needs of its caller.
+//! The scope that each rpc requires.
 
 use prost::Message;
 use prost_types::FileDescriptorSet;
 
 use crate::{auth::Scope, proto::FILE_DESCRIPTOR_SET};
 
-/// Every call of the contract as `package.Service/Method`.
+/// Every rpc of the contract as `package.Service/Method`.
 pub fn calls() -> Vec<String> {
-    // They are ours, and hold whatever a test reads from them.
+    // The descriptors are valid: a test decodes them.
     let set = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).unwrap_or_default();
     let files = set.file.into_iter();
-    let ours = files.filter(|file| file.package() == "expertise.v1");
-    let services = ours.flat_map(|file| file.service);
+    let files = files.filter(|file| file.package() == "expertise.v1");
+    let services = files.flat_map(|file| file.service);
     let calls = services.flat_map(|service| {
         let name = format!("expertise.v1.{}", service.name());
         let methods = service.method.into_iter();
@@ -20,8 +20,8 @@ pub fn calls() -> Vec<String> {
     calls.collect()
 }
 
-/// The scope that a call needs, the call named as `/package.Service/Method`;
-/// `None` for what is not of this contract, such as health and reflection.
+/// The scope that the rpc `path` requires, such as `/package.Service/Method`; `None`
+/// for rpcs of other contracts, such as health and reflection.
 pub fn required_scope(path: &str) -> Option<Scope> {
     let (service, method) = path.strip_prefix("/expertise.v1.")?.split_once('/')?;
     match service {
@@ -53,7 +53,7 @@ mod tests {
     use crate::grpc::SERVICES;
 
     #[test]
-    fn every_call_needs_a_scope() {
+    fn every_rpc_requires_a_scope() {
         let calls = calls();
         assert!(!calls.is_empty());
         for call in calls {

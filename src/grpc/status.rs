@@ -1,8 +1,8 @@
-//! The only place where something that went wrong becomes a [`Status`]: a code
-//! of the contract with its `google.rpc` details.
+//! The only place where an error becomes a [`Status`]: a code of the contract with
+//! its `google.rpc` details.
 //!
-//! *Invariant:* what a status says was written here or is a clip of the
-//! request; no text of a driver or of another layer gets through.
+//! *Invariant:* the text of a status is written here or is a short quote of the
+//! request; it never has the text of a driver or of another layer.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -19,15 +19,15 @@ use crate::{
     proto::v1::ErrorReason,
 };
 
-mod cut;
-mod wire;
+mod decode_error;
+mod truncate;
 
 /// The `domain` of every `ErrorInfo`.
 pub const DOMAIN: &str = "expertise.v1";
-/// When a caller may try again that met a database or server at its limit.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// When a caller may retry a call that an overloaded server or database refused.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// What a caller is told of a failed call.
+/// The status of a failed call.
 pub fn from_error(error: Error) -> Status {
     match error {
         Error::Invalid(violations) => invalid(&violations),
@@ -43,19 +43,19 @@ pub fn from_error(error: Error) -> Status {
         Error::WriteConflict => plain(
             Code::Aborted,
             ErrorReason::WriteConflict,
-            "lost against concurrent writes; nothing was changed, retry",
+            "concurrent writes changed the resource; nothing was written, retry",
         ),
         Error::TooLarge { limit } => message_too_large(limit),
         Error::Unavailable(outage) => unavailable(outage),
         Error::Internal(class) => {
             let id = Uuid::now_v7().to_string();
-            tracing::error!(id, class, "internal fault");
+            tracing::error!(id, class, "internal error");
             internal(&id)
         }
     }
 }
 
-/// The call carries no credentials.
+/// The call has no credentials.
 pub fn credentials_missing(message: &str) -> Status {
     plain(
         Code::Unauthenticated,
@@ -82,14 +82,14 @@ pub fn scope_missing(scope: Scope) -> Status {
     )
 }
 
-/// A message passes what the server accepts or returns; `limit` is in bytes.
+/// A message is larger than the server accepts or returns; `limit` is in bytes.
 pub fn message_too_large(limit: usize) -> Status {
-    too_large("the message would pass", limit)
+    too_large("the message is larger than", limit)
 }
 
-/// A call's metadata pass what the server accepts; `limit` is in bytes.
+/// A call's metadata are larger than the server accepts; `limit` is in bytes.
 pub fn metadata_too_large(limit: usize) -> Status {
-    too_large("the metadata, without credentials, pass", limit)
+    too_large("the metadata, without credentials, are larger than", limit)
 }
 
 fn too_large(what: &str, limit: usize) -> Status {
@@ -103,11 +103,11 @@ fn too_large(what: &str, limit: usize) -> Status {
     )
 }
 
-/// The server has too much work at hand.
+/// The server works on as many calls as it can.
 pub fn overloaded() -> Status {
     retry_later(
         Code::ResourceExhausted,
-        "the server has too much work at hand",
+        "the server is overloaded",
         info(ErrorReason::Overloaded, []),
     )
 }
@@ -117,22 +117,22 @@ pub fn deadline_exceeded() -> Status {
     plain(
         Code::DeadlineExceeded,
         ErrorReason::DeadlineExceeded,
-        "the time for the call has passed; a write may still have been done",
+        "the deadline has passed; a write may have been done all the same",
     )
 }
 
-/// The database cannot serve the call. Whether a write may have been done all the
-/// same is for programs in the metadata: `outcome` is `unknown`.
+/// The database cannot serve the call. If a write may have been done all the same, the
+/// metadata say so to programs: `outcome` is `unknown`.
 pub fn unavailable(outage: Outage) -> Status {
     let message = match outage {
         Outage::Away => "the database does not answer",
-        Outage::Busy => "the database gave no connection in time",
-        Outage::ReadOnly => "the database takes no writes at present",
-        Outage::Full => "the database has no room for the write",
+        Outage::Busy => "no connection to the database was free in time",
+        Outage::ReadOnly => "the database accepts no writes at present",
+        Outage::Full => "the database has no space for the write",
         Outage::Disk => "the database cannot read or write its disk",
         Outage::Undecided => {
-            "the database went away while the write was stored, which may have been done; \
-             repeat it with the same `request_id`"
+            "the connection to the database was lost during the commit, so the write may have \
+             been done; repeat it with the same `request_id`"
         }
     };
     let reason = ErrorReason::StoreUnavailable;
@@ -145,18 +145,18 @@ pub fn unavailable(outage: Outage) -> Status {
     retry_later(Code::Unavailable, message, details)
 }
 
-/// A fault of the server; `id` names the line of the log that says more.
+/// An error of the server itself; the line of the log with this `id` says more.
 pub fn internal(id: &str) -> Status {
     build(
         Code::Internal,
-        format!("internal fault {id}"),
+        format!("internal error {id}"),
         info(ErrorReason::Internal, [("id", id.to_owned())]),
     )
 }
 
-/// The server does not have the call, named as `/package.Service/Method`.
+/// The server does not have the rpc `path`, such as `/package.Service/Method`.
 pub fn unimplemented(path: &str) -> Status {
-    let path = cut::text(path, cut::PATH_BYTES);
+    let path = truncate::text(path, truncate::MAX_PATH_BYTES);
     build(
         Code::Unimplemented,
         format!("{path} is not implemented"),
@@ -164,18 +164,13 @@ pub fn unimplemented(path: &str) -> Status {
     )
 }
 
-/// A request that cannot be decoded. Takes what prost displays of its error,
-/// which names messages and fields but never repeats what was sent.
+/// A request that cannot be decoded. `error` is that of prost, which names messages
+/// and fields but never repeats what was sent.
 pub fn undecodable(error: &str) -> Status {
-    invalid(&wire::violation(error).into())
+    invalid(&decode_error::violation(error).into())
 }
 
-/// A page token that was altered or is not for this listing.
-pub fn page_token_invalid() -> Status {
-    invalid(&page_token_violation().into())
-}
-
-/// What [`page_token_invalid`] reports, to be gathered with other violations.
+/// A page token that was altered or is of another listing.
 pub fn page_token_violation() -> Violation {
     Violation::new(
         &Path::root("page_token"),
@@ -184,12 +179,12 @@ pub fn page_token_violation() -> Violation {
     )
 }
 
-/// A request with violations. Shows as many as fit the trailers and says so
-/// when there are more.
+/// A request with violations. Shows as many as fit the trailers, and says how many
+/// there are.
 fn invalid(violations: &Violations) -> Status {
     let first = violations.kept().first();
     let reason = first.map_or(Reason::FieldInvalid, |violation| violation.reason);
-    let shown = cut::violations(violations.kept());
+    let shown = truncate::violations(violations.kept());
     let mut metadata = HashMap::new();
     if shown.len() < violations.total() {
         metadata.insert(
@@ -200,14 +195,14 @@ fn invalid(violations: &Violations) -> Status {
     }
     let message = first.map_or_else(
         || "the request is invalid".to_owned(),
-        |first| cut::message(first, violations.total(), shown.len()),
+        |first| truncate::message(first, violations.total(), shown.len()),
     );
     let mut details = ErrorDetails::with_error_info(reason.name(), DOMAIN, metadata);
     details.set_bad_request(shown);
     build(Code::InvalidArgument, message, details)
 }
 
-/// The same words whether the resource is another account's or nobody's.
+/// A resource of another account and one that does not exist have the same status.
 fn not_found(reason: ErrorReason, kind: &str, id: impl ToString) -> Status {
     let id = id.to_string();
     let message = format!("{} {id} not found", kind.to_lowercase());
@@ -221,12 +216,12 @@ fn failed_precondition(precondition: Precondition) -> Status {
         Precondition::LinkedImportOnly { path } => (
             ErrorReason::LinkedImportOnly,
             vec![path],
-            "links are made by ImportTask only".to_owned(),
+            "only ImportTask creates links".to_owned(),
         ),
         Precondition::TaskHasSteps { task } => (
             ErrorReason::TaskHasSteps,
             vec![task.to_string()],
-            format!("task {task} still has steps; set `force` to delete them too"),
+            format!("task {task} has steps; set `force` to delete them too"),
         ),
         Precondition::TaskReferenced { task, by } => (
             ErrorReason::TaskReferenced,
@@ -241,7 +236,7 @@ fn failed_precondition(precondition: Precondition) -> Status {
         Precondition::StepManaged { step } => (
             ErrorReason::StepManaged,
             vec![step.to_string()],
-            format!("step {step} wires a managed task; unlink it at the observation first"),
+            format!("step {step} belongs to a linked observation; unlink it there first"),
         ),
         Precondition::AbsentSteps { steps } => (
             ErrorReason::AbsentSteps,
@@ -251,7 +246,7 @@ fn failed_precondition(precondition: Precondition) -> Status {
                 .map(ToString::to_string)
                 .collect(),
             format!(
-                "the document leaves out {} steps of the task; `absent_steps` says whether to keep or delete them",
+                "the document does not list {} steps of the task; set `absent_steps` to keep or delete them",
                 steps.len()
             ),
         ),
@@ -271,7 +266,7 @@ fn failed_precondition(precondition: Precondition) -> Status {
 }
 
 fn retry_later(code: Code, message: &str, mut details: ErrorDetails) -> Status {
-    details.set_retry_info(Some(RETRY_AFTER));
+    details.set_retry_info(Some(RETRY_DELAY));
     build(code, message.to_owned(), details)
 }
 
@@ -291,12 +286,12 @@ fn info<const N: usize>(reason: ErrorReason, metadata: [(&str, String); N]) -> E
     ErrorDetails::with_error_info(name(reason), DOMAIN, metadata)
 }
 
-/// A reason of the contract, by the name that errors carry; empty for what is none.
+/// The reason of the contract with this name; empty if there is none.
 pub fn reason(named: &str) -> &'static str {
     ErrorReason::from_str_name(&format!("ERROR_REASON_{named}")).map_or("", name)
 }
 
-/// The name of a reason as errors carry it.
+/// The name of a reason in an `ErrorInfo`.
 fn name(reason: ErrorReason) -> &'static str {
     let full = reason.as_str_name();
     full.strip_prefix("ERROR_REASON_").unwrap_or(full)

@@ -33,7 +33,7 @@ fn few_violations_are_all_shown() {
 }
 
 #[test]
-fn many_violations_are_cut_and_say_so() {
+fn many_violations_are_shortened_and_counted() {
     let status = violations(1_000, "de", "is required");
     assert!(
         status
@@ -47,7 +47,7 @@ fn many_violations_are_cut_and_say_so() {
 }
 
 #[test]
-fn whatever_is_wrong_fits_the_trailers() {
+fn every_error_fits_the_trailers() {
     let long = "\u{10FFFF}".repeat(10_000);
     for (path, description) in [("de", long.as_str()), (long.as_str(), "x"), (&long, &long)] {
         let status = violations(100, path, description);
@@ -64,7 +64,7 @@ fn whatever_is_wrong_fits_the_trailers() {
 }
 
 #[test]
-fn broken_text_names_its_field() {
+fn invalid_utf8_is_refused_at_its_field() {
     let status = undecodable(
         "failed to decode Protobuf message: Step.title: CreateStepRequest.step: \
          invalid string value: data is not UTF-8 encoded",

@@ -1,210 +1,187 @@
 //! StepService: decode, one store call, encode.
 
-use prost::Message;
 use tonic::{Request, Response, Status};
 
 use super::{
+    Services,
     call::{answer, mode},
-    decode::{self, accepted, guid, optional_guid, required, step as decode_step, step_patch},
+    decode::{self, Field, Update, field, step as decode_step},
     encode,
+    idempotency::{IdempotentRequest, decode_stored},
     ignored::Ignored,
     mask::{self, Mask},
     page,
-    page_token::Listing,
-    retry::{self, Intent},
 };
 use crate::{
-    auth::Caller,
     domain::{
         Result,
         ids::{StepId, TaskId},
         step::{NewStep, Placement, Step, linked_import_only},
         translation::Language,
-        violation::{Path, Reason, Violations},
+        violation::{Reason, Violations},
     },
     proto::v1::{
         self, CreateStepRequest, CreateStepResponse, DeleteStepRequest, DeleteStepResponse,
         GetStepRequest, GetStepResponse, ListStepsRequest, ListStepsResponse, UpdateStepRequest,
         UpdateStepResponse, step_service_server::StepService,
     },
-    store::{Outcome, Store},
+    store::Outcome,
 };
 
-const STEP: Path<'static> = Path::root("step");
-
-/// The steps of a store.
-#[derive(Clone)]
-pub struct Steps {
-    /// The store.
-    pub store: Store,
-}
-
 #[tonic::async_trait]
-impl StepService for Steps {
+impl StepService for Services {
     async fn create_step(
         &self,
         request: Request<CreateStepRequest>,
     ) -> Result<Response<CreateStepResponse>, Status> {
-        answer(request, |caller, request| self.create(caller, request)).await
+        answer(request, async |caller, mut request| {
+            let request_id = std::mem::take(&mut request.request_id);
+            let validate_only = std::mem::take(&mut request.validate_only);
+            let mut ignored = Ignored::default();
+            let (idempotent, new, prevstep) = decode::all(|violations| {
+                let idempotent =
+                    IdempotentRequest::read(&request_id, "CreateStep", &request, violations);
+                let mut field = Field::root("step", violations);
+                let new = field
+                    .required(request.step)
+                    .and_then(|step| decode_step::new(step, field, &mut ignored));
+                let field = Field::root("prevstep", violations);
+                let prevstep = field::optional_guid(&request.prevstep, StepId::parse, field);
+                Some((idempotent, new?, prevstep))
+            })?;
+            refuse_links(&new)?;
+            let ignored = ignored.into_paths("step");
+            let retry = idempotent.as_ref().map(|request| {
+                let ignored = ignored.clone();
+                request.retry(move |(step, placement): &(Step, Placement)| {
+                    let step = encode::step_without_bodies(step);
+                    created(step, *placement, ignored.clone())
+                })
+            });
+            let account = self.store.account(&caller.account);
+            let outcome = account
+                .create_step(new, prevstep, retry, mode(validate_only))
+                .await?;
+            match (outcome, idempotent) {
+                (Outcome::Done((step, placement)), _) => {
+                    Ok(created(encode::step(step), placement, ignored))
+                }
+                (Outcome::Replayed(stored), Some(request)) => {
+                    Ok(with_bodies(decode_stored(&stored)?, request.payload()?))
+                }
+                (Outcome::Replayed(stored), None) => decode_stored(&stored),
+            }
+        })
+        .await
     }
 
     async fn get_step(
         &self,
         request: Request<GetStepRequest>,
     ) -> Result<Response<GetStepResponse>, Status> {
-        answer(request, |caller, request| self.get(caller, request)).await
+        answer(request, async |caller, request| {
+            let GetStepRequest { guid } = request;
+            let id = decode::all(|violations| {
+                field::guid(&guid, StepId::parse, Field::root("guid", violations))
+            })?;
+            let step = self.store.account(&caller.account).get_step(id).await?;
+            Ok(GetStepResponse {
+                step: Some(encode::step(step)),
+            })
+        })
+        .await
     }
 
     async fn list_steps(
         &self,
         request: Request<ListStepsRequest>,
     ) -> Result<Response<ListStepsResponse>, Status> {
-        answer(request, |caller, request| self.list(caller, request)).await
+        answer(request, async |caller, request| {
+            let ListStepsRequest {
+                task,
+                expand,
+                page_size,
+                page_token,
+            } = request;
+            let bodies = !expand.is_empty();
+            let tokens = self.page_tokens(
+                &caller,
+                "ListSteps",
+                filters_as_bytes(TaskId::parse(&task), bodies),
+            );
+            let (task, (after, size)) = decode::all(|violations| {
+                let task = field::guid(&task, TaskId::parse, Field::root("task", violations));
+                check_expand(&expand, violations);
+                task.zip(page::start(&tokens, page_size, &page_token, violations))
+            })?;
+            let account = self.store.account(&caller.account);
+            let page = account.list_steps(task, bodies, after, size).await?;
+            let (steps, next_page_token) = page::encode(
+                page,
+                &tokens,
+                |(_, cursor)| cursor.clone(),
+                |(step, _)| encode::step(step),
+            );
+            Ok(ListStepsResponse {
+                steps,
+                next_page_token,
+            })
+        })
+        .await
     }
 
     async fn update_step(
         &self,
         request: Request<UpdateStepRequest>,
     ) -> Result<Response<UpdateStepResponse>, Status> {
-        answer(request, |caller, request| self.update(caller, request)).await
+        answer(request, async |caller, request| {
+            let UpdateStepRequest {
+                step,
+                update_mask,
+                validate_only,
+            } = request;
+            let mut ignored = Ignored::default();
+            let Update {
+                guid,
+                expected,
+                patch,
+            } = decode::all(|violations| {
+                let mask = Mask::parse(update_mask, &mask::STEP, violations, &mut ignored);
+                let mut field = Field::root("step", violations);
+                let step = field.required(step)?;
+                decode_step::update(step, &mask, field, &mut ignored)
+            })?;
+            let account = self.store.account(&caller.account);
+            let (step, not_honored) = account
+                .update_step(guid, expected, patch, mode(validate_only))
+                .await?;
+            ignored.add(not_honored);
+            Ok(UpdateStepResponse {
+                step: Some(encode::step(step)),
+                ignored_paths: ignored.into_paths("step"),
+            })
+        })
+        .await
     }
 
     async fn delete_step(
         &self,
         request: Request<DeleteStepRequest>,
     ) -> Result<Response<DeleteStepResponse>, Status> {
-        answer(request, |caller, request| self.delete(caller, request)).await
-    }
-}
-
-impl Steps {
-    async fn create(
-        &self,
-        caller: Caller,
-        mut request: CreateStepRequest,
-    ) -> Result<CreateStepResponse> {
-        let request_id = std::mem::take(&mut request.request_id);
-        let validate_only = std::mem::take(&mut request.validate_only);
-        let mut faults = Violations::new();
-        let intent = Intent::read(&request_id, "CreateStep", &request, &mut faults);
-        let mut ignored = Ignored::of("step");
-        let new = required(request.step, &STEP, &mut faults)
-            .and_then(|step| decode_step::new(step, &STEP, &mut faults, &mut ignored));
-        let path = Path::root("prevstep");
-        let prevstep = optional_guid(&request.prevstep, StepId::parse, &path, &mut faults);
-        let new = accepted(new, faults)?;
-        refuse_links(&new)?;
-        let ignored = ignored.into_paths();
-        let retry = intent.as_ref().map(|intent| {
-            let ignored = ignored.clone();
-            intent.retry(move |(step, placement): &(Step, Placement)| {
-                let step = encode::step_without_bodies(step);
-                created(step, *placement, ignored.clone()).encode_to_vec()
+        answer(request, async |caller, request| {
+            let DeleteStepRequest { guid, etag } = request;
+            let (id, expected) = decode::all(|violations| {
+                let id = field::guid(&guid, StepId::parse, Field::root("guid", violations));
+                let expected = field::expected(&etag, Field::root("etag", violations));
+                Some((id?, expected))
+            })?;
+            let account = self.store.account(&caller.account);
+            account.delete_step(id, expected).await?;
+            Ok(DeleteStepResponse {
+                ignored_paths: Vec::new(),
             })
-        });
-        let account = self.store.account(&caller.account);
-        let outcome = account
-            .create_step(new, prevstep, retry, mode(validate_only))
-            .await?;
-        match (outcome, intent) {
-            (Outcome::Done((step, placement)), _) => {
-                Ok(created(encode::step(step), placement, ignored))
-            }
-            (Outcome::Replayed(kept), Some(intent)) => {
-                with_bodies(retry::read(&kept)?, intent.payload()?)
-            }
-            (Outcome::Replayed(kept), None) => retry::read(&kept),
-        }
-    }
-
-    async fn get(&self, caller: Caller, request: GetStepRequest) -> Result<GetStepResponse> {
-        let GetStepRequest { guid: id } = request;
-        let id = named(&id)?;
-        let step = self.store.account(&caller.account).get_step(id).await?;
-        Ok(GetStepResponse {
-            step: Some(encode::step(step)),
         })
-    }
-
-    async fn list(&self, caller: Caller, request: ListStepsRequest) -> Result<ListStepsResponse> {
-        let ListStepsRequest {
-            task,
-            expand,
-            page_size,
-            page_token,
-        } = request;
-        let mut faults = Violations::new();
-        let task = guid(&task, TaskId::parse, &Path::root("task"), &mut faults);
-        let bodies = expands_bodies(&expand, &mut faults);
-        let size = decode::page_size(page_size, &mut faults);
-        let listing = Listing {
-            key: self.store.page_key(),
-            account: &caller.account,
-            rpc: "ListSteps",
-            filters: filters_as_bytes(task, bodies),
-        };
-        let after = page::after(&listing, &page_token, &mut faults);
-        let (task, size) = accepted(task.zip(size), faults)?;
-        let account = self.store.account(&caller.account);
-        let page = account.list_steps(task, bodies, after, size).await?;
-        let (steps, next_page_token) = page::cut(
-            page,
-            &listing,
-            |(_, cursor)| cursor.clone(),
-            |(step, _)| encode::step(step),
-        );
-        Ok(ListStepsResponse {
-            steps,
-            next_page_token,
-        })
-    }
-
-    async fn update(
-        &self,
-        caller: Caller,
-        request: UpdateStepRequest,
-    ) -> Result<UpdateStepResponse> {
-        let UpdateStepRequest {
-            step,
-            update_mask,
-            validate_only,
-        } = request;
-        let mut faults = Violations::new();
-        let mut ignored = Ignored::of("step");
-        let mask = Mask::parse(update_mask, &mask::STEP, &mut faults, &mut ignored);
-        let update = required(step, &STEP, &mut faults)
-            .and_then(|step| step_patch::update(step, &mask, &STEP, &mut faults, &mut ignored));
-        let step_patch::Update {
-            guid,
-            expected,
-            patch,
-        } = accepted(update, faults)?;
-        let account = self.store.account(&caller.account);
-        let (step, dropped) = account
-            .update_step(guid, expected, patch, mode(validate_only))
-            .await?;
-        dropped.into_iter().for_each(|field| ignored.add(field));
-        Ok(UpdateStepResponse {
-            step: Some(encode::step(step)),
-            ignored_paths: ignored.into_paths(),
-        })
-    }
-
-    async fn delete(
-        &self,
-        caller: Caller,
-        request: DeleteStepRequest,
-    ) -> Result<DeleteStepResponse> {
-        let DeleteStepRequest { guid: id, etag } = request;
-        let mut faults = Violations::new();
-        let id = guid(&id, StepId::parse, &Path::root("guid"), &mut faults);
-        let expected = decode::expected(&etag, &Path::root("etag"), &mut faults);
-        let id = accepted(id, faults)?;
-        let account = self.store.account(&caller.account);
-        account.delete_step(id, expected).await?;
-        Ok(DeleteStepResponse {
-            ignored_paths: Vec::new(),
-        })
+        .await
     }
 }
 
@@ -216,7 +193,7 @@ fn created(step: v1::Step, placement: Placement, ignored_paths: Vec<String>) -> 
     }
 }
 
-/// Links are made by an import only.
+/// Only an import creates links.
 fn refuse_links(new: &NewStep) -> Result<()> {
     match new.kind.feedback() {
         Some(config) if config.linked => Err(linked_import_only()),
@@ -224,45 +201,33 @@ fn refuse_links(new: &NewStep) -> Result<()> {
     }
 }
 
-/// A kept response with the bodies of the request that asks for it again: the
-/// payload is the same, so they are not kept twice.
-fn with_bodies(
-    mut response: CreateStepResponse,
-    request: CreateStepRequest,
-) -> Result<CreateStepResponse> {
-    if let (Some(kept), Some(sent)) = (&mut response.step, request.step) {
-        kept.body = sent.body;
-        for (key, row) in sent.translations {
-            let kept = Language::parse(&key)
-                .and_then(|language| kept.translations.get_mut(language.as_str()));
-            if let Some(kept) = kept {
-                kept.body = row.body;
+/// A stored response, with the bodies of the retry. They are not stored with it, as
+/// the payload of a retry is the same.
+fn with_bodies(mut response: CreateStepResponse, request: CreateStepRequest) -> CreateStepResponse {
+    if let (Some(stored), Some(sent)) = (&mut response.step, request.step) {
+        stored.body = sent.body;
+        for (key, translation) in sent.translations {
+            let stored = Language::parse(&key)
+                .and_then(|language| stored.translations.get_mut(language.as_str()));
+            if let Some(stored) = stored {
+                stored.body = translation.body;
             }
         }
     }
-    Ok(response)
+    response
 }
 
-/// The step that a request names.
-fn named(id: &str) -> Result<StepId> {
-    let mut faults = Violations::new();
-    let id = guid(id, StepId::parse, &Path::root("guid"), &mut faults);
-    accepted(id, faults)
-}
-
-/// Whether a listing is to show bodies.
-fn expands_bodies(expand: &[String], faults: &mut Violations) -> bool {
-    let list = Path::root("expand");
+fn check_expand(expand: &[String], violations: &mut Violations) {
+    let mut list = Field::root("expand", violations);
     for (index, name) in expand.iter().enumerate() {
         if name != "body" {
-            let path = list.index(index);
-            faults.add(&path, Reason::FieldInvalid, "must be `body`");
+            let mut element = list.index(index);
+            element.refuse(Reason::FieldInvalid, "must be `body`");
         }
     }
-    !expand.is_empty()
 }
 
-/// The filters of a listing. A faulty one never gets to give out a token.
+/// The filters of a listing. A request with a malformed one gets no token.
 fn filters_as_bytes(task: Option<TaskId>, bodies: bool) -> Vec<u8> {
     let mut bytes = vec![u8::from(bodies)];
     bytes.extend(task.iter().flat_map(|task| *task.0.as_bytes()));

@@ -6,24 +6,22 @@ use prost::Message;
 use tonic::{Request, Response, Status};
 
 use super::{
+    Services,
     call::{answer, mode},
-    decode::{self, accepted, document, guid, required, task as decode_task},
+    decode::{self, Field, Update, document, field, task as decode_task},
     encode,
+    idempotency::{IdempotentRequest, decode_stored},
     ignored::Ignored,
     mask::{self, Mask},
     page,
-    page_token::Listing,
-    retry::{self, Intent},
 };
 use crate::{
-    auth::Caller,
     domain::{
         Result,
         ids::TaskId,
         import::AbsentSteps,
-        page::PageSize,
         task::{Task, TaskFilter},
-        violation::{Path, Reason, Violations},
+        violation::{Reason, Violations},
     },
     proto::v1::{
         self, CreateTaskRequest, CreateTaskResponse, DeleteTaskRequest, DeleteTaskResponse,
@@ -31,238 +29,195 @@ use crate::{
         ImportTaskResponse, ListTasksRequest, ListTasksResponse, UpdateTaskRequest,
         UpdateTaskResponse, task_service_server::TaskService,
     },
-    store::{Import, Imported, Outcome, Store},
+    store::{Import, Imported, Outcome},
 };
 
-const TASK: Path<'static> = Path::root("task");
-
-/// The tasks of a store.
-#[derive(Clone)]
-pub struct Tasks {
-    /// The store.
-    pub store: Store,
-}
-
 #[tonic::async_trait]
-impl TaskService for Tasks {
+impl TaskService for Services {
     async fn create_task(
         &self,
         request: Request<CreateTaskRequest>,
     ) -> Result<Response<CreateTaskResponse>, Status> {
-        answer(request, |caller, request| self.create(caller, request)).await
+        answer(request, async |caller, mut request| {
+            let request_id = std::mem::take(&mut request.request_id);
+            let validate_only = std::mem::take(&mut request.validate_only);
+            let mut ignored = Ignored::default();
+            let (idempotent, new) = decode::all(|violations| {
+                let idempotent =
+                    IdempotentRequest::read(&request_id, "CreateTask", &request, violations);
+                let mut field = Field::root("task", violations);
+                let task = field.required(request.task)?;
+                Some((idempotent, decode_task::new(task, field, &mut ignored)?))
+            })?;
+            let ignored = ignored.into_paths("task");
+            let retry = idempotent.map(|request| {
+                let ignored = ignored.clone();
+                request.retry(move |task: &Task| created(task.clone(), ignored.clone()))
+            });
+            let account = self.store.account(&caller.account);
+            match account.create_task(new, retry, mode(validate_only)).await? {
+                Outcome::Done(task) => Ok(created(task, ignored)),
+                Outcome::Replayed(response) => decode_stored(&response),
+            }
+        })
+        .await
     }
 
     async fn get_task(
         &self,
         request: Request<GetTaskRequest>,
     ) -> Result<Response<GetTaskResponse>, Status> {
-        answer(request, |caller, request| self.get(caller, request)).await
+        answer(request, async |caller, request| {
+            let GetTaskRequest { guid } = request;
+            let id = task_id(&guid)?;
+            let task = self.store.account(&caller.account).get_task(id).await?;
+            Ok(GetTaskResponse {
+                task: Some(encode::task(task)),
+            })
+        })
+        .await
     }
 
     async fn list_tasks(
         &self,
         request: Request<ListTasksRequest>,
     ) -> Result<Response<ListTasksResponse>, Status> {
-        answer(request, |caller, request| self.list(caller, request)).await
+        answer(request, async |caller, request| {
+            let tokens = self.page_tokens(&caller, "ListTasks", filters_as_bytes(&request));
+            let (filter, (after, size)) = decode::all(|violations| {
+                let filter = filter(&request, violations);
+                let (size, token) = (request.page_size, &request.page_token);
+                Some((filter, page::start(&tokens, size, token, violations)?))
+            })?;
+            let account = self.store.account(&caller.account);
+            let page = account.list_tasks(filter, after, size).await?;
+            let (tasks, next_page_token) =
+                page::encode(page, &tokens, |task| task.guid, encode::task);
+            Ok(ListTasksResponse {
+                tasks,
+                next_page_token,
+            })
+        })
+        .await
     }
 
     async fn update_task(
         &self,
         request: Request<UpdateTaskRequest>,
     ) -> Result<Response<UpdateTaskResponse>, Status> {
-        answer(request, |caller, request| self.update(caller, request)).await
+        answer(request, async |caller, request| {
+            let UpdateTaskRequest {
+                task,
+                update_mask,
+                validate_only,
+            } = request;
+            let mut ignored = Ignored::default();
+            let Update {
+                guid,
+                expected,
+                patch,
+            } = decode::all(|violations| {
+                let mask = Mask::parse(update_mask, &mask::TASK, violations, &mut ignored);
+                let mut field = Field::root("task", violations);
+                let task = field.required(task)?;
+                decode_task::update(task, &mask, field, &mut ignored)
+            })?;
+            let account = self.store.account(&caller.account);
+            let (task, not_honored) = account
+                .update_task(guid, expected, patch, mode(validate_only))
+                .await?;
+            ignored.add(not_honored);
+            Ok(UpdateTaskResponse {
+                task: Some(encode::task(task)),
+                ignored_paths: ignored.into_paths("task"),
+            })
+        })
+        .await
     }
 
     async fn delete_task(
         &self,
         request: Request<DeleteTaskRequest>,
     ) -> Result<Response<DeleteTaskResponse>, Status> {
-        answer(request, |caller, request| self.delete(caller, request)).await
+        answer(request, async |caller, request| {
+            let DeleteTaskRequest { guid, etag, force } = request;
+            let (id, expected) = decode::all(|violations| {
+                let id = field::guid(&guid, TaskId::parse, Field::root("guid", violations));
+                let expected = field::expected(&etag, Field::root("etag", violations));
+                Some((id?, expected))
+            })?;
+            let account = self.store.account(&caller.account);
+            account.delete_task(id, expected, force).await?;
+            Ok(DeleteTaskResponse {
+                ignored_paths: Vec::new(),
+            })
+        })
+        .await
     }
 
     async fn import_task(
         &self,
         request: Request<ImportTaskRequest>,
     ) -> Result<Response<ImportTaskResponse>, Status> {
-        answer(request, |caller, request| self.import(caller, request)).await
+        answer(request, async |caller, mut request| {
+            let request_id = std::mem::take(&mut request.request_id);
+            let validate_only = std::mem::take(&mut request.validate_only);
+            let mut ignored = BTreeSet::new();
+            let (idempotent, import) = decode::all(|violations| {
+                let idempotent =
+                    IdempotentRequest::read(&request_id, "ImportTask", &request, violations);
+                let absent = absent_steps(request.absent_steps, violations);
+                let document = document::document(request.document, violations, &mut ignored);
+                let expected = field::expected(&request.etag, Field::root("etag", violations));
+                let document::ImportDocument { target, document } = document?;
+                let import = Import {
+                    target,
+                    document,
+                    expected,
+                    absent: absent?,
+                };
+                Some((idempotent, import))
+            })?;
+            let retry = idempotent.map(|request| {
+                let ignored = ignored.clone();
+                request.retry(move |done: &Imported| imported(done.clone(), ignored.clone()))
+            });
+            let account = self.store.account(&caller.account);
+            match account
+                .import_task(import, retry, mode(validate_only))
+                .await?
+            {
+                Outcome::Done(done) => Ok(imported(done, ignored)),
+                Outcome::Replayed(response) => decode_stored(&response),
+            }
+        })
+        .await
     }
 
     async fn export_task(
         &self,
         request: Request<ExportTaskRequest>,
     ) -> Result<Response<ExportTaskResponse>, Status> {
-        answer(request, |caller, request| self.export(caller, request)).await
-    }
-}
-
-impl Tasks {
-    async fn create(
-        &self,
-        caller: Caller,
-        mut request: CreateTaskRequest,
-    ) -> Result<CreateTaskResponse> {
-        let request_id = std::mem::take(&mut request.request_id);
-        let validate_only = std::mem::take(&mut request.validate_only);
-        let mut faults = Violations::new();
-        let intent = Intent::read(&request_id, "CreateTask", &request, &mut faults);
-        let mut ignored = Ignored::of("task");
-        let new = required(request.task, &TASK, &mut faults)
-            .and_then(|task| decode_task::new(task, &TASK, &mut faults, &mut ignored));
-        let new = accepted(new, faults)?;
-        let ignored = ignored.into_paths();
-        let retry = intent.map(|intent| {
-            let ignored = ignored.clone();
-            intent.retry(move |task: &Task| created(task.clone(), ignored.clone()).encode_to_vec())
-        });
-        let account = self.store.account(&caller.account);
-        match account.create_task(new, retry, mode(validate_only)).await? {
-            Outcome::Done(task) => Ok(created(task, ignored)),
-            Outcome::Replayed(response) => retry::read(&response),
-        }
-    }
-
-    async fn get(&self, caller: Caller, request: GetTaskRequest) -> Result<GetTaskResponse> {
-        let GetTaskRequest { guid: id } = request;
-        let id = named(&id)?;
-        let task = self.store.account(&caller.account).get_task(id).await?;
-        Ok(GetTaskResponse {
-            task: Some(encode::task(task)),
-        })
-    }
-
-    async fn list(&self, caller: Caller, request: ListTasksRequest) -> Result<ListTasksResponse> {
-        let listing = Listing {
-            key: self.store.page_key(),
-            account: &caller.account,
-            rpc: "ListTasks",
-            filters: filters_as_bytes(&request),
-        };
-        let mut faults = Violations::new();
-        let filter = filter(&request, &mut faults);
-        let after = page::after(&listing, &request.page_token, &mut faults);
-        let size: Option<PageSize> = decode::page_size(request.page_size, &mut faults);
-        let (filter, size) = accepted(filter.zip(size), faults)?;
-        let account = self.store.account(&caller.account);
-        let page = account.list_tasks(filter, after, size).await?;
-        let (tasks, next_page_token) = page::cut(page, &listing, |task| task.guid, encode::task);
-        Ok(ListTasksResponse {
-            tasks,
-            next_page_token,
-        })
-    }
-
-    async fn update(
-        &self,
-        caller: Caller,
-        request: UpdateTaskRequest,
-    ) -> Result<UpdateTaskResponse> {
-        let UpdateTaskRequest {
-            task,
-            update_mask,
-            validate_only,
-        } = request;
-        let mut faults = Violations::new();
-        let mut ignored = Ignored::of("task");
-        let mask = Mask::parse(update_mask, &mask::TASK, &mut faults, &mut ignored);
-        let update = required(task, &TASK, &mut faults)
-            .and_then(|task| decode_task::update(task, &mask, &TASK, &mut faults, &mut ignored));
-        let decode_task::Update {
-            guid,
-            expected,
-            patch,
-        } = accepted(update, faults)?;
-        let account = self.store.account(&caller.account);
-        let (task, dropped) = account
-            .update_task(guid, expected, patch, mode(validate_only))
-            .await?;
-        dropped.into_iter().for_each(|field| ignored.add(field));
-        Ok(UpdateTaskResponse {
-            task: Some(encode::task(task)),
-            ignored_paths: ignored.into_paths(),
-        })
-    }
-
-    async fn delete(
-        &self,
-        caller: Caller,
-        request: DeleteTaskRequest,
-    ) -> Result<DeleteTaskResponse> {
-        let DeleteTaskRequest {
-            guid: id,
-            etag,
-            force,
-        } = request;
-        let mut faults = Violations::new();
-        let id = guid(&id, TaskId::parse, &Path::root("guid"), &mut faults);
-        let expected = decode::expected(&etag, &Path::root("etag"), &mut faults);
-        let id = accepted(id, faults)?;
-        let account = self.store.account(&caller.account);
-        account.delete_task(id, expected, force).await?;
-        Ok(DeleteTaskResponse {
-            ignored_paths: Vec::new(),
-        })
-    }
-}
-
-impl Tasks {
-    async fn import(
-        &self,
-        caller: Caller,
-        mut request: ImportTaskRequest,
-    ) -> Result<ImportTaskResponse> {
-        let request_id = std::mem::take(&mut request.request_id);
-        let validate_only = std::mem::take(&mut request.validate_only);
-        let mut faults = Violations::new();
-        let intent = Intent::read(&request_id, "ImportTask", &request, &mut faults);
-        let mut ignored = BTreeSet::new();
-        let absent = absent_steps(request.absent_steps, &mut faults);
-        let sent = document::sent(request.document, &mut faults, &mut ignored);
-        let expected = decode::expected(&request.etag, &Path::root("etag"), &mut faults);
-        let (document::Sent { target, document }, absent) = accepted(sent.zip(absent), faults)?;
-        let retry = intent.map(|intent| {
-            let ignored = ignored.clone();
-            intent.retry(move |done: &Imported| {
-                imported(done.clone(), ignored.clone()).encode_to_vec()
+        answer(request, async |caller, request| {
+            let ExportTaskRequest { guid } = request;
+            let id = task_id(&guid)?;
+            let tree = self.store.account(&caller.account).export_task(id).await?;
+            Ok(ExportTaskResponse {
+                document: Some(encode::document(tree)),
             })
-        });
-        let import = Import {
-            target,
-            document,
-            expected,
-            absent,
-        };
-        let account = self.store.account(&caller.account);
-        match account
-            .import_task(import, retry, mode(validate_only))
-            .await?
-        {
-            Outcome::Done(done) => Ok(imported(done, ignored)),
-            Outcome::Replayed(response) => retry::read(&response),
-        }
-    }
-
-    async fn export(
-        &self,
-        caller: Caller,
-        request: ExportTaskRequest,
-    ) -> Result<ExportTaskResponse> {
-        let ExportTaskRequest { guid: id } = request;
-        let id = named(&id)?;
-        let tree = self.store.account(&caller.account).export_task(id).await?;
-        Ok(ExportTaskResponse {
-            document: Some(encode::document(tree)),
         })
+        .await
     }
 }
 
-fn absent_steps(number: i32, faults: &mut Violations) -> Option<AbsentSteps> {
+fn absent_steps(number: i32, violations: &mut Violations) -> Option<AbsentSteps> {
     match v1::AbsentSteps::try_from(number) {
         Ok(v1::AbsentSteps::Unspecified) => Some(AbsentSteps::Refuse),
         Ok(v1::AbsentSteps::Keep) => Some(AbsentSteps::Keep),
         Ok(v1::AbsentSteps::Delete) => Some(AbsentSteps::Delete),
         Err(_) => {
-            let path = Path::root("absent_steps");
-            faults.add(&path, Reason::FieldInvalid, "is no way to deal with steps");
+            let mut field = Field::root("absent_steps", violations);
+            field.refuse(Reason::FieldInvalid, "is not a value of AbsentSteps");
             None
         }
     }
@@ -283,49 +238,39 @@ fn created(task: Task, ignored_paths: Vec<String>) -> CreateTaskResponse {
     }
 }
 
-/// The task that a request names.
-fn named(id: &str) -> Result<TaskId> {
-    let mut faults = Violations::new();
-    let id = guid(id, TaskId::parse, &Path::root("guid"), &mut faults);
-    accepted(id, faults)
+/// The `guid` of a request.
+fn task_id(guid: &str) -> Result<TaskId, Violations> {
+    decode::all(|violations| field::guid(guid, TaskId::parse, Field::root("guid", violations)))
 }
 
-fn filter(request: &ListTasksRequest, faults: &mut Violations) -> Option<TaskFilter> {
+fn filter(request: &ListTasksRequest, violations: &mut Violations) -> TaskFilter {
     let product = request
         .product_id
-        .map(|id| decode::product(Some(id), &Path::root("product_id"), faults));
+        .and_then(|id| field::product(Some(id), Field::root("product_id", violations)));
     let published = request
         .published
-        .map(|shown| decode::published(shown, &Path::root("published"), faults));
+        .and_then(|number| field::published(number, Field::root("published", violations)));
     let role = request
         .role
-        .map(|level| decode_task::access_level(level, &Path::root("role"), faults));
-    let managed = request.r#type.map(|number| managed(number, faults));
-    Some(TaskFilter {
-        product: flat(product)?,
-        published: flat(published)?,
-        role: flat(role)?,
-        managed: flat(managed)?,
-    })
-}
-
-/// An absent filter is one that was decoded; a faulty one is none.
-#[allow(clippy::option_option)]
-fn flat<T>(filter: Option<Option<T>>) -> Option<Option<T>> {
-    match filter {
-        None => Some(None),
-        Some(None) => None,
-        Some(decoded) => Some(decoded),
+        .and_then(|number| decode_task::access_level(number, Field::root("role", violations)));
+    let managed = request
+        .r#type
+        .and_then(|number| managed(number, violations));
+    TaskFilter {
+        product,
+        published,
+        role,
+        managed,
     }
 }
 
-fn managed(number: i32, faults: &mut Violations) -> Option<bool> {
+fn managed(number: i32, violations: &mut Violations) -> Option<bool> {
     match v1::TaskType::try_from(number) {
         Ok(v1::TaskType::Standard) => Some(false),
         Ok(v1::TaskType::Linked) => Some(true),
         Err(_) => {
-            let path = Path::root("type");
-            faults.add(&path, Reason::FieldInvalid, "is not a type of task");
+            let mut field = Field::root("type", violations);
+            field.refuse(Reason::FieldInvalid, "is not a type of task");
             None
         }
     }

@@ -1,45 +1,44 @@
-//! CreateStep into tasks of 10,000 steps, against tasks of 10, on one server.
+//! CreateStep in tasks of 10,000 steps, compared with tasks of 10, on one server.
 //!
-//! A task is locked while a step goes into it, so each connection has tasks of its
-//! own; and it grows by each, so there are many of the small ones.
+//! CreateStep locks its task, so each connection has its own tasks. Small tasks grow
+//! noticeably, so there are many.
 
 use super::super::{
-    compare::{Contender, Patience, Rounds},
-    ground::{Ground, Program},
-    requests,
+    compare::{Contender, Rounds, Timing},
+    fixture, requests,
     rows::CONNECTIONS,
-    shelf,
     table::Line,
+    testbed::{Program, Testbed},
 };
 
-/// What picks it on the command line.
-pub const KEY: &str = "flat";
-const BAR: f64 = 0.9;
+/// Its name on the command line.
+pub const NAME: &str = "flat";
+const TARGET: f64 = 0.9;
 const MANY: usize = 10_000;
 const FEW: usize = 10;
 /// Small tasks of each connection.
 const SMALL: usize = 100;
-/// Places in the middle of a large task, and how far they are apart.
-const PLACES: usize = 500;
-const APART: usize = 16;
+/// Positions in the middle of a large task, and the steps between them.
+const POSITIONS: usize = 500;
+const STRIDE: usize = 16;
 
-/// At the end of a task, and in its middle.
-pub async fn measure(ground: &Ground, patience: Patience) -> Vec<Line> {
+/// Measures appends and inserts in the middle.
+pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
     let name = "flat";
-    let database = ground.database(name);
-    let server = ground.serve(Program::Service, name, &database);
-    shelf::tasks(&server, 1, FEW).await;
-    ground.settle(&database).await;
-    let large = shelf::tasks(&server, CONNECTIONS, MANY).await;
-    let small = shelf::tasks(&server, CONNECTIONS * SMALL, FEW).await;
-    ground.settle(&database).await;
-    // The number of a place, divided by the connections, leaves its connection.
+    let database = testbed.database(name);
+    let server = testbed.serve(Program::Service, name, &database);
+    fixture::tasks(&server, 1, FEW).await;
+    testbed.update_statistics(&database).await;
+    let large = fixture::tasks(&server, CONNECTIONS, MANY).await;
+    let small = fixture::tasks(&server, CONNECTIONS * SMALL, FEW).await;
+    testbed.update_statistics(&database).await;
+    // The connection of an index is `index % CONNECTIONS`.
     let in_large = |index: usize| &large[index % CONNECTIONS];
     let ends_of_large = large.iter().map(|task| (task.guid.clone(), String::new()));
     let ends_of_small = small.iter().map(|task| (task.guid.clone(), String::new()));
-    let middles_of_large = (0..CONNECTIONS * PLACES).map(|index| {
+    let middles_of_large = (0..CONNECTIONS * POSITIONS).map(|index| {
         let task = in_large(index);
-        let step = (1 + index / CONNECTIONS) * APART;
+        let step = (1 + index / CONNECTIONS) * STRIDE;
         (task.guid.clone(), task.steps[step].clone())
     });
     let middles_of_small = small.iter().map(|task| {
@@ -66,11 +65,11 @@ pub async fn measure(ground: &Ground, patience: Patience) -> Vec<Line> {
         });
         let line = Line {
             what: format!("CreateStep {place}, task of 10,000 steps against 10"),
-            kind: ground.kind(),
-            bar: BAR,
-            rounds: Rounds::take((&a, &b), patience, CONNECTIONS, None).await,
+            kind: testbed.kind(),
+            target: TARGET,
+            rounds: Rounds::run((&a, &b), timing, CONNECTIONS, None).await,
         };
-        line.tell();
+        line.print_progress();
         lines.push(line);
     }
     lines

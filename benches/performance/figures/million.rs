@@ -1,35 +1,34 @@
-//! Reads with 1,000,000 steps in the account's tables, against 1,000.
+//! Reads of an account with 1,000,000 steps, compared with 1,000.
 
 use super::{
     super::{
-        compare::{Contender, Patience, Rounds},
-        ground::{Ground, Program},
-        requests,
+        compare::{Contender, Rounds, Timing},
+        fixture, requests,
         rows::CONNECTIONS,
-        shelf,
         table::Line,
+        testbed::{Program, Testbed},
     },
-    swell,
+    bulk_insert,
 };
 
-/// What picks it on the command line.
-pub const KEY: &str = "million";
-const BAR: f64 = 0.85;
+/// Its name on the command line.
+pub const NAME: &str = "million";
+const TARGET: f64 = 0.85;
 const TASKS: usize = 20;
 const STEPS: usize = 50;
 const MILLION: usize = 1_000_000;
 
-/// GetStep over 1,000 steps, and a page of translation work.
-pub async fn measure(ground: &Ground, patience: Patience) -> Vec<Line> {
+/// Measures GetStep of 1,000 steps, and a page of translation work.
+pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
     let names = ["thousand", "million"];
-    let [of_few, of_many] = names.map(|name| ground.database(name));
-    let few = ground.serve(Program::Service, names[0], &of_few);
-    let many = ground.serve(Program::Service, names[1], &of_many);
-    let in_few = shelf::tasks(&few, TASKS, STEPS).await;
-    let in_many = shelf::tasks(&many, TASKS, STEPS).await;
-    swell::to(&of_many, MILLION, STEPS).await;
-    ground.settle(&of_few).await;
-    ground.settle(&of_many).await;
+    let [of_few, of_many] = names.map(|name| testbed.database(name));
+    let few = testbed.serve(Program::Service, names[0], &of_few);
+    let many = testbed.serve(Program::Service, names[1], &of_many);
+    let in_few = fixture::tasks(&few, TASKS, STEPS).await;
+    let in_many = fixture::tasks(&many, TASKS, STEPS).await;
+    bulk_insert::add_steps(&of_many, MILLION, STEPS).await;
+    testbed.update_statistics(&of_few).await;
+    testbed.update_statistics(&of_many).await;
 
     let steps = |tasks: &[expertise::proto::v1::Task]| {
         let steps: Vec<String> = tasks.iter().flat_map(|task| task.steps.clone()).collect();
@@ -55,11 +54,11 @@ pub async fn measure(ground: &Ground, patience: Patience) -> Vec<Line> {
         };
         let line = Line {
             what: format!("{call}, 1,000,000 steps against 1,000"),
-            kind: ground.kind(),
-            bar: BAR,
-            rounds: Rounds::take((&a, &b), patience, CONNECTIONS, None).await,
+            kind: testbed.kind(),
+            target: TARGET,
+            rounds: Rounds::run((&a, &b), timing, CONNECTIONS, None).await,
         };
-        line.tell();
+        line.print_progress();
         lines.push(line);
     }
     lines

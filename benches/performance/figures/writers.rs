@@ -1,29 +1,29 @@
-//! 64 writers on SQLite, against a server that does nothing about the cost of a
-//! statement and of a commit.
+//! 64 writers on SQLite, compared with a server that sends six statements and commits
+//! each call on its own.
 
 use super::super::{
-    compare::{Contender, Patience, Rounds},
-    floor::Creating,
-    ground::{Ground, Kind, Program},
+    compare::{Contender, Rounds, Timing},
+    fixture::{Fixture, IdSource},
+    floor::CreateMode,
     requests,
-    shelf::{Ids, Shelf},
     table::Line,
+    testbed::{Kind, Program, Testbed},
 };
 
-/// What picks it on the command line.
-pub const KEY: &str = "writers";
+/// Its name on the command line.
+pub const NAME: &str = "writers";
 const WRITERS: usize = 64;
-const BAR: f64 = 3.0;
+const TARGET: f64 = 3.0;
 
-/// CreateStep over 1,000 tasks; for SQLite alone.
-pub async fn measure(ground: &Ground, patience: Patience) -> Vec<Line> {
-    if ground.kind() != Kind::Sqlite {
+/// Measures CreateStep over 1,000 tasks; only for SQLite.
+pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
+    if testbed.kind() != Kind::Sqlite {
         return Vec::new();
     }
-    let service = Shelf::fill(ground, Program::Service, "writers", Ids::Made);
+    let service = Fixture::create(testbed, Program::Service, "writers", IdSource::Server);
     let (service, of_service) = service.await;
-    let six = Program::Floor(Creating::SixStatements);
-    let (six, of_six) = Shelf::fill(ground, six, "six", Ids::Made).await;
+    let six = Program::Floor(CreateMode::SixStatements);
+    let (six, of_six) = Fixture::create(testbed, six, "six", IdSource::Server).await;
     let a = Contender {
         server: &service,
         requests: requests::create_step(&of_service.empty),
@@ -34,10 +34,10 @@ pub async fn measure(ground: &Ground, patience: Patience) -> Vec<Line> {
     };
     let line = Line {
         what: format!("CreateStep, {WRITERS} writers"),
-        kind: ground.kind(),
-        bar: BAR,
-        rounds: Rounds::take((&a, &b), patience, WRITERS, None).await,
+        kind: testbed.kind(),
+        target: TARGET,
+        rounds: Rounds::run((&a, &b), timing, WRITERS, None).await,
     };
-    line.tell();
+    line.print_progress();
     vec![line]
 }

@@ -1,4 +1,4 @@
-//! What is put into rows and answers.
+//! Values for rows and responses.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -6,7 +6,7 @@ use prost_types::Timestamp;
 use tonic::Status;
 use uuid::Uuid;
 
-/// The account of every row: the floor does not ask who calls.
+/// The account of every row; the floor does not check credentials.
 pub const ACCOUNT: &str = "bench";
 
 /// Microseconds since 1970.
@@ -16,7 +16,7 @@ pub fn now() -> i64 {
     i64::try_from(since).expect("a clock that is right")
 }
 
-/// The same in a message.
+/// A time in a message.
 pub fn timestamp(micros: i64) -> Timestamp {
     Timestamp {
         seconds: micros / 1_000_000,
@@ -24,14 +24,14 @@ pub fn timestamp(micros: i64) -> Timestamp {
     }
 }
 
-/// Something that no two states have in common, as long as the service's.
+/// A random etag, as long as those of the service.
 pub fn etag() -> String {
     let mut etag = Uuid::new_v4().simple().to_string();
     etag.truncate(16);
     etag
 }
 
-/// The id that was sent, or a new one. pgbench wants ids that it can make itself.
+/// The id that was sent, or a new one. pgbench needs ids that it can compute.
 pub fn id(sent: &str) -> Uuid {
     Uuid::try_parse(sent).unwrap_or_else(|_| Uuid::now_v7())
 }
@@ -41,7 +41,7 @@ pub fn parse(guid: &str) -> Uuid {
     Uuid::try_parse(guid).expect("an id")
 }
 
-/// The answer to what no figure is taken of.
-pub fn none<T>() -> Result<T, Status> {
+/// The response of rpcs that are not measured.
+pub fn unimplemented<T>() -> Result<T, Status> {
     Err(Status::unimplemented("the floor does not do that"))
 }

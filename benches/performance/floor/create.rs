@@ -1,4 +1,4 @@
-//! CreateStep: at the end of its task, whose etag moves on with it.
+//! CreateStep: appends a step and changes the etag of its task.
 
 use expertise::proto::v1::{CreateStepRequest, CreateStepResponse, Placement, Step};
 use sea_orm::{
@@ -8,14 +8,14 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::{
-    Creating, Floor,
+    CreateMode, Floor,
     answer::{ACCOUNT, etag, now, parse, timestamp},
     schema::{Database, GAP, on},
     sql,
 };
 
 /// A step to be written.
-struct New<'a> {
+struct NewStep<'a> {
     task: Uuid,
     guid: Uuid,
     etag: String,
@@ -26,21 +26,21 @@ struct New<'a> {
 impl Floor {
     pub(super) async fn create(&self, request: CreateStepRequest) -> CreateStepResponse {
         let step = request.step.expect("a step");
-        let new = New {
+        let new = NewStep {
             task: parse(&step.task),
             guid: Uuid::now_v7(),
             etag: etag(),
             now: now(),
             step: &step,
         };
-        match (self.creating, &self.database) {
-            (Creating::Bare, _) => self.insert(&new).await,
-            (Creating::SixStatements, Database::Sqlite { orm, .. }) => {
+        match (self.create_mode, &self.database) {
+            (CreateMode::OneStatement, _) => self.insert(&new).await,
+            (CreateMode::SixStatements, Database::Sqlite { orm, .. }) => {
                 six_statements(orm, &new).await.expect("SQLite answers")
             }
-            (Creating::SixStatements, Database::Postgres(_)) => panic!("for SQLite alone"),
+            (CreateMode::SixStatements, Database::Postgres(_)) => panic!("for SQLite alone"),
         }
-        let New {
+        let NewStep {
             guid, etag, now, ..
         } = new;
         CreateStepResponse {
@@ -59,7 +59,7 @@ impl Floor {
         }
     }
 
-    async fn insert(&self, new: &New<'_>) {
+    async fn insert(&self, new: &NewStep<'_>) {
         let sql = match self.database {
             Database::Sqlite { .. } => sql::CREATE_STEP_SQLITE,
             Database::Postgres(_) => sql::CREATE_STEP_POSTGRES,
@@ -85,8 +85,8 @@ impl Floor {
     }
 }
 
-/// BEGIN, the task, its last step, the new one, the task again, COMMIT.
-async fn six_statements(orm: &DatabaseConnection, new: &New<'_>) -> Result<(), sea_orm::DbErr> {
+/// BEGIN, read the task and its last step, insert the step, update the task, COMMIT.
+async fn six_statements(orm: &DatabaseConnection, new: &NewStep<'_>) -> Result<(), sea_orm::DbErr> {
     let statement = |sql: &str, values: Vec<Value>| {
         Statement::from_sql_and_values(DbBackend::Sqlite, sql, values)
     };

@@ -1,4 +1,4 @@
-//! ImportTask: a task that is not there yet, with its steps.
+//! ImportTask of a new task with its steps.
 
 use std::sync::OnceLock;
 
@@ -13,11 +13,11 @@ use super::{
     sql,
 };
 
-/// As many steps as the import has of which figures are taken.
+/// Steps of the measured import.
 const STEPS: usize = 1_000;
 
 /// A document to be written.
-struct New {
+struct NewTask {
     guid: Uuid,
     etag: String,
     now: i64,
@@ -31,9 +31,9 @@ impl Floor {
     pub(super) async fn import(&self, request: ImportTaskRequest) -> ImportTaskResponse {
         let TaskDocument { task, steps } = request.document.expect("a document");
         let task = task.expect("a task");
-        // Every level, as for a task that names none.
+        // All levels, the default of the service.
         let roles = vec![0, 1, 2, 3, 5, 7, 8];
-        let new = New {
+        let new = NewTask {
             guid: id(&task.guid),
             etag: etag(),
             now: now(),
@@ -82,7 +82,7 @@ macro_rules! task {
     };
 }
 
-impl New {
+impl NewTask {
     fn count(&self) -> i64 {
         i64::try_from(self.steps.len()).expect("a number of steps")
     }

@@ -1,25 +1,28 @@
-//! Calls that read, and which calls there are.
+//! The rpcs of the floor; those that read are here.
 
 use expertise::proto::v1::{step_service_server::StepService, task_service_server::TaskService, *};
 use tonic::{Request, Response, Status};
 
 use super::{
     Floor,
-    answer::{ACCOUNT, none, parse},
+    answer::{ACCOUNT, parse, unimplemented},
     row::{StepRow, TaskRow},
     schema::{Database, on},
     sql,
 };
 
-type Answer<T> = Result<Response<T>, Status>;
+type RpcResult<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
 impl StepService for Floor {
-    async fn create_step(&self, request: Request<CreateStepRequest>) -> Answer<CreateStepResponse> {
+    async fn create_step(
+        &self,
+        request: Request<CreateStepRequest>,
+    ) -> RpcResult<CreateStepResponse> {
         Ok(Response::new(self.create(request.into_inner()).await))
     }
 
-    async fn get_step(&self, request: Request<GetStepRequest>) -> Answer<GetStepResponse> {
+    async fn get_step(&self, request: Request<GetStepRequest>) -> RpcResult<GetStepResponse> {
         let guid = parse(&request.get_ref().guid);
         let StepRow(step) = on!(&self.database, reader, |pool| sqlx::query_as(sql::GET_STEP)
             .bind(ACCOUNT)
@@ -28,7 +31,7 @@ impl StepService for Floor {
         Ok(Response::new(GetStepResponse { step: Some(step) }))
     }
 
-    async fn list_steps(&self, request: Request<ListStepsRequest>) -> Answer<ListStepsResponse> {
+    async fn list_steps(&self, request: Request<ListStepsRequest>) -> RpcResult<ListStepsResponse> {
         let ListStepsRequest {
             task, page_size, ..
         } = request.into_inner();
@@ -45,27 +48,30 @@ impl StepService for Floor {
         let steps = rows.into_iter().take(page).map(|StepRow(step)| step);
         Ok(Response::new(ListStepsResponse {
             steps: steps.collect(),
-            // As long as the service's.
+            // As long as a token of the service.
             next_page_token: if more { "t".repeat(88) } else { String::new() },
         }))
     }
 
-    async fn update_step(&self, request: Request<UpdateStepRequest>) -> Answer<UpdateStepResponse> {
+    async fn update_step(
+        &self,
+        request: Request<UpdateStepRequest>,
+    ) -> RpcResult<UpdateStepResponse> {
         Ok(Response::new(self.update(request.into_inner()).await))
     }
 
-    async fn delete_step(&self, _: Request<DeleteStepRequest>) -> Answer<DeleteStepResponse> {
-        none()
+    async fn delete_step(&self, _: Request<DeleteStepRequest>) -> RpcResult<DeleteStepResponse> {
+        unimplemented()
     }
 }
 
 #[tonic::async_trait]
 impl TaskService for Floor {
-    async fn create_task(&self, _: Request<CreateTaskRequest>) -> Answer<CreateTaskResponse> {
-        none()
+    async fn create_task(&self, _: Request<CreateTaskRequest>) -> RpcResult<CreateTaskResponse> {
+        unimplemented()
     }
 
-    async fn get_task(&self, request: Request<GetTaskRequest>) -> Answer<GetTaskResponse> {
+    async fn get_task(&self, request: Request<GetTaskRequest>) -> RpcResult<GetTaskResponse> {
         let guid = parse(&request.get_ref().guid);
         let sql = match self.database {
             Database::Sqlite { .. } => sql::GET_TASK_SQLITE,
@@ -78,23 +84,26 @@ impl TaskService for Floor {
         Ok(Response::new(GetTaskResponse { task: Some(task) }))
     }
 
-    async fn list_tasks(&self, _: Request<ListTasksRequest>) -> Answer<ListTasksResponse> {
-        none()
+    async fn list_tasks(&self, _: Request<ListTasksRequest>) -> RpcResult<ListTasksResponse> {
+        unimplemented()
     }
 
-    async fn update_task(&self, _: Request<UpdateTaskRequest>) -> Answer<UpdateTaskResponse> {
-        none()
+    async fn update_task(&self, _: Request<UpdateTaskRequest>) -> RpcResult<UpdateTaskResponse> {
+        unimplemented()
     }
 
-    async fn delete_task(&self, _: Request<DeleteTaskRequest>) -> Answer<DeleteTaskResponse> {
-        none()
+    async fn delete_task(&self, _: Request<DeleteTaskRequest>) -> RpcResult<DeleteTaskResponse> {
+        unimplemented()
     }
 
-    async fn import_task(&self, request: Request<ImportTaskRequest>) -> Answer<ImportTaskResponse> {
+    async fn import_task(
+        &self,
+        request: Request<ImportTaskRequest>,
+    ) -> RpcResult<ImportTaskResponse> {
         Ok(Response::new(self.import(request.into_inner()).await))
     }
 
-    async fn export_task(&self, _: Request<ExportTaskRequest>) -> Answer<ExportTaskResponse> {
-        none()
+    async fn export_task(&self, _: Request<ExportTaskRequest>) -> RpcResult<ExportTaskResponse> {
+        unimplemented()
     }
 }

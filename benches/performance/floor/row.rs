@@ -1,4 +1,4 @@
-//! Rows, which become messages as they are.
+//! Converts rows to messages.
 
 use expertise::proto::v1;
 use prost_types::Timestamp;
@@ -7,14 +7,13 @@ use uuid::Uuid;
 
 use super::answer::timestamp;
 
-/// A step with its body, where that is selected.
+/// A step, with its body if that is selected.
 pub struct StepRow(pub v1::Step);
 
-/// A task, and the ids of its steps with commas between them.
+/// A task, with the ids of its steps in one column, separated by commas.
 pub struct TaskRow(pub v1::Task);
 
-/// The columns that are NULL in every row here are fetched like the others, but not
-/// decoded.
+/// Columns that are NULL in every row are selected but not decoded.
 impl<'r, R> FromRow<'r, R> for StepRow
 where
     R: Row,
@@ -86,7 +85,7 @@ fn time(micros: i64) -> Option<Timestamp> {
     Some(timestamp(micros))
 }
 
-/// PostgreSQL writes ids as they are sent, SQLite without hyphens.
+/// PostgreSQL formats ids with hyphens, SQLite without.
 fn guids(list: Option<&str>) -> Vec<String> {
     let list = list.unwrap_or_default().split(',');
     let list = list.filter(|guid| !guid.is_empty());

@@ -1,4 +1,4 @@
-//! The floor's tables, and its connections.
+//! The tables and connections of the floor.
 
 use std::str::FromStr;
 
@@ -9,10 +9,10 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-/// Room between two steps, as the service leaves it.
+/// The distance between positions, as in the service.
 pub const GAP: i64 = 1 << 20;
 
-/// As many as the service has.
+/// Numbers of connections, as in the service.
 const SQLITE_READERS: u32 = 4;
 const POSTGRES_CONNECTIONS: u32 = 16;
 
@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS tasks (
     step_count bigint NOT NULL, last_position bigint NOT NULL, etag text NOT NULL,
     dirty_record boolean NOT NULL, mvn_indexed boolean NOT NULL, mvn_version bigint NOT NULL,
     mvn_info text NOT NULL, mvn_ts bigint, created_ts bigint NOT NULL,
-    modified_ts bigint NOT NULL, PRIMARY KEY (account_id, guid));
+    modified_ts bigint NOT NULL, PRIMARY NAME (account_id, guid));
 CREATE TABLE IF NOT EXISTS steps (
     account_id varchar(64) NOT NULL, guid uuid NOT NULL, task uuid NOT NULL,
     position bigint NOT NULL, kind integer NOT NULL, product_id bigint NOT NULL,
@@ -32,11 +32,11 @@ CREATE TABLE IF NOT EXISTS steps (
     feedback_config text, instructions text, looping text, parts text, skills text, tags text,
     subtask_id uuid, subtask_pid bigint, link uuid, r_data text, translations text,
     etag text NOT NULL, dirty_record boolean NOT NULL, created_ts bigint NOT NULL,
-    modified_ts bigint NOT NULL, body text, PRIMARY KEY (account_id, guid));
+    modified_ts bigint NOT NULL, body text, PRIMARY NAME (account_id, guid));
 CREATE INDEX IF NOT EXISTS steps_order ON steps (account_id, task, position);
 ";
 
-/// A database of the floor's.
+/// A database of the floor.
 #[derive(Clone)]
 pub enum Database {
     /// A file, with one connection that writes and some that read.
@@ -50,7 +50,7 @@ pub enum Database {
     Postgres(PgPool),
 }
 
-/// Runs a query on the pool that it is for, whichever database that is.
+/// Runs a query on the pool for reads or writes of either database.
 macro_rules! on {
     ($database:expr, $role:ident, |$pool:ident| $query:expr) => {
         match $database {
@@ -66,7 +66,7 @@ macro_rules! on {
 pub(super) use on;
 
 impl Database {
-    /// With tables.
+    /// Opens the database and creates its tables.
     pub async fn open(url: &str) -> Self {
         match url.strip_prefix("sqlite:") {
             Some(path) => Self::sqlite(path).await,

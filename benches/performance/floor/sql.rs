@@ -1,6 +1,7 @@
-//! The statements. Those for PostgreSQL are also what pgbench runs.
+//! The statements. pgbench runs those for PostgreSQL, too. The comments list the
+//! parameters.
 
-/// What an answer can depend on, in the order of [`super::row::StepRow`].
+/// The columns that a response needs, in the order of [`super::row::StepRow`].
 macro_rules! step {
     () => {
         "guid, task, kind, product_id, title, cost, published, etag, dirty_record, created_ts, \
@@ -81,7 +82,7 @@ pub const CREATE_STEP_POSTGRES: &str = concat!(
     "SELECT $1, $3, $2, $4, $5, $6, $7, $8, $9, $10, true, $11, $11, last_position FROM t"
 );
 
-/// The same, sent at once.
+/// The same as one string.
 pub const CREATE_STEP_SQLITE: &str = concat!(
     "BEGIN IMMEDIATE; ",
     touched!(),
@@ -111,9 +112,9 @@ pub const IMPORT_POSTGRES: &str = concat!(
           WITH ORDINALITY AS s(guid, kind, title, body, cost, n)"
 );
 
-/// The same for SQLite, which has no arrays: the values of each step behind those
-/// of the task, then account and task again. SQLite finds the name of a parameter
-/// by walking over all of them, so they have none.
+/// The same for SQLite, which has no arrays: the values of each step after those of the
+/// task, then account and task again. Parameters have no names, as SQLite searches
+/// names linearly.
 pub fn import_sqlite(steps: usize) -> String {
     let mut sql = concat!(
         "BEGIN IMMEDIATE; ",

@@ -1,4 +1,4 @@
-//! UpdateStep: the title alone.
+//! UpdateStep of the title.
 
 use expertise::proto::v1::{UpdateStepRequest, UpdateStepResponse};
 

@@ -1,4 +1,4 @@
-// Writes and reads guides, as a program of an author's would.
+// Writes and reads guides, like a program for authors.
 
 #include <array>
 #include <fstream>
@@ -26,7 +26,7 @@ std::string NewId() {
   return text.data();
 }
 
-// An author at work: both services on behalf of one account.
+// Both services for one account.
 class Author {
  public:
   Author(const std::shared_ptr<grpc::Channel>& channel, const std::string& account)
@@ -37,7 +37,7 @@ class Author {
     request.mutable_task()->set_name(name);
     request.mutable_task()->set_product_id(kProduct);
     request.mutable_task()->add_roles(role);
-    // An id of the caller's own makes it safe to send a create again.
+    // A request_id makes it safe to retry a create.
     request.set_request_id(NewId());
     return tasks_.Call(&TaskService::Stub::CreateTask, request).task();
   }
@@ -125,19 +125,19 @@ Task BuildAGuide(const Author& author) {
   const auto outlet = author.Insert(solution, lamp.step().guid());
   ShowPlacement(outlet);
 
-  // The etag makes sure that nobody has changed the step meanwhile. The cost is
-  // not in the mask and stays; the type cannot be changed.
+  // With the etag, the update fails if the step has changed since. The cost is not in
+  // the mask and stays; the type cannot be changed.
   Step patch;
   patch.set_guid(outlet.step().guid());
   patch.set_etag(outlet.step().etag());
   patch.set_title("Try an outlet in another room");
   patch.set_cost(99);
   patch.set_type(STEP_TYPE_IDP);
-  const auto patched = author.Update(patch, {"title", "type"});
-  std::cout << "Patched: \"" << patched.step().title() << "\", cost " << patched.step().cost() << '\n';
+  const auto updated = author.Update(patch, {"title", "type"});
+  std::cout << "Updated: \"" << updated.step().title() << "\", cost " << updated.step().cost() << '\n';
   std::cout << "Ignored:";
   const char* separator = " ";
-  for (const auto& path : patched.ignored_paths()) {
+  for (const auto& path : updated.ignored_paths()) {
     std::cout << separator << path;
     separator = ", ";
   }
@@ -155,7 +155,7 @@ TaskDocument ReadGuide(const std::string& path) {
   return document;
 }
 
-// Imports a guide with one call, and lists what it made.
+// Imports a guide with one call, and lists its steps.
 void ImportAGuide(const Author& author, const std::string& path) {
   const Task guide = author.Import(ReadGuide(path));
   std::cout << "Imported \"" << guide.name() << "\": " << guide.steps_size() << " steps\n";
@@ -168,15 +168,15 @@ void ImportAGuide(const Author& author, const std::string& path) {
   }
 }
 
-// Gets four things wrong, and is told all of them.
-void MakeMistakes(const Author& author, const Task& guide) {
+// Sends a request with four violations; the error lists all of them.
+void SendInvalidRequest(const Author& author, const Task& guide) {
   Step step = NewStep(guide, STEP_TYPE_OBSERVATION, " ");
   step.set_product_id(0);
   step.set_dependency_shorthand("components.1204.charge_light is off");
   try {
     author.Insert(step);
-  } catch (const Refused& refused) {
-    std::cout << "Refused: " << refused.Explain() << '\n';
+  } catch (const CallError& refused) {
+    std::cout << "Error: " << refused.Explain() << '\n';
     for (const auto& violation : refused.Violations()) {
       std::cout << "- " << violation.field() << ": " << violation.description() << " ("
                 << violation.reason() << ")\n";
@@ -184,7 +184,7 @@ void MakeMistakes(const Author& author, const Task& guide) {
   }
 }
 
-// Sends a create again whose answer might have got lost.
+// Repeats a create, as after a lost response.
 void Repeat(const Author& author, const Task& guide) {
   Step step = NewStep(guide, STEP_TYPE_INFORMATION, "Keep the receipt");
   const std::string request_id = NewId();
@@ -196,7 +196,7 @@ void Repeat(const Author& author, const Task& guide) {
   step.set_title("Keep the box");
   try {
     author.Insert(step, "", request_id);
-  } catch (const Refused& refused) {
+  } catch (const CallError& refused) {
     std::cout << "Changed and repeated: " << refused.Explain() << '\n';
   }
 
@@ -216,14 +216,14 @@ int main(int argc, char* argv[]) {
   }
   const std::string address = argv[1], account = argv[2], path = argv[3];
   try {
-    // The channel closes when the last that holds it is gone.
+    // The channel closes when its last owner is destroyed.
     const Author author(Connect(address), account);
     const Task guide = BuildAGuide(author);
     ImportAGuide(author, path);
-    MakeMistakes(author, guide);
+    SendInvalidRequest(author, guide);
     Repeat(author, guide);
-  } catch (const Refused& refused) {
-    std::cerr << "The service refused: " << refused.Explain() << '\n';
+  } catch (const CallError& refused) {
+    std::cerr << "The call failed: " << refused.Explain() << '\n';
     return 1;
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';

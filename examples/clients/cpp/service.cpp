@@ -9,7 +9,7 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
-Refused::Refused(const grpc::Status& status)
+CallError::CallError(const grpc::Status& status)
     : std::runtime_error(status.error_message()), code_(status.error_code()) {
   google::rpc::Status details;
   if (!details.ParseFromString(status.error_details())) return;
@@ -19,11 +19,11 @@ Refused::Refused(const grpc::Status& status)
   }
 }
 
-std::string Refused::Explain() const {
+std::string CallError::Explain() const {
   const auto code = static_cast<google::rpc::Code>(code_);
   return google::rpc::Code_Name(code) + ", " + (info_.reason().empty() ? what() : info_.reason());
 }
 
-std::vector<google::rpc::BadRequest::FieldViolation> Refused::Violations() const {
+std::vector<google::rpc::BadRequest::FieldViolation> CallError::Violations() const {
   return {bad_request_.field_violations().begin(), bad_request_.field_violations().end()};
 }

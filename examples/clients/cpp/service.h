@@ -1,4 +1,4 @@
-// The service on behalf of one account: calls, and what errors carry.
+// The service for one account: calls, and details of errors.
 #pragma once
 
 #include <chrono>
@@ -10,23 +10,23 @@
 #include <google/rpc/error_details.pb.h>
 #include <grpcpp/grpcpp.h>
 
-// How long a call may take. gRPC on its own waits for ever.
+// The time limit of a call. By default gRPC waits for ever.
 constexpr std::chrono::seconds kDeadline{10};
 
-// The body of a step may be larger than the 4 MB that gRPC takes on its own.
+// The body of a step may be larger than the 4 MB that gRPC accepts by default.
 constexpr int kMaxMessageBytes = 72 * 1024 * 1024;
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& address);
 
-// A call that the service refused, or that did not reach it.
-class Refused : public std::runtime_error {
+// A call that failed.
+class CallError : public std::runtime_error {
  public:
-  explicit Refused(const grpc::Status& status);
+  explicit CallError(const grpc::Status& status);
 
-  // The code and the service's own reason.
+  // The code and the reason.
   std::string Explain() const;
 
-  // What is wrong with the request, field by field.
+  // The violations of the request.
   std::vector<google::rpc::BadRequest::FieldViolation> Violations() const;
 
  private:
@@ -35,14 +35,14 @@ class Refused : public std::runtime_error {
   google::rpc::BadRequest bad_request_;
 };
 
-// One account's stub of one service of the contract.
+// A stub of one service, for one account.
 template <typename Service>
 class Client {
  public:
   Client(const std::shared_ptr<grpc::Channel>& channel, std::string account)
       : stub_(Service::NewStub(channel)), account_(std::move(account)) {}
 
-  // Calls a method of the stub; throws Refused.
+  // Calls a method of the stub; throws CallError.
   template <typename Request, typename Response>
   Response Call(grpc::Status (Service::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
                 const Request& request) const {
@@ -51,7 +51,7 @@ class Client {
     context.AddMetadata("x-account-id", account_);
     Response response;
     const grpc::Status status = (*stub_.*method)(&context, request, &response);
-    if (!status.ok()) throw Refused(status);
+    if (!status.ok()) throw CallError(status);
     return response;
   }
 

@@ -1,4 +1,4 @@
-// Writes and reads guides, as a program of an author's would.
+// Writes and reads guides, like a program for authors.
 
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -19,7 +19,7 @@ const PRODUCT = 1204n;
 
 /** @import { DescEnum } from "@bufbuild/protobuf" */
 
-/** What an author does, on behalf of one account. */
+/** The service for one account. */
 class Author {
   /** @param {Service} service */
   constructor(service) {
@@ -27,7 +27,7 @@ class Author {
   }
 
   async createGuide(name, roles) {
-    // An id of the caller's own makes it safe to send a create again.
+    // A request_id makes it safe to retry a create.
     const { task } = await this.service.call(TaskService.method.createTask, {
       task: { name, productId: PRODUCT, roles },
       requestId: randomUUID(),
@@ -111,19 +111,19 @@ async function buildAGuide(author) {
   );
   showPlacement(outlet);
 
-  // The etag makes sure that nobody has changed the step meanwhile. The cost is
-  // not in the mask and stays; the type cannot be changed.
+  // With the etag, the update fails if the step has changed since. The cost is not in
+  // the mask and stays; the type cannot be changed.
   const { guid, etag } = outlet.step;
-  const patched = await author.update(
+  const updated = await author.update(
     { guid, etag, title: "Try an outlet in another room", cost: 99, type: StepType.IDP },
     ["title", "type"],
   );
-  console.log(`Patched: "${patched.step.title}", cost ${patched.step.cost}`);
-  console.log(`Ignored: ${patched.ignoredPaths.join(", ")}`);
+  console.log(`Updated: "${updated.step.title}", cost ${updated.step.cost}`);
+  console.log(`Ignored: ${updated.ignoredPaths.join(", ")}`);
   return guide;
 }
 
-/** Imports a guide with one call, and lists what it made. */
+/** Imports a guide with one call, and lists its steps. */
 async function importAGuide(author, file) {
   const document = fromJson(TaskDocumentSchema, JSON.parse(await readFile(file, "utf8")));
   const guide = await author.importGuide(document);
@@ -137,8 +137,8 @@ async function importAGuide(author, file) {
   }
 }
 
-/** Gets four things wrong, and is told all of them. */
-async function makeMistakes(author, guide) {
+/** Sends a request with four violations; the error lists all of them. */
+async function sendInvalidRequest(author, guide) {
   const step = {
     task: guide.guid,
     productId: 0n,
@@ -149,14 +149,14 @@ async function makeMistakes(author, guide) {
   try {
     await author.insert(step);
   } catch (error) {
-    console.log(`Refused: ${explain(error)}`);
+    console.log(`Error: ${explain(error)}`);
     for (const { field, description, reason } of violations(error)) {
       console.log(`- ${field}: ${description} (${reason})`);
     }
   }
 }
 
-/** Sends a create again whose answer might have got lost. */
+/** Repeats a create, as after a lost response. */
 async function repeat(author, guide) {
   const step = {
     task: guide.guid,
@@ -188,7 +188,7 @@ function showPlacement({ step, placement }) {
 }
 
 /**
- * What the contract calls this value of an enum.
+ * The name of an enum's value in the contract.
  *
  * @param {DescEnum} schema
  * @param {number} number
@@ -207,10 +207,10 @@ try {
   const author = new Author(service);
   const guide = await buildAGuide(author);
   await importAGuide(author, file);
-  await makeMistakes(author, guide);
+  await sendInvalidRequest(author, guide);
   await repeat(author, guide);
 } catch (error) {
-  console.error(`The service refused: ${explain(error)}`);
+  console.error(`The call failed: ${explain(error)}`);
   process.exitCode = 1;
 } finally {
   service.close();

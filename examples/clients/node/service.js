@@ -1,4 +1,4 @@
-// The service on behalf of one account: calls, and what errors carry.
+// The service for one account: calls, and details of errors.
 
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { anyUnpack } from "@bufbuild/protobuf/wkt";
@@ -11,10 +11,10 @@ import { StatusSchema } from "./generated/google/rpc/status_pb.js";
  * @import { ChannelCredentials, ServiceError } from "@grpc/grpc-js"
  */
 
-// How long a call may take, in milliseconds. gRPC on its own waits for ever.
+// The time limit of a call, in milliseconds. By default gRPC waits for ever.
 const DEADLINE = 10_000;
 
-// The body of a step may be larger than the 4 MB that gRPC takes on its own.
+// The body of a step may be larger than the 4 MB that gRPC accepts by default.
 const OPTIONS = { "grpc.max_receive_message_length": 72 * 1024 * 1024 };
 
 export class Service {
@@ -60,8 +60,7 @@ export class Service {
 }
 
 /**
- * The code of an error and the service's own reason for it. Throws what is no
- * error of a call.
+ * The code of an error and its reason. Throws other errors.
  *
  * @param {ServiceError} error
  */
@@ -72,7 +71,7 @@ export function explain(error) {
 }
 
 /**
- * What is wrong with the request, field by field.
+ * The violations of the request.
  *
  * @param {ServiceError} error
  */
@@ -81,7 +80,7 @@ export function violations(error) {
 }
 
 /**
- * The detail of this type that an error carries, if it does.
+ * The detail of this type in an error, if it has one.
  *
  * @template {DescMessage} D
  * @param {ServiceError} error

@@ -1,4 +1,4 @@
-"""Writes and reads guides, as a program of an author's would.
+"""Writes and reads guides, like a program for authors.
 
 Usage: client.py ADDRESS ACCOUNT GUIDE
 """
@@ -33,17 +33,17 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
 from grpc_status import rpc_status
 
-# How long a call may take, in seconds. gRPC on its own waits for ever.
+# The time limit of a call, in seconds. By default gRPC waits for ever.
 DEADLINE = 10
 
-# The body of a step may be larger than the 4 MB that gRPC takes on its own.
+# The body of a step may be larger than the 4 MB that gRPC accepts by default.
 OPTIONS = [("grpc.max_receive_message_length", 72 * 1024 * 1024)]
 
 PRODUCT = 1204
 
 
 class Author:
-    """The service on behalf of one account."""
+    """The service for one account."""
 
     def __init__(self, channel: grpc.Channel, account: str) -> None:
         self.tasks = TaskServiceStub(channel)
@@ -56,7 +56,7 @@ class Author:
 
     def create_guide(self, name: str, roles: list[AccessLevel]) -> Task:
         task = Task(name=name, product_id=PRODUCT, roles=roles)
-        # An id of the caller's own makes it safe to send a create again.
+        # A request_id makes it safe to retry a create.
         request = CreateTaskRequest(task=task, request_id=str(uuid.uuid4()))
         return self.call(self.tasks.CreateTask, request).task
 
@@ -123,11 +123,11 @@ def build_a_guide(author: Author) -> Task:
     )
     show_placement(outlet)
 
-    patched = author.call(
+    updated = author.call(
         author.steps.UpdateStep,
         UpdateStepRequest(
-            # The etag makes sure that nobody has changed the step meanwhile. The
-            # cost is not in the mask and stays; the type cannot be changed.
+            # With the etag, the update fails if the step has changed since. The cost
+            # is not in the mask and stays; the type cannot be changed.
             step=Step(
                 guid=outlet.step.guid,
                 etag=outlet.step.etag,
@@ -138,13 +138,13 @@ def build_a_guide(author: Author) -> Task:
             update_mask=FieldMask(paths=["title", "type"]),
         ),
     )
-    print(f'Patched: "{patched.step.title}", cost {patched.step.cost}')
-    print(f"Ignored: {', '.join(patched.ignored_paths)}")
+    print(f'Updated: "{updated.step.title}", cost {updated.step.cost}')
+    print(f"Ignored: {', '.join(updated.ignored_paths)}")
     return guide
 
 
 def import_a_guide(author: Author, file: Path) -> None:
-    """Imports a guide with one call, and lists what it made."""
+    """Imports a guide with one call, and lists its steps."""
     document = json_format.Parse(file.read_text(encoding="utf-8"), TaskDocument())
     request = ImportTaskRequest(document=document, request_id=str(uuid.uuid4()))
     guide = author.call(author.tasks.ImportTask, request).task
@@ -155,8 +155,8 @@ def import_a_guide(author: Author, file: Path) -> None:
         print(f"   de: {step.translations['de'].title}")
 
 
-def make_mistakes(author: Author, guide: Task) -> None:
-    """Gets four things wrong, and is told all of them."""
+def send_invalid_request(author: Author, guide: Task) -> None:
+    """Sends a request with four violations; the error lists all of them."""
     step = Step(
         task=guide.guid,
         product_id=0,
@@ -167,13 +167,13 @@ def make_mistakes(author: Author, guide: Task) -> None:
     try:
         author.insert(step)
     except grpc.RpcError as error:
-        print(f"Refused: {explain(error)}")
+        print(f"Error: {explain(error)}")
         for violation in violations(error):
             print(f"- {violation.field}: {violation.description} ({violation.reason})")
 
 
 def repeat(author: Author, guide: Task) -> None:
-    """Sends a create again whose answer might have got lost."""
+    """Repeats a create, as after a lost response."""
     step = Step(
         task=guide.guid,
         product_id=PRODUCT,
@@ -202,21 +202,21 @@ def show_placement(inserted: CreateStepResponse) -> None:
 
 
 def explain(error: grpc.RpcError) -> str:
-    """The code of an error and the service's own reason for it."""
+    """The code of an error and its reason."""
     info = ErrorInfo()
     unpack(error, info)
     return f"{error.code().name}, {info.reason or error.details()}"
 
 
 def violations(error: grpc.RpcError) -> list[BadRequest.FieldViolation]:
-    """What is wrong with the request, field by field."""
+    """The violations of the request."""
     bad_request = BadRequest()
     unpack(error, bad_request)
     return list(bad_request.field_violations)
 
 
 def unpack(error: grpc.RpcError, into: ErrorInfo | BadRequest) -> None:
-    """Fills in the detail of its type that an error carries, if it does."""
+    """Copies the detail of this type from an error, if it has one."""
     status = rpc_status.from_call(error)
     for detail in status.details if status else []:
         if detail.Unpack(into):
@@ -233,10 +233,10 @@ def main() -> int:
             author = Author(channel, account)
             guide = build_a_guide(author)
             import_a_guide(author, Path(file))
-            make_mistakes(author, guide)
+            send_invalid_request(author, guide)
             repeat(author, guide)
     except grpc.RpcError as error:
-        print(f"The service refused: {explain(error)}", file=sys.stderr)
+        print(f"The call failed: {explain(error)}", file=sys.stderr)
         return 1
     return 0
 

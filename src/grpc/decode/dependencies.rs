@@ -1,86 +1,97 @@
-//! Conditions under which a resource is visible.
+//! Dependencies: the conditions under which a task or step is visible.
 
 use prost_types::{Value, value::Kind};
 
-use super::{REQUIRED, line, required, text};
+use super::{
+    REQUIRED,
+    field::{Field, line, text},
+};
 use crate::{
     domain::{
         dependency::{
             CONDITIONS_MAX, Comparison, Condition, GROUPS_MAX, Group, LogicalOperator, Node, Target,
         },
+        patch::Edit,
         shorthand,
         text::check,
-        violation::{Path, Reason, Violations},
+        violation::Reason,
     },
+    grpc::mask::{Mask, Selects},
     proto::v1::{self, dependency_node},
 };
 
-/// Dependencies of a new resource, which may come in short form.
+/// The dependencies of a resource, given in full, as a shorthand or as both.
+/// `resource` is the task or step.
 pub fn with_shorthand(
-    dependencies: Option<v1::DependencyGroup>,
+    full: Option<v1::DependencyGroup>,
     short: Option<String>,
-    resource: &Path<'_>,
-    faults: &mut Violations,
+    resource: &mut Field<'_>,
 ) -> Option<Group> {
-    let before = faults.total();
-    let written =
-        dependencies.and_then(|message| group(message, &resource.field("dependencies"), faults));
-    let path = resource.field("dependency_shorthand");
-    let read = short.and_then(|short| {
+    let before = resource.violations();
+    let full = full.and_then(|message| group(message, resource.field("dependencies")));
+    let mut field = resource.field("dependency_shorthand");
+    let short = short.and_then(|short| {
         shorthand::parse(&short)
-            .map_err(|fault| faults.add(&path, Reason::ShorthandInvalid, fault.to_string()))
+            .map_err(|fault| field.refuse(Reason::ShorthandInvalid, fault.to_string()))
             .ok()
     });
-    if faults.total() == before
-        && let (Some(written), Some(read)) = (&written, &read)
-        && written != read
+    if field.violations() == before
+        && let (Some(full), Some(short)) = (&full, &short)
+        && full != short
     {
-        faults.add(
-            &path,
-            Reason::ShorthandConflict,
-            "does not say the same as `dependencies`",
-        );
+        let description = "does not say the same as `dependencies`";
+        field.refuse(Reason::ShorthandConflict, description);
     }
-    written.or(read)
+    full.or(short)
 }
 
-/// Dependencies as they are written out.
-pub fn group(
-    message: v1::DependencyGroup,
-    path: &Path<'_>,
-    faults: &mut Violations,
-) -> Option<Group> {
+/// What an update does to the dependencies. Only a document's shorthand counts.
+pub fn edit(
+    mask: &Mask,
+    full: Option<v1::DependencyGroup>,
+    short: Option<String>,
+    resource: &mut Field<'_>,
+) -> Edit<Group> {
+    match mask {
+        Mask::Document => with_shorthand(full, short, resource).map_or(Edit::Keep, Edit::Set),
+        Mask::Populated | Mask::All | Mask::Paths(_) => {
+            mask.edit(resource, "dependencies", full, group)
+        }
+    }
+}
+
+/// Dependencies given in full.
+pub fn group(message: v1::DependencyGroup, mut field: Field<'_>) -> Option<Group> {
     let mut conditions = 0;
-    let group = inner(message, 1, &mut conditions, path, faults);
+    let group = nested_group(message, 1, &mut conditions, &mut field);
     if conditions > CONDITIONS_MAX {
         let description = format!("has more than {CONDITIONS_MAX} conditions");
-        faults.add(path, Reason::TooManyElements, description);
+        field.refuse(Reason::TooManyElements, description);
     }
     group
 }
 
-/// A group at a level, counted from 1. Conditions past the limit are counted
-/// and not read.
-fn inner(
+/// A group at a level, counted from 1. Conditions beyond the limit are counted but
+/// not decoded.
+fn nested_group(
     message: v1::DependencyGroup,
     level: usize,
     conditions: &mut usize,
-    path: &Path<'_>,
-    faults: &mut Violations,
+    field: &mut Field<'_>,
 ) -> Option<Group> {
     let v1::DependencyGroup { operator, nodes } = message;
     if level > GROUPS_MAX {
         let description = format!("is nested more than {GROUPS_MAX} groups deep");
-        faults.add(path, Reason::NestingTooDeep, description);
+        field.refuse(Reason::NestingTooDeep, description);
         return None;
     }
-    let operator = logical_operator(operator, &path.field("operator"), faults);
-    let list = path.field("nodes");
+    let operator = logical_operator(operator, field.field("operator"));
+    let mut list = field.field("nodes");
     if nodes.is_empty() {
-        faults.add(&list, Reason::FieldRequired, "needs at least one node");
+        list.refuse(Reason::FieldRequired, "needs at least one node");
     }
     let nodes = nodes.into_iter().enumerate();
-    let node = |(index, message)| node(message, level, conditions, &list.index(index), faults);
+    let node = |(index, message)| node(message, level, conditions, list.index(index));
     let nodes = nodes.filter_map(node).collect();
     Some(Group {
         operator: operator?,
@@ -92,87 +103,76 @@ fn node(
     message: v1::DependencyNode,
     level: usize,
     conditions: &mut usize,
-    path: &Path<'_>,
-    faults: &mut Violations,
+    mut field: Field<'_>,
 ) -> Option<Node> {
     let v1::DependencyNode { node } = message;
-    match required(node, path, faults)? {
+    match field.required(node)? {
         dependency_node::Node::Group(message) => {
-            let path = path.field("group");
-            inner(message, level + 1, conditions, &path, faults).map(Node::Group)
+            let mut field = field.field("group");
+            nested_group(message, level + 1, conditions, &mut field).map(Node::Group)
         }
         dependency_node::Node::Condition(message) => {
             *conditions += 1;
             if *conditions > CONDITIONS_MAX {
                 return None;
             }
-            condition(message, &path.field("condition"), faults).map(Node::Condition)
+            condition(message, field.field("condition")).map(Node::Condition)
         }
     }
 }
 
-fn logical_operator(
-    number: i32,
-    path: &Path<'_>,
-    faults: &mut Violations,
-) -> Option<LogicalOperator> {
+fn logical_operator(number: i32, mut field: Field<'_>) -> Option<LogicalOperator> {
     match v1::LogicalOperator::try_from(number) {
         Ok(v1::LogicalOperator::And) => Some(LogicalOperator::And),
         Ok(v1::LogicalOperator::Or) => Some(LogicalOperator::Or),
         Ok(v1::LogicalOperator::Unspecified) => {
-            faults.add(path, Reason::FieldRequired, REQUIRED);
+            field.refuse(Reason::FieldRequired, REQUIRED);
             None
         }
         Err(_) => {
-            faults.add(path, Reason::FieldInvalid, "is not a logical operator");
+            field.refuse(Reason::FieldInvalid, "is not a logical operator");
             None
         }
     }
 }
 
-fn condition(
-    message: v1::Condition,
-    path: &Path<'_>,
-    faults: &mut Violations,
-) -> Option<Condition> {
+fn condition(message: v1::Condition, mut field: Field<'_>) -> Option<Condition> {
     let v1::Condition {
         variable,
         operator,
         targets,
-        path: place,
+        path,
     } = message;
-    let variable = line(variable, &path.field("variable"), faults);
-    let operator = comparison(&operator, &path.field("operator"), faults);
-    let list = path.field("targets");
+    let variable = line(variable, field.field("variable"));
+    let operator = comparison(&operator, field.field("operator"));
+    let mut list = field.field("targets");
     if targets.is_empty() {
-        faults.add(&list, Reason::FieldRequired, "needs at least one target");
+        list.refuse(Reason::FieldRequired, "needs at least one target");
     }
     let targets = targets.into_iter().enumerate();
-    let target = |(index, message)| target(message, &list.index(index), faults);
+    let target = |(index, message)| target(message, list.index(index));
     let targets = targets.filter_map(target).collect();
-    let place = text(place, &path.field("path"), faults);
+    let path = text(path, field.field("path"));
     Some(Condition {
         variable: variable?,
         operator: operator?,
         targets,
-        path: place?,
+        path: path?,
     })
 }
 
-fn comparison(symbol: &str, path: &Path<'_>, faults: &mut Violations) -> Option<Comparison> {
+fn comparison(symbol: &str, mut field: Field<'_>) -> Option<Comparison> {
     let comparison = Comparison::parse(symbol);
     if comparison.is_none() {
-        if symbol.is_empty() {
-            faults.add(path, Reason::FieldRequired, REQUIRED);
-        } else {
-            let description = "is not one of `=`, `!=`, `>` and `<`";
-            faults.add(path, Reason::FieldInvalid, description);
+        match symbol {
+            "" => field.refuse(Reason::FieldRequired, REQUIRED),
+            _ => field.refuse(Reason::FieldInvalid, "is not one of `=`, `!=`, `>` and `<`"),
         }
     }
     comparison
 }
 
-fn target(message: Value, path: &Path<'_>, faults: &mut Violations) -> Option<Target> {
+fn target(message: Value, mut field: Field<'_>) -> Option<Target> {
     let Value { kind } = message;
     match kind {
         Some(Kind::StringValue(text)) if check(&text, usize::MAX).is_ok() => {
@@ -192,6 +192,6 @@ fn target(message: Value, path: &Path<'_>, faults: &mut Violations) -> Option<Ta
         | None => {}
     }
     let description = "is not a string without U+0000, a finite number or a boolean";
-    faults.add(path, Reason::FieldInvalid, description);
+    field.refuse(Reason::FieldInvalid, description);
     None
 }

@@ -1,52 +1,47 @@
-//! The question of a step.
+//! The `feedback_config` of a step or of its translation.
 
 use std::collections::HashSet;
 
-use super::{REQUIRED, at_most, line, text_violation};
+use super::{
+    REQUIRED,
+    field::{Field, line},
+};
 use crate::{
     domain::{
         feedback::{Feedback, FeedbackValue, TYPE_ENUM, VALUES_MAX},
         text::{Label, NAME_MAX, check},
-        violation::{Path, Reason, Violations},
+        violation::Reason,
     },
     grpc::ignored::Ignored,
     proto::v1,
 };
 
-/// The one element of a `feedback_config`; `None` if there is none.
-pub fn feedback(
-    list: Vec<v1::FeedbackConfig>,
-    path: &Path<'_>,
-    faults: &mut Violations,
-) -> Option<Feedback> {
-    if !at_most(list.len(), 1, path, faults) {
+/// The one element of a step's `feedback_config`; `None` if it is empty.
+pub fn feedback(list: Vec<v1::FeedbackConfig>, mut field: Field<'_>) -> Option<Feedback> {
+    if !field.at_most(list.len(), 1) {
         return None;
     }
     let message = list.into_iter().next()?;
-    config(message, &path.index(0), faults)
+    config(message, field.index(0))
 }
 
-/// The one element of a translation's `feedback_config`, which links nothing.
-pub fn translated(
-    mut list: Vec<v1::FeedbackConfig>,
-    path: &Path<'_>,
-    faults: &mut Violations,
-) -> Option<Feedback> {
+/// The one element of a translation's `feedback_config`, whose `linked` is ignored.
+pub fn translated(mut list: Vec<v1::FeedbackConfig>, field: Field<'_>) -> Option<Feedback> {
     for config in &mut list {
         config.linked = None;
     }
-    feedback(list, path, faults)
+    feedback(list, field)
 }
 
-/// Lists what a step's question was sent with that the system sets.
-pub fn note(list: &[v1::FeedbackConfig], ignored: &mut Ignored) {
-    ignored.note([("feedback_config.values.link", has_link(list))]);
+/// Lists fields of a step's `feedback_config` that are not honored.
+pub fn list_ignored(list: &[v1::FeedbackConfig], ignored: &mut Ignored) {
+    ignored.add_sent([("feedback_config.values.link", has_link(list))]);
 }
 
-/// Lists what a translated question was sent with that has no meaning there.
-pub fn note_translated(list: &[v1::FeedbackConfig], ignored: &mut Ignored) {
+/// Lists fields of a translation's `feedback_config` that are not honored.
+pub fn list_ignored_of_translation(list: &[v1::FeedbackConfig], ignored: &mut Ignored) {
     let linked = list.iter().any(|config| config.linked.is_some());
-    ignored.note([
+    ignored.add_sent([
         ("translations.feedback_config.linked", linked),
         ("translations.feedback_config.values.link", has_link(list)),
     ]);
@@ -58,21 +53,23 @@ fn has_link(list: &[v1::FeedbackConfig]) -> bool {
         .any(|value| !value.link.is_empty())
 }
 
-fn config(
-    message: v1::FeedbackConfig,
-    path: &Path<'_>,
-    faults: &mut Violations,
-) -> Option<Feedback> {
+fn config(message: v1::FeedbackConfig, mut field: Field<'_>) -> Option<Feedback> {
     let v1::FeedbackConfig {
         name,
         r#type,
         linked,
         values,
     } = message;
-    let name = line(name, &path.field("name"), faults);
-    check_type(&r#type, &path.field("type"), faults);
+    let name = line(name, field.field("name"));
+    match r#type.as_str() {
+        TYPE_ENUM => {}
+        "" => field.field("type").refuse(Reason::FieldRequired, REQUIRED),
+        _ => field
+            .field("type")
+            .refuse(Reason::FieldInvalid, "must be `enum`"),
+    }
     let linked = linked.unwrap_or_default();
-    let values = all_values(values, linked, &path.field("values"), faults);
+    let values = all_values(values, linked, field.field("values"));
     Some(Feedback {
         name: name?,
         linked,
@@ -80,64 +77,43 @@ fn config(
     })
 }
 
-fn check_type(kind: &str, path: &Path<'_>, faults: &mut Violations) {
-    match kind {
-        TYPE_ENUM => {}
-        "" => faults.add(path, Reason::FieldRequired, REQUIRED),
-        _ => faults.add(path, Reason::FieldInvalid, "must be `enum`"),
-    }
-}
-
 fn all_values(
     list: Vec<v1::FeedbackValue>,
     linked: bool,
-    path: &Path<'_>,
-    faults: &mut Violations,
+    mut field: Field<'_>,
 ) -> Option<Vec<FeedbackValue>> {
     if list.is_empty() {
-        faults.add(path, Reason::FieldRequired, "needs at least one value");
+        field.refuse(Reason::FieldRequired, "needs at least one value");
     }
-    if !at_most(list.len(), VALUES_MAX, path, faults) {
+    if !field.at_most(list.len(), VALUES_MAX) {
         return None;
     }
-    check_keys(&list, path, faults);
-    let values = list.into_iter().enumerate();
-    let value = |(index, message)| value(message, linked, &path.index(index), faults);
-    Some(values.filter_map(value).collect())
-}
-
-fn check_keys(list: &[v1::FeedbackValue], path: &Path<'_>, faults: &mut Violations) {
     let mut keys = HashSet::with_capacity(list.len());
     for (index, value) in list.iter().enumerate() {
         if !keys.insert(value.key.as_str()) && !value.key.is_empty() {
-            let description = "is the key of another value";
-            faults.add(
-                &path.index(index).field("key"),
-                Reason::FieldInvalid,
-                description,
-            );
+            let mut element = field.index(index);
+            let mut key = element.field("key");
+            key.refuse(Reason::FieldInvalid, "is the key of another value");
         }
     }
+    let values = list.into_iter().enumerate();
+    let value = |(index, message)| value(message, linked, field.index(index));
+    Some(values.filter_map(value).collect())
 }
 
-/// One value. Its `link` is the system's; whoever decodes the step lists it.
-fn value(
-    message: v1::FeedbackValue,
-    linked: bool,
-    path: &Path<'_>,
-    faults: &mut Violations,
-) -> Option<FeedbackValue> {
+/// One value. The system sets `link`; [`list_ignored`] lists a sent one.
+fn value(message: v1::FeedbackValue, linked: bool, mut field: Field<'_>) -> Option<FeedbackValue> {
     let v1::FeedbackValue {
         key,
         value,
         link: _,
         task_json,
     } = message;
-    let key = line(key, &path.field("key"), faults);
-    let value = label(value, linked, &path.field("value"), faults);
+    let key = line(key, field.field("key"));
+    let value = label(value, linked, field.field("value"));
     if task_json.is_some() {
-        let description = "is for ImportTask only";
-        faults.add(&path.field("task_json"), Reason::FieldInvalid, description);
+        let mut field = field.field("task_json");
+        field.refuse(Reason::FieldInvalid, "is for ImportTask only");
     }
     Some(FeedbackValue {
         key: key?,
@@ -146,11 +122,12 @@ fn value(
     })
 }
 
-/// What is shown for a value; of a linked one it becomes a task's name.
-fn label(text: String, linked: bool, path: &Path<'_>, faults: &mut Violations) -> Option<Label> {
-    if linked && let Err(fault) = check(&text, NAME_MAX) {
-        faults.push(text_violation(fault, path));
-        return None;
+/// The text of a value. A linked one is at most as long as a task's name, which it
+/// becomes.
+fn label(text: String, linked: bool, mut field: Field<'_>) -> Option<Label> {
+    if linked {
+        let checked = field.check_text(check(&text, NAME_MAX));
+        field.accept(checked)?;
     }
-    line(text, path, faults)
+    line(text, field)
 }

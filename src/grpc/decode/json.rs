@@ -1,48 +1,36 @@
-//! JSON of the caller's own shape.
+//! JSON values.
 
 use prost_types::{ListValue, Struct, Value as Message, value::Kind};
 use serde_json::{Map, Value};
 
-use super::at_most;
+use super::field::{Field, refuse_nul};
 use crate::domain::{
     json::{DEPTH_MAX, Instruction, Json, number},
-    text::{LIST_MAX, TextFault, check},
-    violation::{Path, Reason, Violations},
+    text::LIST_MAX,
+    violation::Reason,
 };
 
-/// Instructions, each the outermost level of its own JSON.
-pub fn instructions(
-    list: Vec<Struct>,
-    path: &Path<'_>,
-    faults: &mut Violations,
-) -> Vec<Instruction> {
-    if !at_most(list.len(), LIST_MAX, path, faults) {
+/// Instructions; the nesting of each is counted on its own.
+pub fn instructions(list: Vec<Struct>, mut field: Field<'_>) -> Vec<Instruction> {
+    if !field.at_most(list.len(), LIST_MAX) {
         return Vec::new();
     }
     let instructions = list.into_iter().enumerate();
-    let instruction = |(index, message)| {
-        let members = object(message, 0, &path.index(index), faults)?;
-        Some(Instruction(members))
-    };
+    let instruction = |(index, message)| object(message, 0, field.index(index)).map(Instruction);
     instructions.filter_map(instruction).collect()
 }
 
 /// A JSON value.
-pub fn json(message: Message, path: &Path<'_>, faults: &mut Violations) -> Option<Json> {
-    value(message, 0, path, faults).map(Json)
+pub fn json(message: Message, field: Field<'_>) -> Option<Json> {
+    value(message, 0, field).map(Json)
 }
 
-/// A value within as many objects and arrays as `depth` says.
-fn value(
-    message: Message,
-    depth: usize,
-    path: &Path<'_>,
-    faults: &mut Violations,
-) -> Option<Value> {
+/// A value that stands within `depth` objects and arrays.
+fn value(message: Message, depth: usize, mut field: Field<'_>) -> Option<Value> {
     let Message { kind } = message;
     match kind {
         None => {
-            faults.add(path, Reason::FieldInvalid, "is a value of no kind");
+            field.refuse(Reason::FieldInvalid, "is a value of no kind");
             None
         }
         Some(Kind::NullValue(_)) => Some(Value::Null),
@@ -50,63 +38,41 @@ fn value(
         Some(Kind::NumberValue(value)) => {
             let number = number(value);
             if number.is_none() {
-                faults.add(path, Reason::FieldInvalid, "is not a finite number");
+                field.refuse(Reason::FieldInvalid, "is not a finite number");
             }
             number
         }
-        Some(Kind::StringValue(text)) => {
-            without_nul(&text, path, faults).then_some(Value::String(text))
-        }
-        Some(Kind::ListValue(list)) => array(list, depth, path, faults).map(Value::Array),
-        Some(Kind::StructValue(members)) => object(members, depth, path, faults).map(Value::Object),
+        Some(Kind::StringValue(text)) => refuse_nul(&text, field).then_some(Value::String(text)),
+        Some(Kind::ListValue(list)) => array(list, depth, field).map(Value::Array),
+        Some(Kind::StructValue(members)) => object(members, depth, field).map(Value::Object),
     }
 }
 
-fn array(
-    message: ListValue,
-    depth: usize,
-    path: &Path<'_>,
-    faults: &mut Violations,
-) -> Option<Vec<Value>> {
-    let depth = deeper(depth, path, faults)?;
+fn array(message: ListValue, depth: usize, mut field: Field<'_>) -> Option<Vec<Value>> {
+    let depth = deeper(depth, &mut field)?;
     let ListValue { values } = message;
     let elements = values.into_iter().enumerate();
-    let element = |(index, element)| value(element, depth, &path.index(index), faults);
+    let element = |(index, element)| value(element, depth, field.index(index));
     Some(elements.filter_map(element).collect())
 }
 
-fn object(
-    message: Struct,
-    depth: usize,
-    path: &Path<'_>,
-    faults: &mut Violations,
-) -> Option<Map<String, Value>> {
-    let depth = deeper(depth, path, faults)?;
+fn object(message: Struct, depth: usize, mut field: Field<'_>) -> Option<Map<String, Value>> {
+    let depth = deeper(depth, &mut field)?;
     let Struct { fields } = message;
     let member = |(key, member): (String, Message)| {
-        let path = path.field(&key);
-        let valid = without_nul(&key, &path, faults);
-        let value = value(member, depth, &path, faults)?;
+        let valid = refuse_nul(&key, field.field(&key));
+        let value = value(member, depth, field.field(&key))?;
         valid.then_some((key, value))
     };
     Some(fields.into_iter().filter_map(member).collect())
 }
 
 /// The depth within one more object or array.
-fn deeper(depth: usize, path: &Path<'_>, faults: &mut Violations) -> Option<usize> {
+fn deeper(depth: usize, field: &mut Field<'_>) -> Option<usize> {
     if depth < DEPTH_MAX {
         return Some(depth + 1);
     }
     let description = format!("is nested more than {DEPTH_MAX} levels deep");
-    faults.add(path, Reason::NestingTooDeep, description);
+    field.refuse(Reason::NestingTooDeep, description);
     None
-}
-
-fn without_nul(text: &str, path: &Path<'_>, faults: &mut Violations) -> bool {
-    let valid = check(text, usize::MAX).is_ok();
-    if !valid {
-        let fault = TextFault::Nul;
-        faults.add(path, fault.reason(), fault.to_string());
-    }
-    valid
 }

@@ -1,9 +1,10 @@
-//! New steps. The type decides which fields are honored and which are needed.
+//! Steps. The type of a step decides which fields are honored and which are
+//! required.
 
 use super::{
-    REQUIRED, at_most, dependencies, feedback, guid, json, line, product, published, sent_text,
-    step_fields::{Asked, Content, Fields, fields, note_system_fields},
-    text, translations,
+    Field, REQUIRED, dependencies, feedback,
+    field::{body, guid, line, product, published, sent_text, text},
+    json, translations,
 };
 use crate::{
     domain::{
@@ -15,38 +16,31 @@ use crate::{
         },
         task::Published,
         text::{LIST_MAX, Tag, Title},
-        violation::{Path, Reason, Violations},
+        violation::Reason,
     },
     grpc::ignored::Ignored,
     proto::v1,
 };
 
-/// A new step; `at` is where it stands in the request.
-pub fn new(
-    message: v1::Step,
-    at: &Path<'_>,
-    faults: &mut Violations,
-    ignored: &mut Ignored,
-) -> Option<NewStep> {
-    note_system_fields(&message, ignored);
-    ignored.note([
+mod patch;
+
+pub use patch::update;
+
+/// A new step.
+pub fn new(mut message: v1::Step, mut at: Field<'_>, ignored: &mut Ignored) -> Option<NewStep> {
+    list_system_fields(&message, ignored);
+    ignored.add_sent([
         ("guid", !message.guid.is_empty()),
         ("etag", !message.etag.is_empty()),
     ]);
-    let Fields {
-        task,
-        product_id,
-        r#type,
-        asked,
-        content,
-    } = fields(message);
-    let task = guid(&task, TaskId::parse, &at.field("task"), faults);
-    let product = product(product_id, &at.field("product_id"), faults);
-    let kind = match step_type(r#type, &at.field("type"), faults) {
-        Some(of) => kind(of, asked, at, faults, ignored),
-        None => untyped(asked, at, faults),
+    let task = guid(&message.task, TaskId::parse, at.field("task"));
+    let product = product(message.product_id, at.field("product_id"));
+    let step_type = step_type(message.r#type, at.field("type"));
+    let kind = match step_type {
+        Some(step_type) => kind(step_type, &mut message, &mut at, ignored),
+        None => untyped(&mut message, &mut at),
     };
-    let content = all_content(content, at, faults);
+    let content = content(message, &mut at);
     Some(NewStep {
         task: task?,
         product: product?,
@@ -55,67 +49,55 @@ pub fn new(
     })
 }
 
-fn step_type(number: i32, path: &Path<'_>, faults: &mut Violations) -> Option<StepType> {
-    let of = StepType::from_number(number);
-    match (of, number) {
+fn step_type(number: i32, mut field: Field<'_>) -> Option<StepType> {
+    let step_type = StepType::from_number(number);
+    match (step_type, number) {
         (Some(_), _) => {}
-        (None, 0) => faults.add(path, Reason::FieldRequired, REQUIRED),
-        (None, _) => faults.add(path, Reason::FieldInvalid, "is not a type of step"),
+        (None, 0) => field.refuse(Reason::FieldRequired, REQUIRED),
+        (None, _) => field.refuse(Reason::FieldInvalid, "is not a type of step"),
     }
-    of
+    step_type
 }
 
-/// What a step of a known type asks.
+/// Takes the fields that depend on the type out of the message.
 fn kind(
-    of: StepType,
-    asked: Asked,
-    at: &Path<'_>,
-    faults: &mut Violations,
+    step_type: StepType,
+    message: &mut v1::Step,
+    at: &mut Field<'_>,
     ignored: &mut Ignored,
 ) -> Option<StepKind> {
-    note_unneeded(of, &asked, ignored);
-    let Asked {
-        title: heading,
-        cost: price,
-        feedback_config,
-        subtask_id,
-        subtask_pid,
-    } = asked;
-    let title = match of {
-        StepType::Subtask => None,
-        StepType::Solution
-        | StepType::Observation
-        | StepType::Information
-        | StepType::End
-        | StepType::Idp => line(heading, &at.field("title"), faults),
-    };
-    let cost = cost_of(of, price, &at.field("cost"), faults);
-    let feedback = question(of, feedback_config, &at.field("feedback_config"), faults);
-    if of == StepType::Subtask {
-        let subtask = subtask(&subtask_id, subtask_pid, at, faults)?;
-        return Some(StepKind::Subtask { subtask, feedback });
-    }
-    assemble(of, title?, cost?, feedback)
-}
-
-/// Lists what was sent and steps of this type do not have.
-fn note_unneeded(of: StepType, asked: &Asked, ignored: &mut Ignored) {
-    let subtask = of == StepType::Subtask;
-    ignored.note([
-        ("title", subtask && !asked.title.is_empty()),
-        ("subtask_id", !subtask && !asked.subtask_id.is_empty()),
-        ("subtask_pid", !subtask && asked.subtask_pid.is_some()),
+    let is_subtask = step_type == StepType::Subtask;
+    let subtask_id = std::mem::take(&mut message.subtask_id);
+    let title = std::mem::take(&mut message.title);
+    ignored.add_sent([
+        ("title", is_subtask && !title.is_empty()),
+        ("subtask_id", !is_subtask && !subtask_id.is_empty()),
+        ("subtask_pid", !is_subtask && message.subtask_pid.is_some()),
     ]);
+    let title = (!is_subtask).then(|| line(title, at.field("title")));
+    let cost = cost_of(step_type, message.cost, at.field("cost"));
+    let list = std::mem::take(&mut message.feedback_config);
+    let feedback = feedback_of(step_type, list, at.field("feedback_config"));
+    let Some(title) = title else {
+        let task = guid(&subtask_id, TaskId::parse, at.field("subtask_id"));
+        let product = product(message.subtask_pid, at.field("subtask_pid"));
+        let subtask = SubtaskRef {
+            task: task?,
+            product: product?,
+        };
+        return Some(StepKind::Subtask { subtask, feedback });
+    };
+    titled(step_type, title?, cost?, feedback)
 }
 
-/// A step that has a heading of its own.
-fn assemble(
-    of: StepType,
+/// A step with a title of its own.
+fn titled(
+    step_type: StepType,
     title: Title,
     cost: Cost,
     feedback: Option<Feedback>,
 ) -> Option<StepKind> {
-    Some(match of {
+    Some(match step_type {
         StepType::Solution => StepKind::Solution {
             title,
             cost,
@@ -136,89 +118,64 @@ fn assemble(
     })
 }
 
-/// What is wrong with a step whose type is not known, beyond that.
-fn untyped(asked: Asked, at: &Path<'_>, faults: &mut Violations) -> Option<StepKind> {
-    let Asked {
-        title,
-        cost,
-        feedback_config,
-        subtask_id: _,
-        subtask_pid: _,
-    } = asked;
-    let path = at.field("title");
-    let _: Option<Title> = sent_text(title).and_then(|title| line(title, &path, faults));
-    if let Some(price) = cost {
-        price_tag(price, &at.field("cost"), faults);
+/// Notes what is wrong with the fields of a step without a valid type, as far as
+/// they are wrong for every type.
+fn untyped(message: &mut v1::Step, at: &mut Field<'_>) -> Option<StepKind> {
+    let title = sent_text(std::mem::take(&mut message.title));
+    let _: Option<Title> = title.and_then(|title| line(title, at.field("title")));
+    if let Some(number) = message.cost {
+        cost(number, at.field("cost"));
     }
-    feedback::feedback(feedback_config, &at.field("feedback_config"), faults);
+    let list = std::mem::take(&mut message.feedback_config);
+    feedback::feedback(list, at.field("feedback_config"));
     None
 }
 
-fn subtask(
-    id: &str,
-    pid: Option<i64>,
-    at: &Path<'_>,
-    faults: &mut Violations,
-) -> Option<SubtaskRef> {
-    let task = guid(id, TaskId::parse, &at.field("subtask_id"), faults);
-    let product = product(pid, &at.field("subtask_pid"), faults);
-    Some(SubtaskRef {
-        task: task?,
-        product: product?,
-    })
-}
-
-fn cost_of(
-    of: StepType,
-    price: Option<i32>,
-    path: &Path<'_>,
-    faults: &mut Violations,
-) -> Option<Cost> {
-    match price {
+fn cost_of(step_type: StepType, sent: Option<i32>, mut field: Field<'_>) -> Option<Cost> {
+    match sent {
         None => Some(Cost::default()),
-        Some(price) if of.has_cost() => price_tag(price, path, faults),
+        Some(number) if step_type.has_cost() => cost(number, field),
         Some(0) => Some(Cost::default()),
         Some(_) => {
-            faults.add(path, Reason::FieldOutOfRange, COSTLESS);
+            field.refuse(Reason::FieldOutOfRange, COSTLESS);
             None
         }
     }
 }
 
-/// What trying costs, for a type that has a cost.
-pub fn price_tag(price: i32, path: &Path<'_>, faults: &mut Violations) -> Option<Cost> {
-    let cost = Cost::new(price);
+/// The cost of a step whose type may have one.
+fn cost(number: i32, mut field: Field<'_>) -> Option<Cost> {
+    let cost = Cost::new(number);
     if cost.is_none() {
-        let description = "must be 0, or 2 and more";
-        faults.add(path, Reason::FieldOutOfRange, description);
+        field.refuse(Reason::FieldOutOfRange, "must be 0, or 2 and more");
     }
     cost
 }
 
-fn question(
-    of: StepType,
+fn feedback_of(
+    step_type: StepType,
     list: Vec<v1::FeedbackConfig>,
-    path: &Path<'_>,
-    faults: &mut Violations,
+    mut field: Field<'_>,
 ) -> Option<Feedback> {
-    let observes = of == StepType::Observation;
-    if observes && list.is_empty() {
+    let is_observation = step_type == StepType::Observation;
+    if is_observation && list.is_empty() {
         let description = "is required for an observation";
-        faults.add(path, Reason::FieldRequired, description);
+        field.refuse(Reason::FieldRequired, description);
     }
     let linked = list.iter().any(|config| config.linked == Some(true));
-    let feedback = feedback::feedback(list, path, faults);
-    if !observes && linked {
-        let path = path.index(0);
-        let path = path.field("linked");
-        faults.add(&path, Reason::FieldInvalid, LINKED_OBSERVATIONS_ONLY);
+    let feedback = feedback::feedback(list, field.reborrow());
+    if !is_observation && linked {
+        let mut config = field.index(0);
+        let mut linked = config.field("linked");
+        linked.refuse(Reason::FieldInvalid, LINKED_OBSERVATIONS_ONLY);
     }
     feedback
 }
 
-fn all_content(content: Content, at: &Path<'_>, faults: &mut Violations) -> Option<StepContent> {
-    let Content {
-        body,
+/// The fields that steps of every type have.
+fn content(message: v1::Step, at: &mut Field<'_>) -> Option<StepContent> {
+    let v1::Step {
+        body: html,
         dependencies,
         dependency_shorthand,
         instructions,
@@ -228,18 +185,34 @@ fn all_content(content: Content, at: &Path<'_>, faults: &mut Violations) -> Opti
         skills,
         tags: labels,
         translations,
-    } = content;
-    let body = body.and_then(|text| super::body(text, &at.field("body"), faults));
-    let dependencies = dependencies::with_shorthand(dependencies, dependency_shorthand, at, faults);
-    let instructions = json::instructions(instructions, &at.field("instructions"), faults);
-    let looping = repeats.and_then(|repeats| looping(repeats, &at.field("looping"), faults));
-    let parts = tags(parts, &at.field("parts"), faults);
+        guid: _,
+        task: _,
+        product_id: _,
+        r#type: _,
+        title: _,
+        cost: _,
+        feedback_config: _,
+        subtask_id: _,
+        subtask_pid: _,
+        link: _,
+        etag: _,
+        account_id: _,
+        r_data: _,
+        dirty_record: _,
+        created_ts: _,
+        modified_ts: _,
+    } = message;
+    let body = html.and_then(|html| body(html, at.field("body")));
+    let dependencies = dependencies::with_shorthand(dependencies, dependency_shorthand, at);
+    let instructions = json::instructions(instructions, at.field("instructions"));
+    let looping = repeats.and_then(|repeats| looping(repeats, at.field("looping")));
+    let parts = tags(parts, at.field("parts"));
     let published = shown.map_or(Some(Published::default()), |shown| {
-        published(shown, &at.field("published"), faults)
+        published(shown, at.field("published"))
     });
-    let skills = tags(skills, &at.field("skills"), faults);
-    let tags = tags(labels, &at.field("tags"), faults);
-    let translations = translations::all(translations, &at.field("translations"), faults);
+    let skills = tags(skills, at.field("skills"));
+    let tags = tags(labels, at.field("tags"));
+    let translations = translations::all(translations, at.field("translations"));
     Some(StepContent {
         body,
         dependencies,
@@ -253,17 +226,15 @@ fn all_content(content: Content, at: &Path<'_>, faults: &mut Violations) -> Opti
     })
 }
 
-/// How a step repeats.
-pub fn looping(message: v1::Looping, path: &Path<'_>, faults: &mut Violations) -> Option<Looping> {
+fn looping(message: v1::Looping, mut field: Field<'_>) -> Option<Looping> {
     let v1::Looping {
         alias,
         array,
         iterations,
     } = message;
-    let alias = text(alias, &path.field("alias"), faults);
-    let array = array.and_then(|array| json::json(array, &path.field("array"), faults));
-    let iterations =
-        iterations.and_then(|count| json::json(count, &path.field("iterations"), faults));
+    let alias = text(alias, field.field("alias"));
+    let array = array.and_then(|array| json::json(array, field.field("array")));
+    let iterations = iterations.and_then(|count| json::json(count, field.field("iterations")));
     Some(Looping {
         alias: alias?,
         array,
@@ -272,11 +243,27 @@ pub fn looping(message: v1::Looping, path: &Path<'_>, faults: &mut Violations) -
 }
 
 /// Parts, skills or tags: order and duplicates are kept.
-pub fn tags(list: Vec<String>, path: &Path<'_>, faults: &mut Violations) -> Vec<Tag> {
-    if !at_most(list.len(), LIST_MAX, path, faults) {
+fn tags(list: Vec<String>, mut field: Field<'_>) -> Vec<Tag> {
+    if !field.at_most(list.len(), LIST_MAX) {
         return Vec::new();
     }
     let tags = list.into_iter().enumerate();
-    let tag = |(index, tag)| text(tag, &path.index(index), faults);
+    let tag = |(index, tag)| text(tag, field.index(index));
     tags.filter_map(tag).collect()
+}
+
+/// Lists the fields that the system sets and that were sent.
+fn list_system_fields(message: &v1::Step, ignored: &mut Ignored) {
+    ignored.add_sent([
+        ("link", !message.link.is_empty()),
+        ("account_id", !message.account_id.is_empty()),
+        ("r_data", !message.r_data.is_empty()),
+        ("dirty_record", message.dirty_record),
+        ("created_ts", message.created_ts.is_some()),
+        ("modified_ts", message.modified_ts.is_some()),
+    ]);
+    feedback::list_ignored(&message.feedback_config, ignored);
+    for translation in message.translations.values() {
+        feedback::list_ignored_of_translation(&translation.feedback_config, ignored);
+    }
 }

@@ -1,61 +1,46 @@
-//! Texts in other languages, row by row. A row that a caller writes is locked
-//! unless it says otherwise.
+//! Translations of a task or step, one for each language. What a caller writes is
+//! locked unless it says otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{at_most, feedback, json, line, sent_list};
+use super::{Field, feedback, field, json};
 use crate::{
     domain::{
         translation::{
-            LANGUAGES_MAX, Language, RowEdit, StepOverlay, StepOverlayEdit, TaskOverlay,
+            LANGUAGES_MAX, Language, Overlay, RowEdit, StepOverlay, StepOverlayEdit, TaskOverlay,
             TaskOverlayEdit, TranslationsEdit,
         },
-        violation::{Path, Reason, Violations},
+        violation::{Reason, Violations},
     },
-    grpc::mask::{RowFields, RowMask, Rows},
+    grpc::mask::{LanguageMask, Selects, TranslationsMask},
     proto::v1,
 };
 
-/// A row of the wire.
-pub trait Row: Sized + Default {
-    /// What it says as a whole.
-    type Overlay;
-    /// What single fields of it say.
-    type Fields;
+/// A translation as it is sent.
+pub trait Translation: Sized + Default {
+    /// The translation as it is stored.
+    type Overlay: Overlay;
 
-    /// Reads a row as a whole.
-    fn whole(self, path: &Path<'_>, faults: &mut Violations) -> Option<Self::Overlay>;
-
-    /// Reads the masked fields of a row and nothing else.
-    fn masked(self, mask: &RowFields, path: &Path<'_>, faults: &mut Violations) -> Self::Fields;
+    /// The fields that the mask selects; the others are not decoded.
+    fn edits(self, mask: &LanguageMask, at: Field<'_>) -> <Self::Overlay as Overlay>::Fields;
 }
 
-impl Row for v1::TaskTranslation {
+impl Translation for v1::TaskTranslation {
     type Overlay = TaskOverlay;
-    type Fields = TaskOverlayEdit;
 
-    fn whole(self, path: &Path<'_>, faults: &mut Violations) -> Option<TaskOverlay> {
-        let Self { name, locked } = self;
-        Some(TaskOverlay {
-            name: name.and_then(|name| line(name, &path.field("name"), faults)),
-            locked: locked.unwrap_or(true),
-        })
-    }
-
-    fn masked(self, mask: &RowFields, path: &Path<'_>, faults: &mut Violations) -> TaskOverlayEdit {
+    fn edits(self, mask: &LanguageMask, mut at: Field<'_>) -> TaskOverlayEdit {
         let Self { name, locked } = self;
         TaskOverlayEdit {
-            name: mask.edit("name", name, |name| line(name, &path.field("name"), faults)),
-            locked: lock(mask, locked),
+            name: mask.edit(&mut at, "name", name, field::line),
+            locked: mask.locked(locked),
         }
     }
 }
 
-impl Row for v1::StepTranslation {
+impl Translation for v1::StepTranslation {
     type Overlay = StepOverlay;
-    type Fields = StepOverlayEdit;
 
-    fn whole(self, path: &Path<'_>, faults: &mut Violations) -> Option<StepOverlay> {
+    fn edits(self, mask: &LanguageMask, mut at: Field<'_>) -> StepOverlayEdit {
         let Self {
             title,
             body,
@@ -63,150 +48,124 @@ impl Row for v1::StepTranslation {
             feedback_config,
             locked,
         } = self;
-        Some(StepOverlay {
-            title: title.and_then(|title| line(title, &path.field("title"), faults)),
-            body: body.and_then(|text| super::body(text, &path.field("body"), faults)),
-            instructions: json::instructions(instructions, &path.field("instructions"), faults),
-            feedback: feedback::translated(feedback_config, &path.field("feedback_config"), faults),
-            locked: locked.unwrap_or(true),
-        })
-    }
-
-    fn masked(self, mask: &RowFields, path: &Path<'_>, faults: &mut Violations) -> StepOverlayEdit {
-        let Self {
-            title,
-            body,
-            instructions,
-            feedback_config,
-            locked,
-        } = self;
+        let at = &mut at;
         StepOverlayEdit {
-            title: mask.edit("title", title, |title| {
-                line(title, &path.field("title"), faults)
-            }),
-            body: mask.edit("body", body, |text| {
-                super::body(text, &path.field("body"), faults)
-            }),
-            instructions: mask
-                .names("instructions")
-                .then(|| json::instructions(instructions, &path.field("instructions"), faults)),
-            feedback: mask.edit("feedback_config", sent_list(feedback_config), |list| {
-                feedback::translated(list, &path.field("feedback_config"), faults)
-            }),
-            locked: lock(mask, locked),
+            title: mask.edit(at, "title", title, field::line),
+            body: mask.edit(at, "body", body, field::body),
+            instructions: mask.list(at, "instructions", instructions, json::instructions),
+            feedback: {
+                let sent = field::sent_list(feedback_config);
+                mask.edit(at, "feedback_config", sent, feedback::translated)
+            },
+            locked: mask.locked(locked),
         }
     }
 }
 
-fn lock(mask: &RowFields, locked: Option<bool>) -> Option<bool> {
-    mask.names("locked").then(|| locked.unwrap_or(true))
+/// The stored form of a translation that was sent as a whole.
+fn whole<T: Translation>(translation: T, at: Field<'_>) -> T::Overlay {
+    let mut overlay = T::Overlay::blank();
+    overlay.edit(translation.edits(&LanguageMask::Whole, at));
+    overlay
 }
 
-/// All rows of a resource. `path` is that of its translations.
-pub fn all<R: Row>(
-    rows: BTreeMap<String, R>,
-    path: &Path<'_>,
-    faults: &mut Violations,
-) -> BTreeMap<Language, R::Overlay> {
+/// All translations of a resource.
+pub fn all<T: Translation>(
+    sent: BTreeMap<String, T>,
+    mut at: Field<'_>,
+) -> BTreeMap<Language, T::Overlay> {
     let mut decoded = BTreeMap::new();
-    if !at_most(rows.len(), LANGUAGES_MAX, path, faults) {
+    if !at.at_most(sent.len(), LANGUAGES_MAX) {
         return decoded;
     }
     let mut seen = BTreeSet::new();
-    for (key, row) in rows {
-        let path = path.key(&key);
+    for (key, translation) in sent {
+        let mut at = at.key(&key);
         let language = Language::parse(&key);
         match &language {
-            None => {
-                let description = "is not a well-formed language tag";
-                faults.add(&path, Reason::FieldInvalid, description);
-            }
-            Some(language) => note_twice(language, &mut seen, &path, faults),
+            None => at.refuse(Reason::FieldInvalid, "is not a well-formed language tag"),
+            Some(language) => refuse_duplicate(language, &mut seen, &mut at),
         }
-        if let (Some(row), Some(language)) = (row.whole(&path, faults), language) {
-            decoded.insert(language, row);
+        let overlay = whole(translation, at);
+        if let Some(language) = language {
+            decoded.insert(language, overlay);
         }
     }
     decoded
 }
 
-fn note_twice(
-    language: &Language,
-    seen: &mut BTreeSet<Language>,
-    path: &Path<'_>,
-    faults: &mut Violations,
-) {
+/// Two keys may be the same language: `de` and `DE`.
+fn refuse_duplicate(language: &Language, seen: &mut BTreeSet<Language>, at: &mut Field<'_>) {
     if !seen.insert(language.clone()) {
         let description = format!("is {language} again; each language may stand once");
-        faults.add(path, Reason::FieldInvalid, description);
+        at.refuse(Reason::FieldInvalid, description);
     }
 }
 
-/// What an update does to rows.
-pub fn edits<R: Row>(
-    rows: BTreeMap<String, R>,
-    mask: Rows<'_>,
-    path: &Path<'_>,
-    faults: &mut Violations,
-) -> TranslationsEdit<R::Overlay, R::Fields> {
+type Edits<T> = BTreeMap<
+    Language,
+    RowEdit<<T as Translation>::Overlay, <<T as Translation>::Overlay as Overlay>::Fields>,
+>;
+
+/// What an update does to the translations of a resource.
+pub fn edits<T: Translation>(
+    sent: BTreeMap<String, T>,
+    mask: TranslationsMask<'_>,
+    at: Field<'_>,
+) -> TranslationsEdit<T::Overlay, <T::Overlay as Overlay>::Fields> {
+    let put = |sent, at| {
+        let decoded = all::<T>(sent, at).into_iter();
+        decoded.map(|(key, row)| (key, RowEdit::Put(row))).collect()
+    };
     let (replace, rows) = match mask {
-        Rows::Merge => (false, put(all(rows, path, faults))),
-        Rows::Replace => (true, put(all(rows, path, faults))),
-        Rows::Only(masks) => (false, masked(rows, masks, path, faults)),
+        TranslationsMask::Merge => (false, put(sent, at)),
+        TranslationsMask::Replace => (true, put(sent, at)),
+        TranslationsMask::Only(masks) => (false, masked(sent, masks, at)),
     };
     TranslationsEdit { replace, rows }
 }
 
-fn put<O, F>(rows: BTreeMap<Language, O>) -> BTreeMap<Language, RowEdit<O, F>> {
-    let rows = rows.into_iter();
-    rows.map(|(language, row)| (language, RowEdit::Put(row)))
-        .collect()
-}
-
-type RowEdits<R> = BTreeMap<Language, RowEdit<<R as Row>::Overlay, <R as Row>::Fields>>;
-
-/// The masked rows. Rows of other languages are not looked at.
-fn masked<R: Row>(
-    rows: BTreeMap<String, R>,
-    masks: &BTreeMap<Language, RowMask>,
-    path: &Path<'_>,
-    faults: &mut Violations,
-) -> RowEdits<R> {
-    let mut edits: RowEdits<R> = masks
+/// Edits of the masked languages; the others are not decoded.
+fn masked<T: Translation>(
+    sent: BTreeMap<String, T>,
+    masks: &BTreeMap<Language, LanguageMask>,
+    mut at: Field<'_>,
+) -> Edits<T> {
+    let mut edits: Edits<T> = masks
         .iter()
-        .map(|(language, mask)| (language.clone(), absent::<R>(mask)))
+        .map(|(language, mask)| (language.clone(), absent::<T>(mask)))
         .collect();
     if masks.is_empty() {
         return edits;
     }
     let mut seen = BTreeSet::new();
-    for (key, row) in rows {
+    for (key, translation) in sent {
         let Some((language, mask)) =
             Language::parse(&key).and_then(|language| masks.get_key_value(&language))
         else {
             continue;
         };
-        let path = path.key(&key);
-        note_twice(language, &mut seen, &path, faults);
+        let mut at = at.key(&key);
+        refuse_duplicate(language, &mut seen, &mut at);
         let edit = match mask {
-            RowMask::Whole => row.whole(&path, faults).map(RowEdit::Put),
-            RowMask::Fields(fields) => Some(RowEdit::Fields(row.masked(fields, &path, faults))),
+            LanguageMask::Whole => RowEdit::Put(whole(translation, at)),
+            LanguageMask::Fields(_) => RowEdit::Fields(translation.edits(mask, at)),
         };
-        if let Some(edit) = edit {
-            edits.insert(language.clone(), edit);
-        }
+        edits.insert(language.clone(), edit);
     }
     edits
 }
 
-/// What a masked row that was not sent becomes.
-fn absent<R: Row>(mask: &RowMask) -> RowEdit<R::Overlay, R::Fields> {
+/// The edit of a masked language that was not sent.
+fn absent<T: Translation>(
+    mask: &LanguageMask,
+) -> RowEdit<T::Overlay, <T::Overlay as Overlay>::Fields> {
     match mask {
-        RowMask::Whole => RowEdit::Remove,
-        RowMask::Fields(fields) => {
-            let nowhere = Path::root("translations");
-            let fields = R::default().masked(fields, &nowhere, &mut Violations::new());
-            RowEdit::Reset(fields)
+        LanguageMask::Whole => RowEdit::Remove,
+        LanguageMask::Fields(_) => {
+            let mut unused = Violations::new();
+            let at = Field::root("translations", &mut unused);
+            RowEdit::Reset(T::default().edits(mask, at))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Documents of an export.
+//! The document of an export.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::{
     proto::v1,
 };
 
-/// A task with its steps and, below linked observations, its managed tasks.
+/// A task with its steps; linked observations hold the managed tasks.
 pub fn document(tree: Tree) -> v1::TaskDocument {
     let Tree {
         task: root,
@@ -25,7 +25,7 @@ pub fn document(tree: Tree) -> v1::TaskDocument {
     }
 }
 
-/// Puts managed tasks below the values that manage them.
+/// Puts managed tasks into the values that manage them.
 fn with_documents(mut step: v1::Step, managed: &mut BTreeMap<TaskId, Tree>) -> v1::Step {
     let values = step
         .feedback_config

@@ -42,7 +42,7 @@ pub fn value(json: Value) -> Message {
     Message { kind: Some(kind) }
 }
 
-/// Dependencies, and their short form if they have one.
+/// Dependencies, and their shorthand if they have one.
 pub fn dependencies(group: Option<Group>) -> (Option<v1::DependencyGroup>, Option<String>) {
     let short = group.as_ref().and_then(shorthand::render);
     (group.map(dependency_group), short)

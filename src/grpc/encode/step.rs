@@ -58,7 +58,7 @@ pub fn step(step: Step) -> v1::Step {
         dependency_shorthand,
         subtask_id: subtask.map_or_else(String::new, |subtask| subtask.task.to_string()),
         subtask_pid: subtask.map(|subtask| subtask.product.get()),
-        feedback_config: question(kind).map(linkable).into_iter().collect(),
+        feedback_config: feedback_of(kind).map(step_feedback).into_iter().collect(),
         instructions: json::instructions(instructions),
         looping: repeats.map(looping),
         parts: tags(parts),
@@ -79,42 +79,17 @@ pub fn step(step: Step) -> v1::Step {
     }
 }
 
-/// A step without its bodies, which are not even copied.
+/// A step without its bodies and those of its translations. The clone shares them.
 pub fn step_without_bodies(full: &Step) -> v1::Step {
-    let content = &full.content;
-    let rows = content.translations.iter();
-    let row = |row: &StepOverlay| StepOverlay {
-        title: row.title.clone(),
-        body: None,
-        instructions: row.instructions.clone(),
-        feedback: row.feedback.clone(),
-        locked: row.locked,
-    };
-    step(Step {
-        guid: full.guid,
-        account: full.account.clone(),
-        task: full.task,
-        product: full.product,
-        kind: full.kind.clone(),
-        title: full.title.clone(),
-        content: StepContent {
-            body: None,
-            dependencies: content.dependencies.clone(),
-            instructions: content.instructions.clone(),
-            looping: content.looping.clone(),
-            parts: content.parts.clone(),
-            published: content.published,
-            skills: content.skills.clone(),
-            tags: content.tags.clone(),
-            translations: rows.map(|(key, full)| (key.clone(), row(full))).collect(),
-        },
-        link: full.link,
-        r_data: full.r_data.clone(),
-        revision: full.revision,
-    })
+    let mut without = full.clone();
+    without.content.body = None;
+    for translation in without.content.translations.values_mut() {
+        translation.body = None;
+    }
+    step(without)
 }
 
-fn question(kind: StepKind) -> Option<Feedback> {
+fn feedback_of(kind: StepKind) -> Option<Feedback> {
     match kind {
         StepKind::Observation { title: _, feedback } => Some(feedback),
         StepKind::Solution {
@@ -136,8 +111,8 @@ fn question(kind: StepKind) -> Option<Feedback> {
     }
 }
 
-/// The question of a step, which says whether it is linked.
-fn linkable(feedback: Feedback) -> v1::FeedbackConfig {
+/// The feedback of a step itself, which says whether it is linked.
+fn step_feedback(feedback: Feedback) -> v1::FeedbackConfig {
     let linked = Some(feedback.linked);
     v1::FeedbackConfig {
         linked,
@@ -145,15 +120,15 @@ fn linkable(feedback: Feedback) -> v1::FeedbackConfig {
     }
 }
 
-/// A question as a translator sees it: texts, no links.
-pub fn translated_question(mut feedback: Feedback) -> v1::FeedbackConfig {
+/// The feedback of a step for a translator: its texts, without links.
+pub fn source_feedback(mut feedback: Feedback) -> v1::FeedbackConfig {
     for value in &mut feedback.values {
         value.link = None;
     }
     config(feedback)
 }
 
-/// A question. Where links have no meaning it does not speak of them.
+/// The feedback of a translation, which has no `linked`.
 fn config(feedback: Feedback) -> v1::FeedbackConfig {
     let Feedback {
         name,

@@ -1,20 +1,20 @@
-//! Translation work.
+//! Work for an automatic translator.
 
-use super::{json, step::translated_question};
+use super::{json, step::source_feedback};
 use crate::{
     domain::work::{Source, State, Target, Work},
     grpc::translations::digest,
     proto::v1,
 };
 
-/// One thing to translate.
+/// A task or step to translate.
 pub fn work(work: Work) -> v1::TranslationWork {
     let Work {
         target,
         language,
         state,
         source,
-        digest: stands_for,
+        digest: source_digest,
     } = work;
     let (guid, kind) = match target {
         Target::Task(task) => (task.to_string(), v1::TranslationKind::Task),
@@ -30,7 +30,7 @@ pub fn work(work: Work) -> v1::TranslationWork {
         language: language.to_string(),
         state: state.into(),
         source: Some(texts(source)),
-        source_digest: digest(stands_for),
+        source_digest: digest(source_digest),
     }
 }
 
@@ -53,7 +53,7 @@ fn texts(source: Source) -> v1::TranslationSource {
             title: Some(title),
             body: body.map(|body| body.into_string()),
             instructions: json::instructions(instructions),
-            feedback_config: feedback.map(translated_question).into_iter().collect(),
+            feedback_config: feedback.map(source_feedback).into_iter().collect(),
         },
     }
 }

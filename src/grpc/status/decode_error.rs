@@ -1,12 +1,12 @@
-//! What prost says of a request that it cannot decode.
+//! Reads the error of prost for a request that it cannot decode.
 
 use crate::domain::violation::{Reason, Violation};
 
 const PREFIX: &str = "failed to decode Protobuf message: ";
 const TOO_DEEP: &str = "recursion limit reached";
 
-/// Reads prost's words: `Inner.field: Outer.field: cause`, the innermost field
-/// first. List indexes and map keys are not in them.
+/// The violation of an error `Inner.field: Outer.field: cause`, which has the innermost
+/// field first and neither list indexes nor map keys.
 pub fn violation(error: &str) -> Violation {
     let mut rest = error.strip_prefix(PREFIX).unwrap_or(error);
     let mut fields = Vec::new();

@@ -1,4 +1,4 @@
-"""Whether what has to fit together in the files of a deployment does."""
+"""Checks that the settings in different files of a deployment agree."""
 
 import configparser
 import pathlib
@@ -32,7 +32,7 @@ def size(text):
 
 def check(fact, truth):
     if not truth:
-        raise SystemExit(f"not so: {fact}")
+        raise SystemExit(f"wrong: {fact}")
     print(f"   {fact}")
 
 
@@ -49,14 +49,14 @@ def main():
     compose = yaml.safe_load(pathlib.Path("compose.yaml").read_text())["services"]["expertise"]
     check("compose publishes it on loopback", compose["ports"] == [f"127.0.0.1:{port}:{port}"])
     check("compose waits longer than the grace", seconds(compose["stop_grace_period"]) > grace)
-    check("compose gives twice the bytes in flight", size(compose["mem_limit"]) == 2 * inflight)
+    check("the memory limit in compose is twice EXPERTISE_MAX_INFLIGHT_BYTES", size(compose["mem_limit"]) == 2 * inflight)
 
     unit = configparser.RawConfigParser(strict=False)
     unit.optionxform = str
     unit.read("docs/deploy/expertise.service")
     service = unit["Service"]
     check("systemd waits longer than the grace", seconds(service["TimeoutStopSec"]) > grace)
-    check("systemd gives twice the bytes in flight", size(service["MemoryMax"]) == 2 * inflight)
+    check("the memory limit in systemd is twice EXPERTISE_MAX_INFLIGHT_BYTES", size(service["MemoryMax"]) == 2 * inflight)
 
     files = {file.name for file in MANIFESTS.glob("*.yaml")} - {"kustomization.yaml"}
     documents = {name: yaml.safe_load((MANIFESTS / name).read_text()) for name in files}
@@ -68,16 +68,16 @@ def main():
     settings = {entry["name"]: entry.get("value") for entry in container["env"]}
     pause = container["lifecycle"]["preStop"]["sleep"]["seconds"]
     grace = seconds(settings["EXPERTISE_SHUTDOWN_GRACE"])
-    patience = pod["spec"]["terminationGracePeriodSeconds"]
-    check("Kubernetes waits longer than pause and grace", patience > pause + grace)
+    termination_grace = pod["spec"]["terminationGracePeriodSeconds"]
+    check("Kubernetes waits longer than pause and grace", termination_grace > pause + grace)
     limit = container["resources"]["limits"]["memory"]
-    check("Kubernetes gives twice the bytes in flight", size(limit) == 2 * inflight)
+    check("the memory limit in Kubernetes is twice EXPERTISE_MAX_INFLIGHT_BYTES", size(limit) == 2 * inflight)
     check("the container listens on the port", settings["EXPERTISE_LISTEN"] == f"0.0.0.0:{port}")
     check("the container names the port", container["ports"] == [{"name": "grpc", "containerPort": port}])
     probed = {container[probe]["grpc"]["port"] for probe in ("startupProbe", "readinessProbe")}
-    check("probes ask it", probed == {port})
+    check("the probes use the port", probed == {port})
     (served,) = documents["service.yaml"]["spec"]["ports"]
-    check("the service leads there", (served["port"], served["targetPort"]) == (port, "grpc"))
+    check("the service uses the port", (served["port"], served["targetPort"]) == (port, "grpc"))
     labels = pod["metadata"]["labels"]
     selectors = [
         documents["deployment.yaml"]["spec"]["selector"]["matchLabels"],
@@ -85,7 +85,7 @@ def main():
         documents["poddisruptionbudget.yaml"]["spec"]["selector"]["matchLabels"],
         documents["networkpolicy.yaml"]["spec"]["podSelector"]["matchLabels"],
     ]
-    check("everything selects the pods", all(selector == labels for selector in selectors))
+    check("all selectors match the pods", all(selector == labels for selector in selectors))
 
 
 main()

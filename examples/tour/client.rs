@@ -1,5 +1,4 @@
-//! An author's desk: the generated clients on one connection, on behalf of one
-//! account.
+//! The generated clients on one connection, for one account.
 
 use std::net::SocketAddr;
 
@@ -20,9 +19,9 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 
-type Line = InterceptedService<Channel, Account>;
+type AccountChannel = InterceptedService<Channel, Account>;
 
-/// Says with every call whose guides it is about.
+/// Adds the account to the metadata of every call.
 #[derive(Clone)]
 struct Account(MetadataValue<Ascii>);
 
@@ -38,12 +37,12 @@ impl Interceptor for Account {
 
 /// The clients of one account.
 #[derive(Clone)]
-pub struct Desk {
-    tasks: TaskServiceClient<Line>,
-    steps: StepServiceClient<Line>,
+pub struct Client {
+    tasks: TaskServiceClient<AccountChannel>,
+    steps: StepServiceClient<AccountChannel>,
 }
 
-impl Desk {
+impl Client {
     pub async fn open(server: SocketAddr, account: &'static str) -> anyhow::Result<Self> {
         let channel = Endpoint::from_shared(format!("http://{server}"))?
             .connect()
@@ -67,7 +66,7 @@ impl Desk {
             .clone()
             .export_task(ExportTaskRequest { guid })
             .await?;
-        there(call.into_inner().document)
+        resource(call.into_inner().document)
     }
 
     pub async fn create_task(&self, call: CreateTaskRequest) -> Result<CreateTaskResponse, Status> {
@@ -95,7 +94,7 @@ impl Desk {
     pub async fn task(&self, guid: &str) -> Result<Task, Status> {
         let guid = guid.to_owned();
         let call = self.tasks.clone().get_task(GetTaskRequest { guid }).await?;
-        there(call.into_inner().task)
+        resource(call.into_inner().task)
     }
 
     pub async fn create_step(&self, call: CreateStepRequest) -> Result<CreateStepResponse, Status> {
@@ -113,7 +112,7 @@ impl Desk {
     pub async fn step(&self, guid: &str) -> Result<Step, Status> {
         let guid = guid.to_owned();
         let call = self.steps.clone().get_step(GetStepRequest { guid }).await?;
-        there(call.into_inner().step)
+        resource(call.into_inner().step)
     }
 
     /// All steps of a task, without bodies.
@@ -135,12 +134,12 @@ impl Desk {
     }
 }
 
-/// The resource of a response, which the contract says is always there.
-pub fn there<T>(resource: Option<T>) -> Result<T, Status> {
+/// The resource of a response, which the contract guarantees.
+pub fn resource<T>(resource: Option<T>) -> Result<T, Status> {
     resource.ok_or_else(|| Status::internal("the response lacks its resource"))
 }
 
-/// A mask of these paths.
+/// An update mask.
 pub fn mask(paths: &[&str]) -> Option<FieldMask> {
     let paths = paths.iter().map(|&path| path.to_owned()).collect();
     Some(FieldMask { paths })

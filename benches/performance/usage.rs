@@ -1,8 +1,8 @@
-//! What processes use, as /proc has it.
+//! Processor time and memory of processes, from /proc.
 
 use std::{fs, ops::Sub, path::Path, time::Duration};
 
-/// In what the times of /proc are counted.
+/// The unit of times in /proc.
 const TICK: Duration = Duration::from_millis(10);
 
 /// Processor time.
@@ -10,7 +10,7 @@ const TICK: Duration = Duration::from_millis(10);
 pub struct Cpu {
     /// Of the server.
     pub server: Duration,
-    /// Of the PostgreSQL behind it. SQLite is a part of the server.
+    /// Of PostgreSQL; SQLite runs in the process of the server.
     pub database: Duration,
 }
 
@@ -25,22 +25,22 @@ impl Sub for Cpu {
     }
 }
 
-/// Whose time it is.
+/// The processes that are measured.
 #[derive(Clone, Copy, Debug)]
-pub struct Watched {
+pub struct Processes {
     /// The server.
     pub server: u32,
-    /// The first process of a PostgreSQL.
+    /// The main process of PostgreSQL.
     pub database: Option<u32>,
 }
 
-impl Watched {
-    /// What they have used.
+impl Processes {
+    /// Their processor time so far.
     pub fn cpu(&self) -> Cpu {
         let server = Stat::of(self.server);
         Cpu {
             server: server.map_or(Duration::ZERO, |stat| stat.used),
-            database: self.database.map_or(Duration::ZERO, family),
+            database: self.database.map_or(Duration::ZERO, with_children),
         }
     }
 }
@@ -53,7 +53,7 @@ struct Stat {
 impl Stat {
     fn of(process: u32) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // The name before the bracket may hold spaces.
+        // The name in brackets may contain spaces.
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
         let number = |index: usize| fields.get(index)?.parse::<u32>().ok();
         Some(Self {
@@ -63,8 +63,8 @@ impl Stat {
     }
 }
 
-/// A process and its children.
-fn family(first: u32) -> Duration {
+/// The processor time of a process and its children.
+fn with_children(first: u32) -> Duration {
     let processes = fs::read_dir("/proc").expect("/proc");
     processes
         .flatten()
@@ -75,8 +75,8 @@ fn family(first: u32) -> Duration {
         .sum()
 }
 
-/// Bytes of memory that a process has held at most since [`forget_peak`].
-pub fn peak(process: u32) -> u64 {
+/// The peak of a process's resident memory since [`reset_peak_memory`], in bytes.
+pub fn peak_memory(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
@@ -85,18 +85,18 @@ pub fn peak(process: u32) -> u64 {
         .map_or(0, |number| number * 1024)
 }
 
-/// Has the peak begin at what is held now.
-pub fn forget_peak(process: u32) {
-    fs::write(format!("/proc/{process}/clear_refs"), "5").expect("our own process");
+/// Resets the peak to the current resident memory.
+pub fn reset_peak_memory(process: u32) {
+    fs::write(format!("/proc/{process}/clear_refs"), "5").expect("a process of this user");
 }
 
-/// The first process of the PostgreSQL with this data directory.
+/// The main process of the PostgreSQL with this data directory.
 pub fn postmaster(data: &Path) -> Option<u32> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     text.lines().next()?.trim().parse().ok()
 }
 
-/// The middle one.
+/// The median.
 pub fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     let middle = numbers.len() / 2;

@@ -1,5 +1,5 @@
-//! What of an error fits its place: details and message ride in trailers, of
-//! which clients take about 8 KB, after base64 and percent-encoding.
+//! Shortens errors to fit the trailers, of which clients accept about 8 KB after base64
+//! and percent-encoding.
 
 use prost::Message;
 use tonic_types::{FieldViolation, pb};
@@ -7,16 +7,16 @@ use tonic_types::{FieldViolation, pb};
 use crate::domain::violation::{Violation, Violations};
 
 /// Most bytes of an encoded `BadRequest`.
-pub const BAD_REQUEST_BYTES: usize = 4 * 1024;
+pub const MAX_BAD_REQUEST_BYTES: usize = 4 * 1024;
 /// Most bytes of a path.
-pub const PATH_BYTES: usize = 1024;
+pub const MAX_PATH_BYTES: usize = 1024;
 /// Most bytes of a description.
-const DESCRIPTION_BYTES: usize = 512;
-/// Most bytes of a path or description in a status message, where a byte may
-/// take three.
-const MESSAGE_PART_BYTES: usize = 160;
+const MAX_DESCRIPTION_BYTES: usize = 512;
+/// Most bytes of a path or description in a status message, where percent-encoding
+/// makes up to three of one.
+const MAX_MESSAGE_PART_BYTES: usize = 160;
 
-/// As many of the first violations as fit; at least one if there is any.
+/// As many of the first violations as fit: at least one if there is any.
 pub fn violations(all: &[Violation]) -> Vec<FieldViolation> {
     let mut size = 0;
     all.iter()
@@ -24,14 +24,14 @@ pub fn violations(all: &[Violation]) -> Vec<FieldViolation> {
         .map(field_violation)
         .take_while(|violation| {
             size += encoded_len(violation);
-            size <= BAD_REQUEST_BYTES
+            size <= MAX_BAD_REQUEST_BYTES
         })
         .collect()
 }
 
 fn field_violation(violation: &Violation) -> FieldViolation {
-    let path = text(&violation.path, PATH_BYTES);
-    let mut shown = FieldViolation::new(path, text(&violation.description, DESCRIPTION_BYTES));
+    let path = text(&violation.path, MAX_PATH_BYTES);
+    let mut shown = FieldViolation::new(path, text(&violation.description, MAX_DESCRIPTION_BYTES));
     shown.reason = violation.reason.name().to_owned();
     shown
 }
@@ -45,8 +45,8 @@ fn encoded_len(violation: &FieldViolation) -> usize {
 /// The first violation and how many more there are, such as
 /// `step.title: is required (and 2 more)`.
 pub fn message(first: &Violation, total: usize, shown: usize) -> String {
-    let path = text(&first.path, MESSAGE_PART_BYTES);
-    let description = text(&first.description, MESSAGE_PART_BYTES);
+    let path = text(&first.path, MAX_MESSAGE_PART_BYTES);
+    let description = text(&first.description, MAX_MESSAGE_PART_BYTES);
     let colon = if path.is_empty() { "" } else { ": " };
     let more = match total {
         0 | 1 => String::new(),
@@ -58,13 +58,13 @@ pub fn message(first: &Violation, total: usize, shown: usize) -> String {
     format!("{path}{colon}{description}{more}")
 }
 
-/// A text of at most so many bytes; `…` marks a cut.
+/// A text of at most `max` bytes; `…` marks that it was shortened.
 pub fn text(text: &str, max: usize) -> String {
-    const MARK: &str = "…";
+    const ELLIPSIS: &str = "…";
     if text.len() <= max {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(max.saturating_sub(MARK.len()));
+    let end = text.floor_char_boundary(max.saturating_sub(ELLIPSIS.len()));
     let kept = text.get(..end).unwrap_or_default();
-    format!("{kept}{MARK}")
+    format!("{kept}{ELLIPSIS}")
 }

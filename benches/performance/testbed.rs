@@ -1,4 +1,4 @@
-//! Where servers run: on files of this run, or on a PostgreSQL of this run.
+//! Starts servers, on SQLite files or on a PostgreSQL of this run.
 
 use std::{env, net::SocketAddr, process::Command, sync::Arc};
 
@@ -15,18 +15,18 @@ use tonic::{
 
 use super::{
     cluster::Cluster,
-    floor::{ACCOUNT, Creating},
-    load::{self, Dose, Measured, Requests},
+    floor::{ACCOUNT, CreateMode},
+    load::{self, LoadSpec, Measured, Requests},
     process::Process,
     scratch::Scratch,
-    watch::{self, Watched},
+    usage::{self, Processes},
 };
 
 /// Larger than any message here.
 const MESSAGE_LIMIT: usize = 72 << 20;
 
-/// The settings of the PostgreSQL that are not its defaults, `fsync` being on by
-/// default. Checkpoints would fall into one round and not into the other.
+/// Settings of PostgreSQL that differ from its defaults: no checkpoint runs during the
+/// measurement. `fsync` is on by default.
 pub const POSTGRES_SETTINGS: [&str; 2] = ["max_wal_size=16GB", "checkpoint_timeout=1h"];
 
 /// A kind of database.
@@ -46,22 +46,22 @@ impl Kind {
     }
 }
 
-/// Databases of a kind.
-pub struct Ground {
+/// Makes databases of one kind, and starts servers on them.
+pub struct Testbed {
     cluster: Option<Cluster>,
 }
 
-/// What runs.
+/// The program of a server.
 #[derive(Clone, Copy, Debug)]
 pub enum Program {
     /// The service.
     Service,
     /// The floor.
-    Floor(Creating),
+    Floor(CreateMode),
 }
 
-impl Ground {
-    /// `None` for PostgreSQL where there is none.
+impl Testbed {
+    /// `None` if PostgreSQL is not installed.
     pub fn of(kind: Kind) -> Option<Self> {
         match kind {
             Kind::Sqlite => Some(Self { cluster: None }),
@@ -82,12 +82,12 @@ impl Ground {
         }
     }
 
-    /// The PostgreSQL, where it is one.
+    /// The PostgreSQL, if it is that kind.
     pub fn cluster(&self) -> Option<&Cluster> {
         self.cluster.as_ref()
     }
 
-    /// Makes an empty database; its address.
+    /// Makes an empty database and returns its URL.
     pub fn database(&self, name: &str) -> String {
         match &self.cluster {
             Some(cluster) => cluster.make_database(name),
@@ -95,23 +95,26 @@ impl Ground {
         }
     }
 
-    /// Has a database do what it does by itself in time. PostgreSQL looks at what is
-    /// in it; until then it plans for empty tables, and goes by those plans. SQLite
-    /// moves what was written out of its log, through which it reads more slowly.
-    pub async fn settle(&self, database: &str) {
+    /// Brings a database to the state that it reaches by itself after a while. Without
+    /// statistics PostgreSQL plans for empty tables; SQLite reads more slowly from a
+    /// long write-ahead log.
+    pub async fn update_statistics(&self, database: &str) {
         match self.kind() {
             Kind::Sqlite => {
                 let connection = SqliteConnection::connect(database).await;
-                let settled = connection
-                    .expect("it")
+                let result = connection
+                    .expect("a database")
                     .execute("PRAGMA wal_checkpoint(TRUNCATE)")
                     .await;
-                settled.expect("it settles");
+                result.expect("the statement runs");
             }
             Kind::Postgres => {
                 let connection = PgConnection::connect(database).await;
-                let settled = connection.expect("it").execute("VACUUM ANALYZE").await;
-                settled.expect("it settles");
+                let result = connection
+                    .expect("a database")
+                    .execute("VACUUM ANALYZE")
+                    .await;
+                result.expect("the statement runs");
             }
         }
     }
@@ -126,40 +129,40 @@ impl Ground {
         };
         let cluster = self.cluster.as_ref();
         Server {
-            watched: Watched {
+            processes: Processes {
                 server: process.id(),
-                database: cluster.and_then(|cluster| watch::postmaster(&cluster.data())),
+                database: cluster.and_then(|cluster| usage::postmaster(&cluster.data())),
             },
             process,
         }
     }
 }
 
-/// What starts a program.
+/// The command that starts a program.
 pub fn command(program: Program) -> Command {
-    let floor = |how| {
-        let mut command = Command::new(env::current_exe().expect("our own path"));
-        command.arg(how);
+    let floor = |argument| {
+        let mut command = Command::new(env::current_exe().expect("the path of this program"));
+        command.arg(argument);
         command
     };
     match program {
         Program::Service => Command::new(env!("CARGO_BIN_EXE_expertise")),
-        Program::Floor(Creating::Bare) => floor(super::FLOOR),
-        Program::Floor(Creating::SixStatements) => floor(super::SIX_STATEMENTS),
+        Program::Floor(CreateMode::OneStatement) => floor(super::FLOOR),
+        Program::Floor(CreateMode::SixStatements) => floor(super::SIX_STATEMENTS),
     }
 }
 
-/// A server that runs.
+/// A running server.
 pub struct Server {
     process: Process,
-    watched: Watched,
+    processes: Processes,
 }
 
-type Named = fn(Request<()>) -> Result<Request<()>, Status>;
-type Authenticated = InterceptedService<Channel, Named>;
+type AddAccount = fn(Request<()>) -> Result<Request<()>, Status>;
+type Authenticated = InterceptedService<Channel, AddAccount>;
 
 impl Server {
-    /// Where it listens.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.process.address()
     }
@@ -169,19 +172,19 @@ impl Server {
         &self.process
     }
 
-    /// Calls it for as long as the dose says.
-    pub async fn load(&self, requests: &Arc<Requests>, dose: Dose) -> Measured {
-        load::load(self.address(), requests, dose, &self.watched).await
+    /// Generates load on it.
+    pub async fn load(&self, requests: &Arc<Requests>, spec: LoadSpec) -> Measured {
+        load::load(self.address(), requests, spec, &self.processes).await
     }
 
-    /// A client of its tasks.
+    /// A client of TaskService.
     pub fn tasks(&self) -> TaskServiceClient<Authenticated> {
         TaskServiceClient::new(self.channel())
             .max_decoding_message_size(MESSAGE_LIMIT)
             .max_encoding_message_size(MESSAGE_LIMIT)
     }
 
-    /// A client of its steps.
+    /// A client of StepService.
     pub fn steps(&self) -> StepServiceClient<Authenticated> {
         StepServiceClient::new(self.channel())
             .max_decoding_message_size(MESSAGE_LIMIT)
@@ -191,11 +194,11 @@ impl Server {
     fn channel(&self) -> Authenticated {
         let endpoint = Endpoint::from_shared(format!("http://{}", self.address()));
         let channel = endpoint.expect("an address").connect_lazy();
-        let named: Named = |mut request| {
+        let add_account: AddAccount = |mut request| {
             let account = AsciiMetadataValue::from_static(ACCOUNT);
             request.metadata_mut().insert("x-account-id", account);
             Ok(request)
         };
-        InterceptedService::new(channel, named)
+        InterceptedService::new(channel, add_account)
     }
 }

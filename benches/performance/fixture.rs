@@ -1,10 +1,10 @@
-//! What is there before anything is measured: the same in the service and in the
-//! floor, made through the wire.
+//! The data of a database before the measurement: the same in the service and in the
+//! floor, written by calls.
 
 use expertise::proto::v1::{ImportTaskRequest, Step, StepType, Task, TaskDocument};
 use futures_util::future::join_all;
 
-use super::ground::{Ground, Program, Server};
+use super::testbed::{Program, Server, Testbed};
 
 /// Tasks of 50 steps.
 pub const FULL: usize = 20;
@@ -16,14 +16,14 @@ pub const STEPS_OF_LONG: usize = 150;
 pub const EMPTY: usize = 1_000;
 /// Bytes of a body.
 pub const BODY: usize = 1_024;
-/// The product of everything.
+/// The product of all tasks and steps.
 pub const PRODUCT: i64 = 1_204;
-/// Imports at once.
-const AT_ONCE: usize = 8;
+/// Concurrent imports.
+const CONCURRENT_IMPORTS: usize = 8;
 
-/// Ids of what is there.
+/// The ids of the data.
 #[derive(Clone, Debug, Default)]
-pub struct Shelf {
+pub struct Fixture {
     /// Tasks of 50 steps.
     pub full: Vec<String>,
     /// Their steps.
@@ -34,12 +34,12 @@ pub struct Shelf {
     pub empty: Vec<String>,
 }
 
-/// Whether ids are sent along: the floor takes them, for pgbench to know.
+/// Where ids come from. The floor accepts numbered ones, which pgbench can compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ids {
-    /// The server's own.
-    Made,
-    /// Numbers from 1, see [`id`].
+pub enum IdSource {
+    /// The server makes them.
+    Server,
+    /// They are sent, numbered from 1, see [`id`].
     Numbered,
 }
 
@@ -60,7 +60,7 @@ pub fn step(number: usize) -> Step {
     }
 }
 
-/// A text of this many bytes.
+/// A text of `bytes` bytes.
 pub fn body(bytes: usize) -> String {
     const SENTENCE: &str = "<p>Switch the mains off, open the panel and look at the fuse.</p>\n";
     SENTENCE.chars().cycle().take(bytes).collect()
@@ -78,26 +78,31 @@ pub fn document(name: &str, steps: Vec<Step>) -> TaskDocument {
     }
 }
 
-impl Shelf {
-    /// Starts a program on a new database of this name and fills it.
-    pub async fn fill(ground: &Ground, program: Program, name: &str, ids: Ids) -> (Server, Self) {
-        let database = ground.database(name);
-        let server = ground.serve(program, name, &database);
-        let shelf = Self::of(&server, ids).await;
-        ground.settle(&database).await;
-        (server, shelf)
+impl Fixture {
+    /// Starts a program on a new database of this name and writes the data.
+    pub async fn create(
+        testbed: &Testbed,
+        program: Program,
+        name: &str,
+        ids: IdSource,
+    ) -> (Server, Self) {
+        let database = testbed.database(name);
+        let server = testbed.serve(program, name, &database);
+        let fixture = Self::write(&server, ids).await;
+        testbed.update_statistics(&database).await;
+        (server, fixture)
     }
 
-    async fn of(server: &Server, ids: Ids) -> Self {
-        let mut filler = Filler {
+    async fn write(server: &Server, ids: IdSource) -> Self {
+        let mut importer = Importer {
             server,
             ids,
             tasks: 0,
             steps: 0,
         };
-        let full = filler.tasks(FULL, STEPS_OF_FULL).await;
-        let long = filler.tasks(LONG, STEPS_OF_LONG).await;
-        let empty = filler.tasks(EMPTY, 0).await;
+        let full = importer.tasks(FULL, STEPS_OF_FULL).await;
+        let long = importer.tasks(LONG, STEPS_OF_LONG).await;
+        let empty = importer.tasks(EMPTY, 0).await;
         let task = |made: Vec<Task>| made.into_iter().map(|task| task.guid).collect();
         Self {
             steps: full.iter().flat_map(|task| task.steps.clone()).collect(),
@@ -108,30 +113,30 @@ impl Shelf {
     }
 }
 
-/// Makes this many tasks of as many steps.
+/// Creates `count` tasks of `steps` steps.
 pub async fn tasks(server: &Server, count: usize, steps: usize) -> Vec<Task> {
-    let mut filler = Filler {
+    let mut importer = Importer {
         server,
-        ids: Ids::Made,
+        ids: IdSource::Server,
         tasks: 0,
         steps: 0,
     };
-    filler.tasks(count, steps).await
+    importer.tasks(count, steps).await
 }
 
-struct Filler<'a> {
+struct Importer<'a> {
     server: &'a Server,
-    ids: Ids,
+    ids: IdSource,
     tasks: usize,
     steps: usize,
 }
 
-impl Filler<'_> {
+impl Importer<'_> {
     async fn tasks(&mut self, count: usize, steps: usize) -> Vec<Task> {
         let documents: Vec<_> = (0..count).map(|_| self.document(steps)).collect();
         let client = self.server.tasks();
         let mut made = Vec::new();
-        for documents in documents.chunks(AT_ONCE) {
+        for documents in documents.chunks(CONCURRENT_IMPORTS) {
             let sent = documents.iter().map(|document| {
                 let mut client = client.clone();
                 let request = ImportTaskRequest {
@@ -154,12 +159,12 @@ impl Filler<'_> {
         for _ in 0..steps {
             self.steps += 1;
             let mut step = step(self.steps);
-            if self.ids == Ids::Numbered {
+            if self.ids == IdSource::Numbered {
                 step.guid = id(self.steps);
             }
             document.steps.push(step);
         }
-        if let (Some(task), Ids::Numbered) = (&mut document.task, self.ids) {
+        if let (Some(task), IdSource::Numbered) = (&mut document.task, self.ids) {
             task.guid = id(self.tasks);
         }
         document

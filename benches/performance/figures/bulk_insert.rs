@@ -1,5 +1,5 @@
-//! Fills the service's tables by SQL, as a million steps through the wire would
-//! take longer than everything else: rows that are there are copied under new ids.
+//! Adds steps to the service's tables by SQL, as a million calls would take too long:
+//! copies existing rows under new ids.
 
 use std::str::FromStr;
 
@@ -8,16 +8,16 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteSynchronous},
 };
 
-/// What differs between the two databases.
+/// The SQL of a database.
 struct Dialect {
-    /// The columns of a table.
+    /// Selects the columns of a table.
     columns: &'static str,
-    /// Numbers from 1, as `g(n)`.
+    /// A table `g(n)` of numbers from 1.
     numbers: fn(usize) -> String,
-    /// The id of a number, before all that the service makes.
+    /// The id of a number, less than all ids of the service.
     id: fn(&str) -> String,
-    /// What makes writing quick where nothing can be lost.
-    quick: &'static str,
+    /// Settings for fast writes without durability.
+    fast_writes: &'static str,
 }
 
 const SQLITE: Dialect = Dialect {
@@ -29,7 +29,7 @@ const SQLITE: Dialect = Dialect {
         )
     },
     id: |n| format!("unhex(printf('0100%012x8000000000000000', {n}))"),
-    quick: "PRAGMA cache_size = -262144",
+    fast_writes: "PRAGMA cache_size = -262144",
 };
 
 const POSTGRES: Dialect = Dialect {
@@ -37,16 +37,16 @@ const POSTGRES: Dialect = Dialect {
               WHERE table_name = '{table}' ORDER BY ordinal_position",
     numbers: |count| format!("generate_series(1, {count}) g(n)"),
     id: |n| format!("('0100' || lpad(to_hex({n}), 12, '0') || '8000000000000000')::uuid"),
-    quick: "SET session_replication_role = replica; SET synchronous_commit = off",
+    fast_writes: "SET session_replication_role = replica; SET synchronous_commit = off",
 };
 
-/// Adds this many steps to a database, in tasks of `each`.
-pub async fn to(database: &str, steps: usize, each: usize) {
+/// Adds steps to a database, in tasks of `each` steps.
+pub async fn add_steps(database: &str, steps: usize, each: usize) {
     match database.strip_prefix("sqlite:") {
-        Some(_) => swell(&mut sqlite(database).await, &SQLITE, steps, each).await,
+        Some(_) => insert(&mut sqlite(database).await, &SQLITE, steps, each).await,
         None => {
             let connection = PgConnection::connect(database).await;
-            swell(&mut connection.expect("it"), &POSTGRES, steps, each).await;
+            insert(&mut connection.expect("a database"), &POSTGRES, steps, each).await;
         }
     }
 }
@@ -57,10 +57,10 @@ async fn sqlite(database: &str) -> SqliteConnection {
         .foreign_keys(false)
         .synchronous(SqliteSynchronous::Off);
     let connection = SqliteConnection::connect_with(&options).await;
-    connection.expect("it")
+    connection.expect("a database")
 }
 
-async fn swell<'c, C>(connection: &'c mut C, dialect: &Dialect, steps: usize, each: usize)
+async fn insert<'c, C>(connection: &'c mut C, dialect: &Dialect, steps: usize, each: usize)
 where
     C: Connection,
     for<'e> &'e mut C: Executor<'e, Database = C::Database>,
@@ -83,8 +83,8 @@ where
         ),
         ("step_bodies", steps, vec![("step", id("n"))]),
     ];
-    let quick = connection.execute(dialect.quick).await;
-    quick.expect("it is set");
+    let set = connection.execute(dialect.fast_writes).await;
+    set.expect("it is set");
     for (table, count, replaced) in copies {
         let columns = dialect.columns.replace("{table}", table);
         let columns = connection.fetch_all(AssertSqlSafe(columns)).await;
@@ -110,6 +110,6 @@ where
         connection
             .execute(AssertSqlSafe(sql))
             .await
-            .expect("copies");
+            .expect("the statement runs");
     }
 }

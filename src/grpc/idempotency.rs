@@ -1,0 +1,64 @@
+//! Creates and imports that a caller may repeat under the same `request_id`.
+
+use prost::Message;
+use sha2::{Digest, Sha256};
+
+use super::decode::field;
+use crate::{
+    domain::{Error, ids::RequestId, violation::Violations},
+    store::Retry,
+};
+
+/// A request with a `request_id`: the id, and the payload that it stands for.
+#[derive(Debug)]
+pub struct IdempotentRequest {
+    id: RequestId,
+    digest: [u8; 32],
+    payload: Vec<u8>,
+}
+
+impl IdempotentRequest {
+    /// `None` without a `request_id`. `request` is the payload: the request without
+    /// `request_id` and `validate_only`.
+    pub fn read(
+        request_id: &str,
+        rpc: &'static str,
+        request: &impl Message,
+        violations: &mut Violations,
+    ) -> Option<Self> {
+        let id = field::request_id(request_id, violations)?;
+        let payload = request.encode_to_vec();
+        let mut digest = Sha256::new();
+        digest.update(rpc);
+        digest.update([0]);
+        digest.update(&payload);
+        Some(Self {
+            id,
+            digest: digest.finalize().into(),
+            payload,
+        })
+    }
+
+    /// What the store needs to recognise a retry and to answer it with the
+    /// `response` of the first call.
+    pub fn retry<T, R: Message>(
+        &self,
+        response: impl Fn(&T) -> R + Send + Sync + 'static,
+    ) -> Retry<T> {
+        Retry {
+            id: self.id,
+            digest: self.digest,
+            record: Box::new(move |outcome| response(outcome).encode_to_vec()),
+        }
+    }
+
+    /// The payload as a message.
+    pub fn payload<M: Message + Default>(&self) -> Result<M, Error> {
+        decode_stored(&self.payload)
+    }
+}
+
+/// Decodes a message that this service encoded.
+pub fn decode_stored<M: Message + Default>(bytes: &[u8]) -> Result<M, Error> {
+    M::decode(bytes).map_err(|_| Error::Internal("a stored message cannot be decoded".to_owned()))
+}
