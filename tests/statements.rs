@@ -4,10 +4,9 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing)]
 
-#[path = "support/cluster.rs"]
-mod cluster;
-#[path = "support/scratch.rs"]
-mod scratch;
+#[path = "kit/mod.rs"]
+mod kit;
+use kit::{postgres as cluster, scratch};
 
 use std::{env, sync::OnceLock};
 

@@ -8,14 +8,13 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing)]
 
-#[path = "support/cluster.rs"]
-mod cluster;
+#[path = "kit/mod.rs"]
+mod kit;
+use kit::postgres as cluster;
 // Not all of it is needed here.
 #[allow(dead_code)]
 #[path = "behaviour/harness/sample.rs"]
 mod sample;
-#[path = "support/scratch.rs"]
-mod scratch;
 
 use std::{
     collections::BTreeSet,

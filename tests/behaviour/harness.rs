@@ -1,20 +1,17 @@
 //! What every behaviour stands on: a server on each database, a fresh account
 //! a test, sample resources, and assertions about refusals.
 
-#[path = "../support/cluster.rs"]
-pub mod cluster;
+#[path = "../kit/mod.rs"]
+pub mod kit;
+pub use kit::{pgbouncer, postgres as cluster, scratch};
 pub mod contract;
 pub mod databases;
 pub mod documents;
 pub mod failure;
 pub mod laws;
 pub mod links;
-#[path = "../support/pgbouncer.rs"]
-pub mod pgbouncer;
 pub mod raw;
 pub mod sample;
-#[path = "../support/scratch.rs"]
-pub mod scratch;
 pub mod shown;
 pub mod statements;
 pub mod stream;

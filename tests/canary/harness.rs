@@ -5,21 +5,16 @@
 #![allow(dead_code)]
 
 pub mod caller;
-#[path = "../support/cluster.rs"]
-pub mod cluster;
-#[path = "../support/collector.rs"]
-pub mod collector;
+#[path = "../kit/mod.rs"]
+pub mod kit;
+pub use kit::{collector, postgres as cluster, scratch, server_process as process};
 #[path = "../behaviour/harness/contract.rs"]
 pub mod contract;
 pub mod marks;
-#[path = "../support/process.rs"]
-pub mod process;
 #[path = "../behaviour/harness/raw.rs"]
 pub mod raw;
 #[path = "../behaviour/harness/sample.rs"]
 pub mod sample;
-#[path = "../support/scratch.rs"]
-pub mod scratch;
 pub mod service;
 #[path = "../behaviour/harness/world.rs"]
 pub mod world;

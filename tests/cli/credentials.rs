@@ -6,7 +6,7 @@ use base64::Engine;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-use crate::harness::{Expertise, expertise, process::Process};
+use crate::harness::{Expertise, expertise, process::ServerProcess};
 
 const SECRET: &str = "a secret of thirty-two bytes, or more";
 const JWT: [(&str, &str); 5] = [
@@ -21,7 +21,7 @@ const JWT: [(&str, &str); 5] = [
 fn server() -> &'static str {
     static SERVER: OnceLock<String> = OnceLock::new();
     SERVER.get_or_init(|| {
-        let process = Process::start("jwt", &JWT);
+        let process = ServerProcess::start("jwt", &JWT);
         let address = format!("http://{}", process.address());
         // It serves until the run ends.
         std::mem::forget(process);
@@ -120,7 +120,7 @@ fn an_account_where_a_token_is_asked_for_is_told_so() {
 
 #[test]
 fn a_token_where_an_account_is_asked_for_is_told_so() {
-    let process = Process::start("header", &[("EXPERTISE_DATABASE_URL", "sqlite::memory:")]);
+    let process = ServerProcess::start("header", &[("EXPERTISE_DATABASE_URL", "sqlite::memory:")]);
     let server = format!("http://{}", process.address());
     let line = list(&server)
         .env("EXPERTISE_TOKEN", "some.to.ken")

@@ -3,16 +3,11 @@
 // Of what other tests stand on, not everything is needed here.
 #![allow(dead_code)]
 
-#[path = "../support/absent.rs"]
-mod absent;
+#[path = "../kit/mod.rs"]
+pub mod kit;
+pub use kit::{missing as absent, postgres as cluster, server_process as process};
 #[path = "../auth/harness/authority.rs"]
 pub mod authority;
-#[path = "../support/cluster.rs"]
-pub mod cluster;
-#[path = "../support/process.rs"]
-pub mod process;
-#[path = "../support/scratch.rs"]
-pub mod scratch;
 
 use std::{
     collections::HashMap,
@@ -25,7 +20,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use self::{absent::is_absent, process::Process};
+use self::{absent::report_missing, process::ServerProcess};
 
 /// Runs a test against a server on SQLite and one on PostgreSQL, in an account of
 /// its own on each.
@@ -85,7 +80,7 @@ impl Database {
                 absent_postgres();
                 return None;
             };
-            let process = Process::start(name, &[("EXPERTISE_DATABASE_URL", &url)]);
+            let process = ServerProcess::start(name, &[("EXPERTISE_DATABASE_URL", &url)]);
             let address = format!("http://{}", process.address());
             // It serves until the run ends.
             std::mem::forget(process);
@@ -97,7 +92,7 @@ impl Database {
 
 /// Says that there is no PostgreSQL here.
 pub fn absent_postgres() {
-    is_absent("PostgreSQL", "EXPERTISE_REQUIRE_POSTGRES");
+    report_missing("PostgreSQL", "EXPERTISE_REQUIRE_POSTGRES");
 }
 
 /// A server and an account that nobody else uses.

@@ -4,12 +4,12 @@ use crate::harness::{
     absent_postgres,
     cluster::{Cluster, Stop, free_port},
     expertise,
-    process::Process,
+    process::ServerProcess,
 };
 
 #[test]
 fn a_server_that_serves_is_well() {
-    let process = Process::start("well", &[("EXPERTISE_DATABASE_URL", "sqlite::memory:")]);
+    let process = ServerProcess::start("well", &[("EXPERTISE_DATABASE_URL", "sqlite::memory:")]);
     let address = process.address().to_string();
     let server = format!("http://{address}");
     let said = expertise(&["health", "--server", &server])
@@ -31,7 +31,7 @@ fn a_server_that_serves_is_well() {
 
 #[test]
 fn every_address_is_reached_on_loopback() {
-    let process = Process::start(
+    let process = ServerProcess::start(
         "everywhere",
         &[
             ("EXPERTISE_DATABASE_URL", "sqlite::memory:"),
@@ -52,7 +52,7 @@ fn every_address_is_reached_on_loopback() {
 
 #[test]
 fn the_settings_file_says_where_it_listens() {
-    let process = Process::start("file", &[("EXPERTISE_DATABASE_URL", "sqlite::memory:")]);
+    let process = ServerProcess::start("file", &[("EXPERTISE_DATABASE_URL", "sqlite::memory:")]);
     let file = format!("listen = \"{}\"\n", process.address());
     let health = expertise(&["health", "--config=e.toml"]).file("e.toml", &file);
     health.run().succeeded();
@@ -74,7 +74,7 @@ fn a_server_without_its_database_is_not_well() {
         return absent_postgres();
     };
     let url = cluster.url();
-    let process = Process::start("unwell-server", &[("EXPERTISE_DATABASE_URL", &url)]);
+    let process = ServerProcess::start("unwell-server", &[("EXPERTISE_DATABASE_URL", &url)]);
     let address = process.address().to_string();
     let health = || expertise(&["health", "--listen", &address]).run();
     assert_eq!(health().code, Some(0));

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::harness::{Expertise, authority::Authority, expertise, process::Process};
+use crate::harness::{Expertise, authority::Authority, expertise, process::ServerProcess};
 
 struct Secured {
-    process: Process,
+    process: ServerProcess,
     directory: tempfile::TempDir,
     authority: Authority,
 }
@@ -24,7 +24,7 @@ fn secured(name: &str, more: &[(&str, &str)]) -> Secured {
     ];
     settings.extend(more);
     Secured {
-        process: Process::start(name, &settings),
+        process: ServerProcess::start(name, &settings),
         directory,
         authority,
     }
@@ -148,7 +148,7 @@ fn plain_text_on_a_port_of_tls_is_one_line() {
 
 #[test]
 fn tls_on_a_port_of_plain_text_is_one_line() {
-    let process = Process::start("plain", &[("EXPERTISE_DATABASE_URL", "sqlite::memory:")]);
+    let process = ServerProcess::start("plain", &[("EXPERTISE_DATABASE_URL", "sqlite::memory:")]);
     let directory = tempfile::tempdir().expect("a directory");
     let ca = write(directory.path(), "ca.pem", Authority::new().pem());
     let server = format!("https://{}", process.address());

@@ -4,8 +4,9 @@ pub mod agree;
 pub mod bystander;
 pub mod caller;
 pub mod choose;
-#[path = "../support/cluster.rs"]
-pub mod cluster;
+#[path = "../kit/mod.rs"]
+pub mod kit;
+pub use kit::{postgres as cluster, scratch, server_process as process};
 pub mod dice;
 pub mod draft;
 pub mod intent;
@@ -13,11 +14,7 @@ pub mod leaver;
 pub mod load;
 pub mod patience;
 pub mod peers;
-#[path = "../support/process.rs"]
-pub mod process;
 pub mod relay;
-#[path = "../support/scratch.rs"]
-pub mod scratch;
 pub mod seen;
 pub mod service;
 pub mod shelf;

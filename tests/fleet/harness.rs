@@ -3,32 +3,27 @@
 // Of what the behaviours stand on, not everything is needed here.
 #![allow(dead_code)]
 
-#[path = "../support/absent.rs"]
-mod absent;
-#[path = "../support/cluster.rs"]
-pub mod cluster;
+#[path = "../kit/mod.rs"]
+pub mod kit;
+pub use kit::{
+    missing as absent, pgbouncer, postgres as cluster, scratch, server_process as process,
+};
 #[path = "../behaviour/harness/failure.rs"]
 pub mod failure;
 #[path = "../behaviour/harness/links.rs"]
 pub mod links;
-#[path = "../support/pgbouncer.rs"]
-pub mod pgbouncer;
-#[path = "../support/process.rs"]
-pub mod process;
 #[path = "../behaviour/harness/raw.rs"]
 pub mod raw;
 #[path = "../behaviour/harness/sample.rs"]
 pub mod sample;
-#[path = "../support/scratch.rs"]
-pub mod scratch;
 #[path = "../behaviour/harness/world.rs"]
 pub mod world;
 
 use std::sync::OnceLock;
 
-use absent::is_absent;
+use absent::report_missing;
 use cluster::Cluster;
-use process::Process;
+use process::ServerProcess;
 use world::World;
 
 /// Runs a test on two servers, directly on PostgreSQL and through PgBouncer.
@@ -77,7 +72,7 @@ pub enum Between {
 
 /// Two servers on one database.
 pub struct Pair {
-    servers: [Process; 2],
+    servers: [ServerProcess; 2],
 }
 
 impl Pair {
@@ -94,7 +89,7 @@ impl Pair {
                 ("EXPERTISE_DATABASE_URL", url.as_str()),
                 ("EXPERTISE_DATABASE_MAX_CONNECTIONS", "8"),
             ];
-            Process::start(&name, &settings)
+            ServerProcess::start(&name, &settings)
         };
         Some(Self {
             servers: [server("one"), server("other")],
@@ -118,7 +113,7 @@ pub fn database(name: &str) -> Option<String> {
         Cluster::start("postgres", &["fsync=off", "max_connections=200"])
     });
     if cluster.is_none() {
-        is_absent("PostgreSQL", "EXPERTISE_REQUIRE_POSTGRES");
+        report_missing("PostgreSQL", "EXPERTISE_REQUIRE_POSTGRES");
     }
     Some(cluster.as_ref()?.make_database(name))
 }
@@ -127,11 +122,11 @@ pub fn database(name: &str) -> Option<String> {
 /// here.
 pub fn through_pgbouncer(url: &str) -> Option<String> {
     // Servers of the libpq kind ask for the parameter, so it is often ignored.
-    let url = pgbouncer::before(url, "ignore_startup_parameters = extra_float_digits");
-    if url.is_none() {
-        is_absent("PgBouncer", "EXPERTISE_REQUIRE_PGBOUNCER");
-    }
-    url
+    let pooler =
+        pgbouncer::PgBouncer::start(url, "ignore_startup_parameters = extra_float_digits")?;
+    let url = pooler.url().to_owned();
+    std::mem::forget(pooler);
+    Some(url)
 }
 
 /// A runtime for one test.

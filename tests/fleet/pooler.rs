@@ -1,6 +1,6 @@
 //! A pooler between the servers and PostgreSQL.
 
-use crate::harness::{database, process::Process, through_pgbouncer};
+use crate::harness::{database, process::ServerProcess, through_pgbouncer};
 
 #[test]
 fn a_pooler_that_the_url_does_not_name_is_noticed_at_the_start() {
@@ -11,7 +11,7 @@ fn a_pooler_that_the_url_does_not_name_is_noticed_at_the_start() {
         return;
     };
     let unnamed = pooled.replace("?pgbouncer=true", "");
-    let server = Process::start("unnamed", &[("EXPERTISE_DATABASE_URL", &unnamed)]);
+    let server = ServerProcess::start("unnamed", &[("EXPERTISE_DATABASE_URL", &unnamed)]);
     let log = server.log();
     assert!(log.contains("a connection pooler is between"), "{log}");
 }

@@ -5,13 +5,13 @@ use std::{collections::BTreeSet, sync::Barrier, thread};
 use sqlx::{Connection, Row};
 
 use crate::harness::{
-    database, prelude::*, process::Process, runtime, scratch::Scratch, through_pgbouncer,
+    database, prelude::*, process::ServerProcess, runtime, scratch::Scratch, through_pgbouncer,
 };
 
 const SERVERS: usize = 8;
 
 /// Starts them at once and returns them when all of them serve.
-fn start_at_once(name: &str, url: &str) -> Vec<Process> {
+fn start_at_once(name: &str, url: &str) -> Vec<ServerProcess> {
     let barrier = Barrier::new(SERVERS);
     thread::scope(|scope| {
         let starting: Vec<_> = (0..SERVERS)
@@ -20,7 +20,7 @@ fn start_at_once(name: &str, url: &str) -> Vec<Process> {
                 scope.spawn(move || {
                     barrier.wait();
                     let name = format!("{name}-{n}");
-                    Process::start(&name, &[("EXPERTISE_DATABASE_URL", url)])
+                    ServerProcess::start(&name, &[("EXPERTISE_DATABASE_URL", url)])
                 })
             })
             .collect();
@@ -30,7 +30,7 @@ fn start_at_once(name: &str, url: &str) -> Vec<Process> {
 }
 
 /// A task that each of them makes is read by all.
-async fn all_of_them_serve(servers: &[Process]) {
+async fn all_of_them_serve(servers: &[ServerProcess]) {
     let first = World::at(servers[0].address());
     let worlds: Vec<World> = servers
         .iter()

@@ -3,24 +3,19 @@
 // Of what other tests stand on, not everything is needed here.
 #![allow(dead_code)]
 
-#[path = "../support/absent.rs"]
-mod absent;
-#[path = "../support/cluster.rs"]
-mod cluster;
+#[path = "../kit/mod.rs"]
+pub mod kit;
+pub use kit::{missing as absent, postgres as cluster, scratch, server_process as process};
 pub mod cores;
 #[path = "../behaviour/harness/failure.rs"]
 pub mod failure;
 pub mod frames;
 pub mod honest;
 pub mod peer;
-#[path = "../support/process.rs"]
-pub mod process;
 #[path = "../behaviour/harness/raw.rs"]
 pub mod raw;
 #[path = "../behaviour/harness/sample.rs"]
 pub mod sample;
-#[path = "../support/scratch.rs"]
-mod scratch;
 pub mod service;
 pub mod volley;
 pub mod wire;

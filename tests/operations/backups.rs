@@ -15,7 +15,7 @@ use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::harness::{
-    absent::is_absent,
+    absent::report_missing,
     cluster::Cluster,
     scratch::Scratch,
     service::{Client, Service, config},
@@ -122,7 +122,7 @@ async fn sqlite_is_backed_up_under_writes_and_restored() {
 #[tokio::test]
 async fn postgres_is_backed_up_under_writes_and_restored() {
     let Some(cluster) = Cluster::start("backups.cluster", &["fsync=off"]) else {
-        return is_absent("PostgreSQL", "EXPERTISE_REQUIRE_POSTGRES");
+        return report_missing("PostgreSQL", "EXPERTISE_REQUIRE_POSTGRES");
     };
     let url = cluster.make_database("guides");
     let service = Service::start(config(&url)).await;

@@ -51,11 +51,11 @@ async fn a_server_that_shuts_down_is_alive_and_not_ready() {
 #[tokio::test]
 async fn a_server_without_its_database_is_alive_and_not_ready() {
     use crate::harness::{
-        absent::is_absent,
+        absent::report_missing,
         cluster::{Cluster, Stop},
     };
     let Some(mut cluster) = Cluster::start("readiness.cluster", &["fsync=off"]) else {
-        return is_absent("PostgreSQL", "EXPERTISE_REQUIRE_POSTGRES");
+        return report_missing("PostgreSQL", "EXPERTISE_REQUIRE_POSTGRES");
     };
     let service = Service::start(config(&cluster.url())).await;
     let at = service.metrics_address();

@@ -9,7 +9,9 @@ use std::{
 use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use tonic_health::pb::health_check_response::ServingStatus;
 
-use crate::harness::{absent::is_absent, prelude::*, process::Process, rounds, scratch::Scratch};
+use crate::harness::{
+    absent::report_missing, prelude::*, process::ServerProcess, rounds, scratch::Scratch,
+};
 
 /// The room in the beginning, less than SQLite's log takes before it is folded in.
 const ROOM: u64 = 2 * 1024 * 1024;
@@ -29,7 +31,7 @@ async fn a_full_disk_refuses_writes_and_loses_none() {
     ];
     let mut name_spaces = name_spaces.into_iter();
     let Some((unshare, enter)) = name_spaces.find(|(unshare, _)| mounts(unshare)) else {
-        is_absent("right to mount", "EXPERTISE_REQUIRE_MOUNT");
+        report_missing("right to mount", "EXPERTISE_REQUIRE_MOUNT");
         return;
     };
     let path = directory("full").display().to_string();
@@ -52,7 +54,7 @@ async fn a_full_disk_refuses_writes_and_loses_none() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limit_on_the_size_of_files_refuses_writes_and_loses_none() {
     if !succeeds(Command::new("prlimit").arg("--fsize")) {
-        is_absent("prlimit", "EXPERTISE_REQUIRE_MOUNT");
+        report_missing("prlimit", "EXPERTISE_REQUIRE_MOUNT");
         return;
     }
     let directory = directory("limited");
@@ -86,18 +88,18 @@ fn succeeds(command: &mut Command) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-fn serve(command: &[&str], name: &str, directory: &str) -> Process {
+fn serve(command: &[&str], name: &str, directory: &str) -> ServerProcess {
     let url = format!("sqlite:{directory}/expertise.db");
     let settings = [
         ("EXPERTISE_DATABASE_URL", url.as_str()),
         ("EXPERTISE_LOG", "warn"),
     ];
-    let server = Process::try_start_by(command, name, &settings);
+    let server = ServerProcess::start_by(command, name, &settings);
     server.unwrap_or_else(|log| panic!("{name} did not start: {log}"))
 }
 
 /// Writes until there is no room, and again when there is.
-async fn fills_up(name: &str, server: &Process, directory: &Path, grow: impl Fn(u64)) {
+async fn fills_up(name: &str, server: &ServerProcess, directory: &Path, grow: impl Fn(u64)) {
     let health = Health::of(server.address());
     let world = World::at(server.address());
     let shelf = world.given_task(task("Shelf")).await;
@@ -158,10 +160,10 @@ async fn holds(world: &World, shelf: &Task, kept: &[(String, String)]) {
 }
 
 /// Asserts that the database is whole, were the server to crash now.
-async fn is_sound(server: &Process, directory: &Path) {
+async fn is_sound(server: &ServerProcess, directory: &Path) {
     let copy = Scratch::of_this_run().path(&format!("{}.copy", server.id()));
     fs::create_dir_all(&copy).expect("a directory for the copy");
-    server.signal("STOP");
+    server.signal(rustix::process::Signal::STOP);
     until("it stands still", async || {
         stands_still(server).then_some(())
     })
@@ -169,7 +171,7 @@ async fn is_sound(server: &Process, directory: &Path) {
     for file in ["expertise.db", "expertise.db-wal"] {
         fs::copy(directory.join(file), copy.join(file)).expect("a copy");
     }
-    server.signal("CONT");
+    server.signal(rustix::process::Signal::CONT);
     let options = SqliteConnectOptions::new().filename(copy.join("expertise.db"));
     let connection = SqliteConnection::connect_with(&options).await;
     let mut connection = connection.expect("the file");
@@ -182,7 +184,7 @@ async fn is_sound(server: &Process, directory: &Path) {
 }
 
 /// Whether every thread of the process is stopped.
-fn stands_still(server: &Process) -> bool {
+fn stands_still(server: &ServerProcess) -> bool {
     let threads = fs::read_dir(format!("/proc/{}/task", server.id())).expect("its threads");
     threads.flatten().all(|thread| {
         let state = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();

@@ -3,12 +3,11 @@
 // Of what the behaviours stand on, not everything is needed here.
 #![allow(dead_code)]
 
-#[path = "../support/absent.rs"]
-pub mod absent;
+#[path = "../kit/mod.rs"]
+pub mod kit;
+pub use kit::{missing as absent, postgres as cluster, relay, scratch, server_process as process};
 pub mod admin;
 pub mod client;
-#[path = "../support/cluster.rs"]
-pub mod cluster;
 pub mod deadline;
 #[path = "../behaviour/harness/failure.rs"]
 pub mod failure;
@@ -16,16 +15,10 @@ pub mod health;
 #[path = "../behaviour/harness/links.rs"]
 mod links;
 pub mod load;
-#[path = "../support/process.rs"]
-pub mod process;
 #[path = "../behaviour/harness/raw.rs"]
 pub mod raw;
-#[path = "../support/relay.rs"]
-pub mod relay;
 #[path = "../behaviour/harness/sample.rs"]
 pub mod sample;
-#[path = "../support/scratch.rs"]
-pub mod scratch;
 pub mod until;
 pub mod verdict;
 #[path = "../behaviour/harness/world.rs"]
@@ -34,7 +27,7 @@ pub mod world;
 use std::{env, sync::OnceLock};
 
 use cluster::Cluster;
-use process::Process;
+use process::ServerProcess;
 
 /// What a test's module imports.
 pub mod prelude {
@@ -50,7 +43,7 @@ pub mod prelude {
 pub fn cluster(name: &str, settings: &[&str]) -> Option<Cluster> {
     let cluster = Cluster::start(&format!("{name}.cluster"), settings);
     if cluster.is_none() {
-        absent::is_absent("PostgreSQL", "EXPERTISE_REQUIRE_POSTGRES");
+        absent::report_missing("PostgreSQL", "EXPERTISE_REQUIRE_POSTGRES");
     }
     cluster
 }
@@ -65,10 +58,10 @@ pub fn database(name: &str) -> Option<(String, u16)> {
 }
 
 /// A server on this database.
-pub fn serve(name: &str, url: &str, more: &[(&str, &str)]) -> Process {
+pub fn serve(name: &str, url: &str, more: &[(&str, &str)]) -> ServerProcess {
     let mut settings = vec![("EXPERTISE_DATABASE_URL", url), ("EXPERTISE_LOG", "warn")];
     settings.extend(more);
-    Process::start(name, &settings)
+    ServerProcess::start(name, &settings)
 }
 
 /// How often the long form of a test goes round; once in the short one.

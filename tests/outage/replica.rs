@@ -13,7 +13,7 @@ use crate::harness::{
     cluster::{Cluster, Stop},
     database,
     prelude::*,
-    process::Process,
+    process::ServerProcess,
     serve,
 };
 
@@ -183,13 +183,13 @@ async fn a_server_starts_without_its_replica() {
     Health::of(server.address()).is_good().await;
 }
 
-fn serve_with_replica(name: &str, url: &str, replica: &str) -> Process {
+fn serve_with_replica(name: &str, url: &str, replica: &str) -> ServerProcess {
     let replica = ("EXPERTISE_DATABASE_READ_URL", replica);
     serve(name, url, &[replica, ("EXPERTISE_LOG", "info")])
 }
 
 /// Waits until the log has said something so often.
-async fn says(server: &Process, what: &str, times: usize) {
+async fn says(server: &ServerProcess, what: &str, times: usize) {
     until(what, async || {
         let log = server.log();
         (log.matches(what).count() >= times).then_some(())

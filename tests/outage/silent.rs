@@ -50,7 +50,7 @@ async fn calls_end_by_their_deadline_while_postgres_hangs_and_go_on_after() {
             load.writes_are_refused(3).await;
             deadlines_hold((server.address(), world.account()), &known).await;
             match end {
-                End::Resumed => relay.go_on(),
+                End::Resumed => relay.resume(),
                 End::Broken => relay.cut(),
                 End::Replaced => relay.abandon(),
             }

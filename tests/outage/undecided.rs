@@ -18,7 +18,7 @@ async fn a_write_whose_commit_is_not_answered_says_so_and_is_done_once_when_repe
     let mut load = Load::on(server.address(), CALLERS);
     load.is_served(20).await;
 
-    relay.lose_commits(true);
+    relay.start_losing_commits();
     let request = CreateTaskRequest {
         task: Some(task("Made")),
         request_id: unknown_guid(),
@@ -31,7 +31,7 @@ async fn a_write_whose_commit_is_not_answered_says_so_and_is_done_once_when_repe
     assert_eq!(outcome.as_deref(), Some("unknown"), "{refused:?}");
     load.writes_are_refused(20).await;
     load.reads_are_served(20).await;
-    relay.lose_commits(false);
+    relay.stop_losing_commits();
 
     let made = world.all_tasks().await;
     assert_eq!(made.len(), 1);

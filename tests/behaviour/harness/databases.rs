@@ -109,8 +109,12 @@ pub fn start(config: Config) -> SocketAddr {
 fn perhaps_through_pgbouncer(url: String) -> String {
     if env::var("EXPERTISE_TEST_PGBOUNCER").is_ok_and(|value| value == "1") {
         // The connection that was free longest is next, so that they do change.
-        pgbouncer::before(&url, "server_round_robin = 1")
-            .expect("EXPERTISE_TEST_PGBOUNCER=1, but there is no pgbouncer")
+        let pgbouncer = pgbouncer::PgBouncer::start(&url, "server_round_robin = 1");
+        let pgbouncer = pgbouncer.expect("EXPERTISE_TEST_PGBOUNCER=1, but there is no pgbouncer");
+        let url = pgbouncer.url().to_owned();
+        // The watchdog ends it with the run.
+        std::mem::forget(pgbouncer);
+        url
     } else {
         url
     }

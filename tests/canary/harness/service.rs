@@ -14,7 +14,7 @@ use super::{
     cluster::Cluster,
     collector::Collector,
     marks::{self, PASSWORD, SECRET},
-    process::Process,
+    process::ServerProcess,
     scratch::Scratch,
 };
 
@@ -37,7 +37,7 @@ pub enum Mode {
 
 /// The service in a process of its own.
 pub struct Service {
-    process: Process,
+    process: ServerProcess,
     log: PathBuf,
     url: String,
     mode: Mode,
@@ -85,7 +85,7 @@ impl Service {
                 ("EXPERTISE_JWT_AUDIENCE", AUDIENCE),
             ]);
         }
-        let process = Process::start(name, &settings);
+        let process = ServerProcess::start(name, &settings);
         Some(Self {
             process,
             log: Scratch::of_this_run().path(&format!("{name}.log")),
@@ -113,8 +113,8 @@ impl Service {
         assert!(metrics.contains("expertise_calls_total"), "{metrics}");
         let found = marks::found(&metrics, &[]);
         assert!(found.is_empty(), "{found:?} in the metrics: {metrics}");
-        self.process.signal("TERM");
-        assert!(self.process.end().success());
+        self.process.signal(rustix::process::Signal::TERM);
+        assert!(self.process.wait().success());
         let log = fs::read_to_string(&self.log).expect("the log");
         let lines = log.lines().filter(|line| line.contains("duration_us"));
         let lines = lines.count();

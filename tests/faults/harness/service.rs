@@ -8,7 +8,7 @@ use super::{
     caller::Caller,
     cluster::{Cluster, Stop},
     draft,
-    process::Process,
+    process::ServerProcess,
     relay::Relay,
     scratch::Scratch,
 };
@@ -23,7 +23,7 @@ pub struct Service {
     /// The address at which the server finds it.
     url: String,
     settings: Vec<(&'static str, &'static str)>,
-    process: Option<Process>,
+    process: Option<ServerProcess>,
     // Dropped after the server, which uses them.
     _relay: Option<Relay>,
     cluster: Option<Cluster>,
@@ -91,11 +91,11 @@ impl Service {
     pub fn start(&mut self) {
         let mut settings = vec![("EXPERTISE_DATABASE_URL", self.url.as_str())];
         settings.extend(&self.settings);
-        self.process = Some(Process::start(self.name, &settings));
+        self.process = Some(ServerProcess::start(self.name, &settings));
     }
 
     /// The server, which runs.
-    pub fn process(&self) -> &Process {
+    pub fn process(&self) -> &ServerProcess {
         self.process.as_ref().expect("it runs")
     }
 
@@ -117,8 +117,8 @@ impl Service {
     /// Asks the server to end, and waits until it has.
     pub fn terminate(&mut self) -> ExitStatus {
         let process = self.process.take().expect("it runs");
-        process.signal("TERM");
-        process.end()
+        process.signal(rustix::process::Signal::TERM);
+        process.wait()
     }
 
     /// Crashes the database under the server and starts it again.

@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
-    absent::is_absent, cluster::Cluster, process::Process, scratch::Scratch, wire::Connection,
-    world::World,
+    absent::report_missing, cluster::Cluster, process::ServerProcess, scratch::Scratch,
+    wire::Connection, world::World,
 };
 
 /// A mebibyte.
@@ -72,7 +72,7 @@ impl Database {
                 // The cluster does not outlive the run, so it need not survive a crash.
                 let cluster = CLUSTER.get_or_init(|| Cluster::start("postgres", &["fsync=off"]));
                 if cluster.is_none() {
-                    is_absent("PostgreSQL", "EXPERTISE_REQUIRE_POSTGRES");
+                    report_missing("PostgreSQL", "EXPERTISE_REQUIRE_POSTGRES");
                 }
                 Some(cluster.as_ref()?.make_database(name))
             }
@@ -94,7 +94,7 @@ impl Place {
         ];
         all.extend(settings);
         Service {
-            process: Process::start(&self.name, &all),
+            process: ServerProcess::start(&self.name, &all),
             name: self.name.clone(),
         }
     }
@@ -102,12 +102,12 @@ impl Place {
 
 /// A server that runs.
 pub struct Service {
-    process: Process,
+    process: ServerProcess,
     name: String,
 }
 
 impl Service {
-    pub fn process(&self) -> &Process {
+    pub fn process(&self) -> &ServerProcess {
         &self.process
     }
 

@@ -1,13 +1,9 @@
 //! A collector of traces.
 
-// Not every test that shares this file asks everything of it.
-#![allow(dead_code)]
-
 use std::{
     collections::BTreeMap,
     net::{SocketAddr, TcpListener},
     thread,
-    time::{Duration, Instant},
 };
 
 use opentelemetry_proto::tonic::{
@@ -18,28 +14,28 @@ use opentelemetry_proto::tonic::{
     common::v1::{KeyValue, any_value::Value},
     trace::v1::Span,
 };
-use tokio::{sync::watch, time::timeout};
+use tokio::sync::watch;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status, async_trait, transport::Server};
 
-/// Far beyond what anything here takes: a wait that long has hung.
-const BOUND: Duration = Duration::from_secs(60);
+use super::deadline::in_time;
 
-/// Takes spans and keeps them.
+/// Receives spans and keeps them.
 pub struct Collector {
     address: SocketAddr,
-    taken: watch::Receiver<Vec<ExportTraceServiceRequest>>,
+    received: watch::Receiver<Vec<ExportTraceServiceRequest>>,
 }
 
-struct Taking(watch::Sender<Vec<ExportTraceServiceRequest>>);
+struct Receiver(watch::Sender<Vec<ExportTraceServiceRequest>>);
 
 #[async_trait]
-impl TraceService for Taking {
+impl TraceService for Receiver {
     async fn export(
         &self,
         request: Request<ExportTraceServiceRequest>,
     ) -> Result<Response<ExportTraceServiceResponse>, Status> {
-        self.0.send_modify(|taken| taken.push(request.into_inner()));
+        self.0
+            .send_modify(|received| received.push(request.into_inner()));
         Ok(Response::new(ExportTraceServiceResponse::default()))
     }
 }
@@ -49,13 +45,13 @@ impl Collector {
         Self::at(([127, 0, 0, 1], 0).into())
     }
 
-    /// One on this port.
+    /// Listens at this address.
     pub fn at(address: SocketAddr) -> Self {
         let listener = TcpListener::bind(address).expect("a port");
         listener.set_nonblocking(true).expect("a listener");
         let address = listener.local_addr().expect("its address");
-        let (sender, taken) = watch::channel(Vec::new());
-        // A thread of its own: a test that blocks does not hold it up.
+        let (sender, received) = watch::channel(Vec::new());
+        // In its own thread, it goes on while a test blocks.
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -64,43 +60,40 @@ impl Collector {
                 .expect("a runtime")
                 .block_on(serve(listener, sender))
         });
-        Self { address, taken }
+        Self { address, received }
     }
 
-    /// What to set as the endpoint.
+    /// The endpoint to configure.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Everything that was taken, as it came.
+    /// All requests so far.
     pub fn requests(&self) -> Vec<ExportTraceServiceRequest> {
-        self.taken.borrow().clone()
+        self.received.borrow().clone()
     }
 
-    /// The spans that were taken so far.
+    /// All spans so far.
     pub fn spans(&self) -> Vec<Span> {
-        spans(&self.taken.borrow())
+        spans(&self.received.borrow())
     }
 
     /// Waits for so many spans of a name; all of them.
     pub async fn spans_of(&mut self, name: &str, count: usize) -> Vec<Span> {
-        let begun = Instant::now();
-        loop {
-            let found = spans(&self.taken.borrow_and_update());
-            let found: Vec<_> = found.into_iter().filter(|span| span.name == name).collect();
-            if found.len() >= count {
-                return found;
-            }
-            let left = BOUND.saturating_sub(begun.elapsed());
-            let changed = timeout(left, self.taken.changed()).await;
-            changed.expect("spans in time").expect("a collector");
-        }
+        let named = |requests: &[ExportTraceServiceRequest]| {
+            let mut named = spans(requests);
+            named.retain(|span| span.name == name);
+            named
+        };
+        let enough = |requests: &Vec<_>| named(requests).len() >= count;
+        let received = in_time("spans", self.received.wait_for(enough)).await;
+        named(&received.expect("the collector runs"))
     }
 }
 
-async fn serve(listener: TcpListener, taken: watch::Sender<Vec<ExportTraceServiceRequest>>) {
+async fn serve(listener: TcpListener, received: watch::Sender<Vec<ExportTraceServiceRequest>>) {
     let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
-    let service = TraceServiceServer::new(Taking(taken));
+    let service = TraceServiceServer::new(Receiver(received));
     let serving = Server::builder().add_service(service);
     let served = serving.serve_with_incoming(TcpListenerStream::new(listener));
     served.await.expect("it serves");
@@ -129,7 +122,7 @@ pub fn attributes(attributes: &[KeyValue]) -> BTreeMap<String, String> {
     text.collect()
 }
 
-/// Bytes as they are written.
+/// Bytes in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

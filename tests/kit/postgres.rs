@@ -1,24 +1,29 @@
-//! The PostgreSQL of a run: a private cluster, or a database of its own in the
-//! server that `EXPERTISE_TEST_POSTGRES_URL` names; and clusters that a test stops
+//! PostgreSQL clusters: one that the tests of a run share, and those that a test stops
 //! and starts.
-
-// Not every test that shares this file stops clusters.
-#![allow(dead_code)]
 
 use std::{
     env, fs,
     net::TcpListener,
     os::unix::{fs::chown, process::CommandExt},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
+    sync::OnceLock,
+    time::{Duration, Instant},
 };
 
+use rustix::process::Signal;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
-use super::scratch::Scratch;
+use super::{
+    child::{EndSignal, SupervisedChild},
+    deadline::WAIT_TIMEOUT,
+    missing::report_missing,
+    scratch::Scratch,
+};
 
-/// Where a PostgreSQL database for this run is; `None` when there is no
-/// PostgreSQL here. One that is there and does not work is a panic.
+/// Where a PostgreSQL database for this run is: in the server that
+/// `EXPERTISE_TEST_POSTGRES_URL` names, or in a private cluster. `None` where there
+/// is no PostgreSQL, which is reported. A PostgreSQL that does not work is a panic.
 pub fn database_url() -> Option<String> {
     database_and_log(&[]).map(|(url, _)| url)
 }
@@ -33,20 +38,29 @@ pub fn database_and_log(settings: &[&str]) -> Option<(String, Option<PathBuf>)> 
     let settings = [&["fsync=off", "full_page_writes=off"], settings].concat();
     let cluster = Cluster::start("postgres", &settings)?;
     let served = (cluster.url(), Some(cluster.log_path()));
-    // It serves until the run ends.
+    // The watchdog ends it with the run.
     std::mem::forget(cluster);
     Some(served)
 }
 
-/// A private cluster on a port of its own, for this run alone. Dropped, it is
-/// stopped; its directory goes with the run's.
+/// The private cluster of the tests that leave it as it is. `None` where there is no
+/// PostgreSQL, which is reported.
+pub fn shared_cluster() -> Option<&'static Cluster> {
+    static CLUSTER: OnceLock<Option<Cluster>> = OnceLock::new();
+    let settings = ["fsync=off", "max_connections=300"];
+    let cluster = CLUSTER.get_or_init(|| Cluster::start("shared.cluster", &settings));
+    cluster.as_ref()
+}
+
+/// A private cluster on a port of its own. It is stopped when this is dropped; its
+/// directory is removed with the run's.
 pub struct Cluster {
     binaries: PathBuf,
     owner: Owner,
     home: PathBuf,
     settings: Vec<String>,
     port: u16,
-    process: Option<Child>,
+    server: Option<SupervisedChild>,
 }
 
 /// How a cluster is stopped: the modes of `pg_ctl stop`.
@@ -54,17 +68,19 @@ pub struct Cluster {
 pub enum Stop {
     /// Connections are cut, and everything is written.
     Fast,
-    /// As in a crash: what was committed is recovered from the log.
+    /// As in a crash: committed transactions are recovered from the log.
     Immediate,
 }
 
 impl Cluster {
     /// Makes a cluster in the directory `name` of this run and starts it with
-    /// these settings (`name=value`, as in postgresql.conf). `None` when there is
-    /// no PostgreSQL here.
+    /// these settings (`name=value`, as in postgresql.conf). `None` where there is
+    /// no PostgreSQL, which is reported.
     pub fn start(name: &str, settings: &[&str]) -> Option<Self> {
-        let binaries = binaries()?;
-        let owner = Owner::for_a_cluster()?;
+        let (Some(binaries), Some(owner)) = (binaries(), Owner::for_a_cluster()) else {
+            report_missing("PostgreSQL", "EXPERTISE_REQUIRE_POSTGRES");
+            return None;
+        };
         let home = Scratch::of_this_run().path(name);
         owner.make_directory(&home);
         let mut cluster = Self {
@@ -73,7 +89,7 @@ impl Cluster {
             home,
             settings: settings.iter().map(|&setting| setting.to_owned()).collect(),
             port: 0,
-            process: None,
+            server: None,
         };
         // A collation that does not order like bytes finds what relies on bytes.
         let linguistic = ["--locale-provider=icu", "--icu-locale=en-US"];
@@ -81,7 +97,7 @@ impl Cluster {
             let _ = fs::remove_dir_all(cluster.data());
             assert!(cluster.initialise(&[]), "initdb failed: {}", cluster.log());
         }
-        cluster.serve_somewhere();
+        cluster.serve_on_a_free_port();
         Some(cluster)
     }
 
@@ -96,13 +112,13 @@ impl Cluster {
             home,
             settings: self.settings.clone(),
             port: 0,
-            process: None,
+            server: None,
         };
         let mut command = self.command(&self.binaries.join("pg_basebackup"));
         command.arg("-D").arg(standby.data());
         command.args(["-d", &self.url(), "-R", "--checkpoint=fast", "--no-sync"]);
-        assert!(standby.make(command), "no backup: {}", standby.log());
-        standby.serve_somewhere();
+        assert!(standby.run(command), "no backup: {}", standby.log());
+        standby.serve_on_a_free_port();
         standby
     }
 
@@ -142,7 +158,7 @@ impl Cluster {
         self.owner.command(program)
     }
 
-    /// What the server has logged.
+    /// Its log so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_path()).unwrap_or_default()
     }
@@ -154,24 +170,21 @@ impl Cluster {
 
     /// Stops it and waits for its end.
     pub fn stop(&mut self, how: Stop) {
-        let Some(mut process) = self.process.take() else {
+        let Some(mut server) = self.server.take() else {
             return;
         };
-        let signal = match how {
-            Stop::Fast => "INT",
-            Stop::Immediate => "QUIT",
-        };
-        let pid = process.id().to_string();
-        let sent = Command::new("kill").args(["-s", signal, &pid]).status();
-        assert!(sent.expect("kill").success(), "the cluster had ended");
-        process.wait().expect("the cluster's end");
-        Scratch::of_this_run().has_ended(&process);
+        server.signal(match how {
+            Stop::Fast => Signal::INT,
+            Stop::Immediate => Signal::QUIT,
+        });
+        let status = server.wait(WAIT_TIMEOUT);
+        assert!(status.is_some(), "it does not stop: {}", self.log());
     }
 
     /// Starts it again after a stop, on the same port and data, and waits until
     /// it takes connections.
     pub fn start_again(&mut self) {
-        assert!(self.process.is_none(), "it runs");
+        assert!(self.server.is_none(), "it runs");
         assert!(self.serve(), "postgres did not start: {}", self.log());
     }
 
@@ -180,21 +193,18 @@ impl Cluster {
         command.arg("-D").arg(self.data());
         command.args(["-U", "postgres", "--auth=trust", "--no-sync"]);
         command.args(["--encoding=UTF8", "--locale=C"]).args(more);
-        self.make(command)
+        self.run(command)
     }
 
-    /// Whether a command that makes the data directory went well.
-    fn make(&self, mut command: Command) -> bool {
+    /// Runs a command to its end. Whether it succeeded.
+    fn run(&self, mut command: Command) -> bool {
         command.stdout(self.log_file()).stderr(self.log_file());
-        let mut process = command.spawn().expect("the command runs");
-        Scratch::of_this_run().stop_at_the_end(&process);
-        let success = process.wait().expect("its end").success();
-        Scratch::of_this_run().has_ended(&process);
-        success
+        let mut child = SupervisedChild::spawn(&mut command, EndSignal::Kill);
+        let status = child.wait(WAIT_TIMEOUT);
+        status.expect("the command ends").success()
     }
 
-    /// Serves on a port that nobody else has.
-    fn serve_somewhere(&mut self) {
+    fn serve_on_a_free_port(&mut self) {
         for _ in 0..5 {
             self.port = free_port();
             if self.serve() {
@@ -204,12 +214,11 @@ impl Cluster {
         panic!("postgres did not start: {}", self.log());
     }
 
-    /// Whether it serves; no when it has ended instead.
+    /// Starts the server. Whether it serves; false when it has ended instead.
     fn serve(&mut self) -> bool {
         let settings = self.settings.iter().flat_map(|setting| ["-c", setting]);
-        let mut process = self
-            .owner
-            .command(&self.binaries.join("postgres"))
+        let mut command = self.command(&self.binaries.join("postgres"));
+        command
             .arg("-D")
             .arg(self.data())
             .args(["-p", &self.port.to_string()])
@@ -217,17 +226,11 @@ impl Cluster {
             .args(["-c", "unix_socket_directories="])
             .args(settings)
             .stdout(self.log_file())
-            .stderr(self.log_file())
-            .spawn()
-            .expect("postgres");
-        Scratch::of_this_run().stop_at_the_end(&process);
-        let serves = in_a_runtime(answers(&self.url(), &mut process));
-        if serves {
-            self.process = Some(process);
-        } else {
-            Scratch::of_this_run().has_ended(&process);
-        }
-        serves
+            .stderr(self.log_file());
+        let mut server = SupervisedChild::spawn(&mut command, EndSignal::Quit);
+        let is_serving = in_a_runtime(is_serving(&self.url(), &mut server));
+        self.server = is_serving.then_some(server);
+        is_serving
     }
 
     fn log_file(&self) -> Stdio {
@@ -236,18 +239,6 @@ impl Cluster {
             .append(true)
             .open(self.log_path())
             .map_or_else(|_| Stdio::null(), Stdio::from)
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        if let Some(process) = &mut self.process {
-            // It is for this run alone, so a crash is as good an end.
-            let pid = process.id().to_string();
-            let _ = Command::new("kill").args(["-s", "QUIT", &pid]).status();
-            let _ = process.wait();
-            Scratch::of_this_run().has_ended(process);
-        }
     }
 }
 
@@ -268,8 +259,7 @@ fn binaries() -> Option<PathBuf> {
     initdb.parent().map(Path::to_path_buf)
 }
 
-/// Whom the cluster runs as: PostgreSQL refuses to run as root, and so does what
-/// stands before it.
+/// The user that a cluster runs as: PostgreSQL and PgBouncer refuse to run as root.
 #[derive(Clone, Copy)]
 pub enum Owner {
     Ourselves,
@@ -298,7 +288,7 @@ impl Owner {
         if let Self::Other { uid, gid } = self {
             command.uid(*uid).gid(*gid);
         }
-        // Of its own group, an interrupt from the terminal passes it by.
+        // In its own process group, an interrupt from the terminal does not reach it.
         command
             .process_group(0)
             .stdin(Stdio::null())
@@ -306,7 +296,7 @@ impl Owner {
         command
     }
 
-    /// Makes a directory that is this user's.
+    /// Makes a directory that this user owns.
     pub fn make_directory(&self, path: &Path) {
         fs::create_dir(path).expect("a directory for the cluster");
         if let Self::Other { uid, gid } = self {
@@ -323,29 +313,26 @@ pub fn free_port() -> u16 {
         .port()
 }
 
-/// Whether the server takes connections; no when it has ended instead, as it
-/// does when somebody else has taken the port.
-///
-/// # Panics
-/// When it does neither for minutes.
-async fn answers(url: &str, process: &mut Child) -> bool {
-    let begun = std::time::Instant::now();
+/// Whether the server takes connections; false when it has ended instead, as it
+/// does when another process has taken the port.
+async fn is_serving(url: &str, server: &mut SupervisedChild) -> bool {
+    let started = Instant::now();
     loop {
         if let Ok(connection) = PgConnection::connect(url).await {
             let _ = connection.close().await;
             return true;
         }
-        if process.try_wait().is_ok_and(|end| end.is_some()) {
+        if server.exit_status().is_some() {
             return false;
         }
-        let minutes = begun.elapsed().as_secs() / 60;
-        assert!(minutes < 3, "PostgreSQL does not take connections");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        let waited = started.elapsed();
+        assert!(waited < WAIT_TIMEOUT, "PostgreSQL takes no connections");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-/// A database of this run in a server that others use too. Those of earlier runs
-/// are dropped; one that is still in use refuses that.
+/// Makes a database of this run in a server that others use too. Those of earlier
+/// runs are dropped, unless they are still in use.
 async fn own_database(url: &str) -> String {
     let mut connection = PgConnection::connect(url)
         .await
@@ -364,11 +351,11 @@ async fn own_database(url: &str) -> String {
     let name = format!("expertise_test_{}", uuid::Uuid::now_v7().simple());
     make_database(url, &name).await;
 
-    let mut parts: http::Uri = url.parse().expect("EXPERTISE_TEST_POSTGRES_URL is a URL");
-    let query = parts.query().map(|q| format!("?{q}")).unwrap_or_default();
-    let mut pieces = std::mem::take(&mut parts).into_parts();
-    pieces.path_and_query = format!("/{name}{query}").parse().ok();
-    http::Uri::from_parts(pieces)
+    let url: http::Uri = url.parse().expect("EXPERTISE_TEST_POSTGRES_URL is a URL");
+    let query = url.query().map(|q| format!("?{q}")).unwrap_or_default();
+    let mut parts = url.into_parts();
+    parts.path_and_query = format!("/{name}{query}").parse().ok();
+    http::Uri::from_parts(parts)
         .expect("the URL of our own database")
         .to_string()
 }

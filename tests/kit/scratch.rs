@@ -1,32 +1,37 @@
-//! The directory that holds what a run leaves on disk, and the watchdog that
-//! clears it away however the run ends.
+//! The directory for the files of a run, and the watchdog that removes it and ends
+//! all processes of the run.
 
 use std::{
     fs,
     io::Write,
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::PathBuf,
-    process::{Child, ChildStdin, Command, Stdio},
+    process::{ChildStdin, Command, Stdio},
     sync::{Mutex, OnceLock},
 };
 
-/// Reads process ids until the pipe closes, which it does when the test process
-/// ends, by a panic or a kill as well; stops the processes named and removes the
-/// directory. `-PID` takes a process out again. A zombie that nobody reaps looks
-/// alive, so the wait is bounded.
+/// Reads entries `SIGNAL:PID` until the pipe closes, as it does when the test
+/// process ends in whatever way; `-SIGNAL:PID` removes one. Then it sends each
+/// process its signal, and SIGKILL to those that run on, and removes the directory.
 const WATCHDOG: &str = r#"
-pids=' '
+entries=' '
 while read -r line; do
     case $line in
-    -*) gone=${line#-}; pids="${pids%% "$gone" *} ${pids#* "$gone" }" ;;
-    *) pids="$pids$line " ;;
+    -*) entry=${line#-}; entries="${entries%% "$entry" *} ${entries#* "$entry" }" ;;
+    *) entries="$entries$line " ;;
     esac
 done
-kill -QUIT $pids 2>/dev/null
+for entry in $entries; do
+    kill -s "${entry%:*}" "${entry#*:}" 2>/dev/null
+done
 tries=0
-while kill -0 $pids 2>/dev/null && [ "$tries" -lt 100 ]; do
-    tries=$((tries + 1))
-    sleep 0.05
+for entry in $entries; do
+    # A zombie that nobody reaps looks alive, so the wait is bounded.
+    while kill -0 "${entry#*:}" 2>/dev/null && [ "$tries" -lt 100 ]; do
+        tries=$((tries + 1))
+        sleep 0.05
+    done
+    kill -s KILL "${entry#*:}" 2>/dev/null
 done
 rm -rf "$1"
 "#;
@@ -58,7 +63,7 @@ impl Scratch {
         let mut watchdog = Command::new("sh")
             .args(["-c", WATCHDOG, "watchdog"])
             .arg(&directory)
-            // Of its own group, an interrupt from the terminal passes it by.
+            // In its own process group, an interrupt from the terminal does not reach it.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -77,19 +82,24 @@ impl Scratch {
         self.directory.join(name)
     }
 
-    /// Makes the watchdog stop this process at the end.
-    pub fn stop_at_the_end(&self, process: &Child) {
-        self.tell(&process.id().to_string());
+    /// The URL of the SQLite file `name`.db inside the directory.
+    pub fn sqlite_url(&self, name: &str) -> String {
+        format!("sqlite:{}", self.path(&format!("{name}.db")).display())
     }
 
-    /// Makes the watchdog forget a process that was reaped: its id may be given
-    /// to another.
-    pub fn has_ended(&self, process: &Child) {
-        self.tell(&format!("-{}", process.id()));
+    /// Has the watchdog end this process when the run ends, with this signal first.
+    pub fn end_with_the_run(&self, signal: &str, process: u32) {
+        self.write_to_watchdog(&format!("{signal}:{process}"));
     }
 
-    fn tell(&self, line: &str) {
+    /// Removes the entry of a process that was waited for: another process may get
+    /// its id.
+    pub fn has_ended(&self, signal: &str, process: u32) {
+        self.write_to_watchdog(&format!("-{signal}:{process}"));
+    }
+
+    fn write_to_watchdog(&self, line: &str) {
         let mut pipe = self.watchdog.lock().expect("the watchdog's pipe");
-        writeln!(pipe, "{line}").expect("the watchdog listens");
+        writeln!(pipe, "{line}").expect("the watchdog reads");
     }
 }
