@@ -1,0 +1,259 @@
+//! Two accounts: the one that calls, and the other one, whose things it names.
+
+use std::collections::BTreeSet;
+
+use super::{reference_fields::Names, response::Answer};
+use crate::kit::prelude::*;
+
+/// What every text of theirs holds.
+const SECRET: &str = "sealed7ledger";
+
+/// The account that calls.
+pub struct Mine {
+    pub client: Client,
+    /// A task with an observation and a subtask step.
+    pub task: Task,
+    pub observation: Step,
+    pub subtask: Step,
+    /// A task with a linked observation, as exported.
+    pub document: TaskDocument,
+    /// What there is to translate of the observation.
+    pub work: TranslationWork,
+}
+
+impl Mine {
+    /// The same in every account.
+    pub async fn settled(client: &Client) -> Self {
+        let task = client.given_task(task("Mine")).await;
+        let observation = client.given_step(full_step(&task)).await;
+        let subtask = client.given_step(subtask(&task, &task)).await;
+        let imported = client.imported(linked_document("Mine, linked")).await;
+        let document = client.exported(&imported.guid).await;
+        let work = client.translation_work(&["fr"]).await;
+        let work = work.into_iter().find(|work| work.guid == observation.guid);
+        Self {
+            client: client.clone(),
+            task,
+            observation,
+            subtask,
+            document,
+            work: work.expect("the observation is not in French"),
+        }
+    }
+}
+
+/// A guide whose observation manages two tasks, the first one with a step.
+fn linked_document(name: &str) -> TaskDocument {
+    let inner = document(name, vec![document_step(StepType::Information, name)]);
+    let values = vec![answer_with("first", name, inner), answer("second", name)];
+    document(name, vec![observation_asking(linked_question(values))])
+}
+
+/// The account that is named.
+pub struct Theirs {
+    client: Client,
+    task: Task,
+    managed: String,
+    step: Step,
+    /// A role, and the number of none.
+    roles: (i64, i64),
+    /// Ids of retries of theirs.
+    retries: Vec<(&'static str, String)>,
+    /// Tokens of second pages.
+    pages: Vec<(&'static str, String)>,
+    pub work: TranslationWork,
+    /// Every id of theirs.
+    guids: BTreeSet<String>,
+}
+
+/// Ids to send, all of one length but for the malformed one.
+pub struct Ids {
+    pub foreign: String,
+    pub absent: String,
+    pub malformed: String,
+    pub nil: String,
+}
+
+/// Everything that an account sees of itself.
+#[derive(Debug, PartialEq)]
+pub struct Everything {
+    tasks: Vec<(Task, Vec<Step>)>,
+    exports: Vec<TaskDocument>,
+    roles: Vec<Role>,
+    work: Vec<TranslationWork>,
+    /// What a retry is answered.
+    retried: CreateTaskResponse,
+}
+
+impl Theirs {
+    pub async fn settled(client: &Client) -> Self {
+        let client = client.other_account();
+        let task = Task {
+            name: SECRET.to_owned(),
+            ..full_task()
+        };
+        let task = client.given_task(task).await;
+        let step = Step {
+            title: SECRET.to_owned(),
+            body: Some(SECRET.to_owned()),
+            ..full_step(&task)
+        };
+        let step = client.given_step(step).await;
+        client.given_step(subtask(&task, &task)).await;
+        let linked = client.imported(linked_document(SECRET)).await;
+        let exported = client.exported(&linked.guid).await;
+        let managed = answers_of(&exported.steps[0])[0].link.clone();
+        // More than a page of one, so that there are tokens.
+        client.given_role(SECRET).await;
+        let role = client.given_role(SECRET).await.id;
+        let retries = ["CreateTask", "CreateStep", "ImportTask"];
+        let work = client.translation_work(&["fr"]).await;
+        let work = work.into_iter().find(|work| work.guid == step.guid);
+        let mut theirs = Self {
+            client,
+            task,
+            managed,
+            step,
+            roles: (role, 9),
+            retries: retries.map(|call| (call, unknown_guid())).into(),
+            pages: Vec::new(),
+            work: work.expect("the step is not in French"),
+            guids: BTreeSet::new(),
+        };
+        theirs.do_once().await;
+        theirs.pages = theirs.second_pages().await;
+        theirs.guids = ids_of(&theirs.everything().await);
+        theirs
+    }
+
+    async fn second_pages(&self) -> Vec<(&'static str, String)> {
+        let tasks = ListTasksRequest {
+            page_size: 1,
+            ..ListTasksRequest::default()
+        };
+        let tasks = self.client.list_tasks(tasks).await.accepted();
+        let steps = ListStepsRequest {
+            task: self.task.guid.clone(),
+            page_size: 1,
+            ..ListStepsRequest::default()
+        };
+        let steps = self.client.list_steps(steps).await.accepted();
+        let work = ListTranslationWorkRequest {
+            page_size: 1,
+            ..translation_work_request(&["fr"])
+        };
+        let work = self.client.list_translation_work(work).await.accepted();
+        let roles = self.client.list_roles(1, "").await.accepted();
+        vec![
+            ("ListTasks", tasks.next_page_token),
+            ("ListSteps", steps.next_page_token),
+            ("ListTranslationWork", work.next_page_token),
+            ("ListRoles", roles.next_page_token),
+        ]
+    }
+
+    /// Uses up the ids of their retries; the task is the one that [`Mine`] makes
+    /// too.
+    async fn do_once(&self) -> CreateTaskResponse {
+        let step = CreateStepRequest {
+            step: Some(information_step(&self.task, SECRET)),
+            request_id: named(&self.retries, "CreateStep").to_owned(),
+            ..CreateStepRequest::default()
+        };
+        self.client.steps().create_step(step).await.accepted();
+        let import = ImportTaskRequest {
+            document: Some(linked_document(SECRET)),
+            request_id: named(&self.retries, "ImportTask").to_owned(),
+            ..ImportTaskRequest::default()
+        };
+        self.client.send_import(import).await.accepted();
+        let create = CreateTaskRequest {
+            task: Some(task("Anybody's")),
+            request_id: named(&self.retries, "CreateTask").to_owned(),
+            ..CreateTaskRequest::default()
+        };
+        let created = self.client.tasks().create_task(create).await;
+        created.accepted().into_inner()
+    }
+
+    /// Their tasks with their etags, which move on with every change of a task or
+    /// its steps.
+    pub async fn tasks(&self) -> Vec<Task> {
+        self.client.all_tasks().await
+    }
+
+    pub async fn everything(&self) -> Everything {
+        let retried = self.do_once().await;
+        let tasks = self.client.tasks_with_steps().await;
+        let mut exports = Vec::new();
+        for (task, _) in &tasks {
+            exports.push(self.client.exported(&task.guid).await);
+        }
+        Everything {
+            tasks,
+            exports,
+            roles: self.client.list_roles(0, "").await.accepted().roles,
+            work: self.client.translation_work(&["fr", "de"]).await,
+            retried,
+        }
+    }
+
+    /// What to send where such a thing is named.
+    pub fn ids(&self, names: Names, call: &str) -> Ids {
+        let guids = |foreign: &str| Ids {
+            foreign: foreign.to_owned(),
+            absent: unknown_guid(),
+            malformed: "no-guid".to_owned(),
+            nil: uuid::Uuid::nil().to_string(),
+        };
+        match names {
+            Names::Task => guids(&self.task.guid),
+            Names::Managed => guids(&self.managed),
+            Names::Step => guids(&self.step.guid),
+            Names::Account => guids(self.client.account()),
+            Names::Retry => guids(named(&self.retries, call)),
+            Names::Role => Ids {
+                foreign: self.roles.0.to_string(),
+                absent: self.roles.1.to_string(),
+                malformed: "-1".to_owned(),
+                nil: "0".to_owned(),
+            },
+            Names::Page => {
+                let token = named(&self.pages, call);
+                let (first, rest) = token.split_at(1);
+                let other = if first == "A" { "B" } else { "A" };
+                Ids {
+                    foreign: token.to_owned(),
+                    absent: format!("{other}{rest}"),
+                    malformed: "no token".to_owned(),
+                    nil: "A".repeat(token.len()),
+                }
+            }
+        }
+    }
+
+    /// Asserts that the answer says nothing of theirs but what was sent.
+    pub fn is_not_in(&self, answer: &Answer, sent: &str, place: &str) {
+        let text = answer.text();
+        assert!(!text.contains(SECRET), "{place}: {text}");
+        let account = self.client.account();
+        let all = self.guids.iter().map(String::as_str).chain([account]);
+        for id in all.filter(|id| *id != sent) {
+            assert!(!text.contains(id), "{place}: {id} in {text}");
+        }
+    }
+}
+
+/// What belongs to a call such as `TaskService/CreateTask`.
+fn named<'a>(list: &'a [(&'static str, String)], call: &str) -> &'a str {
+    let found = list.iter().find(|(of, _)| call.ends_with(of));
+    &found.expect("a call of theirs").1
+}
+
+fn ids_of(everything: &Everything) -> BTreeSet<String> {
+    let tasks = everything.tasks.iter();
+    tasks
+        .flat_map(|(task, _)| std::iter::once(&task.guid).chain(&task.steps))
+        .cloned()
+        .collect()
+}

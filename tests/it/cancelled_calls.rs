@@ -1,0 +1,157 @@
+//! Callers that go away in the middle of a call leave all of it or nothing.
+
+use std::{
+    collections::BTreeSet,
+    future::Future,
+    pin::pin,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use crate::kit::prelude::*;
+use tokio::task::JoinSet;
+
+on_both_databases![
+    a_dropped_create_leaves_a_whole_step_or_none,
+    what_was_answered_is_there_although_others_went_away,
+    a_dropped_rename_renames_everything_or_nothing,
+    the_service_goes_on_after_many_went_away,
+];
+
+/// Lets the call run for a moment of some length, then drops it. How far it came
+/// is left to chance; the shortest is one look at it.
+async fn abandon<T>(call: impl Future<Output = T>, moment: u64) -> Option<T> {
+    let mut call = pin!(call);
+    if moment == 0 {
+        let mut context = Context::from_waker(Waker::noop());
+        return match call.as_mut().poll(&mut context) {
+            Poll::Ready(answer) => Some(answer),
+            Poll::Pending => None,
+        };
+    }
+    let limit = Duration::from_micros(moment * 150);
+    tokio::time::timeout(limit, call).await.ok()
+}
+
+/// The task's order and its steps as of one moment, told by the task's etag.
+async fn at_one_moment(client: &Client, task: &str) -> (Vec<String>, Vec<Step>) {
+    loop {
+        let before = client.get_task(task).await.accepted();
+        let steps = client.steps_of(task, 500).await;
+        let after = client.get_task(task).await.accepted();
+        if before.etag == after.etag {
+            return (after.steps, steps);
+        }
+    }
+}
+
+fn whole(task: &Task) -> Step {
+    let rows = ["de", "fr", "it"].map(|tag| (tag.to_owned(), step_translation(tag)));
+    Step {
+        translations: rows.into(),
+        tags: vec!["whole".to_owned()],
+        ..information_step(task, "whole")
+    }
+}
+
+async fn a_dropped_create_leaves_a_whole_step_or_none(client: Client) {
+    let task = client.given_task(task("Abandoned")).await;
+    let mut answered = BTreeSet::new();
+    for moment in 0..60 {
+        let call = client.create_step(whole(&task));
+        if let Some(answer) = abandon(call, moment).await {
+            answered.insert(answer.accepted().step.unwrap().guid);
+        }
+    }
+    let (order, steps) = at_one_moment(&client, &task.guid).await;
+    let listed: Vec<&String> = steps.iter().map(|step| &step.guid).collect();
+    assert_eq!(listed, order.iter().collect::<Vec<_>>());
+    for step in &steps {
+        assert_eq!(step.translations.len(), 3);
+        assert_eq!(step.tags, ["whole"]);
+    }
+    assert!(answered.iter().all(|guid| order.contains(guid)));
+}
+
+async fn what_was_answered_is_there_although_others_went_away(client: Client) {
+    let task = client.given_task(task("Crowded")).await;
+    let mut callers = JoinSet::new();
+    for caller in 0..16_u64 {
+        let (client, task) = (client.over_new_connection(), task.clone());
+        callers.spawn(async move {
+            let mut answered = Vec::new();
+            for round in 0..20_u64 {
+                let call = client.create_step(information_step(&task, "answered"));
+                let answer = if caller % 2 == 0 {
+                    abandon(call, (caller + round) % 20).await
+                } else {
+                    Some(call.await)
+                };
+                let step = answer.map(|answer| answer.accepted().step.unwrap());
+                answered.extend(step.map(|step| step.guid));
+            }
+            answered
+        });
+    }
+    let answered = callers.join_all().await.concat();
+    assert!(answered.len() >= 8 * 20);
+    let order: BTreeSet<String> = client.step_order(&task.guid).await.into_iter().collect();
+    for guid in answered {
+        assert!(
+            order.contains(&guid),
+            "{guid} was answered and is not there"
+        );
+    }
+}
+
+async fn a_dropped_rename_renames_everything_or_nothing(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let other = client.given_task(task("Name")).await;
+    for _ in 0..3 {
+        client.given_step(subtask(&guide, &other)).await;
+    }
+    for moment in 0..40 {
+        let update = Task {
+            name: format!("Name {moment}"),
+            ..task_of(&other.guid)
+        };
+        let call = client.update_task(update, &["name"]);
+        if let Some(answer) = abandon(call, moment).await {
+            answer.accepted();
+        }
+        let (_, steps) = at_one_moment(&client, &guide.guid).await;
+        // One statement reads the list, so it sees a rename whole.
+        assert!(steps.iter().all(|step| step.title == steps[0].title));
+    }
+    let update = Task {
+        name: "Last".to_owned(),
+        ..task_of(&other.guid)
+    };
+    client.updated_task(update, &["name"]).await;
+    let renamed = client.get_task(&other.guid).await.accepted().name;
+    let (_, steps) = at_one_moment(&client, &guide.guid).await;
+    assert!(steps.iter().all(|step| step.title == renamed));
+}
+
+async fn the_service_goes_on_after_many_went_away(client: Client) {
+    let task = client.given_task(task("Left")).await;
+    let mut callers = JoinSet::new();
+    for caller in 0..32 {
+        let (client, task) = (client.over_new_connection(), task.clone());
+        callers.spawn(async move {
+            for round in 0..10 {
+                abandon(
+                    client.create_step(information_step(&task, "left")),
+                    (caller + round) % 8,
+                )
+                .await;
+                abandon(client.get_task(&task.guid), round % 3).await;
+            }
+        });
+    }
+    callers.join_all().await;
+    for _ in 0..40 {
+        let step = client.given_step(information_step(&task, "after")).await;
+        client.delete_step(&step.guid).await.accepted();
+    }
+}

@@ -1,0 +1,174 @@
+//! Writes that share a transaction on SQLite, or the row of a task on PostgreSQL:
+//! each is answered for itself, and what one does wrong touches no other.
+
+use std::collections::BTreeSet;
+
+use crate::kit::prelude::*;
+use tokio::task::JoinSet;
+use tonic::Status;
+
+on_both_databases![
+    among_writes_that_fail_every_other_one_is_stored,
+    a_dry_run_among_writes_leaves_nothing,
+    updates_and_appends_at_once_lose_nothing,
+    a_step_goes_behind_all_that_were_ever_placed,
+    a_step_goes_behind_the_last_one_of_an_import,
+];
+
+const WRITES: usize = 48;
+
+/// What a write of a crowd was told: the step that it made, or the code.
+type Told = Result<String, Code>;
+
+async fn at_once<F>(client: &Client, write: impl Fn(Client, usize) -> F) -> Vec<Told>
+where
+    F: Future<Output = Told> + Send + 'static,
+{
+    let mut writes = JoinSet::new();
+    for number in 0..WRITES {
+        writes.spawn(write(client.over_new_connection(), number));
+    }
+    writes.join_all().await
+}
+
+fn told(response: Result<CreateStepResponse, Status>) -> Told {
+    match response {
+        Ok(response) => Ok(response.step.expect("a step").guid),
+        Err(status) => Err(status.code()),
+    }
+}
+
+async fn among_writes_that_fail_every_other_one_is_stored(client: Client) {
+    let task = client.given_task(task("Busy")).await;
+    let other = client.given_task(sample_of_another_product()).await;
+    let missing = task_of(&unknown_guid());
+    let sent = task.clone();
+    let told = at_once(&client, move |client, number| {
+        let step = match number % 4 {
+            // Refused before and after something was looked at.
+            0 => information_step(&missing, "nowhere"),
+            1 => Step {
+                subtask_pid: Some(999_999),
+                ..subtask(&sent, &other)
+            },
+            2 => subtask(&sent, &other),
+            _ => information_step(&sent, "there"),
+        };
+        async move { told(client.create_step(step).await) }
+    })
+    .await;
+    let codes = |code| told.iter().filter(|told| **told == Err(code)).count();
+    assert_eq!(codes(Code::NotFound), WRITES / 4);
+    assert_eq!(codes(Code::InvalidArgument), WRITES / 4);
+    let made: BTreeSet<String> = told.into_iter().flatten().collect();
+    assert_eq!(made.len(), WRITES / 2);
+    let order = client.step_order(&task.guid).await;
+    assert_eq!(order.len(), made.len());
+    assert_eq!(order.into_iter().collect::<BTreeSet<_>>(), made);
+}
+
+fn sample_of_another_product() -> Task {
+    Task {
+        product_id: Some(8),
+        ..task("Other")
+    }
+}
+
+async fn a_dry_run_among_writes_leaves_nothing(client: Client) {
+    let task = client.given_task(task("Busy")).await;
+    let sent = task.clone();
+    let told = at_once(&client, move |client, number| {
+        let request = CreateStepRequest {
+            step: Some(information_step(&sent, "there")),
+            validate_only: number % 2 == 0,
+            ..CreateStepRequest::default()
+        };
+        async move {
+            let response = client.steps().create_step(request).await;
+            told(response.map(tonic::Response::into_inner))
+        }
+    })
+    .await;
+    assert!(told.iter().all(Result::is_ok), "{told:?}");
+    let order: BTreeSet<String> = client.step_order(&task.guid).await.into_iter().collect();
+    assert_eq!(order.len(), WRITES / 2);
+    let stored = told
+        .into_iter()
+        .flatten()
+        .filter(|guid| order.contains(guid));
+    assert_eq!(stored.count(), WRITES / 2);
+}
+
+async fn updates_and_appends_at_once_lose_nothing(client: Client) {
+    let task = client.given_task(task("Busy")).await;
+    let step = client.given_step(information_step(&task, "one")).await;
+    let sent = (task.clone(), step.guid.clone());
+    let told = at_once(&client, move |client, number| {
+        let (task, step) = sent.clone();
+        async move {
+            if number % 2 == 0 {
+                return told(client.create_step(information_step(&task, "another")).await);
+            }
+            let language = format!("de-x-{number}");
+            let mut update = step_of(&step);
+            update.tags = vec![number.to_string()];
+            update.title = format!("title {number}");
+            let row = StepTranslation {
+                title: Some(language.clone()),
+                ..StepTranslation::default()
+            };
+            update.translations.insert(language, row);
+            let mask = if number % 4 == 1 { &["title"][..] } else { &[] };
+            let updated = client.update_step(update, mask).await;
+            updated.map_err(|status| status.code())?;
+            Ok(step)
+        }
+    })
+    .await;
+    assert!(told.iter().all(Result::is_ok), "{told:?}");
+    assert_eq!(client.step_order(&task.guid).await.len(), 1 + WRITES / 2);
+    let step = client.get_step(&step.guid).await.accepted();
+    // Each update without a mask has added its own row.
+    assert_eq!(step.translations.len(), WRITES / 4);
+}
+
+async fn a_step_goes_behind_all_that_were_ever_placed(client: Client) {
+    let task = client.given_task(task("Guide")).await;
+    let mut order = client.given_steps(&task, &["a", "b"]).await;
+    // Behind the last one, and so often at one spot that the steps are numbered anew.
+    for at in [1, 0].into_iter().chain(std::iter::repeat_n(0, 1_300)) {
+        let prevstep = order[at].clone();
+        let made = client
+            .create_step_after(information_step(&task, "between"), &prevstep)
+            .await;
+        order.insert(at + 1, made.accepted().step.expect("a step").guid);
+    }
+    let appended = client.given_step(information_step(&task, "last")).await;
+    order.push(appended.guid.clone());
+    assert_eq!(client.step_order(&task.guid).await, order);
+    // Its place may be taken again when it is gone, or not; the end is the end.
+    client.delete_step(&appended.guid).await.accepted();
+    order.pop();
+    order.push(
+        client
+            .given_step(information_step(&task, "again"))
+            .await
+            .guid,
+    );
+    assert_eq!(client.step_order(&task.guid).await, order);
+}
+
+async fn a_step_goes_behind_the_last_one_of_an_import(client: Client) {
+    let task = client
+        .imported(document("Guide", document_steps(&["a", "b", "c"])))
+        .await;
+    let first = client.given_step(information_step(&task, "d")).await;
+    let mut exported = client.exported(&task.guid).await;
+    exported.steps.reverse();
+    exported.steps.extend(document_steps(&["e", "f"]));
+    client.imported(exported).await;
+    client.given_step(information_step(&task, "g")).await;
+    assert_eq!(first.title, "d");
+    let titles = client.step_titles(&task.guid).await;
+    assert_eq!(titles, ["d", "c", "b", "a", "e", "f", "g"]);
+}

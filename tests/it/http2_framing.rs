@@ -1,0 +1,307 @@
+//! Streams that no client of gRPC would send, and what is judged of a call before
+//! its message is there.
+
+use std::time::Duration;
+
+use expertise::config::Config;
+use http::Method;
+use prost::Message;
+
+use crate::kit::{
+    databases,
+    http2::{Connection, End, framed, prefix},
+    prelude::*,
+    scratch::Scratch,
+};
+
+on_both_databases![
+    what_is_not_one_message_is_invalid,
+    a_message_that_claims_too_much_is_refused_before_it_comes,
+    credentials_are_judged_before_64_megabytes_come,
+    a_malformed_deadline_is_invalid_and_a_passed_one_exceeded,
+    a_call_whose_message_never_ends_ends_at_its_deadline,
+    what_is_not_there_is_unimplemented,
+    what_is_not_grpc_is_told_so_by_http,
+    headers_that_are_too_large_are_said_to_be,
+];
+
+const GET: &str = "/expertise.v1.TaskService/GetTask";
+const LIST: &str = "/expertise.v1.TaskService/ListTasks";
+const CREATE: &str = "/expertise.v1.TaskService/CreateTask";
+
+/// The connection still serves.
+async fn serves(connection: &Connection, account: (&str, &str)) {
+    let answer = connection
+        .call(LIST, &[account], &framed(b""), End::Sent)
+        .await;
+    let status = answer.status.expect("a status");
+    assert_eq!(status.code(), Code::Ok, "{status:?}");
+    assert!(answer.bytes >= 5);
+}
+
+async fn what_is_not_one_message_is_invalid(client: Client) {
+    let connection = Connection::to(client.address()).await;
+    let account = ("x-account-id", client.account());
+    let guid = GetTaskRequest {
+        guid: unknown_guid(),
+    }
+    .encode_to_vec();
+    let whole = framed(&guid);
+    for (what, bytes) in [
+        ("none", Vec::new()),
+        ("part of a prefix", vec![0, 0, 0]),
+        ("a prefix alone", prefix(0, 9)),
+        ("half of it", whole[..whole.len() / 2].to_vec()),
+        ("two", [&whole[..], &whole].concat()),
+        ("more than it", [&whole[..], b"more"].concat()),
+        ("one byte more", [&whole[..], &[0]].concat()),
+        ("a compressed one", [&prefix(1, 38), &guid[..]].concat()),
+        ("an odd flag", [&prefix(7, 38), &guid[..]].concat()),
+    ] {
+        let answer = connection.call(GET, &[account], &bytes, End::Sent).await;
+        let expected = (Code::InvalidArgument, "FIELD_INVALID".to_owned());
+        assert_eq!(answer.refusal(), expected, "{what}: {answer:?}");
+        serves(&connection, account).await;
+    }
+    for encoding in ["gzip", "deflate", "zstd", "odd"] {
+        let headers = [account, ("grpc-encoding", encoding)];
+        for flag in [0, 1] {
+            let bytes = [&prefix(flag, 38), &guid[..]].concat();
+            let answer = connection.call(GET, &headers, &bytes, End::Sent).await;
+            answer.is(Code::InvalidArgument, "FIELD_INVALID");
+        }
+    }
+    serves(&connection, account).await;
+}
+
+async fn a_message_that_claims_too_much_is_refused_before_it_comes(client: Client) {
+    let connection = Connection::to(client.address()).await;
+    let account = ("x-account-id", client.account());
+    for length in [72 * 1024 * 1024 + 1, u32::MAX] {
+        let claim = prefix(0, length);
+        let answer = connection
+            .call(CREATE, &[account], &claim, End::Never)
+            .await;
+        answer.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+    }
+    serves(&connection, account).await;
+}
+
+async fn credentials_are_judged_before_64_megabytes_come(client: Client) {
+    let connection = Connection::to(client.address()).await;
+    let announced = prefix(0, 64_000_000);
+    let length = ("content-length", "64000005");
+    let account = ("x-account-id", client.account());
+    for (headers, code, reason) in [
+        (&[length][..], Code::Unauthenticated, "CREDENTIALS_MISSING"),
+        (
+            &[length, ("x-account-id", "a b")],
+            Code::Unauthenticated,
+            "CREDENTIALS_INVALID",
+        ),
+        (
+            &[length, account, ("x-scopes", "read")],
+            Code::PermissionDenied,
+            "SCOPE_MISSING",
+        ),
+    ] {
+        let answer = connection
+            .call(CREATE, headers, &announced, End::Never)
+            .await;
+        answer.is(code, reason);
+    }
+    serves(&connection, account).await;
+}
+
+async fn a_malformed_deadline_is_invalid_and_a_passed_one_exceeded(client: Client) {
+    let connection = Connection::to(client.address()).await;
+    let account = ("x-account-id", client.account());
+    for timeout in [
+        "",
+        "5",
+        "S",
+        "1s",
+        "-1S",
+        "+1S",
+        "1.5S",
+        "1 S",
+        "123456789S",
+        "1SS",
+    ] {
+        let headers = [account, ("grpc-timeout", timeout)];
+        let answer = connection
+            .call(LIST, &headers, &framed(b""), End::Sent)
+            .await;
+        let expected = (Code::InvalidArgument, "FIELD_INVALID".to_owned());
+        assert_eq!(answer.refusal(), expected, "{timeout:?}");
+    }
+    for timeout in ["0S", "1n", "00000000H"] {
+        let headers = [account, ("grpc-timeout", timeout)];
+        let answer = connection
+            .call(LIST, &headers, &framed(b""), End::Sent)
+            .await;
+        answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+    }
+    for timeout in ["99999999H", "59M", "60S", "60000m", "60000000u"] {
+        let headers = [account, ("grpc-timeout", timeout)];
+        let answer = connection
+            .call(LIST, &headers, &framed(b""), End::Sent)
+            .await;
+        let status = answer.status.expect("a status");
+        assert_eq!(status.code(), Code::Ok, "{timeout}: {status:?}");
+    }
+}
+
+async fn a_call_whose_message_never_ends_ends_at_its_deadline(client: Client) {
+    let connection = Connection::to(client.address()).await;
+    let account = ("x-account-id", client.account());
+    for begun in [
+        &b""[..],
+        &prefix(0, 64_000_000),
+        &[&prefix(0, 9)[..], b"abc"].concat(),
+    ] {
+        let headers = [account, ("grpc-timeout", "50m")];
+        let answer = connection.call(CREATE, &headers, begun, End::Never).await;
+        answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+    }
+    serves(&connection, account).await;
+}
+
+async fn what_is_not_there_is_unimplemented(client: Client) {
+    let connection = Connection::to(client.address()).await;
+    let account = ("x-account-id", client.account());
+    for path in [
+        "/expertise.v1.TaskService/MoveTask",
+        "/expertise.v1.TaskService/GetTask/again",
+        "/expertise.v1.TaskService/gettask",
+        "/expertise.v1.TaskService/GetTasks",
+        "/expertise.v1.TaskService/",
+        "/expertise.v1.TaskService",
+        "/expertise.v1.NoService/GetTask",
+        "/expertise.v2.TaskService/GetTask",
+        "/TaskService/GetTask",
+        "/grpc.health.v1.Nothing/Check",
+        "/",
+    ] {
+        for headers in [&[][..], &[account]] {
+            let answer = connection
+                .call(path, headers, &framed(b""), End::Sent)
+                .await;
+            let status = answer.status.as_ref().expect("a status");
+            let code = status.code();
+            // Whether a call is there is not told before who asks is known, where
+            // its name might be one of ours.
+            let unknown = headers.is_empty() && code == Code::Unauthenticated;
+            assert!(code == Code::Unimplemented || unknown, "{path}: {status:?}");
+            // Services of the protocol itself speak for themselves.
+            if !path.starts_with("/grpc.") {
+                let (_, reason) = answer.refusal();
+                assert!(unknown || reason == "UNIMPLEMENTED", "{path}: {reason}");
+            }
+        }
+    }
+    serves(&connection, account).await;
+}
+
+async fn what_is_not_grpc_is_told_so_by_http(client: Client) {
+    let connection = Connection::to(client.address()).await;
+    let account = ("x-account-id", client.account());
+    for content in [
+        "",
+        "text/plain",
+        "application/json",
+        "application/grpc-web",
+        "application/grpcs",
+    ] {
+        let headers = [account, ("content-type", content)];
+        let answer = connection
+            .send(Method::POST, LIST, &headers, &framed(b""), End::Sent)
+            .await;
+        assert_eq!(answer.http, 415, "{content}");
+    }
+    for method in [Method::GET, Method::PUT, Method::HEAD, Method::OPTIONS] {
+        let headers = [account, ("content-type", "application/grpc")];
+        let answer = connection
+            .send(method, LIST, &headers, b"", End::Sent)
+            .await;
+        assert_eq!(answer.http, 405);
+    }
+    for content in [
+        "application/grpc",
+        "application/grpc+proto",
+        "application/grpc;charset=utf-8",
+    ] {
+        let headers = [account, ("content-type", content)];
+        let answer = connection
+            .send(Method::POST, LIST, &headers, &framed(b""), End::Sent)
+            .await;
+        let status = answer.status.expect("a status");
+        assert_eq!(status.code(), Code::Ok, "{content}: {status:?}");
+    }
+}
+
+async fn headers_that_are_too_large_are_said_to_be(client: Client) {
+    let connection = Connection::to(client.address()).await;
+    let account = ("x-account-id", client.account());
+    let long = "x".repeat(17_000);
+    let headers = [account, ("x-long", &long)];
+    let answer = connection
+        .call(LIST, &headers, &framed(b""), End::Sent)
+        .await;
+    answer.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+    serves(&connection, account).await;
+}
+
+/// Needs settings of its own, and no database does anything for it.
+#[tokio::test]
+async fn the_servers_time_limit_caps_a_callers() {
+    let config = Config {
+        request_timeout: Duration::from_millis(50),
+        ..Config::for_tests("sqlite::memory:")
+    };
+    let connection = Connection::to(databases::start(config)).await;
+    for timeout in ["1H", "60S"] {
+        let headers = [("x-account-id", "42"), ("grpc-timeout", timeout)];
+        let answer = connection
+            .call(CREATE, &headers, &prefix(0, 9), End::Never)
+            .await;
+        answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+    }
+}
+
+/// What is stored may be larger than a server sends whose limit was lowered since.
+#[tokio::test]
+async fn an_answer_that_is_too_large_is_said_to_be() {
+    let file = Scratch::of_this_run().path("lowered.db");
+    let url = format!("sqlite:{}", file.display());
+    let before = Client::at(databases::start(Config::for_tests(&url)));
+    let guide = before.given_task(task("Guide")).await;
+    let large = Step {
+        body: Some("x".repeat(50_000)),
+        ..information_step(&guide, "large")
+    };
+    let step = before.given_step(large).await;
+
+    let config = Config {
+        max_message_bytes: 20_000,
+        ..Config::for_tests(&url)
+    };
+    let after = Client::at(databases::start(config)).with_account(before.account());
+    let too_large = (Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+    let read = after.get_step(&step.guid).await.refused();
+    read.is(too_large.0, too_large.1);
+    assert_eq!(read.metadata()["limit_bytes"], "20000");
+    let listed = ListStepsRequest {
+        task: guide.guid.clone(),
+        expand: vec!["body".to_owned()],
+        ..ListStepsRequest::default()
+    };
+    let listed = after.list_steps(listed).await.refused();
+    listed.is(too_large.0, too_large.1);
+    let exported = after.export(&guide.guid).await.refused();
+    exported.is(too_large.0, too_large.1);
+    assert_eq!(
+        after.get_task(&guide.guid).await.accepted().steps,
+        [step.guid]
+    );
+}

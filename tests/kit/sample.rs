@@ -1,0 +1,374 @@
+//! Resources to call with, and the JSON and dependencies inside them.
+
+use expertise::proto::v1::{dependency_node::Node, *};
+use prost_types::{ListValue, Struct, Value, value::Kind};
+
+/// The product of the samples.
+pub const PRODUCT: i64 = 7;
+
+/// A task with a name and a product.
+pub fn task(name: &str) -> Task {
+    Task {
+        name: name.to_owned(),
+        product_id: Some(PRODUCT),
+        ..Task::default()
+    }
+}
+
+/// The least that an update of this task needs.
+pub fn task_of(guid: &str) -> Task {
+    Task {
+        guid: guid.to_owned(),
+        ..Task::default()
+    }
+}
+
+/// A step with what its type requires; for one of type 4 see [`subtask`].
+pub fn step(task: &Task, kind: StepType, title: &str) -> Step {
+    let feedback_config = match kind {
+        StepType::Observation => vec![question("answer", &["yes", "no"])],
+        _ => Vec::new(),
+    };
+    Step {
+        task: task.guid.clone(),
+        product_id: Some(PRODUCT),
+        r#type: kind.into(),
+        title: title.to_owned(),
+        feedback_config,
+        ..Step::default()
+    }
+}
+
+/// An information step.
+pub fn information_step(task: &Task, title: &str) -> Step {
+    step(task, StepType::Information, title)
+}
+
+/// A step of `task` that stands for the other task.
+pub fn subtask(task: &Task, other: &Task) -> Step {
+    Step {
+        title: String::new(),
+        subtask_id: other.guid.clone(),
+        subtask_pid: other.product_id,
+        ..step(task, StepType::Subtask, "")
+    }
+}
+
+/// The least that an update of this step needs.
+pub fn step_of(guid: &str) -> Step {
+    Step {
+        guid: guid.to_owned(),
+        ..Step::default()
+    }
+}
+
+/// A question whose answers show their keys.
+pub fn question(name: &str, answers: &[&str]) -> FeedbackConfig {
+    FeedbackConfig {
+        name: name.to_owned(),
+        r#type: "enum".to_owned(),
+        linked: None,
+        values: answers.iter().map(|key| answer(key, key)).collect(),
+    }
+}
+
+/// One answer of a question.
+pub fn answer(key: &str, value: &str) -> FeedbackValue {
+    FeedbackValue {
+        key: key.to_owned(),
+        value: value.to_owned(),
+        ..FeedbackValue::default()
+    }
+}
+
+/// A document of a task that is to be made.
+pub fn document(name: &str, steps: Vec<Step>) -> TaskDocument {
+    TaskDocument {
+        task: Some(task(name)),
+        steps,
+    }
+}
+
+/// A document that says of an existing task nothing but its steps.
+pub fn document_of(guid: &str, steps: Vec<Step>) -> TaskDocument {
+    TaskDocument {
+        task: Some(task_of(guid)),
+        steps,
+    }
+}
+
+/// A step of a document with what its type requires.
+pub fn document_step(kind: StepType, title: &str) -> Step {
+    step(&Task::default(), kind, title)
+}
+
+/// Information steps of a document.
+pub fn document_steps(titles: &[&str]) -> Vec<Step> {
+    let titles = titles.iter();
+    titles
+        .map(|title| document_step(StepType::Information, title))
+        .collect()
+}
+
+/// An observation of a document; each answer, a key with its text, manages a
+/// task.
+pub fn linked_observation(answers: &[(&str, &str)]) -> Step {
+    let answers = answers.iter();
+    let values = answers.map(|(key, text)| answer(key, text)).collect();
+    observation_asking(linked_question(values))
+}
+
+/// An observation of a document with this question.
+pub fn observation_asking(question: FeedbackConfig) -> Step {
+    Step {
+        feedback_config: vec![question],
+        ..document_step(StepType::Observation, "What is it?")
+    }
+}
+
+/// A question whose answers each manage a task.
+pub fn linked_question(values: Vec<FeedbackValue>) -> FeedbackConfig {
+    FeedbackConfig {
+        linked: Some(true),
+        values,
+        ..question("it", &[])
+    }
+}
+
+/// An answer with the document of the task that it manages.
+pub fn answer_with(key: &str, value: &str, document: TaskDocument) -> FeedbackValue {
+    FeedbackValue {
+        task_json: Some(document),
+        ..answer(key, value)
+    }
+}
+
+/// The answers of a step's question.
+pub fn answers_of(step: &Step) -> &[FeedbackValue] {
+    step.feedback_config
+        .first()
+        .map_or(&[], |config| &config.values)
+}
+
+/// Conditions of which all must hold.
+pub fn all_of(nodes: Vec<DependencyNode>) -> DependencyGroup {
+    DependencyGroup {
+        operator: LogicalOperator::And.into(),
+        nodes,
+    }
+}
+
+/// Conditions of which one must hold.
+pub fn any_of(nodes: Vec<DependencyNode>) -> DependencyGroup {
+    DependencyGroup {
+        operator: LogicalOperator::Or.into(),
+        nodes,
+    }
+}
+
+/// `variable operator target` as a node.
+pub fn when(variable: &str, operator: &str, target: &str) -> DependencyNode {
+    comparison(Condition {
+        variable: variable.to_owned(),
+        operator: operator.to_owned(),
+        targets: vec![text(target)],
+        path: String::new(),
+    })
+}
+
+/// A condition as a node.
+pub fn comparison(condition: Condition) -> DependencyNode {
+    DependencyNode {
+        node: Some(Node::Condition(condition)),
+    }
+}
+
+/// A group as a node.
+pub fn nested(group: DependencyGroup) -> DependencyNode {
+    DependencyNode {
+        node: Some(Node::Group(group)),
+    }
+}
+
+/// As many groups, each in the one before, around a condition.
+pub fn groups_deep(depth: usize) -> DependencyGroup {
+    (1..depth).fold(all_of(vec![when("a", "=", "1")]), |inner, _| {
+        all_of(vec![nested(inner)])
+    })
+}
+
+/// As many conditions in one group.
+pub fn conditions(count: usize) -> DependencyGroup {
+    all_of(vec![when("a", "=", "1"); count])
+}
+
+/// A JSON value.
+pub fn value(json: serde_json::Value) -> Value {
+    use serde_json::Value as Json;
+    let kind = match json {
+        Json::Null => Kind::NullValue(0),
+        Json::Bool(bool) => Kind::BoolValue(bool),
+        Json::Number(number) => Kind::NumberValue(number.as_f64().unwrap_or(f64::NAN)),
+        Json::String(text) => Kind::StringValue(text),
+        Json::Array(values) => Kind::ListValue(ListValue {
+            values: values.into_iter().map(value).collect(),
+        }),
+        Json::Object(_) => Kind::StructValue(object(json)),
+    };
+    Value { kind: Some(kind) }
+}
+
+/// A JSON object.
+pub fn object(json: serde_json::Value) -> Struct {
+    let serde_json::Value::Object(members) = json else {
+        panic!("not an object: {json}");
+    };
+    Struct {
+        fields: members.into_iter().map(|(k, v)| (k, value(v))).collect(),
+    }
+}
+
+/// A JSON string.
+pub fn text(text: &str) -> Value {
+    value(text.into())
+}
+
+/// A JSON number, of those that JSON cannot say too.
+pub fn number(number: f64) -> Value {
+    Value {
+        kind: Some(Kind::NumberValue(number)),
+    }
+}
+
+/// As many objects, each in the one before.
+pub fn objects_deep(depth: usize) -> Struct {
+    (1..depth).fold(object(serde_json::json!({"end": 1})), |inner, _| {
+        let kind = Some(Kind::StructValue(inner));
+        Struct {
+            fields: [("a".to_owned(), Value { kind })].into(),
+        }
+    })
+}
+
+/// As many arrays, each in the one before.
+pub fn arrays_deep(depth: usize) -> Value {
+    (0..depth).fold(text("end"), |inner, _| Value {
+        kind: Some(Kind::ListValue(ListValue {
+            values: vec![inner],
+        })),
+    })
+}
+
+/// A task's name in another language.
+pub fn task_translation(name: &str) -> TaskTranslation {
+    TaskTranslation {
+        name: Some(name.to_owned()),
+        locked: None,
+    }
+}
+
+/// A step's title in another language.
+pub fn step_translation(title: &str) -> StepTranslation {
+    StepTranslation {
+        title: Some(title.to_owned()),
+        ..StepTranslation::default()
+    }
+}
+
+/// As many well-formed language tags.
+pub fn tags(count: u8) -> Vec<String> {
+    let letter = |index: u8| char::from(b'a' + index);
+    (0..count)
+        .map(|n| format!("q{}{}", letter(n / 26), letter(n % 26)))
+        .collect()
+}
+
+/// A request for the work into these languages.
+pub fn translation_work_request(languages: &[&str]) -> ListTranslationWorkRequest {
+    ListTranslationWorkRequest {
+        languages: languages.iter().map(|tag| (*tag).to_owned()).collect(),
+        ..ListTranslationWorkRequest::default()
+    }
+}
+
+/// A machine's translation of a task or step: its name or title.
+pub fn automatic(work: &TranslationWork, text: &str) -> AutomaticTranslation {
+    let text = Some(text.to_owned());
+    let (name, title) = match work.kind() {
+        TranslationKind::Task => (text, None),
+        _ => (None, text),
+    };
+    AutomaticTranslation {
+        guid: work.guid.clone(),
+        language: work.language.clone(),
+        name,
+        title,
+        source_digest: work.source_digest.clone(),
+        ..AutomaticTranslation::default()
+    }
+}
+
+/// A task with every field that a caller may set.
+pub fn full_task() -> Task {
+    Task {
+        dependencies: Some(all_of(vec![
+            when("power", "=", "on"),
+            nested(any_of(vec![
+                when("model", "!=", "X-1"),
+                comparison(Condition {
+                    variable: "age".to_owned(),
+                    operator: ">".to_owned(),
+                    targets: vec![number(2.5), value(true.into())],
+                    path: "components.7".to_owned(),
+                }),
+            ])),
+        ])),
+        published: Some(0),
+        roles: vec![AccessLevel::Expert.into(), AccessLevel::User.into()],
+        translations: [
+            ("de".to_owned(), task_translation("Pumpe tropft")),
+            (
+                "zh-Hant".to_owned(),
+                TaskTranslation {
+                    locked: Some(false),
+                    ..task_translation("泵漏水")
+                },
+            ),
+        ]
+        .into(),
+        ..task("Pump drips")
+    }
+}
+
+/// A step with every field that a caller may set on its type.
+pub fn full_step(task: &Task) -> Step {
+    Step {
+        body: Some("<p>Open&nbsp;the valve.</p>\r\n<br/>".to_owned()),
+        dependencies: Some(any_of(vec![when("valve", "=", "open")])),
+        instructions: vec![
+            object(serde_json::json!({"tool": "wrench", "size": 13, "extra": [null, true]})),
+            object(serde_json::json!({})),
+        ],
+        looping: Some(Looping {
+            alias: "valve".to_owned(),
+            array: Some(value(serde_json::json!(["left", "right"]))),
+            iterations: Some(value(serde_json::Value::Null)),
+        }),
+        parts: vec!["seal".to_owned(), "seal".to_owned(), "bolt".to_owned()],
+        published: Some(2),
+        skills: vec!["plumbing".to_owned()],
+        tags: vec!["wet".to_owned(), "cold".to_owned()],
+        translations: [(
+            "de".to_owned(),
+            StepTranslation {
+                title: Some("Ventil prüfen".to_owned()),
+                body: Some("<p>Ventil öffnen.</p>".to_owned()),
+                instructions: vec![object(serde_json::json!({"werkzeug": "Schlüssel"}))],
+                feedback_config: vec![question("Antwort", &["ja", "nein"])],
+                locked: Some(false),
+            },
+        )]
+        .into(),
+        ..step(task, StepType::Observation, "Check the valve")
+    }
+}
