@@ -45,10 +45,7 @@ fn same_but_for_the_id<T: std::fmt::Debug>(
 async fn a_foreign_task_answers_like_one_that_does_not_exist(client: Client) {
     let (task, _) = foreign(&client).await;
     let (theirs, none) = (task.guid.as_str(), &*unknown_guid());
-    let update = |guid| Task {
-        name: "Mine".to_owned(),
-        ..task_of(guid)
-    };
+    let update = |guid| task_of(guid).named("Mine");
     let list = |guid: &str| ListStepsRequest {
         task: guid.to_owned(),
         ..ListStepsRequest::default()
@@ -83,10 +80,7 @@ async fn a_foreign_task_answers_like_one_that_does_not_exist(client: Client) {
 async fn a_foreign_step_answers_like_one_that_does_not_exist(client: Client) {
     let (_, step) = foreign(&client).await;
     let (theirs, none) = (step.guid.as_str(), &*unknown_guid());
-    let update = |guid| Step {
-        title: "Mine".to_owned(),
-        ..step_of(guid)
-    };
+    let update = |guid| step_of(guid).titled("Mine");
     same_but_for_the_id(
         [client.get_step(theirs).await, client.get_step(none).await],
         [theirs, none],
@@ -109,10 +103,7 @@ async fn a_foreign_step_answers_like_one_that_does_not_exist(client: Client) {
 
 async fn a_foreign_task_in_a_new_step_answers_like_one_that_does_not_exist(client: Client) {
     let (theirs, _) = foreign(&client).await;
-    let none = Task {
-        guid: unknown_guid(),
-        ..theirs.clone()
-    };
+    let none = theirs.clone().with_guid(unknown_guid());
     let outcomes = [
         client.create_step(information_step(&theirs, "mine")).await,
         client.create_step(information_step(&none, "mine")).await,
@@ -122,10 +113,7 @@ async fn a_foreign_task_in_a_new_step_answers_like_one_that_does_not_exist(clien
 
 async fn a_foreign_subtask_answers_like_one_that_does_not_exist(client: Client) {
     let (theirs, _) = foreign(&client).await;
-    let none = Task {
-        guid: unknown_guid(),
-        ..theirs.clone()
-    };
+    let none = theirs.clone().with_guid(unknown_guid());
     let mine = client.given_task(task("Mine")).await;
     let outcomes = [
         client.create_step(subtask(&mine, &theirs)).await,
@@ -134,10 +122,7 @@ async fn a_foreign_subtask_answers_like_one_that_does_not_exist(client: Client) 
     same_but_for_the_id(outcomes, [&theirs.guid, &none.guid]);
 
     let step = client.given_step(subtask(&mine, &mine)).await;
-    let update = |other: &Task| Step {
-        subtask_id: other.guid.clone(),
-        ..step_of(&step.guid)
-    };
+    let update = |other: &Task| step_of(&step.guid).with_subtask_id(other.guid.clone());
     let outcomes = [
         client.update_step(update(&theirs), &[]).await,
         client.update_step(update(&none), &[]).await,
@@ -183,10 +168,7 @@ async fn a_rename_stays_within_its_account(client: Client) {
     let theirs = other.given_task(task("Theirs")).await;
     let step = other.given_step(subtask(&theirs, &theirs)).await;
     let mine = client.given_task(task("Theirs")).await;
-    let update = Task {
-        name: "Mine".to_owned(),
-        ..task_of(&mine.guid)
-    };
+    let update = task_of(&mine.guid).named("Mine");
     client.updated_task(update, &[]).await;
     assert_eq!(other.get_task(&theirs.guid).await.accepted().name, "Theirs");
     assert_eq!(other.get_step(&step.guid).await.accepted(), step);

@@ -111,10 +111,7 @@ async fn a_dropped_rename_renames_everything_or_nothing(client: Client) {
         client.given_step(subtask(&guide, &other)).await;
     }
     for moment in 0..40 {
-        let update = Task {
-            name: format!("Name {moment}"),
-            ..task_of(&other.guid)
-        };
+        let update = task_of(&other.guid).named(format!("Name {moment}"));
         let call = client.update_task(update, &["name"]);
         if let Some(answer) = abandon(call, moment).await {
             answer.accepted();
@@ -123,10 +120,7 @@ async fn a_dropped_rename_renames_everything_or_nothing(client: Client) {
         // One statement reads the list, so it sees a rename whole.
         assert!(steps.iter().all(|step| step.title == steps[0].title));
     }
-    let update = Task {
-        name: "Last".to_owned(),
-        ..task_of(&other.guid)
-    };
+    let update = task_of(&other.guid).named("Last");
     client.updated_task(update, &["name"]).await;
     let renamed = client.get_task(&other.guid).await.accepted().name;
     let (_, steps) = at_one_moment(&client, &guide.guid).await;

@@ -134,10 +134,7 @@ async fn a_rename_meets_every_step_that_is_made_meanwhile(client: Client) {
         });
     }
     for n in 1..=15 {
-        let update = Task {
-            name: format!("Name {n}"),
-            ..task_of(&other.guid)
-        };
+        let update = task_of(&other.guid).named(format!("Name {n}"));
         client.updated_task(update, &["name"]).await;
     }
     writers.join_all().await;
@@ -179,20 +176,14 @@ async fn updates_of_different_fields_keep_each_other(client: Client) {
     let languages = ["de", "en", "fr", "it", "es", "nl", "pl", "sv"];
     for language in languages {
         let client = client.over_new_connection();
-        let update = Step {
-            translations: [(language.to_owned(), step_translation(language))].into(),
-            ..step_of(&step.guid)
-        };
+        let update = step_of(&step.guid).translated(language, step_translation(language));
         clients.spawn(async move {
             client.updated_step(update, &[]).await;
         });
     }
     for tag in ["one", "two"] {
         let client = client.over_new_connection();
-        let update = Step {
-            body: Some(tag.to_owned()),
-            ..step_of(&step.guid)
-        };
+        let update = step_of(&step.guid).with_body(tag);
         clients.spawn(async move {
             client.updated_step(update, &["body"]).await;
         });

@@ -24,10 +24,7 @@ on_both_databases![
 ];
 
 async fn create(client: &Client, dependencies: DependencyGroup) -> Result<Task, tonic::Status> {
-    let sent = Task {
-        dependencies: Some(dependencies),
-        ..task("Conditional")
-    };
+    let sent = task("Conditional").with_dependencies(dependencies);
     let created = client.create_task(sent).await?;
     Ok(created.task.expect("the task"))
 }
@@ -239,10 +236,7 @@ async fn zero_and_minus_zero_are_two_targets(client: Client) {
         all_of(vec![comparison(condition)])
     };
     let created = create(&client, with(0.0)).await.accepted();
-    let changed = Task {
-        dependencies: Some(with(-0.0)),
-        ..task_of(&created.guid)
-    };
+    let changed = task_of(&created.guid).with_dependencies(with(-0.0));
     let updated = client.updated_task(changed, &["dependencies"]).await;
     assert_ne!(updated.etag, created.etag);
     let read = client.get_task(&created.guid).await.accepted();

@@ -20,10 +20,7 @@ on_both_databases![
 ];
 
 fn short(shorthand: &str) -> Task {
-    Task {
-        dependency_shorthand: Some(shorthand.to_owned()),
-        ..task("Short")
-    }
+    task("Short").with_shorthand(shorthand)
 }
 
 /// The one condition that a component's shorthand stands for.
@@ -93,10 +90,7 @@ async fn several_values_need_an_equality(client: Client) {
 }
 
 async fn it_is_rendered_on_read(client: Client) {
-    let sent = Task {
-        dependencies: Some(expansion(7, "power", "=", &["on", "half, or less"])),
-        ..task("Long")
-    };
+    let sent = task("Long").with_dependencies(expansion(7, "power", "=", &["on", "half, or less"]));
     let guid = client.given_task(sent).await.guid;
     let read = client.get_task(&guid).await.accepted();
     let expected = r#"components.7.power = on, "half, or less""#;
@@ -129,10 +123,7 @@ async fn other_conditions_render_as_unset(client: Client) {
         elsewhere("components.7.b"),
         typed,
     ] {
-        let sent = Task {
-            dependencies: Some(dependencies),
-            ..task("Long")
-        };
+        let sent = task("Long").with_dependencies(dependencies);
         let created = client.given_task(sent).await;
         assert_eq!(created.dependency_shorthand, None, "{created:?}");
     }
@@ -144,10 +135,7 @@ async fn rendering_and_parsing_are_inverse(client: Client) {
     ];
     for value in awkward {
         let condition = expansion(7, "a.b", "=", &[value, "z"]);
-        let sent = Task {
-            dependencies: Some(condition.clone()),
-            ..task("Rendered")
-        };
+        let sent = task("Rendered").with_dependencies(condition.clone());
         let rendered = client.given_task(sent).await.dependency_shorthand;
         let rendered = rendered.expect("a condition of the form");
         expands(&client, &rendered, condition).await;
@@ -155,19 +143,13 @@ async fn rendering_and_parsing_are_inverse(client: Client) {
 }
 
 async fn both_forms_may_say_the_same(client: Client) {
-    let sent = Task {
-        dependencies: Some(expansion(7, "a", "=", &["1"])),
-        ..short("components.7.a=1")
-    };
+    let sent = short("components.7.a=1").with_dependencies(expansion(7, "a", "=", &["1"]));
     let created = client.given_task(sent.clone()).await;
     assert_eq!(created.dependencies, sent.dependencies);
 }
 
 async fn both_forms_may_not_differ(client: Client) {
-    let sent = Task {
-        dependencies: Some(expansion(7, "a", "=", &["1"])),
-        ..short("components.7.a=2")
-    };
+    let sent = short("components.7.a=2").with_dependencies(expansion(7, "a", "=", &["1"]));
     let failure = client.create_task(sent).await.refused();
     failure.violates(&[("task.dependency_shorthand", "SHORTHAND_CONFLICT")]);
 }
@@ -204,18 +186,12 @@ async fn an_empty_one_is_refused(client: Client) {
 
 async fn steps_have_it_too(client: Client) {
     let task = client.given_task(task("Guide")).await;
-    let sent = Step {
-        dependency_shorthand: Some("components.7.a = 1".to_owned()),
-        ..information_step(&task, "short")
-    };
+    let sent = information_step(&task, "short").with_shorthand("components.7.a = 1");
     let created = client.given_step(sent.clone()).await;
     assert_eq!(created.dependencies, Some(expansion(7, "a", "=", &["1"])));
     assert_eq!(created.dependency_shorthand, sent.dependency_shorthand);
 
-    let sent = Step {
-        dependency_shorthand: Some("nonsense".to_owned()),
-        ..information_step(&task, "short")
-    };
+    let sent = information_step(&task, "short").with_shorthand("nonsense");
     let failure = client.create_step(sent).await.refused();
     failure.violates(&[("step.dependency_shorthand", "SHORTHAND_INVALID")]);
 }

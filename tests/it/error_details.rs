@@ -65,11 +65,7 @@ async fn every_violation_is_reported(client: Client) {
 }
 
 async fn the_first_violations_reason_is_that_of_the_whole(client: Client) {
-    let sent = Task {
-        name: "x".repeat(201),
-        published: Some(-1),
-        ..Task::default()
-    };
+    let sent = Task::default().named("x".repeat(201)).with_published(-1);
     let failure = client.create_task(sent).await.refused();
     assert_eq!(failure.violations().len(), 3);
     assert_eq!(failure.reason(), failure.violations()[0].1);
@@ -136,20 +132,14 @@ async fn what_is_not_found_is_named(client: Client) {
     // As the service writes it, not as the caller did.
     let read = client.get_task(&guid.to_uppercase()).await;
     read.refused().is_task_not_found(&guid);
-    let lost = Task {
-        guid: guid.clone(),
-        ..task("Nowhere")
-    };
+    let lost = task("Nowhere").with_guid(guid.clone());
     let created = client.create_step(information_step(&lost, "lost")).await;
     created.refused().is_task_not_found(&guid);
     client.delete_role(1).await.refused().is_role_not_found(1);
 }
 
 async fn fields_are_checked_before_references(client: Client) {
-    let lost = Task {
-        guid: unknown_guid(),
-        ..task("Nowhere")
-    };
+    let lost = task("Nowhere").with_guid(unknown_guid());
     let failure = client
         .create_step(information_step(&lost, ""))
         .await

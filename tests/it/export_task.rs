@@ -30,10 +30,7 @@ on_both_databases![
 async fn given_guide(client: &Client, outside: &Task) -> Task {
     let (root, first) = (unknown_guid(), unknown_guid());
     let refers = |guid: &str| {
-        let target = Task {
-            guid: guid.to_owned(),
-            ..outside.clone()
-        };
+        let target = outside.clone().with_guid(guid);
         subtask(&Task::default(), &target)
     };
     let deep = document(
@@ -201,10 +198,7 @@ async fn a_copy_refers_to_tasks_outside_as_the_original_does(client: Client) {
         .await;
     let step = client.get_step(&copy.steps[3]).await.accepted();
     assert_eq!(step.subtask_id, outside.guid);
-    let update = Task {
-        name: "Renamed".to_owned(),
-        ..task_of(&outside.guid)
-    };
+    let update = task_of(&outside.guid).named("Renamed");
     client.updated_task(update, &[]).await;
     let step = client.get_step(&step.guid).await.accepted();
     assert_eq!(step.title, "Renamed");
@@ -308,9 +302,9 @@ async fn an_export_shows_one_state_while_names_change(client: Client) {
     let steps = vec![observation_asking(linked_question(values("first")))];
     let made = client.imported(document("Guide", steps)).await;
     let updates: Vec<Step> = (0..30)
-        .map(|round| Step {
-            feedback_config: vec![linked_question(values(&format!("round {round}")))],
-            ..step_of(&made.steps[0])
+        .map(|round| {
+            step_of(&made.steps[0])
+                .with_question(linked_question(values(&format!("round {round}"))))
         })
         .collect();
     let writer = client.clone();

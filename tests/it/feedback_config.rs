@@ -27,10 +27,7 @@ async fn an_observation_needs_a_feedback_config(client: Client) {
 }
 
 fn observation_asking(task: &Task, kind: StepType, config: FeedbackConfig) -> Step {
-    Step {
-        feedback_config: vec![config],
-        ..step(task, kind, "asking")
-    }
+    step(task, kind, "asking").with_question(config)
 }
 
 async fn other_types_keep_a_feedback_config(client: Client) {

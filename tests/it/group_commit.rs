@@ -47,10 +47,7 @@ async fn among_writes_that_fail_every_other_one_is_stored(client: Client) {
         let step = match number % 4 {
             // Refused before and after something was looked at.
             0 => information_step(&missing, "nowhere"),
-            1 => Step {
-                subtask_pid: Some(999_999),
-                ..subtask(&sent, &other)
-            },
+            1 => subtask(&sent, &other).with_subtask_pid(999_999),
             2 => subtask(&sent, &other),
             _ => information_step(&sent, "there"),
         };
@@ -68,10 +65,7 @@ async fn among_writes_that_fail_every_other_one_is_stored(client: Client) {
 }
 
 fn sample_of_another_product() -> Task {
-    Task {
-        product_id: Some(8),
-        ..task("Other")
-    }
+    task("Other").with_product(8)
 }
 
 async fn a_dry_run_among_writes_leaves_nothing(client: Client) {

@@ -276,10 +276,7 @@ async fn an_answer_that_is_too_large_is_said_to_be() {
     let url = format!("sqlite:{}", file.display());
     let before = Client::at(databases::start(Config::for_tests(&url)));
     let guide = before.given_task(task("Guide")).await;
-    let large = Step {
-        body: Some("x".repeat(50_000)),
-        ..information_step(&guide, "large")
-    };
+    let large = information_step(&guide, "large").with_body("x".repeat(50_000));
     let step = before.given_step(large).await;
 
     let config = Config {

@@ -115,10 +115,7 @@ async fn a_request_id_belongs_to_one_account(client: Client) {
 async fn a_retry_answers_what_was_stored_although_it_has_changed_since(client: Client) {
     let request = create("Before", &unknown_guid());
     let first = send(&client, request.clone()).await.accepted();
-    let update = Task {
-        name: "After".to_owned(),
-        ..task_of(&first.task.as_ref().unwrap().guid)
-    };
+    let update = task_of(&first.task.as_ref().unwrap().guid).named("After");
     client.updated_task(update, &[]).await;
     assert_eq!(send(&client, request).await.accepted(), first);
 }
@@ -162,11 +159,7 @@ async fn a_malformed_request_id_is_refused(client: Client) {
 }
 
 fn renamed(task: &Task, name: &str, etag: &str) -> Task {
-    Task {
-        name: name.to_owned(),
-        etag: etag.to_owned(),
-        ..task_of(&task.guid)
-    }
+    task_of(&task.guid).named(name).with_etag(etag)
 }
 
 async fn a_matching_etag_lets_the_update_through(client: Client) {

@@ -56,10 +56,7 @@ async fn an_import_reads_like_creates_of_its_parts(client: Client) {
         .map(|kind| document_step(kind, "a"))
         .into();
     parts.push(subtask(&Task::default(), &outside));
-    parts.push(Step {
-        cost: Some(2),
-        ..document_step(StepType::Solution, "costly")
-    });
+    parts.push(document_step(StepType::Solution, "costly").with_cost(2));
     parts.push(full_step(&Task::default()));
     for part in &parts {
         let step = Step {
@@ -152,10 +149,7 @@ async fn what_a_type_does_not_have_is_listed_once(client: Client) {
 
 async fn a_title_of_a_subtask_step_is_listed_if_it_differs(client: Client) {
     let outside = client.given_task(task("Outside")).await;
-    let titled = |title: &str| Step {
-        title: title.to_owned(),
-        ..subtask(&Task::default(), &outside)
-    };
+    let titled = |title: &str| subtask(&Task::default(), &outside).titled(title);
     let same = document("Guide", vec![titled("Outside"), titled("")]);
     let response = client.import(same).await.accepted();
     assert_eq!(response.ignored_paths, [""; 0]);
@@ -170,10 +164,9 @@ async fn ids_of_steps_are_made_anew(client: Client) {
     let known = client.given_task(task("Known")).await;
     let known = client.given_step(information_step(&known, "known")).await;
     let sent = [known.guid.clone(), unknown_guid(), known.guid.clone()];
-    let steps = sent.iter().map(|guid| Step {
-        guid: guid.clone(),
-        ..document_step(StepType::Information, "new")
-    });
+    let steps = sent
+        .iter()
+        .map(|guid| document_step(StepType::Information, "new").with_guid(guid.clone()));
     let made = client.imported(document("Guide", steps.collect())).await;
     assert_eq!(made.steps.len(), 3);
     assert!(made.steps.iter().all(|guid| !sent.contains(guid)));
@@ -183,10 +176,7 @@ async fn ids_of_steps_are_made_anew(client: Client) {
 async fn ids_of_tasks_are_made_anew(client: Client) {
     let known = client.given_task(task("Known")).await;
     let inner = TaskDocument {
-        task: Some(Task {
-            guid: known.guid.clone(),
-            ..task("A")
-        }),
+        task: Some(task("A").with_guid(known.guid.clone())),
         steps: document_steps(&["inner"]),
     };
     let value = FeedbackValue {
@@ -208,10 +198,7 @@ async fn ids_of_tasks_are_made_anew(client: Client) {
 
 /// A subtask step of a document.
 fn refers_to(guid: &str) -> Step {
-    let target = Task {
-        guid: guid.to_owned(),
-        ..task("")
-    };
+    let target = task("").with_guid(guid);
     subtask(&Task::default(), &target)
 }
 
@@ -286,10 +273,7 @@ async fn a_subtask_step_may_refer_ahead_and_upwards(client: Client) {
 
 async fn a_subtask_step_may_refer_to_a_task_outside(client: Client) {
     let outside = client
-        .given_task(Task {
-            product_id: Some(PRODUCT + 1),
-            ..task("Outside")
-        })
+        .given_task(task("Outside").with_product(PRODUCT + 1))
         .await;
     let steps = vec![subtask(&Task::default(), &outside)];
     let made = client.imported(document("Guide", steps)).await;

@@ -46,10 +46,7 @@ async fn a_missing_name_is_refused(client: Client) {
         failure.violates(&[("task.name", "FIELD_REQUIRED")]);
     }
     let guid = client.given_task(task("Named")).await.guid;
-    let blank = Task {
-        name: " ".to_owned(),
-        ..task_of(&guid)
-    };
+    let blank = task_of(&guid).named(" ");
     let failure = client.update_task(blank, &[]).await.refused();
     failure.violates(&[("task.name", "FIELD_REQUIRED")]);
 }
@@ -121,10 +118,7 @@ async fn a_subtasks_product_is_greater_than_0(client: Client) {
 async fn published_is_not_negative(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     for published in [-1, i32::MIN] {
-        let sent = Task {
-            published: Some(published),
-            ..task("Negative")
-        };
+        let sent = task("Negative").with_published(published);
         let failure = client.create_task(sent).await.refused();
         failure.violates(&[("task.published", "FIELD_OUT_OF_RANGE")]);
         let sent = Step {
@@ -139,10 +133,7 @@ async fn published_is_not_negative(client: Client) {
 async fn unknown_enum_numbers_are_refused(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     for odd in [4, 6, 9, -1, i32::MAX] {
-        let sent = Task {
-            roles: vec![0, odd],
-            ..task("Odd")
-        };
+        let sent = task("Odd").with_roles(vec![0, odd]);
         let failure = client.create_task(sent).await.refused();
         failure.violates(&[("task.roles[1]", "FIELD_INVALID")]);
     }
@@ -201,16 +192,10 @@ async fn refuses_id(client: &Client, id: &str, reason: &str) {
     let listed = client.list_steps(list).await;
     listed.refused().violates(&[("task", reason)]);
 
-    let update = Task {
-        name: "x".to_owned(),
-        ..task_of(id)
-    };
+    let update = task_of(id).named("x");
     let updated = client.update_task(update, &[]).await;
     updated.refused().violates(&[("task.guid", reason)]);
-    let update = Step {
-        title: "x".to_owned(),
-        ..step_of(id)
-    };
+    let update = step_of(id).titled("x");
     let updated = client.update_step(update, &[]).await;
     updated.refused().violates(&[("step.guid", reason)]);
 
@@ -218,10 +203,7 @@ async fn refuses_id(client: &Client, id: &str, reason: &str) {
         .create_step(information_step(&task_of(id), "x"))
         .await;
     created.refused().violates(&[("step.task", reason)]);
-    let other = Task {
-        product_id: Some(PRODUCT),
-        ..task_of(id)
-    };
+    let other = task_of(id).with_product(PRODUCT);
     let created = client.create_step(subtask(&guide, &other)).await;
     created.refused().violates(&[("step.subtask_id", reason)]);
 }
@@ -229,10 +211,7 @@ async fn refuses_id(client: &Client, id: &str, reason: &str) {
 async fn refuses_question(client: &Client, config: FeedbackConfig, violations: &[(&str, &str)]) {
     let task = client.given_task(task("Guide")).await;
     for kind in [StepType::Observation, StepType::Information] {
-        let sent = Step {
-            feedback_config: vec![config.clone()],
-            ..step(&task, kind, "asking")
-        };
+        let sent = step(&task, kind, "asking").with_question(config.clone());
         let failure = client.create_step(sent).await.refused();
         failure.violates(violations);
     }
@@ -288,10 +267,7 @@ async fn a_document_in_an_answer_is_refused(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let stored = step(&task, StepType::Observation, "asking");
     let stored = client.given_step(stored).await;
-    let update = Step {
-        feedback_config: vec![config],
-        ..step_of(&stored.guid)
-    };
+    let update = step_of(&stored.guid).with_question(config);
     let failure = client.update_step(update, &[]).await.refused();
     failure.violates(&[violation]);
 }

@@ -34,10 +34,7 @@ async fn comes_back(client: Client, character: &str) {
     let _turn = ONE_AT_A_TIME.lock().await;
     let task = client.given_task(task("Large")).await;
     let body = body(character);
-    let sent = Step {
-        body: Some(body.clone()),
-        ..information_step(&task, "large")
-    };
+    let sent = information_step(&task, "large").with_body(body.clone());
     let created = client.given_step(sent).await;
     // Not assert_eq, which would print them.
     assert!(created.body.as_deref() == Some(&*body), "as answered");
@@ -61,10 +58,7 @@ async fn sixteen_million_four_byte_characters_come_back(client: Client) {
 async fn one_character_more_is_refused(client: Client) {
     let _turn = ONE_AT_A_TIME.lock().await;
     let task = client.given_task(task("Large")).await;
-    let sent = Step {
-        body: Some("x".repeat(LIMIT + 1)),
-        ..information_step(&task, "too large")
-    };
+    let sent = information_step(&task, "too large").with_body("x".repeat(LIMIT + 1));
     let failure = client.create_step(sent).await.refused();
     failure.violates(&[("step.body", "FIELD_TOO_LONG")]);
     assert_eq!(client.step_order(&task.guid).await, [""; 0]);
@@ -78,18 +72,12 @@ async fn a_large_body_is_updated(client: Client) {
         .await
         .guid;
     let body = body("y");
-    let update = Step {
-        body: Some(body.clone()),
-        ..step_of(&guid)
-    };
+    let update = step_of(&guid).with_body(body.clone());
     client.updated_step(update, &["body"]).await;
     let read = client.get_step(&guid).await.accepted();
     assert!(read.body.as_deref() == Some(&*body));
     // An update of another field answers with the body all the same.
-    let update = Step {
-        title: "renamed".to_owned(),
-        ..step_of(&guid)
-    };
+    let update = step_of(&guid).titled("renamed");
     let updated = client.updated_step(update, &["title"]).await;
     assert!(updated.body.as_deref() == Some(&*body));
 }
@@ -97,20 +85,14 @@ async fn a_large_body_is_updated(client: Client) {
 async fn a_step_too_large_to_return_is_refused(client: Client) {
     let _turn = ONE_AT_A_TIME.lock().await;
     let task = client.given_task(task("Large")).await;
-    let sent = Step {
-        body: Some("🔧".repeat(LIMIT)),
-        ..information_step(&task, "large")
-    };
+    let sent = information_step(&task, "large").with_body("🔧".repeat(LIMIT));
     let created = client.given_step(sent).await;
     // 64 MB are stored; 14 MB more would pass what an answer can hold.
     let row = StepTranslation {
         body: Some("x".repeat(14_000_000)),
         ..StepTranslation::default()
     };
-    let update = Step {
-        translations: [("de".to_owned(), row)].into(),
-        ..step_of(&created.guid)
-    };
+    let update = step_of(&created.guid).translated("de", row);
     let failure = client.update_step(update, &[]).await.refused();
     failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
     let read = client.get_step(&created.guid).await.accepted();
@@ -122,10 +104,7 @@ async fn two_at_the_limit_come_back_in_pages_of_one(client: Client) {
     let _turn = ONE_AT_A_TIME.lock().await;
     let task = client.given_task(task("Large")).await;
     for character in ["a", "b"] {
-        let sent = Step {
-            body: Some(character.repeat(LIMIT)),
-            ..information_step(&task, character)
-        };
+        let sent = information_step(&task, character).with_body(character.repeat(LIMIT));
         client.given_step(sent).await;
     }
     let mut request = ListStepsRequest {
@@ -170,10 +149,7 @@ async fn a_rename_never_makes_a_step_unreadable(client: Client) {
             }
         }
     };
-    let longest = Task {
-        name: "🔧".repeat(200),
-        ..task_of(&other.guid)
-    };
+    let longest = task_of(&other.guid).named("🔧".repeat(200));
     client.updated_task(longest, &["name"]).await;
     let read = client.get_step(&step.guid).await.accepted();
     assert_eq!(read.title, "🔧".repeat(200));

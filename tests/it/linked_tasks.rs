@@ -126,10 +126,7 @@ async fn several_observations_have_their_own_tasks(client: Client) {
 
 /// The wiring step of a document for the value that has this link.
 fn wires(link: &str) -> Step {
-    let target = Task {
-        guid: link.to_owned(),
-        ..task("")
-    };
+    let target = task("").with_guid(link);
     Step {
         link: link.to_owned(),
         ..subtask(&Task::default(), &target)
@@ -184,10 +181,7 @@ async fn a_listed_wiring_step_keeps_what_it_says(client: Client) {
 
 async fn a_wiring_step_lists_nothing_that_it_takes_from_its_task(client: Client) {
     let link = unknown_guid();
-    let titled = Step {
-        title: "value 0".to_owned(),
-        ..wires(&link)
-    };
+    let titled = wires(&link).titled("value 0");
     let steps = vec![observation_asking(question_with(&[&link])), titled];
     let response = client.import(document("Guide", steps)).await.accepted();
     assert_eq!(response.ignored_paths, [""; 0]);
@@ -195,10 +189,7 @@ async fn a_wiring_step_lists_nothing_that_it_takes_from_its_task(client: Client)
 
 async fn the_documents_of_values_are_imported_with_them(client: Client) {
     let inner = TaskDocument {
-        task: Some(Task {
-            name: "A".to_owned(),
-            ..full_task()
-        }),
+        task: Some(full_task().named("A")),
         steps: vec![
             full_step(&Task::default()),
             document_step(StepType::End, "end"),
@@ -298,10 +289,7 @@ async fn a_link_is_never_taken_from_a_caller(client: Client) {
     let link = &answers_of(&copied)[0].link;
     assert!(link != mine && *link != other.guid);
 
-    let change = Step {
-        feedback_config: vec![sent(&question.feedback_config[0])],
-        ..step_of(&question.guid)
-    };
+    let change = step_of(&question.guid).with_question(sent(&question.feedback_config[0]));
     let updated = client
         .update_step(change.clone(), &["feedback_config"])
         .await;
@@ -391,10 +379,7 @@ async fn a_translated_question_links_nothing(client: Client) {
         feedback_config: vec![question_with(&[&unknown_guid()])],
         ..StepTranslation::default()
     };
-    let observation = Step {
-        translations: [("de".to_owned(), translated)].into(),
-        ..linked_observation(&[("a", "A")])
-    };
+    let observation = linked_observation(&[("a", "A")]).translated("de", translated);
     let response = client.import(document("Guide", vec![observation])).await;
     let response = response.accepted();
     let listed = "document.steps.translations.feedback_config.linked";

@@ -45,10 +45,7 @@ async fn given_tasks(client: &Client, count: usize) -> Vec<Task> {
 
 async fn tasks_are_listed_in_the_order_of_their_creation(client: Client) {
     let created = given_tasks(&client, 5).await;
-    let update = Task {
-        name: "touched".to_owned(),
-        ..task_of(&created[1].guid)
-    };
+    let update = task_of(&created[1].guid).named("touched");
     let mut expected = created;
     expected[1] = client.updated_task(update, &[]).await;
     let listed = client.list_tasks(page(0, "")).await.accepted();
@@ -238,10 +235,7 @@ async fn a_page_ends_early_rather_than_pass_3_mib(client: Client) {
     let task = client.given_task(task("Heavy")).await;
     let sizes = [1, 1, 1, 2, 4, 1, 1].map(|mib| mib * 1_000_000);
     for size in sizes {
-        let sent = Step {
-            body: Some("x".repeat(size)),
-            ..information_step(&task, "heavy")
-        };
+        let sent = information_step(&task, "heavy").with_body("x".repeat(size));
         client.given_step(sent).await;
     }
     let mut request = ListStepsRequest {

@@ -32,19 +32,12 @@ async fn tasks(client: Client) {
     let guid = stored.guid.clone();
     client.given_step(information_step(&stored, "first")).await;
     let read = client.get_task(&guid).await.accepted();
-    let update = Task {
-        name: "Pump leaks".to_owned(),
-        product_id: Some(8),
-        ..task_of(&guid)
-    };
+    let update = task_of(&guid).named("Pump leaks").with_product(8);
     let mask = ["name", "published", "translations.de", "steps"];
     let updated = client.update_task(update, &mask).await.accepted();
     let listed = client.list_tasks(ListTasksRequest::default()).await;
     let listed = listed.accepted();
-    let short = Task {
-        dependency_shorthand: Some("components.7.power = on, off".to_owned()),
-        ..task("Plain")
-    };
+    let short = task("Plain").with_shorthand("components.7.power = on, off");
     let short = client.given_task(short).await;
     let deleted = client.delete_task(&short.guid).await.accepted();
     let answers = json!({
@@ -144,15 +137,10 @@ async fn refused_fields(client: Client) {
         ..step(&guide, StepType::End, "")
     };
     let limits = client.create_step(limits).await.refused();
-    let shorthand = |shorthand: &str| Task {
-        dependency_shorthand: Some(shorthand.to_owned()),
-        ..task("Short")
-    };
+    let shorthand = |shorthand: &str| task("Short").with_shorthand(shorthand);
     let unparsed = client.create_task(shorthand("components.7.a == 1")).await;
-    let conflicting = Task {
-        dependencies: Some(all_of(vec![when("a", "=", "1")])),
-        ..shorthand("components.7.a = 1")
-    };
+    let conflicting =
+        shorthand("components.7.a = 1").with_dependencies(all_of(vec![when("a", "=", "1")]));
     let conflicting = client.create_task(conflicting).await;
     let mask = ["nome", "name", "roles.0", "dependencies.operator"];
     let masked = client.update_task(task_of(&guide.guid), &mask).await;
@@ -170,10 +158,7 @@ async fn refused_fields(client: Client) {
 
 async fn refused_references(client: Client) {
     let guide = client.given_task(task("Guide")).await;
-    let lost = Task {
-        guid: unknown_guid(),
-        ..task("Nowhere")
-    };
+    let lost = task("Nowhere").with_guid(unknown_guid());
     let refusals = json!({
         "GetTask": snapshot::failure(&client.get_task(&lost.guid).await.refused()),
         "GetStep": snapshot::failure(&client.get_step(&lost.guid).await.refused()),
@@ -213,10 +198,7 @@ async fn refused_preconditions(client: Client) {
 
 async fn refused_versions(client: Client) {
     let guide = client.given_task(task("Guide")).await;
-    let update = Task {
-        etag: "old".to_owned(),
-        ..task_of(&guide.guid)
-    };
+    let update = task_of(&guide.guid).with_etag("old");
     let failure = client.update_task(update, &[]).await.refused();
     matches("refused_versions", &snapshot::failure(&failure));
 }

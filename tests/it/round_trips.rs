@@ -70,10 +70,7 @@ async fn a_step_that_changed_while_its_deletion_waited_is_not_deleted() {
     let mut steps = client.steps();
     let deleting = tokio::spawn(async move { steps.delete_step(deletion).await });
     wait_until_the_deletion_waits(&url).await;
-    let update = Step {
-        title: "Changed".to_owned(),
-        ..step_of(&step.guid)
-    };
+    let update = step_of(&step.guid).titled("Changed");
     // An update needs no lock of the task.
     other.updated_step(update, &["title"]).await;
     lock.commit().await.expect("the end of the lock");
@@ -204,10 +201,7 @@ async fn reads(client: &Client, counts: &mut Counts) {
 }
 
 async fn writes(client: &Client, counts: &mut Counts) {
-    let translated = Task {
-        translations: [("de".to_owned(), task_translation("Lesen"))].into(),
-        ..task("Write")
-    };
+    let translated = task("Write").translated("de", task_translation("Lesen"));
     for task in [task("Write"), translated] {
         for with_id in [false, true] {
             let create = async || {
@@ -247,28 +241,19 @@ async fn writes(client: &Client, counts: &mut Counts) {
     let created = client.create_step_after(translated, &first.guid).await;
     let last = created.accepted().step.expect("the step").guid;
     let update = async || {
-        let update = Step {
-            title: unknown_guid(),
-            ..step_of(&last)
-        };
+        let update = step_of(&last).titled(unknown_guid());
         client.update_step(update, &["title"]).await
     };
     counts.count("UpdateStep", "of a title", 3, update).await;
     let update = async || {
-        let update = Step {
-            body: Some(unknown_guid()),
-            ..step_of(&last)
-        };
+        let update = step_of(&last).with_body(unknown_guid());
         client.update_step(update, &["body"]).await
     };
     counts.count("UpdateStep", "of a body", 3, update).await;
     // A read stands between two writes, as it usually does.
     let read = async || client.get_task(&task.guid).await.accepted();
     let update = async |read: Task| {
-        let update = Task {
-            published: Some(1 - read.published.unwrap_or_default()),
-            ..task_of(&read.guid)
-        };
+        let update = task_of(&read.guid).with_published(1 - read.published.unwrap_or_default());
         client.update_task(update, &["published"]).await
     };
     counts
@@ -322,10 +307,7 @@ async fn writes_of_several_resources(client: &Client, counts: &mut Counts) {
         .count("CreateStep", "that refers to a task", 6, create)
         .await;
     let update = async || {
-        let update = Task {
-            name: unknown_guid(),
-            ..task_of(&other.guid)
-        };
+        let update = task_of(&other.guid).named(unknown_guid());
         client.update_task(update, &["name"]).await
     };
     counts.count("UpdateTask", "of a name", 8, update).await;
@@ -338,10 +320,7 @@ async fn writes_of_several_resources(client: &Client, counts: &mut Counts) {
     counts
         .count_prepared("DeleteTask", "with its steps", 9, create, delete)
         .await;
-    let step = Step {
-        body: Some("text".to_owned()),
-        ..document_step(StepType::Information, "Step")
-    };
+    let step = document_step(StepType::Information, "Step").with_body("text");
     let import = async || {
         client
             .import(document("Imported", vec![step.clone(); 3]))

@@ -183,10 +183,8 @@ fn guide(steps: usize) -> TaskDocument {
         };
         answer_with(&n.to_string(), &n.to_string(), document)
     });
-    let observation = Step {
-        feedback_config: vec![linked_question(values.collect())],
-        ..translated_step(StepType::Observation)
-    };
+    let observation =
+        translated_step(StepType::Observation).with_question(linked_question(values.collect()));
     let others = vec![translated_step(StepType::Information); steps - linked];
     document("Guide", [vec![observation], others].concat())
 }

@@ -24,10 +24,7 @@ fn statements_on_every_tenant_table_are_checked() {
             name: Some("Aufgabe".to_owned()),
             ..TaskTranslation::default()
         };
-        let new = Task {
-            translations: [("de".to_owned(), name)].into(),
-            ..task("Task")
-        };
+        let new = task("Task").translated("de", name);
         let task = client.given_task(new).await;
         let title = StepTranslation {
             title: Some("Schritt".to_owned()),

@@ -136,10 +136,7 @@ async fn each_task_has_an_order_of_its_own(client: Client) {
 
 async fn updating_a_step_keeps_its_place(client: Client) {
     let (task, steps) = task_with_steps(&client, &["a", "b", "c"]).await;
-    let renamed = Step {
-        title: "renamed".to_owned(),
-        ..step_of(&steps[0])
-    };
+    let renamed = step_of(&steps[0]).titled("renamed");
     client.updated_step(renamed, &["title"]).await;
     assert_eq!(client.step_order(&task.guid).await, steps);
 }

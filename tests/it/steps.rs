@@ -101,10 +101,7 @@ async fn cost_is_0_unless_sent(client: Client) {
 }
 
 fn costing(task: &Task, kind: StepType, cost: i32) -> Step {
-    Step {
-        cost: Some(cost),
-        ..step(task, kind, "priced")
-    }
+    step(task, kind, "priced").with_cost(cost)
 }
 
 async fn a_solution_may_cost_0_or_2_and_more(client: Client) {
@@ -149,10 +146,7 @@ async fn published_is_1_unless_sent(client: Client) {
 async fn a_body_is_kept_byte_for_byte(client: Client) {
     let task = a_task(&client).await;
     let body = "\u{feff}<p CLASS='a'>&nbsp;\r\n\t<br>e\u{301}<script>x</script>\u{fffd}</P> \u{1}";
-    let sent = Step {
-        body: Some(body.to_owned()),
-        ..information_step(&task, "bodily")
-    };
+    let sent = information_step(&task, "bodily").with_body(body);
     let guid = client.given_step(sent).await.guid;
     let read = client.get_step(&guid).await.accepted();
     assert_eq!(read.body.as_deref(), Some(body));
@@ -176,10 +170,7 @@ async fn instructions_keep_order_and_unknown_members(client: Client) {
         object(json!({"$type": "?", "ключ": false, "z": 1})),
         object(json!({})),
     ];
-    let sent = Step {
-        instructions: instructions.clone(),
-        ..information_step(&task, "instructive")
-    };
+    let sent = information_step(&task, "instructive").with_instructions(instructions.clone());
     let guid = client.given_step(sent).await.guid;
     let read = client.get_step(&guid).await.accepted();
     assert_eq!(read.instructions, instructions);

@@ -36,10 +36,7 @@ async fn wired(client: &Client) -> (Task, Task, Step) {
 }
 
 async fn rename(client: &Client, task: &Task, name: &str) {
-    let update = Task {
-        name: name.to_owned(),
-        ..task_of(&task.guid)
-    };
+    let update = task_of(&task.guid).named(name);
     client.updated_task(update, &["name"]).await;
 }
 
@@ -55,10 +52,7 @@ async fn a_subtask_step_is_titled_like_its_task(client: Client) {
 async fn a_title_sent_for_a_subtask_step_is_ignored_and_listed(client: Client) {
     let (guide, other, _) = wired(&client).await;
     for title in ["Mine".to_owned(), "x".repeat(401)] {
-        let sent = Step {
-            title,
-            ..subtask(&guide, &other)
-        };
+        let sent = subtask(&guide, &other).titled(title);
         let response = client.create_step(sent).await.accepted();
         assert_eq!(response.ignored_paths, ["step.title"]);
         assert_eq!(response.step.unwrap().title, "Other");
@@ -67,10 +61,7 @@ async fn a_title_sent_for_a_subtask_step_is_ignored_and_listed(client: Client) {
 
 async fn a_subtask_may_be_of_any_product(client: Client) {
     let guide = client.given_task(task("Guide")).await;
-    let sent = Task {
-        product_id: Some(PRODUCT + 1),
-        ..task("Elsewhere")
-    };
+    let sent = task("Elsewhere").with_product(PRODUCT + 1);
     let other = client.given_task(sent).await;
     let step = client.given_step(subtask(&guide, &other)).await;
     assert_eq!(step.subtask_pid, Some(PRODUCT + 1));
@@ -78,10 +69,7 @@ async fn a_subtask_may_be_of_any_product(client: Client) {
 
 async fn the_subtasks_product_must_be_the_tasks(client: Client) {
     let (guide, other, _) = wired(&client).await;
-    let sent = Step {
-        subtask_pid: Some(PRODUCT + 1),
-        ..subtask(&guide, &other)
-    };
+    let sent = subtask(&guide, &other).with_subtask_pid(PRODUCT + 1);
     let failure = client.create_step(sent).await.refused();
     failure.violates(&[("step.subtask_pid", "FIELD_INVALID")]);
 }
@@ -102,10 +90,7 @@ async fn a_subtask_step_needs_both_id_and_product(client: Client) {
 
 async fn an_unknown_subtask_is_not_found(client: Client) {
     let (guide, other, _) = wired(&client).await;
-    let sent = Step {
-        subtask_id: unknown_guid(),
-        ..subtask(&guide, &other)
-    };
+    let sent = subtask(&guide, &other).with_subtask_id(unknown_guid());
     let unknown = sent.subtask_id.clone();
     let failure = client.create_step(sent).await.refused();
     failure.is_task_not_found(&unknown);
@@ -141,15 +126,9 @@ async fn renaming_a_task_changes_the_etag_of_its_subtask_steps(client: Client) {
 
 async fn an_update_of_the_id_alone_takes_the_product_along(client: Client) {
     let (_, _, step) = wired(&client).await;
-    let sent = Task {
-        product_id: Some(99),
-        ..task("Third")
-    };
+    let sent = task("Third").with_product(99);
     let third = client.given_task(sent).await;
-    let update = Step {
-        subtask_id: third.guid.to_uppercase(),
-        ..step_of(&step.guid)
-    };
+    let update = step_of(&step.guid).with_subtask_id(third.guid.to_uppercase());
     for mask in [&[][..], &["subtask_id"]] {
         let after = client.updated_step(update.clone(), mask).await;
         assert_eq!(after.subtask_id, third.guid);
@@ -160,10 +139,7 @@ async fn an_update_of_the_id_alone_takes_the_product_along(client: Client) {
 
 async fn an_update_of_the_product_alone_is_checked_against_the_task(client: Client) {
     let (_, _, step) = wired(&client).await;
-    let update = Step {
-        subtask_pid: Some(PRODUCT + 1),
-        ..step_of(&step.guid)
-    };
+    let update = step_of(&step.guid).with_subtask_pid(PRODUCT + 1);
     let updated = client.update_step(update, &["subtask_pid"]).await;
     let failure = updated.refused();
     failure.violates(&[("step.subtask_pid", "FIELD_INVALID")]);
@@ -172,10 +148,7 @@ async fn an_update_of_the_product_alone_is_checked_against_the_task(client: Clie
 async fn an_update_to_a_subtask_that_is_not_there_is_refused(client: Client) {
     let (_, _, step) = wired(&client).await;
     let unknown = unknown_guid();
-    let update = Step {
-        subtask_id: unknown.clone(),
-        ..step_of(&step.guid)
-    };
+    let update = step_of(&step.guid).with_subtask_id(unknown.clone());
     let failure = client.update_step(update, &[]).await.refused();
     failure.is_task_not_found(&unknown);
     assert_eq!(client.get_step(&step.guid).await.accepted(), step);
@@ -193,10 +166,7 @@ async fn a_masked_subtask_that_is_unset_is_refused(client: Client) {
 async fn a_masked_title_of_a_subtask_step_is_ignored_and_listed(client: Client) {
     let (_, _, step) = wired(&client).await;
     for title in ["Mine", ""] {
-        let update = Step {
-            title: title.to_owned(),
-            ..step_of(&step.guid)
-        };
+        let update = step_of(&step.guid).titled(title);
         let updated = client.update_step(update, &["title"]).await;
         let response = updated.accepted();
         assert_eq!(response.ignored_paths, ["step.title"]);
@@ -206,10 +176,7 @@ async fn a_masked_title_of_a_subtask_step_is_ignored_and_listed(client: Client) 
 
 async fn a_translated_title_of_a_subtask_step_is_its_own(client: Client) {
     let (guide, other, _) = wired(&client).await;
-    let sent = Step {
-        translations: [("de".to_owned(), step_translation("Andere"))].into(),
-        ..subtask(&guide, &other)
-    };
+    let sent = subtask(&guide, &other).translated("de", step_translation("Andere"));
     let step = client.given_step(sent).await;
     rename(&client, &other, "Renamed").await;
     let read = client.get_step(&step.guid).await.accepted();
@@ -292,10 +259,7 @@ async fn an_old_etag_keeps_a_task_from_being_deleted(client: Client) {
 async fn an_old_etag_keeps_a_step_from_being_deleted(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let step = client.given_step(information_step(&guide, "old")).await;
-    let update = Step {
-        title: "new".to_owned(),
-        ..step_of(&step.guid)
-    };
+    let update = step_of(&step.guid).titled("new");
     let updated = client.updated_step(update, &[]).await;
     let mut request = DeleteStepRequest {
         guid: step.guid,

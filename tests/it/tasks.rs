@@ -65,10 +65,7 @@ async fn published_is_1_unless_sent(client: Client) {
 
 async fn published_keeps_any_number_from_0(client: Client) {
     for published in [0, 2, i32::MAX] {
-        let sent = Task {
-            published: Some(published),
-            ..task("Numbered")
-        };
+        let sent = task("Numbered").with_published(published);
         let guid = client.given_task(sent).await.guid;
         let read = client.get_task(&guid).await.accepted();
         assert_eq!(read.published, Some(published));
@@ -82,10 +79,7 @@ async fn no_roles_means_all_seven(client: Client) {
 }
 
 async fn duplicate_roles_are_removed_and_the_order_is_kept(client: Client) {
-    let sent = Task {
-        roles: vec![8, 0, 5, 8, 0, 1],
-        ..task("Doubled")
-    };
+    let sent = task("Doubled").with_roles(vec![8, 0, 5, 8, 0, 1]);
     assert_eq!(client.given_task(sent).await.roles, [8, 0, 5, 1]);
 }
 
@@ -105,10 +99,7 @@ async fn a_name_is_kept_byte_for_byte(client: Client) {
 }
 
 async fn a_product_id_may_be_the_largest(client: Client) {
-    let sent = Task {
-        product_id: Some(i64::MAX),
-        ..task("Last product")
-    };
+    let sent = task("Last product").with_product(i64::MAX);
     let created = client.given_task(sent).await;
     assert_eq!(created.product_id, Some(i64::MAX));
 }
@@ -220,20 +211,14 @@ async fn an_upper_case_guid_names_the_same_task(client: Client) {
     let created = client.given_task(task("Shouted")).await;
     let read = client.get_task(&created.guid.to_uppercase()).await;
     assert_eq!(read.accepted(), created);
-    let update = Task {
-        name: "Heard".to_owned(),
-        ..task_of(&created.guid.to_uppercase())
-    };
+    let update = task_of(&created.guid.to_uppercase()).named("Heard");
     let updated = client.updated_task(update, &["name"]).await;
     assert_eq!(updated.guid, created.guid);
 }
 
 async fn an_update_changes_etag_and_modified_ts_alone_of_the_system_fields(client: Client) {
     let before = client.given_task(full_task()).await;
-    let update = Task {
-        name: "After".to_owned(),
-        ..task_of(&before.guid)
-    };
+    let update = task_of(&before.guid).named("After");
     let after = client.updated_task(update, &["name"]).await;
     assert_ne!(after.etag, before.etag);
     assert_ne!(after.modified_ts, before.modified_ts);
@@ -248,10 +233,7 @@ async fn an_update_changes_etag_and_modified_ts_alone_of_the_system_fields(clien
 
 async fn product_id_is_fixed(client: Client) {
     let created = client.given_task(task("Fixed")).await;
-    let update = Task {
-        product_id: Some(PRODUCT + 1),
-        ..task_of(&created.guid)
-    };
+    let update = task_of(&created.guid).with_product(PRODUCT + 1);
     let response = client.update_task(update, &[]).await.accepted();
     assert_eq!(response.ignored_paths, ["task.product_id"]);
     assert_eq!(response.task.unwrap(), created);
@@ -321,10 +303,7 @@ async fn updating_a_step_leaves_its_tasks_etag(client: Client) {
     let task = client.given_task(task("Steady")).await;
     let step = client.given_step(information_step(&task, "old")).await;
     let before = client.get_task(&task.guid).await.accepted();
-    let update = Step {
-        title: "new".to_owned(),
-        ..step_of(&step.guid)
-    };
+    let update = step_of(&step.guid).titled("new");
     client.updated_step(update, &["title"]).await;
     let after = client.get_task(&task.guid).await.accepted();
     assert_eq!(after.etag, before.etag);

@@ -71,18 +71,12 @@ async fn work_on(client: &Client, guid: &str) -> TranslationWork {
 
 /// An update of the row in German.
 fn row_of_task(guid: &str, row: TaskTranslation) -> Task {
-    Task {
-        translations: [("de".to_owned(), row)].into(),
-        ..task_of(guid)
-    }
+    task_of(guid).translated("de", row)
 }
 
 /// An update of the row in German.
 fn row_of_step(guid: &str, row: StepTranslation) -> Step {
-    Step {
-        translations: [("de".to_owned(), row)].into(),
-        ..step_of(guid)
-    }
+    step_of(guid).translated("de", row)
 }
 
 fn unlocked_name(name: &str) -> TaskTranslation {
@@ -101,35 +95,23 @@ fn unlocked_title(title: &str) -> StepTranslation {
 
 /// A task with an unlocked name in German.
 async fn given_unlocked_task(client: &Client, name: &str) -> Task {
-    let sent = Task {
-        translations: [("de".to_owned(), unlocked_name("Pumpe"))].into(),
-        ..task(name)
-    };
+    let sent = task(name).translated("de", unlocked_name("Pumpe"));
     client.given_task(sent).await
 }
 
 /// An observation with all texts and an unlocked title in German.
 async fn given_unlocked_step(client: &Client, task: &Task) -> Step {
-    let sent = Step {
-        translations: [("de".to_owned(), unlocked_title("Ventil"))].into(),
-        ..full_step(task)
-    };
+    let sent = full_step(task).translated("de", unlocked_title("Ventil"));
     client.given_step(sent).await
 }
 
 async fn rename(client: &Client, guid: &str, name: &str) {
-    let update = Task {
-        name: name.to_owned(),
-        ..task_of(guid)
-    };
+    let update = task_of(guid).named(name);
     client.updated_task(update, &["name"]).await;
 }
 
 async fn retitle(client: &Client, guid: &str, title: &str) {
-    let update = Step {
-        title: title.to_owned(),
-        ..step_of(guid)
-    };
+    let update = step_of(guid).titled(title);
     client.updated_step(update, &["title"]).await;
 }
 
@@ -205,19 +187,13 @@ async fn an_empty_row_is_not_missing(client: Client) {
         name: None,
         locked: Some(false),
     };
-    let guide = Task {
-        translations: [("de".to_owned(), row)].into(),
-        ..task("Pump")
-    };
+    let guide = task("Pump").translated("de", row);
     let guide = client.given_task(guide).await;
     let row = StepTranslation {
         locked: Some(false),
         ..StepTranslation::default()
     };
-    let step = Step {
-        translations: [("de".to_owned(), row)].into(),
-        ..information_step(&guide, "Look")
-    };
+    let step = information_step(&guide, "Look").translated("de", row);
     client.given_step(step).await;
     assert_eq!(client.translation_work(&DE).await, []);
 }
@@ -253,27 +229,12 @@ async fn an_unlocked_row_is_outdated_once_a_text_of_the_step_changes(client: Cli
     let instructions = vec![object(json!({"tool": "wrench", "size": 14}))];
     let without_body = Step::default();
     let changes = [
-        (
-            "title",
-            Step {
-                title: "Look".to_owned(),
-                ..Step::default()
-            },
-        ),
-        (
-            "body",
-            Step {
-                body: Some("<p>Other</p>".to_owned()),
-                ..Step::default()
-            },
-        ),
+        ("title", Step::default().titled("Look")),
+        ("body", Step::default().with_body("<p>Other</p>")),
         ("body", without_body.clone()),
         (
             "instructions",
-            Step {
-                instructions,
-                ..Step::default()
-            },
+            Step::default().with_instructions(instructions),
         ),
         ("instructions", without_body),
     ];
@@ -300,10 +261,7 @@ async fn an_unlocked_row_is_outdated_once_a_text_of_the_step_changes(client: Cli
         },
     ] {
         let step = given_unlocked_step(&client, &guide).await;
-        let update = Step {
-            feedback_config: vec![question.clone()],
-            ..step_of(&step.guid)
-        };
+        let update = step_of(&step.guid).with_question(question.clone());
         client.updated_step(update, &["feedback_config"]).await;
         let outdated = Some(TranslationState::Outdated);
         assert_eq!(state(&client, &step.guid).await, outdated, "{question:?}");
@@ -313,10 +271,7 @@ async fn an_unlocked_row_is_outdated_once_a_text_of_the_step_changes(client: Cli
 async fn a_subtask_step_is_outdated_once_its_task_is_renamed(client: Client) {
     let guide = given_unlocked_task(&client, "Guide").await;
     let other = given_unlocked_task(&client, "Pump").await;
-    let sent = Step {
-        translations: [("de".to_owned(), unlocked_title("Pumpe"))].into(),
-        ..subtask(&guide, &other)
-    };
+    let sent = subtask(&guide, &other).translated("de", unlocked_title("Pumpe"));
     let step = client.given_step(sent).await;
     assert_eq!(client.translation_work(&DE).await, []);
     rename(&client, &other.guid, "Valve").await;
@@ -356,15 +311,9 @@ async fn what_is_not_translated_outdates_nothing(client: Client) {
 }
 
 async fn a_locked_row_is_never_outdated(client: Client) {
-    let guide = Task {
-        translations: [("de".to_owned(), task_translation("Pumpe"))].into(),
-        ..task("Pump")
-    };
+    let guide = task("Pump").translated("de", task_translation("Pumpe"));
     let guide = client.given_task(guide).await;
-    let step = Step {
-        translations: [("de".to_owned(), step_translation("Schauen"))].into(),
-        ..information_step(&guide, "Look")
-    };
+    let step = information_step(&guide, "Look").translated("de", step_translation("Schauen"));
     let step = client.given_step(step).await;
     rename(&client, &guide.guid, "Valve").await;
     retitle(&client, &step.guid, "Listen").await;
@@ -372,15 +321,9 @@ async fn a_locked_row_is_never_outdated(client: Client) {
 }
 
 async fn a_row_unlocked_after_its_source_changed_is_outdated(client: Client) {
-    let guide = Task {
-        translations: [("de".to_owned(), task_translation("Pumpe"))].into(),
-        ..task("Pump")
-    };
+    let guide = task("Pump").translated("de", task_translation("Pumpe"));
     let guide = client.given_task(guide).await;
-    let step = Step {
-        translations: [("de".to_owned(), step_translation("Schauen"))].into(),
-        ..information_step(&guide, "Look")
-    };
+    let step = information_step(&guide, "Look").translated("de", step_translation("Schauen"));
     let step = client.given_step(step).await;
     rename(&client, &guide.guid, "Valve").await;
     retitle(&client, &step.guid, "Listen").await;
@@ -400,10 +343,7 @@ async fn a_row_unlocked_after_its_source_changed_is_outdated(client: Client) {
 }
 
 async fn a_row_unlocked_before_its_source_changed_is_outdated(client: Client) {
-    let guide = Task {
-        translations: [("de".to_owned(), task_translation("Pumpe"))].into(),
-        ..task("Pump")
-    };
+    let guide = task("Pump").translated("de", task_translation("Pumpe"));
     let guide = client.given_task(guide).await;
     let update = row_of_task(&guide.guid, unlocked_name("of no concern"));
     client
@@ -442,15 +382,9 @@ async fn a_row_with_one_text_written_since_is_not_outdated(client: Client) {
 async fn a_row_written_together_with_its_source_is_not_outdated(client: Client) {
     let guide = given_unlocked_task(&client, "Pump").await;
     let step = given_unlocked_step(&client, &guide).await;
-    let update = Task {
-        name: "Valve".to_owned(),
-        ..row_of_task(&guide.guid, unlocked_name("Klappe"))
-    };
+    let update = row_of_task(&guide.guid, unlocked_name("Klappe")).named("Valve");
     client.updated_task(update, &[]).await;
-    let update = Step {
-        body: Some("<p>Listen</p>".to_owned()),
-        ..row_of_step(&step.guid, unlocked_title("Horchen"))
-    };
+    let update = row_of_step(&step.guid, unlocked_title("Horchen")).with_body("<p>Listen</p>");
     client.updated_step(update, &[]).await;
     assert_eq!(client.translation_work(&DE).await, []);
 }
@@ -459,10 +393,7 @@ async fn a_row_written_together_with_its_source_is_not_outdated(client: Client) 
 async fn an_unchanged_row_sent_with_a_changed_source_is_outdated(client: Client) {
     let guide = given_unlocked_task(&client, "Pump").await;
     let step = given_unlocked_step(&client, &guide).await;
-    let update = Task {
-        name: "Valve".to_owned(),
-        ..client.get_task(&guide.guid).await.accepted()
-    };
+    let update = client.get_task(&guide.guid).await.accepted().named("Valve");
     let guide = client.updated_task(update, &[]).await;
     let update = Step {
         title: "Listen".to_owned(),
@@ -510,10 +441,7 @@ async fn a_linked_value_that_changes_outdates_all_that_follows_it(client: Client
         linked: Some(true),
         ..question("answer", &["yes", "no"])
     };
-    let asking = Step {
-        feedback_config: vec![linked],
-        ..step(&Task::default(), StepType::Observation, "Ask")
-    };
+    let asking = step(&Task::default(), StepType::Observation, "Ask").with_question(linked);
     let document = TaskDocument {
         task: Some(task("Pump")),
         steps: vec![asking],
@@ -526,10 +454,7 @@ async fn a_linked_value_that_changes_outdates_all_that_follows_it(client: Client
     let mut config = asking.feedback_config[0].clone();
     config.values[0].value = "Yes!".to_owned();
     let managed = config.values[0].link.clone();
-    let update = Step {
-        feedback_config: vec![config],
-        ..step_of(&asking.guid)
-    };
+    let update = step_of(&asking.guid).with_question(config);
     client.updated_step(update, &["feedback_config"]).await;
     let outdated = |guid: &String| {
         let language = "de".to_owned();
@@ -550,19 +475,10 @@ async fn an_import_that_changes_a_source_outdates_its_rows(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let steps = client.given_steps(&guide, &["Look", "Listen"]).await;
     translate_all(&client).await;
-    let changed = Step {
-        body: Some("<p>closely</p>".to_owned()),
-        ..step_of(&steps[0])
-    };
-    let same = Step {
-        title: "Listen".to_owned(),
-        ..step_of(&steps[1])
-    };
+    let changed = step_of(&steps[0]).with_body("<p>closely</p>");
+    let same = step_of(&steps[1]).titled("Listen");
     let document = TaskDocument {
-        task: Some(Task {
-            name: "Valve".to_owned(),
-            ..task_of(&guide.guid)
-        }),
+        task: Some(task_of(&guide.guid).named("Valve")),
         steps: vec![changed, same],
     };
     import(&client, document).await;
@@ -574,10 +490,7 @@ async fn an_import_that_changes_a_source_outdates_its_rows(client: Client) {
 
 async fn a_dry_run_outdates_nothing(client: Client) {
     let guide = given_unlocked_task(&client, "Pump").await;
-    let update = Task {
-        name: "Valve".to_owned(),
-        ..task_of(&guide.guid)
-    };
+    let update = task_of(&guide.guid).named("Valve");
     let request = UpdateTaskRequest {
         task: Some(update),
         update_mask: field_mask(&["name"]),

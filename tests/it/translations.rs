@@ -170,10 +170,7 @@ async fn a_malformed_tag_is_refused(client: Client) {
         failure.violates_below("task.translations", "FIELD_INVALID");
     }
     let task = client.given_task(task("Guide")).await;
-    let sent = Step {
-        translations: [("de_DE".to_owned(), step_translation("x"))].into(),
-        ..information_step(&task, "translated")
-    };
+    let sent = information_step(&task, "translated").translated("de_DE", step_translation("x"));
     let failure = client.create_step(sent).await.refused();
     failure.violates_below("step.translations", "FIELD_INVALID");
 }
@@ -232,10 +229,7 @@ async fn a_steps_texts_have_the_limits_of_the_fields(client: Client) {
         }],
         locked: None,
     };
-    let sent = Step {
-        translations: [("de".to_owned(), row)].into(),
-        ..information_step(&task, "limited")
-    };
+    let sent = information_step(&task, "limited").translated("de", row);
     let failure = client.create_step(sent).await.refused();
     failure.violates(&[
         (r#"step.translations["de"].title"#, "FIELD_TOO_LONG"),
@@ -273,10 +267,7 @@ async fn a_translated_question_links_nothing(client: Client) {
         feedback_config: vec![config],
         ..step_translation("Titel")
     };
-    let sent = Step {
-        translations: [("de".to_owned(), row)].into(),
-        ..step(&task, StepType::Observation, "asking")
-    };
+    let sent = step(&task, StepType::Observation, "asking").translated("de", row);
     let response = client.create_step(sent).await.accepted();
     assert_eq!(
         response.ignored_paths,
@@ -297,10 +288,7 @@ async fn a_translated_question_has_one_element_at_most(client: Client) {
         feedback_config: vec![question("a", &["x"]), question("b", &["x"])],
         ..StepTranslation::default()
     };
-    let sent = Step {
-        translations: [("de".to_owned(), row)].into(),
-        ..information_step(&task, "asking")
-    };
+    let sent = information_step(&task, "asking").translated("de", row);
     let failure = client.create_step(sent).await.refused();
     failure.violates(&[(
         r#"step.translations["de"].feedback_config"#,

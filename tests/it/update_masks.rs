@@ -45,11 +45,7 @@ fn with_version_of(task: Task, updated: &Task) -> Task {
 
 async fn no_mask_updates_the_populated_fields(client: Client) {
     let before = stored(&client).await;
-    let update = Task {
-        name: "Renamed".to_owned(),
-        published: Some(5),
-        ..task_of(&before.guid)
-    };
+    let update = task_of(&before.guid).named("Renamed").with_published(5);
     let after = client.updated_task(update, &[]).await;
     let expected = Task {
         name: "Renamed".to_owned(),
@@ -62,10 +58,7 @@ async fn no_mask_updates_the_populated_fields(client: Client) {
 
 async fn an_empty_mask_is_no_mask(client: Client) {
     let before = stored(&client).await;
-    let update = Task {
-        name: "Renamed".to_owned(),
-        ..task_of(&before.guid)
-    };
+    let update = task_of(&before.guid).named("Renamed");
     let request = UpdateTaskRequest {
         task: Some(update),
         update_mask: Some(prost_types::FieldMask { paths: Vec::new() }),
@@ -125,10 +118,7 @@ async fn a_mask_leaves_everything_else_alone(client: Client) {
         ..task_of(&before.guid)
     };
     let after = client.updated_task(update, &["published"]).await;
-    let expected = Task {
-        published: Some(5),
-        ..with_version_of(before, &after)
-    };
+    let expected = with_version_of(before, &after).with_published(5);
     assert_eq!(after, expected);
 }
 
@@ -165,10 +155,7 @@ async fn masked_roles_with_none_are_refused(client: Client) {
 
 async fn masked_translations_are_replaced_whole(client: Client) {
     let before = stored(&client).await;
-    let update = Task {
-        translations: [("fr".to_owned(), task_translation("Seul"))].into(),
-        ..task_of(&before.guid)
-    };
+    let update = task_of(&before.guid).translated("fr", task_translation("Seul"));
     let after = client.updated_task(update, &["translations"]).await;
     let languages: Vec<&String> = after.translations.keys().collect();
     assert_eq!(languages, ["fr"]);
@@ -181,10 +168,7 @@ async fn masked_translations_are_replaced_whole(client: Client) {
 
 async fn a_star_replaces_every_honored_field(client: Client) {
     let before = client.given_task(task("Plain")).await;
-    let sent = Task {
-        guid: before.guid.clone(),
-        ..full_task()
-    };
+    let sent = full_task().with_guid(before.guid.clone());
     let after = client.updated_task(sent.clone(), &["*"]).await;
     assert_eq!(after.name, sent.name);
     assert_eq!(after.dependencies, sent.dependencies);
@@ -211,20 +195,14 @@ async fn a_star_returns_absent_fields_to_their_defaults(client: Client) {
 
 async fn a_star_without_a_required_field_is_refused(client: Client) {
     let before = stored(&client).await;
-    let update = Task {
-        roles: vec![AccessLevel::User.into()],
-        ..task_of(&before.guid)
-    };
+    let update = task_of(&before.guid).with_roles(vec![AccessLevel::User.into()]);
     let failure = client.update_task(update, &["*"]).await.refused();
     failure.violates(&[("task.name", "FIELD_REQUIRED")]);
 }
 
 async fn a_masked_field_that_is_not_honored_is_listed(client: Client) {
     let before = stored(&client).await;
-    let update = Task {
-        name: "Renamed".to_owned(),
-        ..task_of(&before.guid)
-    };
+    let update = task_of(&before.guid).named("Renamed");
     let mask = ["steps", "name", "type", "product_id", "dirty_record"];
     let response = client.update_task(update, &mask).await.accepted();
     assert_eq!(
@@ -256,11 +234,7 @@ async fn populated_fields_that_are_not_honored_are_listed_whatever_the_mask_says
 
 async fn honored_fields_outside_the_mask_are_not_listed(client: Client) {
     let before = stored(&client).await;
-    let update = Task {
-        name: "Renamed".to_owned(),
-        published: Some(4),
-        ..task_of(&before.guid)
-    };
+    let update = task_of(&before.guid).named("Renamed").with_published(4);
     let response = client.update_task(update, &["name"]).await.accepted();
     assert_eq!(response.ignored_paths, [""; 0]);
     assert_eq!(response.task.unwrap().published, before.published);
@@ -279,10 +253,7 @@ async fn guid_and_etag_of_an_update_are_not_listed(client: Client) {
 
 async fn a_shorthand_on_an_update_is_ignored_and_listed(client: Client) {
     let before = stored(&client).await;
-    let update = Task {
-        dependency_shorthand: Some("components.7.power = off".to_owned()),
-        ..task_of(&before.guid)
-    };
+    let update = task_of(&before.guid).with_shorthand("components.7.power = off");
     for mask in [&[][..], &["dependency_shorthand"]] {
         let response = client.update_task(update.clone(), mask).await.accepted();
         assert_eq!(response.ignored_paths, ["task.dependency_shorthand"]);
@@ -302,10 +273,7 @@ async fn sending_back_what_was_read_changes_nothing(client: Client) {
 
 async fn a_path_named_twice_counts_once(client: Client) {
     let before = stored(&client).await;
-    let update = Task {
-        name: "Renamed".to_owned(),
-        ..task_of(&before.guid)
-    };
+    let update = task_of(&before.guid).named("Renamed");
     let mask = ["name", "type", "name", "type"];
     let response = client.update_task(update, &mask).await.accepted();
     assert_eq!(response.ignored_paths, ["task.type"]);

@@ -372,3 +372,65 @@ pub fn full_step(task: &Task) -> Step {
         ..step(task, StepType::Observation, "Check the valve")
     }
 }
+
+/// Methods that set one field each, so that a sample differs in what a test is about.
+macro_rules! setters {
+    ($methods:ident of $message:ident {
+        $($method:ident($value:ident: $type:ty) $field:ident = $expression:expr;)+
+    }) => {
+        pub trait $methods {
+            $(fn $method(self, $value: $type) -> Self;)+
+        }
+
+        impl $methods for $message {
+            $(fn $method(mut self, $value: $type) -> Self {
+                self.$field = $expression;
+                self
+            })+
+        }
+    };
+}
+
+setters!(TaskSetters of Task {
+    named(name: impl Into<String>) name = name.into();
+    with_guid(guid: impl Into<String>) guid = guid.into();
+    with_etag(etag: impl Into<String>) etag = etag.into();
+    with_product(id: i64) product_id = Some(id);
+    with_published(published: i32) published = Some(published);
+    with_roles(roles: Vec<i32>) roles = roles;
+    with_dependencies(group: DependencyGroup) dependencies = Some(group);
+    with_shorthand(shorthand: impl Into<String>) dependency_shorthand = Some(shorthand.into());
+});
+
+setters!(StepSetters of Step {
+    titled(title: impl Into<String>) title = title.into();
+    with_guid(guid: impl Into<String>) guid = guid.into();
+    with_etag(etag: impl Into<String>) etag = etag.into();
+    with_body(body: impl Into<String>) body = Some(body.into());
+    with_cost(cost: i32) cost = Some(cost);
+    with_question(question: FeedbackConfig) feedback_config = vec![question];
+    with_instructions(list: Vec<Struct>) instructions = list;
+    with_shorthand(shorthand: impl Into<String>) dependency_shorthand = Some(shorthand.into());
+    with_subtask_id(guid: impl Into<String>) subtask_id = guid.into();
+    with_subtask_pid(id: i64) subtask_pid = Some(id);
+});
+
+/// A resource with texts in other languages.
+pub trait Translated<Row> {
+    /// With these texts in this language alone.
+    fn translated(self, language: impl Into<String>, row: Row) -> Self;
+}
+
+impl Translated<TaskTranslation> for Task {
+    fn translated(mut self, language: impl Into<String>, row: TaskTranslation) -> Self {
+        self.translations = [(language.into(), row)].into();
+        self
+    }
+}
+
+impl Translated<StepTranslation> for Step {
+    fn translated(mut self, language: impl Into<String>, row: StepTranslation) -> Self {
+        self.translations = [(language.into(), row)].into();
+        self
+    }
+}

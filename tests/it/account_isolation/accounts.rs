@@ -88,16 +88,9 @@ pub struct Everything {
 impl Theirs {
     pub async fn settled(client: &Client) -> Self {
         let client = client.other_account();
-        let task = Task {
-            name: SECRET.to_owned(),
-            ..full_task()
-        };
+        let task = full_task().named(SECRET);
         let task = client.given_task(task).await;
-        let step = Step {
-            title: SECRET.to_owned(),
-            body: Some(SECRET.to_owned()),
-            ..full_step(&task)
-        };
+        let step = full_step(&task).titled(SECRET).with_body(SECRET);
         let step = client.given_step(step).await;
         client.given_step(subtask(&task, &task)).await;
         let linked = client.imported(linked_document(SECRET)).await;

@@ -351,10 +351,7 @@ fn new_task(_: &Mine, _: &Theirs) -> Vec<u8> {
 
 fn changed_task(mine: &Mine, _: &Theirs) -> Vec<u8> {
     let request = UpdateTaskRequest {
-        task: Some(Task {
-            name: "Mine now".to_owned(),
-            ..task_of(&mine.task.guid)
-        }),
+        task: Some(task_of(&mine.task.guid).named("Mine now")),
         ..UpdateTaskRequest::default()
     };
     request.encode_to_vec()

@@ -71,10 +71,7 @@ async fn a_dry_create_shows_the_step_and_its_place_and_stores_nothing(client: Cl
 
 async fn a_dry_update_shows_the_task_and_stores_nothing(client: Client) {
     let before = client.given_task(full_task()).await;
-    let update = Task {
-        name: "After".to_owned(),
-        ..task_of(&before.guid)
-    };
+    let update = task_of(&before.guid).named("After");
     let shown = client.tasks().update_task(dry_update(update)).await;
     let shown = shown.accepted().into_inner().task.unwrap();
     assert_eq!(shown.name, "After");
@@ -86,10 +83,7 @@ async fn a_dry_update_shows_the_step_and_stores_nothing(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let before = client.given_step(full_step(&task)).await;
     let request = UpdateStepRequest {
-        step: Some(Step {
-            title: "After".to_owned(),
-            ..step_of(&before.guid)
-        }),
+        step: Some(step_of(&before.guid).titled("After")),
         update_mask: None,
         validate_only: true,
     };
@@ -103,10 +97,7 @@ async fn a_dry_rename_renames_no_step(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let other = client.given_task(task("Other")).await;
     let step = client.given_step(subtask(&guide, &other)).await;
-    let update = Task {
-        name: "After".to_owned(),
-        ..task_of(&other.guid)
-    };
+    let update = task_of(&other.guid).named("After");
     client
         .tasks()
         .update_task(dry_update(update))
@@ -123,10 +114,7 @@ async fn a_dry_run_checks_fields(client: Client) {
 
 async fn a_dry_run_checks_references(client: Client) {
     let guide = client.given_task(task("Guide")).await;
-    let unknown = Task {
-        guid: unknown_guid(),
-        ..task("Nowhere")
-    };
+    let unknown = task("Nowhere").with_guid(unknown_guid());
     for step in [
         information_step(&unknown, "lost"),
         subtask(&guide, &unknown),
@@ -141,11 +129,7 @@ async fn a_dry_run_checks_references(client: Client) {
 
 async fn a_dry_run_checks_the_etag(client: Client) {
     let before = client.given_task(task("Before")).await;
-    let update = Task {
-        name: "After".to_owned(),
-        etag: "old".to_owned(),
-        ..task_of(&before.guid)
-    };
+    let update = task_of(&before.guid).named("After").with_etag("old");
     let shown = client.tasks().update_task(dry_update(update)).await;
     shown.refused().is(Code::Aborted, "ETAG_MISMATCH");
 }
@@ -174,17 +158,11 @@ async fn a_dry_run_lists_what_it_ignores(client: Client) {
 
 async fn the_etag_of_a_dry_run_matches_no_later_write(client: Client) {
     let created = client.given_task(task("Guide")).await;
-    let renamed = |name: &str| Task {
-        name: name.to_owned(),
-        ..task_of(&created.guid)
-    };
+    let renamed = |name: &str| task_of(&created.guid).named(name);
     let shown = client.tasks().update_task(dry_update(renamed("dry"))).await;
     let shown = shown.accepted().into_inner().task.unwrap();
     client.updated_task(renamed("theirs"), &[]).await;
-    let mine = Task {
-        etag: shown.etag,
-        ..renamed("mine")
-    };
+    let mine = renamed("mine").with_etag(shown.etag);
     let outcome = client.update_task(mine, &[]).await;
     outcome.refused().is(Code::Aborted, "ETAG_MISMATCH");
     let read = client.get_task(&created.guid).await.accepted();

@@ -41,14 +41,8 @@ async fn rich(client: &Client) -> (Task, Step) {
 async fn only_what_is_populated_changes(client: Client) {
     let (made, step) = rich(&client).await;
     let sent = TaskDocument {
-        task: Some(Task {
-            name: "Renamed".to_owned(),
-            ..task_of(&made.guid)
-        }),
-        steps: vec![Step {
-            title: "Retitled".to_owned(),
-            ..step_of(&step.guid)
-        }],
+        task: Some(task_of(&made.guid).named("Renamed")),
+        steps: vec![step_of(&step.guid).titled("Retitled")],
     };
     let response = client.import(sent).await.accepted();
     assert_eq!(response.ignored_paths, [""; 0]);
@@ -109,10 +103,7 @@ async fn lists_maps_and_messages_are_replaced_whole(client: Client) {
 async fn translations_merge_by_language(client: Client) {
     let (made, step) = rich(&client).await;
     let sent = TaskDocument {
-        task: Some(Task {
-            translations: [("fr".to_owned(), task_translation("Pompe"))].into(),
-            ..task_of(&made.guid)
-        }),
+        task: Some(task_of(&made.guid).translated("fr", task_translation("Pompe"))),
         steps: vec![Step {
             translations: [
                 ("de".to_owned(), step_translation("Neu")),
@@ -215,10 +206,7 @@ async fn a_changed_step_changes_nothing_else(client: Client) {
     let before = client.steps_with_bodies(&made.guid).await;
     let steps = vec![
         step_of(&made.steps[0]),
-        Step {
-            title: "b2".to_owned(),
-            ..step_of(&made.steps[1])
-        },
+        step_of(&made.steps[1]).titled("b2"),
     ];
     assert_eq!(client.imported(document_of(&made.guid, steps)).await, made);
     let after = client.steps_with_bodies(&made.guid).await;
@@ -357,21 +345,11 @@ async fn every_step_is_checked(client: Client) {
     let made = guide(&client, &["a", "b"]).await;
     let before = client.tasks_with_steps().await;
     let sent = TaskDocument {
-        task: Some(Task {
-            name: "x".repeat(201),
-            ..task_of(&made.guid)
-        }),
+        task: Some(task_of(&made.guid).named("x".repeat(201))),
         steps: vec![
-            Step {
-                title: "x".repeat(401),
-                ..step_of(&made.steps[0])
-            },
+            step_of(&made.steps[0]).titled("x".repeat(401)),
             document_step(StepType::Information, ""),
-            Step {
-                cost: Some(2),
-                title: "fine".to_owned(),
-                ..step_of(&made.steps[1])
-            },
+            step_of(&made.steps[1]).with_cost(2).titled("fine"),
         ],
     };
     let failure = client.import(sent).await.refused();
@@ -415,10 +393,7 @@ async fn renaming_the_task_renames_subtask_steps_everywhere(client: Client) {
     let outer = client.given_step(subtask(&elsewhere, &made)).await;
     let inner = client.given_step(subtask(&made, &made)).await;
     let sent = TaskDocument {
-        task: Some(Task {
-            name: "Renamed".to_owned(),
-            ..task_of(&made.guid)
-        }),
+        task: Some(task_of(&made.guid).named("Renamed")),
         steps: vec![step_of(&made.steps[0]), step_of(&inner.guid)],
     };
     client.imported(sent).await;
@@ -431,19 +406,11 @@ async fn renaming_the_task_renames_subtask_steps_everywhere(client: Client) {
 
 async fn a_subtask_step_may_refer_to_another_task_from_now_on(client: Client) {
     let first = client.given_task(task("First")).await;
-    let second = client
-        .given_task(Task {
-            product_id: Some(99),
-            ..task("Second")
-        })
-        .await;
+    let second = client.given_task(task("Second").with_product(99)).await;
     let made = client
         .imported(document("Guide", vec![subtask(&Task::default(), &first)]))
         .await;
-    let change = Step {
-        subtask_id: second.guid.clone(),
-        ..step_of(&made.steps[0])
-    };
+    let change = step_of(&made.steps[0]).with_subtask_id(second.guid.clone());
     client.imported(document_of(&made.guid, vec![change])).await;
     let after = client.get_step(&made.steps[0]).await.accepted();
     assert_eq!(after.subtask_id, second.guid);
@@ -458,17 +425,11 @@ async fn a_step_cannot_come_to_refer_to_what_is_not_there(client: Client) {
     let made = client
         .imported(document("Guide", vec![subtask(&Task::default(), &first)]))
         .await;
-    let change = Step {
-        subtask_id: unknown_guid(),
-        ..step_of(&made.steps[0])
-    };
+    let change = step_of(&made.steps[0]).with_subtask_id(unknown_guid());
     let unknown = change.subtask_id.clone();
     let failure = client.import(document_of(&made.guid, vec![change])).await;
     failure.refused().is_task_not_found(&unknown);
-    let change = Step {
-        subtask_pid: Some(PRODUCT + 1),
-        ..step_of(&made.steps[0])
-    };
+    let change = step_of(&made.steps[0]).with_subtask_pid(PRODUCT + 1);
     let failure = client.import(document_of(&made.guid, vec![change])).await;
     failure
         .refused()
@@ -477,10 +438,7 @@ async fn a_step_cannot_come_to_refer_to_what_is_not_there(client: Client) {
 
 fn renaming(guid: &str, etag: &str) -> ImportTaskRequest {
     let sent = TaskDocument {
-        task: Some(Task {
-            name: "Renamed".to_owned(),
-            ..task_of(guid)
-        }),
+        task: Some(task_of(guid).named("Renamed")),
         steps: Vec::new(),
     };
     ImportTaskRequest {

@@ -43,10 +43,7 @@ fn ambiguous() -> FeedbackConfig {
 async fn every_step_is_checked(client: Client) {
     let steps = vec![
         document_step(StepType::Information, ""),
-        Step {
-            cost: Some(1),
-            ..document_step(StepType::Solution, "cheap")
-        },
+        document_step(StepType::Solution, "cheap").with_cost(1),
         document_step(StepType::Information, "fine"),
         observation_asking(ambiguous()),
         Step {
@@ -70,10 +67,7 @@ async fn every_step_is_checked(client: Client) {
 
 async fn nested_documents_are_checked(client: Client) {
     let inner = TaskDocument {
-        task: Some(Task {
-            roles: vec![4],
-            ..Task::default()
-        }),
+        task: Some(Task::default().with_roles(vec![4])),
         steps: vec![
             document_step(StepType::Information, ""),
             observation_asking(linked_question(vec![answer_with(
@@ -139,14 +133,8 @@ async fn ids_in_a_document_are_uuids(client: Client) {
         steps: Vec::new(),
     };
     let steps = vec![
-        Step {
-            guid: "first".to_owned(),
-            ..document_step(StepType::Information, "a")
-        },
-        Step {
-            subtask_id: "other".to_owned(),
-            ..document_step(StepType::Subtask, "")
-        },
+        document_step(StepType::Information, "a").with_guid("first"),
+        document_step(StepType::Subtask, "").with_subtask_id("other"),
         observation_asking(linked_question(vec![answer_with("a", "A", inner)])),
     ];
     let mut sent = document("Guide", steps);
@@ -247,10 +235,7 @@ async fn a_document_in_a_value_that_is_not_linked_is_listed(client: Client) {
         ..linked_question(values)
     };
     for kind in [StepType::Observation, StepType::Information] {
-        let step = Step {
-            feedback_config: vec![question.clone()],
-            ..document_step(kind, "a")
-        };
+        let step = document_step(kind, "a").with_question(question.clone());
         let response = client
             .import(document("Guide", vec![step]))
             .await
@@ -267,10 +252,7 @@ async fn a_document_in_a_translation_is_refused(client: Client) {
         feedback_config: vec![question],
         ..StepTranslation::default()
     };
-    let step = Step {
-        translations: [("de".to_owned(), translated)].into(),
-        ..linked_observation(&[("a", "A")])
-    };
+    let step = linked_observation(&[("a", "A")]).translated("de", translated);
     let failure = refused(&client, document("Guide", vec![step])).await;
     failure.violates(&[(
         r#"document.steps[0].translations["de"].feedback_config[0].values[0].task_json"#,
@@ -320,10 +302,7 @@ fn told(failure: &Failure, id: &str) -> String {
 
 async fn an_absent_or_foreign_subtask_is_not_found(client: Client) {
     let foreign = client.other_account().given_task(task("Theirs")).await;
-    let absent = Task {
-        guid: unknown_guid(),
-        ..foreign.clone()
-    };
+    let absent = foreign.clone().with_guid(unknown_guid());
     let mut answers = Vec::new();
     for other in [foreign, absent] {
         let refers = subtask(&Task::default(), &other);
@@ -391,10 +370,7 @@ async fn an_absent_or_foreign_step_is_not_found(client: Client) {
 async fn the_product_of_a_subtask_must_be_the_tasks(client: Client) {
     let other = client.other_account();
     let outside = other.given_task(task("Outside")).await;
-    let step = Step {
-        subtask_pid: Some(PRODUCT + 1),
-        ..subtask(&Task::default(), &outside)
-    };
+    let step = subtask(&Task::default(), &outside).with_subtask_pid(PRODUCT + 1);
     let failure = other.import(document("Guide", vec![step])).await.refused();
     failure.violates(&[("document.steps[0].subtask_pid", "FIELD_INVALID")]);
     let unsaid = Step {
@@ -409,10 +385,7 @@ async fn the_product_of_a_subtask_must_be_the_tasks(client: Client) {
 }
 
 async fn what_is_wrong_comes_before_what_is_missing(client: Client) {
-    let absent = Task {
-        guid: unknown_guid(),
-        ..task("Absent")
-    };
+    let absent = task("Absent").with_guid(unknown_guid());
     let steps = vec![
         subtask(&Task::default(), &absent),
         document_step(StepType::Information, ""),

@@ -84,10 +84,7 @@ async fn a_dry_import_checks_everything(client: Client) {
     let failure = client.send_import(dry(wrong)).await.refused();
     failure.violates(&[("document.task.name", "FIELD_REQUIRED")]);
 
-    let absent = Task {
-        guid: unknown_guid(),
-        ..task("Absent")
-    };
+    let absent = task("Absent").with_guid(unknown_guid());
     let lost = document("Guide", vec![subtask(&Task::default(), &absent)]);
     let failure = client.send_import(dry(lost)).await.refused();
     failure.is_task_not_found(&absent.guid);
@@ -138,10 +135,7 @@ async fn a_request_id_imports_again_once(client: Client) {
 async fn a_replay_undoes_nothing_done_since(client: Client) {
     let made = client.imported(sample()).await;
     let named = |name: &str| TaskDocument {
-        task: Some(Task {
-            name: name.to_owned(),
-            ..task_of(&made.guid)
-        }),
+        task: Some(task_of(&made.guid).named(name)),
         steps: made.steps.iter().map(|guid| step_of(guid)).collect(),
     };
     let request = request(named("Before"));
@@ -177,10 +171,7 @@ async fn a_request_id_with_another_way_is_refused(client: Client) {
 }
 
 async fn a_refused_import_does_not_use_up_its_request_id(client: Client) {
-    let absent = Task {
-        guid: unknown_guid(),
-        ..task("Absent")
-    };
+    let absent = task("Absent").with_guid(unknown_guid());
     let lost = document("Guide", vec![subtask(&Task::default(), &absent)]);
     let mut request = request(lost);
     client.send_import(request.clone()).await.refused();
@@ -206,10 +197,7 @@ async fn imports_at_the_same_time_with_one_request_id_make_one_task(client: Clie
 async fn a_failed_import_leaves_nothing(client: Client) {
     let made = client.imported(sample()).await;
     let before = client.tasks_with_steps().await;
-    let absent = Task {
-        guid: unknown_guid(),
-        ..task("Absent")
-    };
+    let absent = task("Absent").with_guid(unknown_guid());
     let mut sent = client.exported(&made.guid).await;
     sent.task.as_mut().unwrap().name = "Renamed".to_owned();
     sent.steps.push(linked_observation(&[("x", "X")]));

@@ -17,10 +17,8 @@ async fn refused(client: &Client, json: Value, reason: &str) {
     let instruction = Struct {
         fields: [("a".to_owned(), json.clone())].into(),
     };
-    let sent = Step {
-        instructions: vec![Struct::default(), instruction],
-        ..information_step(&task, "odd")
-    };
+    let sent =
+        information_step(&task, "odd").with_instructions(vec![Struct::default(), instruction]);
     let failure = client.create_step(sent).await.refused();
     failure.violates_below("step.instructions[1]", reason);
 
@@ -47,10 +45,7 @@ async fn refused(client: &Client, json: Value, reason: &str) {
 
 async fn thirty_two_levels_are_accepted_and_one_more_is_not(client: Client) {
     let task = client.given_task(task("Guide")).await;
-    let deep = |depth| Step {
-        instructions: vec![objects_deep(depth)],
-        ..information_step(&task, "deep")
-    };
+    let deep = |depth| information_step(&task, "deep").with_instructions(vec![objects_deep(depth)]);
     let created = client.given_step(deep(32)).await;
     let read = client.get_step(&created.guid).await.accepted();
     assert_eq!(read.instructions, deep(32).instructions);
@@ -81,10 +76,7 @@ async fn a_translations_instructions_have_the_same_depth(client: Client) {
             instructions: vec![objects_deep(depth)],
             ..StepTranslation::default()
         };
-        Step {
-            translations: [("de".to_owned(), row)].into(),
-            ..information_step(&task, "deep")
-        }
+        information_step(&task, "deep").translated("de", row)
     };
     let created = client.given_step(deep(32)).await;
     let kept = &created.translations["de"].instructions;

@@ -52,10 +52,7 @@ async fn tasks_refuse_it_in_every_text(client: Client) {
     }
     assert_eq!(violations.len(), 7, "{failure:?}");
 
-    let sent = Task {
-        dependency_shorthand: Some("components.7.a = \0".to_owned()),
-        ..task("Short")
-    };
+    let sent = task("Short").with_shorthand("components.7.a = \0");
     let failure = client.create_task(sent).await.refused();
     assert_eq!(failure.violations()[0].0, "task.dependency_shorthand");
 }
@@ -107,10 +104,7 @@ async fn json_refuses_it_in_keys_and_texts(client: Client) {
         json!({"a": [{"b": ["x", "y\u{0}"]}]}),
         json!({"a": {"\u{0}": null}}),
     ] {
-        let sent = Step {
-            instructions: vec![object(odd.clone())],
-            ..information_step(&task, "odd")
-        };
+        let sent = information_step(&task, "odd").with_instructions(vec![object(odd.clone())]);
         let failure = client.create_step(sent).await.refused();
         failure.violates_below("step.instructions[0]", "FIELD_INVALID");
         let sent = Step {
@@ -175,10 +169,7 @@ async fn what_is_only_compared_refuses_it_too(client: Client) {
     };
     let imported = client.tasks().import_task(request).await;
     imported.refused().violates(at);
-    let update = Step {
-        etag: odd.clone(),
-        ..step_of(&step.guid)
-    };
+    let update = step_of(&step.guid).with_etag(odd.clone());
     let failure = client.update_step(update, &[]).await.refused();
     failure.violates(&[("step.etag", "FIELD_INVALID")]);
     let translation = AutomaticTranslation {
@@ -195,16 +186,10 @@ async fn what_is_only_compared_refuses_it_too(client: Client) {
 
 async fn it_is_refused_on_update_too(client: Client) {
     let task = client.given_task(full_task()).await;
-    let update = Task {
-        name: "\0".to_owned(),
-        ..task_of(&task.guid)
-    };
+    let update = task_of(&task.guid).named("\0");
     let failure = client.update_task(update, &[]).await.refused();
     failure.violates(&[("task.name", "FIELD_INVALID")]);
-    let update = Task {
-        etag: "\0".to_owned(),
-        ..task_of(&task.guid)
-    };
+    let update = task_of(&task.guid).with_etag("\0");
     let failure = client.update_task(update, &[]).await.refused();
     failure.violates(&[("task.etag", "FIELD_INVALID")]);
     assert_eq!(client.get_task(&task.guid).await.accepted(), task);

@@ -385,10 +385,7 @@ async fn the_name_of_a_managed_task_is_ignored_and_listed(client: Client) {
     let (made, question, _) = guide(&client, &[("a", "A")]).await;
     let before = client.tasks_with_steps().await;
     let managed = managed_by(&client, &question).await.remove(0);
-    let renaming = Task {
-        name: "Mine".to_owned(),
-        ..task_of(&managed.guid)
-    };
+    let renaming = task_of(&managed.guid).named("Mine");
     for mask in [&[][..], &["name"]] {
         let response = client.update_task(renaming.clone(), mask).await.accepted();
         assert_eq!(response.ignored_paths, ["task.name"]);

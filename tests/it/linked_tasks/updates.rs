@@ -33,10 +33,7 @@ fn update(step: &Step, change: impl FnOnce(&mut FeedbackConfig)) -> Step {
         value.link.clear();
     }
     change(&mut config);
-    Step {
-        feedback_config: vec![config],
-        ..step_of(&step.guid)
-    }
+    step_of(&step.guid).with_question(config)
 }
 
 /// Asserts that the update is refused as one that only an import may make, and
@@ -175,10 +172,7 @@ async fn a_linked_text_has_200_code_points(client: Client) {
 async fn an_update_of_other_fields_leaves_links_alone(client: Client) {
     let (_, question, wiring) = guide(&client, &[("a", "A")]).await;
     let before = managed_by(&client, &question).await;
-    let update = Step {
-        title: "Retitled".to_owned(),
-        ..step_of(&question.guid)
-    };
+    let update = step_of(&question.guid).titled("Retitled");
     let after = client.updated_step(update, &[]).await;
     assert_eq!(after.feedback_config, question.feedback_config);
     assert_eq!(managed_by(&client, &after).await, before);
@@ -238,10 +232,7 @@ async fn an_unlinked_wiring_step_may_refer_to_another_task(client: Client) {
     let (_, question, wiring) = guide(&client, &[("a", "A")]).await;
     let other = client.given_task(task("Other")).await;
     ask(&client, &question, |config| config.linked = None).await;
-    let update = Step {
-        subtask_id: other.guid.clone(),
-        ..step_of(&wiring[0].guid)
-    };
+    let update = step_of(&wiring[0].guid).with_subtask_id(other.guid.clone());
     let after = client.updated_step(update, &[]).await;
     assert_eq!(
         (after.title.as_str(), after.subtask_id),

@@ -153,10 +153,7 @@ impl Sketch {
     /// The task of the document and of those inside it, in the order in which
     /// they nest, with ids that only tie the parts of the document together.
     fn tasks(&self, name: &str) -> Vec<Task> {
-        let own = Task {
-            guid: unknown_guid(),
-            ..task(name)
-        };
+        let own = task(name).with_guid(unknown_guid());
         let answers = self.steps.iter().flat_map(|part| match &part.what {
             What::Asks(answers) => answers.as_slice(),
             What::Plain(_) | What::Refers(_) => &[],
@@ -357,10 +354,7 @@ impl Writer<'_> {
 
 /// A subtask step that refers to the task.
 fn reference(task: &Task) -> Step {
-    Step {
-        title: task.name.clone(),
-        ..subtask(&Task::default(), task)
-    }
+    subtask(&Task::default(), task).titled(task.name.clone())
 }
 
 /// The task with these fields, and the defaults of the others.

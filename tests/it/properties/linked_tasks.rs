@@ -453,10 +453,7 @@ async fn apply(client: &Client, state: &State, change: &Change) -> Option<Effect
             )
         }
         Change::Rename(task, text) => {
-            let update = Task {
-                name: TEXTS[*text].to_owned(),
-                ..task_of(&task.get(&tasks).guid)
-            };
+            let update = task_of(&task.get(&tasks).guid).named(TEXTS[*text].to_owned());
             Some(Effect::of(client.update_task(update, &[]).await, None))
         }
         Change::Retarget(step, task) => {
@@ -466,10 +463,8 @@ async fn apply(client: &Client, state: &State, change: &Change) -> Option<Effect
             if steps.is_empty() {
                 return None;
             }
-            let update = Step {
-                subtask_id: task.get(&tasks).guid.clone(),
-                ..step_of(&step.get(&steps).guid)
-            };
+            let update =
+                step_of(&step.get(&steps).guid).with_subtask_id(task.get(&tasks).guid.clone());
             Some(Effect::of(client.update_step(update, &[]).await, None))
         }
         Change::Append(task, part) => Some(append(client, &tasks, task.get(&tasks), part).await),
@@ -569,10 +564,7 @@ async fn ask(client: &Client, step: &Step, edits: &[Edit], tasks: &[Task]) -> Ef
     let new = |value: &FeedbackValue| linked(&after, &value.key) && !linked(before, &value.key);
     let refusal = after.values.iter().any(new);
     let refusal = refusal.then(|| vec!["LINKED_IMPORT_ONLY"]);
-    let update = Step {
-        feedback_config: vec![after],
-        ..step_of(&step.guid)
-    };
+    let update = step_of(&step.guid).with_question(after);
     Effect::of(client.update_step(update, &[]).await, refusal)
 }
 

@@ -309,10 +309,7 @@ async fn updates_by_mask_are_edits(client: Client, updates: Vec<Update>) {
         let before = reached(&stored);
         let update = settled(update, &before);
         let mask: Vec<&str> = update.mask.iter().map(String::as_str).collect();
-        let sent = Step {
-            guid: stored.guid.clone(),
-            ..update.sent.clone()
-        };
+        let sent = update.sent.clone().with_guid(stored.guid.clone());
         let outcome = client.update_step(sent, &mask).await;
         let Some(expected) = edited(&before, &update) else {
             assert_eq!(outcome.refused().code, Code::InvalidArgument);

@@ -286,10 +286,7 @@ impl Model {
             return;
         };
         let (guide, other) = (task.guid.clone(), other.clone());
-        let target = Task {
-            product_id: Some(PRODUCT),
-            ..task_of(&other.guid)
-        };
+        let target = task_of(&other.guid).with_product(PRODUCT);
         let step = client.given_step(subtask(&task_of(&guide), &target)).await;
         let source = Source {
             is_step: true,

@@ -87,10 +87,7 @@ pub const CALLS: &[(&str, Make)] = &[
         request.encode_to_vec()
     }),
     ("StepService/UpdateStep", |given| {
-        let changed = Step {
-            guid: given.step.guid.clone(),
-            ..marked_step(&given.task)
-        };
+        let changed = marked_step(&given.task).with_guid(given.step.guid.clone());
         let request = UpdateStepRequest {
             step: Some(changed),
             ..UpdateStepRequest::default()

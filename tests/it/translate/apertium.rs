@@ -131,10 +131,7 @@ async fn import(client: &Client, file: &str) {
 
 /// A person translates the title of a step, and nothing else of it.
 async fn lock(client: &Client, guid: &str) {
-    let update = Step {
-        translations: [("es".to_owned(), step_translation(OWN_NAME))].into(),
-        ..step_of(guid)
-    };
+    let update = step_of(guid).translated("es", step_translation(OWN_NAME));
     client.updated_step(update, &[]).await;
 }
 

@@ -129,10 +129,7 @@ async fn a_person_who_writes_a_task_meanwhile_keeps_the_row(client: Client) {
 async fn a_row_locked_by_mask_meanwhile_holds_what_was_locked(client: Client) {
     race(&client, |person, machine, number| async move {
         let guide = person.given_task(task("Pump")).await;
-        let sent = Step {
-            translations: [("de".to_owned(), unlocked_title("person"))].into(),
-            ..information_step(&guide, "Look")
-        };
+        let sent = information_step(&guide, "Look").translated("de", unlocked_title("person"));
         let guid = person.given_step(sent).await.guid;
         retitle(&person, &guid, "Listen").await;
         let work = work_of_one(&machine, &guide.guid, &guid).await;
@@ -172,10 +169,7 @@ async fn a_row_locked_by_mask_meanwhile_holds_what_was_locked(client: Client) {
 
 async fn a_row_locked_as_it_was_read_holds_what_was_read(client: Client) {
     race(&client, |person, machine, number| async move {
-        let sent = Task {
-            translations: [("de".to_owned(), unlocked_name("person"))].into(),
-            ..task("Pump")
-        };
+        let sent = task("Pump").translated("de", unlocked_name("person"));
         let guid = person.given_task(sent).await.guid;
         rename(&person, &guid, "Valve").await;
         let read = person.get_task(&guid).await.accepted();
@@ -184,10 +178,7 @@ async fn a_row_locked_as_it_was_read_holds_what_was_read(client: Client) {
             name: None,
             locked: Some(true),
         };
-        let update = Task {
-            etag: read.etag,
-            ..row_of_task(&guid, lock)
-        };
+        let update = row_of_task(&guid, lock).with_etag(read.etag);
         let (updated, became) = tokio::join!(
             async {
                 moment(number, 0).await;
@@ -284,10 +275,7 @@ async fn a_body_that_changes_meanwhile_never_leaves_a_row_fresh(client: Client) 
             .await
             .guid;
         let work = work_of_one(&machine, &guide.guid, &guid).await;
-        let update = Step {
-            body: Some("<p>new</p>".to_owned()),
-            ..step_of(&guid)
-        };
+        let update = step_of(&guid).with_body("<p>new</p>");
         let (_, became) = tokio::join!(
             async {
                 moment(number, 0).await;

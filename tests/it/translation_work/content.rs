@@ -81,10 +81,7 @@ async fn a_step_without_texts_comes_with_its_title(client: Client) {
 async fn a_body_comes_byte_for_byte(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     for body in ["", " \r\n<p>\t\u{feff}ü\u{1}&nbsp;</P>\u{2028}🔧"] {
-        let sent = Step {
-            body: Some(body.to_owned()),
-            ..information_step(&guide, "Look")
-        };
+        let sent = information_step(&guide, "Look").with_body(body);
         let step = client.given_step(sent).await;
         let work = work_on(&client, &step.guid).await;
         assert_eq!(work.source.unwrap().body.as_deref(), Some(body));
@@ -171,28 +168,13 @@ async fn the_digest_changes_with_each_text(client: Client) {
     retitle(&client, &guid, "Look").await;
     seen.insert(digest(&client, &guid).await);
     for (mask, update) in [
-        (
-            "body",
-            Step {
-                body: Some("<p>Other</p>".to_owned()),
-                ..step_of(&guid)
-            },
-        ),
-        (
-            "body",
-            Step {
-                body: Some(String::new()),
-                ..step_of(&guid)
-            },
-        ),
+        ("body", step_of(&guid).with_body("<p>Other</p>")),
+        ("body", step_of(&guid).with_body(String::new())),
         ("body", step_of(&guid)),
         ("instructions", step_of(&guid)),
         (
             "feedback_config",
-            Step {
-                feedback_config: vec![question("answer", &["yes"])],
-                ..step_of(&guid)
-            },
+            step_of(&guid).with_question(question("answer", &["yes"])),
         ),
     ] {
         client.updated_step(update, &[mask]).await;
@@ -216,23 +198,14 @@ async fn the_digest_tells_which_text_says_what(client: Client) {
             ..plain.clone()
         }
     };
-    let instructed = |instructions: &[serde_json::Value]| Step {
-        instructions: instructions.iter().cloned().map(object).collect(),
-        ..plain.clone()
+    let instructed = |instructions: &[serde_json::Value]| {
+        plain
+            .clone()
+            .with_instructions(instructions.iter().cloned().map(object).collect())
     };
-    let with_body = Step {
-        body: Some("b".to_owned()),
-        ..plain.clone()
-    };
-    let other_way = Step {
-        title: "b".to_owned(),
-        body: Some("a".to_owned()),
-        ..plain.clone()
-    };
-    let with_both = Step {
-        title: "ab".to_owned(),
-        ..plain.clone()
-    };
+    let with_body = plain.clone().with_body("b");
+    let other_way = plain.clone().titled("b").with_body("a");
+    let with_both = plain.clone().titled("ab");
     let different = [
         plain.clone(),
         with_body,

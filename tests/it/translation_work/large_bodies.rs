@@ -15,10 +15,7 @@ async fn a_body_at_the_limit_is_translated(client: Client) {
     let guide = client.given_task(task("Large")).await;
     client.given_step(information_step(&guide, "before")).await;
     let body = "ü".repeat(LIMIT);
-    let sent = Step {
-        body: Some(body.clone()),
-        ..information_step(&guide, "large")
-    };
+    let sent = information_step(&guide, "large").with_body(body.clone());
     let guid = client.given_step(sent).await.guid;
     client.given_step(information_step(&guide, "after")).await;
     // Work in two languages, so that the large item comes twice.
@@ -45,10 +42,7 @@ async fn a_body_at_the_limit_is_translated(client: Client) {
 async fn a_translation_that_makes_a_step_too_large_to_return_is_refused(client: Client) {
     let _turn = ONE_AT_A_TIME.lock().await;
     let guide = client.given_task(task("Large")).await;
-    let sent = Step {
-        body: Some("🔧".repeat(LIMIT)),
-        ..information_step(&guide, "large")
-    };
+    let sent = information_step(&guide, "large").with_body("🔧".repeat(LIMIT));
     let guid = client.given_step(sent).await.guid;
     let item = work_on(&client, &guid).await;
     let of_bytes = |bytes: usize| AutomaticTranslation {

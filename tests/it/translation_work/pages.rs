@@ -41,10 +41,7 @@ async fn given_guides(client: &Client) {
     for name in ["Pump", "Valve"] {
         let task = client.given_task(task(name)).await;
         client.given_steps(&task, &["Look"]).await;
-        let sent = Step {
-            translations: [("fr".to_owned(), step_translation("Horchen"))].into(),
-            ..information_step(&task, "Listen")
-        };
+        let sent = information_step(&task, "Listen").translated("fr", step_translation("Horchen"));
         client.given_step(sent).await;
     }
 }
@@ -279,10 +276,7 @@ async fn bodies(
 async fn given_bodies(client: &Client, sizes: &[usize]) {
     let task = client.given_task(task("Heavy")).await;
     for size in sizes {
-        let sent = Step {
-            body: Some("x".repeat(*size)),
-            ..information_step(&task, "heavy")
-        };
+        let sent = information_step(&task, "heavy").with_body("x".repeat(*size));
         client.given_step(sent).await;
     }
 }
@@ -323,10 +317,7 @@ async fn large_translations_are_not_the_work(client: Client) {
             body: Some("x".repeat(2_000_000)),
             ..StepTranslation::default()
         };
-        let sent = Step {
-            translations: [("fr".to_owned(), row)].into(),
-            ..information_step(&task, &format!("step {n}"))
-        };
+        let sent = information_step(&task, &format!("step {n}")).translated("fr", row);
         client.given_step(sent).await;
     }
     let work = client.translation_work(&LANGUAGES).await;
@@ -382,16 +373,11 @@ async fn work_that_vanishes_at_the_edge_of_a_page_loses_no_other(client: Client)
 /// A call looks at so many resources and no more, whether or not it has found
 /// something by then.
 async fn a_page_may_be_empty_before_the_end(client: Client) {
-    let done = Step {
-        translations: [("de".to_owned(), step_translation("Fertig"))].into(),
-        ..information_step(&Task::default(), "Done")
-    };
+    let done =
+        information_step(&Task::default(), "Done").translated("de", step_translation("Fertig"));
     let request = ImportTaskRequest {
         document: Some(TaskDocument {
-            task: Some(Task {
-                translations: [("de".to_owned(), task_translation("Lang"))].into(),
-                ..task("Long")
-            }),
+            task: Some(task("Long").translated("de", task_translation("Lang"))),
             steps: vec![done; 2_100],
         }),
         ..ImportTaskRequest::default()

@@ -98,11 +98,7 @@ async fn a_write_changes_the_version_of_the_resource(client: Client) {
     assert_ne!(read.modified_ts, step.modified_ts);
     assert_eq!(read.created_ts, step.created_ts);
     // An update made from what was read before has missed it.
-    let update = Step {
-        title: "Listen".to_owned(),
-        etag: step.etag,
-        ..step_of(&step.guid)
-    };
+    let update = step_of(&step.guid).titled("Listen").with_etag(step.etag);
     let failure = client.update_step(update, &["title"]).await.refused();
     failure.is(Code::Aborted, "ETAG_MISMATCH");
 }
@@ -227,10 +223,7 @@ async fn a_locked_row_is_left_as_it_is(client: Client) {
     let guide = client
         .updated_task(row_of_task(&guide.guid, task_translation("Pumpe")), &[])
         .await;
-    let update = Step {
-        translations: [("de".to_owned(), step_translation("Schauen"))].into(),
-        ..step_of(&step.guid)
-    };
+    let update = step_of(&step.guid).translated("de", step_translation("Schauen"));
     let step = client.updated_step(update, &[]).await;
     let sent = work.iter().map(|item| automatic(item, "machine")).collect();
     assert_eq!(write(&client, sent).await, [SkippedLocked, SkippedLocked]);
@@ -296,10 +289,7 @@ async fn a_source_that_changed_since_is_stale(client: Client) {
     let work = client.translation_work(&DE).await;
     rename(&client, &guide.guid, "Pump 2").await;
     rename(&client, &other.guid, "Valve 2").await;
-    let update = Step {
-        body: Some("<p>new</p>".to_owned()),
-        ..step_of(&step.guid)
-    };
+    let update = step_of(&step.guid).with_body("<p>new</p>");
     let step = client.updated_step(update, &[]).await;
     let wired = client.get_step(&wired.guid).await.accepted();
     let sent: Vec<_> = work.iter().map(|item| automatic(item, "late")).collect();
@@ -389,10 +379,7 @@ async fn results_are_in_the_order_of_the_request(client: Client) {
             "locked" => {
                 let update = row_of_task(&guide.guid, task_translation("x"));
                 client.updated_task(update, &[]).await;
-                let update = Step {
-                    translations: [("de".to_owned(), step_translation("x"))].into(),
-                    ..step_of(&step.guid)
-                };
+                let update = step_of(&step.guid).translated("de", step_translation("x"));
                 client.updated_step(update, &[]).await;
             }
             "stale" => {

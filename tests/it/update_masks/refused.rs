@@ -14,10 +14,7 @@ on_both_databases![
 
 async fn refusal(client: &Client, mask: &[&str]) -> Failure {
     let task = client.given_task(full_task()).await;
-    let update = Task {
-        name: "Never".to_owned(),
-        ..task_of(&task.guid)
-    };
+    let update = task_of(&task.guid).named("Never");
     let failure = client.update_task(update, mask).await.refused();
     assert_eq!(client.get_task(&task.guid).await.accepted(), task);
     failure

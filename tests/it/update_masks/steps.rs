@@ -55,10 +55,7 @@ async fn a_mask_leaves_everything_else_alone(client: Client) {
         ..step_of(&before.guid)
     };
     let after = client.updated_step(update, &["body"]).await;
-    let expected = Step {
-        body: Some("new".to_owned()),
-        ..with_version_of(before, &after)
-    };
+    let expected = with_version_of(before, &after).with_body("new");
     assert_eq!(after, expected);
 }
 
@@ -136,10 +133,7 @@ async fn a_star_without_a_title_is_refused(client: Client) {
 
 async fn the_merged_step_is_what_is_checked(client: Client) {
     let observation = stored(&client).await;
-    let update = Step {
-        cost: Some(2),
-        ..step_of(&observation.guid)
-    };
+    let update = step_of(&observation.guid).with_cost(2);
     let failure = client.update_step(update, &["cost"]).await.refused();
     failure.violates(&[("step.cost", "FIELD_OUT_OF_RANGE")]);
 }

@@ -144,10 +144,7 @@ async fn stored_step(client: &Client) -> Step {
 
 async fn a_steps_language_is_written_alone(client: Client) {
     let before = stored_step(&client).await;
-    let update = Step {
-        translations: [("fr".to_owned(), step_translation("Titre"))].into(),
-        ..step_of(&before.guid)
-    };
+    let update = step_of(&before.guid).translated("fr", step_translation("Titre"));
     let after = client.updated_step(update, &["translations.fr"]).await;
     assert_eq!(after.translations["de"], before.translations["de"]);
     let expected = StepTranslation {
@@ -195,10 +192,7 @@ async fn a_steps_masked_text_is_written_alone(client: Client) {
             ..step_of(&before.guid)
         };
         client.updated_step(restored, &["translations"]).await;
-        let update = Step {
-            translations: [("de".to_owned(), sent.clone())].into(),
-            ..step_of(&before.guid)
-        };
+        let update = step_of(&before.guid).translated("de", sent.clone());
         let after = client.updated_step(update, &[path]).await;
         assert_eq!(after.translations["de"], expected, "{path}");
     }
