@@ -15,7 +15,7 @@ on_both_databases![
     a_foreign_subtask_answers_like_one_that_does_not_exist,
     a_foreign_role_answers_like_one_that_does_not_exist,
     a_foreign_prevstep_is_unknown,
-    lists_hold_the_accounts_own,
+    lists_hold_the_accounts_own_resources,
     a_rename_stays_within_its_account,
     scopes_do_not_open_other_accounts,
 ];
@@ -152,7 +152,7 @@ async fn a_foreign_prevstep_is_unknown(client: Client) {
     assert_eq!(placement, Placement::AppendedPrevstepUnknown);
 }
 
-async fn lists_hold_the_accounts_own(client: Client) {
+async fn lists_hold_the_accounts_own_resources(client: Client) {
     foreign(&client).await;
     client.other_account().given_role("theirs").await;
     let mine = client.given_task(task("Mine")).await;

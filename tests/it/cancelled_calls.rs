@@ -12,10 +12,10 @@ use crate::kit::prelude::*;
 use tokio::task::JoinSet;
 
 on_both_databases![
-    a_dropped_create_leaves_a_whole_step_or_none,
-    what_was_answered_is_there_although_others_went_away,
-    a_dropped_rename_renames_everything_or_nothing,
-    the_service_goes_on_after_many_went_away,
+    a_cancelled_create_leaves_a_complete_step_or_none,
+    acknowledged_writes_survive_cancellations_of_others,
+    a_cancelled_rename_renames_everything_or_nothing,
+    the_service_keeps_serving_after_many_cancellations,
 ];
 
 /// Lets the call run for a moment of some length, then drops it. How far it came
@@ -54,7 +54,7 @@ fn whole(task: &Task) -> Step {
     }
 }
 
-async fn a_dropped_create_leaves_a_whole_step_or_none(client: Client) {
+async fn a_cancelled_create_leaves_a_complete_step_or_none(client: Client) {
     let task = client.given_task(task("Abandoned")).await;
     let mut answered = BTreeSet::new();
     for moment in 0..60 {
@@ -73,7 +73,7 @@ async fn a_dropped_create_leaves_a_whole_step_or_none(client: Client) {
     assert!(answered.iter().all(|guid| order.contains(guid)));
 }
 
-async fn what_was_answered_is_there_although_others_went_away(client: Client) {
+async fn acknowledged_writes_survive_cancellations_of_others(client: Client) {
     let task = client.given_task(task("Crowded")).await;
     let mut callers = JoinSet::new();
     for caller in 0..16_u64 {
@@ -104,7 +104,7 @@ async fn what_was_answered_is_there_although_others_went_away(client: Client) {
     }
 }
 
-async fn a_dropped_rename_renames_everything_or_nothing(client: Client) {
+async fn a_cancelled_rename_renames_everything_or_nothing(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let other = client.given_task(task("Name")).await;
     for _ in 0..3 {
@@ -127,7 +127,7 @@ async fn a_dropped_rename_renames_everything_or_nothing(client: Client) {
     assert!(steps.iter().all(|step| step.title == renamed));
 }
 
-async fn the_service_goes_on_after_many_went_away(client: Client) {
+async fn the_service_keeps_serving_after_many_cancellations(client: Client) {
     let task = client.given_task(task("Left")).await;
     let mut callers = JoinSet::new();
     for caller in 0..32 {

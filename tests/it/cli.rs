@@ -8,7 +8,7 @@ mod health;
 mod import;
 mod list;
 mod manual;
-mod repetitions;
+mod retries;
 mod show;
 mod tls;
 mod version;

@@ -8,8 +8,8 @@ use tokio::task::JoinSet;
 on_both_databases![
     sixty_four_clients_inserting_at_one_place_lose_no_step,
     sixty_four_clients_inserting_anywhere_lose_no_step,
-    inserts_and_deletes_at_once_leave_what_was_not_deleted,
-    a_rename_meets_every_step_that_is_made_meanwhile,
+    concurrent_inserts_and_deletes_lose_no_other_step,
+    a_rename_reaches_steps_created_meanwhile,
     one_of_many_updates_with_one_etag_wins,
     updates_of_different_fields_keep_each_other,
     a_task_is_deleted_or_referred_to_but_not_both,
@@ -102,7 +102,7 @@ async fn sixty_four_clients_inserting_anywhere_lose_no_step(client: Client) {
     nothing_is_lost(&client, &guides, &created).await;
 }
 
-async fn inserts_and_deletes_at_once_leave_what_was_not_deleted(client: Client) {
+async fn concurrent_inserts_and_deletes_lose_no_other_step(client: Client) {
     let task = client.given_task(task("Busy")).await;
     let mut clients = JoinSet::new();
     for number in 0..16 {
@@ -121,7 +121,7 @@ async fn inserts_and_deletes_at_once_leave_what_was_not_deleted(client: Client) 
     assert_eq!(order.into_iter().collect::<BTreeSet<_>>(), kept);
 }
 
-async fn a_rename_meets_every_step_that_is_made_meanwhile(client: Client) {
+async fn a_rename_reaches_steps_created_meanwhile(client: Client) {
     let other = client.given_task(task("Name 0")).await;
     let guides = guides(&client).await;
     let mut writers = JoinSet::new();

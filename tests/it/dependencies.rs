@@ -12,15 +12,15 @@ on_both_databases![
     conditions_are_counted_across_groups,
     a_group_needs_an_operator,
     an_unknown_group_operator_is_refused,
-    an_empty_group_is_refused_wherever_it_is,
+    an_empty_group_is_refused_at_every_level,
     a_node_needs_a_condition_or_a_group,
     a_condition_needs_variable_operator_and_targets,
     an_unknown_operator_is_refused,
     a_target_that_is_no_string_number_or_boolean_is_refused,
     a_number_must_be_finite,
     variable_and_path_may_have_1000_code_points,
-    steps_refuse_the_same,
-    zero_and_minus_zero_are_two_targets,
+    steps_refuse_invalid_dependencies_too,
+    zero_and_minus_zero_are_different_targets,
 ];
 
 async fn create(client: &Client, dependencies: DependencyGroup) -> Result<Task, tonic::Status> {
@@ -131,7 +131,7 @@ async fn an_unknown_group_operator_is_refused(client: Client) {
     }
 }
 
-async fn an_empty_group_is_refused_wherever_it_is(client: Client) {
+async fn an_empty_group_is_refused_at_every_level(client: Client) {
     let failure = create(&client, all_of(Vec::new())).await.refused();
     failure.violates(&[("task.dependencies.nodes", "FIELD_REQUIRED")]);
     let inside = all_of(vec![when("a", "=", "1"), nested(any_of(Vec::new()))]);
@@ -211,7 +211,7 @@ async fn variable_and_path_may_have_1000_code_points(client: Client) {
     refused(&client, long, &violations).await;
 }
 
-async fn steps_refuse_the_same(client: Client) {
+async fn steps_refuse_invalid_dependencies_too(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let sent = Step {
         dependencies: Some(all_of(vec![when("", "=", "1"), nested(all_of(Vec::new()))])),
@@ -227,7 +227,7 @@ async fn steps_refuse_the_same(client: Client) {
     ]);
 }
 
-async fn zero_and_minus_zero_are_two_targets(client: Client) {
+async fn zero_and_minus_zero_are_different_targets(client: Client) {
     let with = |target: f64| {
         let condition = Condition {
             targets: vec![number(target)],

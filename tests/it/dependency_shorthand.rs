@@ -3,20 +3,20 @@
 use crate::kit::prelude::*;
 
 on_both_databases![
-    it_expands_to_one_condition,
+    a_shorthand_expands_to_one_condition,
     spaces_around_operator_and_commas_do_not_matter,
     a_variable_may_hold_dots,
     values_may_be_quoted,
     several_values_are_several_targets,
     several_values_need_an_equality,
-    it_is_rendered_on_read,
+    a_single_condition_is_rendered_on_read,
     other_conditions_render_as_unset,
     rendering_and_parsing_are_inverse,
-    both_forms_may_say_the_same,
-    both_forms_may_not_differ,
-    what_cannot_be_parsed_says_at_which_character,
-    an_empty_one_is_refused,
-    steps_have_it_too,
+    equal_shorthand_and_dependencies_are_accepted,
+    different_shorthand_and_dependencies_are_refused,
+    a_parse_error_names_the_character,
+    an_empty_shorthand_is_refused,
+    steps_take_a_shorthand_too,
 ];
 
 fn short(shorthand: &str) -> Task {
@@ -39,7 +39,7 @@ async fn expands(client: &Client, shorthand: &str, expected: DependencyGroup) {
     assert_eq!(client.get_task(&created.guid).await.accepted(), created);
 }
 
-async fn it_expands_to_one_condition(client: Client) {
+async fn a_shorthand_expands_to_one_condition(client: Client) {
     for operator in ["=", "!=", ">", "<"] {
         let shorthand = format!("components.42.power {operator} on");
         expands(
@@ -89,7 +89,7 @@ async fn several_values_need_an_equality(client: Client) {
     refused(&client, "components.7.a < 1, 2").await;
 }
 
-async fn it_is_rendered_on_read(client: Client) {
+async fn a_single_condition_is_rendered_on_read(client: Client) {
     let sent = task("Long").with_dependencies(expansion(7, "power", "=", &["on", "half, or less"]));
     let guid = client.given_task(sent).await.guid;
     let read = client.get_task(&guid).await.accepted();
@@ -142,19 +142,19 @@ async fn rendering_and_parsing_are_inverse(client: Client) {
     }
 }
 
-async fn both_forms_may_say_the_same(client: Client) {
+async fn equal_shorthand_and_dependencies_are_accepted(client: Client) {
     let sent = short("components.7.a=1").with_dependencies(expansion(7, "a", "=", &["1"]));
     let created = client.given_task(sent.clone()).await;
     assert_eq!(created.dependencies, sent.dependencies);
 }
 
-async fn both_forms_may_not_differ(client: Client) {
+async fn different_shorthand_and_dependencies_are_refused(client: Client) {
     let sent = short("components.7.a=2").with_dependencies(expansion(7, "a", "=", &["1"]));
     let failure = client.create_task(sent).await.refused();
     failure.violates(&[("task.dependency_shorthand", "SHORTHAND_CONFLICT")]);
 }
 
-async fn what_cannot_be_parsed_says_at_which_character(client: Client) {
+async fn a_parse_error_names_the_character(client: Client) {
     for shorthand in [
         "power = on",
         "component.7.a = 1",
@@ -179,12 +179,12 @@ async fn what_cannot_be_parsed_says_at_which_character(client: Client) {
     }
 }
 
-async fn an_empty_one_is_refused(client: Client) {
+async fn an_empty_shorthand_is_refused(client: Client) {
     refused(&client, "").await;
     refused(&client, "   ").await;
 }
 
-async fn steps_have_it_too(client: Client) {
+async fn steps_take_a_shorthand_too(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let sent = information_step(&task, "short").with_shorthand("components.7.a = 1");
     let created = client.given_step(sent.clone()).await;

@@ -7,11 +7,11 @@ on_both_databases![
     the_first_violations_reason_is_that_of_the_whole,
     fifty_violations_are_reported_and_the_cut_is_said,
     long_paths_do_not_overflow_the_details,
-    what_is_not_found_is_named,
+    a_missing_resource_is_named,
     fields_are_checked_before_references,
     references_are_checked_before_preconditions,
-    no_refusal_holds_what_was_sent_at_length,
-    calls_of_the_future_are_unimplemented,
+    no_error_repeats_long_input,
+    unknown_calls_are_unimplemented,
 ];
 
 async fn every_violation_is_reported(client: Client) {
@@ -117,7 +117,7 @@ async fn long_paths_do_not_overflow_the_details(client: Client) {
     assert!(!failure.violations().is_empty());
 }
 
-async fn what_is_not_found_is_named(client: Client) {
+async fn a_missing_resource_is_named(client: Client) {
     let guid = unknown_guid();
     client
         .get_task(&guid)
@@ -158,7 +158,7 @@ async fn references_are_checked_before_preconditions(client: Client) {
     failure.is_task_not_found(&guid);
 }
 
-async fn no_refusal_holds_what_was_sent_at_length(client: Client) {
+async fn no_error_repeats_long_input(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let secret = "s3cret".repeat(1_000);
     let sent = Step {
@@ -170,7 +170,7 @@ async fn no_refusal_holds_what_was_sent_at_length(client: Client) {
     assert!(!words(&failure).contains(&secret), "{failure:?}");
 }
 
-async fn calls_of_the_future_are_unimplemented(client: Client) {
+async fn unknown_calls_are_unimplemented(client: Client) {
     let unknown = client.send_bytes("TaskService/MoveTask", bytes::Bytes::new());
     let status = unknown.await.unwrap_err();
     assert_eq!(status.code(), Code::Unimplemented, "{status:?}");

@@ -12,15 +12,15 @@ on_both_databases![
     managed_tasks_stand_below_their_values,
     a_managed_task_is_exported_by_itself,
     an_export_imports_onto_itself_and_changes_nothing,
-    without_ids_of_tasks_it_imports_onto_nothing_but_a_copy,
-    a_copy_is_complete_and_points_into_itself,
+    a_document_without_task_ids_imports_as_a_copy,
+    a_copy_is_complete_and_refers_to_itself,
     a_copy_leaves_the_original_alone,
     a_copy_refers_to_tasks_outside_as_the_original_does,
     an_export_may_be_imported_into_another_account,
     an_export_that_refers_outside_stays_in_its_account,
     a_task_of_another_account_answers_like_one_that_does_not_exist,
-    an_id_that_is_none_is_refused,
-    it_needs_the_scope_read,
+    a_malformed_id_is_refused,
+    export_needs_the_scope_read,
     an_export_shows_one_state_while_names_change,
     an_export_shows_one_state_while_steps_come_and_go,
 ];
@@ -147,7 +147,7 @@ fn unnamed(mut document: TaskDocument) -> TaskDocument {
     document
 }
 
-async fn without_ids_of_tasks_it_imports_onto_nothing_but_a_copy(client: Client) {
+async fn a_document_without_task_ids_imports_as_a_copy(client: Client) {
     let (made, _) = guide(&client).await;
     let copy = unnamed(client.exported(&made.guid).await);
     let response = client.import(copy).await.accepted();
@@ -166,7 +166,7 @@ async fn without_ids_of_tasks_it_imports_onto_nothing_but_a_copy(client: Client)
     assert_eq!(copy.steps.len(), made.steps.len());
 }
 
-async fn a_copy_is_complete_and_points_into_itself(client: Client) {
+async fn a_copy_is_complete_and_refers_to_itself(client: Client) {
     let (made, _) = guide(&client).await;
     let original = client.exported(&made.guid).await;
     let copy = client.imported(unnamed(original.clone())).await;
@@ -248,7 +248,7 @@ async fn a_task_of_another_account_answers_like_one_that_does_not_exist(client: 
     assert_eq!(answers[0], answers[1]);
 }
 
-async fn an_id_that_is_none_is_refused(client: Client) {
+async fn a_malformed_id_is_refused(client: Client) {
     for (guid, reason) in [("", "FIELD_REQUIRED"), ("guide", "FIELD_INVALID")] {
         let failure = client.export(guid).await.refused();
         failure.violates(&[("guid", reason)]);
@@ -257,7 +257,7 @@ async fn an_id_that_is_none_is_refused(client: Client) {
     client.export(&made.guid.to_uppercase()).await.accepted();
 }
 
-async fn it_needs_the_scope_read(client: Client) {
+async fn export_needs_the_scope_read(client: Client) {
     let made = client.imported(document("Guide", Vec::new())).await;
     let writer = client.with_scopes("write translate admin");
     let failure = writer.export(&made.guid).await.refused();

@@ -8,8 +8,8 @@ on_both_databases![
     a_step_has_one_feedback_config_at_most,
     a_question_may_have_1000_answers,
     linked_cannot_be_created,
-    linked_is_for_observations_alone,
-    linked_may_be_said_to_be_false,
+    linked_is_for_observations_only,
+    linked_may_be_false,
 ];
 
 async fn a_task(client: &Client) -> Task {
@@ -78,14 +78,14 @@ async fn linked_cannot_be_created(client: Client) {
     assert_eq!(client.step_order(&task.guid).await, [""; 0]);
 }
 
-async fn linked_is_for_observations_alone(client: Client) {
+async fn linked_is_for_observations_only(client: Client) {
     let task = a_task(&client).await;
     let sent = observation_asking(&task, StepType::Information, linked_observation(true));
     let failure = client.create_step(sent).await.refused();
     failure.violates(&[("step.feedback_config[0].linked", "FIELD_INVALID")]);
 }
 
-async fn linked_may_be_said_to_be_false(client: Client) {
+async fn linked_may_be_false(client: Client) {
     let task = a_task(&client).await;
     for kind in [StepType::Observation, StepType::Information] {
         let created = client

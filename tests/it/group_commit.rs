@@ -8,11 +8,11 @@ use tokio::task::JoinSet;
 use tonic::Status;
 
 on_both_databases![
-    among_writes_that_fail_every_other_one_is_stored,
+    failing_writes_do_not_affect_others,
     a_dry_run_among_writes_leaves_nothing,
-    updates_and_appends_at_once_lose_nothing,
-    a_step_goes_behind_all_that_were_ever_placed,
-    a_step_goes_behind_the_last_one_of_an_import,
+    concurrent_updates_and_appends_lose_nothing,
+    an_appended_step_follows_every_place_ever_given_out,
+    an_appended_step_follows_the_last_step_of_an_import,
 ];
 
 const WRITES: usize = 48;
@@ -38,7 +38,7 @@ fn told(response: Result<CreateStepResponse, Status>) -> Told {
     }
 }
 
-async fn among_writes_that_fail_every_other_one_is_stored(client: Client) {
+async fn failing_writes_do_not_affect_others(client: Client) {
     let task = client.given_task(task("Busy")).await;
     let other = client.given_task(sample_of_another_product()).await;
     let missing = task_of(&unknown_guid());
@@ -93,7 +93,7 @@ async fn a_dry_run_among_writes_leaves_nothing(client: Client) {
     assert_eq!(stored.count(), WRITES / 2);
 }
 
-async fn updates_and_appends_at_once_lose_nothing(client: Client) {
+async fn concurrent_updates_and_appends_lose_nothing(client: Client) {
     let task = client.given_task(task("Busy")).await;
     let step = client.given_step(information_step(&task, "one")).await;
     let sent = (task.clone(), step.guid.clone());
@@ -126,7 +126,7 @@ async fn updates_and_appends_at_once_lose_nothing(client: Client) {
     assert_eq!(step.translations.len(), WRITES / 4);
 }
 
-async fn a_step_goes_behind_all_that_were_ever_placed(client: Client) {
+async fn an_appended_step_follows_every_place_ever_given_out(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let mut order = client.given_steps(&task, &["a", "b"]).await;
     // Behind the last one, and so often at one spot that the steps are numbered anew.
@@ -152,7 +152,7 @@ async fn a_step_goes_behind_all_that_were_ever_placed(client: Client) {
     assert_eq!(client.step_order(&task.guid).await, order);
 }
 
-async fn a_step_goes_behind_the_last_one_of_an_import(client: Client) {
+async fn an_appended_step_follows_the_last_step_of_an_import(client: Client) {
     let task = client
         .imported(document("Guide", document_steps(&["a", "b", "c"])))
         .await;

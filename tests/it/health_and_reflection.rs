@@ -15,7 +15,7 @@ on_both_databases![
     the_health_of_an_unknown_service_is_not_found,
     reflection_lists_the_services_without_credentials,
     reflection_describes_every_message_without_comments,
-    reflection_speaks_the_older_version_too,
+    reflection_serves_v1alpha_too,
 ];
 
 const SERVICES: [&str; 4] = [
@@ -77,7 +77,7 @@ async fn reflection_describes_every_message_without_comments(client: Client) {
     }
 }
 
-async fn reflection_speaks_the_older_version_too(client: Client) {
+async fn reflection_serves_v1alpha_too(client: Client) {
     use tonic_reflection::pb::v1alpha::{
         ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
         server_reflection_request::MessageRequest,

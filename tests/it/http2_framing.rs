@@ -15,14 +15,14 @@ use crate::kit::{
 };
 
 on_both_databases![
-    what_is_not_one_message_is_invalid,
-    a_message_that_claims_too_much_is_refused_before_it_comes,
-    credentials_are_judged_before_64_megabytes_come,
+    a_body_that_is_not_one_message_is_invalid,
+    a_too_long_message_is_refused_by_its_prefix,
+    credentials_are_checked_before_64_megabytes_arrive,
     a_malformed_deadline_is_invalid_and_a_passed_one_exceeded,
     a_call_whose_message_never_ends_ends_at_its_deadline,
-    what_is_not_there_is_unimplemented,
-    what_is_not_grpc_is_told_so_by_http,
-    headers_that_are_too_large_are_said_to_be,
+    unknown_paths_are_unimplemented,
+    requests_that_are_not_grpc_get_http_errors,
+    too_large_headers_are_refused,
 ];
 
 const GET: &str = "/expertise.v1.TaskService/GetTask";
@@ -39,7 +39,7 @@ async fn serves(connection: &Connection, account: (&str, &str)) {
     assert!(answer.bytes >= 5);
 }
 
-async fn what_is_not_one_message_is_invalid(client: Client) {
+async fn a_body_that_is_not_one_message_is_invalid(client: Client) {
     let connection = Connection::to(client.address()).await;
     let account = ("x-account-id", client.account());
     let guid = GetTaskRequest {
@@ -74,7 +74,7 @@ async fn what_is_not_one_message_is_invalid(client: Client) {
     serves(&connection, account).await;
 }
 
-async fn a_message_that_claims_too_much_is_refused_before_it_comes(client: Client) {
+async fn a_too_long_message_is_refused_by_its_prefix(client: Client) {
     let connection = Connection::to(client.address()).await;
     let account = ("x-account-id", client.account());
     for length in [72 * 1024 * 1024 + 1, u32::MAX] {
@@ -87,7 +87,7 @@ async fn a_message_that_claims_too_much_is_refused_before_it_comes(client: Clien
     serves(&connection, account).await;
 }
 
-async fn credentials_are_judged_before_64_megabytes_come(client: Client) {
+async fn credentials_are_checked_before_64_megabytes_arrive(client: Client) {
     let connection = Connection::to(client.address()).await;
     let announced = prefix(0, 64_000_000);
     let length = ("content-length", "64000005");
@@ -167,7 +167,7 @@ async fn a_call_whose_message_never_ends_ends_at_its_deadline(client: Client) {
     serves(&connection, account).await;
 }
 
-async fn what_is_not_there_is_unimplemented(client: Client) {
+async fn unknown_paths_are_unimplemented(client: Client) {
     let connection = Connection::to(client.address()).await;
     let account = ("x-account-id", client.account());
     for path in [
@@ -203,7 +203,7 @@ async fn what_is_not_there_is_unimplemented(client: Client) {
     serves(&connection, account).await;
 }
 
-async fn what_is_not_grpc_is_told_so_by_http(client: Client) {
+async fn requests_that_are_not_grpc_get_http_errors(client: Client) {
     let connection = Connection::to(client.address()).await;
     let account = ("x-account-id", client.account());
     for content in [
@@ -240,7 +240,7 @@ async fn what_is_not_grpc_is_told_so_by_http(client: Client) {
     }
 }
 
-async fn headers_that_are_too_large_are_said_to_be(client: Client) {
+async fn too_large_headers_are_refused(client: Client) {
     let connection = Connection::to(client.address()).await;
     let account = ("x-account-id", client.account());
     let long = "x".repeat(17_000);
@@ -254,7 +254,7 @@ async fn headers_that_are_too_large_are_said_to_be(client: Client) {
 
 /// Needs settings of its own, and no database does anything for it.
 #[tokio::test]
-async fn the_servers_time_limit_caps_a_callers() {
+async fn the_servers_time_limit_caps_the_callers_deadline() {
     let config = Config {
         request_timeout: Duration::from_millis(50),
         ..Config::for_tests("sqlite::memory:")
@@ -271,7 +271,7 @@ async fn the_servers_time_limit_caps_a_callers() {
 
 /// What is stored may be larger than a server sends whose limit was lowered since.
 #[tokio::test]
-async fn an_answer_that_is_too_large_is_said_to_be() {
+async fn a_too_large_response_is_an_error() {
     let file = Scratch::of_this_run().path("lowered.db");
     let url = format!("sqlite:{}", file.display());
     let before = Client::at(databases::start(Config::for_tests(&url)));

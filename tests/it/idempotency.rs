@@ -16,7 +16,7 @@ on_both_databases![
     a_refused_call_does_not_use_up_its_request_id,
     calls_at_the_same_time_with_one_request_id_create_one_task,
     a_malformed_request_id_is_refused,
-    a_matching_etag_lets_the_update_through,
+    a_matching_etag_permits_the_update,
     an_old_etag_aborts_the_update,
     any_other_text_as_etag_aborts_the_update,
     an_old_etag_aborts_an_update_that_would_change_nothing,
@@ -162,7 +162,7 @@ fn renamed(task: &Task, name: &str, etag: &str) -> Task {
     task_of(&task.guid).named(name).with_etag(etag)
 }
 
-async fn a_matching_etag_lets_the_update_through(client: Client) {
+async fn a_matching_etag_permits_the_update(client: Client) {
     let before = client.given_task(task("Before")).await;
     let update = renamed(&before, "After", &before.etag);
     let after = client.updated_task(update, &["name"]).await;

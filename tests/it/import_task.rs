@@ -11,18 +11,18 @@ mod retries_and_dry_runs;
 on_both_databases![
     an_import_makes_a_task_with_its_steps_in_list_order,
     a_document_may_hold_no_steps,
-    an_import_reads_like_creates_of_its_parts,
-    what_the_system_sets_is_neither_taken_nor_listed,
-    what_a_type_does_not_have_is_listed_once,
+    an_import_equals_separate_creates,
+    system_set_fields_are_ignored_and_not_listed,
+    fields_of_other_types_are_listed_once,
     a_title_of_a_subtask_step_is_listed_if_it_differs,
-    ids_of_steps_are_made_anew,
-    ids_of_tasks_are_made_anew,
+    steps_get_new_ids,
+    tasks_get_new_ids,
     a_subtask_step_may_refer_to_its_own_new_task,
     a_subtask_step_may_refer_to_a_task_of_a_value,
     a_subtask_step_may_refer_ahead_and_upwards,
     a_subtask_step_may_refer_to_a_task_outside,
     shorthand_is_honored,
-    both_forms_of_dependencies_may_say_the_same,
+    equal_shorthand_and_dependencies_are_accepted,
     one_document_may_be_imported_many_times,
     steps_can_be_added_to_an_imported_task,
 ];
@@ -48,7 +48,7 @@ async fn a_document_may_hold_no_steps(client: Client) {
     assert_eq!(client.get_task(&made.guid).await.accepted(), made);
 }
 
-async fn an_import_reads_like_creates_of_its_parts(client: Client) {
+async fn an_import_equals_separate_creates(client: Client) {
     let created = client.given_task(full_task()).await;
     let outside = client.given_task(task("Outside")).await;
     let mut parts: Vec<Step> = [1, 2, 3, 5, 6]
@@ -77,7 +77,7 @@ async fn an_import_reads_like_creates_of_its_parts(client: Client) {
     assert_eq!(canonical(made), canonical(created));
 }
 
-async fn what_the_system_sets_is_neither_taken_nor_listed(client: Client) {
+async fn system_set_fields_are_ignored_and_not_listed(client: Client) {
     let time = Some(prost_types::Timestamp {
         seconds: 1,
         nanos: 0,
@@ -123,7 +123,7 @@ async fn what_the_system_sets_is_neither_taken_nor_listed(client: Client) {
     assert_eq!(canonical(made), canonical(plain));
 }
 
-async fn what_a_type_does_not_have_is_listed_once(client: Client) {
+async fn fields_of_other_types_are_listed_once(client: Client) {
     let odd = Step {
         subtask_id: unknown_guid(),
         subtask_pid: Some(1),
@@ -160,7 +160,7 @@ async fn a_title_of_a_subtask_step_is_listed_if_it_differs(client: Client) {
     assert_eq!(client.step_titles(&guid).await, ["Outside"]);
 }
 
-async fn ids_of_steps_are_made_anew(client: Client) {
+async fn steps_get_new_ids(client: Client) {
     let known = client.given_task(task("Known")).await;
     let known = client.given_step(information_step(&known, "known")).await;
     let sent = [known.guid.clone(), unknown_guid(), known.guid.clone()];
@@ -173,7 +173,7 @@ async fn ids_of_steps_are_made_anew(client: Client) {
     assert_eq!(client.get_step(&known.guid).await.accepted(), known);
 }
 
-async fn ids_of_tasks_are_made_anew(client: Client) {
+async fn tasks_get_new_ids(client: Client) {
     let known = client.given_task(task("Known")).await;
     let inner = TaskDocument {
         task: Some(task("A").with_guid(known.guid.clone())),
@@ -320,7 +320,7 @@ async fn shorthand_is_honored(client: Client) {
     assert_eq!(step.dependencies, Some(long()));
 }
 
-async fn both_forms_of_dependencies_may_say_the_same(client: Client) {
+async fn equal_shorthand_and_dependencies_are_accepted(client: Client) {
     let made = client.imported(depending(Some(SHORT), Some(long()))).await;
     assert_eq!(made.dependencies, Some(long()));
     assert_eq!(made.dependency_shorthand.as_deref(), Some(SHORT));

@@ -7,11 +7,11 @@ on_both_databases![
     sixteen_million_one_byte_characters_come_back,
     sixteen_million_two_byte_characters_come_back,
     sixteen_million_four_byte_characters_come_back,
-    one_character_more_is_refused,
+    a_body_over_the_limit_is_refused,
     a_large_body_is_updated,
     a_step_too_large_to_return_is_refused,
     a_rename_never_makes_a_step_unreadable,
-    two_at_the_limit_come_back_in_pages_of_one,
+    two_bodies_at_the_limit_come_in_pages_of_one,
 ];
 
 const LIMIT: usize = 16_000_000;
@@ -55,7 +55,7 @@ async fn sixteen_million_four_byte_characters_come_back(client: Client) {
     comes_back(client, "🔧").await;
 }
 
-async fn one_character_more_is_refused(client: Client) {
+async fn a_body_over_the_limit_is_refused(client: Client) {
     let _turn = ONE_AT_A_TIME.lock().await;
     let task = client.given_task(task("Large")).await;
     let sent = information_step(&task, "too large").with_body("x".repeat(LIMIT + 1));
@@ -100,7 +100,7 @@ async fn a_step_too_large_to_return_is_refused(client: Client) {
     assert_eq!(read.etag, created.etag);
 }
 
-async fn two_at_the_limit_come_back_in_pages_of_one(client: Client) {
+async fn two_bodies_at_the_limit_come_in_pages_of_one(client: Client) {
     let _turn = ONE_AT_A_TIME.lock().await;
     let task = client.given_task(task("Large")).await;
     for character in ["a", "b"] {

@@ -11,8 +11,8 @@ on_both_databases![
     each_managed_task_is_wired_right_behind_the_observation,
     several_observations_have_their_own_tasks,
     a_wiring_step_that_is_listed_stays_where_it_is_listed,
-    a_listed_wiring_step_keeps_what_it_says,
-    a_wiring_step_lists_nothing_that_it_takes_from_its_task,
+    a_listed_wiring_step_keeps_its_fields,
+    fields_that_a_wiring_step_takes_from_its_task_are_not_listed,
     the_documents_of_values_are_imported_with_them,
     documents_of_values_nest,
     the_name_and_product_in_a_values_document_are_ignored_and_listed,
@@ -165,7 +165,7 @@ async fn a_wiring_step_that_is_listed_stays_where_it_is_listed(client: Client) {
     }
 }
 
-async fn a_listed_wiring_step_keeps_what_it_says(client: Client) {
+async fn a_listed_wiring_step_keeps_its_fields(client: Client) {
     let link = unknown_guid();
     let wiring = Step {
         body: Some("<p>Go on.</p>".to_owned()),
@@ -179,7 +179,7 @@ async fn a_listed_wiring_step_keeps_what_it_says(client: Client) {
     assert_eq!((after.body, after.tags), (wiring.body, wiring.tags));
 }
 
-async fn a_wiring_step_lists_nothing_that_it_takes_from_its_task(client: Client) {
+async fn fields_that_a_wiring_step_takes_from_its_task_are_not_listed(client: Client) {
     let link = unknown_guid();
     let titled = wires(&link).titled("value 0");
     let steps = vec![observation_asking(question_with(&[&link])), titled];

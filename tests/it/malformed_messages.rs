@@ -8,21 +8,21 @@ use prost::Message;
 use crate::kit::on_both_databases;
 
 on_both_databases![
-    text_that_is_not_utf_8_is_invalid,
-    text_that_is_not_utf_8_is_invalid_wherever_it_is,
+    invalid_utf_8_is_refused,
+    invalid_utf_8_is_refused_in_every_field,
     groups_nested_200_deep_are_nested_too_deep,
     json_nested_200_deep_is_nested_too_deep,
-    a_message_that_breaks_off_is_invalid,
+    a_truncated_message_is_invalid,
     a_field_of_another_wire_type_is_invalid,
-    a_message_that_is_too_large_is_said_to_be,
+    a_too_large_message_is_refused,
     an_empty_message_is_checked_like_any_other,
-    fields_of_the_future_change_nothing,
+    unknown_fields_are_ignored,
     a_bad_message_does_not_end_the_connection,
 ];
 
 on_both_databases! {
-    whatever_comes_is_answered_with_a_code_of_the_table: (any_method(), any_bytes()), 256;
-    a_damaged_message_is_answered_with_a_code_of_the_table: (damage(), damage()), 128;
+    any_bytes_get_a_documented_code: (any_method(), any_bytes()), 256;
+    a_damaged_message_gets_a_documented_code: (damage(), damage()), 128;
 }
 
 const METHODS: [&str; 16] = [
@@ -57,14 +57,14 @@ async fn refusal(client: &Client, method: &str, message: Bytes) -> Failure {
     client.send_bytes(method, message).await.refused()
 }
 
-async fn text_that_is_not_utf_8_is_invalid(client: Client) {
+async fn invalid_utf_8_is_refused(client: Client) {
     for broken in [&b"\xff\xfe"[..], b"\xc3", b"\xed\xa0\x80", b"a\xf5b"] {
         let failure = refusal(&client, "TaskService/GetTask", field(1, broken)).await;
         failure.is(Code::InvalidArgument, "FIELD_INVALID");
     }
 }
 
-async fn text_that_is_not_utf_8_is_invalid_wherever_it_is(client: Client) {
+async fn invalid_utf_8_is_refused_in_every_field(client: Client) {
     let broken = b"\xff";
     let translation = [&field(1, b"de")[..], &field(2, &field(1, broken))].concat();
     let key = [&field(1, broken)[..], &field(2, b"")].concat();
@@ -96,7 +96,7 @@ async fn json_nested_200_deep_is_nested_too_deep(client: Client) {
     failure.is(Code::InvalidArgument, "NESTING_TOO_DEEP");
 }
 
-async fn a_message_that_breaks_off_is_invalid(client: Client) {
+async fn a_truncated_message_is_invalid(client: Client) {
     let request = CreateTaskRequest {
         task: Some(full_task()),
         ..CreateTaskRequest::default()
@@ -117,7 +117,7 @@ async fn a_field_of_another_wire_type_is_invalid(client: Client) {
     }
 }
 
-async fn a_message_that_is_too_large_is_said_to_be(client: Client) {
+async fn a_too_large_message_is_refused(client: Client) {
     let message = Bytes::from(vec![0; 72 * 1024 * 1024 + 1]);
     let failure = refusal(&client, "TaskService/CreateTask", message).await;
     failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
@@ -139,7 +139,7 @@ async fn an_empty_message_is_checked_like_any_other(client: Client) {
     }
 }
 
-async fn fields_of_the_future_change_nothing(client: Client) {
+async fn unknown_fields_are_ignored(client: Client) {
     let request = CreateTaskRequest {
         task: Some(task("From the future")),
         ..CreateTaskRequest::default()
@@ -187,10 +187,7 @@ fn is_of_the_table(outcome: Result<Bytes, tonic::Status>) {
     assert_ne!(failure.reason(), "", "{failure:?}");
 }
 
-async fn whatever_comes_is_answered_with_a_code_of_the_table(
-    client: Client,
-    (method, bytes): (&'static str, Vec<u8>),
-) {
+async fn any_bytes_get_a_documented_code(client: Client, (method, bytes): (&'static str, Vec<u8>)) {
     is_of_the_table(client.send_bytes(method, bytes.into()).await);
 }
 
@@ -201,10 +198,7 @@ fn damage() -> impl Strategy<Value = (proptest::sample::Index, u8)> {
 
 type Damage = (proptest::sample::Index, u8);
 
-async fn a_damaged_message_is_answered_with_a_code_of_the_table(
-    client: Client,
-    damages: (Damage, Damage),
-) {
+async fn a_damaged_message_gets_a_documented_code(client: Client, damages: (Damage, Damage)) {
     let task = client.given_task(task("Damaged")).await;
     let request = CreateStepRequest {
         step: Some(full_step(&task)),

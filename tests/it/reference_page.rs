@@ -7,7 +7,7 @@ mod page;
 const COMMITTED: &str = include_str!("../../docs/reference.md");
 
 #[test]
-fn the_reference_is_that_of_the_contract() {
+fn the_reference_is_current() {
     let current = page::write().expect("a page");
     let mut lines = COMMITTED.lines().zip(current.lines());
     let differing = lines.find(|(committed, current)| committed != current);
@@ -19,7 +19,7 @@ fn the_reference_is_that_of_the_contract() {
 }
 
 #[test]
-fn every_link_of_the_reference_has_a_place_to_lead_to() {
+fn every_link_of_the_reference_has_a_target() {
     let headings = COMMITTED.lines().filter_map(|line| {
         let heading = line.trim_start_matches('#');
         let is_heading = heading.len() < line.len();

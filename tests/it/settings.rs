@@ -38,7 +38,7 @@ fn the_default_database_is_a_file_where_it_was_started() {
 }
 
 #[test]
-fn it_serves_once_the_start_line_is_out() {
+fn the_server_serves_once_the_start_line_is_printed() {
     let running = command(&MEMORY).start();
     let mut peer = TcpStream::connect(running.address()).expect("a connection");
     greet(&mut peer);
@@ -101,7 +101,7 @@ fn a_password_is_not_repeated_in_a_refusal() {
 }
 
 #[test]
-fn settings_that_do_not_go_together_are_refused_with_one_line_and_exit_code_2() {
+fn incompatible_settings_are_refused_with_one_line_and_exit_code_2() {
     for (name, value, part) in [
         ("EXPERTISE_AUTH", "jwt", "EXPERTISE_JWT_SECRET is unset"),
         ("EXPERTISE_JWT_SECRET", "hush", "EXPERTISE_AUTH is unset"),
@@ -129,7 +129,7 @@ fn a_key_that_cannot_be_read_is_a_failed_start_of_one_line() {
 }
 
 #[test]
-fn foreign_environment_names_are_no_settings() {
+fn unknown_environment_variables_are_ignored() {
     let output = command(&["config"])
         .env("EXPERTISE_PORT_50051_TCP", "tcp://10.0.0.1:50051")
         .run();
@@ -169,7 +169,7 @@ fn config_masks_the_password_of_a_database() {
 }
 
 #[test]
-fn help_is_no_failure_and_lists_the_settings() {
+fn help_succeeds_and_lists_the_settings() {
     let output = command(&["--help"]).run();
     let printed = output.stdout;
     assert!(output.code == Some(0));
@@ -198,7 +198,7 @@ fn a_database_that_cannot_be_opened_is_a_failed_start_of_one_line() {
 }
 
 #[test]
-fn signals_end_it_cleanly_even_with_silent_peers() {
+fn signals_end_the_server_cleanly_despite_silent_connections() {
     for signal in ["TERM", "INT"] {
         let running = command(&MEMORY)
             .env("EXPERTISE_SHUTDOWN_GRACE", "1s")

@@ -115,7 +115,7 @@ fn statements_within_an_account_have_no_fault() {
 }
 
 #[test]
-fn a_table_that_is_not_held_to_an_account_is_a_fault() {
+fn a_table_without_an_account_condition_is_a_fault() {
     for sql in [
         "SELECT * FROM steps",
         "SELECT * FROM steps WHERE guid = $1",

@@ -11,7 +11,7 @@ on_both_databases![
     deleted_prevstep_appends_and_says_so,
     upper_case_prevstep_is_the_same_step,
     malformed_prevstep_is_refused_and_creates_nothing,
-    get_and_list_tell_the_same_order,
+    get_and_list_return_the_same_order,
     deleting_a_step_keeps_the_order_of_the_others,
     a_step_deleted_and_created_again_moves,
     each_task_has_an_order_of_its_own,
@@ -99,7 +99,7 @@ async fn malformed_prevstep_is_refused_and_creates_nothing(client: Client) {
     assert_eq!(client.step_order(&task.guid).await, steps);
 }
 
-async fn get_and_list_tell_the_same_order(client: Client) {
+async fn get_and_list_return_the_same_order(client: Client) {
     let (task, steps) = task_with_steps(&client, &["a", "b", "c"]).await;
     for prevstep in [&steps[0], &steps[2], &steps[0]] {
         place(&client, &task, prevstep).await;

@@ -14,18 +14,18 @@ on_both_databases![
     other_types_cost_nothing,
     published_is_1_unless_sent,
     a_body_is_kept_byte_for_byte,
-    a_step_may_do_without_a_body,
+    a_step_may_have_no_body,
     instructions_keep_order_and_unknown_members,
     numbers_in_json_come_back_as_sent,
     lists_keep_order_and_duplicates,
-    looping_tells_an_absent_value_from_null,
+    looping_distinguishes_absent_from_null,
     system_set_fields_sent_on_create_change_nothing_and_are_listed,
     a_plain_create_ignores_nothing,
     subtask_fields_of_other_types_are_ignored_and_listed,
     task_type_and_product_are_fixed,
     an_upper_case_guid_names_the_same_step,
     a_deleted_step_is_gone,
-    lists_leave_bodies_out_unless_asked,
+    lists_leave_bodies_out_unless_expanded,
 ];
 
 const COSTLY: [StepType; 2] = [StepType::Solution, StepType::Idp];
@@ -152,7 +152,7 @@ async fn a_body_is_kept_byte_for_byte(client: Client) {
     assert_eq!(read.body.as_deref(), Some(body));
 }
 
-async fn a_step_may_do_without_a_body(client: Client) {
+async fn a_step_may_have_no_body(client: Client) {
     let task = a_task(&client).await;
     let guid = client
         .given_step(information_step(&task, "bare"))
@@ -221,7 +221,7 @@ async fn lists_keep_order_and_duplicates(client: Client) {
     assert_eq!([&read.parts, &read.skills, &read.tags], [&list; 3]);
 }
 
-async fn looping_tells_an_absent_value_from_null(client: Client) {
+async fn looping_distinguishes_absent_from_null(client: Client) {
     let task = a_task(&client).await;
     let null = value(serde_json::Value::Null);
     for (array, iterations) in [
@@ -355,7 +355,7 @@ async fn a_deleted_step_is_gone(client: Client) {
     assert_eq!(client.step_order(&task.guid).await, [""; 0]);
 }
 
-async fn lists_leave_bodies_out_unless_asked(client: Client) {
+async fn lists_leave_bodies_out_unless_expanded(client: Client) {
     let task = a_task(&client).await;
     let whole = client.given_step(full_step(&task)).await;
     let mut bare = whole.clone();

@@ -22,7 +22,7 @@ on_both_databases![
     a_task_that_others_refer_to_is_not_deleted_even_by_force,
     twenty_references_are_named,
     a_task_is_deleted_once_nothing_refers_to_it,
-    a_reference_from_its_own_step_does_not_keep_a_task,
+    a_task_that_only_its_own_steps_refer_to_is_deleted,
     an_old_etag_keeps_a_task_from_being_deleted,
     an_old_etag_keeps_a_step_from_being_deleted,
 ];
@@ -233,7 +233,7 @@ async fn a_task_is_deleted_once_nothing_refers_to_it(client: Client) {
     client.delete_task(&other.guid).await.accepted();
 }
 
-async fn a_reference_from_its_own_step_does_not_keep_a_task(client: Client) {
+async fn a_task_that_only_its_own_steps_refer_to_is_deleted(client: Client) {
     let guide = client.given_task(task("Loop")).await;
     let step = client.given_step(subtask(&guide, &guide)).await;
     assert_eq!(step.title, "Loop");

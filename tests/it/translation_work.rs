@@ -14,15 +14,15 @@ mod writes;
 
 on_both_databases![
     every_task_and_step_is_missing_in_every_language,
-    a_written_row_is_no_work,
+    a_written_row_needs_no_translation,
     a_row_is_missing_in_its_language_alone,
     an_empty_row_is_not_missing,
     a_deleted_row_is_missing_again,
-    a_deleted_step_is_no_work,
+    a_deleted_step_needs_no_translation,
     an_unlocked_name_is_outdated_once_the_task_is_renamed,
     an_unlocked_row_is_outdated_once_a_text_of_the_step_changes,
     a_subtask_step_is_outdated_once_its_task_is_renamed,
-    what_is_not_translated_outdates_nothing,
+    untranslated_fields_outdate_nothing,
     a_locked_row_is_never_outdated,
     a_row_unlocked_after_its_source_changed_is_outdated,
     a_row_unlocked_before_its_source_changed_is_outdated,
@@ -30,7 +30,7 @@ on_both_databases![
     a_row_with_one_text_written_since_is_not_outdated,
     a_row_written_together_with_its_source_is_not_outdated,
     an_unchanged_row_sent_with_a_changed_source_is_outdated,
-    a_source_that_changed_back_is_no_work,
+    a_source_that_changed_back_needs_no_translation,
     a_linked_value_that_changes_outdates_all_that_follows_it,
     an_import_that_changes_a_source_outdates_its_rows,
     a_dry_run_outdates_nothing,
@@ -142,7 +142,7 @@ async fn every_task_and_step_is_missing_in_every_language(client: Client) {
     assert_eq!(told(work), expected);
 }
 
-async fn a_written_row_is_no_work(client: Client) {
+async fn a_written_row_needs_no_translation(client: Client) {
     for locked in [None, Some(false)] {
         let sent = Task {
             translations: [(
@@ -209,7 +209,7 @@ async fn a_deleted_row_is_missing_again(client: Client) {
     }
 }
 
-async fn a_deleted_step_is_no_work(client: Client) {
+async fn a_deleted_step_needs_no_translation(client: Client) {
     let guide = given_unlocked_task(&client, "Pump").await;
     let step = client.given_step(information_step(&guide, "Look")).await;
     client.delete_step(&step.guid).await.accepted();
@@ -281,7 +281,7 @@ async fn a_subtask_step_is_outdated_once_its_task_is_renamed(client: Client) {
     assert_eq!(state(&client, &guide.guid).await, None);
 }
 
-async fn what_is_not_translated_outdates_nothing(client: Client) {
+async fn untranslated_fields_outdate_nothing(client: Client) {
     let guide = given_unlocked_task(&client, "Pump").await;
     let step = given_unlocked_step(&client, &guide).await;
     let update = Task {
@@ -408,7 +408,7 @@ async fn an_unchanged_row_sent_with_a_changed_source_is_outdated(client: Client)
     }
 }
 
-async fn a_source_that_changed_back_is_no_work(client: Client) {
+async fn a_source_that_changed_back_needs_no_translation(client: Client) {
     let guide = given_unlocked_task(&client, "Pump").await;
     let step = given_unlocked_step(&client, &guide).await;
     for (name, title) in [("Valve", "Listen"), ("Pump", &*step.title)] {

@@ -19,11 +19,11 @@ use crate::kit::{
 
 on_both_databases![
     every_field_of_every_call_has_a_case,
-    in_task_calls_what_is_foreign_answers_like_what_is_absent,
-    in_imports_what_is_foreign_answers_like_what_is_absent,
-    in_step_calls_what_is_foreign_answers_like_what_is_absent,
-    in_role_calls_what_is_foreign_answers_like_what_is_absent,
-    in_translation_calls_what_is_foreign_answers_like_what_is_absent,
+    task_calls_do_not_tell_foreign_from_absent,
+    imports_do_not_tell_foreign_from_absent,
+    step_calls_do_not_tell_foreign_from_absent,
+    role_calls_do_not_tell_foreign_from_absent,
+    translation_calls_do_not_tell_foreign_from_absent,
 ];
 
 /// Whether a value of this kind can name anything: text and numbers can, truth
@@ -84,24 +84,24 @@ async fn every_field_of_every_call_has_a_case(client: Client) {
     assert!(gone.is_empty(), "no such fields: {gone:#?}");
 }
 
-async fn in_task_calls_what_is_foreign_answers_like_what_is_absent(client: Client) {
+async fn task_calls_do_not_tell_foreign_from_absent(client: Client) {
     let of_tasks = |case: &Case| case.call.starts_with("TaskService/") && !is_import(case);
     walk(client, of_tasks).await;
 }
 
-async fn in_imports_what_is_foreign_answers_like_what_is_absent(client: Client) {
+async fn imports_do_not_tell_foreign_from_absent(client: Client) {
     walk(client, is_import).await;
 }
 
-async fn in_step_calls_what_is_foreign_answers_like_what_is_absent(client: Client) {
+async fn step_calls_do_not_tell_foreign_from_absent(client: Client) {
     walk(client, |case| case.call.starts_with("StepService/")).await;
 }
 
-async fn in_role_calls_what_is_foreign_answers_like_what_is_absent(client: Client) {
+async fn role_calls_do_not_tell_foreign_from_absent(client: Client) {
     walk(client, |case| case.call.starts_with("RoleService/")).await;
 }
 
-async fn in_translation_calls_what_is_foreign_answers_like_what_is_absent(client: Client) {
+async fn translation_calls_do_not_tell_foreign_from_absent(client: Client) {
     walk(client, |case| case.call.starts_with("TranslationService/")).await;
 }
 

@@ -8,7 +8,7 @@ on_both_databases![
     an_account_of_another_form_is_unauthenticated,
     an_account_of_64_characters_is_accepted,
     each_call_needs_its_scope,
-    an_unknown_scope_opens_nothing,
+    an_unknown_scope_permits_nothing,
     credentials_are_checked_before_the_message,
     accounts_differ_by_case,
 ];
@@ -106,7 +106,7 @@ async fn each_call_needs_its_scope(client: Client) {
     admin.delete_role(role.id).await.accepted();
 }
 
-async fn an_unknown_scope_opens_nothing(client: Client) {
+async fn an_unknown_scope_permits_nothing(client: Client) {
     for scopes in ["", "everything", "READ", "read,write"] {
         let odd = client.with_scopes(scopes);
         let failure = odd.list_roles(0, "").await.refused();

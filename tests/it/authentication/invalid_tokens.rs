@@ -161,7 +161,7 @@ async fn every_token_that_is_not_accepted_gets_the_same_answer() {
 }
 
 #[tokio::test]
-async fn a_public_key_is_not_the_secret_of_an_hmac() {
+async fn a_public_key_is_not_accepted_as_an_hmac_secret() {
     let directory = tempfile::tempdir().expect("a directory");
     for signer in [Signer::rsa(), Signer::es256(), Signer::ed25519()] {
         let pem = signer.public_pem();
@@ -190,7 +190,7 @@ async fn a_public_key_is_not_the_secret_of_an_hmac() {
 }
 
 #[tokio::test]
-async fn a_key_serves_its_own_algorithm_alone() {
+async fn a_key_is_for_its_own_algorithm_only() {
     let (ec, ed) = (Signer::es256(), Signer::ed25519());
     let issuer = KeyServer::start(&key_set(&[ec.jwk("ec"), ed.jwk("ed")])).await;
     let server = start_with_keys_of(&issuer).await;
@@ -208,7 +208,7 @@ async fn a_key_serves_its_own_algorithm_alone() {
 }
 
 #[tokio::test]
-async fn keys_of_a_set_that_are_for_something_else_sign_nothing() {
+async fn keys_for_other_uses_sign_no_tokens() {
     let (good, other) = (Signer::es256(), Signer::es256());
     for (name, value) in [
         ("use", json!("enc")),
@@ -228,7 +228,7 @@ async fn keys_of_a_set_that_are_for_something_else_sign_nothing() {
 }
 
 #[tokio::test]
-async fn no_authorization_at_all_is_missing() {
+async fn a_call_without_a_token_is_unauthenticated() {
     let server = start(hs256()).await;
     for metadata in [&[][..], &[("x-account-id", "42"), ("x-scopes", "read")]] {
         let answer = error_answer(TokenClient::of(&server).list(metadata).await);
@@ -238,7 +238,7 @@ async fn no_authorization_at_all_is_missing() {
 }
 
 #[tokio::test]
-async fn a_bad_token_is_refused_before_the_body_comes() {
+async fn a_bad_token_is_refused_before_the_body_arrives() {
     let server = start(hs256()).await;
     let mut client = tonic::client::Grpc::new(server.anonymous_client().channel());
     client.ready().await.expect("a connection");
@@ -252,7 +252,7 @@ async fn a_bad_token_is_refused_before_the_body_comes() {
 }
 
 #[tokio::test]
-async fn a_bad_token_is_refused_before_64_megabytes_come() {
+async fn a_bad_token_is_refused_before_64_megabytes_arrive() {
     let server = start(hs256()).await;
     let connection = Connection::to(server.address()).await;
     let expired = Signer::hs256().token(&but("exp", json!(now() - 90)));

@@ -70,7 +70,7 @@ async fn changes_in_quick_succession_are_all_seen() {
 }
 
 #[tokio::test]
-async fn a_key_file_that_becomes_unreadable_changes_nothing() {
+async fn an_unreadable_key_file_keeps_the_known_keys() {
     let signer = Signer::es256();
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("keys.json");
@@ -169,7 +169,7 @@ async fn made_up_key_ids_do_not_flood_the_issuer() {
 }
 
 #[tokio::test]
-async fn an_issuer_that_fails_changes_nothing() {
+async fn a_failing_issuer_keeps_the_known_keys() {
     let signer = Signer::es256();
     let issuer = KeyServer::start(&key_set(&[signer.jwk("key")])).await;
     let server = start_with_keys_of(&issuer).await;
@@ -182,7 +182,7 @@ async fn an_issuer_that_fails_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_call_waits_for_keys_no_longer_than_it_may_take() {
+async fn waiting_for_keys_ends_at_the_time_limit() {
     let signer = Signer::es256();
     let issuer = KeyServer::start(&key_set(&[signer.jwk("key")])).await;
     let server = TestServer::start(Config {
@@ -272,7 +272,7 @@ async fn calls_with_known_keys_do_not_wait_for_an_issuer_that_hangs() {
 }
 
 #[tokio::test]
-async fn a_caller_that_goes_away_does_not_take_the_fetch_along() {
+async fn a_cancelled_call_does_not_cancel_the_key_fetch() {
     let (old, new) = (Signer::es256(), Signer::es256());
     let issuer = KeyServer::start(&key_set(&[old.jwk("old")])).await;
     let server = start_with_keys_of(&issuer).await;

@@ -38,7 +38,7 @@ async fn a_token_of_the_command_is_accepted_with_the_scopes_it_was_given() {
 }
 
 #[test]
-fn what_a_token_cannot_say_is_refused_with_one_line() {
+fn invalid_claims_are_refused_with_one_line() {
     for (argument, part) in [
         ("--account=4 2", "--account is \"4 2\": it must be 1 to 64"),
         ("--scope=raed", "--scope is \"raed\": it must be "),
@@ -57,7 +57,7 @@ fn what_a_token_cannot_say_is_refused_with_one_line() {
 }
 
 #[test]
-fn without_what_signs_one_line_says_what_is_missing() {
+fn missing_signing_settings_are_named_in_one_line() {
     let token = || expertise(&["token", "--account=42", "--scope=read"]);
     let url = "https://issuer.test/keys";
     for command in [token(), token().env("EXPERTISE_JWT_JWKS_URL", url)] {
@@ -116,7 +116,7 @@ fn first_line(url: &str, authorities: &std::path::Path) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_are_fetched_over_https_from_those_whom_the_machine_trusts() {
+async fn keys_are_fetched_over_https_with_the_system_certificates() {
     let authority = Authority::new();
     let set = key_set(&[Signer::es256().jwk("key")]);
     let issuer = KeyServer::start_with_tls(&set, authority.acceptor()).await;

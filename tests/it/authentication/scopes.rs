@@ -61,7 +61,7 @@ fn contract() -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn every_call_of_the_contract_opens_for_its_scope_and_no_other() {
+async fn every_call_of_the_contract_needs_exactly_its_scope() {
     let listed = CALLS.iter().flat_map(|(_, calls)| *calls);
     let listed: BTreeSet<_> = listed.map(|call| (*call).to_owned()).collect();
     assert_eq!(listed, contract(), "every call has its scope here");
@@ -130,7 +130,7 @@ async fn a_read_only_token_reads_and_does_nothing_else() {
 }
 
 #[tokio::test]
-async fn each_scope_opens_its_own_calls() {
+async fn each_scope_permits_its_own_calls() {
     let server = start(hs256()).await;
     let client = TokenClient::of(&server);
     client
@@ -144,7 +144,7 @@ async fn each_scope_opens_its_own_calls() {
 }
 
 #[tokio::test]
-async fn a_token_without_scopes_of_ours_opens_nothing() {
+async fn a_token_without_known_scopes_permits_nothing() {
     let server = start(hs256()).await;
     let client = TokenClient::of(&server);
     for scope in [None, Some(""), Some("openid"), Some("READ")] {

@@ -18,7 +18,7 @@ async fn refusal(auth: AuthMode) -> String {
 }
 
 #[tokio::test]
-async fn a_file_without_a_public_key_of_ours_is_refused() {
+async fn a_file_without_a_supported_public_key_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("key.pem");
     let line = refusal(jwt(KeySource::PublicKeyFile(path.clone()))).await;
@@ -53,7 +53,7 @@ async fn a_file_without_a_public_key_of_ours_is_refused() {
 }
 
 #[tokio::test]
-async fn a_key_set_without_a_key_of_ours_is_refused() {
+async fn a_key_set_without_a_supported_key_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("keys.json");
     let secret = json!({"kty": "oct", "kid": "s", "alg": "HS256", "k": "aHVzaGh1c2hodXNo"});
@@ -79,7 +79,7 @@ async fn a_key_set_without_a_key_of_ours_is_refused() {
 }
 
 #[tokio::test]
-async fn an_issuer_that_does_not_answer_as_it_should_is_refused() {
+async fn an_issuer_that_returns_no_key_set_is_refused() {
     let issuer = KeyServer::start(&key_set(&[Signer::es256().jwk("key")])).await;
     for status in ["404 Not Found", "302 Found", "204 No Content"] {
         issuer.set_status(status);
@@ -95,7 +95,7 @@ async fn an_issuer_that_does_not_answer_as_it_should_is_refused() {
 }
 
 #[tokio::test]
-async fn files_of_tls_that_are_not_what_they_should_be_are_refused() {
+async fn invalid_tls_files_are_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let authority = Authority::new();
     let good = authority.files(directory.path());

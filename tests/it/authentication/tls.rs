@@ -39,7 +39,7 @@ async fn calls_go_over_tls() {
 }
 
 #[tokio::test]
-async fn plain_text_on_a_port_of_tls_fails_and_harms_nobody() {
+async fn plain_text_on_a_tls_port_fails_and_disturbs_no_other_call() {
     let directory = tempfile::tempdir().expect("a directory");
     let authority = Authority::new();
     let tls = authority.files(directory.path());
@@ -51,7 +51,7 @@ async fn plain_text_on_a_port_of_tls_fails_and_harms_nobody() {
 }
 
 #[tokio::test]
-async fn tls_on_a_port_of_plain_text_fails_and_harms_nobody() {
+async fn tls_on_a_plain_text_port_fails_and_disturbs_no_other_call() {
     let authority = Authority::new();
     let server = start(AuthMode::Header).await;
     not_served(client(&server, trusting(&authority))).await;
@@ -62,7 +62,7 @@ async fn tls_on_a_port_of_plain_text_fails_and_harms_nobody() {
 }
 
 #[tokio::test]
-async fn with_a_client_authority_clients_show_a_certificate_of_it() {
+async fn with_a_client_ca_clients_need_its_certificate() {
     let directory = tempfile::tempdir().expect("a directory");
     let (servers, clients) = (Authority::new(), Authority::new());
     let path = directory.path().join("clients.pem");

@@ -30,7 +30,7 @@ async fn a_public_key_accepts_the_algorithm_of_its_type() {
 }
 
 #[tokio::test]
-async fn a_key_set_accepts_every_key_in_it_whatever_else_it_holds() {
+async fn every_supported_key_of_a_set_is_accepted() {
     let signers = [Signer::rsa(), Signer::es256(), Signer::ed25519()];
     let mut keys: Vec<_> = signers.iter().map(|s| s.jwk(s.algorithm())).collect();
     keys.push(json!({"kty": "EC", "kid": "p384", "crv": "P-384", "x": "AA", "y": "AA"}));
@@ -75,7 +75,7 @@ async fn a_token_without_key_id_is_accepted_by_a_set_of_one_key_alone() {
 }
 
 #[tokio::test]
-async fn what_http_and_jwt_leave_open_is_accepted() {
+async fn optional_variants_of_http_and_jwt_are_accepted() {
     let server = start(hs256()).await;
     let client = TokenClient::of(&server);
     let signer = Signer::hs256();
@@ -112,7 +112,7 @@ async fn what_http_and_jwt_leave_open_is_accepted() {
 }
 
 #[tokio::test]
-async fn the_account_is_the_tokens_whatever_the_metadata_says() {
+async fn the_account_comes_from_the_token_not_from_metadata() {
     let server = start(hs256()).await;
     let token = Signer::hs256().token(&claims());
     let account = TokenClient::of(&server)

@@ -67,7 +67,7 @@ fn list(server: &str) -> Command {
 }
 
 #[test]
-fn a_token_opens_what_its_scope_says() {
+fn a_token_permits_what_its_scope_names() {
     let reader = token("read", "issuer");
     list(server())
         .env("EXPERTISE_TOKEN", &reader)
@@ -89,7 +89,7 @@ fn a_token_opens_what_its_scope_says() {
 }
 
 #[test]
-fn a_token_that_is_not_accepted_is_one_line_that_says_what_is_and_never_the_token() {
+fn a_refused_token_is_one_line_without_the_token() {
     let expired = expired();
     let foreign = token("read", "somebody else");
     for token in [expired.as_str(), foreign.as_str(), "no.token.atall"] {
@@ -110,7 +110,7 @@ fn a_token_that_is_not_accepted_is_one_line_that_says_what_is_and_never_the_toke
 }
 
 #[test]
-fn an_account_where_a_token_is_asked_for_is_told_so() {
+fn an_account_for_a_jwt_mode_server_is_one_line() {
     let line = list(server())
         .env("EXPERTISE_ACCOUNT", "42")
         .run()
@@ -122,7 +122,7 @@ fn an_account_where_a_token_is_asked_for_is_told_so() {
 }
 
 #[test]
-fn a_token_where_an_account_is_asked_for_is_told_so() {
+fn a_token_for_a_header_mode_server_is_one_line() {
     let process = ServerProcess::start("header", &[("EXPERTISE_DATABASE_URL", "sqlite::memory:")]);
     let server = format!("http://{}", process.address());
     let line = list(&server)
@@ -137,7 +137,7 @@ fn a_token_where_an_account_is_asked_for_is_told_so() {
 }
 
 #[test]
-fn without_credentials_nobody_is_asked() {
+fn without_credentials_no_server_is_called() {
     let line = list("http://127.0.0.1:1").run().failure(2);
     assert!(line.contains("EXPERTISE_ACCOUNT is unset"), "{line}");
     assert!(

@@ -43,7 +43,7 @@ fn now<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn a_scheme_of_no_database_of_ours_is_refused() {
+fn an_unsupported_database_scheme_is_refused() {
     for url in ["mysql://ann:secret@db/e", "expertise.db", "postgres:db/e"] {
         let line = command(&[])
             .env("EXPERTISE_DATABASE_URL", url)
@@ -128,7 +128,7 @@ fn a_database_of_a_newer_version_is_not_touched() {
 }
 
 #[test]
-fn another_process_that_writes_is_waited_for_and_then_named() {
+fn another_writing_process_is_waited_for_and_then_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let url = format!("sqlite:{}/e.db", directory.path().display());
     command(&["migrate"])
@@ -167,7 +167,7 @@ fn a_postgres_host_that_has_no_address_is_named() {
 }
 
 #[test]
-fn what_is_no_postgres_is_named() {
+fn a_server_that_is_not_postgres_is_named() {
     let server = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = server.local_addr().expect("its address").port();
     std::thread::spawn(move || {
@@ -248,7 +248,7 @@ fn a_database_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_user_who_may_not_make_tables_is_told_so() {
+fn a_user_who_may_not_create_tables_is_named() {
     let Some(cluster) = cluster() else { return };
     now(execute(
         &cluster.url_of("e"),
@@ -259,7 +259,7 @@ fn a_user_who_may_not_make_tables_is_told_so() {
 }
 
 #[test]
-fn a_database_of_something_else_is_not_touched() {
+fn a_database_of_another_application_is_not_touched() {
     let Some(cluster) = cluster() else { return };
     let database = cluster.make_database("shop");
     now(execute(&database, "CREATE TABLE tasks (id int)"));

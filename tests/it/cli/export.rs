@@ -12,10 +12,10 @@ use crate::kit::{
 on_both_databases![
     an_export_imported_and_exported_again_is_the_same_byte_for_byte,
     an_import_of_a_written_export_is_the_same_byte_for_byte,
-    it_says_what_the_document_said,
+    an_export_equals_the_imported_document,
     a_file_is_written_and_named,
     a_task_that_is_not_there_is_one_line,
-    what_cannot_be_written_is_a_failure,
+    a_file_that_cannot_be_written_is_a_failure,
 ];
 
 fn an_export_imported_and_exported_again_is_the_same_byte_for_byte(cli: Cli) {
@@ -66,7 +66,7 @@ fn an_import_of_a_written_export_is_the_same_byte_for_byte(cli: Cli) {
     assert_eq!(texts(&cli.export(guid)), texts(&exported));
 }
 
-fn it_says_what_the_document_said(cli: Cli) {
+fn an_export_equals_the_imported_document(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let exported: Value = serde_json::from_str(&cli.export(guid)).expect("JSON");
     let written = fs::read_to_string(example_guide("restart-safely.json")).expect("the example");
@@ -110,7 +110,7 @@ fn a_task_that_is_not_there_is_one_line(cli: Cli) {
     );
 }
 
-fn what_cannot_be_written_is_a_failure(cli: Cli) {
+fn a_file_that_cannot_be_written_is_a_failure(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let line = cli
         .command(&["export", guid, "--out=no/r.json"])
@@ -120,7 +120,7 @@ fn what_cannot_be_written_is_a_failure(cli: Cli) {
 }
 
 #[test]
-fn a_guid_that_is_none_is_refused_before_anyone_is_asked() {
+fn a_malformed_guid_is_refused_without_a_call() {
     let line = command(&["export", "1", "--account=demo"]).run().failure(2);
     assert!(
         line.contains("GUID is \"1\": it must be the guid of a task"),

@@ -7,7 +7,7 @@ use crate::kit::{
 };
 
 #[test]
-fn a_server_that_serves_is_well() {
+fn a_serving_server_is_healthy() {
     let process = ServerProcess::start("well", &[("EXPERTISE_DATABASE_URL", "sqlite::memory:")]);
     let address = process.address().to_string();
     let server = format!("http://{address}");
@@ -25,7 +25,7 @@ fn a_server_that_serves_is_well() {
 }
 
 #[test]
-fn every_address_is_reached_on_loopback() {
+fn a_wildcard_address_is_reached_on_loopback() {
     let process = ServerProcess::start(
         "everywhere",
         &[
@@ -67,7 +67,7 @@ fn a_server_that_is_not_there_is_one_line() {
 }
 
 #[test]
-fn a_server_without_its_database_is_not_well() {
+fn a_server_without_its_database_is_unhealthy() {
     let Some(mut cluster) = Cluster::start("unwell", &["fsync=off"]) else {
         return;
     };

@@ -13,12 +13,12 @@ on_both_databases![
     a_file_that_fails_does_not_stop_the_others,
     violations_are_named_by_their_path,
     more_violations_than_an_answer_holds_are_counted,
-    scripts_read_what_became_of_each_file,
+    json_output_reports_each_file,
     a_dry_run_stores_nothing,
-    a_name_that_stands_twice_is_refused,
+    a_duplicate_json_name_is_refused,
     names_are_read_in_either_spelling,
     a_document_may_come_from_standard_input,
-    steps_that_are_left_out_need_a_word,
+    left_out_steps_need_the_option_absent_steps,
     an_export_of_another_account_makes_a_new_task,
 ];
 
@@ -171,7 +171,7 @@ fn more_violations_than_an_answer_holds_are_counted(cli: Cli) {
     assert_eq!(lines.last(), Some(&more.as_str()));
 }
 
-fn scripts_read_what_became_of_each_file(cli: Cli) {
+fn json_output_reports_each_file(cli: Cli) {
     let output = cli
         .command(&["import", "--output=json", "a.json", "b.json", "c.json"])
         .file("a.json", &guide("A"))
@@ -220,7 +220,7 @@ fn a_dry_run_stores_nothing(cli: Cli) {
     assert_eq!(count(&cli), 0);
 }
 
-fn a_name_that_stands_twice_is_refused(cli: Cli) {
+fn a_duplicate_json_name_is_refused(cli: Cli) {
     let output = cli
         .command(&["import", "a.json"])
         .file(
@@ -258,7 +258,7 @@ fn a_document_may_come_from_standard_input(cli: Cli) {
     );
 }
 
-fn steps_that_are_left_out_need_a_word(cli: Cli) {
+fn left_out_steps_need_the_option_absent_steps(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let empty = json!({"task": {"guid": guid, "name": "Restart it", "product_id": 1204}});
     let import = |args: &[&str]| {
@@ -358,7 +358,7 @@ fn wrong_arguments_are_refused_in_one_line() {
 }
 
 #[test]
-fn settings_of_the_server_are_none_of_its_commands() {
+fn server_settings_are_refused_by_commands() {
     let line = command(&["--database-url=sqlite:e.db", "list", "--account=demo"]).run();
     let line = line.failure(2);
     assert!(

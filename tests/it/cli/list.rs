@@ -9,7 +9,7 @@ use crate::kit::{
 
 on_both_databases![
     every_page_is_listed,
-    filters_leave_out_what_does_not_fit,
+    filters_leave_out_other_tasks,
     a_line_names_guid_product_steps_state_and_name,
     an_empty_account_is_no_failure,
 ];
@@ -59,7 +59,7 @@ fn every_page_is_listed(cli: Cli) {
     assert_eq!(text.lines().count(), COUNT + 1);
 }
 
-fn filters_leave_out_what_does_not_fit(cli: Cli) {
+fn filters_leave_out_other_tasks(cli: Cli) {
     cli.import_guides(&["laptop-will-not-start.json", "measure-a-power-supply.json"]);
     let laptop = "Laptop will not start";
     let supply = "Measure a plug-in power supply";

@@ -9,10 +9,10 @@ use crate::kit::{
 };
 
 on_both_databases![
-    a_rich_guide_is_a_tree,
-    scripts_get_the_document,
+    a_full_guide_is_a_tree,
+    json_output_is_the_document,
     colours_are_for_terminals,
-    texts_do_nothing_to_a_terminal,
+    control_characters_do_not_reach_the_terminal,
 ];
 
 /// Everything that a guide may hold, with a subtask that follows the other task.
@@ -122,7 +122,7 @@ fn given(cli: &Cli) -> String {
     imported(cli, &rich(&other))
 }
 
-fn a_rich_guide_is_a_tree(cli: Cli) {
+fn a_full_guide_is_a_tree(cli: Cli) {
     let guid = given(&cli);
     let shown = cli.command(&["show", &guid]).run().succeeded().stdout;
     let mut settings = insta::Settings::clone_current();
@@ -131,7 +131,7 @@ fn a_rich_guide_is_a_tree(cli: Cli) {
     settings.bind(|| insta::assert_snapshot!("show", number_ids(&shown)));
 }
 
-fn scripts_get_the_document(cli: Cli) {
+fn json_output_is_the_document(cli: Cli) {
     let guid = given(&cli);
     let shown = cli
         .command(&["show", &guid, "--output=json"])
@@ -179,7 +179,7 @@ fn without_colours(text: &str) -> String {
     })
 }
 
-fn texts_do_nothing_to_a_terminal(cli: Cli) {
+fn control_characters_do_not_reach_the_terminal(cli: Cli) {
     let name = "Red \u{1b}[31m\u{7}alert";
     let guid = imported(&cli, &json!({"task": {"name": name, "product_id": 7}}));
     for args in [&["show", guid.as_str()][..], &["list"]] {

@@ -66,7 +66,7 @@ impl Secured {
 }
 
 #[test]
-fn whoever_trusts_the_authority_is_served() {
+fn a_client_that_trusts_the_authority_is_served() {
     let secured = secured("tls", &[]);
     secured.list().run().succeeded();
     secured.command(&["health"]).run().succeeded();
@@ -104,7 +104,7 @@ fn an_authority_that_is_not_trusted_is_one_line() {
 }
 
 #[test]
-fn without_an_authority_those_of_the_machine_are_asked() {
+fn without_a_ca_file_the_system_certificates_are_used() {
     let secured = secured("tls-machine", &[]);
     let list = |trusted: &str| {
         let list = secured.list().without("EXPERTISE_CA_FILE");
@@ -134,7 +134,7 @@ fn a_certificate_for_another_name_is_one_line() {
 }
 
 #[test]
-fn plain_text_on_a_port_of_tls_is_one_line() {
+fn plain_text_on_a_tls_port_is_one_line() {
     let secured = secured("tls-plain", &[]);
     let server = secured.server().replace("https:", "http:");
     let list = || {
@@ -151,7 +151,7 @@ fn plain_text_on_a_port_of_tls_is_one_line() {
 }
 
 #[test]
-fn tls_on_a_port_of_plain_text_is_one_line() {
+fn tls_on_a_plain_text_port_is_one_line() {
     let process = ServerProcess::start("plain", &[("EXPERTISE_DATABASE_URL", "sqlite::memory:")]);
     let directory = tempfile::tempdir().expect("a directory");
     let ca = write(directory.path(), "ca.pem", Authority::new().pem());

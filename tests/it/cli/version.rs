@@ -33,7 +33,7 @@ fn the_version_names_commit_and_schema() {
 }
 
 #[test]
-fn the_commit_is_the_one_that_is_checked_out() {
+fn the_version_names_the_checked_out_commit() {
     let git = |args: &[&str]| {
         let output = Command::new("git")
             .args(args)

@@ -3,15 +3,15 @@
 use crate::kit::prelude::*;
 
 on_both_databases![
-    unless_said_otherwise_they_are_named_and_nothing_changes,
-    twenty_of_them_are_named,
-    they_are_kept_behind_the_listed_ones_in_their_former_order,
-    keeping_them_may_change_nothing,
-    they_are_deleted,
+    by_default_absent_steps_are_named_and_nothing_changes,
+    twenty_absent_steps_are_named,
+    kept_steps_follow_the_listed_ones_in_their_former_order,
+    keeping_absent_steps_may_change_nothing,
+    absent_steps_are_deleted,
     all_steps_may_be_deleted,
-    what_they_refer_to_is_left_alone,
-    those_of_managed_tasks_are_treated_alike,
-    without_any_all_ways_are_alike,
+    tasks_that_absent_steps_refer_to_are_kept,
+    absent_steps_of_managed_tasks_are_treated_alike,
+    without_absent_steps_every_option_is_alike,
     a_task_without_its_steps_in_the_document_keeps_them_if_asked,
 ];
 
@@ -30,7 +30,7 @@ fn two_of(task: &Task) -> TaskDocument {
     document_of(&task.guid, steps)
 }
 
-async fn unless_said_otherwise_they_are_named_and_nothing_changes(client: Client) {
+async fn by_default_absent_steps_are_named_and_nothing_changes(client: Client) {
     let made = guide(&client).await;
     let before = client.tasks_with_steps().await;
     let failure = client.import(two_of(&made)).await.refused();
@@ -43,7 +43,7 @@ async fn unless_said_otherwise_they_are_named_and_nothing_changes(client: Client
     assert_eq!(client.tasks_with_steps().await, before);
 }
 
-async fn twenty_of_them_are_named(client: Client) {
+async fn twenty_absent_steps_are_named(client: Client) {
     let made = client
         .imported(document("Guide", document_steps(&["a"; 21])))
         .await;
@@ -59,7 +59,7 @@ async fn twenty_of_them_are_named(client: Client) {
     assert!(failure.message.contains("21"), "{failure:?}");
 }
 
-async fn they_are_kept_behind_the_listed_ones_in_their_former_order(client: Client) {
+async fn kept_steps_follow_the_listed_ones_in_their_former_order(client: Client) {
     let made = guide(&client).await;
     let response = client.import_with(AbsentSteps::Keep, two_of(&made)).await;
     let after = response.accepted().task.unwrap();
@@ -70,7 +70,7 @@ async fn they_are_kept_behind_the_listed_ones_in_their_former_order(client: Clie
     assert_eq!(client.get_task(&made.guid).await.accepted(), after);
 }
 
-async fn keeping_them_may_change_nothing(client: Client) {
+async fn keeping_absent_steps_may_change_nothing(client: Client) {
     let made = guide(&client).await;
     let before = client.tasks_with_steps().await;
     let steps = vec![step_of(&made.steps[0]), step_of(&made.steps[1])];
@@ -79,7 +79,7 @@ async fn keeping_them_may_change_nothing(client: Client) {
     assert_eq!(client.tasks_with_steps().await, before);
 }
 
-async fn they_are_deleted(client: Client) {
+async fn absent_steps_are_deleted(client: Client) {
     let made = guide(&client).await;
     let response = client.import_with(AbsentSteps::Delete, two_of(&made)).await;
     let after = response.accepted().task.unwrap();
@@ -103,7 +103,7 @@ async fn all_steps_may_be_deleted(client: Client) {
     client.delete_task(&made.guid).await.accepted();
 }
 
-async fn what_they_refer_to_is_left_alone(client: Client) {
+async fn tasks_that_absent_steps_refer_to_are_kept(client: Client) {
     let outside = client.given_task(task("Outside")).await;
     let steps = vec![subtask(&Task::default(), &outside)];
     let made = client.imported(document("Guide", steps)).await;
@@ -133,7 +133,7 @@ fn inner(document: &mut TaskDocument) -> &mut TaskDocument {
     values[0].task_json.as_mut().unwrap()
 }
 
-async fn those_of_managed_tasks_are_treated_alike(client: Client) {
+async fn absent_steps_of_managed_tasks_are_treated_alike(client: Client) {
     let (mut sent, managed) = nested(&client).await;
     let gone = inner(&mut sent).steps.remove(0).guid;
     let failure = client.import(sent.clone()).await.refused();
@@ -150,7 +150,7 @@ async fn those_of_managed_tasks_are_treated_alike(client: Client) {
     assert_eq!(client.step_order(&managed.guid).await, [b]);
 }
 
-async fn without_any_all_ways_are_alike(client: Client) {
+async fn without_absent_steps_every_option_is_alike(client: Client) {
     let (sent, _) = nested(&client).await;
     let before = client.tasks_with_steps().await;
     for absent in [

@@ -6,10 +6,10 @@ use crate::kit::prelude::*;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 
 on_both_databases![
-    each_is_imported_as_it_stands,
-    each_is_exported_as_it_was_written,
-    each_export_imports_onto_itself,
-    their_linked_answers_manage_the_tasks_they_hold,
+    each_guide_is_imported_as_it_stands,
+    each_guide_is_exported_as_it_was_written,
+    each_guides_export_imports_onto_itself,
+    linked_answers_of_guides_manage_the_tasks_they_hold,
 ];
 
 /// Every guide by the name of its file, as JSON that proto3 maps to documents.
@@ -44,7 +44,7 @@ fn from_json(json: &str) -> TaskDocument {
         .expect("a document")
 }
 
-async fn each_is_imported_as_it_stands(client: Client) {
+async fn each_guide_is_imported_as_it_stands(client: Client) {
     for (name, guide) in guides() {
         let response = client.import(guide.clone()).await.accepted();
         assert_eq!(response.ignored_paths, [""; 0], "{name}");
@@ -53,7 +53,7 @@ async fn each_is_imported_as_it_stands(client: Client) {
     }
 }
 
-async fn each_is_exported_as_it_was_written(client: Client) {
+async fn each_guide_is_exported_as_it_was_written(client: Client) {
     for (name, guide) in guides() {
         let made = client.imported(guide.clone()).await;
         let exported = client.exported(&made.guid).await;
@@ -116,7 +116,7 @@ fn as_written(written: &TaskDocument, mut exported: TaskDocument, name: &str) {
     }
 }
 
-async fn each_export_imports_onto_itself(client: Client) {
+async fn each_guides_export_imports_onto_itself(client: Client) {
     for (name, guide) in guides() {
         let made = client.imported(guide).await;
         let exported = client.exported(&made.guid).await;
@@ -128,7 +128,7 @@ async fn each_export_imports_onto_itself(client: Client) {
     }
 }
 
-async fn their_linked_answers_manage_the_tasks_they_hold(client: Client) {
+async fn linked_answers_of_guides_manage_the_tasks_they_hold(client: Client) {
     for (name, guide) in guides() {
         let made = client.imported(guide.clone()).await;
         let exported = client.exported(&made.guid).await;

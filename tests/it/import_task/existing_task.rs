@@ -3,28 +3,28 @@
 use crate::kit::prelude::*;
 
 on_both_databases![
-    only_what_is_populated_changes,
+    only_populated_fields_change,
     lists_maps_and_messages_are_replaced_whole,
     translations_merge_by_language,
     zero_and_absent_differ,
-    a_step_without_an_id_is_made,
+    a_step_without_an_id_is_created,
     the_order_becomes_that_of_the_list,
     a_new_order_changes_the_task_and_not_its_steps,
     a_changed_step_changes_nothing_else,
     an_import_that_changes_nothing_keeps_every_version,
     ids_are_read_in_any_case,
-    a_step_may_stand_in_the_list_once,
-    fixed_fields_sent_otherwise_are_ignored_and_listed,
-    fixed_fields_sent_as_they_are_are_not_listed,
-    shorthand_counts,
+    a_step_may_be_listed_once,
+    changed_fixed_fields_are_ignored_and_listed,
+    unchanged_fixed_fields_are_not_listed,
+    shorthand_is_applied,
     conflicting_shorthand_is_refused,
     every_step_is_checked,
     everything_is_checked_against_the_merged_task,
     renaming_the_task_renames_subtask_steps_everywhere,
     a_subtask_step_may_refer_to_another_task_from_now_on,
-    a_step_cannot_come_to_refer_to_what_is_not_there,
-    an_old_etag_aborts_it,
-    the_etag_of_now_lets_it_through,
+    a_step_cannot_refer_to_a_missing_task,
+    an_old_etag_aborts_the_import,
+    the_current_etag_permits_the_import,
     a_hundred_orders_in_a_row_are_those_of_their_lists,
 ];
 
@@ -38,7 +38,7 @@ async fn rich(client: &Client) -> (Task, Step) {
     (made, step)
 }
 
-async fn only_what_is_populated_changes(client: Client) {
+async fn only_populated_fields_change(client: Client) {
     let (made, step) = rich(&client).await;
     let sent = TaskDocument {
         task: Some(task_of(&made.guid).named("Renamed")),
@@ -157,7 +157,7 @@ async fn guide(client: &Client, titles: &[&str]) -> Task {
         .await
 }
 
-async fn a_step_without_an_id_is_made(client: Client) {
+async fn a_step_without_an_id_is_created(client: Client) {
     let made = guide(&client, &["a", "b"]).await;
     let steps = vec![
         document_step(StepType::Information, "first"),
@@ -241,7 +241,7 @@ async fn ids_are_read_in_any_case(client: Client) {
     assert_eq!(after, made);
 }
 
-async fn a_step_may_stand_in_the_list_once(client: Client) {
+async fn a_step_may_be_listed_once(client: Client) {
     let made = guide(&client, &["a"]).await;
     let steps = vec![
         step_of(&made.steps[0]),
@@ -277,7 +277,7 @@ fn mistake(document: &mut TaskDocument) {
     first.task = unknown_guid();
 }
 
-async fn fixed_fields_sent_otherwise_are_ignored_and_listed(client: Client) {
+async fn changed_fixed_fields_are_ignored_and_listed(client: Client) {
     let mut sent = exported(&client).await;
     let before = client.tasks_with_steps().await;
     mistake(&mut sent);
@@ -301,13 +301,13 @@ async fn fixed_fields_sent_otherwise_are_ignored_and_listed(client: Client) {
     assert_eq!(client.tasks_with_steps().await, before);
 }
 
-async fn fixed_fields_sent_as_they_are_are_not_listed(client: Client) {
+async fn unchanged_fixed_fields_are_not_listed(client: Client) {
     let sent = exported(&client).await;
     let response = client.import(sent).await.accepted();
     assert_eq!(response.ignored_paths, [""; 0]);
 }
 
-async fn shorthand_counts(client: Client) {
+async fn shorthand_is_applied(client: Client) {
     let made = guide(&client, &["a"]).await;
     let shorthand = Some("components.7.power = on".to_owned());
     let sent = TaskDocument {
@@ -420,7 +420,7 @@ async fn a_subtask_step_may_refer_to_another_task_from_now_on(client: Client) {
     );
 }
 
-async fn a_step_cannot_come_to_refer_to_what_is_not_there(client: Client) {
+async fn a_step_cannot_refer_to_a_missing_task(client: Client) {
     let first = client.given_task(task("First")).await;
     let made = client
         .imported(document("Guide", vec![subtask(&Task::default(), &first)]))
@@ -448,7 +448,7 @@ fn renaming(guid: &str, etag: &str) -> ImportTaskRequest {
     }
 }
 
-async fn an_old_etag_aborts_it(client: Client) {
+async fn an_old_etag_aborts_the_import(client: Client) {
     let made = guide(&client, &[]).await;
     let after = client
         .send_import(renaming(&made.guid, ""))
@@ -465,7 +465,7 @@ async fn an_old_etag_aborts_it(client: Client) {
     assert_eq!(Some(read), after.task);
 }
 
-async fn the_etag_of_now_lets_it_through(client: Client) {
+async fn the_current_etag_permits_the_import(client: Client) {
     let made = guide(&client, &[]).await;
     let request = renaming(&made.guid, &made.etag);
     let after = client.send_import(request).await.accepted().task.unwrap();

@@ -12,7 +12,7 @@ on_both_databases![
     ten_thousand_steps_are_the_most,
     documents_nest_eight_deep,
     a_linked_text_has_200_code_points,
-    linked_is_for_observations_alone,
+    linked_is_for_observations_only,
     a_document_in_a_value_that_is_not_linked_is_listed,
     a_document_in_a_translation_is_refused,
     conflicting_shorthand_is_refused,
@@ -20,9 +20,9 @@ on_both_databases![
     an_absent_or_foreign_task_is_not_found,
     an_absent_or_foreign_step_is_not_found,
     the_product_of_a_subtask_must_be_the_tasks,
-    what_is_wrong_comes_before_what_is_missing,
-    an_unknown_way_with_absent_steps_is_refused,
-    it_needs_the_scope_write,
+    invalid_fields_are_reported_before_missing_references,
+    an_unknown_absent_steps_value_is_refused,
+    import_needs_the_scope_write,
 ];
 
 async fn nothing_is_made(client: &Client, failure: Failure) -> Failure {
@@ -213,7 +213,7 @@ async fn a_linked_text_has_200_code_points(client: Client) {
     assert_eq!(wiring.title, text);
 }
 
-async fn linked_is_for_observations_alone(client: Client) {
+async fn linked_is_for_observations_only(client: Client) {
     for kind in [StepType::Information, StepType::Solution] {
         let step = Step {
             feedback_config: linked_observation(&[("a", "A")]).feedback_config,
@@ -384,7 +384,7 @@ async fn the_product_of_a_subtask_must_be_the_tasks(client: Client) {
     failure.violates(&[("document.steps[0].subtask_pid", "FIELD_REQUIRED")]);
 }
 
-async fn what_is_wrong_comes_before_what_is_missing(client: Client) {
+async fn invalid_fields_are_reported_before_missing_references(client: Client) {
     let absent = task("Absent").with_guid(unknown_guid());
     let steps = vec![
         subtask(&Task::default(), &absent),
@@ -394,7 +394,7 @@ async fn what_is_wrong_comes_before_what_is_missing(client: Client) {
     failure.violates(&[("document.steps[1].title", "FIELD_REQUIRED")]);
 }
 
-async fn an_unknown_way_with_absent_steps_is_refused(client: Client) {
+async fn an_unknown_absent_steps_value_is_refused(client: Client) {
     let request = ImportTaskRequest {
         document: Some(document("Guide", Vec::new())),
         absent_steps: 3,
@@ -405,7 +405,7 @@ async fn an_unknown_way_with_absent_steps_is_refused(client: Client) {
     nothing_is_made(&client, failure).await;
 }
 
-async fn it_needs_the_scope_write(client: Client) {
+async fn import_needs_the_scope_write(client: Client) {
     let reader = client.with_scopes("read translate admin");
     let failure = reader.import(document("Guide", Vec::new())).await.refused();
     failure.is(Code::PermissionDenied, "SCOPE_MISSING");

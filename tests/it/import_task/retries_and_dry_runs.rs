@@ -11,7 +11,7 @@ on_both_databases![
     a_request_id_imports_again_once,
     a_replay_undoes_nothing_done_since,
     a_request_id_with_another_document_is_refused,
-    a_request_id_with_another_way_is_refused,
+    a_request_id_with_another_absent_steps_value_is_refused,
     a_refused_import_does_not_use_up_its_request_id,
     imports_at_the_same_time_with_one_request_id_make_one_task,
     a_failed_import_leaves_nothing,
@@ -160,7 +160,7 @@ async fn a_request_id_with_another_document_is_refused(client: Client) {
     failure.is_precondition("REQUEST_ID_REUSED");
 }
 
-async fn a_request_id_with_another_way_is_refused(client: Client) {
+async fn a_request_id_with_another_absent_steps_value_is_refused(client: Client) {
     let made = client.imported(sample()).await;
     let steps = made.steps.iter().map(|guid| step_of(guid)).collect();
     let mut request = request(document_of(&made.guid, steps));

@@ -4,15 +4,15 @@ use crate::kit::prelude::*;
 use serde_json::json;
 
 on_both_databases![
-    tasks_refuse_it_in_every_text,
-    steps_refuse_it_in_every_text,
-    json_refuses_it_in_keys_and_texts,
-    filters_and_tokens_refuse_it,
-    it_is_refused_on_update_too,
-    what_is_only_compared_refuses_it_too,
+    every_text_of_a_task_refuses_nul,
+    every_text_of_a_step_refuses_nul,
+    json_keys_and_texts_refuse_nul,
+    filters_and_tokens_refuse_nul,
+    updates_refuse_nul_too,
+    etags_and_digests_refuse_nul_too,
 ];
 
-async fn tasks_refuse_it_in_every_text(client: Client) {
+async fn every_text_of_a_task_refuses_nul(client: Client) {
     let condition = Condition {
         variable: "\0".to_owned(),
         operator: "=\0".to_owned(),
@@ -57,7 +57,7 @@ async fn tasks_refuse_it_in_every_text(client: Client) {
     assert_eq!(failure.violations()[0].0, "task.dependency_shorthand");
 }
 
-async fn steps_refuse_it_in_every_text(client: Client) {
+async fn every_text_of_a_step_refuses_nul(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let list = vec!["\0".to_owned()];
     let row = StepTranslation {
@@ -96,7 +96,7 @@ async fn steps_refuse_it_in_every_text(client: Client) {
     ]);
 }
 
-async fn json_refuses_it_in_keys_and_texts(client: Client) {
+async fn json_keys_and_texts_refuse_nul(client: Client) {
     let task = client.given_task(task("Guide")).await;
     for odd in [
         json!({"a\u{0}": 1}),
@@ -119,7 +119,7 @@ async fn json_refuses_it_in_keys_and_texts(client: Client) {
     }
 }
 
-async fn filters_and_tokens_refuse_it(client: Client) {
+async fn filters_and_tokens_refuse_nul(client: Client) {
     client
         .get_task("\0")
         .await
@@ -145,7 +145,7 @@ async fn filters_and_tokens_refuse_it(client: Client) {
     assert_eq!(failure.violations()[0].0, "update_mask.paths[0]");
 }
 
-async fn what_is_only_compared_refuses_it_too(client: Client) {
+async fn etags_and_digests_refuse_nul_too(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let step = client.given_step(information_step(&task, "Look")).await;
     let (odd, at) = ("a\0b".to_owned(), &[("etag", "FIELD_INVALID")][..]);
@@ -184,7 +184,7 @@ async fn what_is_only_compared_refuses_it_too(client: Client) {
     written.refused().violates(&[(path, "FIELD_INVALID")]);
 }
 
-async fn it_is_refused_on_update_too(client: Client) {
+async fn updates_refuse_nul_too(client: Client) {
     let task = client.given_task(full_task()).await;
     let update = task_of(&task.guid).named("\0");
     let failure = client.update_task(update, &[]).await.refused();

@@ -8,26 +8,26 @@ on_both_databases![
     a_new_text_renames_the_task_and_its_wiring_step,
     a_new_order_of_values_changes_their_positions,
     a_document_imports_the_managed_task_again,
-    a_managed_task_of_which_nothing_is_said_keeps_its_steps,
-    a_step_goes_behind_those_of_a_managed_task_that_was_renamed,
+    a_managed_task_without_a_document_keeps_its_steps,
+    an_appended_step_follows_those_of_a_renamed_managed_task,
     a_new_key_gets_a_task,
     a_new_key_may_bring_a_document,
-    a_key_that_is_gone_unlinks_its_task,
-    a_key_that_comes_back_gets_another_task,
-    an_end_of_linking_unlinks_all,
-    a_beginning_of_linking_makes_tasks,
-    a_question_of_which_nothing_is_said_keeps_its_links,
+    a_removed_key_unlinks_its_task,
+    a_returning_key_gets_another_task,
+    switching_linked_off_unlinks_all_tasks,
+    switching_linked_on_creates_tasks,
+    an_omitted_question_keeps_its_links,
     a_wiring_step_that_is_not_listed_stays_with_its_observation,
     a_wiring_step_that_is_listed_moves,
-    a_wiring_step_listed_without_its_id_is_the_one_there_is,
-    a_wiring_step_without_its_id_is_known_although_nothing_is_said_of_the_question,
+    a_wiring_step_without_its_id_is_recognised,
+    a_wiring_step_without_its_id_is_recognised_although_the_question_is_omitted,
     a_wiring_step_keeps_to_its_task,
     an_absent_observation_is_unlinked_before_it_is_deleted,
     an_absent_observation_that_is_kept_keeps_its_links,
     a_managed_task_may_be_imported_by_itself,
     the_name_of_a_managed_task_is_ignored_and_listed,
     what_a_managed_task_manages_stays_when_it_is_unlinked,
-    many_overlays_of_wiring_steps_are_dropped_at_once,
+    translations_of_many_wiring_steps_are_deleted_at_once,
 ];
 
 /// The document of a guide with the change made to its question.
@@ -122,7 +122,7 @@ async fn a_document_imports_the_managed_task_again(client: Client) {
     assert_eq!(after.steps[0], before.steps[1]);
 }
 
-async fn a_managed_task_of_which_nothing_is_said_keeps_its_steps(client: Client) {
+async fn a_managed_task_without_a_document_keeps_its_steps(client: Client) {
     let inner = document("A", document_steps(&["a", "b"]));
     let steps = vec![observation_asking(linked_question(vec![answer_with(
         "x", "A", inner,
@@ -136,7 +136,7 @@ async fn a_managed_task_of_which_nothing_is_said_keeps_its_steps(client: Client)
     }
 }
 
-async fn a_step_goes_behind_those_of_a_managed_task_that_was_renamed(client: Client) {
+async fn an_appended_step_follows_those_of_a_renamed_managed_task(client: Client) {
     let (made, question, _) = guide(&client, &[("a", "A")]).await;
     let managed = managed_by(&client, &question).await.remove(0);
     let mut order = Vec::new();
@@ -199,7 +199,7 @@ async fn a_new_key_may_bring_a_document(client: Client) {
     assert_eq!(client.get_task(&known.guid).await.accepted(), known);
 }
 
-async fn a_key_that_is_gone_unlinks_its_task(client: Client) {
+async fn a_removed_key_unlinks_its_task(client: Client) {
     let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let before = managed_by(&client, &question).await;
     let sent = changed(&client, &made, |config| {
@@ -214,7 +214,7 @@ async fn a_key_that_is_gone_unlinks_its_task(client: Client) {
     client.delete_task(&before[0].guid).await.accepted();
 }
 
-async fn a_key_that_comes_back_gets_another_task(client: Client) {
+async fn a_returning_key_gets_another_task(client: Client) {
     let (made, question, _) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let before = managed_by(&client, &question).await;
     let sent = client.exported(&made.guid).await;
@@ -231,7 +231,7 @@ async fn a_key_that_comes_back_gets_another_task(client: Client) {
     assert_eq!(former.r#type(), TaskType::Standard);
 }
 
-async fn an_end_of_linking_unlinks_all(client: Client) {
+async fn switching_linked_off_unlinks_all_tasks(client: Client) {
     for linked in [Some(false), None] {
         let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
         let before = managed_by(&client, &question).await;
@@ -246,7 +246,7 @@ async fn an_end_of_linking_unlinks_all(client: Client) {
     }
 }
 
-async fn a_beginning_of_linking_makes_tasks(client: Client) {
+async fn switching_linked_on_creates_tasks(client: Client) {
     let plain = observation_asking(question("it", &["a", "b"]));
     let made = client
         .imported(document(
@@ -269,7 +269,7 @@ async fn a_beginning_of_linking_makes_tasks(client: Client) {
     assert_eq!(titles, ["inner"]);
 }
 
-async fn a_question_of_which_nothing_is_said_keeps_its_links(client: Client) {
+async fn an_omitted_question_keeps_its_links(client: Client) {
     let (made, _, _) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let before = client.tasks_with_steps().await;
     let steps = made.steps.iter().map(|guid| step_of(guid)).collect();
@@ -303,7 +303,7 @@ async fn a_wiring_step_that_is_listed_moves(client: Client) {
     assert_eq!(now(&client, &question).await, question);
 }
 
-async fn a_wiring_step_listed_without_its_id_is_the_one_there_is(client: Client) {
+async fn a_wiring_step_without_its_id_is_recognised(client: Client) {
     let (made, _, wiring) = guide(&client, &[("a", "A")]).await;
     let mut sent = client.exported(&made.guid).await;
     sent.steps[1].guid.clear();
@@ -316,7 +316,7 @@ async fn a_wiring_step_listed_without_its_id_is_the_one_there_is(client: Client)
     assert_eq!((step.body(), &step.link), ("changed", &wiring[0].link));
 }
 
-async fn a_wiring_step_without_its_id_is_known_although_nothing_is_said_of_the_question(
+async fn a_wiring_step_without_its_id_is_recognised_although_the_question_is_omitted(
     client: Client,
 ) {
     let (made, _, wiring) = guide(&client, &[("a", "A")]).await;
@@ -425,7 +425,7 @@ async fn what_a_managed_task_manages_stays_when_it_is_unlinked(client: Client) {
     assert_eq!(after.steps, below.steps);
 }
 
-async fn many_overlays_of_wiring_steps_are_dropped_at_once(client: Client) {
+async fn translations_of_many_wiring_steps_are_deleted_at_once(client: Client) {
     let keys: Vec<String> = (0..1_000).map(|key| key.to_string()).collect();
     let values: Vec<(&str, &str)> = keys
         .iter()

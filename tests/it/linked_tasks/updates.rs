@@ -7,18 +7,18 @@ on_both_databases![
     a_new_text_renames_the_managed_task_and_its_wiring_step,
     a_new_text_reaches_steps_of_other_tasks,
     a_new_order_of_values_changes_their_positions,
-    a_key_that_is_gone_unlinks_its_task,
-    an_end_of_linking_unlinks_all,
-    a_new_key_is_for_imports_alone,
-    a_beginning_of_linking_is_for_imports_alone,
+    a_removed_key_unlinks_its_task,
+    switching_linked_off_unlinks_all_tasks,
+    only_imports_add_keys,
+    only_imports_switch_linked_on,
     a_linked_text_has_200_code_points,
     an_update_of_other_fields_leaves_links_alone,
     a_mask_that_clears_the_question_is_refused,
     a_dry_update_renames_and_unlinks_nothing,
     an_update_that_changes_nothing_keeps_every_version,
-    a_wiring_step_may_otherwise_be_updated,
+    other_fields_of_a_wiring_step_may_change,
     an_unlinked_wiring_step_may_refer_to_another_task,
-    a_wiring_step_cannot_be_pointed_elsewhere,
+    a_wiring_step_cannot_refer_to_another_task,
 ];
 
 /// Updates the question, which must go well.
@@ -102,7 +102,7 @@ async fn a_new_order_of_values_changes_their_positions(client: Client) {
     assert_eq!(client.step_order(&made.guid).await, made.steps);
 }
 
-async fn a_key_that_is_gone_unlinks_its_task(client: Client) {
+async fn a_removed_key_unlinks_its_task(client: Client) {
     let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let before = managed_by(&client, &question).await;
     let after = ask(&client, &question, |config| {
@@ -115,7 +115,7 @@ async fn a_key_that_is_gone_unlinks_its_task(client: Client) {
     assert_eq!(client.step_order(&made.guid).await, made.steps);
 }
 
-async fn an_end_of_linking_unlinks_all(client: Client) {
+async fn switching_linked_off_unlinks_all_tasks(client: Client) {
     for linked in [Some(false), None] {
         let (_, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
         let before = managed_by(&client, &question).await;
@@ -129,7 +129,7 @@ async fn an_end_of_linking_unlinks_all(client: Client) {
     }
 }
 
-async fn a_new_key_is_for_imports_alone(client: Client) {
+async fn only_imports_add_keys(client: Client) {
     let (_, question, _) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let before = managed_by(&client, &question).await;
     import_only(&client, &question, |config| {
@@ -144,7 +144,7 @@ async fn a_new_key_is_for_imports_alone(client: Client) {
     assert_eq!(managed_by(&client, &question).await, before);
 }
 
-async fn a_beginning_of_linking_is_for_imports_alone(client: Client) {
+async fn only_imports_switch_linked_on(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let plain = client
         .given_step(step(&task, StepType::Observation, "plain"))
@@ -214,7 +214,7 @@ async fn an_update_that_changes_nothing_keeps_every_version(client: Client) {
     assert_eq!(client.tasks_with_steps().await, before);
 }
 
-async fn a_wiring_step_may_otherwise_be_updated(client: Client) {
+async fn other_fields_of_a_wiring_step_may_change(client: Client) {
     let (_, _, wiring) = guide(&client, &[("a", "A")]).await;
     let update = Step {
         body: Some("<p>Go on.</p>".to_owned()),
@@ -240,7 +240,7 @@ async fn an_unlinked_wiring_step_may_refer_to_another_task(client: Client) {
     );
 }
 
-async fn a_wiring_step_cannot_be_pointed_elsewhere(client: Client) {
+async fn a_wiring_step_cannot_refer_to_another_task(client: Client) {
     let (_, _, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let other = client.given_task(task("Another")).await;
     for mask in [&[][..], &["subtask_id"], &["subtask_id", "subtask_pid"]] {

@@ -58,7 +58,7 @@ async fn the_table_of_metrics_is_what_is_exposed() {
 }
 
 #[tokio::test]
-async fn the_dashboard_asks_for_metrics_that_there_are() {
+async fn the_dashboard_queries_exposed_metrics() {
     let dashboard: Value = serde_json::from_str(&read(DASHBOARD)).expect("JSON");
     let panels = dashboard["panels"].as_array().expect("panels");
     let queries = panels.iter().flat_map(|panel| {
@@ -74,7 +74,7 @@ async fn the_dashboard_asks_for_metrics_that_there_are() {
 }
 
 #[tokio::test]
-async fn alerts_ask_for_metrics_that_there_are() {
+async fn alerts_query_exposed_metrics() {
     let text = read(ALERTS);
     let rules: Alerts = serde_saphyr::from_str(&text).expect("rules");
     let rules: Vec<_> = rules

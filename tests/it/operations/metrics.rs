@@ -43,7 +43,7 @@ async fn a_call_is_counted_by_rpc_code_and_reason() {
 }
 
 #[tokio::test]
-async fn whatever_is_called_and_whoever_calls_there_are_no_more_labels() {
+async fn labels_do_not_grow_with_callers_or_unknown_paths() {
     let server = TestServer::start(with_metrics("sqlite::memory:")).await;
     let before = server.metrics().await;
     for number in 0..20 {
@@ -86,14 +86,14 @@ async fn a_call_is_in_flight_until_it_ends() {
 }
 
 #[tokio::test]
-async fn what_the_database_does_is_measured() {
+async fn sqlite_statements_are_measured() {
     let directory = tempfile::tempdir().expect("a directory");
     let url = format!("sqlite:{}", directory.path().join("e.db").display());
     measured(&url, "reader").await;
 }
 
 #[tokio::test]
-async fn what_postgres_does_is_measured() {
+async fn postgres_statements_are_measured() {
     let Some(url) = postgres("metrics") else {
         return;
     };
@@ -149,7 +149,7 @@ async fn measured(url: &str, pool: &str) -> Exposition {
 }
 
 #[tokio::test]
-async fn calls_that_find_no_room_are_counted() {
+async fn overloaded_calls_are_counted() {
     let config = Config {
         max_inflight_bytes: 1024,
         ..with_metrics("sqlite::memory:")
@@ -176,7 +176,7 @@ async fn calls_that_find_no_room_are_counted() {
 }
 
 #[tokio::test]
-async fn the_port_for_metrics_answers_nothing_else() {
+async fn the_metrics_port_serves_nothing_else() {
     let server = TestServer::start(with_metrics("sqlite::memory:")).await;
     let at = server.metrics_address();
     assert_eq!(http_get(at, "/").await.0, 404);
@@ -190,13 +190,13 @@ async fn the_port_for_metrics_answers_nothing_else() {
 }
 
 #[tokio::test]
-async fn without_the_setting_there_is_no_port() {
+async fn without_the_setting_there_is_no_metrics_port() {
     let server = Server::bind(in_memory()).await;
     assert_eq!(server.expect("it starts").metrics_addr(), None);
 }
 
 #[tokio::test]
-async fn a_taken_port_for_metrics_is_a_failed_start_that_names_the_setting() {
+async fn a_taken_metrics_port_is_a_failed_start_that_names_the_setting() {
     let holder = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = holder.local_addr().expect("its address");
     let config = Config {

@@ -16,7 +16,7 @@ async fn a_server_that_serves_is_alive_and_ready() {
 }
 
 #[tokio::test]
-async fn connections_that_ask_for_nothing_keep_nobody_from_an_answer() {
+async fn idle_connections_do_not_block_probes() {
     let server = TestServer::start(with_metrics("sqlite::memory:")).await;
     let at = server.metrics_address();
     let mut silent = Vec::new();

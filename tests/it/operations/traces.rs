@@ -65,7 +65,7 @@ async fn a_call_is_a_span_of_its_callers_trace() {
 }
 
 #[tokio::test]
-async fn what_a_call_asks_of_the_database_is_below_its_span() {
+async fn database_spans_are_children_of_the_calls_span() {
     let mut collector = Collector::start();
     let server = traced(&collector).await;
     let client = server.client();
@@ -88,7 +88,7 @@ async fn what_a_call_asks_of_the_database_is_below_its_span() {
 }
 
 #[tokio::test]
-async fn what_the_caller_does_not_sample_is_not_sent() {
+async fn unsampled_calls_are_not_exported() {
     let mut collector = Collector::start();
     let server = traced(&collector).await;
     let client = server.client();
@@ -107,7 +107,7 @@ async fn what_the_caller_does_not_sample_is_not_sent() {
 }
 
 #[tokio::test]
-async fn a_malformed_context_is_ignored_and_the_call_has_a_trace_of_its_own() {
+async fn a_malformed_trace_context_starts_a_new_trace() {
     let mut collector = Collector::start();
     let server = traced(&collector).await;
     for malformed in [
@@ -143,7 +143,7 @@ async fn a_refused_call_says_its_code_and_reason() {
 }
 
 #[tokio::test]
-async fn the_last_spans_are_sent_before_the_end() {
+async fn the_last_spans_are_sent_before_shutdown() {
     let collector = Collector::start();
     let server = traced(&collector).await;
     for _ in 0..10 {
@@ -162,7 +162,7 @@ const CALLS: usize = 2_500;
 
 /// A collector that takes connections and says nothing, and one that is not there.
 #[tokio::test]
-async fn a_dead_collector_costs_no_call_and_not_the_grace() {
+async fn a_dead_collector_delays_neither_calls_nor_shutdown() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let silent_url = format!("http://{}", silent.local_addr().expect("its address"));
     let gone = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -192,7 +192,7 @@ async fn a_dead_collector_costs_no_call_and_not_the_grace() {
 }
 
 #[tokio::test]
-async fn a_collector_that_comes_late_gets_what_follows() {
+async fn a_late_collector_gets_later_spans() {
     let address = {
         let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         port.local_addr().expect("its address")

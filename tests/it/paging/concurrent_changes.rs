@@ -3,7 +3,7 @@
 use crate::kit::prelude::*;
 
 on_both_databases![
-    steps_inserted_meanwhile_move_nothing_that_was_there,
+    steps_inserted_between_pages_move_no_other,
     a_deleted_step_at_the_edge_of_a_page_loses_no_other,
     a_deleted_task_at_the_edge_of_a_page_loses_no_other,
     deleting_everything_ends_the_list,
@@ -37,7 +37,7 @@ async fn rest(client: &Client, task: &Task, mut token: String) -> Vec<String> {
     found
 }
 
-async fn steps_inserted_meanwhile_move_nothing_that_was_there(client: Client) {
+async fn steps_inserted_between_pages_move_no_other(client: Client) {
     let (task, steps) = guide(&client).await;
     let (mut found, token) = page_of(&client, &task, "").await;
     for prevstep in [&steps[0], &steps[1], &steps[3], &steps[4]] {

@@ -8,7 +8,7 @@ use proptest::{
 };
 
 on_both_databases! {
-    exports_say_what_was_imported: (sketch(2), any::<bool>()), 24;
+    exports_equal_what_was_imported: (sketch(2), any::<bool>()), 24;
 }
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
@@ -422,7 +422,7 @@ fn effective(mut step: Step, fields: &[Field]) -> Step {
     step
 }
 
-async fn exports_say_what_was_imported(client: Client, (sketch, terse): (Sketch, bool)) {
+async fn exports_equal_what_was_imported(client: Client, (sketch, terse): (Sketch, bool)) {
     let outside = client.given_task(task("Outside")).await;
     let mut writer = Writer {
         tasks: sketch.tasks("Guide"),

@@ -11,7 +11,7 @@ use proptest::{collection::vec, option, prelude::*, sample::Index};
 use tonic::Status;
 
 on_both_databases! {
-    links_are_whole_after_every_history: (guide(), vec(change(), 1..10)), 24;
+    links_stay_consistent: (guide(), vec(change(), 1..10)), 24;
 }
 
 const KEYS: [&str; 4] = ["a", "b", "c", "d"];
@@ -632,10 +632,7 @@ fn versions_tell_what_changed(before: &State, after: &State) {
     }
 }
 
-async fn links_are_whole_after_every_history(
-    client: Client,
-    (first, changes): (Vec<Part>, Vec<Change>),
-) {
+async fn links_stay_consistent(client: Client, (first, changes): (Vec<Part>, Vec<Change>)) {
     let mut state = State::new();
     for change in [Change::Import(first)].iter().chain(&changes) {
         let Some(outcome) = apply(&client, &state, change).await else {

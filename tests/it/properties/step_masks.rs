@@ -10,7 +10,7 @@ use proptest::{
 use serde_json::json;
 
 on_both_databases! {
-    updates_by_mask_are_edits: vec(update(), 1..8), 24;
+    masked_updates_equal_edits_of_a_model: vec(update(), 1..8), 24;
 }
 
 /// The paths of a step that are no translation.
@@ -301,7 +301,7 @@ fn reached(step: &Step) -> Step {
     reached
 }
 
-async fn updates_by_mask_are_edits(client: Client, updates: Vec<Update>) {
+async fn masked_updates_equal_edits_of_a_model(client: Client, updates: Vec<Update>) {
     let task = client.given_task(task("Masked")).await;
     let sent = step(&task, StepType::Solution, "Start");
     let mut stored = client.given_step(sent).await;

@@ -5,8 +5,8 @@ use crate::kit::prelude::*;
 use proptest::{collection::vec, prelude::*, sample::Index};
 
 on_both_databases! {
-    a_history_of_steps_is_that_of_a_list: vec(change(), 1..40), 16;
-    paging_never_repeats_or_skips_what_was_there_throughout:
+    step_order_equals_a_lists: vec(change(), 1..40), 16;
+    paging_neither_repeats_nor_skips_steps_that_stay:
         (4..12_usize, 1..4_i32, vec(change(), 0..12)), 16;
 }
 
@@ -55,7 +55,7 @@ async fn apply(client: &Client, task: &Task, list: &mut Vec<String>, change: &Ch
     list.insert(at, created.accepted().step.unwrap().guid);
 }
 
-async fn a_history_of_steps_is_that_of_a_list(client: Client, changes: Vec<Change>) {
+async fn step_order_equals_a_lists(client: Client, changes: Vec<Change>) {
     let task = client.given_task(task("History")).await;
     let mut list = Vec::new();
     for change in &changes {
@@ -67,7 +67,7 @@ async fn a_history_of_steps_is_that_of_a_list(client: Client, changes: Vec<Chang
     assert_eq!(listed, list);
 }
 
-async fn paging_never_repeats_or_skips_what_was_there_throughout(
+async fn paging_neither_repeats_nor_skips_steps_that_stay(
     client: Client,
     (count, page_size, changes): (usize, i32, Vec<Change>),
 ) {

@@ -11,7 +11,7 @@ use proptest::{
 };
 
 on_both_databases! {
-    updates_by_mask_are_edits: vec(update(), 1..8), 24;
+    masked_updates_equal_edits_of_a_model: vec(update(), 1..8), 24;
 }
 
 const LANGUAGES: [&str; 3] = ["de", "en", "zh-Hant"];
@@ -270,7 +270,7 @@ impl Update {
     }
 }
 
-async fn updates_by_mask_are_edits(client: Client, updates: Vec<Update>) {
+async fn masked_updates_equal_edits_of_a_model(client: Client, updates: Vec<Update>) {
     let mut stored = client.given_task(full_task()).await;
     for update in updates {
         let before = Model::of(&stored);

@@ -6,7 +6,7 @@ use proptest::{collection::vec, option, prelude::*, sample::Index};
 use std::collections::{BTreeMap, BTreeSet};
 
 on_both_databases! {
-    the_work_is_what_a_model_says: vec(change(), 1..40), 12;
+    work_equals_the_models: vec(change(), 1..40), 12;
 }
 
 /// The languages that are written.
@@ -549,7 +549,7 @@ impl Model {
     }
 }
 
-async fn the_work_is_what_a_model_says(client: Client, changes: Vec<Change>) {
+async fn work_equals_the_models(client: Client, changes: Vec<Change>) {
     let mut model = Model::default();
     // Something to start from.
     model.create_task(&client, TEXTS[0]).await;

@@ -16,7 +16,7 @@ use crate::kit::{databases::Database, postgres::Stop};
 const TABLES: [&str; 4] = ["tasks", "task_translations", "steps", "step_translations"];
 
 #[tokio::test]
-async fn on_sqlite_rows_that_cannot_be_read_are_not_quoted() {
+async fn unreadable_sqlite_rows_are_not_quoted() {
     let name = "sqlite_unreadable";
     let service = Service::start(name, Database::Sqlite, Mode::Header, "json");
     let service = service.expect("SQLite is always there");
@@ -51,7 +51,7 @@ async fn on_sqlite_rows_that_cannot_be_read_are_not_quoted() {
 }
 
 #[tokio::test]
-async fn on_postgres_rows_that_cannot_be_read_are_not_quoted_nor_is_the_password() {
+async fn unreadable_postgres_rows_and_the_password_are_not_quoted() {
     let name = "postgres_unreadable";
     let service = Service::start(name, Database::Postgres, Mode::Header, "json");
     let Some(mut service) = service else { return };

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::prelude::*;
 
 #[tokio::test]
-async fn every_text_is_translated_and_no_tag() {
+async fn texts_are_translated_and_tags_are_not() {
     let service = FakeService::with(vec![step("s", "on & off"), question("q", "yes")]).await;
     let engine = FakeEngine::start(upper_case).await;
     let outcome = run(&config(&service.url, &engine.url)).await;
@@ -32,7 +32,7 @@ async fn every_text_is_translated_and_no_tag() {
 }
 
 #[tokio::test]
-async fn a_failure_that_passes_is_no_failure() {
+async fn temporary_failures_are_retried() {
     let failures: [fn() -> Reply; 8] = [
         || Reply::Answer(500, "{\"error\": \"out of memory\"}".to_owned()),
         || Reply::Answer(503, String::new()),
@@ -69,7 +69,7 @@ async fn a_failure_that_passes_is_no_failure() {
 }
 
 #[tokio::test]
-async fn an_item_that_fails_is_reported_and_the_rest_goes_on() {
+async fn a_failing_item_does_not_stop_the_others() {
     let work = ["one", "bad", "two"].map(|title| step(title, title));
     let service = FakeService::with(work.to_vec()).await;
     let engine = FakeEngine::start(|question| {
@@ -93,7 +93,7 @@ async fn an_item_that_fails_is_reported_and_the_rest_goes_on() {
 
 /// The body takes several requests, of which only the last fails.
 #[tokio::test]
-async fn nothing_is_written_half() {
+async fn no_item_is_written_partly() {
     let mut work = step("s", "on");
     let source = work.source.as_mut().expect("a source");
     let sentences: String = (0..2_000).map(|at| format!("Sentence {at}. ")).collect();
@@ -136,7 +136,7 @@ async fn a_refusal_is_reported_in_the_engines_words_without_its_key() {
 }
 
 #[tokio::test]
-async fn an_engine_that_is_down_ends_the_run_in_good_time() {
+async fn an_unreachable_engine_ends_the_run_early() {
     let work: Vec<_> = (0..60).map(|at| step(&at.to_string(), "on")).collect();
     let service = FakeService::start(State {
         pages: work.chunks(25).map(<[_]>::to_vec).collect(),
@@ -156,7 +156,7 @@ async fn an_engine_that_is_down_ends_the_run_in_good_time() {
 }
 
 #[tokio::test]
-async fn a_translation_that_is_too_long_is_a_failure_not_a_cut() {
+async fn a_too_long_translation_fails_and_is_not_cut() {
     let service = FakeService::with(vec![step("long", &"ß".repeat(201)), step("s", "on")]).await;
     let engine = FakeEngine::start(upper_case).await;
     let outcome = run(&config(&service.url, &engine.url)).await;
@@ -177,7 +177,7 @@ async fn redirects_are_not_followed() {
 }
 
 #[tokio::test]
-async fn apertium_is_asked_text_by_text_in_its_own_form() {
+async fn apertium_gets_one_text_per_request() {
     let service = FakeService::with(vec![step("s", "on & off")]).await;
     let engine = FakeEngine::start(|question| {
         assert!(

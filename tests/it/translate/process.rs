@@ -50,7 +50,7 @@ async fn a_run_ends_with_its_summary_and_an_exit_code() {
 }
 
 #[tokio::test]
-async fn an_interrupted_run_says_its_summary_and_fails() {
+async fn an_interrupted_run_prints_its_summary_and_fails() {
     let service = FakeService::with(vec![step("s", "on")]).await;
     let engine = FakeEngine::start(|_| Reply::Silence).await;
     let args = [

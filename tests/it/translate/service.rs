@@ -12,7 +12,7 @@ use tonic::Status;
 use super::prelude::*;
 
 #[tokio::test]
-async fn every_page_is_done_empty_ones_passed_and_no_item_tried_twice() {
+async fn every_page_is_translated_and_no_item_tried_twice() {
     let service = FakeService::start(State {
         pages: vec![
             vec![step("a", "one")],
@@ -38,7 +38,7 @@ async fn every_page_is_done_empty_ones_passed_and_no_item_tried_twice() {
 }
 
 #[tokio::test]
-async fn what_the_service_leaves_alone_is_counted_and_no_failure() {
+async fn skipped_items_are_counted_and_no_failure() {
     let work = ["locked", "stale", "gone", "fine"].map(|guid| step(guid, "on"));
     let service = FakeService::start(State {
         pages: vec![work.to_vec()],
@@ -60,7 +60,7 @@ async fn what_the_service_leaves_alone_is_counted_and_no_failure() {
 }
 
 #[tokio::test]
-async fn an_item_that_the_service_refuses_does_not_take_others_along() {
+async fn an_item_refused_by_the_service_does_not_stop_the_others() {
     let service = FakeService::start(State {
         pages: vec![["a", "bad", "b"].map(|guid| step(guid, "on")).to_vec()],
         refused: HashMap::from([("bad".to_owned(), Status::invalid_argument("on and on"))]),
@@ -79,7 +79,7 @@ async fn an_item_that_the_service_refuses_does_not_take_others_along() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_away_for_a_moment_is_called_again() {
+async fn calls_to_an_unavailable_service_are_retried() {
     let service = FakeService::start(State {
         pages: vec![vec![step("s", "on")]],
         trouble: vec![Status::unavailable(""), Status::aborted("")],
@@ -93,7 +93,7 @@ async fn a_service_that_is_away_for_a_moment_is_called_again() {
 }
 
 #[tokio::test]
-async fn a_caller_who_may_not_is_told_at_once() {
+async fn missing_permission_ends_the_run_at_once() {
     for status in [
         Status::unauthenticated(""),
         Status::permission_denied(""),

@@ -12,13 +12,13 @@ on_both_databases![
     a_person_who_writes_a_task_meanwhile_keeps_the_row,
     a_row_locked_by_mask_meanwhile_holds_what_was_locked,
     a_row_locked_as_it_was_read_holds_what_was_read,
-    a_name_that_changes_meanwhile_never_leaves_a_row_fresh,
-    a_title_that_changes_meanwhile_never_leaves_a_row_fresh,
-    a_body_that_changes_meanwhile_never_leaves_a_row_fresh,
-    a_subtask_that_is_renamed_meanwhile_never_leaves_a_row_fresh,
-    two_machines_leave_one_row_of_one_of_them,
+    a_name_that_changes_meanwhile_never_leaves_a_row_current,
+    a_title_that_changes_meanwhile_never_leaves_a_row_current,
+    a_body_that_changes_meanwhile_never_leaves_a_row_current,
+    a_subtask_that_is_renamed_meanwhile_never_leaves_a_row_current,
+    two_concurrent_automatic_writes_leave_one_of_their_rows,
     batches_in_opposite_orders_are_all_written,
-    batches_and_renames_at_once_are_all_taken,
+    concurrent_batches_and_renames_all_succeed,
     a_deleted_step_is_written_before_or_not_found,
 ];
 
@@ -225,7 +225,7 @@ async fn state_of(client: &Client, task: &str, guid: &str) -> Option<Translation
     work.first().map(TranslationWork::state)
 }
 
-async fn a_name_that_changes_meanwhile_never_leaves_a_row_fresh(client: Client) {
+async fn a_name_that_changes_meanwhile_never_leaves_a_row_current(client: Client) {
     race(&client, |person, machine, number| async move {
         let guid = person.given_task(task("Pump")).await.guid;
         let work = work_of_one(&machine, &guid, &guid).await;
@@ -244,7 +244,7 @@ async fn a_name_that_changes_meanwhile_never_leaves_a_row_fresh(client: Client) 
     .await;
 }
 
-async fn a_title_that_changes_meanwhile_never_leaves_a_row_fresh(client: Client) {
+async fn a_title_that_changes_meanwhile_never_leaves_a_row_current(client: Client) {
     race(&client, |person, machine, number| async move {
         let guide = person.given_task(task("Pump")).await;
         let guid = person
@@ -267,7 +267,7 @@ async fn a_title_that_changes_meanwhile_never_leaves_a_row_fresh(client: Client)
     .await;
 }
 
-async fn a_body_that_changes_meanwhile_never_leaves_a_row_fresh(client: Client) {
+async fn a_body_that_changes_meanwhile_never_leaves_a_row_current(client: Client) {
     race(&client, |person, machine, number| async move {
         let guide = person.given_task(task("Pump")).await;
         let guid = person
@@ -291,7 +291,7 @@ async fn a_body_that_changes_meanwhile_never_leaves_a_row_fresh(client: Client) 
     .await;
 }
 
-async fn a_subtask_that_is_renamed_meanwhile_never_leaves_a_row_fresh(client: Client) {
+async fn a_subtask_that_is_renamed_meanwhile_never_leaves_a_row_current(client: Client) {
     race(&client, |person, machine, number| async move {
         let guide = person.given_task(task("Guide")).await;
         let other = person.given_task(task("Pump")).await;
@@ -312,7 +312,7 @@ async fn a_subtask_that_is_renamed_meanwhile_never_leaves_a_row_fresh(client: Cl
     .await;
 }
 
-async fn two_machines_leave_one_row_of_one_of_them(client: Client) {
+async fn two_concurrent_automatic_writes_leave_one_of_their_rows(client: Client) {
     race(&client, |one, two, number| async move {
         let guide = one.given_task(task("Pump")).await;
         let guid = one.given_step(information_step(&guide, "Look")).await.guid;
@@ -378,7 +378,7 @@ async fn batches_in_opposite_orders_are_all_written(client: Client) {
     assert_eq!(client.translation_work(&DE).await, []);
 }
 
-async fn batches_and_renames_at_once_are_all_taken(client: Client) {
+async fn concurrent_batches_and_renames_all_succeed(client: Client) {
     let tasks = given_ring(&client, 8).await;
     let mut clients = JoinSet::new();
     for task in tasks {

@@ -19,7 +19,7 @@ on_both_databases![
     a_token_of_another_call_is_refused,
     a_page_ends_early_rather_than_pass_3_mib,
     one_text_in_many_languages_ends_a_page_early_too,
-    large_translations_are_not_the_work,
+    existing_translations_are_not_part_of_the_work,
     work_done_between_two_pages_moves_no_other,
     work_that_vanishes_at_the_edge_of_a_page_loses_no_other,
     a_page_may_be_empty_before_the_end,
@@ -310,7 +310,7 @@ async fn one_text_in_many_languages_ends_a_page_early_too(client: Client) {
     assert!((4..=6).contains(&pages), "{pages} pages");
 }
 
-async fn large_translations_are_not_the_work(client: Client) {
+async fn existing_translations_are_not_part_of_the_work(client: Client) {
     let task = client.given_task(task("Heavy")).await;
     for n in 0..3 {
         let row = StepTranslation {

@@ -6,16 +6,16 @@ use serde_json::json;
 
 on_both_databases![
     a_hundred_are_accepted_and_one_more_is_not,
-    none_is_refused,
-    what_is_missing_is_said_of_each,
-    everything_wrong_is_said_at_once,
+    an_empty_list_is_refused,
+    missing_fields_are_named_for_each_item,
+    every_violation_is_reported_at_once,
     nothing_is_written_when_one_is_malformed,
     a_name_has_the_limits_of_the_name,
     a_title_has_the_limits_of_the_title,
     a_body_has_the_limits_of_the_body,
     instructions_have_the_limits_of_the_instructions,
     a_question_has_the_limits_of_the_question,
-    texts_that_would_be_ignored_are_checked_all_the_same,
+    ignored_texts_are_checked_too,
     the_hundredth_language_is_accepted_and_one_more_is_not,
     a_known_language_of_a_hundred_is_written,
     nothing_is_written_when_one_language_is_too_many,
@@ -64,12 +64,12 @@ async fn a_hundred_are_accepted_and_one_more_is_not(client: Client) {
     assert_eq!(read.translations.len(), 100);
 }
 
-async fn none_is_refused(client: Client) {
+async fn an_empty_list_is_refused(client: Client) {
     let failure = client.write_translations(Vec::new()).await.refused();
     failure.violates(&[("translations", "FIELD_REQUIRED")]);
 }
 
-async fn what_is_missing_is_said_of_each(client: Client) {
+async fn missing_fields_are_named_for_each_item(client: Client) {
     let sent = vec![nothing(), nothing()];
     let failure = client.write_translations(sent).await.refused();
     failure.violates(&[
@@ -82,7 +82,7 @@ async fn what_is_missing_is_said_of_each(client: Client) {
     ]);
 }
 
-async fn everything_wrong_is_said_at_once(client: Client) {
+async fn every_violation_is_reported_at_once(client: Client) {
     let [guide, step] = given_work(&client).await;
     let sent = vec![
         automatic(&guide, "Pumpe"),
@@ -251,7 +251,7 @@ async fn a_question_has_the_limits_of_the_question(client: Client) {
     }
 }
 
-async fn texts_that_would_be_ignored_are_checked_all_the_same(client: Client) {
+async fn ignored_texts_are_checked_too(client: Client) {
     let [guide, step] = given_work(&client).await;
     let sent = vec![
         AutomaticTranslation {

@@ -7,17 +7,17 @@ on_both_databases![
     a_language_comes_in_canonical_case,
     a_language_named_twice_counts_once,
     a_hundred_languages_are_accepted_and_one_more_is_not,
-    no_language_is_refused,
+    an_empty_list_of_languages_is_refused,
     malformed_languages_are_refused_all_at_once,
-    everything_wrong_is_said_at_once,
+    every_violation_is_reported_at_once,
     a_task_narrows_the_work_to_itself_and_its_steps,
     the_id_of_a_task_may_be_in_upper_case,
     an_unknown_task_and_a_foreign_one_are_not_found_alike,
     a_deleted_task_is_not_found,
-    a_step_is_no_task,
+    a_steps_id_names_no_task,
     a_malformed_task_is_refused,
     an_empty_account_has_no_work,
-    another_account_is_no_work,
+    work_of_other_accounts_is_not_listed,
     work_needs_the_scope_translate,
     writes_need_the_scope_translate,
     the_scope_translate_opens_nothing_else,
@@ -58,7 +58,7 @@ async fn a_hundred_languages_are_accepted_and_one_more_is_not(client: Client) {
     failure.violates(&[("languages", "TOO_MANY_ELEMENTS")]);
 }
 
-async fn no_language_is_refused(client: Client) {
+async fn an_empty_list_of_languages_is_refused(client: Client) {
     let failure = client
         .list_translation_work(translation_work_request(&[]))
         .await
@@ -85,7 +85,7 @@ async fn malformed_languages_are_refused_all_at_once(client: Client) {
     failure.violates_below("languages[1]", failure.reason());
 }
 
-async fn everything_wrong_is_said_at_once(client: Client) {
+async fn every_violation_is_reported_at_once(client: Client) {
     let request = ListTranslationWorkRequest {
         languages: vec!["de_DE".to_owned()],
         task: Some("Pump".to_owned()),
@@ -147,7 +147,7 @@ async fn a_deleted_task_is_not_found(client: Client) {
     failure.is_task_not_found(&guide.guid);
 }
 
-async fn a_step_is_no_task(client: Client) {
+async fn a_steps_id_names_no_task(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let step = client.given_step(information_step(&guide, "Look")).await;
     let failure = client
@@ -172,7 +172,7 @@ async fn an_empty_account_has_no_work(client: Client) {
     assert_eq!(listed, ListTranslationWorkResponse::default());
 }
 
-async fn another_account_is_no_work(client: Client) {
+async fn work_of_other_accounts_is_not_listed(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     client.given_step(information_step(&guide, "Look")).await;
     assert_eq!(client.other_account().translation_work(&DE).await, []);

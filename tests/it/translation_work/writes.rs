@@ -17,7 +17,7 @@ on_both_databases![
     a_written_row_is_replaced_whole,
     an_outdated_row_is_written_anew,
     the_same_texts_from_a_changed_source_count_as_new,
-    a_write_that_carries_no_text_is_a_row,
+    a_write_without_text_creates_a_row,
     the_other_languages_stay,
     a_locked_row_is_left_as_it_is,
     an_empty_locked_row_is_left_as_it_is,
@@ -27,15 +27,15 @@ on_both_databases![
     a_source_that_changed_since_is_stale,
     a_digest_that_was_never_given_out_is_stale,
     a_digest_of_another_resource_is_stale,
-    what_is_absent_or_foreign_is_not_found,
-    what_was_deleted_is_not_found,
+    absent_and_foreign_resources_are_not_found,
+    deleted_resources_are_not_found,
     results_are_in_the_order_of_the_request,
     the_last_of_several_for_one_row_stays,
     a_language_may_come_in_another_case,
     an_id_may_come_in_upper_case,
     texts_of_the_other_kind_are_ignored_and_listed,
     links_in_a_question_are_ignored_and_listed,
-    what_was_not_written_is_not_listed_as_ignored,
+    unwritten_items_are_not_listed_as_ignored,
 ];
 
 async fn write(client: &Client, translations: Vec<AutomaticTranslation>) -> Vec<TranslationResult> {
@@ -179,7 +179,7 @@ async fn the_same_texts_from_a_changed_source_count_as_new(client: Client) {
     assert_eq!(client.translation_work(&DE).await, []);
 }
 
-async fn a_write_that_carries_no_text_is_a_row(client: Client) {
+async fn a_write_without_text_creates_a_row(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let step = client.given_step(information_step(&guide, "Look")).await;
     let work = client.translation_work(&DE).await;
@@ -341,7 +341,7 @@ async fn a_digest_of_another_resource_is_stale(client: Client) {
     assert_eq!(write(&client, sent).await, [Stale, Stale]);
 }
 
-async fn what_is_absent_or_foreign_is_not_found(client: Client) {
+async fn absent_and_foreign_resources_are_not_found(client: Client) {
     let foreign = client.other_account();
     let guide = foreign.given_task(task("Pump")).await;
     foreign.given_step(information_step(&guide, "Look")).await;
@@ -358,7 +358,7 @@ async fn what_is_absent_or_foreign_is_not_found(client: Client) {
     assert_eq!(foreign.translation_work(&DE).await.len(), 2);
 }
 
-async fn what_was_deleted_is_not_found(client: Client) {
+async fn deleted_resources_are_not_found(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let step = client.given_step(information_step(&guide, "Look")).await;
     let work = client.translation_work(&DE).await;
@@ -511,7 +511,7 @@ async fn links_in_a_question_are_ignored_and_listed(client: Client) {
 }
 
 /// What a resource has no place for is told of those that were written.
-async fn what_was_not_written_is_not_listed_as_ignored(client: Client) {
+async fn unwritten_items_are_not_listed_as_ignored(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let work = work_on(&client, &guide.guid).await;
     let sent = AutomaticTranslation {

@@ -26,9 +26,9 @@ use crate::kit::{
 const GUIDE: &str = "{\"task\": {\"name\": \"A\", \"product_id\": 7}}";
 
 on_both_databases![
-    a_run_that_is_repeated_under_its_name_imports_nothing_twice,
-    a_run_of_another_name_imports_again,
-    files_that_say_the_same_are_tasks_of_their_own,
+    a_run_repeated_with_its_request_id_imports_nothing_twice,
+    a_run_with_another_request_id_imports_again,
+    equal_files_become_separate_tasks,
 ];
 
 fn import(cli: &Cli, args: &[&str]) -> String {
@@ -42,17 +42,17 @@ fn import(cli: &Cli, args: &[&str]) -> String {
     text(&reports[0]["guid"])
 }
 
-fn a_run_that_is_repeated_under_its_name_imports_nothing_twice(cli: Cli) {
+fn a_run_repeated_with_its_request_id_imports_nothing_twice(cli: Cli) {
     let run = format!("--request-id={}", uuid::Uuid::now_v7());
     let first = import(&cli, &[&run]);
     assert_eq!(import(&cli, &[&run]), first);
 }
 
-fn a_run_of_another_name_imports_again(cli: Cli) {
+fn a_run_with_another_request_id_imports_again(cli: Cli) {
     assert_ne!(import(&cli, &[]), import(&cli, &[]));
 }
 
-fn files_that_say_the_same_are_tasks_of_their_own(cli: Cli) {
+fn equal_files_become_separate_tasks(cli: Cli) {
     let run = format!("--request-id={}", uuid::Uuid::now_v7());
     let import = || {
         let args = ["import", "a.json", "b.json", "--output=json", run.as_str()];
@@ -103,7 +103,7 @@ fn flaky(code: Code, failures: usize) -> (Runtime, Flaky, String) {
 }
 
 #[test]
-fn what_may_have_been_done_is_repeated_under_the_same_name() {
+fn an_unanswered_import_is_retried_with_the_same_request_id() {
     for code in [Code::Unavailable, Code::DeadlineExceeded, Code::Aborted] {
         let (_runtime, service, server) = flaky(code, 2);
         let output = command(&["import", "a.json", "--account=demo", "--backoff=1ms"])
@@ -120,7 +120,7 @@ fn what_may_have_been_done_is_repeated_under_the_same_name() {
 }
 
 #[test]
-fn an_import_that_may_have_been_done_in_the_end_says_how_to_repeat_it() {
+fn an_import_that_stays_unanswered_says_how_to_repeat_it() {
     let (_runtime, service, server) = flaky(Code::DeadlineExceeded, 9);
     let import = |args: &[&str]| {
         let args = [&["import", "a.json", "--account=demo", "--retries=0"], args].concat();
@@ -203,7 +203,7 @@ async fn until_it_answers(near: &mut TcpStream, far: &mut TcpStream) {
 }
 
 #[test]
-fn a_connection_that_is_cut_is_no_answer() {
+fn a_cut_connection_is_retried() {
     let (runtime, service, server) = flaky(Code::Ok, 0);
     let import = |server: &str, args: &[&str]| {
         let args = [
@@ -225,7 +225,7 @@ fn a_connection_that_is_cut_is_no_answer() {
 }
 
 #[test]
-fn files_after_one_whose_server_is_gone_are_not_tried() {
+fn files_after_a_lost_server_are_not_tried() {
     let (runtime, _service, server) = flaky(Code::Ok, 0);
     let args = [
         "import",
@@ -256,7 +256,7 @@ fn files_after_one_whose_server_is_gone_are_not_tried() {
 }
 
 #[test]
-fn what_will_not_pass_is_not_repeated() {
+fn a_permanent_failure_is_not_retried() {
     let (_runtime, service, server) = flaky(Code::InvalidArgument, 9);
     let output = command(&["import", "a.json", "--account=demo"])
         .file("a.json", GUIDE)
