@@ -1,4 +1,5 @@
-//! An account sees its own resources, and of others' not even that they exist.
+//! An account sees its own resources alone: those of others answer as if they did not
+//! exist.
 
 mod accounts;
 mod every_field;
@@ -28,9 +29,9 @@ async fn foreign(client: &Client) -> (Task, Step) {
     (task, step)
 }
 
-/// Asserts that the two refusals differ in nothing but the id they were given.
+/// Asserts that the two errors differ in the id of the request alone.
 #[track_caller]
-fn same_but_for_the_id<T: std::fmt::Debug>(
+fn assert_equal_but_for_the_id<T: std::fmt::Debug>(
     [first, second]: [Result<T, Status>; 2],
     ids: [&str; 2],
 ) {
@@ -50,25 +51,25 @@ async fn a_foreign_task_answers_like_one_that_does_not_exist(client: Client) {
         task: guid.to_owned(),
         ..ListStepsRequest::default()
     };
-    same_but_for_the_id(
+    assert_equal_but_for_the_id(
         [client.get_task(theirs).await, client.get_task(none).await],
         [theirs, none],
     );
-    same_but_for_the_id(
+    assert_equal_but_for_the_id(
         [
             client.update_task(update(theirs), &[]).await,
             client.update_task(update(none), &[]).await,
         ],
         [theirs, none],
     );
-    same_but_for_the_id(
+    assert_equal_but_for_the_id(
         [
             client.delete_task(theirs).await,
             client.delete_task(none).await,
         ],
         [theirs, none],
     );
-    same_but_for_the_id(
+    assert_equal_but_for_the_id(
         [
             client.list_steps(list(theirs)).await,
             client.list_steps(list(none)).await,
@@ -81,18 +82,18 @@ async fn a_foreign_step_answers_like_one_that_does_not_exist(client: Client) {
     let (_, step) = foreign(&client).await;
     let (theirs, none) = (step.guid.as_str(), &*unknown_guid());
     let update = |guid| step_of(guid).titled("Mine");
-    same_but_for_the_id(
+    assert_equal_but_for_the_id(
         [client.get_step(theirs).await, client.get_step(none).await],
         [theirs, none],
     );
-    same_but_for_the_id(
+    assert_equal_but_for_the_id(
         [
             client.update_step(update(theirs), &[]).await,
             client.update_step(update(none), &[]).await,
         ],
         [theirs, none],
     );
-    same_but_for_the_id(
+    assert_equal_but_for_the_id(
         [
             client.delete_step(theirs).await,
             client.delete_step(none).await,
@@ -108,7 +109,7 @@ async fn a_foreign_task_in_a_new_step_answers_like_one_that_does_not_exist(clien
         client.create_step(information_step(&theirs, "mine")).await,
         client.create_step(information_step(&none, "mine")).await,
     ];
-    same_but_for_the_id(outcomes, [&theirs.guid, &none.guid]);
+    assert_equal_but_for_the_id(outcomes, [&theirs.guid, &none.guid]);
 }
 
 async fn a_foreign_subtask_answers_like_one_that_does_not_exist(client: Client) {
@@ -119,7 +120,7 @@ async fn a_foreign_subtask_answers_like_one_that_does_not_exist(client: Client) 
         client.create_step(subtask(&mine, &theirs)).await,
         client.create_step(subtask(&mine, &none)).await,
     ];
-    same_but_for_the_id(outcomes, [&theirs.guid, &none.guid]);
+    assert_equal_but_for_the_id(outcomes, [&theirs.guid, &none.guid]);
 
     let step = client.given_step(subtask(&mine, &mine)).await;
     let update = |other: &Task| step_of(&step.guid).with_subtask_id(other.guid.clone());
@@ -127,7 +128,7 @@ async fn a_foreign_subtask_answers_like_one_that_does_not_exist(client: Client) 
         client.update_step(update(&theirs), &[]).await,
         client.update_step(update(&none), &[]).await,
     ];
-    same_but_for_the_id(outcomes, [&theirs.guid, &none.guid]);
+    assert_equal_but_for_the_id(outcomes, [&theirs.guid, &none.guid]);
 }
 
 async fn a_foreign_role_answers_like_one_that_does_not_exist(client: Client) {
@@ -176,7 +177,7 @@ async fn a_rename_stays_within_its_account(client: Client) {
 
 async fn scopes_do_not_open_other_accounts(client: Client) {
     let (task, _) = foreign(&client).await;
-    let mighty = client.with_scopes("read write translate admin");
-    let read = mighty.get_task(&task.guid).await;
+    let privileged = client.with_scopes("read write translate admin");
+    let read = privileged.get_task(&task.guid).await;
     read.refused().is_task_not_found(&task.guid);
 }

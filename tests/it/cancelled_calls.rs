@@ -1,4 +1,4 @@
-//! Callers that go away in the middle of a call leave all of it or nothing.
+//! A call that its caller cancels takes effect completely or not at all.
 
 use std::{
     collections::BTreeSet,
@@ -18,9 +18,8 @@ on_both_databases![
     the_service_keeps_serving_after_many_cancellations,
 ];
 
-/// Lets the call run for a moment of some length, then drops it. How far it came
-/// is left to chance; the shortest is one look at it.
-async fn abandon<T>(call: impl Future<Output = T>, moment: u64) -> Option<T> {
+/// Lets the call run for `moment` steps of 150 µs, then drops it; 0 polls it once.
+async fn cancel_after<T>(call: impl Future<Output = T>, moment: u64) -> Option<T> {
     let mut call = pin!(call);
     if moment == 0 {
         let mut context = Context::from_waker(Waker::noop());
@@ -33,8 +32,8 @@ async fn abandon<T>(call: impl Future<Output = T>, moment: u64) -> Option<T> {
     tokio::time::timeout(limit, call).await.ok()
 }
 
-/// The task's order and its steps as of one moment, told by the task's etag.
-async fn at_one_moment(client: &Client, task: &str) -> (Vec<String>, Vec<Step>) {
+/// The task's order and its steps in one state, which an unchanged etag proves.
+async fn read_one_state(client: &Client, task: &str) -> (Vec<String>, Vec<Step>) {
     loop {
         let before = client.get_task(task).await.accepted();
         let steps = client.steps_of(task, 500).await;
@@ -45,7 +44,7 @@ async fn at_one_moment(client: &Client, task: &str) -> (Vec<String>, Vec<Step>) 
     }
 }
 
-fn whole(task: &Task) -> Step {
+fn translated_step(task: &Task) -> Step {
     let rows = ["de", "fr", "it"].map(|tag| (tag.to_owned(), step_translation(tag)));
     Step {
         translations: rows.into(),
@@ -58,12 +57,12 @@ async fn a_cancelled_create_leaves_a_complete_step_or_none(client: Client) {
     let task = client.given_task(task("Abandoned")).await;
     let mut answered = BTreeSet::new();
     for moment in 0..60 {
-        let call = client.create_step(whole(&task));
-        if let Some(answer) = abandon(call, moment).await {
+        let call = client.create_step(translated_step(&task));
+        if let Some(answer) = cancel_after(call, moment).await {
             answered.insert(answer.accepted().step.unwrap().guid);
         }
     }
-    let (order, steps) = at_one_moment(&client, &task.guid).await;
+    let (order, steps) = read_one_state(&client, &task.guid).await;
     let listed: Vec<&String> = steps.iter().map(|step| &step.guid).collect();
     assert_eq!(listed, order.iter().collect::<Vec<_>>());
     for step in &steps {
@@ -83,7 +82,7 @@ async fn acknowledged_writes_survive_cancellations_of_others(client: Client) {
             for round in 0..20_u64 {
                 let call = client.create_step(information_step(&task, "answered"));
                 let answer = if caller % 2 == 0 {
-                    abandon(call, (caller + round) % 20).await
+                    cancel_after(call, (caller + round) % 20).await
                 } else {
                     Some(call.await)
                 };
@@ -113,17 +112,17 @@ async fn a_cancelled_rename_renames_everything_or_nothing(client: Client) {
     for moment in 0..40 {
         let update = task_of(&other.guid).named(format!("Name {moment}"));
         let call = client.update_task(update, &["name"]);
-        if let Some(answer) = abandon(call, moment).await {
+        if let Some(answer) = cancel_after(call, moment).await {
             answer.accepted();
         }
-        let (_, steps) = at_one_moment(&client, &guide.guid).await;
-        // One statement reads the list, so it sees a rename whole.
+        let (_, steps) = read_one_state(&client, &guide.guid).await;
+        // One statement reads the list, so it sees all of a rename or nothing.
         assert!(steps.iter().all(|step| step.title == steps[0].title));
     }
     let update = task_of(&other.guid).named("Last");
     client.updated_task(update, &["name"]).await;
     let renamed = client.get_task(&other.guid).await.accepted().name;
-    let (_, steps) = at_one_moment(&client, &guide.guid).await;
+    let (_, steps) = read_one_state(&client, &guide.guid).await;
     assert!(steps.iter().all(|step| step.title == renamed));
 }
 
@@ -134,12 +133,12 @@ async fn the_service_keeps_serving_after_many_cancellations(client: Client) {
         let (client, task) = (client.over_new_connection(), task.clone());
         callers.spawn(async move {
             for round in 0..10 {
-                abandon(
+                cancel_after(
                     client.create_step(information_step(&task, "left")),
                     (caller + round) % 8,
                 )
                 .await;
-                abandon(client.get_task(&task.guid), round % 3).await;
+                cancel_after(client.get_task(&task.guid), round % 3).await;
             }
         });
     }

@@ -1,5 +1,5 @@
-//! The command line as people meet it: the built binary against a server in a
-//! process of its own, what goes well and what a newcomer does wrong.
+//! The commands of the binary against servers in processes of their own: output, exit
+//! codes and errors.
 
 mod credentials;
 mod databases;

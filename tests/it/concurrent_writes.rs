@@ -1,4 +1,4 @@
-//! Many callers at once: nothing is lost, doubled or refused.
+//! Concurrent writes of many clients: none is lost, doubled or refused.
 
 use std::collections::BTreeSet;
 
@@ -23,11 +23,11 @@ const STEPS_PER_CLIENT: usize = 5;
 type Created = Vec<(usize, String)>;
 
 /// Tasks with the id of their first step.
-type Guides = [(Task, String)];
+type TasksWithStep = [(Task, String)];
 
-/// Where a client inserts next, told by the tasks, what it has created and whose
-/// turn it is: the task's index and the step to insert after.
-type Next = fn(&Guides, &Created, usize) -> (usize, String);
+/// Chooses a client's next insert from the tasks, the steps it has created and a round
+/// number: the task's index and the step to insert after.
+type ChooseInsert = fn(&TasksWithStep, &Created, usize) -> (usize, String);
 
 /// Tasks with a first step each.
 async fn guides(client: &Client) -> Vec<(Task, String)> {
@@ -40,8 +40,12 @@ async fn guides(client: &Client) -> Vec<(Task, String)> {
     guides
 }
 
-/// Lets every client insert, each over a connection of its own.
-async fn insert_at_once(client: &Client, guides: &Guides, next: Next) -> Created {
+/// Lets all clients insert concurrently, each over its own connection.
+async fn insert_concurrently(
+    client: &Client,
+    guides: &TasksWithStep,
+    next: ChooseInsert,
+) -> Created {
     let mut clients = JoinSet::new();
     for number in 0..CLIENTS {
         let (client, guides) = (client.over_new_connection(), guides.to_vec());
@@ -63,7 +67,7 @@ async fn insert_at_once(client: &Client, guides: &Guides, next: Next) -> Created
 
 /// Asserts that every task holds its first step and those created in it, each
 /// once, and that both reads agree.
-async fn nothing_is_lost(client: &Client, guides: &Guides, created: &Created) {
+async fn assert_nothing_is_lost(client: &Client, guides: &TasksWithStep, created: &Created) {
     for (index, (task, first)) in guides.iter().enumerate() {
         let order = client.step_order(&task.guid).await;
         let found: BTreeSet<&String> = order.iter().collect();
@@ -80,26 +84,26 @@ async fn nothing_is_lost(client: &Client, guides: &Guides, created: &Created) {
 
 async fn sixty_four_clients_inserting_at_one_place_lose_no_step(client: Client) {
     let guides = guides(&client).await;
-    let created = insert_at_once(&client, &guides, |guides, _, turn| {
+    let created = insert_concurrently(&client, &guides, |guides, _, turn| {
         let index = turn % TASKS;
         (index, guides[index].1.clone())
     })
     .await;
     assert_eq!(created.len(), CLIENTS * STEPS_PER_CLIENT);
-    nothing_is_lost(&client, &guides, &created).await;
+    assert_nothing_is_lost(&client, &guides, &created).await;
 }
 
 async fn sixty_four_clients_inserting_anywhere_lose_no_step(client: Client) {
     let guides = guides(&client).await;
-    let created = insert_at_once(&client, &guides, |guides, created, turn| {
-        // After a step of one's own as soon as there is one in the task.
+    let created = insert_concurrently(&client, &guides, |guides, created, turn| {
+        // After a step of the same client as soon as it has one in the task.
         let index = (turn * 7) % TASKS;
         let own = created.iter().find(|(at, _)| *at == index);
         let prevstep = own.map_or(&guides[index].1, |(_, guid)| guid);
         (index, prevstep.clone())
     })
     .await;
-    nothing_is_lost(&client, &guides, &created).await;
+    assert_nothing_is_lost(&client, &guides, &created).await;
 }
 
 async fn concurrent_inserts_and_deletes_lose_no_other_step(client: Client) {

@@ -1,4 +1,4 @@
-//! Conditions of visibility: what groups hold and what they refuse.
+//! Dependencies: groups and conditions that are kept and that are refused.
 
 use crate::kit::prelude::*;
 use prost_types::Value;
@@ -61,7 +61,7 @@ async fn refused(client: &Client, condition: Condition, violations: &[(&str, &st
 async fn a_group_is_kept_as_sent(client: Client) {
     let dependencies = full_task().dependencies.unwrap();
     kept(&client, dependencies).await;
-    // Nothing is folded, although it would mean the same.
+    // Nothing is simplified, although the meaning would be the same.
     let single = all_of(vec![nested(any_of(vec![nested(all_of(vec![when(
         "a", "=", "1",
     )]))]))]);

@@ -23,7 +23,7 @@ fn short(shorthand: &str) -> Task {
     task("Short").with_shorthand(shorthand)
 }
 
-/// The one condition that a component's shorthand stands for.
+/// The condition that a component's shorthand expands to.
 fn expansion(product: i64, variable: &str, operator: &str, targets: &[&str]) -> DependencyGroup {
     all_of(vec![comparison(Condition {
         variable: variable.to_owned(),

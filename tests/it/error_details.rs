@@ -1,4 +1,4 @@
-//! The shape of refusals: codes, reasons and details, and how many of them.
+//! Errors: their codes, reasons and details, their order and their limits.
 
 use crate::kit::prelude::*;
 
@@ -71,7 +71,7 @@ async fn the_first_violations_reason_is_that_of_the_whole(client: Client) {
     assert_eq!(failure.reason(), failure.violations()[0].1);
 }
 
-/// Everything that the refusal says in words.
+/// All texts of the error.
 fn words(failure: &Failure) -> String {
     format!("{} {:?}", failure.message, failure.details)
 }
@@ -129,7 +129,7 @@ async fn a_missing_resource_is_named(client: Client) {
         .await
         .refused()
         .is_step_not_found(&guid);
-    // As the service writes it, not as the caller did.
+    // In the service's spelling, not in the caller's.
     let read = client.get_task(&guid.to_uppercase()).await;
     read.refused().is_task_not_found(&guid);
     let lost = task("Nowhere").with_guid(guid.clone());

@@ -1,4 +1,4 @@
-//! Tasks as documents.
+//! ExportTask.
 
 use std::sync::{
     Arc,
@@ -25,8 +25,8 @@ on_both_databases![
     an_export_shows_one_state_while_steps_come_and_go,
 ];
 
-/// A guide with rich steps, managed tasks that manage others, and subtask steps
-/// that refer inside, upwards and to the task given.
+/// A guide with full steps, managed tasks that manage others, and subtask steps that
+/// refer to tasks inside, above and outside of it.
 async fn given_guide(client: &Client, outside: &Task) -> Task {
     let (root, first) = (unknown_guid(), unknown_guid());
     let refers = |guid: &str| {
@@ -269,8 +269,8 @@ async fn export_needs_the_scope_read(client: Client) {
         .accepted();
 }
 
-/// Exports the task over and over until the writer is done, and asserts that
-/// each export is one state.
+/// Exports the task repeatedly while the writer runs, and asserts that each export
+/// shows one state.
 async fn exports_while<W>(client: &Client, guid: &str, writer: W, one_state: fn(&TaskDocument))
 where
     W: Future<Output = ()> + Send + 'static,

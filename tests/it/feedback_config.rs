@@ -1,4 +1,4 @@
-//! The question that a step asks.
+//! `feedback_config`: the question that a step asks.
 
 use crate::kit::prelude::*;
 

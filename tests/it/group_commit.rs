@@ -1,5 +1,5 @@
-//! Writes that share a transaction on SQLite, or the row of a task on PostgreSQL:
-//! each is answered for itself, and what one does wrong touches no other.
+//! Writes that share a transaction on SQLite, or contend for a task's row on
+//! PostgreSQL: each has its own result, and a failing one does not affect the others.
 
 use std::collections::BTreeSet;
 
@@ -17,12 +17,15 @@ on_both_databases![
 
 const WRITES: usize = 48;
 
-/// What a write of a crowd was told: the step that it made, or the code.
-type Told = Result<String, Code>;
+/// The result of a concurrent write: the id of its step, or the error's code.
+type WriteResult = Result<String, Code>;
 
-async fn at_once<F>(client: &Client, write: impl Fn(Client, usize) -> F) -> Vec<Told>
+async fn write_concurrently<F>(
+    client: &Client,
+    write: impl Fn(Client, usize) -> F,
+) -> Vec<WriteResult>
 where
-    F: Future<Output = Told> + Send + 'static,
+    F: Future<Output = WriteResult> + Send + 'static,
 {
     let mut writes = JoinSet::new();
     for number in 0..WRITES {
@@ -31,7 +34,7 @@ where
     writes.join_all().await
 }
 
-fn told(response: Result<CreateStepResponse, Status>) -> Told {
+fn write_result(response: Result<CreateStepResponse, Status>) -> WriteResult {
     match response {
         Ok(response) => Ok(response.step.expect("a step").guid),
         Err(status) => Err(status.code()),
@@ -43,21 +46,26 @@ async fn failing_writes_do_not_affect_others(client: Client) {
     let other = client.given_task(sample_of_another_product()).await;
     let missing = task_of(&unknown_guid());
     let sent = task.clone();
-    let told = at_once(&client, move |client, number| {
+    let results = write_concurrently(&client, move |client, number| {
         let step = match number % 4 {
-            // Refused before and after something was looked at.
+            // One is refused before the database is read, one after.
             0 => information_step(&missing, "nowhere"),
             1 => subtask(&sent, &other).with_subtask_pid(999_999),
             2 => subtask(&sent, &other),
             _ => information_step(&sent, "there"),
         };
-        async move { told(client.create_step(step).await) }
+        async move { write_result(client.create_step(step).await) }
     })
     .await;
-    let codes = |code| told.iter().filter(|told| **told == Err(code)).count();
+    let codes = |code| {
+        results
+            .iter()
+            .filter(|results| **results == Err(code))
+            .count()
+    };
     assert_eq!(codes(Code::NotFound), WRITES / 4);
     assert_eq!(codes(Code::InvalidArgument), WRITES / 4);
-    let made: BTreeSet<String> = told.into_iter().flatten().collect();
+    let made: BTreeSet<String> = results.into_iter().flatten().collect();
     assert_eq!(made.len(), WRITES / 2);
     let order = client.step_order(&task.guid).await;
     assert_eq!(order.len(), made.len());
@@ -71,7 +79,7 @@ fn sample_of_another_product() -> Task {
 async fn a_dry_run_among_writes_leaves_nothing(client: Client) {
     let task = client.given_task(task("Busy")).await;
     let sent = task.clone();
-    let told = at_once(&client, move |client, number| {
+    let results = write_concurrently(&client, move |client, number| {
         let request = CreateStepRequest {
             step: Some(information_step(&sent, "there")),
             validate_only: number % 2 == 0,
@@ -79,14 +87,14 @@ async fn a_dry_run_among_writes_leaves_nothing(client: Client) {
         };
         async move {
             let response = client.steps().create_step(request).await;
-            told(response.map(tonic::Response::into_inner))
+            write_result(response.map(tonic::Response::into_inner))
         }
     })
     .await;
-    assert!(told.iter().all(Result::is_ok), "{told:?}");
+    assert!(results.iter().all(Result::is_ok), "{results:?}");
     let order: BTreeSet<String> = client.step_order(&task.guid).await.into_iter().collect();
     assert_eq!(order.len(), WRITES / 2);
-    let stored = told
+    let stored = results
         .into_iter()
         .flatten()
         .filter(|guid| order.contains(guid));
@@ -97,11 +105,11 @@ async fn concurrent_updates_and_appends_lose_nothing(client: Client) {
     let task = client.given_task(task("Busy")).await;
     let step = client.given_step(information_step(&task, "one")).await;
     let sent = (task.clone(), step.guid.clone());
-    let told = at_once(&client, move |client, number| {
+    let results = write_concurrently(&client, move |client, number| {
         let (task, step) = sent.clone();
         async move {
             if number % 2 == 0 {
-                return told(client.create_step(information_step(&task, "another")).await);
+                return write_result(client.create_step(information_step(&task, "another")).await);
             }
             let language = format!("de-x-{number}");
             let mut update = step_of(&step);
@@ -119,7 +127,7 @@ async fn concurrent_updates_and_appends_lose_nothing(client: Client) {
         }
     })
     .await;
-    assert!(told.iter().all(Result::is_ok), "{told:?}");
+    assert!(results.iter().all(Result::is_ok), "{results:?}");
     assert_eq!(client.step_order(&task.guid).await.len(), 1 + WRITES / 2);
     let step = client.get_step(&step.guid).await.accepted();
     // Each update without a mask has added its own row.
@@ -129,7 +137,7 @@ async fn concurrent_updates_and_appends_lose_nothing(client: Client) {
 async fn an_appended_step_follows_every_place_ever_given_out(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let mut order = client.given_steps(&task, &["a", "b"]).await;
-    // Behind the last one, and so often at one spot that the steps are numbered anew.
+    // So many inserts in one place make the service renumber the steps.
     for at in [1, 0].into_iter().chain(std::iter::repeat_n(0, 1_300)) {
         let prevstep = order[at].clone();
         let made = client
@@ -140,7 +148,7 @@ async fn an_appended_step_follows_every_place_ever_given_out(client: Client) {
     let appended = client.given_step(information_step(&task, "last")).await;
     order.push(appended.guid.clone());
     assert_eq!(client.step_order(&task.guid).await, order);
-    // Its place may be taken again when it is gone, or not; the end is the end.
+    // The next step is the last one, whether or not the deleted step's place is reused.
     client.delete_step(&appended.guid).await.accepted();
     order.pop();
     order.push(

@@ -1,4 +1,4 @@
-//! What tells a stranger about the service: health and reflection.
+//! The services of gRPC itself: health and reflection.
 
 use crate::kit::{contract::reflect, prelude::*};
 use prost::Message;

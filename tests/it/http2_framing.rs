@@ -1,5 +1,4 @@
-//! Streams that no client of gRPC would send, and what is judged of a call before
-//! its message is there.
+//! HTTP/2 streams that no gRPC client sends, and checks that come before the message.
 
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use prost::Message;
 
 use crate::kit::{
     databases,
-    http2::{Connection, End, framed, prefix},
+    http2::{Http2Connection, RequestEnd, framed, prefix},
     prelude::*,
     scratch::Scratch,
 };
@@ -30,9 +29,9 @@ const LIST: &str = "/expertise.v1.TaskService/ListTasks";
 const CREATE: &str = "/expertise.v1.TaskService/CreateTask";
 
 /// The connection still serves.
-async fn serves(connection: &Connection, account: (&str, &str)) {
+async fn assert_serves(connection: &Http2Connection, account: (&str, &str)) {
     let answer = connection
-        .call(LIST, &[account], &framed(b""), End::Sent)
+        .call(LIST, &[account], &framed(b""), RequestEnd::Sent)
         .await;
     let status = answer.status.expect("a status");
     assert_eq!(status.code(), Code::Ok, "{status:?}");
@@ -40,7 +39,7 @@ async fn serves(connection: &Connection, account: (&str, &str)) {
 }
 
 async fn a_body_that_is_not_one_message_is_invalid(client: Client) {
-    let connection = Connection::to(client.address()).await;
+    let connection = Http2Connection::to(client.address()).await;
     let account = ("x-account-id", client.account());
     let guid = GetTaskRequest {
         guid: unknown_guid(),
@@ -58,37 +57,41 @@ async fn a_body_that_is_not_one_message_is_invalid(client: Client) {
         ("a compressed one", [&prefix(1, 38), &guid[..]].concat()),
         ("an odd flag", [&prefix(7, 38), &guid[..]].concat()),
     ] {
-        let answer = connection.call(GET, &[account], &bytes, End::Sent).await;
+        let answer = connection
+            .call(GET, &[account], &bytes, RequestEnd::Sent)
+            .await;
         let expected = (Code::InvalidArgument, "FIELD_INVALID".to_owned());
         assert_eq!(answer.refusal(), expected, "{what}: {answer:?}");
-        serves(&connection, account).await;
+        assert_serves(&connection, account).await;
     }
     for encoding in ["gzip", "deflate", "zstd", "odd"] {
         let headers = [account, ("grpc-encoding", encoding)];
         for flag in [0, 1] {
             let bytes = [&prefix(flag, 38), &guid[..]].concat();
-            let answer = connection.call(GET, &headers, &bytes, End::Sent).await;
+            let answer = connection
+                .call(GET, &headers, &bytes, RequestEnd::Sent)
+                .await;
             answer.is(Code::InvalidArgument, "FIELD_INVALID");
         }
     }
-    serves(&connection, account).await;
+    assert_serves(&connection, account).await;
 }
 
 async fn a_too_long_message_is_refused_by_its_prefix(client: Client) {
-    let connection = Connection::to(client.address()).await;
+    let connection = Http2Connection::to(client.address()).await;
     let account = ("x-account-id", client.account());
     for length in [72 * 1024 * 1024 + 1, u32::MAX] {
         let claim = prefix(0, length);
         let answer = connection
-            .call(CREATE, &[account], &claim, End::Never)
+            .call(CREATE, &[account], &claim, RequestEnd::Never)
             .await;
         answer.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
     }
-    serves(&connection, account).await;
+    assert_serves(&connection, account).await;
 }
 
 async fn credentials_are_checked_before_64_megabytes_arrive(client: Client) {
-    let connection = Connection::to(client.address()).await;
+    let connection = Http2Connection::to(client.address()).await;
     let announced = prefix(0, 64_000_000);
     let length = ("content-length", "64000005");
     let account = ("x-account-id", client.account());
@@ -106,15 +109,15 @@ async fn credentials_are_checked_before_64_megabytes_arrive(client: Client) {
         ),
     ] {
         let answer = connection
-            .call(CREATE, headers, &announced, End::Never)
+            .call(CREATE, headers, &announced, RequestEnd::Never)
             .await;
         answer.is(code, reason);
     }
-    serves(&connection, account).await;
+    assert_serves(&connection, account).await;
 }
 
 async fn a_malformed_deadline_is_invalid_and_a_passed_one_exceeded(client: Client) {
-    let connection = Connection::to(client.address()).await;
+    let connection = Http2Connection::to(client.address()).await;
     let account = ("x-account-id", client.account());
     for timeout in [
         "",
@@ -130,7 +133,7 @@ async fn a_malformed_deadline_is_invalid_and_a_passed_one_exceeded(client: Clien
     ] {
         let headers = [account, ("grpc-timeout", timeout)];
         let answer = connection
-            .call(LIST, &headers, &framed(b""), End::Sent)
+            .call(LIST, &headers, &framed(b""), RequestEnd::Sent)
             .await;
         let expected = (Code::InvalidArgument, "FIELD_INVALID".to_owned());
         assert_eq!(answer.refusal(), expected, "{timeout:?}");
@@ -138,14 +141,14 @@ async fn a_malformed_deadline_is_invalid_and_a_passed_one_exceeded(client: Clien
     for timeout in ["0S", "1n", "00000000H"] {
         let headers = [account, ("grpc-timeout", timeout)];
         let answer = connection
-            .call(LIST, &headers, &framed(b""), End::Sent)
+            .call(LIST, &headers, &framed(b""), RequestEnd::Sent)
             .await;
         answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
     }
     for timeout in ["99999999H", "59M", "60S", "60000m", "60000000u"] {
         let headers = [account, ("grpc-timeout", timeout)];
         let answer = connection
-            .call(LIST, &headers, &framed(b""), End::Sent)
+            .call(LIST, &headers, &framed(b""), RequestEnd::Sent)
             .await;
         let status = answer.status.expect("a status");
         assert_eq!(status.code(), Code::Ok, "{timeout}: {status:?}");
@@ -153,7 +156,7 @@ async fn a_malformed_deadline_is_invalid_and_a_passed_one_exceeded(client: Clien
 }
 
 async fn a_call_whose_message_never_ends_ends_at_its_deadline(client: Client) {
-    let connection = Connection::to(client.address()).await;
+    let connection = Http2Connection::to(client.address()).await;
     let account = ("x-account-id", client.account());
     for begun in [
         &b""[..],
@@ -161,14 +164,16 @@ async fn a_call_whose_message_never_ends_ends_at_its_deadline(client: Client) {
         &[&prefix(0, 9)[..], b"abc"].concat(),
     ] {
         let headers = [account, ("grpc-timeout", "50m")];
-        let answer = connection.call(CREATE, &headers, begun, End::Never).await;
+        let answer = connection
+            .call(CREATE, &headers, begun, RequestEnd::Never)
+            .await;
         answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
     }
-    serves(&connection, account).await;
+    assert_serves(&connection, account).await;
 }
 
 async fn unknown_paths_are_unimplemented(client: Client) {
-    let connection = Connection::to(client.address()).await;
+    let connection = Http2Connection::to(client.address()).await;
     let account = ("x-account-id", client.account());
     for path in [
         "/expertise.v1.TaskService/MoveTask",
@@ -185,26 +190,26 @@ async fn unknown_paths_are_unimplemented(client: Client) {
     ] {
         for headers in [&[][..], &[account]] {
             let answer = connection
-                .call(path, headers, &framed(b""), End::Sent)
+                .call(path, headers, &framed(b""), RequestEnd::Sent)
                 .await;
             let status = answer.status.as_ref().expect("a status");
             let code = status.code();
-            // Whether a call is there is not told before who asks is known, where
-            // its name might be one of ours.
+            // Without credentials, a path of one of our services is UNAUTHENTICATED,
+            // whether or not it exists.
             let unknown = headers.is_empty() && code == Code::Unauthenticated;
             assert!(code == Code::Unimplemented || unknown, "{path}: {status:?}");
-            // Services of the protocol itself speak for themselves.
+            // The health service has errors of its own.
             if !path.starts_with("/grpc.") {
                 let (_, reason) = answer.refusal();
                 assert!(unknown || reason == "UNIMPLEMENTED", "{path}: {reason}");
             }
         }
     }
-    serves(&connection, account).await;
+    assert_serves(&connection, account).await;
 }
 
 async fn requests_that_are_not_grpc_get_http_errors(client: Client) {
-    let connection = Connection::to(client.address()).await;
+    let connection = Http2Connection::to(client.address()).await;
     let account = ("x-account-id", client.account());
     for content in [
         "",
@@ -215,14 +220,14 @@ async fn requests_that_are_not_grpc_get_http_errors(client: Client) {
     ] {
         let headers = [account, ("content-type", content)];
         let answer = connection
-            .send(Method::POST, LIST, &headers, &framed(b""), End::Sent)
+            .send(Method::POST, LIST, &headers, &framed(b""), RequestEnd::Sent)
             .await;
         assert_eq!(answer.http, 415, "{content}");
     }
     for method in [Method::GET, Method::PUT, Method::HEAD, Method::OPTIONS] {
         let headers = [account, ("content-type", "application/grpc")];
         let answer = connection
-            .send(method, LIST, &headers, b"", End::Sent)
+            .send(method, LIST, &headers, b"", RequestEnd::Sent)
             .await;
         assert_eq!(answer.http, 405);
     }
@@ -233,7 +238,7 @@ async fn requests_that_are_not_grpc_get_http_errors(client: Client) {
     ] {
         let headers = [account, ("content-type", content)];
         let answer = connection
-            .send(Method::POST, LIST, &headers, &framed(b""), End::Sent)
+            .send(Method::POST, LIST, &headers, &framed(b""), RequestEnd::Sent)
             .await;
         let status = answer.status.expect("a status");
         assert_eq!(status.code(), Code::Ok, "{content}: {status:?}");
@@ -241,35 +246,35 @@ async fn requests_that_are_not_grpc_get_http_errors(client: Client) {
 }
 
 async fn too_large_headers_are_refused(client: Client) {
-    let connection = Connection::to(client.address()).await;
+    let connection = Http2Connection::to(client.address()).await;
     let account = ("x-account-id", client.account());
     let long = "x".repeat(17_000);
     let headers = [account, ("x-long", &long)];
     let answer = connection
-        .call(LIST, &headers, &framed(b""), End::Sent)
+        .call(LIST, &headers, &framed(b""), RequestEnd::Sent)
         .await;
     answer.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
-    serves(&connection, account).await;
+    assert_serves(&connection, account).await;
 }
 
-/// Needs settings of its own, and no database does anything for it.
+/// It needs its own settings, and the database does not matter.
 #[tokio::test]
 async fn the_servers_time_limit_caps_the_callers_deadline() {
     let config = Config {
         request_timeout: Duration::from_millis(50),
         ..Config::for_tests("sqlite::memory:")
     };
-    let connection = Connection::to(databases::start(config)).await;
+    let connection = Http2Connection::to(databases::start(config)).await;
     for timeout in ["1H", "60S"] {
         let headers = [("x-account-id", "42"), ("grpc-timeout", timeout)];
         let answer = connection
-            .call(CREATE, &headers, &prefix(0, 9), End::Never)
+            .call(CREATE, &headers, &prefix(0, 9), RequestEnd::Never)
             .await;
         answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
     }
 }
 
-/// What is stored may be larger than a server sends whose limit was lowered since.
+/// A stored step may exceed a message limit that was lowered later.
 #[tokio::test]
 async fn a_too_large_response_is_an_error() {
     let file = Scratch::of_this_run().path("lowered.db");

@@ -1,4 +1,4 @@
-//! What makes it safe to call again: request ids, etags and dry runs.
+//! Safe repetition of calls: request ids, etags and dry runs.
 
 use crate::kit::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Documents that make a task with its steps.
+//! ImportTask of a document that creates a task with its steps.
 
 use crate::kit::prelude::*;
 
@@ -227,7 +227,7 @@ async fn a_subtask_step_may_refer_to_a_task_of_a_value(client: Client) {
         },
         answer_with("b", "B", inner),
     ];
-    // The first to refer to a managed task wires it.
+    // The first step that refers to a managed task becomes its wiring step.
     let refers = [&by_link, &by_guid, &by_link, &by_guid];
     let refers = refers.into_iter().map(|guid| refers_to(guid));
     let steps = [observation_asking(linked_question(values))]
@@ -303,7 +303,7 @@ fn depending(shorthand: Option<&str>, dependencies: Option<DependencyGroup>) -> 
 
 const SHORT: &str = "components.7.power = on";
 
-/// What [`SHORT`] stands for.
+/// The expansion of [`SHORT`].
 fn long() -> DependencyGroup {
     all_of(vec![comparison(Condition {
         variable: "power".to_owned(),

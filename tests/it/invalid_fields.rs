@@ -1,4 +1,4 @@
-//! What no call takes, field by field.
+//! Field values that every call refuses.
 
 use crate::kit::prelude::*;
 
@@ -77,7 +77,7 @@ async fn a_missing_task_is_refused(client: Client) {
     failure.violates(&[("step.task", "FIELD_REQUIRED")]);
 }
 
-/// What is wrong with an id that must be greater than 0.
+/// Invalid ids of products, and the reasons.
 const BAD_PRODUCTS: [(Option<i64>, &str); 4] = [
     (None, "FIELD_REQUIRED"),
     (Some(0), "FIELD_OUT_OF_RANGE"),
@@ -147,7 +147,7 @@ async fn unknown_enum_numbers_are_refused(client: Client) {
     }
 }
 
-/// What resembles a UUID and is none that the contract takes.
+/// Texts that resemble a UUID but are refused.
 fn not_uuids() -> [String; 8] {
     let guid = unknown_guid();
     [
@@ -177,7 +177,7 @@ async fn every_id_is_required(client: Client) {
     refuses_id(&client, "", "FIELD_REQUIRED").await;
 }
 
-/// Asserts that every id that a call needs is refused when it is this.
+/// Asserts that this id is refused in every field of every call that needs an id.
 async fn refuses_id(client: &Client, id: &str, reason: &str) {
     let guide = client.given_task(task("Guide")).await;
     let guid = [("guid", reason)];

@@ -16,10 +16,10 @@ on_both_databases![
 
 const LIMIT: usize = 16_000_000;
 
-/// One large body at a time: the tests share a machine's memory with the server.
+/// Tests of large bodies take turns: together they would need too much memory.
 pub static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 
-/// A body of the limit's code points that is not the same everywhere.
+/// A body of as many code points as the limit, with numbers that show a shift.
 fn body(character: &str) -> String {
     let mut body = String::with_capacity(LIMIT * character.len());
     for n in 0..LIMIT / 1_000 {
@@ -36,7 +36,7 @@ async fn comes_back(client: Client, character: &str) {
     let body = body(character);
     let sent = information_step(&task, "large").with_body(body.clone());
     let created = client.given_step(sent).await;
-    // Not assert_eq, which would print them.
+    // `assert_eq!` would print them.
     assert!(created.body.as_deref() == Some(&*body), "as answered");
     drop(created.body);
     let read = client.get_step(&created.guid).await.accepted();
@@ -87,7 +87,7 @@ async fn a_step_too_large_to_return_is_refused(client: Client) {
     let task = client.given_task(task("Large")).await;
     let sent = information_step(&task, "large").with_body("🔧".repeat(LIMIT));
     let created = client.given_step(sent).await;
-    // 64 MB are stored; 14 MB more would pass what an answer can hold.
+    // 64 MB are stored; 14 MB more exceed the message limit.
     let row = StepTranslation {
         body: Some("x".repeat(14_000_000)),
         ..StepTranslation::default()
@@ -122,14 +122,13 @@ async fn two_bodies_at_the_limit_come_in_pages_of_one(client: Client) {
     assert_eq!(second.next_page_token, "");
 }
 
-/// A large step stays readable when the task that it refers to gets the longest
-/// name there is.
+/// A large step stays readable when its subtask gets a name of the maximal length.
 async fn a_rename_never_makes_a_step_unreadable(client: Client) {
     let _turn = ONE_AT_A_TIME.lock().await;
     let guide = client.given_task(task("Guide")).await;
     let other = client.given_task(task("x")).await;
     let whole = "🔧".repeat(LIMIT);
-    // The room below the largest message, tried from above until a translation fits.
+    // Tries smaller and smaller translations until the step fits into a message.
     let mut rest = 11_490_000;
     let step = loop {
         let row = StepTranslation {

@@ -1,4 +1,5 @@
-//! Tasks that the values of an observation manage, as an import makes them.
+//! Linked tasks: those that the values of an observation manage, as an import creates
+//! them.
 
 use crate::kit::prelude::*;
 
@@ -53,8 +54,8 @@ async fn now(client: &Client, step: &Step) -> Step {
     client.get_step(&step.guid).await.accepted()
 }
 
-/// Asserts that the task is managed no longer, and the step that wired it is an
-/// ordinary one.
+/// Asserts that the task is no longer managed and its wiring step is an ordinary
+/// subtask step.
 async fn unlinked(client: &Client, task: &Task, wiring: &Step) {
     let after = client.get_task(&task.guid).await.accepted();
     let expected = Task {
@@ -133,7 +134,7 @@ fn wires(link: &str) -> Step {
     }
 }
 
-/// A question whose values have these links.
+/// A linked question whose values have these links.
 fn question_with(links: &[&str]) -> FeedbackConfig {
     let values = links.iter().enumerate().map(|(index, link)| FeedbackValue {
         link: (*link).to_owned(),

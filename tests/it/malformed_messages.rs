@@ -109,7 +109,7 @@ async fn a_truncated_message_is_invalid(client: Client) {
 }
 
 async fn a_field_of_another_wire_type_is_invalid(client: Client) {
-    // Field 1 as a number, and as the end of a group that never began.
+    // Field 1 as a number, and as the end of a group that was not opened.
     for odd in [&b"\x08\x01"[..], b"\x0c", b"\x0f", b"\x00", b"\x0a"] {
         let message = Bytes::from_static(odd);
         let failure = refusal(&client, "TaskService/GetTask", message).await;
@@ -164,7 +164,7 @@ fn any_method() -> impl Strategy<Value = &'static str> {
     proptest::sample::select(&METHODS[..])
 }
 
-/// Bytes of any kind, of which many begin like a message.
+/// Arbitrary bytes, many of which start like a message.
 fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
     let begun = (1..6_u8, proptest::collection::vec(any::<u8>(), 0..80))
         .prop_map(|(number, content)| field(number, &content).to_vec());
@@ -191,7 +191,7 @@ async fn any_bytes_get_a_documented_code(client: Client, (method, bytes): (&'sta
     is_of_the_table(client.send_bytes(method, bytes.into()).await);
 }
 
-/// Where a message is damaged, and by which byte.
+/// The offset of a damaged byte, and its new value.
 fn damage() -> impl Strategy<Value = (proptest::sample::Index, u8)> {
     (any::<proptest::sample::Index>(), any::<u8>())
 }

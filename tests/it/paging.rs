@@ -1,5 +1,4 @@
-//! Pages: how large they are, how they follow each other, and whose tokens are
-//! taken.
+//! Pages of lists: their sizes, their order, and which tokens are valid.
 
 use crate::kit::prelude::*;
 

@@ -1,4 +1,4 @@
-//! That a run without PostgreSQL fails where it is required.
+//! A run without PostgreSQL fails where it is required.
 
 use std::env;
 

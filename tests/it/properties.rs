@@ -1,4 +1,4 @@
-//! What holds of every history, checked with random ones.
+//! Properties that hold after every history of writes, checked with random histories.
 
 mod import_export;
 mod linked_tasks;

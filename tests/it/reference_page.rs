@@ -1,5 +1,4 @@
-//! The reference of the contract: the committed page is the one that the contract
-//! has now, and its links lead somewhere.
+//! docs/reference.md matches the contract, and its links have targets.
 
 #[path = "../../examples/reference/page.rs"]
 mod page;

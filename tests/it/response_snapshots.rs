@@ -1,7 +1,6 @@
-//! Whole answers and whole refusals, as clients receive them.
+//! Snapshots of whole responses and errors.
 //!
-//! `cargo insta review`, or `INSTA_UPDATE=always cargo test`, takes over what is
-//! meant to change.
+//! `cargo insta review`, or `INSTA_UPDATE=always cargo test`, accepts intended changes.
 
 use crate::kit::{prelude::*, snapshot};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The roles that an account has named.
+//! RoleService.
 
 use crate::kit::prelude::*;
 

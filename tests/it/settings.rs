@@ -1,4 +1,4 @@
-//! The built binary: what it says, what it refuses, and how it ends.
+//! Settings of the server, its start line, and how it ends.
 
 use std::{
     io::{Read, Write},
@@ -8,7 +8,7 @@ use std::{
 
 use crate::kit::command::command;
 
-/// Far beyond what anything here takes: a wait that long has hung.
+/// A wait that reaches it has hung.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 const MEMORY: [&str; 4] = [
@@ -205,8 +205,8 @@ fn signals_end_the_server_cleanly_despite_silent_connections() {
             .start();
         let address = running.address();
         let silent = TcpStream::connect(address).expect("a connection");
-        // Connections are accepted in order: this one's answer says that the
-        // silent one is in.
+        // Connections are accepted in order: this one's settings frame proves that the
+        // silent one was accepted.
         let mut idle = TcpStream::connect(address).expect("a connection");
         greet(&mut idle);
         running.signal(signal);

@@ -1,5 +1,5 @@
-//! How many statements imports and exports take: a number that does not grow with the
-//! steps, but for batches of 1,000 rows. And that the schema can be spread by account.
+//! The number of statements of imports and exports does not grow with the steps, but
+//! for batches of 1,000 rows. Every key of the schema begins with the account.
 
 use expertise::{
     config::DatabaseUrl,
@@ -62,7 +62,7 @@ async fn every_key_of_the_schema_begins_with_the_account() {
     let keys = keys.fetch_all(&mut connection).await.expect("the keys");
     let of = |kind| keys.iter().filter(move |(what, _)| what.starts_with(kind));
     assert!(of("table").count() >= 10 && of("index").count() >= 16 && of("foreign").count() >= 14);
-    // These are not an account's.
+    // These do not belong to an account.
     let shared = [
         "table server_keys",
         "index server_keys_pkey of server_keys",

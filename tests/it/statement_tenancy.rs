@@ -1,5 +1,5 @@
-//! That every statement of the service on PostgreSQL stays within an account, and that one
-//! that does not is found.
+//! Every statement of the service on PostgreSQL stays within an account, and the check
+//! finds one that does not.
 
 use std::collections::BTreeSet;
 

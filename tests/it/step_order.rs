@@ -1,4 +1,4 @@
-//! Where new steps go, and what the task's list of steps says of it.
+//! The place of a new step, and the order of a task's steps.
 
 use crate::kit::prelude::*;
 
@@ -24,8 +24,8 @@ async fn task_with_steps(client: &Client, titles: &[&str]) -> (Task, Vec<String>
     (task, steps)
 }
 
-/// Creates a note after `prevstep` and returns its id and how it was placed.
-async fn place(client: &Client, task: &Task, prevstep: &str) -> (String, Placement) {
+/// Creates a step after `prevstep`; its id and its placement.
+async fn create_after(client: &Client, task: &Task, prevstep: &str) -> (String, Placement) {
     let created = client
         .create_step_after(information_step(task, "new"), prevstep)
         .await;
@@ -36,7 +36,7 @@ async fn place(client: &Client, task: &Task, prevstep: &str) -> (String, Placeme
 
 async fn omitted_prevstep_appends(client: Client) {
     let (task, steps) = task_with_steps(&client, &["a", "b"]).await;
-    let (new, placement) = place(&client, &task, "").await;
+    let (new, placement) = create_after(&client, &task, "").await;
     assert_eq!(placement, Placement::Appended);
     let order = client.step_order(&task.guid).await;
     assert_eq!(order, [steps[0].clone(), steps[1].clone(), new]);
@@ -44,7 +44,7 @@ async fn omitted_prevstep_appends(client: Client) {
 
 async fn prevstep_inserts_right_after_it(client: Client) {
     let (task, steps) = task_with_steps(&client, &["a", "b"]).await;
-    let (new, placement) = place(&client, &task, &steps[0]).await;
+    let (new, placement) = create_after(&client, &task, &steps[0]).await;
     assert_eq!(placement, Placement::AfterPrevstep);
     let order = client.step_order(&task.guid).await;
     assert_eq!(order, [steps[0].clone(), new, steps[1].clone()]);
@@ -52,14 +52,19 @@ async fn prevstep_inserts_right_after_it(client: Client) {
 
 async fn prevstep_that_is_last_appends_but_says_after(client: Client) {
     let (task, steps) = task_with_steps(&client, &["a"]).await;
-    let (new, placement) = place(&client, &task, &steps[0]).await;
+    let (new, placement) = create_after(&client, &task, &steps[0]).await;
     assert_eq!(placement, Placement::AfterPrevstep);
     let order = client.step_order(&task.guid).await;
     assert_eq!(order, [steps[0].clone(), new]);
 }
 
-async fn appended_as_unknown(client: &Client, task: &Task, steps: &[String], prevstep: &str) {
-    let (new, placement) = place(client, task, prevstep).await;
+async fn assert_appended_as_unknown(
+    client: &Client,
+    task: &Task,
+    steps: &[String],
+    prevstep: &str,
+) {
+    let (new, placement) = create_after(client, task, prevstep).await;
     assert_eq!(placement, Placement::AppendedPrevstepUnknown);
     let order = client.step_order(&task.guid).await;
     assert_eq!(order, [steps, &[new]].concat());
@@ -67,25 +72,25 @@ async fn appended_as_unknown(client: &Client, task: &Task, steps: &[String], pre
 
 async fn unknown_prevstep_appends_and_says_so(client: Client) {
     let (task, steps) = task_with_steps(&client, &["a", "b"]).await;
-    appended_as_unknown(&client, &task, &steps, &unknown_guid()).await;
+    assert_appended_as_unknown(&client, &task, &steps, &unknown_guid()).await;
 }
 
 async fn prevstep_of_another_task_appends_and_says_so(client: Client) {
     let (task, steps) = task_with_steps(&client, &["a", "b"]).await;
     let (_, others) = task_with_steps(&client, &["c"]).await;
-    appended_as_unknown(&client, &task, &steps, &others[0]).await;
+    assert_appended_as_unknown(&client, &task, &steps, &others[0]).await;
 }
 
 async fn deleted_prevstep_appends_and_says_so(client: Client) {
     let (task, mut steps) = task_with_steps(&client, &["a", "b", "c"]).await;
     let deleted = steps.remove(1);
     client.delete_step(&deleted).await.accepted();
-    appended_as_unknown(&client, &task, &steps, &deleted).await;
+    assert_appended_as_unknown(&client, &task, &steps, &deleted).await;
 }
 
 async fn upper_case_prevstep_is_the_same_step(client: Client) {
     let (task, steps) = task_with_steps(&client, &["a", "b"]).await;
-    let (new, placement) = place(&client, &task, &steps[0].to_uppercase()).await;
+    let (new, placement) = create_after(&client, &task, &steps[0].to_uppercase()).await;
     assert_eq!(placement, Placement::AfterPrevstep);
     assert_eq!(client.step_order(&task.guid).await[1], new);
 }
@@ -102,7 +107,7 @@ async fn malformed_prevstep_is_refused_and_creates_nothing(client: Client) {
 async fn get_and_list_return_the_same_order(client: Client) {
     let (task, steps) = task_with_steps(&client, &["a", "b", "c"]).await;
     for prevstep in [&steps[0], &steps[2], &steps[0]] {
-        place(&client, &task, prevstep).await;
+        create_after(&client, &task, prevstep).await;
     }
     let listed = client.steps_of(&task.guid, 4).await;
     let listed: Vec<String> = listed.into_iter().map(|step| step.guid).collect();
@@ -120,7 +125,7 @@ async fn deleting_a_step_keeps_the_order_of_the_others(client: Client) {
 async fn a_step_deleted_and_created_again_moves(client: Client) {
     let (task, steps) = task_with_steps(&client, &["a", "b", "c"]).await;
     client.delete_step(&steps[0]).await.accepted();
-    let (again, _) = place(&client, &task, &steps[2]).await;
+    let (again, _) = create_after(&client, &task, &steps[2]).await;
     let order = client.step_order(&task.guid).await;
     assert_eq!(order, [steps[1].clone(), steps[2].clone(), again]);
 }
@@ -128,7 +133,7 @@ async fn a_step_deleted_and_created_again_moves(client: Client) {
 async fn each_task_has_an_order_of_its_own(client: Client) {
     let (first, first_steps) = task_with_steps(&client, &["a"]).await;
     let (second, second_steps) = task_with_steps(&client, &["b", "c"]).await;
-    let (new, _) = place(&client, &first, &first_steps[0]).await;
+    let (new, _) = create_after(&client, &first, &first_steps[0]).await;
     let order = client.step_order(&first.guid).await;
     assert_eq!(order, [first_steps[0].clone(), new]);
     assert_eq!(client.step_order(&second.guid).await, second_steps);

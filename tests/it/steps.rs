@@ -1,4 +1,4 @@
-//! Steps: what is stored of what was sent, by the step's type.
+//! Steps: which fields are stored, by type.
 
 use crate::kit::prelude::*;
 use serde_json::json;
@@ -259,7 +259,7 @@ async fn system_set_fields_sent_on_create_change_nothing_and_are_listed(client: 
         dirty_record: true,
         created_ts: Some(long_ago),
         modified_ts: Some(long_ago),
-        ..step(&task, StepType::Observation, "presumptuous")
+        ..step(&task, StepType::Observation, "system fields")
     };
     sent.feedback_config[0].values[1].link = unknown_guid();
     let response = client.create_step(sent.clone()).await.accepted();

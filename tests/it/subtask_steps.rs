@@ -1,4 +1,4 @@
-//! Steps that stand for another task, and what keeps that task from going away.
+//! Subtask steps, and the deletion of tasks that they refer to.
 
 use crate::kit::prelude::*;
 
@@ -27,7 +27,7 @@ on_both_databases![
     an_old_etag_keeps_a_step_from_being_deleted,
 ];
 
-/// A guide, another task, and a step of the guide that stands for the other.
+/// A guide, another task, and a subtask step of the guide that refers to it.
 async fn wired(client: &Client) -> (Task, Task, Step) {
     let guide = client.given_task(task("Guide")).await;
     let other = client.given_task(task("Other")).await;

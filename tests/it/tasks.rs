@@ -1,4 +1,4 @@
-//! Tasks: what is stored of what was sent, and what the system adds.
+//! Tasks: which fields are stored, and which the system sets.
 
 use crate::kit::prelude::*;
 use prost_types::Timestamp;
@@ -92,7 +92,7 @@ async fn a_name_of_200_code_points_is_accepted(client: Client) {
 }
 
 async fn a_name_is_kept_byte_for_byte(client: Client) {
-    // Decomposed, right to left, zero width, and with quotes of every kind.
+    // Decomposed, right-to-left and zero-width characters, and all kinds of quotes.
     let name = "e\u{301}\u{200f}א\u{200b}'\"\\%_`$1?;--";
     let guid = client.given_task(task(name)).await.guid;
     assert_eq!(client.get_task(&guid).await.accepted().name, name);
@@ -132,8 +132,8 @@ async fn times_are_utc_with_microseconds(client: Client) {
     assert!((made.seconds, made.nanos) <= (changed.seconds, changed.nanos));
 }
 
-/// A task with a value of its own in every field that the system sets.
-fn presumptuous(name: &str) -> Task {
+/// A task with a value in every field that only the system sets.
+fn task_with_system_fields(name: &str) -> Task {
     let long_ago = Timestamp {
         seconds: 1,
         nanos: 0,
@@ -158,7 +158,7 @@ fn presumptuous(name: &str) -> Task {
 }
 
 async fn system_set_fields_sent_on_create_change_nothing_and_are_listed(client: Client) {
-    let sent = presumptuous("Presumptuous");
+    let sent = task_with_system_fields("System fields");
     let response = client.create_task(sent.clone()).await.accepted();
     assert_eq!(
         response.ignored_paths,
@@ -180,7 +180,7 @@ async fn system_set_fields_sent_on_create_change_nothing_and_are_listed(client: 
         ]
     );
     let stored = response.task.unwrap();
-    let mut plain = client.given_task(task("Presumptuous")).await;
+    let mut plain = client.given_task(task("System fields")).await;
     assert_ne!(stored.guid, sent.guid);
     assert_ne!(stored.created_ts, sent.created_ts);
     plain.guid.clone_from(&stored.guid);
@@ -200,7 +200,7 @@ async fn ignored_paths_are_sorted(client: Client) {
     let sent = Task {
         guid: created.guid,
         etag: String::new(),
-        ..presumptuous("Sorted")
+        ..task_with_system_fields("Sorted")
     };
     let response = client.update_task(sent, &[]).await.accepted();
     assert!(response.ignored_paths.len() > 5);

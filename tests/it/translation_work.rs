@@ -1,5 +1,5 @@
-//! What an automatic translator finds to do: every text whose translation is
-//! missing or outdated, and no other.
+//! ListTranslationWork lists every resource whose translation is missing or outdated,
+//! and no other.
 
 use crate::kit::prelude::*;
 use serde_json::json;
@@ -38,20 +38,20 @@ on_both_databases![
 
 const DE: [&str; 1] = ["de"];
 
-/// Who, into what and why.
-type Told = (String, String, TranslationState);
+/// A resource, a language and the state of the translation.
+type PendingWork = (String, String, TranslationState);
 
-/// What there is to do, in a fixed order.
-fn told(work: Vec<TranslationWork>) -> Vec<Told> {
-    let mut told: Vec<Told> = work
+/// The listed work, sorted.
+fn pending(work: Vec<TranslationWork>) -> Vec<PendingWork> {
+    let mut pending: Vec<PendingWork> = work
         .into_iter()
         .map(|item| {
             let state = item.state();
             (item.guid, item.language, state)
         })
         .collect();
-    told.sort();
-    told
+    pending.sort();
+    pending
 }
 
 /// Why the resource needs a translation into German; `None` if it does not.
@@ -130,7 +130,7 @@ async fn every_task_and_step_is_missing_in_every_language(client: Client) {
         guids.push(step.guid);
     }
     guids.push(client.given_step(subtask(&guide, &other)).await.guid);
-    let mut expected: Vec<Told> = Vec::new();
+    let mut expected: Vec<PendingWork> = Vec::new();
     for guid in guids {
         for language in ["de", "fr", "zh-Hant"] {
             let missing = TranslationState::Missing;
@@ -139,7 +139,7 @@ async fn every_task_and_step_is_missing_in_every_language(client: Client) {
     }
     expected.sort();
     let work = client.translation_work(&["de", "fr", "zh-Hant"]).await;
-    assert_eq!(told(work), expected);
+    assert_eq!(pending(work), expected);
 }
 
 async fn a_written_row_needs_no_translation(client: Client) {
@@ -179,7 +179,7 @@ async fn a_row_is_missing_in_its_language_alone(client: Client) {
         let language = language.to_owned();
         (guide.guid.clone(), language, TranslationState::Missing)
     };
-    assert_eq!(told(work), [missing("de-CH"), missing("fr")]);
+    assert_eq!(pending(work), [missing("de-CH"), missing("fr")]);
 }
 
 async fn an_empty_row_is_not_missing(client: Client) {
@@ -249,7 +249,7 @@ async fn an_unlocked_row_is_outdated_once_a_text_of_the_step_changes(client: Cli
         let outdated = Some(TranslationState::Outdated);
         assert_eq!(state(&client, &step.guid).await, outdated, "{mask}");
     }
-    // Of the question each text for itself.
+    // Each text of the question on its own.
     for question in [
         question("reply", &["yes", "no"]),
         question("answer", &["yes", "maybe"]),
@@ -389,7 +389,7 @@ async fn a_row_written_together_with_its_source_is_not_outdated(client: Client) 
     assert_eq!(client.translation_work(&DE).await, []);
 }
 
-/// A client that sends back all that it has read has not translated anew.
+/// Sending back an unchanged translation does not make it current.
 async fn an_unchanged_row_sent_with_a_changed_source_is_outdated(client: Client) {
     let guide = given_unlocked_task(&client, "Pump").await;
     let step = given_unlocked_step(&client, &guide).await;
@@ -427,7 +427,7 @@ async fn import(client: &Client, document: TaskDocument) -> Task {
     imported.into_inner().task.unwrap()
 }
 
-/// Lets a machine translate all that there is.
+/// Writes an automatic translation of all work.
 async fn translate_all(client: &Client) {
     for item in client.translation_work(&DE).await {
         let became = client.written(automatic(&item, "machine")).await;
@@ -468,7 +468,7 @@ async fn a_linked_value_that_changes_outdates_all_that_follows_it(client: Client
         let follows = source.name.or(source.title).unwrap();
         assert!(["Yes!", "Ask"].contains(&&*follows), "{follows}");
     }
-    assert_eq!(told(work), expected);
+    assert_eq!(pending(work), expected);
 }
 
 async fn an_import_that_changes_a_source_outdates_its_rows(client: Client) {

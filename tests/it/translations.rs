@@ -1,4 +1,4 @@
-//! Texts in other languages: tags, rows and locks.
+//! Translations in tasks and steps: language tags, rows and locks.
 
 use crate::kit::prelude::*;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What an update mask selects, on tasks; the same law for steps is beside it.
+//! Update masks of tasks.
 
 use crate::kit::prelude::*;
 
@@ -34,7 +34,7 @@ async fn stored(client: &Client) -> Task {
     client.given_task(full_task()).await
 }
 
-/// The stored task as an update must leave it: with the version it has now.
+/// The stored task with the version that the update gave it.
 fn with_version_of(task: Task, updated: &Task) -> Task {
     Task {
         etag: updated.etag.clone(),

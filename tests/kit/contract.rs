@@ -86,7 +86,7 @@ impl Contract {
 
     /// Every place of a request that holds a value of its own: fields that are no
     /// messages, keys of maps, and values of `google.protobuf`.
-    pub fn places(&self, call: &str) -> Vec<Place> {
+    pub fn field_paths(&self, call: &str) -> Vec<FieldPath> {
         let mut places = Vec::new();
         walk(&self.calls[call].input(), &mut Vec::new(), &mut places);
         places
@@ -105,13 +105,13 @@ impl Contract {
 
 /// A place in a request.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct FieldPath {
     way: Vec<FieldDescriptor>,
     /// Whether it is the key of the map, not what the map holds.
     is_key: bool,
 }
 
-impl Place {
+impl FieldPath {
     /// The names of the fields on the way there, such as
     /// `step.feedback_config.values.link`; a key is `step.translations[key]`.
     pub fn path(&self) -> String {
@@ -144,11 +144,11 @@ impl Place {
 
     /// Puts a value there. Of lists and maps on the way it takes the first
     /// element, and makes one where there is none.
-    pub fn put(&self, message: &mut DynamicMessage, value: Value) {
-        self.put_below(message, 0, value);
+    pub fn set(&self, message: &mut DynamicMessage, value: Value) {
+        self.set_below(message, 0, value);
     }
 
-    fn put_below(&self, message: &mut DynamicMessage, depth: usize, value: Value) {
+    fn set_below(&self, message: &mut DynamicMessage, depth: usize, value: Value) {
         let field = &self.way[depth];
         let last = depth + 1 == self.way.len();
         let held = message.get_field_mut(field);
@@ -169,7 +169,7 @@ impl Place {
                 value
             };
         } else {
-            self.put_below(inner(held, field), depth + 1, value);
+            self.set_below(inner(held, field), depth + 1, value);
         }
     }
 }
@@ -209,10 +209,10 @@ fn element(field: &FieldDescriptor) -> Value {
     }
 }
 
-fn walk(message: &MessageDescriptor, way: &mut Vec<FieldDescriptor>, places: &mut Vec<Place>) {
+fn walk(message: &MessageDescriptor, way: &mut Vec<FieldDescriptor>, places: &mut Vec<FieldPath>) {
     for field in message.fields() {
         way.push(field.clone());
-        let place = |is_key| Place {
+        let place = |is_key| FieldPath {
             way: way.clone(),
             is_key,
         };

@@ -5,7 +5,7 @@ use std::{collections::HashMap, fmt::Debug};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
-/// What a call came to.
+/// The result of a call.
 pub trait Outcome<T> {
     /// The response of a call that must go well.
     fn accepted(self) -> T;

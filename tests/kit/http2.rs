@@ -13,28 +13,28 @@ use tonic_types::StatusExt;
 const BOUND: Duration = Duration::from_secs(60);
 
 /// A connection.
-pub struct Connection {
+pub struct Http2Connection {
     address: SocketAddr,
     sender: SendRequest<Bytes>,
 }
 
 /// Whether the request ends with the bytes that are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum RequestEnd {
     Sent,
     Never,
 }
 
 /// What came back.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Http2Response {
     pub http: u16,
     /// `None` where there is no gRPC status.
     pub status: Option<Status>,
     pub bytes: usize,
 }
 
-impl Answer {
+impl Http2Response {
     /// The code and reason of a refusal, which is one of the contract.
     #[track_caller]
     pub fn refusal(&self) -> (Code, String) {
@@ -55,7 +55,7 @@ impl Answer {
     }
 }
 
-impl Connection {
+impl Http2Connection {
     pub async fn to(address: SocketAddr) -> Self {
         let stream = tokio::net::TcpStream::connect(address).await;
         let shaken = h2::client::handshake(stream.expect("a connection")).await;
@@ -70,8 +70,8 @@ impl Connection {
         path: &str,
         headers: &[(&str, &str)],
         bytes: &[u8],
-        end: End,
-    ) -> Answer {
+        end: RequestEnd,
+    ) -> Http2Response {
         let grpc = [("content-type", "application/grpc"), ("te", "trailers")];
         let headers: Vec<_> = grpc.iter().chain(headers).copied().collect();
         self.send(Method::POST, path, &headers, bytes, end).await
@@ -84,8 +84,8 @@ impl Connection {
         path: &str,
         headers: &[(&str, &str)],
         bytes: &[u8],
-        end: End,
-    ) -> Answer {
+        end: RequestEnd,
+    ) -> Http2Response {
         let builder = Request::builder().method(method);
         let builder = builder.uri(format!("http://{}{path}", self.address));
         let builder = headers.iter().fold(builder, |b, (k, v)| b.header(*k, *v));
@@ -95,9 +95,9 @@ impl Connection {
         answer.expect("an answer")
     }
 
-    async fn exchange(&self, request: Request<()>, bytes: &[u8], end: End) -> Answer {
+    async fn exchange(&self, request: Request<()>, bytes: &[u8], end: RequestEnd) -> Http2Response {
         let sender = self.sender.clone().ready().await;
-        let ends = end == End::Sent;
+        let ends = end == RequestEnd::Sent;
         let sent = sender.expect("a stream").send_request(request, false);
         let (response, mut stream) = sent.expect("a stream");
         let bytes = Bytes::copy_from_slice(bytes);
@@ -112,7 +112,7 @@ impl Connection {
         let trailers: Option<HeaderMap> = body.trailers().await.ok().flatten();
         let status = Status::from_header_map(&head.headers)
             .or_else(|| trailers.as_ref().and_then(Status::from_header_map));
-        Answer {
+        Http2Response {
             http: head.status.as_u16(),
             status,
             bytes: received,

@@ -1,15 +1,15 @@
-//! Two accounts: the one that calls, and the other one, whose things it names.
+//! Two accounts: one calls and names resources of the other.
 
 use std::collections::BTreeSet;
 
-use super::{reference_fields::Names, response::Answer};
+use super::{reference_fields::Names, response::CallResult};
 use crate::kit::prelude::*;
 
-/// What every text of theirs holds.
+/// Every text of the other account.
 const SECRET: &str = "sealed7ledger";
 
 /// The account that calls.
-pub struct Mine {
+pub struct CallingAccount {
     pub client: Client,
     /// A task with an observation and a subtask step.
     pub task: Task,
@@ -21,13 +21,15 @@ pub struct Mine {
     pub work: TranslationWork,
 }
 
-impl Mine {
-    /// The same in every account.
-    pub async fn settled(client: &Client) -> Self {
-        let task = client.given_task(task("Mine")).await;
+impl CallingAccount {
+    /// Creates the same resources in every account.
+    pub async fn with_resources(client: &Client) -> Self {
+        let task = client.given_task(task("CallingAccount")).await;
         let observation = client.given_step(full_step(&task)).await;
         let subtask = client.given_step(subtask(&task, &task)).await;
-        let imported = client.imported(linked_document("Mine, linked")).await;
+        let imported = client
+            .imported(linked_document("CallingAccount, linked"))
+            .await;
         let document = client.exported(&imported.guid).await;
         let work = client.translation_work(&["fr"]).await;
         let work = work.into_iter().find(|work| work.guid == observation.guid);
@@ -49,20 +51,20 @@ fn linked_document(name: &str) -> TaskDocument {
     document(name, vec![observation_asking(linked_question(values))])
 }
 
-/// The account that is named.
-pub struct Theirs {
+/// The account whose resources are named.
+pub struct OtherAccount {
     client: Client,
     task: Task,
     managed: String,
     step: Step,
-    /// A role, and the number of none.
+    /// The id of a role, and an id that no role has.
     roles: (i64, i64),
-    /// Ids of retries of theirs.
+    /// Request ids that the other account has used.
     retries: Vec<(&'static str, String)>,
     /// Tokens of second pages.
     pages: Vec<(&'static str, String)>,
     pub work: TranslationWork,
-    /// Every id of theirs.
+    /// Every id in the other account.
     guids: BTreeSet<String>,
 }
 
@@ -74,19 +76,19 @@ pub struct Ids {
     pub nil: String,
 }
 
-/// Everything that an account sees of itself.
+/// Everything that an account can read.
 #[derive(Debug, PartialEq)]
-pub struct Everything {
+pub struct AccountContents {
     tasks: Vec<(Task, Vec<Step>)>,
     exports: Vec<TaskDocument>,
     roles: Vec<Role>,
     work: Vec<TranslationWork>,
-    /// What a retry is answered.
+    /// The response to a repeated request id.
     retried: CreateTaskResponse,
 }
 
-impl Theirs {
-    pub async fn settled(client: &Client) -> Self {
+impl OtherAccount {
+    pub async fn with_resources(client: &Client) -> Self {
         let client = client.other_account();
         let task = full_task().named(SECRET);
         let task = client.given_task(task).await;
@@ -96,13 +98,13 @@ impl Theirs {
         let linked = client.imported(linked_document(SECRET)).await;
         let exported = client.exported(&linked.guid).await;
         let managed = answers_of(&exported.steps[0])[0].link.clone();
-        // More than a page of one, so that there are tokens.
+        // A second role, so that there is a second page.
         client.given_role(SECRET).await;
         let role = client.given_role(SECRET).await.id;
         let retries = ["CreateTask", "CreateStep", "ImportTask"];
         let work = client.translation_work(&["fr"]).await;
         let work = work.into_iter().find(|work| work.guid == step.guid);
-        let mut theirs = Self {
+        let mut other = Self {
             client,
             task,
             managed,
@@ -113,10 +115,10 @@ impl Theirs {
             work: work.expect("the step is not in French"),
             guids: BTreeSet::new(),
         };
-        theirs.do_once().await;
-        theirs.pages = theirs.second_pages().await;
-        theirs.guids = ids_of(&theirs.everything().await);
-        theirs
+        other.do_once().await;
+        other.pages = other.second_pages().await;
+        other.guids = ids_of(&other.contents().await);
+        other
     }
 
     async fn second_pages(&self) -> Vec<(&'static str, String)> {
@@ -145,8 +147,7 @@ impl Theirs {
         ]
     }
 
-    /// Uses up the ids of their retries; the task is the one that [`Mine`] makes
-    /// too.
+    /// Uses its request ids, with the task that [`CallingAccount`] creates too.
     async fn do_once(&self) -> CreateTaskResponse {
         let step = CreateStepRequest {
             step: Some(information_step(&self.task, SECRET)),
@@ -169,20 +170,20 @@ impl Theirs {
         created.accepted().into_inner()
     }
 
-    /// Their tasks with their etags, which move on with every change of a task or
-    /// its steps.
+    /// The other account's tasks, whose etags show every change of them and of their
+    /// steps.
     pub async fn tasks(&self) -> Vec<Task> {
         self.client.all_tasks().await
     }
 
-    pub async fn everything(&self) -> Everything {
+    pub async fn contents(&self) -> AccountContents {
         let retried = self.do_once().await;
         let tasks = self.client.tasks_with_steps().await;
         let mut exports = Vec::new();
         for (task, _) in &tasks {
             exports.push(self.client.exported(&task.guid).await);
         }
-        Everything {
+        AccountContents {
             tasks,
             exports,
             roles: self.client.list_roles(0, "").await.accepted().roles,
@@ -191,7 +192,7 @@ impl Theirs {
         }
     }
 
-    /// What to send where such a thing is named.
+    /// Ids to send in a field that names such a resource.
     pub fn ids(&self, names: Names, call: &str) -> Ids {
         let guids = |foreign: &str| Ids {
             foreign: foreign.to_owned(),
@@ -225,8 +226,9 @@ impl Theirs {
         }
     }
 
-    /// Asserts that the answer says nothing of theirs but what was sent.
-    pub fn is_not_in(&self, answer: &Answer, sent: &str, place: &str) {
+    /// Asserts that the response holds nothing of the other account but the id that was
+    /// sent.
+    pub fn assert_not_in(&self, answer: &CallResult, sent: &str, place: &str) {
         let text = answer.text();
         assert!(!text.contains(SECRET), "{place}: {text}");
         let account = self.client.account();
@@ -240,11 +242,11 @@ impl Theirs {
 /// What belongs to a call such as `TaskService/CreateTask`.
 fn named<'a>(list: &'a [(&'static str, String)], call: &str) -> &'a str {
     let found = list.iter().find(|(of, _)| call.ends_with(of));
-    &found.expect("a call of theirs").1
+    &found.expect("a call of other").1
 }
 
-fn ids_of(everything: &Everything) -> BTreeSet<String> {
-    let tasks = everything.tasks.iter();
+fn ids_of(contents: &AccountContents) -> BTreeSet<String> {
+    let tasks = contents.tasks.iter();
     tasks
         .flat_map(|(task, _)| std::iter::once(&task.guid).chain(&task.steps))
         .cloned()

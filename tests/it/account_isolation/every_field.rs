@@ -1,6 +1,5 @@
-//! Every field of every call that can name something of an account, as the
-//! server's reflection shows them: what belongs to another account answers like
-//! what nobody has, and stays as it is.
+//! Every field of every call that can name a resource, by reflection: a resource of
+//! another account answers like one that does not exist, and does not change.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +7,12 @@ use bytes::Bytes;
 use prost_reflect::{Kind, Value};
 
 use super::{
-    accounts::{Mine, Theirs},
-    reference_fields::{CASES, Case, NO_REFERENCES, Names, OK},
-    response::{Answer, Swap},
+    accounts::{CallingAccount, OtherAccount},
+    reference_fields::{CASES, Case, Names, OK, PLAIN_FIELDS},
+    response::{CallResult, SentId},
 };
 use crate::kit::{
-    contract::{Contract, Place},
+    contract::{Contract, FieldPath},
     prelude::*,
 };
 
@@ -26,27 +25,26 @@ on_both_databases![
     translation_calls_do_not_tell_foreign_from_absent,
 ];
 
-/// Whether a value of this kind can name anything: text and numbers can, truth
-/// values and enums cannot.
-fn can_name(place: &Place) -> bool {
+/// Whether a value of this kind can name a resource: texts and integers can.
+fn may_name_a_resource(place: &FieldPath) -> bool {
     !matches!(
         place.kind(),
         Kind::Bool | Kind::Enum(_) | Kind::Float | Kind::Double
     )
 }
 
-fn is_no_reference(place: &Place) -> bool {
+fn names_no_resource(place: &FieldPath) -> bool {
     let field = place.field();
-    NO_REFERENCES
+    PLAIN_FIELDS
         .iter()
         .any(|(_, fields)| fields.contains(&field.as_str()))
 }
 
-/// The places of a call that name something of an account.
-fn references(contract: &Contract, call: &str) -> Vec<Place> {
-    let places = contract.places(call).into_iter();
+/// The fields of a call that name a resource.
+fn references(contract: &Contract, call: &str) -> Vec<FieldPath> {
+    let places = contract.field_paths(call).into_iter();
     places
-        .filter(|place| can_name(place) && !is_no_reference(place))
+        .filter(|place| may_name_a_resource(place) && !names_no_resource(place))
         .collect()
 }
 
@@ -54,9 +52,9 @@ async fn every_field_of_every_call_has_a_case(client: Client) {
     let contract = Contract::of(&client).await;
     let mut without_case = Vec::new();
     let mut fields = BTreeSet::new();
-    let mut met = BTreeSet::new();
+    let mut covered = BTreeSet::new();
     for call in contract.calls() {
-        for place in contract.places(call) {
+        for place in contract.field_paths(call) {
             fields.insert(place.field());
         }
         for place in references(&contract, call) {
@@ -69,7 +67,7 @@ async fn every_field_of_every_call_has_a_case(client: Client) {
             if cases.is_empty() {
                 without_case.push(format!("{call} {path}"));
             }
-            met.extend(cases);
+            covered.extend(cases);
         }
     }
     assert!(
@@ -77,72 +75,75 @@ async fn every_field_of_every_call_has_a_case(client: Client) {
         "what does another account's id do here? {without_case:#?}"
     );
     let cases = CASES.iter().enumerate();
-    let stale: Vec<_> = cases.filter(|(index, _)| !met.contains(index)).collect();
+    let stale: Vec<_> = cases
+        .filter(|(index, _)| !covered.contains(index))
+        .collect();
     assert!(stale.is_empty(), "no such fields: {stale:#?}");
-    let known = NO_REFERENCES.iter().flat_map(|(_, fields)| *fields);
+    let known = PLAIN_FIELDS.iter().flat_map(|(_, fields)| *fields);
     let gone: Vec<_> = known.filter(|field| !fields.contains(**field)).collect();
     assert!(gone.is_empty(), "no such fields: {gone:#?}");
 }
 
 async fn task_calls_do_not_tell_foreign_from_absent(client: Client) {
     let of_tasks = |case: &Case| case.call.starts_with("TaskService/") && !is_import(case);
-    walk(client, of_tasks).await;
+    check_cases(client, of_tasks).await;
 }
 
 async fn imports_do_not_tell_foreign_from_absent(client: Client) {
-    walk(client, is_import).await;
+    check_cases(client, is_import).await;
 }
 
 async fn step_calls_do_not_tell_foreign_from_absent(client: Client) {
-    walk(client, |case| case.call.starts_with("StepService/")).await;
+    check_cases(client, |case| case.call.starts_with("StepService/")).await;
 }
 
 async fn role_calls_do_not_tell_foreign_from_absent(client: Client) {
-    walk(client, |case| case.call.starts_with("RoleService/")).await;
+    check_cases(client, |case| case.call.starts_with("RoleService/")).await;
 }
 
 async fn translation_calls_do_not_tell_foreign_from_absent(client: Client) {
-    walk(client, |case| case.call.starts_with("TranslationService/")).await;
+    check_cases(client, |case| case.call.starts_with("TranslationService/")).await;
 }
 
 fn is_import(case: &Case) -> bool {
     case.call == "TaskService/ImportTask"
 }
 
-async fn walk(client: Client, chosen: impl Fn(&Case) -> bool) {
+async fn check_cases(client: Client, chosen: impl Fn(&Case) -> bool) {
     let contract = Contract::of(&client).await;
-    let theirs = Theirs::settled(&client).await;
-    let (tasks, before) = (theirs.tasks().await, theirs.everything().await);
+    let other = OtherAccount::with_resources(&client).await;
+    let (tasks, before) = (other.tasks().await, other.contents().await);
     for case in CASES.iter().filter(|case| chosen(case)) {
         let places = references(&contract, case.call);
-        let mut trial = Trial {
+        let mut check = ReferenceCheck {
             contract: &contract,
             client: &client,
-            theirs: &theirs,
-            mine: None,
+            other: &other,
+            caller: None,
         };
         for place in places.iter().filter(|place| case.covers(&place.path())) {
-            trial.check(case, place).await;
+            check.check(case, place).await;
         }
-        let after = theirs.tasks().await;
-        assert_eq!(after, tasks, "{case:?} changed something of theirs");
+        let after = other.tasks().await;
+        assert_eq!(after, tasks, "{case:?} changed something of other");
     }
-    assert_eq!(theirs.everything().await, before);
+    assert_eq!(other.contents().await, before);
 }
 
 /// A case that is tried out.
-struct Trial<'a> {
+struct ReferenceCheck<'a> {
     contract: &'a Contract,
     client: &'a Client,
-    theirs: &'a Theirs,
-    /// An account that nothing was done to yet: each call finds the same.
-    mine: Option<Mine>,
+    other: &'a OtherAccount,
+    /// A calling account that is still unchanged, so that each call finds the same
+    /// resources.
+    caller: Option<CallingAccount>,
 }
 
-impl Trial<'_> {
-    /// Sends what is foreign, absent, malformed and nil.
-    async fn check(&mut self, case: &Case, place: &Place) {
-        let ids = self.theirs.ids(case.names, case.call);
+impl ReferenceCheck<'_> {
+    /// Sends a foreign, an absent, a malformed and a nil id.
+    async fn check(&mut self, case: &Case, place: &FieldPath) {
+        let ids = self.other.ids(case.names, case.call);
         let named = format!("{} {}", case.call, place.path());
         let foreign = self.send(case, place, &ids.foreign).await;
         assert_eq!(foreign.reason(), case.absent, "{named}: {foreign:?}");
@@ -163,31 +164,31 @@ impl Trial<'_> {
         }
     }
 
-    /// The answer to a call with this id at the place, and without it.
-    async fn send(&mut self, case: &Case, place: &Place, id: &str) -> Answer {
-        let mine = match self.mine.take() {
-            Some(mine) => mine,
-            None => Mine::settled(&self.client.other_account()).await,
+    /// The response to the call with this id in the field, with the id masked.
+    async fn send(&mut self, case: &Case, place: &FieldPath, id: &str) -> CallResult {
+        let caller = match self.caller.take() {
+            Some(caller) => caller,
+            None => CallingAccount::with_resources(&self.client.other_account()).await,
         };
-        let request = (case.request)(&mine, self.theirs);
+        let request = (case.request)(&caller, self.other);
         let mut request = self.contract.request(case.call, &request);
         let value = match place.kind() {
             Kind::Int64 => Value::I64(id.parse().expect("a number")),
             _ => Value::String(id.to_owned()),
         };
-        place.put(&mut request, value);
+        place.set(&mut request, value);
         let message = Bytes::from(prost::Message::encode_to_vec(&request));
-        let outcome = mine.client.send_bytes(case.call, message).await;
-        let answer = Answer::of(self.contract, case.call, outcome);
-        // An id in capitals comes back as the service writes it.
+        let outcome = caller.client.send_bytes(case.call, message).await;
+        let answer = CallResult::of(self.contract, case.call, outcome);
+        // The service returns ids in lower case.
         let sent = id.to_lowercase();
-        self.theirs.is_not_in(&answer, &sent, &place.path());
-        let answer = answer.without(&Swap {
+        self.other.assert_not_in(&answer, &sent, &place.path());
+        let answer = answer.masked(&SentId {
             id: &sent,
-            account: mine.client.account(),
+            account: caller.client.account(),
         });
         if answer.reason() != OK {
-            self.mine = Some(mine);
+            self.caller = Some(caller);
         }
         answer
     }

@@ -1,9 +1,9 @@
-//! What each field that can name something means, and what a call answers when
-//! the account has nothing of that name.
+//! What each field of a request names, and the answer when the account has no such
+//! resource.
 
 use prost::Message;
 
-use super::accounts::{Mine, Theirs};
+use super::accounts::{CallingAccount, OtherAccount};
 use crate::kit::prelude::*;
 
 /// What a field names.
@@ -15,7 +15,7 @@ pub enum Names {
     Step,
     Role,
     Account,
-    /// What was done once.
+    /// A request that was sent before.
     Retry,
     /// Where a page ended.
     Page,
@@ -27,18 +27,18 @@ impl Names {
     }
 }
 
-/// A field of a call, and what happens when it names something that the account
-/// does not have.
+/// A field of a call, and the answer when it names a resource that the account does not
+/// have.
 pub struct Case {
     pub call: &'static str,
     /// The path of the field; `.*` at its end: every such field below.
     pub field: &'static str,
     pub names: Names,
     /// A call that would go well without the field.
-    pub request: fn(&Mine, &Theirs) -> Vec<u8>,
+    pub request: fn(&CallingAccount, &OtherAccount) -> Vec<u8>,
     /// The reason of the refusal, or [`OK`].
     pub absent: &'static str,
-    /// The same for what is no id at all.
+    /// The same for a malformed id.
     pub malformed: &'static str,
 }
 
@@ -56,7 +56,7 @@ impl Case {
         }
     }
 
-    /// What the number 0 is answered, which says that there is no role.
+    /// The answer to the id 0, which counts as missing.
     pub fn nil(&self) -> &'static str {
         match self.absent {
             OK => OK,
@@ -76,9 +76,8 @@ const INVALID: &str = "FIELD_INVALID";
 const RANGE: &str = "FIELD_OUT_OF_RANGE";
 const REQUIRED: &str = "FIELD_REQUIRED";
 
-/// Fields that name nothing of an account, by what they hold instead. Truth values
-/// and enums are not listed.
-pub const NO_REFERENCES: &[(&str, &[&str])] = &[
+/// Fields that name no resource, by their content. Booleans and enums are not listed.
+pub const PLAIN_FIELDS: &[(&str, &[&str])] = &[
     (
         "text of the caller",
         &[
@@ -198,8 +197,8 @@ macro_rules! cases {
     };
 }
 
-/// Field, what it names, the request it stands in, and the answers to an id that
-/// is another's or nobody's, and to one that is malformed.
+/// Field, what it names, its request, and the answers to a foreign or absent id and to
+/// a malformed one.
 #[rustfmt::skip]
 pub const CASES: &[Case] = cases! {
     "TaskService/CreateTask" {
@@ -337,11 +336,11 @@ pub const CASES: &[Case] = cases! {
 };
 
 /// A request that needs nothing but the field.
-fn nothing(_: &Mine, _: &Theirs) -> Vec<u8> {
+fn nothing(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
     Vec::new()
 }
 
-fn new_task(_: &Mine, _: &Theirs) -> Vec<u8> {
+fn new_task(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
     let request = CreateTaskRequest {
         task: Some(task("Anybody's")),
         ..CreateTaskRequest::default()
@@ -349,15 +348,15 @@ fn new_task(_: &Mine, _: &Theirs) -> Vec<u8> {
     request.encode_to_vec()
 }
 
-fn changed_task(mine: &Mine, _: &Theirs) -> Vec<u8> {
+fn changed_task(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
     let request = UpdateTaskRequest {
-        task: Some(task_of(&mine.task.guid).named("Mine now")),
+        task: Some(task_of(&caller.task.guid).named("CallingAccount now")),
         ..UpdateTaskRequest::default()
     };
     request.encode_to_vec()
 }
 
-fn delete_task(_: &Mine, _: &Theirs) -> Vec<u8> {
+fn delete_task(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
     let request = DeleteTaskRequest {
         force: true,
         ..DeleteTaskRequest::default()
@@ -365,12 +364,12 @@ fn delete_task(_: &Mine, _: &Theirs) -> Vec<u8> {
     request.encode_to_vec()
 }
 
-fn new_step(mine: &Mine, _: &Theirs) -> Vec<u8> {
-    create(full_step(&mine.task))
+fn new_step(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    create(full_step(&caller.task))
 }
 
-fn new_subtask(mine: &Mine, _: &Theirs) -> Vec<u8> {
-    create(subtask(&mine.task, &mine.task))
+fn new_subtask(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    create(subtask(&caller.task, &caller.task))
 }
 
 fn create(step: Step) -> Vec<u8> {
@@ -381,23 +380,23 @@ fn create(step: Step) -> Vec<u8> {
     request.encode_to_vec()
 }
 
-fn changed_step(mine: &Mine, _: &Theirs) -> Vec<u8> {
-    let changed = full_step(&mine.task);
+fn changed_step(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    let changed = full_step(&caller.task);
     update(Step {
-        guid: mine.observation.guid.clone(),
+        guid: caller.observation.guid.clone(),
         task: String::new(),
         product_id: None,
         r#type: 0,
-        title: "Mine now".to_owned(),
+        title: "CallingAccount now".to_owned(),
         ..changed
     })
 }
 
-fn changed_subtask(mine: &Mine, _: &Theirs) -> Vec<u8> {
+fn changed_subtask(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
     update(Step {
         cost: Some(0),
-        tags: vec!["mine".to_owned()],
-        ..step_of(&mine.subtask.guid)
+        tags: vec!["caller".to_owned()],
+        ..step_of(&caller.subtask.guid)
     })
 }
 
@@ -409,36 +408,36 @@ fn update(step: Step) -> Vec<u8> {
     request.encode_to_vec()
 }
 
-fn list_steps(mine: &Mine, _: &Theirs) -> Vec<u8> {
+fn list_steps(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
     let request = ListStepsRequest {
-        task: mine.task.guid.clone(),
+        task: caller.task.guid.clone(),
         page_size: 1,
         ..ListStepsRequest::default()
     };
     request.encode_to_vec()
 }
 
-fn new_role(_: &Mine, _: &Theirs) -> Vec<u8> {
+fn new_role(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
     let role = Role {
         id: 0,
-        name: "Mine".to_owned(),
+        name: "CallingAccount".to_owned(),
     };
     CreateRoleRequest { role: Some(role) }.encode_to_vec()
 }
 
-fn list_work(_: &Mine, _: &Theirs) -> Vec<u8> {
+fn list_work(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
     translation_work_request(&["fr"]).encode_to_vec()
 }
 
-/// A translation that is right for what they have.
-fn their_translation(_: &Mine, theirs: &Theirs) -> Vec<u8> {
-    translate(automatic(&theirs.work, "À moi"))
+/// A translation that would be valid in the other account.
+fn their_translation(_: &CallingAccount, other: &OtherAccount) -> Vec<u8> {
+    translate(automatic(&other.work, "À moi"))
 }
 
-fn my_translation(mine: &Mine, _: &Theirs) -> Vec<u8> {
+fn my_translation(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
     translate(AutomaticTranslation {
         feedback_config: vec![question("Réponse", &["yes", "no"])],
-        ..automatic(&mine.work, "À moi")
+        ..automatic(&caller.work, "À moi")
     })
 }
 
@@ -447,32 +446,35 @@ fn translate(translation: AutomaticTranslation) -> Vec<u8> {
     WriteTranslationsRequest { translations }.encode_to_vec()
 }
 
-/// A document of something new, its first value with a document of its own.
-fn first_import(_: &Mine, _: &Theirs) -> Vec<u8> {
+/// A document that creates a task, with a document in its first value.
+fn first_import(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
     import(linked_around(document_step(StepType::Information, "inner")))
 }
 
-/// The document of something that is there.
-fn next_import(mine: &Mine, _: &Theirs) -> Vec<u8> {
-    import(mine.document.clone())
+/// The document of an existing task.
+fn next_import(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    import(caller.document.clone())
 }
 
-fn subtask_import(mine: &Mine, _: &Theirs) -> Vec<u8> {
+fn subtask_import(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
     import(document(
-        "Mine",
-        vec![subtask(&Task::default(), &mine.task)],
+        "CallingAccount",
+        vec![subtask(&Task::default(), &caller.task)],
     ))
 }
 
-fn inner_subtask_import(mine: &Mine, _: &Theirs) -> Vec<u8> {
-    import(linked_around(subtask(&Task::default(), &mine.task)))
+fn inner_subtask_import(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    import(linked_around(subtask(&Task::default(), &caller.task)))
 }
 
-fn question_import(_: &Mine, _: &Theirs) -> Vec<u8> {
-    import(document("Mine", vec![full_step(&Task::default())]))
+fn question_import(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    import(document(
+        "CallingAccount",
+        vec![full_step(&Task::default())],
+    ))
 }
 
-fn inner_question_import(_: &Mine, _: &Theirs) -> Vec<u8> {
+fn inner_question_import(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
     import(linked_around(full_step(&Task::default())))
 }
 
@@ -482,7 +484,10 @@ fn linked_around(inner: Step) -> TaskDocument {
         answer_with("first", "First", document("First", vec![inner])),
         answer("second", "Second"),
     ];
-    document("Mine", vec![observation_asking(linked_question(values))])
+    document(
+        "CallingAccount",
+        vec![observation_asking(linked_question(values))],
+    )
 }
 
 fn import(document: TaskDocument) -> Vec<u8> {

@@ -46,7 +46,7 @@ async fn an_account_of_64_characters_is_accepted(client: Client) {
 }
 
 #[track_caller]
-fn lacks<T: std::fmt::Debug>(outcome: Result<T, Status>, scope: &str) {
+fn assert_scope_missing<T: std::fmt::Debug>(outcome: Result<T, Status>, scope: &str) {
     let failure = outcome.refused();
     failure.is(Code::PermissionDenied, "SCOPE_MISSING");
     assert_eq!(
@@ -61,39 +61,39 @@ async fn each_call_needs_its_scope(client: Client) {
     let role = client.given_role("role").await;
 
     let all_but_read = client.with_scopes("write translate admin");
-    lacks(all_but_read.get_task(&guide.guid).await, "read");
-    lacks(all_but_read.get_step(&step.guid).await, "read");
-    lacks(all_but_read.list_roles(0, "").await, "read");
+    assert_scope_missing(all_but_read.get_task(&guide.guid).await, "read");
+    assert_scope_missing(all_but_read.get_step(&step.guid).await, "read");
+    assert_scope_missing(all_but_read.list_roles(0, "").await, "read");
     let list = ListTasksRequest::default();
-    lacks(all_but_read.list_tasks(list).await, "read");
+    assert_scope_missing(all_but_read.list_tasks(list).await, "read");
     let list = ListStepsRequest {
         task: guide.guid.clone(),
         ..ListStepsRequest::default()
     };
-    lacks(all_but_read.list_steps(list).await, "read");
+    assert_scope_missing(all_but_read.list_steps(list).await, "read");
 
     let all_but_write = client.with_scopes("read translate admin");
-    lacks(all_but_write.create_task(task("New")).await, "write");
-    lacks(
+    assert_scope_missing(all_but_write.create_task(task("New")).await, "write");
+    assert_scope_missing(
         all_but_write
             .create_step(information_step(&guide, "new"))
             .await,
         "write",
     );
-    lacks(
+    assert_scope_missing(
         all_but_write.update_task(task_of(&guide.guid), &[]).await,
         "write",
     );
-    lacks(
+    assert_scope_missing(
         all_but_write.update_step(step_of(&step.guid), &[]).await,
         "write",
     );
-    lacks(all_but_write.delete_step(&step.guid).await, "write");
-    lacks(all_but_write.delete_task(&guide.guid).await, "write");
+    assert_scope_missing(all_but_write.delete_step(&step.guid).await, "write");
+    assert_scope_missing(all_but_write.delete_task(&guide.guid).await, "write");
 
     let all_but_admin = client.with_scopes("read write translate");
-    lacks(all_but_admin.create_role("new").await, "admin");
-    lacks(all_but_admin.delete_role(role.id).await, "admin");
+    assert_scope_missing(all_but_admin.create_role("new").await, "admin");
+    assert_scope_missing(all_but_admin.delete_role(role.id).await, "admin");
 
     client
         .with_scopes("read")
@@ -123,7 +123,7 @@ async fn credentials_are_checked_before_the_message(client: Client) {
     let failure = nobody.create_task(task("")).await.refused();
     failure.is(Code::Unauthenticated, "CREDENTIALS_MISSING");
     let reader = client.with_scopes("read");
-    lacks(reader.create_task(task("")).await, "write");
+    assert_scope_missing(reader.create_task(task("")).await, "write");
 }
 
 async fn accounts_differ_by_case(client: Client) {

@@ -1,4 +1,4 @@
-//! Tokens that are not accepted, and that all get one answer.
+//! Tokens that are refused, all with the same error.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use expertise::auth::KeySource;
@@ -8,16 +8,16 @@ use tonic::{Request, metadata::AsciiMetadataValue};
 use tonic_prost::ProstCodec;
 
 use super::prelude::*;
-use crate::kit::http2::{Connection, End, prefix};
+use crate::kit::http2::{Http2Connection, RequestEnd, prefix};
 
-/// What a token says, but for one claim.
+/// Valid claims but for one.
 fn but(claim: &str, value: Value) -> Value {
     let mut claims = claims();
     claims[claim] = value;
     claims
 }
 
-/// What a token says, without one claim.
+/// Valid claims without one.
 fn without(claim: &str) -> Value {
     let mut claims = claims();
     let object = claims.as_object_mut().expect("an object");
@@ -29,7 +29,7 @@ fn base64(text: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(text)
 }
 
-/// Tokens whose claims are signed as they should be.
+/// Invalid claims for tokens with a valid signature.
 fn claims_that_are_wrong() -> Vec<(&'static str, Value)> {
     vec![
         ("another audience", but("aud", json!("another"))),
@@ -254,7 +254,7 @@ async fn a_bad_token_is_refused_before_the_body_arrives() {
 #[tokio::test]
 async fn a_bad_token_is_refused_before_64_megabytes_arrive() {
     let server = start(hs256()).await;
-    let connection = Connection::to(server.address()).await;
+    let connection = Http2Connection::to(server.address()).await;
     let expired = Signer::hs256().token(&but("exp", json!(now() - 90)));
     let expired = format!("Bearer {expired}");
     for (headers, reason) in [
@@ -264,7 +264,9 @@ async fn a_bad_token_is_refused_before_64_megabytes_arrive() {
     ] {
         let path = "/expertise.v1.TaskService/CreateTask";
         let announced = prefix(0, 64_000_000);
-        let answer = connection.call(path, headers, &announced, End::Never).await;
+        let answer = connection
+            .call(path, headers, &announced, RequestEnd::Never)
+            .await;
         answer.is(Code::Unauthenticated, reason);
     }
 }

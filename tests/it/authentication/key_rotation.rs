@@ -12,7 +12,7 @@ use expertise::{auth::KeySource, config::Config};
 
 use super::prelude::*;
 
-/// Replaces a file as deployments do: a new one takes its name.
+/// Replaces a file atomically, as deployments do.
 fn replace(path: &Path, text: &str) {
     let next = path.with_extension("next");
     fs::write(&next, text).expect("a file of our own");
@@ -20,7 +20,7 @@ fn replace(path: &Path, text: &str) {
 }
 
 #[track_caller]
-fn refused(outcome: Result<(), tonic::Status>) {
+fn assert_refused(outcome: Result<(), tonic::Status>) {
     assert_eq!(error_answer(outcome).reason, "CREDENTIALS_INVALID");
 }
 
@@ -37,15 +37,15 @@ async fn a_key_set_file_is_read_again_when_it_changes() {
         new.token_by("new", &claims()),
     );
     client.read(&by_old).await.expect("the old key holds");
-    refused(client.read(&by_new).await);
+    assert_refused(client.read(&by_new).await);
 
     replace(&path, &key_set(&[old.jwk("old"), new.jwk("new")]));
     client.read(&by_new).await.expect("the new key holds");
     client.read(&by_old).await.expect("the old key still holds");
 
-    // In place, and of the same length as something read just now may be.
+    // In place, and soon after the last read.
     std::fs::write(&path, key_set(&[new.jwk("new")])).expect("a file");
-    refused(client.read(&by_old).await);
+    assert_refused(client.read(&by_old).await);
     client.read(&by_new).await.expect("the new key holds");
 }
 
@@ -54,8 +54,8 @@ async fn changes_in_quick_succession_are_all_seen() {
     let signers = [Signer::es256(), Signer::es256()];
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("keys.json");
-    // In place and of one length: only the time of change may tell them apart,
-    // and within a tick of the file system not even that.
+    // In place and of equal length: only the modification time differs, and within a
+    // tick of the file system not even that.
     let sets = signers.each_ref().map(|s| key_set(&[s.jwk("key")]));
     let tokens = signers.each_ref().map(|s| s.token_by("key", &claims()));
     std::fs::write(&path, &sets[0]).expect("a file");
@@ -65,7 +65,7 @@ async fn changes_in_quick_succession_are_all_seen() {
         let (now, before) = (round % 2, (round + 1) % 2);
         std::fs::write(&path, &sets[now]).expect("a file");
         client.read(&tokens[now]).await.expect("the new key holds");
-        refused(client.read(&tokens[before]).await);
+        assert_refused(client.read(&tokens[before]).await);
     }
 }
 
@@ -84,7 +84,7 @@ async fn an_unreadable_key_file_keeps_the_known_keys() {
     std::fs::remove_file(&path).expect("a file");
     client.read(&token).await.expect("the key holds");
     replace(&path, &key_set(&[]));
-    refused(client.read(&token).await);
+    assert_refused(client.read(&token).await);
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn a_public_key_file_is_read_again_when_it_changes() {
         .read(&new.token(&claims()))
         .await
         .expect("the new key");
-    refused(client.read(&old.token(&claims())).await);
+    assert_refused(client.read(&old.token(&claims())).await);
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn an_unknown_key_id_has_the_set_fetched_again() {
     client.read(&by_new).await.expect("the new key");
     assert_eq!(issuer.fetches(), 2);
     // What its issuer has withdrawn is refused, and what it has added stays.
-    refused(client.read(&old.token_by("old", &claims())).await);
+    assert_refused(client.read(&old.token_by("old", &claims())).await);
     client.read(&by_new).await.expect("the new key");
 }
 
@@ -157,7 +157,7 @@ async fn made_up_key_ids_do_not_flood_the_issuer() {
             async move { client.read(&token).await }
         });
         for outcome in futures_util::future::join_all(calls).await {
-            refused(outcome);
+            assert_refused(outcome);
         }
     }
     // One at start, one at once, and one each ten seconds.
@@ -175,7 +175,7 @@ async fn a_failing_issuer_keeps_the_known_keys() {
     let server = start_with_keys_of(&issuer).await;
     let client = TokenClient::of(&server);
     issuer.set_status("503 Service Unavailable");
-    refused(client.read(&signer.token_by("new", &claims())).await);
+    assert_refused(client.read(&signer.token_by("new", &claims())).await);
     assert_eq!(issuer.fetches(), 2);
     let token = signer.token_by("key", &claims());
     client.read(&token).await.expect("the key holds");
@@ -198,13 +198,13 @@ async fn waiting_for_keys_ends_at_the_time_limit() {
 }
 
 /// Moves the clock of the server, which shares this thread's.
-async fn later(duration: Duration) {
+async fn advance_clock(duration: Duration) {
     time::pause();
     time::advance(duration).await;
     time::resume();
 }
 
-/// Waits until the keys were asked for so often.
+/// Waits until the keys were fetched this often.
 async fn wait_for_fetches(issuer: &KeyServer, times: usize) {
     let asked = async {
         while issuer.fetches() < times {
@@ -224,16 +224,16 @@ async fn old_keys_are_fetched_again_without_an_unknown_key_id() {
         .read(&token)
         .await
         .expect("the key holds");
-    later(Duration::from_secs(9 * 60)).await;
+    advance_clock(Duration::from_secs(9 * 60)).await;
     TokenClient::of(&server)
         .read(&token)
         .await
         .expect("the key holds");
     assert_eq!(issuer.fetches(), 1, "they are not old yet");
 
-    // Its issuer withdraws the key and adds none: no token has an unknown one.
+    // The issuer replaces the key, and no token names the new one.
     issuer.set(&key_set(&[Signer::es256().jwk("other")]));
-    later(Duration::from_secs(2 * 60)).await;
+    advance_clock(Duration::from_secs(2 * 60)).await;
     let client = TokenClient::of(&server);
     let withdrawn = async { while client.read(&token).await.is_ok() {} };
     in_time("an answer", withdrawn).await;
@@ -259,12 +259,12 @@ async fn calls_with_known_keys_do_not_wait_for_an_issuer_that_hangs() {
     }
     assert!(!waiting.is_finished(), "it waits for the issuer");
 
-    // A fetch has an end of its own, long before that of the call.
-    later(Duration::from_secs(6)).await;
-    refused(in_time("an answer", waiting).await.expect("it ends"));
+    // A fetch has its own time-out, far shorter than the call's.
+    advance_clock(Duration::from_secs(6)).await;
+    assert_refused(in_time("an answer", waiting).await.expect("it ends"));
 
     // Nor do they wait when the keys are old.
-    later(Duration::from_secs(11 * 60)).await;
+    advance_clock(Duration::from_secs(11 * 60)).await;
     let client = TokenClient::of(&server);
     client.read(&token).await.expect("the key holds");
     wait_for_fetches(&issuer, 3).await;

@@ -1,4 +1,4 @@
-//! The binary: tokens that it signs, keys that it fetches over https, its log.
+//! `expertise token`, keys fetched over https, and secrets in the log.
 
 use super::prelude::*;
 use crate::kit::{

@@ -1,4 +1,4 @@
-//! What a token opens.
+//! The scopes that calls need.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use tonic_types::StatusExt;
 
 use super::prelude::*;
 
-/// Every call, by the one scope that opens it.
+/// Every call by the scope that it needs.
 const CALLS: [(&str, &[&str]); 4] = [
     (
         "read",
@@ -96,7 +96,7 @@ async fn every_call_of_the_contract_needs_exactly_its_scope() {
                     (Code::PermissionDenied, "SCOPE_MISSING", scope),
                     "{call}"
                 );
-                // It is let in: what is wrong with an empty message is said next.
+                // The call is permitted: the next error is about the empty message.
                 match client.call(call, &opens).await {
                     Ok(()) => {}
                     Err(status) => assert_eq!(status.code(), Code::InvalidArgument, "{call}"),
@@ -113,7 +113,7 @@ fn token(scope: Option<&str>) -> String {
 }
 
 #[track_caller]
-fn lacks<T: std::fmt::Debug>(outcome: Result<T, tonic::Status>) {
+fn assert_scope_missing<T: std::fmt::Debug>(outcome: Result<T, tonic::Status>) {
     let answer = error_answer(outcome);
     assert_eq!(answer.code, Code::PermissionDenied);
     assert_eq!(answer.reason, "SCOPE_MISSING");
@@ -125,8 +125,8 @@ async fn a_read_only_token_reads_and_does_nothing_else() {
     let client = TokenClient::of(&server);
     let token = token(Some("read"));
     client.read(&token).await.expect("it may read");
-    lacks(client.write(&token).await);
-    lacks(client.administer(&token).await);
+    assert_scope_missing(client.write(&token).await);
+    assert_scope_missing(client.administer(&token).await);
 }
 
 #[tokio::test]
@@ -137,10 +137,10 @@ async fn each_scope_permits_its_own_calls() {
         .write(&token(Some("write")))
         .await
         .expect("it may write");
-    lacks(client.read(&token(Some("write"))).await);
+    assert_scope_missing(client.read(&token(Some("write"))).await);
     let admin = token(Some("admin"));
     client.administer(&admin).await.expect("it may administer");
-    lacks(client.write(&admin).await);
+    assert_scope_missing(client.write(&admin).await);
 }
 
 #[tokio::test]
@@ -148,6 +148,6 @@ async fn a_token_without_known_scopes_permits_nothing() {
     let server = start(hs256()).await;
     let client = TokenClient::of(&server);
     for scope in [None, Some(""), Some("openid"), Some("READ")] {
-        lacks(client.read(&token(scope)).await);
+        assert_scope_missing(client.read(&token(scope)).await);
     }
 }

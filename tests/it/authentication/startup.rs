@@ -1,4 +1,5 @@
-//! Starts that are refused, each with one line that says what would be right.
+//! Settings of credentials and TLS with which the server does not start, and its
+//! one-line errors.
 
 use expertise::{
     auth::KeySource,

@@ -1,4 +1,4 @@
-//! TLS, and clients that must show who they are.
+//! TLS, and client certificates.
 
 use expertise::config::{AuthMode, Tls};
 use tonic::transport::{ClientTlsConfig, Endpoint};
@@ -22,7 +22,7 @@ fn trusting(authority: &Authority) -> ClientTlsConfig {
 const ACCOUNT: [(&str, &str); 1] = [("x-account-id", "42")];
 
 /// The connection failed: no answer of the server came.
-async fn not_served(client: TokenClient) {
+async fn assert_not_served(client: TokenClient) {
     let answer = error_answer(client.list(&ACCOUNT).await);
     assert_eq!(answer.reason, "");
 }
@@ -35,7 +35,7 @@ async fn calls_go_over_tls() {
     let server = start_with_tls(AuthMode::Header, tls).await;
     let calls = client(&server, trusting(&authority));
     calls.list(&ACCOUNT).await.expect("it is served");
-    not_served(client(&server, trusting(&Authority::new()))).await;
+    assert_not_served(client(&server, trusting(&Authority::new()))).await;
 }
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn plain_text_on_a_tls_port_fails_and_disturbs_no_other_call() {
     let authority = Authority::new();
     let tls = authority.files(directory.path());
     let server = start_with_tls(hs256(), tls).await;
-    not_served(TokenClient::of(&server)).await;
+    assert_not_served(TokenClient::of(&server)).await;
     let token = Signer::hs256().token(&claims());
     let calls = client(&server, trusting(&authority));
     calls.read(&token).await.expect("it is served");
@@ -54,7 +54,7 @@ async fn plain_text_on_a_tls_port_fails_and_disturbs_no_other_call() {
 async fn tls_on_a_plain_text_port_fails_and_disturbs_no_other_call() {
     let authority = Authority::new();
     let server = start(AuthMode::Header).await;
-    not_served(client(&server, trusting(&authority))).await;
+    assert_not_served(client(&server, trusting(&authority))).await;
     TokenClient::of(&server)
         .list(&ACCOUNT)
         .await
@@ -76,7 +76,7 @@ async fn with_a_client_ca_clients_need_its_certificate() {
 
     let known = client(&server, trusting.clone().identity(clients.identity()));
     known.list(&ACCOUNT).await.expect("it is served");
-    not_served(client(&server, trusting.clone())).await;
-    not_served(client(&server, trusting.identity(servers.identity()))).await;
+    assert_not_served(client(&server, trusting.clone())).await;
+    assert_not_served(client(&server, trusting.identity(servers.identity()))).await;
     known.list(&ACCOUNT).await.expect("it is still served");
 }

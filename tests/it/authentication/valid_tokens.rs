@@ -1,4 +1,4 @@
-//! Good tokens, of each algorithm and from each source of keys.
+//! Valid tokens, of each algorithm and from each source of keys.
 
 use expertise::auth::KeySource;
 

@@ -42,7 +42,7 @@ fn token(scope: &str, issuer: &str) -> String {
     output.stdout.trim().to_owned()
 }
 
-/// A token of this server's that was over long ago.
+/// An expired token of this server's issuer.
 fn expired() -> String {
     let header = serde_json::json!({"alg": "HS256", "typ": "JWT"});
     let claims = serde_json::json!({

@@ -1,5 +1,5 @@
-//! Databases that cannot be used: each is one line that says what to do, in words
-//! that are not the driver's.
+//! Databases that cannot be used: each is a one-line error that says what to do,
+//! without the driver's text.
 
 use std::{fs, sync::OnceLock};
 
@@ -28,14 +28,14 @@ fn refused(url: &str) -> String {
     line
 }
 
-fn says(url: &str, parts: &[&str]) {
+fn assert_refused_with(url: &str, parts: &[&str]) {
     let line = refused(url);
     for part in parts {
         assert!(line.contains(part), "{part}: {line}");
     }
 }
 
-fn now<T>(future: impl Future<Output = T>) -> T {
+fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -62,7 +62,7 @@ fn an_unsupported_database_scheme_is_refused() {
 
 #[test]
 fn a_directory_that_is_not_there_is_named() {
-    says(
+    assert_refused_with(
         "sqlite:no/such/e.db",
         &["no/such/e.db", "there is no directory no/such: make it"],
     );
@@ -72,7 +72,7 @@ fn a_directory_that_is_not_there_is_named() {
 fn a_directory_in_place_of_a_file_is_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let url = format!("sqlite:{}", directory.path().display());
-    says(&url, &["it is a directory: name a file in it"]);
+    assert_refused_with(&url, &["it is a directory: name a file in it"]);
 }
 
 #[test]
@@ -81,13 +81,13 @@ fn a_file_in_place_of_a_directory_is_named() {
     let file = directory.path().join("file");
     fs::write(&file, "").expect("a file");
     let url = format!("sqlite:{}/e.db", file.display());
-    says(&url, &["is no directory: name another place"]);
+    assert_refused_with(&url, &["is no directory: name another place"]);
 }
 
 #[test]
 fn a_place_that_may_not_be_written_is_named() {
-    // Nobody makes files there, root neither.
-    says(
+    // Not even root can create files there.
+    assert_refused_with(
         "sqlite:/sys/e.db",
         &["may not make files in its directory /sys"],
     );
@@ -100,7 +100,7 @@ fn a_file_that_is_no_database_is_named_and_left_alone() {
     let notes = "Buy milk. ".repeat(500);
     fs::write(&file, &notes).expect("a file");
     let url = format!("sqlite:{}", file.display());
-    says(
+    assert_refused_with(
         &url,
         &["notes.txt", "it is no SQLite database: name another file"],
     );
@@ -118,12 +118,12 @@ fn a_database_of_a_newer_version_is_not_touched() {
     };
     migrate().succeeded();
     let newer = "INSERT INTO seaql_migrations VALUES ('m9999_next_year', 0)";
-    now(async {
+    block_on(async {
         let mut file = SqliteConnection::connect(&url).await.expect("the file");
         file.execute(newer).await.expect("it is written");
         file.close().await.expect("it is closed");
     });
-    says(&url, &["of a newer version: run that version"]);
+    assert_refused_with(&url, &["of a newer version: run that version"]);
     assert!(migrate().failure(1).contains("of a newer version"));
 }
 
@@ -135,13 +135,13 @@ fn another_writing_process_is_waited_for_and_then_named() {
         .env("EXPERTISE_DATABASE_URL", &url)
         .run()
         .succeeded();
-    now(async {
+    block_on(async {
         let mut file = SqliteConnection::connect(&url).await.expect("the file");
         file.execute("PRAGMA locking_mode=EXCLUSIVE")
             .await
             .expect("it is set");
         file.execute("BEGIN EXCLUSIVE").await.expect("it is locked");
-        says(&url, &["another process holds it"]);
+        assert_refused_with(&url, &["another process holds it"]);
     });
 }
 
@@ -150,9 +150,9 @@ fn a_postgres_that_is_not_there_is_named() {
     let port = free_port();
     let url = format!("postgres://ann:secret@127.0.0.1:{port}/e");
     let place = format!("postgres://127.0.0.1:{port}/e");
-    says(&url, &[&place, "nothing listens there: start PostgreSQL"]);
-    // Where no look for a pooler comes first.
-    says(
+    assert_refused_with(&url, &[&place, "nothing listens there: start PostgreSQL"]);
+    // Without the detection of PgBouncer.
+    assert_refused_with(
         &format!("{url}?pgbouncer=false"),
         &[&place, "nothing listens there"],
     );
@@ -160,7 +160,7 @@ fn a_postgres_that_is_not_there_is_named() {
 
 #[test]
 fn a_postgres_host_that_has_no_address_is_named() {
-    says(
+    assert_refused_with(
         "postgres://ann:secret@no-such-host.invalid/e",
         &["its host cannot be found"],
     );
@@ -176,7 +176,7 @@ fn a_server_that_is_not_postgres_is_named() {
         }
     });
     let url = format!("postgres://ann@127.0.0.1:{port}/e");
-    says(
+    assert_refused_with(
         &url,
         &["it does not answer as PostgreSQL does: see its host and port"],
     );
@@ -190,7 +190,7 @@ fn cluster() -> Option<&'static Cluster> {
             return None;
         };
         for sql in ["CREATE USER ann PASSWORD 'right'", "CREATE DATABASE e"] {
-            now(execute(&cluster.url(), sql));
+            block_on(execute(&cluster.url(), sql));
         }
         let rules = cluster.data().join("pg_hba.conf");
         let trusting = fs::read_to_string(&rules).expect("the rules");
@@ -220,14 +220,14 @@ fn a_wrong_password_is_named() {
     let Some(cluster) = cluster() else { return };
     for user in ["ann:secret", "ann", "bob:secret"] {
         let url = url(cluster, user, "e");
-        says(
+        assert_refused_with(
             &url,
             &[
                 "/e, which",
                 "does not let this user in: see user and password",
             ],
         );
-        says(
+        assert_refused_with(
             &format!("{url}?pgbouncer=false"),
             &["does not let this user in"],
         );
@@ -238,7 +238,7 @@ fn a_wrong_password_is_named() {
 fn a_database_that_is_not_there_is_named() {
     let Some(cluster) = cluster() else { return };
     let url = url(cluster, "ann:right", "nothing");
-    says(
+    assert_refused_with(
         &url,
         &[
             "/nothing, which",
@@ -250,20 +250,20 @@ fn a_database_that_is_not_there_is_named() {
 #[test]
 fn a_user_who_may_not_create_tables_is_named() {
     let Some(cluster) = cluster() else { return };
-    now(execute(
+    block_on(execute(
         &cluster.url_of("e"),
         "REVOKE CREATE ON SCHEMA public FROM PUBLIC",
     ));
     let url = url(cluster, "ann:right", "e");
-    says(&url, &["may not make tables there: grant it CREATE"]);
+    assert_refused_with(&url, &["may not make tables there: grant it CREATE"]);
 }
 
 #[test]
 fn a_database_of_another_application_is_not_touched() {
     let Some(cluster) = cluster() else { return };
     let database = cluster.make_database("shop");
-    now(execute(&database, "CREATE TABLE tasks (id int)"));
-    says(&database, &["it holds tables of something else"]);
+    block_on(execute(&database, "CREATE TABLE tasks (id int)"));
+    assert_refused_with(&database, &["it holds tables of something else"]);
 }
 
 #[test]
@@ -277,6 +277,6 @@ fn a_postgres_of_a_newer_version_is_not_touched() {
     };
     migrate().succeeded();
     let newer = "INSERT INTO seaql_migrations VALUES ('m9999_next_year', 0)";
-    now(execute(&database, newer));
-    says(&database, &["of a newer version: run that version"]);
+    block_on(execute(&database, newer));
+    assert_refused_with(&database, &["of a newer version: run that version"]);
 }

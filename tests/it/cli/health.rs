@@ -1,4 +1,4 @@
-//! `expertise health`: what a container asks of itself.
+//! `expertise health`, as containers call it.
 
 use crate::kit::{
     command::command,
@@ -37,7 +37,7 @@ fn a_wildcard_address_is_reached_on_loopback() {
     let listen = process.address().to_string();
     let output = command(&["health"])
         .env("EXPERTISE_LISTEN", &listen)
-        // Settings that the server was given in another way do not concern it.
+        // Other settings of the server do not matter here.
         .env("EXPERTISE_JWT_SECRET", "short")
         .run()
         .succeeded();
@@ -77,7 +77,7 @@ fn a_server_without_its_database_is_unhealthy() {
     let health = || command(&["health", "--listen", &address]).run();
     assert_eq!(health().code, Some(0));
     cluster.stop(Stop::Fast);
-    // The server looks each second; the bound is the harness's.
+    // The server checks its database each second.
     let output = std::iter::repeat_with(health).find(|output| output.code != Some(0));
     let line = output.expect("it is not well in the end").failure(1);
     assert!(

@@ -1,4 +1,4 @@
-//! `expertise import`: what becomes of each file.
+//! `expertise import`.
 
 use serde_json::json;
 

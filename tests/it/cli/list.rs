@@ -24,7 +24,7 @@ fn names(cli: &Cli, filters: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// A task of 80 KB, of which forty are more than a page.
+/// A task of 80 KB: forty exceed a page.
 fn large(number: usize) -> String {
     let letters = 'a'..='z';
     let tags = letters

@@ -1,4 +1,4 @@
-//! What is repeated, and that a repetition does nothing twice.
+//! Retries of commands, and that a retry does nothing twice.
 
 use std::sync::{Arc, Mutex};
 
@@ -68,16 +68,16 @@ fn equal_files_become_separate_tasks(cli: Cli) {
     assert_eq!(import(), first);
 }
 
-/// A service that takes imports, but answers the first ones with this code.
+/// A service whose first imports fail with this code.
 #[derive(Clone)]
-struct Flaky {
+struct UnreliableService {
     code: Code,
     failures: usize,
-    seen: Arc<Mutex<Vec<String>>>,
+    request_ids: Arc<Mutex<Vec<String>>>,
 }
 
 /// Serves it; its address.
-fn served(runtime: &Runtime, service: Flaky) -> String {
+fn served(runtime: &Runtime, service: UnreliableService) -> String {
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
             .await
@@ -90,13 +90,13 @@ fn served(runtime: &Runtime, service: Flaky) -> String {
     })
 }
 
-fn flaky(code: Code, failures: usize) -> (Runtime, Flaky, String) {
+fn unreliable_service(code: Code, failures: usize) -> (Runtime, UnreliableService, String) {
     let runtime = Runtime::new().expect("a runtime");
-    let seen = Arc::default();
-    let service = Flaky {
+    let request_ids = Arc::default();
+    let service = UnreliableService {
         code,
         failures,
-        seen,
+        request_ids,
     };
     let server = served(&runtime, service.clone());
     (runtime, service, server)
@@ -105,23 +105,30 @@ fn flaky(code: Code, failures: usize) -> (Runtime, Flaky, String) {
 #[test]
 fn an_unanswered_import_is_retried_with_the_same_request_id() {
     for code in [Code::Unavailable, Code::DeadlineExceeded, Code::Aborted] {
-        let (_runtime, service, server) = flaky(code, 2);
+        let (_runtime, service, server) = unreliable_service(code, 2);
         let output = command(&["import", "a.json", "--account=demo", "--backoff=1ms"])
             .file("a.json", GUIDE)
             .env("EXPERTISE_SERVER", &server)
             .run()
             .succeeded();
         assert!(output.stdout.contains("from a.json"), "{}", output.stdout);
-        let seen = service.seen.lock().expect("what was seen");
-        assert_eq!(seen.len(), 3);
-        assert!(uuid::Uuid::try_parse(&seen[0]).is_ok(), "{}", seen[0]);
-        assert!(seen.iter().all(|id| *id == seen[0]), "{seen:?}");
+        let request_ids = service.request_ids.lock().expect("what was request_ids");
+        assert_eq!(request_ids.len(), 3);
+        assert!(
+            uuid::Uuid::try_parse(&request_ids[0]).is_ok(),
+            "{}",
+            request_ids[0]
+        );
+        assert!(
+            request_ids.iter().all(|id| *id == request_ids[0]),
+            "{request_ids:?}"
+        );
     }
 }
 
 #[test]
 fn an_import_that_stays_unanswered_says_how_to_repeat_it() {
-    let (_runtime, service, server) = flaky(Code::DeadlineExceeded, 9);
+    let (_runtime, service, server) = unreliable_service(Code::DeadlineExceeded, 9);
     let import = |args: &[&str]| {
         let args = [&["import", "a.json", "--account=demo", "--retries=0"], args].concat();
         let import = command(&args).file("a.json", GUIDE);
@@ -134,20 +141,19 @@ fn an_import_that_stays_unanswered_says_how_to_repeat_it() {
         .split_once("repeat with --request-id ")
         .expect(&output.stderr);
     import(&["--request-id", id.trim()]);
-    let seen = service.seen.lock().expect("what was seen");
-    assert_eq!(seen[0], seen[1]);
+    let request_ids = service.request_ids.lock().expect("what was request_ids");
+    assert_eq!(request_ids[0], request_ids[1]);
 }
 
-/// What becomes of the way to a server after its first connection.
+/// What the relay does after it has cut the first connection.
 #[derive(PartialEq, Eq)]
-enum Then {
-    Stays,
-    Goes,
+enum AfterCut {
+    Listen,
+    Close,
 }
 
-/// Leads to a server, except that it cuts the first connection when something of an
-/// answer comes back.
-fn cut(runtime: &Runtime, server: &str, then: Then) -> String {
+/// A relay to a server that cuts the first connection when an answer comes back.
+fn cutting_relay(runtime: &Runtime, server: &str, after: AfterCut) -> String {
     let server = server.trim_start_matches("http://").to_owned();
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
@@ -156,17 +162,18 @@ fn cut(runtime: &Runtime, server: &str, then: Then) -> String {
         let address = listener.local_addr().expect("its address");
         tokio::spawn(async move {
             let mut first = true;
-            while let Ok((mut near, _)) = listener.accept().await {
-                let far = TcpStream::connect(&server).await;
-                let mut far = far.expect("the server listens");
+            while let Ok((mut client, _)) = listener.accept().await {
+                let server_stream = TcpStream::connect(&server).await;
+                let mut server_stream = server_stream.expect("the server listens");
                 if !std::mem::take(&mut first) {
-                    let both = async move { copy_bidirectional(&mut near, &mut far).await };
+                    let both =
+                        async move { copy_bidirectional(&mut client, &mut server_stream).await };
                     tokio::spawn(both);
                     continue;
                 }
-                until_it_answers(&mut near, &mut far).await;
-                if then == Then::Goes {
-                    // Nobody listens any more before the connection ends.
+                relay_until_answered(&mut client, &mut server_stream).await;
+                if after == AfterCut::Close {
+                    // It stops listening before the connection ends.
                     drop(listener);
                     return;
                 }
@@ -176,11 +183,11 @@ fn cut(runtime: &Runtime, server: &str, then: Then) -> String {
     })
 }
 
-/// Passes on what is output until a call is answered.
-async fn until_it_answers(near: &mut TcpStream, far: &mut TcpStream) {
+/// Relays both ways until the answer to a call begins.
+async fn relay_until_answered(client: &mut TcpStream, server_stream: &mut TcpStream) {
     const HEADERS: u8 = 1;
-    let (mut asks, mut asked) = near.split();
-    let (mut answers, mut answered) = far.split();
+    let (mut asks, mut asked) = client.split();
+    let (mut answers, mut answered) = server_stream.split();
     let asking = copy(&mut asks, &mut answered);
     let answering = async {
         loop {
@@ -204,7 +211,7 @@ async fn until_it_answers(near: &mut TcpStream, far: &mut TcpStream) {
 
 #[test]
 fn a_cut_connection_is_retried() {
-    let (runtime, service, server) = flaky(Code::Ok, 0);
+    let (runtime, service, server) = unreliable_service(Code::Ok, 0);
     let import = |server: &str, args: &[&str]| {
         let args = [
             &["import", "a.json", "--account=demo", "--backoff=1ms"],
@@ -214,19 +221,23 @@ fn a_cut_connection_is_retried() {
         let import = command(&args).file("a.json", GUIDE);
         import.env("EXPERTISE_SERVER", server).run()
     };
-    import(&cut(&runtime, &server, Then::Stays), &[]).succeeded();
-    let seen = std::mem::take(&mut *service.seen.lock().expect("what was seen"));
-    assert_eq!(seen.len(), 2);
-    assert_eq!(seen[0], seen[1]);
+    import(&cutting_relay(&runtime, &server, AfterCut::Listen), &[]).succeeded();
+    let request_ids =
+        std::mem::take(&mut *service.request_ids.lock().expect("what was request_ids"));
+    assert_eq!(request_ids.len(), 2);
+    assert_eq!(request_ids[0], request_ids[1]);
 
-    let output = import(&cut(&runtime, &server, Then::Stays), &["--retries=0"]);
+    let output = import(
+        &cutting_relay(&runtime, &server, AfterCut::Listen),
+        &["--retries=0"],
+    );
     assert_eq!(output.code, Some(1));
     assert!(output.stderr.contains("--request-id"), "{}", output.stderr);
 }
 
 #[test]
 fn files_after_a_lost_server_are_not_tried() {
-    let (runtime, _service, server) = flaky(Code::Ok, 0);
+    let (runtime, _service, server) = unreliable_service(Code::Ok, 0);
     let args = [
         "import",
         "a.json",
@@ -237,7 +248,10 @@ fn files_after_a_lost_server_are_not_tried() {
     let output = command(&args)
         .file("a.json", GUIDE)
         .file("b.json", GUIDE)
-        .env("EXPERTISE_SERVER", &cut(&runtime, &server, Then::Goes))
+        .env(
+            "EXPERTISE_SERVER",
+            &cutting_relay(&runtime, &server, AfterCut::Close),
+        )
         .run();
     assert_eq!(output.code, Some(1));
     let (first, second) = output
@@ -257,14 +271,21 @@ fn files_after_a_lost_server_are_not_tried() {
 
 #[test]
 fn a_permanent_failure_is_not_retried() {
-    let (_runtime, service, server) = flaky(Code::InvalidArgument, 9);
+    let (_runtime, service, server) = unreliable_service(Code::InvalidArgument, 9);
     let output = command(&["import", "a.json", "--account=demo"])
         .file("a.json", GUIDE)
         .env("EXPERTISE_SERVER", &server)
         .run();
     assert_eq!(output.code, Some(1));
     assert!(!output.stderr.contains("--request-id"), "{}", output.stderr);
-    assert_eq!(service.seen.lock().expect("what was seen").len(), 1);
+    assert_eq!(
+        service
+            .request_ids
+            .lock()
+            .expect("what was request_ids")
+            .len(),
+        1
+    );
 }
 
 #[test]
@@ -301,14 +322,14 @@ fn a_server_that_is_not_there_is_one_line_for_every_command() {
 }
 
 #[tonic::async_trait]
-impl TaskService for Flaky {
+impl TaskService for UnreliableService {
     async fn import_task(
         &self,
         request: Request<ImportTaskRequest>,
     ) -> Result<Response<ImportTaskResponse>, Status> {
-        let mut seen = self.seen.lock().expect("what was seen");
-        seen.push(request.into_inner().request_id);
-        if seen.len() <= self.failures {
+        let mut request_ids = self.request_ids.lock().expect("what was request_ids");
+        request_ids.push(request.into_inner().request_id);
+        if request_ids.len() <= self.failures {
             return Err(Status::new(self.code, "not now"));
         }
         let task = Some(Task::default());

@@ -15,7 +15,7 @@ on_both_databases![
     control_characters_do_not_reach_the_terminal,
 ];
 
-/// Everything that a guide may hold, with a subtask that follows the other task.
+/// A guide with every field, and a subtask step that refers to the other task.
 fn rich(other: &str) -> Value {
     let step = |number: u32, kind: &str, title: &str, more: Value| {
         let mut step = json!({

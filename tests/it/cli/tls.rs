@@ -1,4 +1,4 @@
-//! TLS as a command meets it: trusted, not trusted, and on the wrong kind of port.
+//! Commands over TLS: trusted, not trusted, and on the wrong kind of port.
 
 use std::path::Path;
 

@@ -42,7 +42,7 @@ fn the_version_names_the_checked_out_commit() {
         let output = output.ok().filter(|output| output.status.success())?;
         String::from_utf8(output.stdout).ok()
     };
-    // A build says another one where it is told to, and none where there is no git.
+    // A build may name another commit, and names none without git.
     let Some(commit) = git(&["rev-parse", "HEAD"]) else {
         return;
     };

@@ -61,7 +61,7 @@ async fn each_guide_is_exported_as_it_was_written(client: Client) {
     }
 }
 
-/// Asserts that the export says what was written, but for wiring steps and
+/// Asserts that the export equals the written document, but for wiring steps and
 /// defaults.
 fn as_written(written: &TaskDocument, mut exported: TaskDocument, name: &str) {
     exported.steps.retain(|step| step.link.is_empty());

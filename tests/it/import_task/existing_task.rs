@@ -473,7 +473,7 @@ async fn the_current_etag_permits_the_import(client: Client) {
     client.send_import(again).await.accepted();
 }
 
-/// New steps among old ones, and old ones in new places, many times over.
+/// Many imports, each with new steps and a new order.
 async fn a_hundred_orders_in_a_row_are_those_of_their_lists(client: Client) {
     let made = guide(&client, &["a", "b", "c"]).await;
     let mut order = made.steps.clone();

@@ -1,4 +1,4 @@
-//! Documents that are not taken, and that nothing is stored of them.
+//! Documents that ImportTask refuses, of which nothing is stored.
 
 use crate::kit::prelude::*;
 
@@ -35,7 +35,7 @@ async fn refused(client: &Client, document: TaskDocument) -> Failure {
     nothing_is_made(client, failure).await
 }
 
-/// A question with a key that stands twice.
+/// A question with a duplicate key.
 fn ambiguous() -> FeedbackConfig {
     question("q", &["a", "a"])
 }
@@ -172,7 +172,7 @@ async fn ten_thousand_steps_are_the_most(client: Client) {
     assert_eq!(client.step_order(&made.guid).await, made.steps);
 }
 
-/// As many documents, each in a value of the one before.
+/// Documents nested this deep.
 fn documents_deep(depth: usize) -> TaskDocument {
     (1..depth).fold(document("Inner", document_steps(&["end"])), |inner, _| {
         let value = answer_with("a", "Inner", inner);
@@ -228,7 +228,7 @@ async fn linked_is_for_observations_only(client: Client) {
 }
 
 async fn a_document_in_a_value_that_is_not_linked_is_listed(client: Client) {
-    // Nothing is made of it, so nothing is wrong with it.
+    // It is ignored, so its length does not matter.
     let values = vec![answer_with("a", "A", document("", document_steps(&[""])))];
     let question = FeedbackConfig {
         linked: None,
@@ -295,7 +295,7 @@ async fn conflicting_shorthand_is_refused(client: Client) {
     ]);
 }
 
-/// What a refusal says, whichever id it was given.
+/// The error without the id that was sent.
 fn told(failure: &Failure, id: &str) -> String {
     format!("{failure:?}").replace(id, "ID")
 }

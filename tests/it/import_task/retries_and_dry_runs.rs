@@ -1,4 +1,4 @@
-//! Imports that are tried out, sent twice, or fail half-way.
+//! Imports with request ids, dry runs, and imports that fail midway.
 
 use crate::kit::prelude::*;
 

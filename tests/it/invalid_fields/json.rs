@@ -1,4 +1,4 @@
-//! JSON that no field takes: too deep, without a kind, or not finite.
+//! JSON that every field refuses: too deep, without a kind, or not finite.
 
 use crate::kit::prelude::*;
 use prost_types::{ListValue, Struct, Value, value::Kind};
@@ -81,7 +81,7 @@ async fn a_translations_instructions_have_the_same_depth(client: Client) {
     let created = client.given_step(deep(32)).await;
     let kept = &created.translations["de"].instructions;
     assert_eq!(*kept, [objects_deep(32)]);
-    // So deep that the message may be refused before its fields are seen.
+    // So deep that decoding may fail before the fields are checked.
     let failure = client.create_step(deep(33)).await.refused();
     failure.is(Code::InvalidArgument, "NESTING_TOO_DEEP");
 }

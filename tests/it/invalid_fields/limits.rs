@@ -1,4 +1,4 @@
-//! Texts and lists one past their limit, and at it.
+//! Texts and lists at their limit, and one past it.
 
 use crate::kit::prelude::*;
 

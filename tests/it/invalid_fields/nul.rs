@@ -1,4 +1,4 @@
-//! U+0000, which no text holds, on any database.
+//! U+0000 is refused in every text, on both databases.
 
 use crate::kit::prelude::*;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What is managed and what manages, deleted.
+//! Deletion of managed tasks, their observations and wiring steps.
 
 use super::{guide, managed_by, unlinked};
 use crate::kit::prelude::*;

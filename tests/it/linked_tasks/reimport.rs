@@ -1,4 +1,4 @@
-//! Linked questions that are imported again.
+//! Repeated imports of linked questions.
 
 use super::{guide, managed_by, now, unlinked};
 use crate::kit::prelude::*;
@@ -93,7 +93,7 @@ async fn a_new_order_of_values_changes_their_positions(client: Client) {
     for step in &wiring {
         assert_eq!(now(&client, step).await, *step);
     }
-    // Their steps stand where they stood: the document lists them there.
+    // The document lists the steps in their places, so they stay there.
     assert_eq!(client.step_order(&made.guid).await, made.steps);
 }
 
@@ -341,7 +341,7 @@ async fn a_wiring_step_keeps_to_its_task(client: Client) {
 async fn an_absent_observation_is_unlinked_before_it_is_deleted(client: Client) {
     let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let managed = managed_by(&client, &question).await;
-    // One wiring step is listed and stays, the other goes with its observation.
+    // One wiring step is listed and stays, the other is deleted with its observation.
     let steps = vec![step_of(&made.steps[3]), step_of(&made.steps[1])];
     let sent = document_of(&made.guid, steps);
     let refused = client.import(sent.clone()).await.refused();

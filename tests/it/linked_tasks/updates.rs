@@ -36,8 +36,7 @@ fn update(step: &Step, change: impl FnOnce(&mut FeedbackConfig)) -> Step {
     step_of(&step.guid).with_question(config)
 }
 
-/// Asserts that the update is refused as one that only an import may make, and
-/// changes nothing.
+/// Asserts that the update is refused with LINKED_IMPORT_ONLY and changes nothing.
 async fn import_only(client: &Client, step: &Step, change: impl FnOnce(&mut FeedbackConfig)) {
     let before = client.tasks_with_steps().await;
     let update = update(step, change);

@@ -1,5 +1,5 @@
-//! Back-ups as docs/operations.md has them: taken while the server takes writes,
-//! restored, and read through the wire.
+//! Backups as docs/operations.md describes them: taken during writes, restored, and
+//! read by calls.
 
 use std::{
     fs::File,
@@ -26,7 +26,7 @@ use crate::kit::{
 const WRITERS: usize = 4;
 const WRITES: usize = 40;
 
-/// Those who create tasks with a step each, and what was acknowledged.
+/// Concurrent writers that create tasks with a step each, and their acknowledged tasks.
 struct Writers {
     stop: Arc<AtomicBool>,
     acknowledged: Arc<Mutex<Vec<Task>>>,
@@ -65,7 +65,7 @@ impl Writers {
         }
     }
 
-    /// Waits for so many more; everything that is acknowledged.
+    /// Waits for so many more writes; all acknowledged tasks.
     async fn after(&mut self, more: usize) -> Vec<Task> {
         let wanted = *self.count.borrow() + more;
         let reached = self.count.wait_for(|count| *count >= wanted).await;
@@ -81,7 +81,7 @@ impl Writers {
     }
 }
 
-async fn all_there(client: &Client, acknowledged: &[Task]) {
+async fn assert_all_there(client: &Client, acknowledged: &[Task]) {
     assert!(acknowledged.len() >= WRITES);
     for task in acknowledged {
         let found = client.get_task(&task.guid).await;
@@ -89,7 +89,7 @@ async fn all_there(client: &Client, acknowledged: &[Task]) {
         assert_eq!(found.name, task.name);
         assert_eq!(found.steps.len(), 1);
     }
-    // And it is a database to work on.
+    // The database takes writes too.
     let task = client.given_task(task("restored")).await;
     client.given_step(information_step(&task, "first")).await;
 }
@@ -115,7 +115,7 @@ async fn sqlite_is_backed_up_under_writes_and_restored() {
     server.shut_down().await;
 
     let restored = TestServer::start(with_metrics(&format!("sqlite:{}", path("backup.db")))).await;
-    all_there(&restored.client(), &acknowledged).await;
+    assert_all_there(&restored.client(), &acknowledged).await;
     restored.shut_down().await;
 }
 
@@ -144,12 +144,12 @@ async fn postgres_is_backed_up_under_writes_and_restored() {
     pg_restore.stdin(File::open(&dump).expect("the dump"));
     runs(pg_restore).await;
     let config = Config {
-        // What is restored is whole: there is nothing to migrate.
+        // The backup holds the schema, so there is nothing to migrate.
         migrate: false,
         ..with_metrics(&restored)
     };
     let restored = TestServer::start(config).await;
-    all_there(&restored.client(), &acknowledged).await;
+    assert_all_there(&restored.client(), &acknowledged).await;
     restored.shut_down().await;
 }
 

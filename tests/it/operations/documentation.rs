@@ -1,4 +1,4 @@
-//! What is written for those who run the server speaks of metrics that there are.
+//! The pages for operators name metrics and settings that exist.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -70,7 +70,7 @@ async fn the_dashboard_queries_exposed_metrics() {
     });
     let queries: Vec<_> = queries.collect();
     assert!(queries.len() >= panels.len() / 2, "{queries:?}");
-    all_there(&queries).await;
+    assert_all_exposed(&queries).await;
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn alerts_query_exposed_metrics() {
         assert!(wait.is_ok(), "{}: {}", rule.alert, rule.wait);
     }
     let queries: Vec<_> = rules.into_iter().map(|rule| rule.expr).collect();
-    all_there(&queries).await;
+    assert_all_exposed(&queries).await;
 }
 
 #[derive(serde::Deserialize)]
@@ -115,8 +115,8 @@ struct Rule {
     annotations: BTreeMap<String, String>,
 }
 
-/// Each metric that is asked for is exposed, with the labels it is asked by.
-async fn all_there(queries: &[String]) {
+/// Asserts that each metric and label of the queries is exposed.
+async fn assert_all_exposed(queries: &[String]) {
     let exposed = exposed().await;
     let all_labels: BTreeSet<_> = exposed.values().flat_map(|family| &family.labels).collect();
     for query in queries {
@@ -146,7 +146,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
 }
 
-/// What stands before `=`, `!=`, `=~` or `!~` in braces, and in `by (…)`.
+/// The labels of matchers in braces and of `by (…)`.
 fn labels_of(query: &str) -> BTreeSet<String> {
     let mut labels = BTreeSet::new();
     for part in query.split('{').skip(1) {

@@ -1,4 +1,4 @@
-//! What `/metrics` says of calls.
+//! `/metrics`.
 
 use expertise::{config::Config, server::Server};
 
@@ -170,9 +170,9 @@ async fn overloaded_calls_are_counted() {
     let metrics = server.metrics().await;
     let overloaded = [("code", "RESOURCE_EXHAUSTED"), ("reason", "OVERLOADED")];
     assert_eq!(metrics.sum("expertise_calls_total", &overloaded), refused);
-    let doors = metrics.sum("expertise_calls_without_room_total", &[])
+    let refused_by_limits = metrics.sum("expertise_calls_without_room_total", &[])
         + metrics.sum("expertise_calls_without_turn_total", &[]);
-    assert_eq!(doors, refused);
+    assert_eq!(refused_by_limits, refused);
 }
 
 #[tokio::test]

@@ -33,7 +33,7 @@ async fn idle_connections_do_not_block_probes() {
 async fn a_server_that_shuts_down_is_alive_and_not_ready() {
     let server = TestServer::start(with_metrics("sqlite::memory:")).await;
     let at = server.metrics_address();
-    // The call at hand keeps the server from ending at once.
+    // The call in flight delays the shutdown.
     let call = begin_get_task(&server.client());
     server
         .wait_for_metrics("a call in flight", |metrics| {

@@ -157,7 +157,7 @@ async fn the_last_spans_are_sent_before_shutdown() {
     assert_eq!(sent.count(), 10);
 }
 
-/// Of two spans each, which is more than can wait to be sent.
+/// Each has two spans: more than the export queue holds.
 const CALLS: usize = 2_500;
 
 /// A collector that takes connections and says nothing, and one that is not there.
@@ -186,7 +186,7 @@ async fn a_dead_collector_delays_neither_calls_nor_shutdown() {
         assert_eq!(metrics.sum("expertise_spans_exported_total", &[]), 0.0);
         let begun = Instant::now();
         server.shut_down().await;
-        // Not a measurement: without the bound it would be the collector's time-outs.
+        // Far below the sum of the collector's time-outs.
         assert!(begun.elapsed() < std::time::Duration::from_secs(30));
     }
 }

@@ -1,4 +1,4 @@
-//! What narrows a list of tasks.
+//! Filters of ListTasks.
 
 use crate::kit::prelude::*;
 
@@ -25,7 +25,7 @@ async fn found(client: &Client, request: ListTasksRequest) -> Vec<String> {
 }
 
 /// Four tasks: two products, two states, two roles.
-async fn four(client: &Client) -> Vec<String> {
+async fn four_tasks(client: &Client) -> Vec<String> {
     let mut guids = Vec::new();
     for sent in [
         of(1, 0, AccessLevel::User),
@@ -39,7 +39,7 @@ async fn four(client: &Client) -> Vec<String> {
 }
 
 async fn each_filter_narrows(client: Client) {
-    let four = four(&client).await;
+    let four = four_tasks(&client).await;
     let by_product = ListTasksRequest {
         product_id: Some(2),
         ..ListTasksRequest::default()
@@ -66,7 +66,7 @@ async fn each_filter_narrows(client: Client) {
 }
 
 async fn filters_combine(client: Client) {
-    let four = four(&client).await;
+    let four = four_tasks(&client).await;
     let request = ListTasksRequest {
         product_id: Some(1),
         published: Some(1),
@@ -78,7 +78,7 @@ async fn filters_combine(client: Client) {
 }
 
 async fn a_filter_for_zero_is_a_filter(client: Client) {
-    let four = four(&client).await;
+    let four = four_tasks(&client).await;
     let hidden = ListTasksRequest {
         published: Some(0),
         ..ListTasksRequest::default()
@@ -96,7 +96,7 @@ async fn a_filter_for_zero_is_a_filter(client: Client) {
 async fn filters_hold_on_every_page(client: Client) {
     let mut expected = Vec::new();
     for round in 0..3 {
-        let four = four(&client).await;
+        let four = four_tasks(&client).await;
         expected.push(four[1].clone());
         expected.push(four[2].clone());
         assert_eq!(expected.len(), 2 * (round + 1));

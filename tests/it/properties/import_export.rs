@@ -1,4 +1,4 @@
-//! An export says what was imported, and imports onto itself.
+//! An export equals the import, and importing it changes nothing.
 
 use crate::kit::{prelude::*, sample::answer as answer_of};
 use proptest::{
@@ -8,54 +8,54 @@ use proptest::{
 };
 
 on_both_databases! {
-    exports_equal_what_was_imported: (sketch(2), any::<bool>()), 24;
+    exports_equal_what_was_imported: (plan(2), any::<bool>()), 24;
 }
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
 const TEXTS: [&str; 3] = ["Red", "Grün 🔧", "Red"];
 
-/// A document to be written.
+/// A plan of a document.
 #[derive(Clone, Debug)]
-struct Sketch {
+struct DocumentPlan {
     task: Vec<TaskField>,
-    steps: Vec<Part>,
+    steps: Vec<StepPlan>,
 }
 
 #[derive(Clone, Debug)]
-struct Part {
-    what: What,
+struct StepPlan {
+    what: StepKind,
     fields: Vec<Field>,
 }
 
 #[derive(Clone, Debug)]
-enum What {
+enum StepKind {
     Plain(StepType),
-    /// Refers to a task of the whole document, or to one outside.
-    Refers(Index),
+    /// A subtask step of a task inside or outside of the whole document.
+    Subtask(Index),
     /// Answers that each manage a task.
-    Asks(Vec<Answer>),
+    Question(Vec<Answer>),
 }
 
 #[derive(Clone, Debug)]
 struct Answer {
     text: usize,
-    document: Sketch,
+    document: DocumentPlan,
     /// Where its wiring step is listed, if it is.
     listed: Option<Index>,
-    /// Where it is listed if it has to be.
+    /// Where it is listed when it must be.
     place: Index,
-    tie: Tie,
+    named_by: TaskName,
 }
 
-/// How a document tells which task it speaks of.
+/// How a document names its task.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Tie {
+enum TaskName {
     Link,
     Id,
     Both,
 }
 
-/// What a task may say beyond what it must.
+/// The optional fields of a task.
 #[derive(Clone, Copy, Debug)]
 enum TaskField {
     Dependencies,
@@ -64,7 +64,7 @@ enum TaskField {
     Translations,
 }
 
-/// What a step may say beyond what it must.
+/// The optional fields of a step.
 #[derive(Clone, Copy, Debug)]
 enum Field {
     Body,
@@ -80,15 +80,15 @@ enum Field {
     Cost,
 }
 
-fn sketch(depth: u32) -> BoxedStrategy<Sketch> {
+fn plan(depth: u32) -> BoxedStrategy<DocumentPlan> {
     use TaskField::{Dependencies, Published, Roles, Translations};
     let task = subsequence(vec![Dependencies, Published, Roles, Translations], 0..=4);
     (task, vec(part(depth), 0..5))
-        .prop_map(|(task, steps)| Sketch { task, steps })
+        .prop_map(|(task, steps)| DocumentPlan { task, steps })
         .boxed()
 }
 
-fn part(depth: u32) -> impl Strategy<Value = Part> {
+fn part(depth: u32) -> impl Strategy<Value = StepPlan> {
     let plain = select(vec![
         StepType::Solution,
         StepType::Observation,
@@ -97,31 +97,31 @@ fn part(depth: u32) -> impl Strategy<Value = Part> {
         StepType::Idp,
     ]);
     let what = match depth {
-        0 => plain.prop_map(What::Plain).boxed(),
+        0 => plain.prop_map(StepKind::Plain).boxed(),
         depth => prop_oneof![
-            3 => plain.prop_map(What::Plain),
-            2 => any::<Index>().prop_map(What::Refers),
-            3 => vec(value(depth - 1), 1..=KEYS.len()).prop_map(What::Asks),
+            3 => plain.prop_map(StepKind::Plain),
+            2 => any::<Index>().prop_map(StepKind::Subtask),
+            3 => vec(value(depth - 1), 1..=KEYS.len()).prop_map(StepKind::Question),
         ]
         .boxed(),
     };
-    (what, fields()).prop_map(|(what, fields)| Part { what, fields })
+    (what, fields()).prop_map(|(what, fields)| StepPlan { what, fields })
 }
 
 fn value(depth: u32) -> impl Strategy<Value = Answer> {
     let document = prop_oneof![
-        1 => Just(Sketch { task: Vec::new(), steps: Vec::new() }),
-        2 => sketch(depth),
+        1 => Just(DocumentPlan { task: Vec::new(), steps: Vec::new() }),
+        2 => plan(depth),
     ];
     let listed = proptest::option::weighted(0.3, any::<Index>());
-    let tie = select(vec![Tie::Link, Tie::Id, Tie::Both]);
-    let value = (0..TEXTS.len(), document, listed, any::<Index>(), tie);
-    value.prop_map(|(text, document, listed, place, tie)| Answer {
+    let named_by = select(vec![TaskName::Link, TaskName::Id, TaskName::Both]);
+    let value = (0..TEXTS.len(), document, listed, any::<Index>(), named_by);
+    value.prop_map(|(text, document, listed, place, named_by)| Answer {
         text,
         document,
         listed,
         place,
-        tie,
+        named_by,
     })
 }
 
@@ -149,20 +149,20 @@ fn fields() -> impl Strategy<Value = Vec<Field>> {
     (dependencies, others).prop_map(|(dependencies, others)| [dependencies, others].concat())
 }
 
-impl Sketch {
+impl DocumentPlan {
     /// The task of the document and of those inside it, in the order in which
-    /// they nest, with ids that only tie the parts of the document together.
+    /// they nest, with ids that only connect the parts of the document.
     fn tasks(&self, name: &str) -> Vec<Task> {
         let own = task(name).with_guid(unknown_guid());
         let answers = self.steps.iter().flat_map(|part| match &part.what {
-            What::Asks(answers) => answers.as_slice(),
-            What::Plain(_) | What::Refers(_) => &[],
+            StepKind::Question(answers) => answers.as_slice(),
+            StepKind::Plain(_) | StepKind::Subtask(_) => &[],
         });
         let inside = answers.flat_map(|answer| answer.document.tasks(TEXTS[answer.text]));
         [own].into_iter().chain(inside).collect()
     }
 
-    fn says_nothing(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.task.is_empty() && self.steps.is_empty()
     }
 }
@@ -173,8 +173,7 @@ struct Written {
     sent: TaskDocument,
 }
 
-/// A step as it is exported, as a caller may write it, and the wiring steps
-/// behind it that nobody lists.
+/// A step as it is exported, as a caller may write it, and its unlisted wiring steps.
 struct WrittenStep {
     exported: Step,
     sent: Step,
@@ -184,20 +183,20 @@ struct WrittenStep {
 struct Writer<'a> {
     /// The tasks in the order in which their documents nest.
     tasks: Vec<Task>,
-    /// How many documents have been begun.
-    begun: usize,
+    /// How many documents have been started.
+    started: usize,
     outside: &'a Task,
-    /// Whether a caller leaves out what is the default.
-    terse: bool,
+    /// Whether the caller omits default values.
+    omits_defaults: bool,
 }
 
 impl Writer<'_> {
     /// Writes the next document.
-    fn document(&mut self, sketch: &Sketch, managed: Option<(&Task, usize)>) -> Written {
-        let own = self.tasks[self.begun].clone();
-        self.begun += 1;
-        let mut exported = effective_task(own.clone(), &sketch.task);
-        let mut sent = self.thinned_task(exported.clone());
+    fn document(&mut self, plan: &DocumentPlan, managed: Option<(&Task, usize)>) -> Written {
+        let own = self.tasks[self.started].clone();
+        self.started += 1;
+        let mut exported = effective_task(own.clone(), &plan.task);
+        let mut sent = self.sent_task(exported.clone());
         match managed {
             None => {
                 exported.set_type(TaskType::Standard);
@@ -219,7 +218,7 @@ impl Writer<'_> {
                 steps: Vec::new(),
             },
         };
-        for mut step in self.steps(sketch, &own) {
+        for mut step in self.steps(plan, &own) {
             step.exported.task.clone_from(&own.guid);
             step.sent.task.clone_from(&own.guid);
             documents.exported.steps.push(step.exported);
@@ -229,33 +228,33 @@ impl Writer<'_> {
         documents
     }
 
-    fn steps(&mut self, sketch: &Sketch, own: &Task) -> Vec<WrittenStep> {
-        let referred: Vec<String> = sketch
+    fn steps(&mut self, plan: &DocumentPlan, own: &Task) -> Vec<WrittenStep> {
+        let referred: Vec<String> = plan
             .steps
             .iter()
             .filter_map(|part| match &part.what {
-                What::Refers(to) => Some(self.target(to).guid.clone()),
-                What::Plain(_) | What::Asks(_) => None,
+                StepKind::Subtask(to) => Some(self.target(to).guid.clone()),
+                StepKind::Plain(_) | StepKind::Question(_) => None,
             })
             .collect();
         let mut wiring = Vec::new();
         let mut steps: Vec<WrittenStep> = Vec::new();
-        for part in &sketch.steps {
+        for part in &plan.steps {
             let step = match &part.what {
-                What::Plain(kind) => {
+                StepKind::Plain(kind) => {
                     self.written(effective(document_step(*kind, "Title"), &part.fields))
                 }
-                What::Refers(to) => {
+                StepKind::Subtask(to) => {
                     let step = reference(self.target(to));
                     self.written(effective(step, &part.fields))
                 }
-                What::Asks(answers) => {
+                StepKind::Question(answers) => {
                     let mut step =
                         effective(document_step(StepType::Observation, "Which?"), &part.fields);
                     step.feedback_config = vec![linked_question(Vec::new())];
                     let mut step = self.written(step);
                     for (idx, answer) in answers.iter().enumerate() {
-                        let task = self.tasks[self.begun].clone();
+                        let task = self.tasks[self.started].clone();
                         let [exported, sent] = self.value(answer, own, idx);
                         step.exported.feedback_config[0].values.push(exported);
                         step.sent.feedback_config[0].values.push(sent);
@@ -263,8 +262,8 @@ impl Writer<'_> {
                             link: task.guid.clone(),
                             ..effective(reference(&task), &[])
                         };
-                        // Another step that refers to the task would be taken for
-                        // the one that wires it.
+                        // Otherwise another step that refers to the task would become
+                        // its wiring step.
                         let known = referred.contains(&task.guid);
                         match answer.listed.or(known.then_some(answer.place)) {
                             Some(place) => wiring.push((place, self.written(wires))),
@@ -284,12 +283,12 @@ impl Writer<'_> {
 
     /// A value as it is exported, and as it is sent.
     fn value(&mut self, answer: &Answer, own: &Task, idx: usize) -> [FeedbackValue; 2] {
-        let id = self.tasks[self.begun].guid.clone();
+        let id = self.tasks[self.started].guid.clone();
         let Written { exported, mut sent } = self.document(&answer.document, Some((own, idx)));
-        if answer.tie == Tie::Link {
+        if answer.named_by == TaskName::Link {
             sent.task.as_mut().unwrap().guid.clear();
         }
-        let silent = answer.tie == Tie::Link && answer.document.says_nothing();
+        let no_document = answer.named_by == TaskName::Link && answer.document.is_empty();
         let text = TEXTS[answer.text];
         [
             FeedbackValue {
@@ -297,12 +296,12 @@ impl Writer<'_> {
                 ..answer_with(KEYS[idx], text, exported)
             },
             FeedbackValue {
-                link: if answer.tie == Tie::Id {
+                link: if answer.named_by == TaskName::Id {
                     String::new()
                 } else {
                     id
                 },
-                task_json: (!silent).then_some(sent),
+                task_json: (!no_document).then_some(sent),
                 ..answer_of(KEYS[idx], text)
             },
         ]
@@ -315,7 +314,7 @@ impl Writer<'_> {
 
     fn written(&self, exported: Step) -> WrittenStep {
         let mut sent = exported.clone();
-        if self.terse {
+        if self.omits_defaults {
             sent.cost = sent.cost.filter(|cost| *cost != 0);
             sent.published = sent.published.filter(|published| *published != 1);
             for config in &mut sent.feedback_config {
@@ -338,8 +337,8 @@ impl Writer<'_> {
         }
     }
 
-    fn thinned_task(&self, mut task: Task) -> Task {
-        if self.terse {
+    fn sent_task(&self, mut task: Task) -> Task {
+        if self.omits_defaults {
             task.published = task.published.filter(|published| *published != 1);
             if task.roles.len() == 7 {
                 task.roles.clear();
@@ -422,18 +421,21 @@ fn effective(mut step: Step, fields: &[Field]) -> Step {
     step
 }
 
-async fn exports_equal_what_was_imported(client: Client, (sketch, terse): (Sketch, bool)) {
+async fn exports_equal_what_was_imported(
+    client: Client,
+    (plan, omits_defaults): (DocumentPlan, bool),
+) {
     let outside = client.given_task(task("Outside")).await;
     let mut writer = Writer {
-        tasks: sketch.tasks("Guide"),
-        begun: 0,
+        tasks: plan.tasks("Guide"),
+        started: 0,
         outside: &outside,
-        terse,
+        omits_defaults,
     };
     let Written {
         exported: expected,
         sent,
-    } = writer.document(&sketch, None);
+    } = writer.document(&plan, None);
     let response = client.import(sent).await.accepted();
     assert_eq!(response.ignored_paths, [""; 0]);
     let made = response.task.unwrap();

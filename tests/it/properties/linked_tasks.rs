@@ -1,5 +1,5 @@
-//! Whatever happens to tasks and steps, each value of a linked question names
-//! the one task that it manages, and each managed task is wired once.
+//! After any history, each value of a linked question names its managed task, and each
+//! managed task has one wiring step.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,13 @@ on_both_databases! {
 const KEYS: [&str; 4] = ["a", "b", "c", "d"];
 const TEXTS: [&str; 3] = ["Red", "Green", "Blinks"];
 
-/// A step to be listed.
+/// A plan of a step.
 #[derive(Clone, Debug)]
-enum Part {
-    Note,
-    /// Refers to one of the account's tasks.
-    Refers(Index),
-    Asks {
+enum StepPlan {
+    Information,
+    /// A subtask step of one of the account's tasks.
+    Subtask(Index),
+    Question {
         linked: bool,
         values: Vec<Value>,
     },
@@ -33,7 +33,7 @@ enum Part {
 struct Value {
     key: usize,
     text: usize,
-    document: Option<Vec<Part>>,
+    document: Option<Vec<StepPlan>>,
 }
 
 /// A change to an exported document, at the document, step and value that the
@@ -43,21 +43,21 @@ struct Edit {
     document: Index,
     step: Index,
     value: Index,
-    what: What,
+    kind: EditKind,
 }
 
 #[derive(Clone, Debug)]
-enum What {
+enum EditKind {
     /// The step is left out.
     Drop,
     /// The step goes elsewhere.
     Move(Index),
     /// The step is listed without its id.
-    Forget,
-    /// A step is listed that was not there.
-    Add(Part),
-    /// Nothing is said of the question.
-    Silence,
+    OmitStepId,
+    /// A new step is listed.
+    Add(StepPlan),
+    /// The question is omitted.
+    OmitQuestion,
     FlipLinked,
     AddValue(Value),
     DropValue,
@@ -65,32 +65,32 @@ enum What {
     Reword(usize),
     Rekey(usize),
     DropDocument,
-    /// The value holds what another document holds.
-    Transplant(Index),
+    /// The value gets a copy of another document.
+    CopyDocument(Index),
     /// A subtask step refers to another task of the account.
-    Retarget(Index),
-    /// The task is called otherwise.
+    ReferTo(Index),
+    /// The task is renamed.
     Name(usize),
-    /// The id of the task is left out, so that it is one to be made.
-    Unname,
+    /// The task's id is left out, so that the import creates a task.
+    OmitTaskId,
 }
 
 #[derive(Clone, Debug)]
 enum Change {
-    Import(Vec<Part>),
-    Again {
+    Import(Vec<StepPlan>),
+    Reimport {
         task: Index,
         edits: Vec<Edit>,
         absent: AbsentSteps,
         dry: bool,
     },
-    Ask {
+    UpdateQuestion {
         question: Index,
         edits: Vec<Edit>,
     },
     Rename(Index, usize),
-    Retarget(Index, Index),
-    Append(Index, Part),
+    ReferTo(Index, Index),
+    Append(Index, StepPlan),
     DeleteStep(Index),
     DeleteTask {
         task: Index,
@@ -99,28 +99,28 @@ enum Change {
 }
 
 /// Steps whose questions hold documents of at most `depth` levels.
-fn parts(depth: u32) -> BoxedStrategy<Vec<Part>> {
+fn parts(depth: u32) -> BoxedStrategy<Vec<StepPlan>> {
     let part = prop_oneof![
-        1 => Just(Part::Note),
-        1 => any::<Index>().prop_map(Part::Refers),
+        1 => Just(StepPlan::Information),
+        1 => any::<Index>().prop_map(StepPlan::Subtask),
         2 => question(depth),
     ];
     vec(part, 0..4).boxed()
 }
 
-fn question(depth: u32) -> BoxedStrategy<Part> {
+fn question(depth: u32) -> BoxedStrategy<StepPlan> {
     let document = match depth {
         0 => Just(None).boxed(),
         depth => option::of(parts(depth - 1)).boxed(),
     };
     let linked = prop::bool::weighted(0.85);
     (linked, vec(value(document), 1..4))
-        .prop_map(|(linked, values)| Part::Asks { linked, values })
+        .prop_map(|(linked, values)| StepPlan::Question { linked, values })
         .boxed()
 }
 
 /// Steps, one of which is a question.
-fn guide() -> impl Strategy<Value = Vec<Part>> {
+fn guide() -> impl Strategy<Value = Vec<StepPlan>> {
     (parts(2), question(2), parts(0)).prop_map(|(before, question, after)| {
         let mut parts = before;
         parts.push(question);
@@ -129,7 +129,7 @@ fn guide() -> impl Strategy<Value = Vec<Part>> {
     })
 }
 
-fn value(document: BoxedStrategy<Option<Vec<Part>>>) -> impl Strategy<Value = Value> {
+fn value(document: BoxedStrategy<Option<Vec<StepPlan>>>) -> impl Strategy<Value = Value> {
     (0..KEYS.len(), 0..TEXTS.len(), document).prop_map(|(key, text, document)| Value {
         key,
         text,
@@ -137,35 +137,35 @@ fn value(document: BoxedStrategy<Option<Vec<Part>>>) -> impl Strategy<Value = Va
     })
 }
 
-fn part() -> impl Strategy<Value = Part> {
-    parts(1).prop_map(|parts| parts.into_iter().next().unwrap_or(Part::Note))
+fn part() -> impl Strategy<Value = StepPlan> {
+    parts(1).prop_map(|parts| parts.into_iter().next().unwrap_or(StepPlan::Information))
 }
 
 fn edit() -> impl Strategy<Value = Edit> {
     let index = any::<Index>;
-    let what = prop_oneof![
-        3 => Just(What::Drop),
-        2 => index().prop_map(What::Move),
-        2 => Just(What::Forget),
-        2 => part().prop_map(What::Add),
-        1 => Just(What::Silence),
-        2 => Just(What::FlipLinked),
-        3 => value(option::weighted(0.5, parts(1)).boxed()).prop_map(What::AddValue),
-        3 => Just(What::DropValue),
-        2 => index().prop_map(What::SwapValues),
-        2 => (0..TEXTS.len()).prop_map(What::Reword),
-        2 => (0..KEYS.len()).prop_map(What::Rekey),
-        2 => Just(What::DropDocument),
-        1 => index().prop_map(What::Transplant),
-        1 => index().prop_map(What::Retarget),
-        2 => (0..TEXTS.len()).prop_map(What::Name),
-        1 => Just(What::Unname),
+    let kind = prop_oneof![
+        3 => Just(EditKind::Drop),
+        2 => index().prop_map(EditKind::Move),
+        2 => Just(EditKind::OmitStepId),
+        2 => part().prop_map(EditKind::Add),
+        1 => Just(EditKind::OmitQuestion),
+        2 => Just(EditKind::FlipLinked),
+        3 => value(option::weighted(0.5, parts(1)).boxed()).prop_map(EditKind::AddValue),
+        3 => Just(EditKind::DropValue),
+        2 => index().prop_map(EditKind::SwapValues),
+        2 => (0..TEXTS.len()).prop_map(EditKind::Reword),
+        2 => (0..KEYS.len()).prop_map(EditKind::Rekey),
+        2 => Just(EditKind::DropDocument),
+        1 => index().prop_map(EditKind::CopyDocument),
+        1 => index().prop_map(EditKind::ReferTo),
+        2 => (0..TEXTS.len()).prop_map(EditKind::Name),
+        1 => Just(EditKind::OmitTaskId),
     ];
-    (index(), index(), index(), what).prop_map(|(document, step, value, what)| Edit {
+    (index(), index(), index(), kind).prop_map(|(document, step, value, kind)| Edit {
         document,
         step,
         value,
-        what,
+        kind,
     })
 }
 
@@ -184,18 +184,18 @@ fn change() -> impl Strategy<Value = Change> {
     );
     prop_oneof![
         1 => parts(2).prop_map(Change::Import),
-        10 => again.prop_map(|(task, edits, absent, dry)| Change::Again {
+        10 => again.prop_map(|(task, edits, absent, dry)| Change::Reimport {
             task,
             edits,
             absent,
             dry,
         }),
-        4 => (index(), vec(edit(), 1..3)).prop_map(|(question, edits)| Change::Ask {
+        4 => (index(), vec(edit(), 1..3)).prop_map(|(question, edits)| Change::UpdateQuestion {
             question,
             edits,
         }),
         1 => (index(), 0..TEXTS.len()).prop_map(|(task, text)| Change::Rename(task, text)),
-        1 => (index(), index()).prop_map(|(step, task)| Change::Retarget(step, task)),
+        1 => (index(), index()).prop_map(|(step, task)| Change::ReferTo(step, task)),
         1 => (index(), part()).prop_map(|(task, part)| Change::Append(task, part)),
         2 => index().prop_map(Change::DeleteStep),
         2 => (index(), any::<bool>()).prop_map(|(task, force)| Change::DeleteTask { task, force }),
@@ -203,12 +203,12 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 /// The message of a step. `tasks` are those that it may refer to.
-fn listed(part: &Part, tasks: &[Task]) -> Step {
+fn step_message(part: &StepPlan, tasks: &[Task]) -> Step {
     match part {
-        Part::Note => document_step(StepType::Information, "note"),
-        Part::Refers(_) if tasks.is_empty() => document_step(StepType::Information, "note"),
-        Part::Refers(index) => subtask(&Task::default(), index.get(tasks)),
-        Part::Asks { linked, values } => {
+        StepPlan::Information => document_step(StepType::Information, "note"),
+        StepPlan::Subtask(_) if tasks.is_empty() => document_step(StepType::Information, "note"),
+        StepPlan::Subtask(index) => subtask(&Task::default(), index.get(tasks)),
+        StepPlan::Question { linked, values } => {
             let mut seen = Vec::new();
             let values = values.iter().filter(|value| {
                 let new = !seen.contains(&value.key);
@@ -217,18 +217,22 @@ fn listed(part: &Part, tasks: &[Task]) -> Step {
             });
             observation_asking(FeedbackConfig {
                 linked: Some(*linked),
-                ..linked_question(values.map(|value| worded(value, *linked, tasks)).collect())
+                ..linked_question(
+                    values
+                        .map(|value| feedback_value(value, *linked, tasks))
+                        .collect(),
+                )
             })
         }
     }
 }
 
-fn worded(value: &Value, linked: bool, tasks: &[Task]) -> FeedbackValue {
+fn feedback_value(value: &Value, linked: bool, tasks: &[Task]) -> FeedbackValue {
     let document = value.document.as_ref().filter(|_| linked);
     FeedbackValue {
         task_json: document.map(|parts| TaskDocument {
             task: None,
-            steps: parts.iter().map(|part| listed(part, tasks)).collect(),
+            steps: parts.iter().map(|part| step_message(part, tasks)).collect(),
         }),
         ..answer(KEYS[value.key], TEXTS[value.text])
     }
@@ -261,7 +265,7 @@ fn change_nth(
     }
 }
 
-/// Makes the edits, where there is something that they fit.
+/// Applies the edits that fit the document.
 fn edited(mut document: TaskDocument, edits: &[Edit], tasks: &[Task]) -> TaskDocument {
     for edit in edits {
         let there = documents_in(&document);
@@ -272,8 +276,8 @@ fn edited(mut document: TaskDocument, edits: &[Edit], tasks: &[Task]) -> TaskDoc
             continue;
         }
         let mut index = *edit.document.get(&fitting);
-        let other = match &edit.what {
-            What::Transplant(other) => Some((*other.get(&there)).clone()),
+        let other = match &edit.kind {
+            EditKind::CopyDocument(other) => Some((*other.get(&there)).clone()),
             _ => None,
         };
         change_nth(&mut document, &mut index, &mut |document| {
@@ -284,45 +288,45 @@ fn edited(mut document: TaskDocument, edits: &[Edit], tasks: &[Task]) -> TaskDoc
 }
 
 impl Edit {
-    /// Whether the document has what the edit changes.
+    /// Whether the edit fits the document.
     fn fits(&self, document: &TaskDocument) -> bool {
         let mut steps = document.steps.iter();
-        match &self.what {
-            What::Add(_) | What::Name(_) | What::Unname => true,
-            What::Drop | What::Move(_) | What::Forget => steps.next().is_some(),
-            What::Retarget(_) => steps.any(|step| step.r#type() == StepType::Subtask),
+        match &self.kind {
+            EditKind::Add(_) | EditKind::Name(_) | EditKind::OmitTaskId => true,
+            EditKind::Drop | EditKind::Move(_) | EditKind::OmitStepId => steps.next().is_some(),
+            EditKind::ReferTo(_) => steps.any(|step| step.r#type() == StepType::Subtask),
             _ => steps.any(|step| !step.feedback_config.is_empty()),
         }
     }
 
     fn make(&self, document: &mut TaskDocument, other: Option<TaskDocument>, tasks: &[Task]) {
         let count = document.steps.len();
-        match &self.what {
-            What::Add(part) => {
+        match &self.kind {
+            EditKind::Add(part) => {
                 let at = self.step.index(count + 1);
-                document.steps.insert(at, listed(part, tasks));
+                document.steps.insert(at, step_message(part, tasks));
                 return;
             }
-            What::Name(_) | What::Unname => {
+            EditKind::Name(_) | EditKind::OmitTaskId => {
                 return self.rename(document.task.get_or_insert_default());
             }
             _ if count == 0 => return,
             _ => {}
         }
         let at = self.step.index(count);
-        match &self.what {
-            What::Drop => {
+        match &self.kind {
+            EditKind::Drop => {
                 document.steps.remove(at);
             }
-            What::Move(to) => {
+            EditKind::Move(to) => {
                 let step = document.steps.remove(at);
                 document.steps.insert(to.index(count), step);
             }
-            What::Forget => document.steps[at].guid.clear(),
-            What::Silence => document.steps[at].feedback_config.clear(),
-            What::Retarget(task) => retarget(&mut document.steps[at], task.get(tasks)),
+            EditKind::OmitStepId => document.steps[at].guid.clear(),
+            EditKind::OmitQuestion => document.steps[at].feedback_config.clear(),
+            EditKind::ReferTo(task) => refer_to(&mut document.steps[at], task.get(tasks)),
             _ => {
-                // Of the steps only those that ask.
+                // The remaining edits are of questions.
                 let mut asking: Vec<&mut FeedbackConfig> = document
                     .steps
                     .iter_mut()
@@ -331,47 +335,54 @@ impl Edit {
                     .collect();
                 let count = asking.len();
                 if count > 0 {
-                    self.reword(asking[self.step.index(count)], other, tasks);
+                    self.edit_question(asking[self.step.index(count)], other, tasks);
                 }
             }
         }
     }
 
     fn rename(&self, task: &mut Task) {
-        match &self.what {
-            What::Name(text) => TEXTS[*text].clone_into(&mut task.name),
+        match &self.kind {
+            EditKind::Name(text) => TEXTS[*text].clone_into(&mut task.name),
             _ => task.guid.clear(),
         }
     }
 
     /// Changes a question.
-    fn reword(&self, config: &mut FeedbackConfig, other: Option<TaskDocument>, tasks: &[Task]) {
+    fn edit_question(
+        &self,
+        config: &mut FeedbackConfig,
+        other: Option<TaskDocument>,
+        tasks: &[Task],
+    ) {
         let linked = config.linked.unwrap_or_default();
         let count = config.values.len();
         let at = self.value.index(count);
         let known = |key: usize| config.values.iter().any(|value| value.key == KEYS[key]);
-        match &self.what {
-            What::FlipLinked => config.linked = Some(!linked),
-            What::AddValue(value) if !known(value.key) => {
-                config.values.insert(at, worded(value, linked, tasks));
+        match &self.kind {
+            EditKind::FlipLinked => config.linked = Some(!linked),
+            EditKind::AddValue(value) if !known(value.key) => {
+                config
+                    .values
+                    .insert(at, feedback_value(value, linked, tasks));
             }
-            What::DropValue if count > 1 => {
+            EditKind::DropValue if count > 1 => {
                 config.values.remove(at);
             }
-            What::SwapValues(with) => config.values.swap(at, with.index(count)),
-            What::Reword(text) => TEXTS[*text].clone_into(&mut config.values[at].value),
-            What::Rekey(key) if !known(*key) => {
+            EditKind::SwapValues(with) => config.values.swap(at, with.index(count)),
+            EditKind::Reword(text) => TEXTS[*text].clone_into(&mut config.values[at].value),
+            EditKind::Rekey(key) if !known(*key) => {
                 KEYS[*key].clone_into(&mut config.values[at].key);
             }
-            What::DropDocument => config.values[at].task_json = None,
-            What::Transplant(_) if linked => config.values[at].task_json = other,
+            EditKind::DropDocument => config.values[at].task_json = None,
+            EditKind::CopyDocument(_) if linked => config.values[at].task_json = other,
             _ => {}
         }
     }
 }
 
 /// Lets a subtask step refer to the task.
-fn retarget(step: &mut Step, task: &Task) {
+fn refer_to(step: &mut Step, task: &Task) {
     if step.r#type() == StepType::Subtask {
         step.subtask_id.clone_from(&task.guid);
         step.subtask_pid = task.product_id;
@@ -383,7 +394,7 @@ fn tasks_of(state: &State) -> Vec<Task> {
     state.iter().map(|(task, _)| task.clone()).collect()
 }
 
-/// The tasks of which there is something to say.
+/// The tasks that have steps; all tasks when none has.
 fn with_steps(tasks: &[Task]) -> Vec<Task> {
     let guides = tasks.iter().filter(|task| !task.steps.is_empty());
     let guides: Vec<Task> = guides.cloned().collect();
@@ -405,21 +416,23 @@ fn depth_of(document: &TaskDocument) -> usize {
     1 + inner.map(depth_of).max().unwrap_or(0)
 }
 
-/// What a change must come to: `None` when it must go well, else the reasons of
-/// which one must be given.
+/// The allowed reasons of an expected error; `None` when the change must succeed.
 type Refusal = Option<Vec<&'static str>>;
 
-/// Makes the change, and asserts that it is refused when it has to be.
+/// Makes the change and asserts that it succeeds or fails as expected.
 async fn apply(client: &Client, state: &State, change: &Change) -> Option<Effect> {
     let tasks = tasks_of(state);
     match change {
         Change::Import(parts) => {
-            let steps = parts.iter().map(|part| listed(part, &tasks)).collect();
+            let steps = parts
+                .iter()
+                .map(|part| step_message(part, &tasks))
+                .collect();
             let made = client.import(document("Guide", steps)).await;
             Some(Effect::of(made, None))
         }
         _ if tasks.is_empty() => None,
-        Change::Again {
+        Change::Reimport {
             task,
             edits,
             absent,
@@ -435,7 +448,7 @@ async fn apply(client: &Client, state: &State, change: &Change) -> Option<Effect
             )
             .await,
         ),
-        Change::Ask { question, edits } => {
+        Change::UpdateQuestion { question, edits } => {
             let steps = steps_of(state);
             let questions = steps.iter().filter(|s| s.r#type() == StepType::Observation);
             let questions: Vec<&Step> = questions.copied().collect();
@@ -443,7 +456,7 @@ async fn apply(client: &Client, state: &State, change: &Change) -> Option<Effect
                 return None;
             }
             Some(
-                ask(
+                update_question(
                     client,
                     questions[question.index(questions.len())],
                     edits,
@@ -456,7 +469,7 @@ async fn apply(client: &Client, state: &State, change: &Change) -> Option<Effect
             let update = task_of(&task.get(&tasks).guid).named(TEXTS[*text].to_owned());
             Some(Effect::of(client.update_task(update, &[]).await, None))
         }
-        Change::Retarget(step, task) => {
+        Change::ReferTo(step, task) => {
             let steps = steps_of(state);
             let steps = steps.iter().filter(|s| s.r#type() == StepType::Subtask);
             let steps: Vec<&Step> = steps.copied().collect();
@@ -483,7 +496,7 @@ async fn apply(client: &Client, state: &State, change: &Change) -> Option<Effect
     }
 }
 
-/// What a change may have changed.
+/// Which resources a change may have changed.
 enum Effect {
     Any,
     Nothing,
@@ -519,9 +532,9 @@ async fn import_again(
     let before = client.exported(&task.guid).await;
     let document = edited(before.clone(), edits, tasks);
     let deep = depth_of(&document) > 8;
-    let transplanted = edits
+    let documents_moved = edits
         .iter()
-        .any(|edit| matches!(edit.what, What::Transplant(_) | What::Rekey(_)));
+        .any(|edit| matches!(edit.kind, EditKind::CopyDocument(_) | EditKind::Rekey(_)));
     let unchanged = document == before;
     let request = ImportTaskRequest {
         document: Some(document),
@@ -534,12 +547,14 @@ async fn import_again(
     if outcome.is_err() && !unchanged {
         allowed.extend((absent == AbsentSteps::Unspecified).then_some("ABSENT_STEPS"));
         allowed.extend(deep.then_some("NESTING_TOO_DEEP"));
-        // A question of which nothing is said cannot be asked anew.
-        let silent = edits.iter().any(|edit| matches!(edit.what, What::Silence));
+        // An omitted question cannot be created.
+        let silent = edits
+            .iter()
+            .any(|edit| matches!(edit.kind, EditKind::OmitQuestion));
         allowed.extend(silent.then_some("FIELD_REQUIRED"));
-        // The steps of another task are none of this one, and under another value's
-        // key a document is that value's task's.
-        allowed.extend(transplanted.then_some("STEP_NOT_FOUND"));
+        // Steps of another task are not found in this one, and a document under another
+        // key belongs to that key's task.
+        allowed.extend(documents_moved.then_some("STEP_NOT_FOUND"));
     }
     let refused = outcome.is_err();
     match Effect::of(outcome, refused.then_some(allowed)) {
@@ -548,11 +563,11 @@ async fn import_again(
     }
 }
 
-async fn ask(client: &Client, step: &Step, edits: &[Edit], tasks: &[Task]) -> Effect {
+async fn update_question(client: &Client, step: &Step, edits: &[Edit], tasks: &[Task]) -> Effect {
     let before = &step.feedback_config[0];
     let mut after = before.clone();
     for edit in edits {
-        edit.reword(&mut after, None, tasks);
+        edit.edit_question(&mut after, None, tasks);
     }
     for value in &mut after.values {
         value.task_json = None;
@@ -568,10 +583,10 @@ async fn ask(client: &Client, step: &Step, edits: &[Edit], tasks: &[Task]) -> Ef
     Effect::of(client.update_step(update, &[]).await, refusal)
 }
 
-async fn append(client: &Client, tasks: &[Task], task: &Task, part: &Part) -> Effect {
+async fn append(client: &Client, tasks: &[Task], task: &Task, part: &StepPlan) -> Effect {
     let mut step = Step {
         task: task.guid.clone(),
-        ..listed(part, tasks)
+        ..step_message(part, tasks)
     };
     for value in step
         .feedback_config
@@ -580,7 +595,7 @@ async fn append(client: &Client, tasks: &[Task], task: &Task, part: &Part) -> Ef
     {
         value.task_json = None;
     }
-    let links = matches!(part, Part::Asks { linked: true, .. });
+    let links = matches!(part, StepPlan::Question { linked: true, .. });
     let refusal = links.then(|| vec!["LINKED_IMPORT_ONLY"]);
     Effect::of(client.create_step(step).await, refusal)
 }
@@ -602,16 +617,16 @@ async fn delete_task(client: &Client, state: &State, task: &Task, force: bool) -
     Effect::of(deleted, refusal.map(|reason| vec![reason]))
 }
 
-/// Asserts that what has changed has a new version, and nothing else has.
-fn versions_tell_what_changed(before: &State, after: &State) {
+/// Asserts that exactly the changed resources have a new version.
+fn assert_versions_follow_changes(before: &State, after: &State) {
     let tasks: BTreeMap<String, Task> = tasks_of(before)
         .into_iter()
         .map(|task| (task.guid.clone(), task))
         .collect();
     for task in tasks_of(after) {
         if let Some(before) = tasks.get(&task.guid) {
-            let settled = without_system_fields_of_task;
-            let changed = settled(task.clone()) != settled(before.clone());
+            let comparable = without_system_fields_of_task;
+            let changed = comparable(task.clone()) != comparable(before.clone());
             assert_eq!(task.etag != before.etag, changed, "{before:?} {task:?}");
             let later = task.modified_ts != before.modified_ts;
             assert_eq!(later, changed, "{before:?} {task:?}");
@@ -623,8 +638,8 @@ fn versions_tell_what_changed(before: &State, after: &State) {
         .collect();
     for step in steps_of(after) {
         if let Some(before) = steps.get(step.guid.as_str()) {
-            let settled = |step: &Step| without_system_fields_of_step(step.clone());
-            let changed = settled(step) != settled(before);
+            let comparable = |step: &Step| without_system_fields_of_step(step.clone());
+            let changed = comparable(step) != comparable(before);
             assert_eq!(step.etag != before.etag, changed, "{before:?} {step:?}");
             let later = step.modified_ts != before.modified_ts;
             assert_eq!(later, changed, "{before:?} {step:?}");
@@ -632,7 +647,7 @@ fn versions_tell_what_changed(before: &State, after: &State) {
     }
 }
 
-async fn links_stay_consistent(client: Client, (first, changes): (Vec<Part>, Vec<Change>)) {
+async fn links_stay_consistent(client: Client, (first, changes): (Vec<StepPlan>, Vec<Change>)) {
     let mut state = State::new();
     for change in [Change::Import(first)].iter().chain(&changes) {
         let Some(outcome) = apply(&client, &state, change).await else {
@@ -642,7 +657,7 @@ async fn links_stay_consistent(client: Client, (first, changes): (Vec<Part>, Vec
         match outcome {
             Effect::Any => {
                 links_are_consistent(&after);
-                versions_tell_what_changed(&state, &after);
+                assert_versions_follow_changes(&state, &after);
             }
             Effect::Nothing => assert_eq!(after, state),
         }

@@ -30,7 +30,7 @@ const FIELDS: [&str; 11] = [
 
 const LANGUAGES: [&str; 2] = ["de", "pt-BR"];
 
-/// What a path names within a language.
+/// The paths below a language.
 const BELOW: [&str; 5] = ["title", "body", "instructions", "feedback_config", "locked"];
 
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ fn row() -> impl Strategy<Value = StepTranslation> {
                 title: owned(title),
                 body: owned(body),
                 instructions,
-                // What links has no meaning in a translation.
+                // `linked` has no meaning in a translation.
                 feedback_config: feedback_config
                     .into_iter()
                     .map(|config| FeedbackConfig {
@@ -133,7 +133,7 @@ fn sent() -> impl Strategy<Value = Step> {
 }
 
 fn paths() -> impl Strategy<Value = Vec<String>> {
-    // Into each language in one way, or the map as a whole.
+    // Paths into each language, or the whole map.
     let within = |language: &'static str| {
         let whole = format!("translations.{language}");
         let below = BELOW.map(|field| format!("{whole}.{field}")).to_vec();
@@ -160,7 +160,7 @@ fn update() -> impl Strategy<Value = Update> {
     (sent(), mask).prop_map(|(sent, mask)| Update { sent, mask })
 }
 
-/// A row as a write of the whole row stores it.
+/// The stored row after a write of the whole row.
 fn written(row: &StepTranslation) -> StepTranslation {
     StepTranslation {
         locked: row.locked.or(Some(true)),
@@ -225,7 +225,7 @@ fn within(path: &str) -> Option<(&str, &str)> {
     Some(rest.split_once('.').unwrap_or((rest, "")))
 }
 
-/// Whether a populated field of the message is one that no mask would take.
+/// Whether an update without a mask writes this field.
 fn populated(sent: &Step, field: &str) -> bool {
     let mut probe = Step::default();
     set(&mut probe, field, sent);
@@ -258,9 +258,9 @@ fn edited(before: &Step, update: &Update) -> Option<Step> {
     (!after.title.is_empty() && after.cost != Some(1)).then_some(after)
 }
 
-/// The update without what the contract leaves open: sub-paths that would make a
-/// row of nothing.
-fn settled(mut update: Update, before: &Step) -> Update {
+/// The update without cases that the contract leaves open: sub-paths that would create
+/// an empty row.
+fn unambiguous(mut update: Update, before: &Step) -> Update {
     let sent = &update.sent;
     update.mask.retain(|path| match within(path) {
         None | Some((_, "")) => true,
@@ -273,7 +273,7 @@ fn settled(mut update: Update, before: &Step) -> Update {
     update
 }
 
-/// What of the step the masks reach, with links that are not there left out.
+/// The fields of the step that masks reach.
 fn reached(step: &Step) -> Step {
     let mut reached = Step {
         title: step.title.clone(),
@@ -307,7 +307,7 @@ async fn masked_updates_equal_edits_of_a_model(client: Client, updates: Vec<Upda
     let mut stored = client.given_step(sent).await;
     for update in updates {
         let before = reached(&stored);
-        let update = settled(update, &before);
+        let update = unambiguous(update, &before);
         let mask: Vec<&str> = update.mask.iter().map(String::as_str).collect();
         let sent = update.sent.clone().with_guid(stored.guid.clone());
         let outcome = client.update_step(sent, &mask).await;

@@ -33,7 +33,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// Makes the change through the wire and on the list.
+/// Makes the change by a call and on the list.
 async fn apply(client: &Client, task: &Task, list: &mut Vec<String>, change: &Change) {
     let (prevstep, at) = match change {
         Change::Append => (String::new(), list.len()),
@@ -117,8 +117,8 @@ async fn five_hundred_inserts_after_one_step_are_in_reverse_order(client: Client
     assert_eq!(client.step_order(&task.guid).await, expected);
 }
 
-/// Each new step goes between the newest and its older neighbour, now on its left
-/// and now on its right: the worst that can happen to keys that order by halving.
+/// Each new step goes between the newest step and its left or right neighbour in turn:
+/// the worst case for order keys that halve an interval.
 async fn fifteen_hundred_inserts_between_the_newest_neighbours_keep_their_order(client: Client) {
     let task = client.given_task(task("Zig-zag")).await;
     let mut expected = client.given_steps(&task, &["first", "last"]).await;

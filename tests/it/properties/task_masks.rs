@@ -16,7 +16,7 @@ on_both_databases! {
 
 const LANGUAGES: [&str; 3] = ["de", "en", "zh-Hant"];
 
-/// What of a task the masks reach.
+/// The fields of a task that masks reach.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Model {
     name: String,
@@ -85,7 +85,7 @@ fn paths() -> impl Strategy<Value = Vec<Path>> {
         vec![Path::Name, Path::Published, Path::Roles, Path::Dependencies],
         0..=4,
     );
-    // Into each language in one way, or the map as a whole.
+    // Paths into each language, or the whole map.
     let within = |language| {
         select(vec![
             vec![],
@@ -127,7 +127,7 @@ impl Path {
     }
 }
 
-/// A row as a write of the whole row stores it.
+/// The stored row after a write of the whole row.
 fn written(row: &TaskTranslation) -> TaskTranslation {
     TaskTranslation {
         name: row.name.clone(),
@@ -239,9 +239,9 @@ impl Model {
 }
 
 impl Update {
-    /// The update without what the contract leaves open: sub-paths that would make
-    /// a row of nothing, and a star without roles.
-    fn settled(mut self, before: &Model) -> Self {
+    /// The update without cases that the contract leaves open: sub-paths that would
+    /// create an empty row, and a star without roles.
+    fn unambiguous(mut self, before: &Model) -> Self {
         match &mut self.mask {
             Mask::Absent => {}
             Mask::Star if self.sent.roles.is_empty() => self.sent.roles.push(0),
@@ -274,7 +274,7 @@ async fn masked_updates_equal_edits_of_a_model(client: Client, updates: Vec<Upda
     let mut stored = client.given_task(full_task()).await;
     for update in updates {
         let before = Model::of(&stored);
-        let update = update.settled(&before);
+        let update = update.unambiguous(&before);
         let mask = update.mask();
         let mask: Vec<&str> = mask.iter().map(String::as_str).collect();
         let sent = update.sent.message(&stored.guid);

@@ -1,5 +1,5 @@
-//! A history of edits, translations, locks and automatic writes leaves the work
-//! that a small model says.
+//! After any history of edits, translations, locks and automatic writes, the listed
+//! work is the model's.
 
 use crate::kit::prelude::*;
 use proptest::{collection::vec, option, prelude::*, sample::Index};
@@ -11,25 +11,23 @@ on_both_databases! {
 
 /// The languages that are written.
 const LANGUAGES: [&str; 2] = ["de", "zh-Hant"];
-/// A language that nobody writes: everything is missing in it, so its work tells
-/// every digest.
+/// A language without any translation, so that its work lists every digest.
 const UNWRITTEN: &str = "tlh";
 
-/// Few texts, so that a source often changes back and a row is often written as
-/// it was.
+/// Few texts, so that sources often change back and rows are often rewritten unchanged.
 const TEXTS: [&str; 3] = ["one", "two", "three"];
 
 /// Which task or step, of those that there are.
 #[derive(Clone, Debug)]
 struct Pick(Index);
 
-/// What a machine says its translation was made from.
+/// The source that an automatic translation names.
 #[derive(Clone, Debug)]
-enum Made {
-    FromTheSource,
+enum NamedSource {
+    Current,
     /// From any source that was ever seen.
-    From(Index),
-    FromNonsense,
+    Seen(Index),
+    Unknown,
 }
 
 /// What a person does to a row.
@@ -58,7 +56,7 @@ enum Change {
     EditBody(Pick, Option<usize>),
     EditRow(Pick, usize, Row),
     /// Several writes of a machine in one call.
-    Automatic(Vec<(Pick, usize, Option<usize>, Made)>),
+    Automatic(Vec<(Pick, usize, Option<usize>, NamedSource)>),
     Delete(Pick),
 }
 
@@ -66,11 +64,11 @@ fn pick() -> impl Strategy<Value = Pick> {
     any::<Index>().prop_map(Pick)
 }
 
-fn made() -> impl Strategy<Value = Made> {
+fn made() -> impl Strategy<Value = NamedSource> {
     prop_oneof![
-        4 => Just(Made::FromTheSource),
-        2 => any::<Index>().prop_map(Made::From),
-        1 => Just(Made::FromNonsense),
+        4 => Just(NamedSource::Current),
+        2 => any::<Index>().prop_map(NamedSource::Seen),
+        1 => Just(NamedSource::Unknown),
     ]
 }
 
@@ -142,7 +140,7 @@ struct Model {
     /// The digest of every source that was ever seen.
     digests: BTreeMap<Source, String>,
     /// Ids of what was deleted.
-    gone: Vec<String>,
+    deleted_ids: Vec<String>,
 }
 
 impl Resource {
@@ -156,11 +154,11 @@ impl Resource {
         }
     }
 
-    /// What a person's edit leaves of a row.
+    /// Applies a person's edit to a row.
     fn edit(&mut self, language: &'static str, text: Option<String>, locked: Option<bool>) {
         let known = self.rows.remove(language);
         let made = match known {
-            // Texts that stay were made when they were made.
+            // Unchanged texts keep the source that they were made from.
             Some(known) if known.text == text => known.made,
             _ => self.source.clone(),
         };
@@ -232,7 +230,7 @@ impl Model {
         Some(&self.resources[index])
     }
 
-    /// Makes the change through the wire and in the model.
+    /// Makes the change by calls and in the model.
     async fn apply(&mut self, client: &Client, change: &Change) {
         match change {
             Change::CreateTask(text) => self.create_task(client, TEXTS[*text]).await,
@@ -381,24 +379,28 @@ impl Model {
         }
     }
 
-    async fn automatic(&mut self, client: &Client, writes: &[(Pick, usize, Option<usize>, Made)]) {
+    async fn automatic(
+        &mut self,
+        client: &Client,
+        writes: &[(Pick, usize, Option<usize>, NamedSource)],
+    ) {
         let (mut sent, mut expected) = (Vec::new(), Vec::new());
         for (what, language, text, made) in writes {
             let language = LANGUAGES[*language];
             let text = text.map(|text| TEXTS[text].to_owned());
-            let count = self.resources.len() + self.gone.len();
+            let count = self.resources.len() + self.deleted_ids.len();
             if count == 0 {
                 return;
             }
             let index = what.0.index(count);
             let source = self.resources.get(index).map(|known| known.source.clone());
             let made_from = match made {
-                Made::FromTheSource => source.clone(),
-                Made::From(index) => {
+                NamedSource::Current => source.clone(),
+                NamedSource::Seen(index) => {
                     let seen: Vec<&Source> = self.digests.keys().collect();
                     Some((*index.get(&seen)).clone())
                 }
-                Made::FromNonsense => None,
+                NamedSource::Unknown => None,
             };
             let digest = made_from
                 .as_ref()
@@ -409,7 +411,7 @@ impl Model {
                 ..AutomaticTranslation::default()
             };
             let Some(resource) = self.resources.get_mut(index) else {
-                translation.guid = self.gone[index - self.resources.len()].clone();
+                translation.guid = self.deleted_ids[index - self.resources.len()].clone();
                 sent.push(translation);
                 expected.push(TranslationResult::NotFound);
                 continue;
@@ -447,7 +449,7 @@ impl Model {
         if source.is_step {
             client.delete_step(&guid).await.accepted();
             self.resources.remove(index);
-            self.gone.push(guid);
+            self.deleted_ids.push(guid);
             return;
         }
         let request = DeleteTaskRequest {
@@ -465,14 +467,17 @@ impl Model {
             return;
         }
         outcome.accepted();
-        let gone = |resource: &Resource| resource.guid == guid || is_inside(resource);
-        let deleted = self.resources.extract_if(.., |resource| gone(resource));
-        self.gone.extend(deleted.map(|resource| resource.guid));
+        let deleted_ids = |resource: &Resource| resource.guid == guid || is_inside(resource);
+        let deleted = self
+            .resources
+            .extract_if(.., |resource| deleted_ids(resource));
+        self.deleted_ids
+            .extend(deleted.map(|resource| resource.guid));
     }
 
-    /// Learns the digests of the sources as they are: equal ones stand for equal
-    /// sources, and for no others.
-    async fn learn(&mut self, client: &Client) {
+    /// Reads the digests of the current sources. Digests are equal for equal sources
+    /// alone.
+    async fn read_digests(&mut self, client: &Client) {
         let work = client.translation_work(&[UNWRITTEN]).await;
         let digests: BTreeMap<String, String> = work
             .into_iter()
@@ -490,7 +495,7 @@ impl Model {
     }
 
     /// Asserts that the work is the model's, page for page.
-    async fn holds(&self, client: &Client, page_size: i32) {
+    async fn assert_work(&self, client: &Client, page_size: i32) {
         let request = ListTranslationWorkRequest {
             page_size,
             ..translation_work_request(&LANGUAGES)
@@ -526,7 +531,7 @@ impl Model {
     }
 
     /// Asserts that the rows are the model's.
-    async fn rows_hold(&self, client: &Client) {
+    async fn assert_rows(&self, client: &Client) {
         for resource in &self.resources {
             let rows: BTreeMap<String, (Option<String>, Option<bool>)> = if resource.source.is_step
             {
@@ -553,12 +558,12 @@ async fn work_equals_the_models(client: Client, changes: Vec<Change>) {
     let mut model = Model::default();
     // Something to start from.
     model.create_task(&client, TEXTS[0]).await;
-    model.learn(&client).await;
+    model.read_digests(&client).await;
     for (number, change) in changes.iter().enumerate() {
         model.apply(&client, change).await;
-        model.learn(&client).await;
+        model.read_digests(&client).await;
         let page_size = i32::try_from(number % 7).unwrap();
-        model.holds(&client, page_size).await;
+        model.assert_work(&client, page_size).await;
     }
-    model.rows_hold(&client).await;
+    model.assert_rows(&client).await;
 }

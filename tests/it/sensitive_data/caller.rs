@@ -1,4 +1,4 @@
-//! Calls with any bytes and any metadata, and what must hold of each answer.
+//! Calls with any bytes and metadata, whose errors are checked for marks.
 
 use std::sync::{
     Arc,
@@ -68,8 +68,8 @@ impl Caller {
         self.send_with(call, message, &self.credentials()).await
     }
 
-    /// The answer to a call with this metadata. A refusal is one of the contract and
-    /// holds no mark.
+    /// The response to a call with this metadata. An error must be one of the contract
+    /// and hold no mark.
     pub async fn send_with(
         &self,
         call: &str,
@@ -89,7 +89,7 @@ impl Caller {
         answer.inspect_err(|status| holds_no_mark(call, status))
     }
 
-    /// Metadata that is accepted, and some that means nothing.
+    /// Valid credentials, and metadata that the service ignores.
     pub fn credentials(&self) -> Metadata {
         let mut metadata = vec![
             ("x-canary", TEXT.to_owned()),
@@ -100,7 +100,7 @@ impl Caller {
         metadata.extend(match self.mode {
             Mode::Header => vec![
                 ("x-account-id", self.client.account().to_owned()),
-                // Only what believes tokens looks at it.
+                // Ignored in header mode.
                 ("authorization", format!("Bearer {TEXT}")),
             ],
             Mode::Jwt => vec![("authorization", bearer(SECRET, &self.claims()))],

@@ -10,28 +10,28 @@ use super::{
     invalid_values,
     marks::TEXT,
     service::{Mode, Service},
-    valid_calls::{CALLS, Given},
+    valid_calls::{CALLS, Resources},
 };
 use crate::kit::{client::Client, contract::Contract, databases::Database};
 
-macro_rules! everywhere {
+macro_rules! leak_tests {
     ($($name:ident: $database:ident, $mode:ident, $format:literal;)+) => {$(
         #[tokio::test]
         async fn $name() {
-            nothing_gets_out(stringify!($name), Database::$database, Mode::$mode, $format).await;
+            expect_no_leak(stringify!($name), Database::$database, Mode::$mode, $format).await;
         }
     )+};
 }
 
 // Each pair of database, credentials and format.
-everywhere! {
+leak_tests! {
     sqlite_with_headers_in_text: Sqlite, Header, "text";
     sqlite_with_tokens_in_json: Sqlite, Jwt, "json";
     postgres_with_headers_in_json: Postgres, Header, "json";
     postgres_with_tokens_in_text: Postgres, Jwt, "text";
 }
 
-async fn nothing_gets_out(name: &str, database: Database, mode: Mode, format: &str) {
+async fn expect_no_leak(name: &str, database: Database, mode: Mode, format: &str) {
     let Some(service) = Service::start(name, database, mode, format) else {
         return;
     };
@@ -42,29 +42,28 @@ async fn nothing_gets_out(name: &str, database: Database, mode: Mode, format: &s
     assert_eq!(listed, calls, "every call has a request here");
     for (call, request) in CALLS {
         let caller_of_this = caller.other_account();
-        let given = Given::of(&caller_of_this).await;
-        let good = request(&given);
+        let resources = Resources::of(&caller_of_this).await;
+        let good = request(&resources);
         refused_at_every_place(&caller_of_this, &contract, call, &good).await;
         refused_for_its_bytes(&caller_of_this, call, &good).await;
         refused_for_its_credentials(&caller_of_this, call, &good).await;
-        let given = Given::of(&caller_of_this).await;
-        let accepted = caller_of_this.send(call, request(&given)).await;
+        let resources = Resources::of(&caller_of_this).await;
+        let accepted = caller_of_this.send(call, request(&resources)).await;
         accepted.unwrap_or_else(|status| panic!("{call}: {status:?}"));
     }
     refused_for_their_state(&caller).await;
-    unknown_calls(&caller.client).await;
-    service.end_without_a_mark(caller.calls());
+    refused_as_unknown(&caller.client).await;
+    service.end_and_expect_no_mark(caller.calls());
 }
 
-/// Each value that is wrong at each place of the request. Some are accepted, as
-/// where a text may be anything; that those refused say nothing is seen at
-/// each call.
+/// Sends invalid values in each field of the request. Some are accepted, as a text may
+/// be anything; each call checks its error.
 async fn refused_at_every_place(caller: &Caller, contract: &Contract, call: &str, good: &[u8]) {
     let (mut sent, mut refused) = (0, 0);
-    for place in contract.places(call) {
+    for place in contract.field_paths(call) {
         for value in invalid_values::values(&place) {
             let mut request = contract.request(call, good);
-            place.put(&mut request, value);
+            place.set(&mut request, value);
             let outcome = caller.send(call, request.encode_to_vec()).await;
             sent += 1;
             refused += usize::from(outcome.is_err());
@@ -93,11 +92,11 @@ async fn refused_for_its_credentials(caller: &Caller, call: &str, good: &[u8]) {
     }
 }
 
-/// What stands in the way is named by ids, never by texts.
+/// Failed preconditions are named by ids, never by texts.
 async fn refused_for_their_state(caller: &Caller) {
     use crate::kit::prelude::*;
-    let given = Given::of(caller).await;
-    let guid = given.task.guid.clone();
+    let resources = Resources::of(caller).await;
+    let guid = resources.task.guid.clone();
     let with_steps = DeleteTaskRequest {
         guid: guid.clone(),
         ..DeleteTaskRequest::default()
@@ -139,8 +138,8 @@ async fn refused_for_their_state(caller: &Caller) {
     }
 }
 
-/// They are repeated by their paths alone, not by what was sent to them.
-async fn unknown_calls(client: &Client) {
+/// The error names the path and nothing of the message.
+async fn refused_as_unknown(client: &Client) {
     let message = bytes::Bytes::from_static(TEXT.as_bytes());
     let outcome = client.send_bytes("TaskService/MoveTask", message).await;
     let status = outcome.expect_err("it is not there");

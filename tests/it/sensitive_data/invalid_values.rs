@@ -1,18 +1,18 @@
-//! Values that are wrong where they stand, each with a mark.
+//! Invalid values for the fields of a request, each with a mark.
 
 use prost_reflect::{DynamicMessage, Kind, MapKey, MessageDescriptor, ReflectMessage, Value};
 
 use super::marks::{KEY, TEXT};
-use crate::kit::contract::Place;
+use crate::kit::contract::FieldPath;
 
 /// Longer than any text but a body may be.
 const LONG: usize = 1_500;
 /// Deeper than JSON may be.
 const DEEP: usize = 40;
 
-/// Values to put at a place; none where it holds no text. In documents inside
-/// documents one is enough: they are read like those around them.
-pub fn values(place: &Place) -> Vec<Value> {
+/// Values for a field; none where it holds no text. One is enough in nested documents,
+/// which are read like the outer ones.
+pub fn values(place: &FieldPath) -> Vec<Value> {
     let mut values = all_values(place);
     if place.path().contains("task_json") {
         values = values.into_iter().skip(1).take(1).collect();
@@ -20,7 +20,7 @@ pub fn values(place: &Place) -> Vec<Value> {
     values
 }
 
-fn all_values(place: &Place) -> Vec<Value> {
+fn all_values(place: &FieldPath) -> Vec<Value> {
     let text = |text: String| Value::String(text);
     match place.kind() {
         Kind::String if place.path().ends_with("[key]") => vec![
@@ -80,7 +80,7 @@ fn all_values(place: &Place) -> Vec<Value> {
     }
 }
 
-/// The same message with a mark in it whose end is no UTF-8.
+/// The same message with a mark that ends in invalid UTF-8.
 pub fn broken(mut message: Vec<u8>) -> Option<Vec<u8>> {
     let mut windows = message.windows(TEXT.len());
     let at = windows.position(|window| window == TEXT.as_bytes())?;

@@ -12,18 +12,17 @@
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
-/// Stands in texts of all kinds, in tokens and in metadata. The last character may
-/// get lost: it is where a text breaks off.
+/// The mark in texts, tokens and metadata. Its last character is not searched for, as
+/// tests overwrite it.
 pub const TEXT: &str = "canary4text7";
-/// Stands in keys of maps. No longer than a part of a language may be.
+/// The mark in keys of maps. It is no longer than a part of a language tag may be.
 pub const KEY: &str = "linnet4k";
 /// The password of the database.
 pub const PASSWORD: &str = "siskin4password";
 /// The secret that signs tokens.
 pub const SECRET: &str = "redpoll4secret of 32 bytes or more";
 
-/// The marks that stand in this, in whatever form; those that are allowed to are
-/// not looked for.
+/// The marks in a text, in any of their forms, but for those that are allowed.
 pub fn found(text: &str, allowed: &[&str]) -> Vec<String> {
     let text = text.to_lowercase();
     let marks = [TEXT, KEY, PASSWORD, SECRET].into_iter();
@@ -37,7 +36,8 @@ fn forms(mark: &str) -> Vec<String> {
     let decimal: Vec<_> = mark.bytes().map(|byte| byte.to_string()).collect();
     let hexadecimal: Vec<_> = mark.bytes().map(|byte| format!("{byte:02x}")).collect();
     let mut forms = vec![mark.to_owned(), decimal.join(", "), hexadecimal.concat()];
-    // Wherever it begins within three bytes; what its neighbours share is cut off.
+    // At each offset within three bytes, without the characters that depend on its
+    // neighbours.
     forms.extend((0..3).map(|shift| {
         let whole = URL_SAFE_NO_PAD.encode(format!("{}{mark}", &"   "[..shift]));
         whole[(shift * 4).div_ceil(3)..whole.len() - 2].to_lowercase()

@@ -1,4 +1,4 @@
-//! The service at its most talkative.
+//! The service with everything logged.
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ use crate::kit::{
     tokens::{AUDIENCE, ISSUER},
 };
 
-/// How callers say who they are.
+/// The kind of credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Header,
@@ -63,7 +63,7 @@ impl Service {
             ("EXPERTISE_METRICS_LISTEN", "127.0.0.1:0"),
             ("EXPERTISE_OTLP_ENDPOINT", endpoint.as_str()),
             ("EXPERTISE_DATABASE_URL", url.as_str()),
-            // By name as well: what is capped is so whatever is asked for.
+            // Named crates too: the caps on their levels must hold.
             (
                 "EXPERTISE_LOG",
                 "trace,sqlx=trace,sea_orm=trace,h2=trace,hyper=trace,rustls=trace",
@@ -99,9 +99,9 @@ impl Service {
         &self.url
     }
 
-    /// Ends the service. Its log holds a line of this each of so many calls, and no
-    /// mark, and neither do its metrics and the spans that it has sent.
-    pub fn end_without_a_mark(self, calls: usize) {
+    /// Ends the service. Asserts that its log holds a line for each call, and that log,
+    /// metrics and spans hold no mark.
+    pub fn end_and_expect_no_mark(self, calls: usize) {
         let metrics = self.metrics();
         assert!(metrics.contains("expertise_calls_total"), "{metrics}");
         let found = marks::found(&metrics, &[]);

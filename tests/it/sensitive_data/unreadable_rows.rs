@@ -1,5 +1,5 @@
-//! Rows that hold what nobody can read, and a database that goes away: what the
-//! driver says of it quotes texts and addresses.
+//! Rows that cannot be read, and a database that goes away: the driver's errors quote
+//! texts and addresses.
 
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row, SqliteConnection};
 use tonic::Code;
@@ -8,7 +8,7 @@ use super::{
     caller::Caller,
     marks::TEXT,
     service::{Mode, Service},
-    valid_calls::{CALLS, Given},
+    valid_calls::{CALLS, Resources},
 };
 use crate::kit::{databases::Database, postgres::Stop};
 
@@ -24,7 +24,7 @@ async fn unreadable_sqlite_rows_are_not_quoted() {
     let mut database = SqliteConnection::connect(service.database())
         .await
         .expect("the database");
-    let mut met = 0;
+    let mut unreadable = 0;
     for table in TABLES {
         let columns = format!("SELECT name FROM pragma_table_info('{table}')");
         let columns = sqlx::query(AssertSqlSafe(columns))
@@ -34,20 +34,20 @@ async fn unreadable_sqlite_rows_are_not_quoted() {
         for column in columns {
             let column: String = column.get(0);
             let caller = caller.other_account();
-            let given = Given::of(&caller).await;
-            let spoil = spoil(&caller, table, &column);
-            // A column that refuses it cannot hold it.
-            if sqlx::query(AssertSqlSafe(spoil))
+            let resources = Resources::of(&caller).await;
+            let damage = damage(&caller, table, &column);
+            // A column with a constraint refuses it.
+            if sqlx::query(AssertSqlSafe(damage))
                 .execute(&mut database)
                 .await
                 .is_ok()
             {
-                met += reads(&caller, &given).await;
+                unreadable += reads(&caller, &resources).await;
             }
         }
     }
-    assert!(met > 0, "nothing was unreadable");
-    service.end_without_a_mark(caller.calls());
+    assert!(unreadable > 0, "nothing was unreadable");
+    service.end_and_expect_no_mark(caller.calls());
 }
 
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn unreadable_postgres_rows_and_the_password_are_not_quoted() {
     let mut database = PgConnection::connect(service.database())
         .await
         .expect("the database");
-    let mut met = 0;
+    let mut unreadable = 0;
     for table in TABLES {
         let columns = format!(
             "SELECT column_name::text FROM information_schema.columns WHERE table_name = '{table}'"
@@ -71,49 +71,52 @@ async fn unreadable_postgres_rows_and_the_password_are_not_quoted() {
         for column in columns {
             let column: String = column.get(0);
             let caller = caller.other_account();
-            let given = Given::of(&caller).await;
-            let spoil = spoil(&caller, table, &column);
-            if sqlx::query(AssertSqlSafe(spoil))
+            let resources = Resources::of(&caller).await;
+            let damage = damage(&caller, table, &column);
+            if sqlx::query(AssertSqlSafe(damage))
                 .execute(&mut database)
                 .await
                 .is_ok()
             {
-                met += reads(&caller, &given).await;
+                unreadable += reads(&caller, &resources).await;
             }
         }
     }
-    assert!(met > 0, "nothing was unreadable");
+    assert!(unreadable > 0, "nothing was unreadable");
 
-    let given = Given::of(&caller).await;
+    let resources = Resources::of(&caller).await;
     service
         .cluster
         .as_mut()
         .expect("a cluster")
         .stop(Stop::Immediate);
     for (call, request) in CALLS {
-        let status = caller.send(call, request(&given)).await.expect_err(call);
+        let status = caller
+            .send(call, request(&resources))
+            .await
+            .expect_err(call);
         assert_eq!(status.code(), Code::Unavailable, "{call}: {status:?}");
     }
-    service.end_without_a_mark(caller.calls());
+    service.end_and_expect_no_mark(caller.calls());
 }
 
-/// Puts a text into a column of the account's rows that is nothing but a text.
-fn spoil(caller: &Caller, table: &str, column: &str) -> String {
+/// The statement that puts an invalid text into a column of the account's rows.
+fn damage(caller: &Caller, table: &str, column: &str) -> String {
     let account = caller.client.account();
     let text = format!("{{\"{TEXT}\": {TEXT}");
     format!("UPDATE {table} SET {column} = '{text}' WHERE account_id = '{account}'")
 }
 
-/// How many calls that read met a row that they cannot.
-async fn reads(caller: &Caller, given: &Given) -> usize {
-    let mut met = 0;
+/// How many reading calls failed because of an unreadable row.
+async fn reads(caller: &Caller, resources: &Resources) -> usize {
+    let mut unreadable = 0;
     for (call, request) in CALLS {
         let changes = ["Create", "Delete", "Import"];
         if changes.iter().any(|verb| call.contains(verb)) {
             continue;
         }
-        let outcome = caller.send(call, request(given)).await;
-        met += usize::from(outcome.is_err_and(|status| status.code() == Code::Internal));
+        let outcome = caller.send(call, request(resources)).await;
+        unreadable += usize::from(outcome.is_err_and(|status| status.code() == Code::Internal));
     }
-    met
+    unreadable
 }

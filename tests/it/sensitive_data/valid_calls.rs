@@ -1,4 +1,4 @@
-//! A good request of every call, with a mark in every text that it can hold.
+//! A valid request of every call, with a mark in every text.
 
 use prost::Message;
 use serde_json::json;
@@ -9,16 +9,16 @@ use super::{
 };
 use crate::kit::prelude::*;
 
-/// What an account has that calls are about.
-pub struct Given {
+/// The resources that the requests are about.
+pub struct Resources {
     pub task: Task,
     pub step: Step,
     role: i64,
     work: TranslationWork,
 }
 
-impl Given {
-    /// Made anew, all of it marked.
+impl Resources {
+    /// Creates them, all with marks.
     pub async fn of(caller: &Caller) -> Self {
         let create = CreateTaskRequest {
             task: Some(marked_task()),
@@ -49,45 +49,45 @@ impl Given {
     }
 }
 
-type Make = fn(&Given) -> Vec<u8>;
+type Make = fn(&Resources) -> Vec<u8>;
 
 /// Each call of the contract with a request that is accepted.
 pub const CALLS: &[(&str, Make)] = &[
     ("RoleService/CreateRole", |_| {
         CreateRoleRequest { role: Some(role()) }.encode_to_vec()
     }),
-    ("RoleService/DeleteRole", |given| {
-        DeleteRoleRequest { id: given.role }.encode_to_vec()
+    ("RoleService/DeleteRole", |resources| {
+        DeleteRoleRequest { id: resources.role }.encode_to_vec()
     }),
     ("RoleService/ListRoles", |_| Vec::new()),
-    ("StepService/CreateStep", |given| {
+    ("StepService/CreateStep", |resources| {
         let request = CreateStepRequest {
-            step: Some(marked_step(&given.task)),
+            step: Some(marked_step(&resources.task)),
             ..CreateStepRequest::default()
         };
         request.encode_to_vec()
     }),
-    ("StepService/DeleteStep", |given| {
+    ("StepService/DeleteStep", |resources| {
         let request = DeleteStepRequest {
-            guid: given.step.guid.clone(),
+            guid: resources.step.guid.clone(),
             ..DeleteStepRequest::default()
         };
         request.encode_to_vec()
     }),
-    ("StepService/GetStep", |given| {
-        let guid = given.step.guid.clone();
+    ("StepService/GetStep", |resources| {
+        let guid = resources.step.guid.clone();
         GetStepRequest { guid }.encode_to_vec()
     }),
-    ("StepService/ListSteps", |given| {
+    ("StepService/ListSteps", |resources| {
         let request = ListStepsRequest {
-            task: given.task.guid.clone(),
+            task: resources.task.guid.clone(),
             expand: vec!["body".to_owned()],
             ..ListStepsRequest::default()
         };
         request.encode_to_vec()
     }),
-    ("StepService/UpdateStep", |given| {
-        let changed = marked_step(&given.task).with_guid(given.step.guid.clone());
+    ("StepService/UpdateStep", |resources| {
+        let changed = marked_step(&resources.task).with_guid(resources.step.guid.clone());
         let request = UpdateStepRequest {
             step: Some(changed),
             ..UpdateStepRequest::default()
@@ -101,20 +101,20 @@ pub const CALLS: &[(&str, Make)] = &[
         };
         request.encode_to_vec()
     }),
-    ("TaskService/DeleteTask", |given| {
+    ("TaskService/DeleteTask", |resources| {
         let request = DeleteTaskRequest {
-            guid: given.task.guid.clone(),
+            guid: resources.task.guid.clone(),
             force: true,
             ..DeleteTaskRequest::default()
         };
         request.encode_to_vec()
     }),
-    ("TaskService/ExportTask", |given| {
-        let guid = given.task.guid.clone();
+    ("TaskService/ExportTask", |resources| {
+        let guid = resources.task.guid.clone();
         ExportTaskRequest { guid }.encode_to_vec()
     }),
-    ("TaskService/GetTask", |given| {
-        let guid = given.task.guid.clone();
+    ("TaskService/GetTask", |resources| {
+        let guid = resources.task.guid.clone();
         GetTaskRequest { guid }.encode_to_vec()
     }),
     ("TaskService/ImportTask", |_| {
@@ -135,9 +135,9 @@ pub const CALLS: &[(&str, Make)] = &[
         request.encode_to_vec()
     }),
     ("TaskService/ListTasks", |_| Vec::new()),
-    ("TaskService/UpdateTask", |given| {
+    ("TaskService/UpdateTask", |resources| {
         let changed = Task {
-            guid: given.task.guid.clone(),
+            guid: resources.task.guid.clone(),
             name: format!("{TEXT} again"),
             ..marked_task()
         };
@@ -150,14 +150,14 @@ pub const CALLS: &[(&str, Make)] = &[
     ("TranslationService/ListTranslationWork", |_| {
         work().encode_to_vec()
     }),
-    ("TranslationService/WriteTranslations", |given| {
-        let name = (given.work.kind() == TranslationKind::Task).then(|| TEXT.to_owned());
+    ("TranslationService/WriteTranslations", |resources| {
+        let name = (resources.work.kind() == TranslationKind::Task).then(|| TEXT.to_owned());
         let translation = AutomaticTranslation {
-            guid: given.work.guid.clone(),
-            language: given.work.language.clone(),
+            guid: resources.work.guid.clone(),
+            language: resources.work.language.clone(),
             title: name.is_none().then(|| TEXT.to_owned()),
             name,
-            source_digest: given.work.source_digest.clone(),
+            source_digest: resources.work.source_digest.clone(),
             ..AutomaticTranslation::default()
         };
         let translations = vec![translation];
@@ -192,7 +192,7 @@ fn condition() -> DependencyGroup {
     })])
 }
 
-/// What the service sets itself is marked as well: it is ignored.
+/// Fields that the system sets are marked too: they are ignored.
 pub fn marked_task() -> Task {
     let translation = TaskTranslation {
         name: Some(TEXT.to_owned()),
@@ -219,7 +219,7 @@ fn marked_step(task: &Task) -> Step {
         locked: Some(false),
     };
     Step {
-        // More than a frame.
+        // More than one frame.
         body: Some(format!("<p>{TEXT}</p>").repeat(1_200)),
         dependencies: Some(condition()),
         feedback_config: vec![question(TEXT, &[TEXT])],

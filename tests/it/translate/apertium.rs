@@ -1,5 +1,5 @@
-//! The process between a real server and a real engine: Debian's
-//! `apertium-apy` with `apertium-eng-spa`.
+//! A translation run between a real server and a real engine: Debian's `apertium-apy`
+//! with `apertium-eng-spa`.
 
 use std::{
     collections::BTreeMap,
@@ -83,7 +83,7 @@ async fn a_guide_becomes_spanish_and_keeps_its_tags_and_locks() {
     assert!(changed > work.len() / 2, "{changed} titles differ");
 }
 
-/// Starts the engine, or says loudly that it is not there.
+/// Starts the engine, or reports that it is missing.
 async fn start_engine() -> Option<(Child, String)> {
     if !Path::new(PROGRAM).exists() || !Path::new(PAIR).exists() {
         let advice = "apt-get install apertium-apy apertium-eng-spa";

@@ -1,4 +1,4 @@
-//! What engines do to a run.
+//! Runs with engines that fail.
 
 use std::time::Duration;
 
@@ -45,14 +45,14 @@ async fn temporary_failures_are_retried() {
                 json!({ "translatedText": ["one", " ", "two"] }).to_string(),
             )
         },
-        || Reply::HangUp,
+        || Reply::Disconnect,
         || Reply::Silence,
     ];
     for (case, failure) in failures.into_iter().enumerate() {
         let service = FakeService::with(vec![step("s", "on")]).await;
-        let engine = FakeEngine::start(move |question| match question.number {
+        let engine = FakeEngine::start(move |request| match request.number {
             0 | 1 => failure(),
-            _ => upper_case(question),
+            _ => upper_case(request),
         })
         .await;
         let mut config = config(&service.url, &engine.url);
@@ -64,7 +64,7 @@ async fn temporary_failures_are_retried() {
             "case {case}: {:?}",
             outcome.failures
         );
-        assert_eq!(engine.questions().len(), 3, "case {case}");
+        assert_eq!(engine.requests().len(), 3, "case {case}");
     }
 }
 
@@ -72,11 +72,11 @@ async fn temporary_failures_are_retried() {
 async fn a_failing_item_does_not_stop_the_others() {
     let work = ["one", "bad", "two"].map(|title| step(title, title));
     let service = FakeService::with(work.to_vec()).await;
-    let engine = FakeEngine::start(|question| {
-        if question.texts().iter().any(|text| text == "bad") {
+    let engine = FakeEngine::start(|request| {
+        if request.texts().iter().any(|text| text == "bad") {
             Reply::Answer(200, "nonsense".to_owned())
         } else {
-            upper_case(question)
+            upper_case(request)
         }
     })
     .await;
@@ -99,18 +99,18 @@ async fn no_item_is_written_partly() {
     let sentences: String = (0..2_000).map(|at| format!("Sentence {at}. ")).collect();
     source.body = Some(format!("<p>{sentences}</p><p>bad</p>"));
     let service = FakeService::with(vec![work]).await;
-    let engine = FakeEngine::start(|question| {
-        if question.texts().iter().any(|text| text == "bad") {
+    let engine = FakeEngine::start(|request| {
+        if request.texts().iter().any(|text| text == "bad") {
             Reply::Answer(500, String::new())
         } else {
-            upper_case(question)
+            upper_case(request)
         }
     })
     .await;
     let outcome = run(&config(&service.url, &engine.url)).await;
     assert_eq!(outcome.summary.failed, 1);
     assert!(service.written().is_empty());
-    let sizes = engine.questions();
+    let sizes = engine.requests();
     assert!(sizes.len() > 4 && sizes.iter().all(|body| body.len() < 4_500));
 }
 
@@ -130,7 +130,7 @@ async fn a_refusal_is_reported_in_the_engines_words_without_its_key() {
         failure.reason,
         "the engine refuses: status 403 Forbidden: key **** may not use de"
     );
-    let asked = engine.questions();
+    let asked = engine.requests();
     assert_eq!(asked.len(), 1, "a refusal is final");
     assert!(asked.concat().contains("sesame"));
 }
@@ -173,15 +173,15 @@ async fn redirects_are_not_followed() {
     let service = FakeService::with(vec![step("s", "on")]).await;
     let engine = FakeEngine::start(|_| Reply::Answer(307, String::new())).await;
     let outcome = run(&config(&service.url, &engine.url)).await;
-    assert_eq!((outcome.summary.failed, engine.questions().len()), (1, 1));
+    assert_eq!((outcome.summary.failed, engine.requests().len()), (1, 1));
 }
 
 #[tokio::test]
 async fn apertium_gets_one_text_per_request() {
     let service = FakeService::with(vec![step("s", "on & off")]).await;
-    let engine = FakeEngine::start(|question| {
+    let engine = FakeEngine::start(|request| {
         assert!(
-            question
+            request
                 .body
                 .starts_with("langpair=eng%7Cdeu&markUnknown=no&format=txt&q=")
         );
@@ -193,7 +193,7 @@ async fn apertium_gets_one_text_per_request() {
     config.engine = EngineKind::Apertium;
     let outcome = run(&config).await;
     assert_eq!(outcome.summary.written, 1, "{:?}", outcome.failures);
-    let mut asked = engine.questions();
+    let mut asked = engine.requests();
     asked.sort();
     let asked: Vec<_> = asked
         .iter()

@@ -1,4 +1,4 @@
-//! An engine that answers as told, over plain HTTP.
+//! A fake engine over plain HTTP.
 
 use std::{
     sync::{Arc, Mutex},
@@ -13,8 +13,8 @@ use tokio::{
     time::sleep,
 };
 
-/// What the engine was asked.
-pub struct Question {
+/// A request to the engine.
+pub struct EngineRequest {
     /// How many requests there were before.
     pub number: usize,
     /// The body as it came.
@@ -26,7 +26,7 @@ struct Body {
     q: Vec<String>,
 }
 
-impl Question {
+impl EngineRequest {
     /// The texts of a LibreTranslate request.
     pub fn texts(&self) -> Vec<String> {
         let body: Body = serde_json::from_str(&self.body).expect("JSON");
@@ -41,67 +41,71 @@ pub enum Reply {
     /// Nothing, for ever.
     Silence,
     /// The connection ends.
-    HangUp,
+    Disconnect,
 }
 
 /// LibreTranslate's answer: every text in upper case.
-pub fn upper_case(question: &Question) -> Reply {
-    let texts = question.texts();
+pub fn upper_case(request: &EngineRequest) -> Reply {
+    let texts = request.texts();
     let loud: Vec<String> = texts.iter().map(|text| text.to_uppercase()).collect();
     Reply::Answer(200, json!({ "translatedText": loud }).to_string())
 }
 
-type Script = dyn Fn(&Question) -> Reply + Send + Sync;
+type Script = dyn Fn(&EngineRequest) -> Reply + Send + Sync;
 
 /// A running engine.
 pub struct FakeEngine {
     /// Where it is.
     pub url: String,
-    questions: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl FakeEngine {
     /// Starts an engine on a port of its own.
-    pub async fn start(script: impl Fn(&Question) -> Reply + Send + Sync + 'static) -> Self {
+    pub async fn start(script: impl Fn(&EngineRequest) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let questions = Arc::new(Mutex::new(Vec::new()));
-        let asked = questions.clone();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let received = requests.clone();
         tokio::spawn(async move {
             let script: Arc<Script> = Arc::new(script);
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(converse(stream, script.clone(), asked.clone()));
+                tokio::spawn(serve_connection(stream, script.clone(), received.clone()));
             }
         });
-        Self { url, questions }
+        Self { url, requests }
     }
 
     /// The bodies of all requests so far.
-    pub fn questions(&self) -> Vec<String> {
-        self.questions.lock().expect("no panic").clone()
+    pub fn requests(&self) -> Vec<String> {
+        self.requests.lock().expect("no panic").clone()
     }
 }
 
-async fn converse(mut stream: TcpStream, script: Arc<Script>, asked: Arc<Mutex<Vec<String>>>) {
+async fn serve_connection(
+    mut stream: TcpStream,
+    script: Arc<Script>,
+    received: Arc<Mutex<Vec<String>>>,
+) {
     let Some(body) = read_body(&mut stream).await else {
         return;
     };
     let number = {
-        let mut asked = asked.lock().expect("no panic");
-        asked.push(body.clone());
-        asked.len() - 1
+        let mut received = received.lock().expect("no panic");
+        received.push(body.clone());
+        received.len() - 1
     };
-    match script(&Question { number, body }) {
+    match script(&EngineRequest { number, body }) {
         Reply::Answer(status, body) => {
             let length = body.len();
             let answer = format!(
                 "HTTP/1.1 {status} Some\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
             );
-            // A client that gave up is a client's matter.
+            // The client may have given up.
             let _ = stream.write_all(answer.as_bytes()).await;
         }
         Reply::Silence => sleep(Duration::from_secs(600)).await,
-        Reply::HangUp => {}
+        Reply::Disconnect => {}
     }
 }
 

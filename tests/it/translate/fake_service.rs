@@ -1,4 +1,4 @@
-//! A translation service that answers as told.
+//! A fake translation service.
 
 use std::{
     collections::HashMap,
@@ -14,22 +14,22 @@ use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status, metadata::MetadataMap, transport::Server};
 
-/// What the service has, does and saw.
+/// The work, the answers and the calls of the service.
 #[derive(Default)]
 pub struct State {
     /// The work list, page by page.
     pub pages: Vec<Vec<TranslationWork>>,
-    /// What becomes of an item; else it is written.
+    /// The results of items; others are written.
     pub results: HashMap<String, TranslationResult>,
-    /// Items whose write is refused, with whatever comes along.
+    /// Items that make their whole request fail.
     pub refused: HashMap<String, Status>,
     /// Answers to the next calls, the last one first.
-    pub trouble: Vec<Status>,
+    pub errors: Vec<Status>,
     /// What was written.
     pub written: Vec<AutomaticTranslation>,
-    /// What calls carried along.
+    /// The metadata of the calls.
     pub metadata: Vec<MetadataMap>,
-    /// What was asked for.
+    /// The list requests.
     pub lists: Vec<ListTranslationWorkRequest>,
 }
 
@@ -64,7 +64,7 @@ impl FakeService {
         .await
     }
 
-    /// What the service has seen so far.
+    /// The state so far.
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no panic")
     }
@@ -84,7 +84,7 @@ impl Answers {
     fn call(&self, metadata: &MetadataMap) -> Result<MutexGuard<'_, State>, Status> {
         let mut state = self.0.lock().expect("no panic");
         state.metadata.push(metadata.clone());
-        match state.trouble.pop() {
+        match state.errors.pop() {
             Some(status) => Err(status),
             None => Ok(state),
         }

@@ -1,4 +1,4 @@
-//! The built binary: what it says, and how it ends.
+//! The command's output and exit codes.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use crate::kit::command::command;
 #[tokio::test]
 async fn a_run_ends_with_its_summary_and_an_exit_code() {
     let service = FakeService::with(vec![step("fine", "on"), step("bad", "bad")]).await;
-    let engine = FakeEngine::start(|question| {
-        if question.texts().iter().any(|text| text == "bad") {
+    let engine = FakeEngine::start(|request| {
+        if request.texts().iter().any(|text| text == "bad") {
             Reply::Answer(500, String::new())
         } else {
-            upper_case(question)
+            upper_case(request)
         }
     })
     .await;
@@ -64,7 +64,7 @@ async fn an_interrupted_run_prints_its_summary_and_fails() {
     ];
     let run = command(&args).start();
     let asked = async {
-        while engine.questions().is_empty() {
+        while engine.requests().is_empty() {
             sleep(Duration::from_millis(10)).await;
         }
     };
@@ -84,14 +84,14 @@ async fn an_interrupted_run_prints_its_summary_and_fails() {
 
 #[tokio::test]
 async fn token_and_key_are_never_shown() {
-    let engine = FakeEngine::start(|question| {
-        Reply::Answer(400, format!("{{\"error\": {:?}}}", question.body))
+    let engine = FakeEngine::start(|request| {
+        Reply::Answer(400, format!("{{\"error\": {:?}}}", request.body))
     })
     .await;
-    for trouble in [vec![], vec![Status::unauthenticated("Bearer to.ken")]] {
+    for errors in [vec![], vec![Status::unauthenticated("Bearer to.ken")]] {
         let service = FakeService::start(State {
             pages: vec![vec![step("s", "on")]],
-            trouble,
+            errors,
             ..State::default()
         })
         .await;

@@ -9,7 +9,7 @@ use expertise::{
     translate::{self, Failure, Progress, Retry, RunError, Summary},
 };
 
-/// What a run did.
+/// The result of a run.
 pub struct RunOutcome {
     pub end: Result<(), RunError>,
     pub summary: Summary,

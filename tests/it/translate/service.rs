@@ -1,4 +1,4 @@
-//! What the service does to a run.
+//! Runs with a service that refuses or fails.
 
 use std::collections::HashMap;
 
@@ -82,7 +82,7 @@ async fn an_item_refused_by_the_service_does_not_stop_the_others() {
 async fn calls_to_an_unavailable_service_are_retried() {
     let service = FakeService::start(State {
         pages: vec![vec![step("s", "on")]],
-        trouble: vec![Status::unavailable(""), Status::aborted("")],
+        errors: vec![Status::unavailable(""), Status::aborted("")],
         ..State::default()
     })
     .await;
@@ -102,7 +102,7 @@ async fn missing_permission_ends_the_run_at_once() {
         let code = format!("{:?}", status.code());
         let service = FakeService::start(State {
             pages: vec![vec![step("s", "on")]],
-            trouble: vec![status],
+            errors: vec![status],
             ..State::default()
         })
         .await;

@@ -1,5 +1,5 @@
-//! The automatic process and people at the same moment: no locked row is ever
-//! written, and no row made from an old source passes for new.
+//! Concurrent edits of people and automatic writes: no locked row is overwritten, and
+//! no row made from an old source counts as current.
 
 use super::{
     DE, rename, retitle, row_of_step, row_of_task, state, unlocked_name, unlocked_title, work_on,
@@ -25,8 +25,7 @@ on_both_databases![
 const CLIENTS: usize = 8;
 const ROUNDS: usize = 8;
 
-/// Runs rounds of a race in as many tasks at the same time, each with its own
-/// number and two connections.
+/// Runs many rounds of a race concurrently, each with a number and two connections.
 async fn race<F: Future<Output = ()> + Send + 'static>(
     client: &Client,
     round: fn(Client, Client, usize) -> F,
@@ -44,14 +43,14 @@ async fn race<F: Future<Output = ()> + Send + 'static>(
     clients.join_all().await;
 }
 
-/// Who of the two starts a moment earlier changes from round to round.
+/// The one that starts first alternates between rounds.
 async fn moment(number: usize, turn: usize) {
     if number % 3 == turn {
         tokio::time::sleep(std::time::Duration::from_micros(500)).await;
     }
 }
 
-/// The work of one task of this name; nothing else of the account is looked at.
+/// The work of a new task of this name alone.
 async fn work_of(client: &Client, task: &str) -> Vec<TranslationWork> {
     let request = ListTranslationWorkRequest {
         task: Some(task.to_owned()),
@@ -124,8 +123,8 @@ async fn a_person_who_writes_a_task_meanwhile_keeps_the_row(client: Client) {
     .await;
 }
 
-/// A lock alone takes the row as it is: the machine's if it came first, and then
-/// the machine knows that it has written.
+/// Locking keeps the row as it is: the automatic one if its write came first, which
+/// then reports WRITTEN.
 async fn a_row_locked_by_mask_meanwhile_holds_what_was_locked(client: Client) {
     race(&client, |person, machine, number| async move {
         let guide = person.given_task(task("Pump")).await;
@@ -207,7 +206,7 @@ async fn a_row_locked_as_it_was_read_holds_what_was_read(client: Client) {
     .await;
 }
 
-/// What is there after a source has changed while the machine wrote.
+/// Asserts the row's state after a source changed during an automatic write.
 #[track_caller]
 fn never_fresh(became: TranslationResult, state: Option<TranslationState>) {
     let expected = match became {
@@ -410,7 +409,7 @@ async fn concurrent_batches_and_renames_all_succeed(client: Client) {
         });
     }
     clients.join_all().await;
-    // What is left of the work can be done now that nobody disturbs it.
+    // Without concurrent edits the rest of the work can be done.
     for item in client.translation_work(&DE).await {
         let became = client.written(automatic(&item, "last")).await;
         assert_eq!(became, TranslationResult::Written);

@@ -1,4 +1,4 @@
-//! What an item of work carries.
+//! The content of an item of work.
 
 use super::{DE, rename, retitle, work_on};
 use crate::kit::prelude::*;
@@ -18,7 +18,7 @@ on_both_databases![
     the_digest_of_equal_texts_is_equal,
 ];
 
-/// The digest of a step as it is.
+/// The digest of the step's current texts.
 async fn digest(client: &Client, guid: &str) -> String {
     work_on(client, guid).await.source_digest
 }
@@ -183,7 +183,7 @@ async fn the_digest_changes_with_each_text(client: Client) {
     }
 }
 
-/// The same words in another place are another source.
+/// The same words in other fields are another source.
 async fn the_digest_tells_which_text_says_what(client: Client) {
     let guide = client.given_task(task("a")).await;
     let mut seen: BTreeSet<String> = [digest(&client, &guide.guid).await].into();

@@ -25,7 +25,7 @@ async fn a_body_at_the_limit_is_translated(client: Client) {
     let item = large.next().unwrap();
     assert_eq!(large.next().unwrap().language, "fr");
     let source = item.source.as_ref().unwrap();
-    // Not assert_eq, which would print them.
+    // `assert_eq!` would print them.
     assert!(source.body.as_deref() == Some(&*body));
     drop(body);
 
@@ -49,13 +49,13 @@ async fn a_translation_that_makes_a_step_too_large_to_return_is_refused(client: 
         body: Some("x".repeat(bytes)),
         ..automatic(&item, "groß")
     };
-    // 64 MB are stored; 14 MB more would pass what an answer can hold.
+    // 64 MB are stored; 14 MB more exceed the message limit.
     let failure = client.write_translations(vec![of_bytes(14_000_000)]).await;
     let failure = failure.refused();
     failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
     let read = client.get_step(&guid).await.accepted();
     assert!(read.translations.is_empty());
-    // A row that replaces another takes its place in the sum too.
+    // A replaced row counts once.
     for bytes in [5_000_000, 5_000_001, 5_000_002] {
         let became = client.written(of_bytes(bytes)).await;
         assert_eq!(became, TranslationResult::Written);

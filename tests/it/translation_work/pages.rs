@@ -1,7 +1,7 @@
 //! Pages of work: how large they are, how they follow each other, and whose
 //! tokens are taken.
 
-use super::{DE, told};
+use super::{DE, pending};
 use crate::kit::prelude::*;
 use std::collections::BTreeSet;
 
@@ -100,7 +100,7 @@ async fn pages_neither_repeat_nor_skip(client: Client) {
         .await
         .accepted()
         .work;
-    let items: BTreeSet<_> = told(whole.clone()).into_iter().collect();
+    let items: BTreeSet<_> = pending(whole.clone()).into_iter().collect();
     assert_eq!(items.len(), ITEMS);
     for page_size in 1..=17 {
         let (mut found, mut token) = (Vec::new(), String::new());
@@ -244,8 +244,8 @@ async fn a_token_of_another_call_is_refused(client: Client) {
     listed.refused().violates(&BAD_TOKEN);
 }
 
-/// Goes through all pages, none of which may be too large or empty, and returns
-/// the bytes of each item's body and how many pages there were.
+/// Reads all pages, none of which may be too large or empty: the bytes of each item's
+/// body, and the number of pages.
 async fn bodies(
     client: &Client,
     mut request: ListTranslationWorkRequest,
@@ -370,8 +370,7 @@ async fn work_that_vanishes_at_the_edge_of_a_page_loses_no_other(client: Client)
     assert_eq!(rest, expected);
 }
 
-/// A call looks at so many resources and no more, whether or not it has found
-/// something by then.
+/// A call examines a limited number of resources, whether or not it finds work in them.
 async fn a_page_may_be_empty_before_the_end(client: Client) {
     let done =
         information_step(&Task::default(), "Done").translated("de", step_translation("Fertig"));
@@ -397,6 +396,6 @@ async fn a_page_may_be_empty_before_the_end(client: Client) {
         ..translation_work_request(&DE)
     };
     let missing = TranslationState::Missing;
-    let rest = told(client.all_translation_work(request).await);
+    let rest = pending(client.all_translation_work(request).await);
     assert_eq!(rest, [(step.guid, "de".to_owned(), missing)]);
 }

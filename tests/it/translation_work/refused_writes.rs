@@ -1,4 +1,4 @@
-//! Automatic translations that are refused as a whole, and leave nothing.
+//! Requests of WriteTranslations that are refused and write nothing.
 
 use super::{DE, work_on};
 use crate::kit::prelude::*;

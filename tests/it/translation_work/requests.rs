@@ -1,6 +1,6 @@
-//! Which work is asked for: languages, a task, and who may ask.
+//! Requests for work: languages, a task, and scopes.
 
-use super::{DE, told};
+use super::{DE, pending};
 use crate::kit::prelude::*;
 
 on_both_databases![
@@ -35,7 +35,7 @@ async fn a_language_comes_in_canonical_case(client: Client) {
     let work = client
         .translation_work(&["ZH-hant-TW", "EN-us", "De"])
         .await;
-    let languages: Vec<String> = told(work).into_iter().map(|(_, tag, _)| tag).collect();
+    let languages: Vec<String> = pending(work).into_iter().map(|(_, tag, _)| tag).collect();
     assert_eq!(languages, ["de", "en-US", "zh-Hant-TW"]);
 }
 
@@ -43,7 +43,7 @@ async fn a_language_named_twice_counts_once(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let work = client.translation_work(&["de", "DE", "de", "dE"]).await;
     let missing = TranslationState::Missing;
-    assert_eq!(told(work), [(guide.guid, "de".to_owned(), missing)]);
+    assert_eq!(pending(work), [(guide.guid, "de".to_owned(), missing)]);
 }
 
 async fn a_hundred_languages_are_accepted_and_one_more_is_not(client: Client) {
@@ -112,7 +112,7 @@ async fn a_task_narrows_the_work_to_itself_and_its_steps(client: Client) {
     }
     let tasks = client.list_tasks(ListTasksRequest::default()).await;
     for (task, guids) in tasks.accepted().tasks.iter().zip(expected) {
-        let work = told(client.all_translation_work(of_task(&task.guid)).await);
+        let work = pending(client.all_translation_work(of_task(&task.guid)).await);
         let found: Vec<String> = work.into_iter().map(|(guid, ..)| guid).collect();
         assert_eq!(found, guids, "{}", task.name);
     }
@@ -195,7 +195,7 @@ async fn work_needs_the_scope_translate(client: Client) {
                 .await
                 .refused(),
         );
-        // Before anything of the message is looked at.
+        // Before the message is checked.
         lacks_translate(
             other
                 .list_translation_work(translation_work_request(&[]))

@@ -1,4 +1,4 @@
-//! What becomes of an automatic translation.
+//! WriteTranslations: the results of automatic translations.
 
 use super::{
     DE, given_unlocked_step, given_unlocked_task, rename, retitle, row_of_task, state,
@@ -97,7 +97,7 @@ async fn a_write_changes_the_version_of_the_resource(client: Client) {
     assert_ne!(read.etag, step.etag);
     assert_ne!(read.modified_ts, step.modified_ts);
     assert_eq!(read.created_ts, step.created_ts);
-    // An update made from what was read before has missed it.
+    // An update with the earlier etag is outdated.
     let update = step_of(&step.guid).titled("Listen").with_etag(step.etag);
     let failure = client.update_step(update, &["title"]).await.refused();
     failure.is(Code::Aborted, "ETAG_MISMATCH");
@@ -329,7 +329,7 @@ async fn a_digest_that_was_never_given_out_is_stale(client: Client) {
 }
 
 async fn a_digest_of_another_resource_is_stale(client: Client) {
-    // The step says what the task says, yet is another kind of source.
+    // The texts are equal, yet a step is another kind of source.
     let guide = client.given_task(task("Pump")).await;
     client.given_step(information_step(&guide, "Pump")).await;
     let work = client.translation_work(&DE).await;
@@ -510,7 +510,7 @@ async fn links_in_a_question_are_ignored_and_listed(client: Client) {
     assert_eq!(row.feedback_config, [question("Antwort", &["ja", "nein"])]);
 }
 
-/// What a resource has no place for is told of those that were written.
+/// Ignored texts are reported for written items alone.
 async fn unwritten_items_are_not_listed_as_ignored(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let work = work_on(&client, &guide.guid).await;

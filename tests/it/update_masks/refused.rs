@@ -1,4 +1,4 @@
-//! Mask paths that no update takes.
+//! Mask paths that are refused.
 
 use crate::kit::prelude::*;
 

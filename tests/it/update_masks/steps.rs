@@ -1,4 +1,4 @@
-//! What an update mask selects on steps.
+//! Update masks of steps.
 
 use crate::kit::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Mask paths that reach into `translations`.
+//! Mask paths into `translations`.
 
 use crate::kit::prelude::*;
 
