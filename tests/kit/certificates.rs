@@ -1,4 +1,4 @@
-//! Certificates.
+//! A certificate authority of a test's own.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use rustls::{
 use tokio_rustls::TlsAcceptor;
 use tonic::transport::{Certificate, Identity};
 
-/// An authority that makes certificates.
+/// A certificate authority.
 pub struct Authority {
     pem: String,
     issuer: Issuer<'static, KeyPair>,
@@ -59,7 +59,7 @@ impl Authority {
         }
     }
 
-    /// What a client shows of itself.
+    /// The certificate and key of a client.
     pub fn identity(&self) -> Identity {
         let pair = self.make("client");
         Identity::from_pem(pair.cert, pair.key)
@@ -75,7 +75,7 @@ impl Authority {
         }
     }
 
-    /// TLS of a server called localhost that is not ours.
+    /// TLS for a fake server called localhost.
     pub fn acceptor(&self) -> TlsAcceptor {
         let pair = self.make("localhost");
         let cert = CertificateDer::from_pem_slice(pair.cert.as_bytes()).expect("a certificate");

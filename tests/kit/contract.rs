@@ -17,11 +17,11 @@ use tonic_reflection::pb::v1::{
 use super::client::Client;
 
 const PACKAGE: &str = "expertise.v1";
-/// How often a message may hold one of its own kind: documents hold steps that
-/// hold documents.
+/// How deep a message type may nest in itself: documents hold steps that hold
+/// documents.
 const DEPTH: usize = 2;
 
-/// Answers one question of reflection.
+/// The response to one reflection request.
 pub async fn reflect(client: &Client, request: MessageRequest) -> MessageResponse {
     let request = ServerReflectionRequest {
         host: String::new(),
@@ -41,7 +41,7 @@ pub struct Contract {
 }
 
 impl Contract {
-    /// Learns the contract from the server.
+    /// Reads the contract from the server.
     pub async fn of(client: &Client) -> Self {
         let list = MessageRequest::ListServices(String::new());
         let MessageResponse::ListServicesResponse(listed) = reflect(client, list).await else {
@@ -84,49 +84,49 @@ impl Contract {
         self.calls.keys().map(String::as_str)
     }
 
-    /// Every place of a request that holds a value of its own: fields that are no
-    /// messages, keys of maps, and values of `google.protobuf`.
+    /// Every path of a request to a value: scalar fields, keys of maps, and messages of
+    /// `google.protobuf`.
     pub fn field_paths(&self, call: &str) -> Vec<FieldPath> {
         let mut places = Vec::new();
         walk(&self.calls[call].input(), &mut Vec::new(), &mut places);
         places
     }
 
-    /// The request that these bytes are.
+    /// Decodes a request.
     pub fn request(&self, call: &str, bytes: &[u8]) -> DynamicMessage {
         DynamicMessage::decode(self.calls[call].input(), bytes).expect("a request")
     }
 
-    /// The response that these bytes are.
+    /// Decodes a response.
     pub fn response(&self, call: &str, bytes: &[u8]) -> DynamicMessage {
         DynamicMessage::decode(self.calls[call].output(), bytes).expect("a response")
     }
 }
 
-/// A place in a request.
+/// A path of fields in a request, or the key of a map.
 #[derive(Clone, Debug)]
 pub struct FieldPath {
     way: Vec<FieldDescriptor>,
-    /// Whether it is the key of the map, not what the map holds.
+    /// Whether it is the key of the map, not its values.
     is_key: bool,
 }
 
 impl FieldPath {
-    /// The names of the fields on the way there, such as
-    /// `step.feedback_config.values.link`; a key is `step.translations[key]`.
+    /// The names of its fields, such as `step.feedback_config.values.link`; a key is
+    /// `step.translations[key]`.
     pub fn path(&self) -> String {
         let names: Vec<_> = self.way.iter().map(FieldDescriptor::name).collect();
         names.join(".") + self.suffix()
     }
 
-    /// Its field by message, such as `FeedbackValue.link`.
+    /// Its last message and field, such as `FeedbackValue.link`.
     pub fn field(&self) -> String {
         let field = self.last();
         let message = field.parent_message();
         format!("{}.{}{}", message.name(), field.name(), self.suffix())
     }
 
-    /// What it holds.
+    /// The kind of its value.
     pub fn kind(&self) -> Kind {
         match self.last().kind() {
             Kind::Message(entry) if self.is_key => entry.map_entry_key_field().kind(),
@@ -142,8 +142,8 @@ impl FieldPath {
         self.way.last().expect("a field")
     }
 
-    /// Puts a value there. Of lists and maps on the way it takes the first
-    /// element, and makes one where there is none.
+    /// Sets the value. It descends into the first element of lists and maps, and adds
+    /// one where they are empty.
     pub fn set(&self, message: &mut DynamicMessage, value: Value) {
         self.set_below(message, 0, value);
     }
@@ -174,7 +174,7 @@ impl FieldPath {
     }
 }
 
-/// The message on the way; the first one of a list or map.
+/// The message in a value; the first one of a list or map.
 fn inner<'a>(held: &'a mut Value, field: &FieldDescriptor) -> &'a mut DynamicMessage {
     let held = match held {
         Value::List(list) => {

@@ -1,12 +1,12 @@
-//! Documents without what tells one import of them from another.
+//! Documents in a form that is equal for equal imports.
 
 use std::collections::BTreeMap;
 
 use expertise::proto::v1::*;
 
-/// The document with ids of its own tasks named by where the tasks stand, and
-/// without ids of steps, versions, times and whatever else the system sets. Two
-/// imports of one document are alike in this form.
+/// The document with the ids of its tasks replaced by their paths, and without ids of
+/// steps, versions, times and other fields that the system sets. Two imports of one
+/// document are equal in this form.
 pub fn canonical(mut document: TaskDocument) -> TaskDocument {
     let mut names = BTreeMap::new();
     name_tasks(&document, "document", &mut names);
@@ -14,7 +14,7 @@ pub fn canonical(mut document: TaskDocument) -> TaskDocument {
     document
 }
 
-/// Every document of a document, itself first.
+/// The document and all that are nested in it, outermost first.
 pub fn documents_in(document: &TaskDocument) -> Vec<&TaskDocument> {
     let mut found = vec![document];
     let values = document.steps.iter().flat_map(|step| &step.feedback_config);

@@ -1,15 +1,16 @@
-//! Metrics as they are exposed.
+//! Metrics in the exposition format.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What `/metrics` shows.
+/// The content of `/metrics`.
 #[derive(Debug, Default)]
 pub struct Exposition {
     samples: BTreeMap<String, f64>,
     families: BTreeMap<String, Family>,
 }
 
-/// A metric, named as queries name it, but for the parts of a histogram.
+/// A metric by the name that queries use; a histogram without the suffixes of its
+/// parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Family {
     pub kind: String,
@@ -71,13 +72,13 @@ impl Exposition {
         of_label.map(|(_, value)| value.to_owned()).collect()
     }
 
-    /// How many series there are.
+    /// The number of series.
     pub fn len(&self) -> usize {
         self.samples.len()
     }
 }
 
-/// Names and values, none of which holds a comma or a quote here.
+/// The labels of a series. None of their values holds a comma or a quote.
 fn labels(series: &str) -> impl Iterator<Item = (&str, &str)> {
     let inside = series.split_once('{').map_or("", |(_, rest)| rest);
     let pairs = inside.trim_end_matches('}').split(',');

@@ -1,7 +1,6 @@
-//! Calls below gRPC: a stream of HTTP/2 with the headers and bytes that a test
-//! chooses, of which the end may never come.
+//! HTTP/2 requests with any headers and bytes, which may never end.
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 use bytes::Bytes;
 use h2::client::SendRequest;
@@ -9,23 +8,22 @@ use http::{HeaderMap, Method, Request};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
-/// Far beyond what an answer takes: a wait that long has hung.
-const BOUND: Duration = Duration::from_secs(60);
+use super::deadline::in_time;
 
-/// A connection.
+/// An HTTP/2 connection.
 pub struct Http2Connection {
     address: SocketAddr,
     sender: SendRequest<Bytes>,
 }
 
-/// Whether the request ends with the bytes that are sent.
+/// Whether the request ends after its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestEnd {
     Sent,
     Never,
 }
 
-/// What came back.
+/// The response.
 #[derive(Debug)]
 pub struct Http2Response {
     pub http: u16,
@@ -35,7 +33,7 @@ pub struct Http2Response {
 }
 
 impl Http2Response {
-    /// The code and reason of a refusal, which is one of the contract.
+    /// The code and reason of an error, which must be one of the contract.
     #[track_caller]
     pub fn refusal(&self) -> (Code, String) {
         let status = self.status.as_ref().expect("a status");
@@ -64,7 +62,7 @@ impl Http2Connection {
         Self { address, sender }
     }
 
-    /// POSTs to a path as gRPC does, with more headers.
+    /// Sends a gRPC request with more headers.
     pub async fn call(
         &self,
         path: &str,
@@ -77,7 +75,7 @@ impl Http2Connection {
         self.send(Method::POST, path, &headers, bytes, end).await
     }
 
-    /// The answer to a request of any kind.
+    /// Sends any request.
     pub async fn send(
         &self,
         method: Method,
@@ -90,9 +88,7 @@ impl Http2Connection {
         let builder = builder.uri(format!("http://{}{path}", self.address));
         let builder = headers.iter().fold(builder, |b, (k, v)| b.header(*k, *v));
         let request = builder.body(()).expect("a request");
-        let answering = self.exchange(request, bytes, end);
-        let answer = tokio::time::timeout(BOUND, answering).await;
-        answer.expect("an answer")
+        in_time("an answer", self.exchange(request, bytes, end)).await
     }
 
     async fn exchange(&self, request: Request<()>, bytes: &[u8], end: RequestEnd) -> Http2Response {
@@ -101,7 +97,7 @@ impl Http2Connection {
         let sent = sender.expect("a stream").send_request(request, false);
         let (response, mut stream) = sent.expect("a stream");
         let bytes = Bytes::copy_from_slice(bytes);
-        // Who is refused early may be told to send no more.
+        // After an early error the server may reset the stream.
         let _ = stream.send_data(bytes, ends);
         let (head, mut body) = response.await.expect("a response").into_parts();
         let mut received = 0;
@@ -120,12 +116,12 @@ impl Http2Connection {
     }
 }
 
-/// What stands before a message: whether it is compressed, and its length.
+/// The prefix of a message: the compression flag and the length.
 pub fn prefix(flag: u8, length: u32) -> Vec<u8> {
     [&[flag][..], &length.to_be_bytes()].concat()
 }
 
-/// A message as gRPC frames it.
+/// A message with its prefix.
 pub fn framed(message: &[u8]) -> Vec<u8> {
     let length = u32::try_from(message.len()).expect("a length");
     [&prefix(0, length)[..], message].concat()

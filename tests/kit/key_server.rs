@@ -1,4 +1,4 @@
-//! An issuer's key set over HTTP, as small as it gets.
+//! A fake issuer that serves a key set over HTTP.
 
 use std::{
     net::SocketAddr,
@@ -16,7 +16,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-/// Serves what a test has it serve, and counts.
+/// Serves the status and body that a test sets, and counts requests.
 #[derive(Clone)]
 pub struct KeyServer {
     scheme: &'static str,
@@ -25,7 +25,7 @@ pub struct KeyServer {
 }
 
 struct State {
-    /// `None`: it takes requests and answers none.
+    /// `None`: requests get no answer.
     status: Mutex<Option<&'static str>>,
     body: Mutex<String>,
     fetches: AtomicUsize,
@@ -86,17 +86,17 @@ impl KeyServer {
         *self.state.status.lock().expect("a lock") = Some(status);
     }
 
-    /// From now on requests are taken and not answered.
+    /// Stops answering requests.
     pub fn fall_silent(&self) {
         *self.state.status.lock().expect("a lock") = None;
     }
 
-    /// From now on requests are taken and answered later.
+    /// Delays answers until [`Self::release`].
     pub fn hold(&self) {
         self.state.gate.forget_permits(Semaphore::MAX_PERMITS);
     }
 
-    /// Answers what waits, and what comes.
+    /// Answers the waiting and later requests.
     pub fn release(&self) {
         self.state.gate.add_permits(Semaphore::MAX_PERMITS);
     }

@@ -1,4 +1,4 @@
-//! Calls whose bytes the test chooses, below everything that a client checks.
+//! A codec for messages as bytes.
 
 use bytes::{Buf, BufMut, Bytes};
 use tonic::{

@@ -1,5 +1,5 @@
-//! Messages as text for snapshots: JSON with every field, where ids, versions and
-//! times stand as marks, the same mark for the same id.
+//! Messages as text for snapshots: JSON with every field, in which ids are numbered and
+//! etags and times are placeholders.
 
 use std::collections::BTreeMap;
 
@@ -112,7 +112,7 @@ pub fn step(step: Step) -> Value {
     })
 }
 
-/// A refusal with all that rides with it.
+/// An error with its details.
 pub fn failure(failure: &Failure) -> Value {
     let details = &failure.details;
     let resource = details.resource_info();

@@ -1,9 +1,9 @@
 //! Whether a statement stays within an account.
 //!
-//! It does when every tenant's table that it reads, changes or deletes from is held
-//! to an account: `account_id = $1`, or by equality to the `account_id` of a table
-//! that is held. What it inserts names its account, and what it changes keeps it. A
-//! distributed PostgreSQL then finds all that a statement needs in one place.
+//! It does when every tenant table that it reads, updates or deletes from is scoped: by
+//! `account_id = $1`, or by equality with the `account_id` of a scoped table. Inserted
+//! rows have the account's id, and updates keep it. A distributed PostgreSQL then finds
+//! all rows of a statement on one node.
 
 use std::{collections::BTreeSet, ops::ControlFlow};
 
@@ -13,70 +13,69 @@ use sqlparser::{
     parser::{Parser, ParserError},
 };
 
-/// The column that says whose a row is.
+/// The column with the account of a row.
 const ACCOUNT: &str = "account_id";
 
-/// What keeps the statements of a text from staying within an account, one line
-/// each; nothing when they do. `tenants` are the tables whose rows are an account's.
+/// The reasons why the statements do not stay within an account, one line each.
+/// `tenants` are the tables whose rows belong to accounts.
 pub fn faults(sql: &str, tenants: &BTreeSet<String>) -> Result<Vec<String>, ParserError> {
-    let mut judge = Judge {
+    let mut checker = Checker {
         tenants,
         scopes: Vec::new(),
         named: 0,
-        judged: 0,
+        checked: 0,
         faults: Vec::new(),
     };
     for statement in Parser::parse_sql(&PostgreSqlDialect {}, sql)? {
-        let _: ControlFlow<()> = statement.visit(&mut judge);
+        let _: ControlFlow<()> = statement.visit(&mut checker);
     }
-    if judge.named != judge.judged {
-        let fault = "names a tenant's table where nobody looks whether it is held";
-        judge.faults.push(fault.to_owned());
+    if checker.named != checker.checked {
+        let fault = "names a tenant table in an unchecked place";
+        checker.faults.push(fault.to_owned());
     }
-    Ok(judge.faults)
+    Ok(checker.faults)
 }
 
-struct Judge<'a> {
+struct Checker<'a> {
     tenants: &'a BTreeSet<String>,
-    /// What the columns around belong to, innermost last.
+    /// The tables in scope, innermost last.
     scopes: Vec<Vec<Relation>>,
-    /// How often tenants' tables are named, and how often they were looked at.
+    /// How often tenant tables are named, and how often they were checked.
     named: usize,
-    judged: usize,
+    checked: usize,
     faults: Vec<String>,
 }
 
-/// A table as a statement names it.
+/// A table in a statement.
 #[derive(Clone, Debug)]
 struct Relation {
     alias: String,
     is_tenant: bool,
-    is_held: bool,
+    is_scoped: bool,
 }
 
-/// A condition that holds for every row, or for those of one relation, which may be
-/// missing beside others.
-enum Holds<'a> {
+/// A condition on every row, or on those of one outer-joined table.
+enum JoinCondition<'a> {
     All(&'a Expr),
-    Of(usize, &'a Expr),
+    OuterJoined(usize, &'a Expr),
 }
 
-/// One side of an equality: a value that the statement was given, the account of a
-/// relation (how many scopes out, and which one there), or anything else.
+/// One side of an equality: a parameter or literal, the account of a relation (by scope
+/// and index), or anything else.
 enum Side {
-    Given,
+    Value,
     Account(usize, usize),
     Other,
 }
 
-impl Visitor for Judge<'_> {
+impl Visitor for Checker<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
         let with = query.with.iter().flat_map(|with| &with.cte_tables);
         for name in with.map(|cte| &cte.alias.name.value) {
             if self.tenants.contains(name) {
-                self.faults.push(format!("calls something else {name}"));
+                self.faults.push(format!("hides the tenant table {name}"));
             }
         }
         ControlFlow::Continue(())
@@ -129,9 +128,7 @@ impl Visitor for Judge<'_> {
             | Statement::ReleaseSavepoint { .. }
             | Statement::Set(_)
             | Statement::Deallocate { .. } => {}
-            _ => self
-                .faults
-                .push("is of a kind that is not known".to_owned()),
+            _ => self.faults.push("is of an unknown kind".to_owned()),
         }
         ControlFlow::Continue(())
     }
@@ -144,24 +141,24 @@ impl Visitor for Judge<'_> {
     }
 }
 
-impl Judge<'_> {
+impl Checker<'_> {
     fn is_tenant(&self, name: &ObjectName) -> bool {
         self.tenants.contains(&last(name))
     }
 
-    /// Enters a scope whose tables have been judged.
+    /// Enters a scope and reports its unscoped tables.
     fn enter(&mut self, scope: Vec<Relation>) {
         for relation in scope.iter().filter(|relation| relation.is_tenant) {
-            self.judged += 1;
-            if !relation.is_held {
-                let fault = format!("{} is not held to an account", relation.alias);
+            self.checked += 1;
+            if !relation.is_scoped {
+                let fault = format!("{} is not scoped to an account", relation.alias);
                 self.faults.push(fault);
             }
         }
         self.scopes.push(scope);
     }
 
-    /// The tables of a FROM, and which of them its conditions hold to an account.
+    /// The tables of a FROM, and which of them its conditions scope to an account.
     fn scope(&self, from: &[TableWithJoins], selection: Option<&Expr>) -> Vec<Relation> {
         let mut scope = Vec::new();
         let mut conditions = Vec::new();
@@ -173,19 +170,19 @@ impl Judge<'_> {
                 match &join.join_operator {
                     JoinOperator::Join(JoinConstraint::On(on))
                     | JoinOperator::Inner(JoinConstraint::On(on)) => {
-                        conditions.push(Holds::All(on));
+                        conditions.push(JoinCondition::All(on));
                     }
                     JoinOperator::Left(JoinConstraint::On(on))
                     | JoinOperator::LeftOuter(JoinConstraint::On(on)) => {
-                        conditions.push(Holds::Of(joined, on));
+                        conditions.push(JoinCondition::OuterJoined(joined, on));
                     }
-                    // Of any other join nothing is taken for granted.
+                    // Other joins scope nothing.
                     _ => {}
                 }
             }
         }
-        conditions.extend(selection.map(Holds::All));
-        while self.hold(&mut scope, &conditions) {}
+        conditions.extend(selection.map(JoinCondition::All));
+        while self.scope_tables(&mut scope, &conditions) {}
         scope
     }
 
@@ -196,54 +193,56 @@ impl Judge<'_> {
                 scope.push(Relation {
                     alias: alias.unwrap_or_else(|| last(name)),
                     is_tenant: self.is_tenant(name),
-                    is_held: false,
+                    is_scoped: false,
                 });
             }
-            // What is inside is a scope of its own.
+            // A subquery is a scope of its own.
             TableFactor::Derived {
                 alias: Some(alias), ..
             } => scope.push(Relation {
                 alias: alias.name.value.clone(),
                 is_tenant: false,
-                is_held: false,
+                is_scoped: false,
             }),
-            // If it names a table of a tenant, that is noticed.
+            // The counts differ when it names a tenant table.
             _ => {}
         }
     }
 
-    /// Holds what the conditions hold; whether that were more than before.
-    fn hold(&self, scope: &mut [Relation], conditions: &[Holds<'_>]) -> bool {
-        let mut held = BTreeSet::new();
+    /// Scopes tables by the conditions; whether any was added.
+    fn scope_tables(&self, scope: &mut [Relation], conditions: &[JoinCondition<'_>]) -> bool {
+        let mut scoped = BTreeSet::new();
         for condition in conditions {
             let (only, expression) = match condition {
-                Holds::All(expression) => (None, *expression),
-                Holds::Of(relation, expression) => (Some(*relation), *expression),
+                JoinCondition::All(expression) => (None, *expression),
+                JoinCondition::OuterJoined(relation, expression) => (Some(*relation), *expression),
             };
             for (left, right) in equalities(expression) {
                 let sides = [self.side(scope, left), self.side(scope, right)];
                 for (one, other) in [(&sides[0], &sides[1]), (&sides[1], &sides[0])] {
                     if let Side::Account(0, relation) = *one
                         && only.is_none_or(|only| only == relation)
-                        && self.is_held(scope, other)
-                        && !scope[relation].is_held
+                        && self.is_scoped(scope, other)
+                        && !scope[relation].is_scoped
                     {
-                        held.insert(relation);
+                        scoped.insert(relation);
                     }
                 }
             }
         }
-        for relation in &held {
-            scope[*relation].is_held = true;
+        for relation in &scoped {
+            scope[*relation].is_scoped = true;
         }
-        !held.is_empty()
+        !scoped.is_empty()
     }
 
-    fn is_held(&self, scope: &[Relation], side: &Side) -> bool {
+    fn is_scoped(&self, scope: &[Relation], side: &Side) -> bool {
         match side {
-            Side::Given => true,
-            Side::Account(0, relation) => scope[*relation].is_held,
-            Side::Account(out, relation) => self.scopes[self.scopes.len() - out][*relation].is_held,
+            Side::Value => true,
+            Side::Account(0, relation) => scope[*relation].is_scoped,
+            Side::Account(out, relation) => {
+                self.scopes[self.scopes.len() - out][*relation].is_scoped
+            }
             Side::Other => false,
         }
     }
@@ -267,7 +266,7 @@ impl Judge<'_> {
         for (out, scope) in std::iter::once(scope).chain(outer).enumerate() {
             let found = scope.iter().position(|relation| match table {
                 Some(table) => relation.alias == *table,
-                // PostgreSQL has seen to it that it is but one.
+                // PostgreSQL has checked that it is unique.
                 None => relation.is_tenant,
             });
             if let Some(relation) = found {
@@ -277,7 +276,7 @@ impl Judge<'_> {
         Side::Other
     }
 
-    /// What is changed keeps its account.
+    /// Updates must keep the account.
     fn assignments(&mut self, assignments: &[Assignment], selection: Option<&Expr>) {
         let condition = selection.map(equalities).unwrap_or_default();
         for assignment in assignments {
@@ -288,7 +287,7 @@ impl Judge<'_> {
             if !columns.iter().any(|column| last(column) == ACCOUNT) {
                 continue;
             }
-            // The account that the row is found by.
+            // The account of the condition.
             let same = condition.iter().any(|(left, right)| {
                 names_account(left) && **right == assignment.value
                     || names_account(right) && **left == assignment.value
@@ -306,7 +305,7 @@ impl Judge<'_> {
         if !self.is_tenant(table) {
             return;
         }
-        self.judged += 1;
+        self.checked += 1;
         let table = last(table);
         let place = insert.columns.iter().position(|name| last(name) == ACCOUNT);
         let source = insert.source.as_ref().map(|source| &*source.body);
@@ -332,12 +331,12 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether the value at this place of each row is an account at hand.
+    /// Whether this column of each row is an account in scope.
     fn names_account(&self, source: &SetExpr, place: usize) -> bool {
         match source {
             SetExpr::Values(values) => values.rows.iter().all(|row| {
                 let value = row.content.get(place);
-                value.is_some_and(|value| matches!(self.side(&[], value), Side::Given))
+                value.is_some_and(|value| matches!(self.side(&[], value), Side::Value))
             }),
             SetExpr::Select(select) => {
                 let scope = self.scope(&select.from, select.selection.as_ref());
@@ -347,7 +346,7 @@ impl Judge<'_> {
                     ) => expr,
                     _ => return false,
                 };
-                self.is_held(&scope, &self.side(&scope, value))
+                self.is_scoped(&scope, &self.side(&scope, value))
             }
             SetExpr::Query(query) => self.names_account(&query.body, place),
             _ => false,
@@ -358,12 +357,12 @@ impl Judge<'_> {
 /// A parameter or a text; not NULL.
 fn given(value: &ValueWithSpan) -> Side {
     match value.value {
-        Value::Placeholder(_) | Value::SingleQuotedString(_) => Side::Given,
+        Value::Placeholder(_) | Value::SingleQuotedString(_) => Side::Value,
         _ => Side::Other,
     }
 }
 
-/// What must be equal for a condition to hold.
+/// The equalities that a condition implies.
 fn equalities(condition: &Expr) -> Vec<(&Expr, &Expr)> {
     match condition {
         Expr::Nested(inner) => equalities(inner),
@@ -391,7 +390,7 @@ fn names_account(expression: &Expr) -> bool {
     }
 }
 
-/// A name without what it is in.
+/// The last part of a name.
 fn last(name: &ObjectName) -> String {
     let part = name.0.last().and_then(ObjectNamePart::as_ident);
     part.map_or_else(String::new, |ident| ident.value.clone())

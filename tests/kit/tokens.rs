@@ -19,7 +19,7 @@ pub const ISSUER: &str = "https://issuer.test";
 pub const AUDIENCE: &str = "expertise";
 pub const SECRET: &str = "a secret of these tests, 32 bytes or more";
 
-/// Signs these tests' tokens and nothing else.
+/// A key for tests alone.
 const RSA_PRIVATE: &str = include_str!("keys/rsa_private.pem");
 const RSA_PUBLIC: &str = include_str!("keys/rsa_public.pem");
 
@@ -49,7 +49,7 @@ impl Signer {
         }
     }
 
-    /// Always the same key: ring does not make them.
+    /// Always the same key, as ring cannot generate RSA keys.
     pub fn rsa() -> Self {
         let der = PrivatePkcs8KeyDer::from_pem_slice(RSA_PRIVATE.as_bytes()).expect("a key");
         let pair = RsaKeyPair::from_pkcs8(der.secret_pkcs8_der()).expect("a key");
@@ -94,7 +94,7 @@ impl Signer {
         &self.public_pem
     }
 
-    /// The public key as a set has it.
+    /// The public key as an entry of a key set.
     pub fn jwk(&self, id: &str) -> Value {
         match &self.pair {
             Pair::Secret(_) => panic!("a secret is no public key"),
@@ -148,8 +148,8 @@ impl Signer {
     }
 }
 
-/// A token of this header and these claims, signed by this key whatever the
-/// header says.
+/// A token of this header and these claims, signed by this key whatever algorithm the
+/// header names.
 pub fn sign(signer: &Signer, header: &Value, claims: &Value) -> String {
     let message = format!(
         "{}.{}",
