@@ -1,16 +1,16 @@
-//! Assertions about refusals: the code and everything that rides with it.
+//! Assertions about errors: their code and details.
 
 use std::{collections::HashMap, fmt::Debug};
 
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
-/// What a call came to.
+/// The result of a call.
 pub trait Outcome<T> {
-    /// The response of a call that must go well.
+    /// The response; panics on an error.
     fn accepted(self) -> T;
 
-    /// The refusal of a call that must not.
+    /// The error; panics on a response.
     fn refused(self) -> Failure;
 }
 
@@ -32,7 +32,7 @@ impl<T: Debug> Outcome<T> for Result<T, Status> {
     }
 }
 
-/// A refusal, as a client reads it.
+/// An error, as a client reads it.
 #[derive(Debug)]
 pub struct Failure {
     pub code: Code,
@@ -98,8 +98,8 @@ impl Failure {
         self
     }
 
-    /// Asserts INVALID_ARGUMENT with exactly these violations, in any order,
-    /// each with a description, and the first one's reason as that of the whole.
+    /// Asserts INVALID_ARGUMENT with exactly these violations, in any order, each with
+    /// a description. The reason of the error is that of its first violation.
     #[track_caller]
     pub fn violates(&self, expected: &[(&str, &str)]) -> &Self {
         let first = self.violations().first().map_or("", |first| first.1);

@@ -35,7 +35,8 @@ pub fn database_and_log(settings: &[&str]) -> Option<(String, Option<PathBuf>)> 
         return Some((in_a_runtime(own_database(&url)), None));
     }
     // The cluster does not outlive the run, so it need not survive a crash.
-    let settings = [&["fsync=off", "full_page_writes=off"], settings].concat();
+    let durability = ["fsync=off", "full_page_writes=off", "max_connections=300"];
+    let settings = [&durability[..], settings].concat();
     let cluster = Cluster::start("postgres", &settings)?;
     let served = (cluster.url(), Some(cluster.log_path()));
     // The watchdog ends it with the run.
@@ -351,7 +352,18 @@ async fn own_database(url: &str) -> String {
     let name = format!("expertise_test_{}", uuid::Uuid::now_v7().simple());
     make_database(url, &name).await;
 
-    let url: http::Uri = url.parse().expect("EXPERTISE_TEST_POSTGRES_URL is a URL");
+    with_database(url, &name)
+}
+
+/// Makes an empty database in the server of this URL; its URL.
+pub fn make_database_in(url: &str, name: &str) -> String {
+    in_a_runtime(make_database(url, name));
+    with_database(url, name)
+}
+
+/// The URL of another database in the same server.
+fn with_database(url: &str, name: &str) -> String {
+    let url: http::Uri = url.parse().expect("the URL of a database");
     let query = url.query().map(|q| format!("?{q}")).unwrap_or_default();
     let mut parts = url.into_parts();
     parts.path_and_query = format!("/{name}{query}").parse().ok();

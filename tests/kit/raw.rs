@@ -1,4 +1,8 @@
+<<<<<<< HEAD
 //! Calls whose bytes the test chooses, below everything that a client checks.
+=======
+//! A codec for messages as bytes.
+>>>>>>> wt-it
 
 use bytes::{Buf, BufMut, Bytes};
 use tonic::{
