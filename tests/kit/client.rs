@@ -181,11 +181,7 @@ impl Client {
         self.tasks().create_task(request).await.map(inner)
     }
 
-<<<<<<< HEAD
-    /// Creates the task, which must go well.
-=======
     /// Creates the task; panics on an error.
->>>>>>> wt-it
     pub async fn given_task(&self, task: Task) -> Task {
         let response = self.create_task(task).await.expect("the task is created");
         response.task.expect("the response holds the task")
@@ -211,11 +207,7 @@ impl Client {
         self.tasks().update_task(request).await.map(inner)
     }
 
-<<<<<<< HEAD
-    /// Updates the task, which must go well.
-=======
     /// Updates the task; panics on an error.
->>>>>>> wt-it
     pub async fn updated_task(&self, task: Task, mask: &[&str]) -> Task {
         let response = self.update_task(task, mask).await;
         let response = response.expect("the task is updated");
@@ -275,11 +267,7 @@ impl Client {
         self.import_with(AbsentSteps::Unspecified, document).await
     }
 
-<<<<<<< HEAD
-    /// Imports the document and deals with steps that it leaves out.
-=======
     /// Imports the document with this treatment of absent steps.
->>>>>>> wt-it
     pub async fn import_with(
         &self,
         absent: AbsentSteps,
@@ -293,11 +281,7 @@ impl Client {
         self.send_import(request).await
     }
 
-<<<<<<< HEAD
-    /// Imports the document, which must go well.
-=======
     /// Imports the document; panics on an error.
->>>>>>> wt-it
     pub async fn imported(&self, document: TaskDocument) -> Task {
         let response = self.import(document).await;
         let response = response.expect("the document is imported");
@@ -311,21 +295,12 @@ impl Client {
         Ok(response.document.expect("the response's document"))
     }
 
-<<<<<<< HEAD
-    /// Exports the task, which must go well.
-=======
     /// Exports the task; panics on an error.
->>>>>>> wt-it
     pub async fn exported(&self, guid: &str) -> TaskDocument {
         self.export(guid).await.expect("the task is exported")
     }
 
-<<<<<<< HEAD
-    /// Every task of the account with its steps, bodies included, as lists show
-    /// them.
-=======
     /// Every task of the account with its steps, bodies included, from lists.
->>>>>>> wt-it
     pub async fn tasks_with_steps(&self) -> Vec<(Task, Vec<Step>)> {
         let tasks = self.all_tasks().await;
         let steps = tasks.iter().map(|task| self.steps_with_bodies(&task.guid));
@@ -354,11 +329,7 @@ impl Client {
         self.steps().create_step(request).await.map(inner)
     }
 
-<<<<<<< HEAD
-    /// Appends the step, which must go well.
-=======
     /// Appends the step; panics on an error.
->>>>>>> wt-it
     pub async fn given_step(&self, step: Step) -> Step {
         let response = self.create_step(step).await.expect("the step is created");
         response.step.expect("the response holds the step")
@@ -394,11 +365,7 @@ impl Client {
         self.steps().update_step(request).await.map(inner)
     }
 
-<<<<<<< HEAD
-    /// Updates the step, which must go well.
-=======
     /// Updates the step; panics on an error.
->>>>>>> wt-it
     pub async fn updated_step(&self, step: Step, mask: &[&str]) -> Step {
         let response = self.update_step(step, mask).await;
         let response = response.expect("the step is updated");
@@ -417,11 +384,7 @@ impl Client {
         self.steps().list_steps(request).await.map(inner)
     }
 
-<<<<<<< HEAD
-    /// Every step of the task as ListSteps has it, over pages of this size.
-=======
     /// Every step of the task from ListSteps, in pages of this size.
->>>>>>> wt-it
     pub async fn steps_of(&self, task: &str, page_size: i32) -> Vec<Step> {
         self.all_steps(ListStepsRequest {
             task: task.to_owned(),
@@ -431,11 +394,7 @@ impl Client {
         .await
     }
 
-<<<<<<< HEAD
-    /// Every step of the task as ListSteps has it, bodies included.
-=======
     /// Every step of the task from ListSteps, bodies included.
->>>>>>> wt-it
     pub async fn steps_with_bodies(&self, task: &str) -> Vec<Step> {
         self.all_steps(ListStepsRequest {
             task: task.to_owned(),
@@ -464,11 +423,7 @@ impl Client {
         steps.into_iter().map(|step| step.title).collect()
     }
 
-<<<<<<< HEAD
-    /// The ids of the task's steps in their order, as the task has them.
-=======
     /// The ids of the task's steps in their order, from GetTask.
->>>>>>> wt-it
     pub async fn step_order(&self, task: &str) -> Vec<String> {
         self.get_task(task).await.expect("the task").steps
     }
@@ -485,11 +440,7 @@ impl Client {
         self.roles().create_role(request).await.map(inner)
     }
 
-<<<<<<< HEAD
-    /// Creates the role, which must go well.
-=======
     /// Creates the role; panics on an error.
->>>>>>> wt-it
     pub async fn given_role(&self, name: &str) -> Role {
         let response = self.create_role(name).await.expect("the role is created");
         response.role.expect("the response holds the role")
@@ -523,21 +474,13 @@ impl Client {
         client.list_translation_work(request).await.map(inner)
     }
 
-<<<<<<< HEAD
-    /// Everything there is to translate into these languages, over all pages.
-=======
     /// All work into these languages, from all pages.
->>>>>>> wt-it
     pub async fn translation_work(&self, languages: &[&str]) -> Vec<TranslationWork> {
         self.all_translation_work(sample::translation_work_request(languages))
             .await
     }
 
-<<<<<<< HEAD
-    /// Everything that is asked for, over all pages from the request's on.
-=======
     /// All work of the request, from all pages after its token.
->>>>>>> wt-it
     pub async fn all_translation_work(
         &self,
         mut request: ListTranslationWorkRequest,
@@ -565,12 +508,7 @@ impl Client {
         client.write_translations(request).await.map(inner)
     }
 
-<<<<<<< HEAD
-    /// Writes the translation, which must not be refused, and returns what
-    /// became of it.
-=======
     /// Writes one translation; its result. Panics on an error.
->>>>>>> wt-it
     pub async fn written(&self, translation: AutomaticTranslation) -> TranslationResult {
         let response = self.write_translations(vec![translation]).await;
         let response = response.expect("the translation is taken");
@@ -578,11 +516,7 @@ impl Client {
     }
 }
 
-<<<<<<< HEAD
-/// An id of the right form that names nothing.
-=======
 /// A valid id that no resource has.
->>>>>>> wt-it
 pub fn unknown_guid() -> String {
     uuid::Uuid::now_v7().to_string()
 }

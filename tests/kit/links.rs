@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-//! What holds of the links and titles of an account, whatever happened to it.
-=======
 //! Invariants of the links and titles in an account.
->>>>>>> wt-it
 
 use std::collections::BTreeMap;
 
@@ -13,11 +9,7 @@ use super::sample::answers_of;
 /// Every task of an account with its steps.
 pub type State = Vec<(Task, Vec<Step>)>;
 
-<<<<<<< HEAD
-/// Asserts that every link has its two ends.
-=======
 /// Asserts that every link has both ends.
->>>>>>> wt-it
 pub fn links_are_consistent(state: &State) {
     let tasks: BTreeMap<&str, &Task> = state
         .iter()
@@ -65,13 +57,8 @@ pub fn links_are_consistent(state: &State) {
     }
 }
 
-<<<<<<< HEAD
-/// The links of a step's values, each with its position. A value of a linked
-/// question that has none is a panic, and one of another that has one.
-=======
 /// The links of a step's values, each with its position. Panics when a value of a
 /// linked question has none, or another value has one.
->>>>>>> wt-it
 fn links_of(step: &Step) -> Vec<(usize, String)> {
     let configs = step.feedback_config.iter();
     let linked = configs.clone().any(|config| config.linked == Some(true));

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-//! Calls whose bytes the test chooses, below everything that a client checks.
-=======
 //! A codec for messages as bytes.
->>>>>>> wt-it
 
 use bytes::{Buf, BufMut, Bytes};
 use tonic::{

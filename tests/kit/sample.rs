@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-//! Resources to call with, and the JSON and dependencies inside them.
-=======
 //! Sample resources, and the JSON and dependencies in them.
->>>>>>> wt-it
 
 use expertise::proto::v1::{dependency_node::Node, *};
 use prost_types::{ListValue, Struct, Value, value::Kind};
@@ -19,11 +15,7 @@ pub fn task(name: &str) -> Task {
     }
 }
 
-<<<<<<< HEAD
-/// The least that an update of this task needs.
-=======
 /// An update of this task that changes nothing.
->>>>>>> wt-it
 pub fn task_of(guid: &str) -> Task {
     Task {
         guid: guid.to_owned(),
@@ -31,11 +23,7 @@ pub fn task_of(guid: &str) -> Task {
     }
 }
 
-<<<<<<< HEAD
-/// A step with what its type requires; for one of type 4 see [`subtask`].
-=======
 /// A step with the fields that its type requires; for type 4 see [`subtask`].
->>>>>>> wt-it
 pub fn step(task: &Task, kind: StepType, title: &str) -> Step {
     let feedback_config = match kind {
         StepType::Observation => vec![question("answer", &["yes", "no"])],
@@ -56,11 +44,7 @@ pub fn information_step(task: &Task, title: &str) -> Step {
     step(task, StepType::Information, title)
 }
 
-<<<<<<< HEAD
-/// A step of `task` that stands for the other task.
-=======
 /// A subtask step of `task` that refers to the other task.
->>>>>>> wt-it
 pub fn subtask(task: &Task, other: &Task) -> Step {
     Step {
         title: String::new(),
@@ -70,11 +54,7 @@ pub fn subtask(task: &Task, other: &Task) -> Step {
     }
 }
 
-<<<<<<< HEAD
-/// The least that an update of this step needs.
-=======
 /// An update of this step that changes nothing.
->>>>>>> wt-it
 pub fn step_of(guid: &str) -> Step {
     Step {
         guid: guid.to_owned(),
@@ -82,11 +62,7 @@ pub fn step_of(guid: &str) -> Step {
     }
 }
 
-<<<<<<< HEAD
-/// A question whose answers show their keys.
-=======
 /// A question with these answers, whose texts are their keys.
->>>>>>> wt-it
 pub fn question(name: &str, answers: &[&str]) -> FeedbackConfig {
     FeedbackConfig {
         name: name.to_owned(),
@@ -105,11 +81,7 @@ pub fn answer(key: &str, value: &str) -> FeedbackValue {
     }
 }
 
-<<<<<<< HEAD
-/// A document of a task that is to be made.
-=======
 /// A document that creates a task.
->>>>>>> wt-it
 pub fn document(name: &str, steps: Vec<Step>) -> TaskDocument {
     TaskDocument {
         task: Some(task(name)),
@@ -117,11 +89,7 @@ pub fn document(name: &str, steps: Vec<Step>) -> TaskDocument {
     }
 }
 
-<<<<<<< HEAD
-/// A document that says of an existing task nothing but its steps.
-=======
 /// A document of an existing task that changes its steps alone.
->>>>>>> wt-it
 pub fn document_of(guid: &str, steps: Vec<Step>) -> TaskDocument {
     TaskDocument {
         task: Some(task_of(guid)),
@@ -129,11 +97,7 @@ pub fn document_of(guid: &str, steps: Vec<Step>) -> TaskDocument {
     }
 }
 
-<<<<<<< HEAD
-/// A step of a document with what its type requires.
-=======
 /// A step of a document with the fields that its type requires.
->>>>>>> wt-it
 pub fn document_step(kind: StepType, title: &str) -> Step {
     step(&Task::default(), kind, title)
 }
@@ -146,12 +110,7 @@ pub fn document_steps(titles: &[&str]) -> Vec<Step> {
         .collect()
 }
 
-<<<<<<< HEAD
-/// An observation of a document; each answer, a key with its text, manages a
-/// task.
-=======
 /// A linked observation of a document with these answers, each a key and a text.
->>>>>>> wt-it
 pub fn linked_observation(answers: &[(&str, &str)]) -> Step {
     let answers = answers.iter();
     let values = answers.map(|(key, text)| answer(key, text)).collect();
@@ -230,22 +189,14 @@ pub fn nested(group: DependencyGroup) -> DependencyNode {
     }
 }
 
-<<<<<<< HEAD
-/// As many groups, each in the one before, around a condition.
-=======
 /// Groups nested this deep around a condition.
->>>>>>> wt-it
 pub fn groups_deep(depth: usize) -> DependencyGroup {
     (1..depth).fold(all_of(vec![when("a", "=", "1")]), |inner, _| {
         all_of(vec![nested(inner)])
     })
 }
 
-<<<<<<< HEAD
-/// As many conditions in one group.
-=======
 /// A group of this many conditions.
->>>>>>> wt-it
 pub fn conditions(count: usize) -> DependencyGroup {
     all_of(vec![when("a", "=", "1"); count])
 }
@@ -281,22 +232,14 @@ pub fn text(text: &str) -> Value {
     value(text.into())
 }
 
-<<<<<<< HEAD
-/// A JSON number, of those that JSON cannot say too.
-=======
 /// A number, which may be one that JSON has no form for.
->>>>>>> wt-it
 pub fn number(number: f64) -> Value {
     Value {
         kind: Some(Kind::NumberValue(number)),
     }
 }
 
-<<<<<<< HEAD
-/// As many objects, each in the one before.
-=======
 /// Objects nested this deep.
->>>>>>> wt-it
 pub fn objects_deep(depth: usize) -> Struct {
     (1..depth).fold(object(serde_json::json!({"end": 1})), |inner, _| {
         let kind = Some(Kind::StructValue(inner));
@@ -306,11 +249,7 @@ pub fn objects_deep(depth: usize) -> Struct {
     })
 }
 
-<<<<<<< HEAD
-/// As many arrays, each in the one before.
-=======
 /// Arrays nested this deep.
->>>>>>> wt-it
 pub fn arrays_deep(depth: usize) -> Value {
     (0..depth).fold(text("end"), |inner, _| Value {
         kind: Some(Kind::ListValue(ListValue {
@@ -335,11 +274,7 @@ pub fn step_translation(title: &str) -> StepTranslation {
     }
 }
 
-<<<<<<< HEAD
-/// As many well-formed language tags.
-=======
 /// This many well-formed language tags.
->>>>>>> wt-it
 pub fn tags(count: u8) -> Vec<String> {
     let letter = |index: u8| char::from(b'a' + index);
     (0..count)
@@ -355,11 +290,7 @@ pub fn translation_work_request(languages: &[&str]) -> ListTranslationWorkReques
     }
 }
 
-<<<<<<< HEAD
-/// A machine's translation of a task or step: its name or title.
-=======
 /// An automatic translation of a task's name or a step's title.
->>>>>>> wt-it
 pub fn automatic(work: &TranslationWork, text: &str) -> AutomaticTranslation {
     let text = Some(text.to_owned());
     let (name, title) = match work.kind() {
