@@ -43,11 +43,8 @@ use on_two_servers;
 
 /// What a module of tests imports.
 mod prelude {
-    pub use expertise::proto::v1::*;
-    pub use tonic::Code;
-
     pub(super) use super::on_two_servers;
-    pub use crate::kit::{client::*, failure::*, sample::*};
+    pub use crate::kit::prelude::*;
 }
 
 /// How the servers reach PostgreSQL.

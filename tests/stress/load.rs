@@ -55,16 +55,13 @@ pub(crate) use on_both_databases;
 
 /// What a module of tests imports.
 mod prelude {
-    pub use expertise::proto::v1::*;
-    pub use tonic::Code;
-
     pub(super) use super::{
         TestDatabase, frame_peer::FramePeer, frames, is_full, is_overloaded,
         normal_client::NormalClient, on_both_databases, short_or_full,
     };
     pub(super) use crate::{
         http2::{Call, Connection, framed, prefix},
-        kit::{client::*, deadline::*, failure::*, sample::*},
+        kit::{deadline::*, prelude::*},
         service::{MIB, Service},
     };
 }

@@ -25,20 +25,15 @@ use crate::{
 
 /// What a module of tests imports.
 mod prelude {
-    pub use expertise::proto::v1::*;
-    pub use tonic::Code;
-
     pub(super) use crate::machine;
     pub use crate::{
         background_load::BackgroundLoad,
         health::Health,
         kit::{
-            client::*,
             deadline::until,
-            failure::*,
             postgres::{Cluster, Stop, shared_cluster},
+            prelude::*,
             relay::Relay,
-            sample::*,
         },
         service::Service,
     };

@@ -305,8 +305,10 @@ async fn translate(
             ..AutomaticTranslation::default()
         })
         .collect();
-    let any = !translations.is_empty();
-    Ok(any.then(|| Write::Translate(WriteTranslationsRequest { translations })))
+    Ok(match translations.is_empty() {
+        true => None,
+        false => Some(Write::Translate(WriteTranslationsRequest { translations })),
+    })
 }
 
 fn is_shared(workspace: &Workspace) -> bool {
