@@ -6,8 +6,6 @@
 
 mod cores;
 mod floods;
-mod frame_peer;
-mod frames;
 mod limits;
 mod memory;
 mod normal_client;
@@ -56,10 +54,12 @@ pub(crate) use on_both_databases;
 /// What a module of tests imports.
 mod prelude {
     pub(super) use super::{
-        TestDatabase, frame_peer::FramePeer, frames, is_full, is_overloaded,
-        normal_client::NormalClient, on_both_databases, short_or_full,
+        TestDatabase, is_full, is_overloaded, normal_client::NormalClient, on_both_databases,
+        short_or_full,
     };
     pub(super) use crate::{
+        frame_peer::FramePeer,
+        frames,
         http2::{Call, Connection, framed, prefix},
         kit::{deadline::*, prelude::*},
         service::{MIB, Service},

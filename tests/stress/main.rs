@@ -16,6 +16,8 @@ mod kit;
 
 mod background_load;
 mod expected;
+mod frame_peer;
+mod frames;
 mod health;
 mod http2;
 mod machine;

@@ -10,6 +10,7 @@ use super::{
     write::WriteResponse,
     writer::UnansweredOutcome,
 };
+use crate::kit::documents::{without_system_fields_of_step, without_system_fields_of_task};
 
 impl Workspace {
     /// Finds out what became of the unanswered write, and asserts that everything
@@ -164,12 +165,7 @@ impl ExpectedTask {
         expected.r#type = Some(expected.r#type().into());
         let comparable = Task {
             steps: Vec::new(),
-            etag: String::new(),
-            account_id: String::new(),
-            dirty_record: false,
-            created_ts: None,
-            modified_ts: None,
-            ..task.clone()
+            ..without_system_fields_of_task(task.clone())
         };
         ensure("a task", &expected, &comparable)?;
         ensure_etag(&task.guid, &self.etag, &task.etag)
@@ -178,14 +174,7 @@ impl ExpectedTask {
 
 impl ExpectedStep {
     fn matches(&self, step: &Step) -> Result<(), String> {
-        let comparable = Step {
-            etag: String::new(),
-            account_id: String::new(),
-            dirty_record: false,
-            created_ts: None,
-            modified_ts: None,
-            ..step.clone()
-        };
+        let comparable = without_system_fields_of_step(step.clone());
         ensure("a step", &self.step, &comparable)?;
         ensure_etag(&step.guid, &self.etag, &step.etag)
     }

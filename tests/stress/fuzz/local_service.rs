@@ -13,7 +13,10 @@ use prost::Message;
 use tokio::runtime::Runtime;
 use tonic::{Request, Response, Status, service::Routes};
 
-use crate::kit::raw::RawCodec;
+use crate::kit::{
+    raw::RawCodec,
+    sample::{self, answer, observation_asking},
+};
 
 /// The most bytes of a message: mutations exceed it now and then.
 pub const MESSAGE_LIMIT: usize = 1 << 20;
@@ -152,16 +155,10 @@ impl LocalService {
 }
 
 fn question(linked: bool) -> FeedbackConfig {
-    let value = |key: &str, value: &str| FeedbackValue {
-        key: key.to_owned(),
-        value: value.to_owned(),
-        ..FeedbackValue::default()
-    };
     FeedbackConfig {
-        name: "lamp".to_owned(),
-        r#type: "enum".to_owned(),
         linked: Some(linked),
-        values: vec![value("on", "Yes"), value("off", "No")],
+        values: vec![answer("on", "Yes"), answer("off", "No")],
+        ..sample::question("lamp", &[])
     }
 }
 
@@ -204,11 +201,8 @@ fn full_step() -> Step {
 
 fn linked_document() -> TaskDocument {
     let step = Step {
-        product_id: Some(7),
-        r#type: StepType::Observation.into(),
         title: "Is the lamp lit?".to_owned(),
-        feedback_config: vec![question(true)],
-        ..Step::default()
+        ..observation_asking(question(true))
     };
     TaskDocument {
         task: Some(full_task()),

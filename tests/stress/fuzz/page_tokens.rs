@@ -4,11 +4,13 @@
 use bytes::Bytes;
 use expertise::proto::v1::*;
 use prost::Message;
+use prost_reflect::{DynamicMessage, Value};
 use tonic_types::StatusExt;
 
 use super::{
     executions::{Input, execute},
     local_service::LocalService,
+    messages::Messages,
     mutations::mutate_text,
     response_rules::is_of_the_contract,
 };
@@ -19,47 +21,16 @@ const WORDS: [&str; 6] = ["A", "_", "-", "=", "==", "AAAAAAAAAAAAAAAAAAAAAA"];
 struct Listing {
     account: &'static str,
     method: &'static str,
-    /// The request without a token.
-    request: Request,
+    request: DynamicMessage,
     token: String,
     second_page: Bytes,
 }
 
-#[derive(Clone)]
-enum Request {
-    Tasks(ListTasksRequest),
-    Steps(ListStepsRequest),
-    Roles(ListRolesRequest),
-    Work(ListTranslationWorkRequest),
-}
-
-impl Request {
-    fn with(&self, token: &str) -> Bytes {
-        let page_token = token.to_owned();
-        let bytes = match self.clone() {
-            Self::Tasks(request) => ListTasksRequest {
-                page_token,
-                ..request
-            }
-            .encode_to_vec(),
-            Self::Steps(request) => ListStepsRequest {
-                page_token,
-                ..request
-            }
-            .encode_to_vec(),
-            Self::Roles(request) => ListRolesRequest {
-                page_token,
-                ..request
-            }
-            .encode_to_vec(),
-            Self::Work(request) => ListTranslationWorkRequest {
-                page_token,
-                ..request
-            }
-            .encode_to_vec(),
-        };
-        bytes.into()
-    }
+/// The encoded request with this token.
+fn with_token(request: &DynamicMessage, token: &str) -> Bytes {
+    let mut request = request.clone();
+    request.set_field_by_name("page_token", Value::String(token.to_owned()));
+    request.encode_to_vec().into()
 }
 
 #[test]
@@ -93,7 +64,7 @@ fn page_tokens() {
             bytes: described.as_bytes(),
         };
         service.call_as(listing.account);
-        let answer = service.send(listing.method, listing.request.with(&token));
+        let answer = service.send(listing.method, with_token(&listing.request, &token));
         match answer {
             Ok(page) => {
                 accepted += 1;
@@ -121,71 +92,59 @@ fn listings_of(service: &LocalService, account: &'static str) -> Vec<Listing> {
         }),
     };
     let _: CreateRoleResponse = service.call("RoleService/CreateRole", &more).unwrap();
-    let tasks = |product_id: Option<i64>| {
-        Request::Tasks(ListTasksRequest {
-            product_id,
-            page_size: 1,
-            ..ListTasksRequest::default()
-        })
+    let tasks = |product_id| ListTasksRequest {
+        product_id,
+        page_size: 1,
+        ..ListTasksRequest::default()
     };
-    let steps = |expand: &[&str]| {
-        Request::Steps(ListStepsRequest {
-            task: filled.guide.guid.clone(),
-            expand: expand.iter().map(ToString::to_string).collect(),
-            page_size: 1,
-            ..ListStepsRequest::default()
-        })
-    };
-    let work = |language: &str| {
-        Request::Work(ListTranslationWorkRequest {
-            languages: vec![language.to_owned()],
-            page_size: 1,
-            ..ListTranslationWorkRequest::default()
-        })
+    let steps = |expand: &[&str]| ListStepsRequest {
+        task: filled.guide.guid.clone(),
+        expand: expand.iter().map(ToString::to_string).collect(),
+        page_size: 1,
+        ..ListStepsRequest::default()
     };
     let roles = ListRolesRequest {
         page_size: 1,
         ..ListRolesRequest::default()
     };
-    let requests = [
-        tasks(None),
-        tasks(Some(7)),
-        steps(&[]),
-        steps(&["body"]),
-        Request::Roles(roles),
-        work("es"),
-        work("fr"),
-    ];
-    requests
-        .into_iter()
-        .map(|request| listing(service, account, request))
-        .collect()
-}
-
-fn listing(service: &LocalService, account: &'static str, request: Request) -> Listing {
-    let method = match request {
-        Request::Tasks(_) => "TaskService/ListTasks",
-        Request::Steps(_) => "StepService/ListSteps",
-        Request::Roles(_) => "RoleService/ListRoles",
-        Request::Work(_) => "TranslationService/ListTranslationWork",
+    let work = |language: &str| ListTranslationWorkRequest {
+        languages: vec![language.to_owned()],
+        page_size: 1,
+        ..ListTranslationWorkRequest::default()
     };
-    let first = service.send(method, request.with("")).expect("a page");
-    let token = match request {
-        Request::Tasks(_) => ListTasksResponse::decode(first).unwrap().next_page_token,
-        Request::Steps(_) => ListStepsResponse::decode(first).unwrap().next_page_token,
-        Request::Roles(_) => ListRolesResponse::decode(first).unwrap().next_page_token,
-        Request::Work(_) => {
-            let page = ListTranslationWorkResponse::decode(first).unwrap();
-            page.next_page_token
+    let requests = [
+        ("TaskService/ListTasks", tasks(None).encode_to_vec()),
+        ("TaskService/ListTasks", tasks(Some(7)).encode_to_vec()),
+        ("StepService/ListSteps", steps(&[]).encode_to_vec()),
+        ("StepService/ListSteps", steps(&["body"]).encode_to_vec()),
+        ("RoleService/ListRoles", roles.encode_to_vec()),
+        (
+            "TranslationService/ListTranslationWork",
+            work("es").encode_to_vec(),
+        ),
+        (
+            "TranslationService/ListTranslationWork",
+            work("fr").encode_to_vec(),
+        ),
+    ];
+    let messages = Messages::new();
+    let listing = |(method, request): (&'static str, Vec<u8>)| {
+        let (_, name) = method.split_once('/').expect("a method");
+        let request = messages.decode(&format!("expertise.v1.{name}Request"), &request);
+        let first = service.send(method, with_token(&request, ""));
+        let first = first.expect("the first page");
+        let first = messages.decode(&format!("expertise.v1.{name}Response"), &first);
+        let token = first.get_field_by_name("next_page_token");
+        let token = token.expect("a token").as_str().expect("a text").to_owned();
+        assert!(!token.is_empty(), "{method} has a second page");
+        let second_page = service.send(method, with_token(&request, &token));
+        Listing {
+            account,
+            method,
+            second_page: second_page.expect("the second page"),
+            request,
+            token,
         }
     };
-    assert!(!token.is_empty(), "{method} has a second page");
-    let second_page = service.send(method, request.with(&token));
-    Listing {
-        account,
-        method,
-        second_page: second_page.expect("a page"),
-        request,
-        token,
-    }
+    requests.into_iter().map(listing).collect()
 }

@@ -81,28 +81,15 @@ async fn a_thousand_silent_and_slow_peers_disturb_nobody(database: TestDatabase)
                     FramePeer::with_preface(server).await,
                     sleep_until(end).await,
                 )),
-                _ => send_slowly(server, end).await,
+                _ => {
+                    let peer = FramePeer::with_preface(server).await;
+                    peer.send_slowly(Duration::from_secs(1), CLAIM, end).await;
+                }
             }
         })
         .await;
     })
     .await;
-}
-
-/// Sends a message byte by byte, one a second.
-async fn send_slowly(server: SocketAddr, end: Instant) {
-    let mut peer = FramePeer::with_preface(server).await;
-    let head = [
-        frames::call(1, CREATE, &[]),
-        frames::data(1, &prefix(false, CLAIM)),
-    ]
-    .concat();
-    // The server may close the connection at any time.
-    let mut sent = peer.send(&head).await;
-    while sent.is_ok() && Instant::now() < end {
-        sleep(Duration::from_secs(1)).await;
-        sent = peer.send(&frames::data(1, b"x")).await;
-    }
 }
 
 /// The bytes of a flood, in batches of streams. They are made once for all peers:

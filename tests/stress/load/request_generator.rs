@@ -12,7 +12,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval},
 };
 
-use super::frames;
+use crate::frames;
 
 /// How often new calls begin.
 const TICK: Duration = Duration::from_millis(5);

@@ -12,9 +12,10 @@ use tokio::{
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
     task::JoinHandle,
+    time::{Duration, Instant, sleep},
 };
 
-use super::frames;
+use crate::{frames, http2::prefix};
 
 /// A connection of its own.
 pub struct FramePeer {
@@ -58,6 +59,18 @@ impl FramePeer {
         let mut peer = Self::connect(server).await;
         peer.send(&frames::preface()).await.expect("it listens");
         peer
+    }
+
+    /// Sends a request to create a step, byte by byte, until this moment or until the
+    /// server has closed the connection.
+    pub async fn send_slowly(mut self, interval: Duration, length: usize, end: Instant) {
+        let call = frames::call(1, "StepService/CreateStep", &[]);
+        let start = frames::data(1, &prefix(false, length));
+        let mut sent = self.send(&[call, start].concat()).await;
+        while sent.is_ok() && Instant::now() < end {
+            sleep(interval).await;
+            sent = self.send(&frames::data(1, b"x")).await;
+        }
     }
 
     /// Sends bytes; an error when the server has ended the connection.
