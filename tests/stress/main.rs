@@ -28,3 +28,4 @@ mod fleet;
 mod fuzz;
 mod load;
 mod outage;
+mod processes;
