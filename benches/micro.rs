@@ -20,8 +20,9 @@ use expertise::{
     config::DatabaseUrl,
     domain::{
         ids::{AccountId, ProductId, StepId, TaskId},
-        order::Place,
+        order::{Numbering, Place},
         patch::Edit,
+        revision::Revision,
         shorthand,
         step::{Cost, Step, StepContent, StepKind, StepPatch},
         text::{Body, Title},
@@ -57,8 +58,9 @@ fn shorthands(criterion: &mut Criterion) {
 
 fn order_keys(criterion: &mut Criterion) {
     let (low, high) = (Place::nth(0), Place::nth(1));
-    criterion.bench_function("order/after", |bench| {
-        bench.iter(|| Place::after(Some(black_box(&high))));
+    let numbering = Numbering::default();
+    criterion.bench_function("order/append", |bench| {
+        bench.iter(|| black_box(numbering).append());
     });
     criterion.bench_function("order/between_numbers", |bench| {
         bench.iter(|| Place::between(black_box(&low), black_box(&high)));
@@ -223,9 +225,6 @@ fn stored_step() -> Step {
         },
         link: None,
         r_data: serde_json::Map::new(),
-        dirty: true,
-        version: 1,
-        created: Timestamp(0),
-        modified: Timestamp(0),
+        revision: Revision::first(Timestamp(0)),
     }
 }

@@ -5,12 +5,9 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing)]
 
-#[path = "../../tests/support/cluster.rs"]
-mod cluster;
-#[path = "../../tests/support/process.rs"]
-mod process;
-#[path = "../../tests/support/scratch.rs"]
-mod scratch;
+#[path = "../../tests/kit/mod.rs"]
+mod kit;
+use kit::{postgres as cluster, scratch, server_process as process};
 
 mod compare;
 mod figures;

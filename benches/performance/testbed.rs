@@ -17,7 +17,7 @@ use super::{
     cluster::Cluster,
     floor::{ACCOUNT, CreateMode},
     load::{self, LoadSpec, Measured, Requests},
-    process::Process,
+    process::ServerProcess,
     scratch::Scratch,
     usage::{self, Processes},
 };
@@ -123,8 +123,8 @@ impl Testbed {
     pub fn serve(&self, program: Program, name: &str, database: &str) -> Server {
         let settings = [("EXPERTISE_DATABASE_URL", database)];
         let process = match program {
-            Program::Service => Process::start(name, &settings),
-            Program::Floor(_) => Process::of(command(program), name, &settings)
+            Program::Service => ServerProcess::start(name, &settings),
+            Program::Floor(_) => ServerProcess::start_program(command(program), name, &settings)
                 .unwrap_or_else(|log| panic!("{name} did not start: {log}")),
         };
         let cluster = self.cluster.as_ref();
@@ -154,7 +154,7 @@ pub fn command(program: Program) -> Command {
 
 /// A running server.
 pub struct Server {
-    process: Process,
+    process: ServerProcess,
     processes: Processes,
 }
 
@@ -168,7 +168,7 @@ impl Server {
     }
 
     /// Its process.
-    pub fn process(&self) -> &Process {
+    pub fn process(&self) -> &ServerProcess {
         &self.process
     }
 

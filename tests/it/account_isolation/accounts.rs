@@ -1,0 +1,254 @@
+//! Two accounts: one calls and names resources of the other.
+
+use std::collections::BTreeSet;
+
+use super::{reference_fields::Names, response::CallResult};
+use crate::kit::prelude::*;
+
+/// Every text of the other account.
+const SECRET: &str = "sealed7ledger";
+
+/// The account that calls.
+pub struct CallingAccount {
+    pub client: Client,
+    /// A task with an observation and a subtask step.
+    pub task: Task,
+    pub observation: Step,
+    pub subtask: Step,
+    /// A task with a linked observation, as exported.
+    pub document: TaskDocument,
+    /// What there is to translate of the observation.
+    pub work: TranslationWork,
+}
+
+impl CallingAccount {
+    /// Creates the same resources in every account.
+    pub async fn with_resources(client: &Client) -> Self {
+        let task = client.given_task(task("CallingAccount")).await;
+        let observation = client.given_step(full_step(&task)).await;
+        let subtask = client.given_step(subtask(&task, &task)).await;
+        let imported = client
+            .imported(linked_document("CallingAccount, linked"))
+            .await;
+        let document = client.exported(&imported.guid).await;
+        let work = client.translation_work(&["fr"]).await;
+        let work = work.into_iter().find(|work| work.guid == observation.guid);
+        Self {
+            client: client.clone(),
+            task,
+            observation,
+            subtask,
+            document,
+            work: work.expect("the observation is not in French"),
+        }
+    }
+}
+
+/// A guide whose observation manages two tasks, the first one with a step.
+fn linked_document(name: &str) -> TaskDocument {
+    let inner = document(name, vec![document_step(StepType::Information, name)]);
+    let values = vec![answer_with("first", name, inner), answer("second", name)];
+    document(name, vec![observation_asking(linked_question(values))])
+}
+
+/// The account whose resources are named.
+pub struct OtherAccount {
+    client: Client,
+    task: Task,
+    managed: String,
+    step: Step,
+    /// The id of a role, and an id that no role has.
+    roles: (i64, i64),
+    /// Request ids that the other account has used.
+    retries: Vec<(&'static str, String)>,
+    /// Tokens of second pages.
+    pages: Vec<(&'static str, String)>,
+    pub work: TranslationWork,
+    /// Every id in the other account.
+    guids: BTreeSet<String>,
+}
+
+/// Ids to send, all of one length but for the malformed one.
+pub struct Ids {
+    pub foreign: String,
+    pub absent: String,
+    pub malformed: String,
+    pub nil: String,
+}
+
+/// Everything that an account can read.
+#[derive(Debug, PartialEq)]
+pub struct AccountContents {
+    tasks: Vec<(Task, Vec<Step>)>,
+    exports: Vec<TaskDocument>,
+    roles: Vec<Role>,
+    work: Vec<TranslationWork>,
+    /// The response to a repeated request id.
+    retried: CreateTaskResponse,
+}
+
+impl OtherAccount {
+    pub async fn with_resources(client: &Client) -> Self {
+        let client = client.other_account();
+        let task = full_task().named(SECRET);
+        let task = client.given_task(task).await;
+        let step = full_step(&task).titled(SECRET).with_body(SECRET);
+        let step = client.given_step(step).await;
+        client.given_step(subtask(&task, &task)).await;
+        let linked = client.imported(linked_document(SECRET)).await;
+        let exported = client.exported(&linked.guid).await;
+        let managed = answers_of(&exported.steps[0])[0].link.clone();
+        // A second role, so that there is a second page.
+        client.given_role(SECRET).await;
+        let role = client.given_role(SECRET).await.id;
+        let retries = ["CreateTask", "CreateStep", "ImportTask"];
+        let work = client.translation_work(&["fr"]).await;
+        let work = work.into_iter().find(|work| work.guid == step.guid);
+        let mut other = Self {
+            client,
+            task,
+            managed,
+            step,
+            roles: (role, 9),
+            retries: retries.map(|call| (call, unknown_guid())).into(),
+            pages: Vec::new(),
+            work: work.expect("the step is not in French"),
+            guids: BTreeSet::new(),
+        };
+        other.do_once().await;
+        other.pages = other.second_pages().await;
+        other.guids = ids_of(&other.contents().await);
+        other
+    }
+
+    async fn second_pages(&self) -> Vec<(&'static str, String)> {
+        let tasks = ListTasksRequest {
+            page_size: 1,
+            ..ListTasksRequest::default()
+        };
+        let tasks = self.client.list_tasks(tasks).await.accepted();
+        let steps = ListStepsRequest {
+            task: self.task.guid.clone(),
+            page_size: 1,
+            ..ListStepsRequest::default()
+        };
+        let steps = self.client.list_steps(steps).await.accepted();
+        let work = ListTranslationWorkRequest {
+            page_size: 1,
+            ..translation_work_request(&["fr"])
+        };
+        let work = self.client.list_translation_work(work).await.accepted();
+        let roles = self.client.list_roles(1, "").await.accepted();
+        vec![
+            ("ListTasks", tasks.next_page_token),
+            ("ListSteps", steps.next_page_token),
+            ("ListTranslationWork", work.next_page_token),
+            ("ListRoles", roles.next_page_token),
+        ]
+    }
+
+    /// Uses its request ids, with the task that [`CallingAccount`] creates too.
+    async fn do_once(&self) -> CreateTaskResponse {
+        let step = CreateStepRequest {
+            step: Some(information_step(&self.task, SECRET)),
+            request_id: named(&self.retries, "CreateStep").to_owned(),
+            ..CreateStepRequest::default()
+        };
+        self.client.steps().create_step(step).await.accepted();
+        let import = ImportTaskRequest {
+            document: Some(linked_document(SECRET)),
+            request_id: named(&self.retries, "ImportTask").to_owned(),
+            ..ImportTaskRequest::default()
+        };
+        self.client.send_import(import).await.accepted();
+        let create = CreateTaskRequest {
+            task: Some(task("Anybody's")),
+            request_id: named(&self.retries, "CreateTask").to_owned(),
+            ..CreateTaskRequest::default()
+        };
+        let created = self.client.tasks().create_task(create).await;
+        created.accepted().into_inner()
+    }
+
+    /// The other account's tasks, whose etags show every change of them and of their
+    /// steps.
+    pub async fn tasks(&self) -> Vec<Task> {
+        self.client.all_tasks().await
+    }
+
+    pub async fn contents(&self) -> AccountContents {
+        let retried = self.do_once().await;
+        let tasks = self.client.tasks_with_steps().await;
+        let mut exports = Vec::new();
+        for (task, _) in &tasks {
+            exports.push(self.client.exported(&task.guid).await);
+        }
+        AccountContents {
+            tasks,
+            exports,
+            roles: self.client.list_roles(0, "").await.accepted().roles,
+            work: self.client.translation_work(&["fr", "de"]).await,
+            retried,
+        }
+    }
+
+    /// Ids to send in a field that names such a resource.
+    pub fn ids(&self, names: Names, call: &str) -> Ids {
+        let guids = |foreign: &str| Ids {
+            foreign: foreign.to_owned(),
+            absent: unknown_guid(),
+            malformed: "no-guid".to_owned(),
+            nil: uuid::Uuid::nil().to_string(),
+        };
+        match names {
+            Names::Task => guids(&self.task.guid),
+            Names::Managed => guids(&self.managed),
+            Names::Step => guids(&self.step.guid),
+            Names::Account => guids(self.client.account()),
+            Names::Retry => guids(named(&self.retries, call)),
+            Names::Role => Ids {
+                foreign: self.roles.0.to_string(),
+                absent: self.roles.1.to_string(),
+                malformed: "-1".to_owned(),
+                nil: "0".to_owned(),
+            },
+            Names::Page => {
+                let token = named(&self.pages, call);
+                let (first, rest) = token.split_at(1);
+                let other = if first == "A" { "B" } else { "A" };
+                Ids {
+                    foreign: token.to_owned(),
+                    absent: format!("{other}{rest}"),
+                    malformed: "no token".to_owned(),
+                    nil: "A".repeat(token.len()),
+                }
+            }
+        }
+    }
+
+    /// Asserts that the response holds nothing of the other account but the id that was
+    /// sent.
+    pub fn assert_not_in(&self, answer: &CallResult, sent: &str, place: &str) {
+        let text = answer.text();
+        assert!(!text.contains(SECRET), "{place}: {text}");
+        let account = self.client.account();
+        let all = self.guids.iter().map(String::as_str).chain([account]);
+        for id in all.filter(|id| *id != sent) {
+            assert!(!text.contains(id), "{place}: {id} in {text}");
+        }
+    }
+}
+
+/// What belongs to a call such as `TaskService/CreateTask`.
+fn named<'a>(list: &'a [(&'static str, String)], call: &str) -> &'a str {
+    let found = list.iter().find(|(of, _)| call.ends_with(of));
+    &found.expect("a call of other").1
+}
+
+fn ids_of(contents: &AccountContents) -> BTreeSet<String> {
+    let tasks = contents.tasks.iter();
+    tasks
+        .flat_map(|(task, _)| std::iter::once(&task.guid).chain(&task.steps))
+        .cloned()
+        .collect()
+}

@@ -1,0 +1,500 @@
+//! What each field of a request names, and the answer when the account has no such
+//! resource.
+
+use prost::Message;
+
+use super::accounts::{CallingAccount, OtherAccount};
+use crate::kit::prelude::*;
+
+/// What a field names.
+#[derive(Clone, Copy, Debug)]
+pub enum Names {
+    Task,
+    /// A task that an observation manages.
+    Managed,
+    Step,
+    Role,
+    Account,
+    /// A request that was sent before.
+    Retry,
+    /// Where a page ended.
+    Page,
+}
+
+impl Names {
+    pub fn is_guid(self) -> bool {
+        !matches!(self, Self::Role | Self::Page)
+    }
+}
+
+/// A field of a call, and the answer when it names a resource that the account does not
+/// have.
+pub struct Case {
+    pub call: &'static str,
+    /// The path of the field; `.*` at its end: every such field below.
+    pub field: &'static str,
+    pub names: Names,
+    /// A call that would go well without the field.
+    pub request: fn(&CallingAccount, &OtherAccount) -> Vec<u8>,
+    /// The reason of the refusal, or [`OK`].
+    pub absent: &'static str,
+    /// The same for a malformed id.
+    pub malformed: &'static str,
+}
+
+impl std::fmt::Debug for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.call, self.field)
+    }
+}
+
+impl Case {
+    pub fn covers(&self, path: &str) -> bool {
+        match self.field.strip_suffix('*') {
+            Some(start) => path.starts_with(start),
+            None => path == self.field,
+        }
+    }
+
+    /// The answer to the id 0, which counts as missing.
+    pub fn nil(&self) -> &'static str {
+        match self.absent {
+            OK => OK,
+            _ => REQUIRED,
+        }
+    }
+}
+
+/// The call goes well: the service sets the field itself, or the id only ties a
+/// document together.
+pub const OK: &str = "OK";
+const NO_TASK: &str = "TASK_NOT_FOUND";
+const NO_STEP: &str = "STEP_NOT_FOUND";
+const NO_ROLE: &str = "ROLE_NOT_FOUND";
+const NO_PAGE: &str = "PAGE_TOKEN_INVALID";
+const INVALID: &str = "FIELD_INVALID";
+const RANGE: &str = "FIELD_OUT_OF_RANGE";
+const REQUIRED: &str = "FIELD_REQUIRED";
+
+/// Fields that name no resource, by their content. Booleans and enums are not listed.
+pub const PLAIN_FIELDS: &[(&str, &[&str])] = &[
+    (
+        "text of the caller",
+        &[
+            "AutomaticTranslation.body",
+            "AutomaticTranslation.name",
+            "AutomaticTranslation.title",
+            "Condition.operator",
+            "Condition.path",
+            "Condition.variable",
+            "FeedbackConfig.name",
+            "FeedbackConfig.type",
+            "FeedbackValue.key",
+            "FeedbackValue.value",
+            "Looping.alias",
+            "Role.name",
+            "Step.body",
+            "Step.dependency_shorthand",
+            "Step.parts",
+            "Step.skills",
+            "Step.tags",
+            "Step.title",
+            "StepTranslation.body",
+            "StepTranslation.title",
+            "Task.dependency_shorthand",
+            "Task.name",
+            "TaskTranslation.name",
+        ],
+    ),
+    (
+        "JSON of the caller, in which nothing is looked up",
+        &[
+            "AutomaticTranslation.instructions",
+            "Condition.targets",
+            "Looping.array",
+            "Looping.iterations",
+            "Step.instructions",
+            "Step.r_data",
+            "Step.r_data[key]",
+            "StepTranslation.instructions",
+        ],
+    ),
+    (
+        "a product of the caller's catalogue, which the service does not keep",
+        &[
+            "ListTasksRequest.product_id",
+            "Step.product_id",
+            "Step.subtask_pid",
+            "Task.product_id",
+        ],
+    ),
+    (
+        "a language",
+        &[
+            "AutomaticTranslation.language",
+            "ListTranslationWorkRequest.languages",
+            "Step.translations[key]",
+            "Task.translations[key]",
+        ],
+    ),
+    (
+        "a number that counts",
+        &[
+            "ListRolesRequest.page_size",
+            "ListStepsRequest.page_size",
+            "ListTasksRequest.page_size",
+            "ListTasksRequest.published",
+            "ListTranslationWorkRequest.page_size",
+            "Step.cost",
+            "Step.published",
+            "Task.idx",
+            "Task.mvn_version",
+            "Task.published",
+        ],
+    ),
+    (
+        "a version of the resource that the call names",
+        &[
+            "AutomaticTranslation.source_digest",
+            "DeleteStepRequest.etag",
+            "DeleteTaskRequest.etag",
+            "ImportTaskRequest.etag",
+            "Step.etag",
+            "Task.etag",
+        ],
+    ),
+    (
+        "times and state that the service sets",
+        &[
+            "Step.created_ts",
+            "Step.modified_ts",
+            "Task.created_ts",
+            "Task.modified_ts",
+            "Task.mvn_info",
+            "Task.mvn_ts",
+        ],
+    ),
+    (
+        "names of fields",
+        &[
+            "ListStepsRequest.expand",
+            "UpdateStepRequest.update_mask",
+            "UpdateTaskRequest.update_mask",
+        ],
+    ),
+];
+
+macro_rules! cases {
+    ($($call:literal { $($field:literal $names:ident $request:ident $absent:ident $malformed:ident;)+ })+) => {
+        &[$($(Case {
+            call: $call,
+            field: $field,
+            names: Names::$names,
+            request: $request,
+            absent: $absent,
+            malformed: $malformed,
+        },)+)+]
+    };
+}
+
+/// Field, what it names, its request, and the answers to a foreign or absent id and to
+/// a malformed one.
+#[rustfmt::skip]
+pub const CASES: &[Case] = cases! {
+    "TaskService/CreateTask" {
+        "task.guid" Task new_task OK OK;
+        "task.steps" Step new_task OK OK;
+        "task.account_id" Account new_task OK OK;
+        "task.parent_guid" Task new_task OK OK;
+        "request_id" Retry new_task OK INVALID;
+    }
+    "TaskService/GetTask" {
+        "guid" Task nothing NO_TASK INVALID;
+        "guid" Managed nothing NO_TASK INVALID;
+    }
+    "TaskService/ListTasks" {
+        "page_token" Page nothing NO_PAGE NO_PAGE;
+    }
+    "TaskService/UpdateTask" {
+        "task.guid" Task changed_task NO_TASK INVALID;
+        "task.guid" Managed changed_task NO_TASK INVALID;
+        "task.steps" Step changed_task OK OK;
+        "task.account_id" Account changed_task OK OK;
+        "task.parent_guid" Task changed_task OK OK;
+    }
+    "TaskService/DeleteTask" {
+        "guid" Task delete_task NO_TASK INVALID;
+        "guid" Managed delete_task NO_TASK INVALID;
+    }
+    "TaskService/ExportTask" {
+        "guid" Task nothing NO_TASK INVALID;
+        "guid" Managed nothing NO_TASK INVALID;
+    }
+    "TaskService/ImportTask" {
+        "document.task.guid" Task first_import NO_TASK INVALID;
+        "document.task.guid" Task next_import NO_TASK INVALID;
+        "document.task.guid" Managed first_import NO_TASK INVALID;
+        "document.task.steps" Step first_import OK OK;
+        "document.task.steps" Step next_import OK OK;
+        "document.task.account_id" Account first_import OK OK;
+        "document.task.parent_guid" Task first_import OK OK;
+        "document.task.parent_guid" Task next_import OK OK;
+        "document.steps.guid" Step first_import OK INVALID;
+        "document.steps.guid" Step next_import NO_STEP INVALID;
+        "document.steps.task" Task first_import OK OK;
+        "document.steps.task" Task next_import OK OK;
+        "document.steps.subtask_id" Task subtask_import NO_TASK INVALID;
+        "document.steps.subtask_id" Task first_import OK OK;
+        "document.steps.link" Managed first_import OK OK;
+        "document.steps.link" Managed next_import OK OK;
+        "document.steps.link" Managed subtask_import OK OK;
+        "document.steps.account_id" Account first_import OK OK;
+        "document.steps.feedback_config.values.link" Managed first_import OK OK;
+        "document.steps.feedback_config.values.link" Managed next_import OK OK;
+        "document.steps.feedback_config.values.task_json.task.guid" Managed first_import OK INVALID;
+        "document.steps.feedback_config.values.task_json.task.guid" Managed next_import OK INVALID;
+        "document.steps.feedback_config.values.task_json.task.steps" Step first_import OK OK;
+        "document.steps.feedback_config.values.task_json.task.account_id" Account first_import OK OK;
+        "document.steps.feedback_config.values.task_json.task.parent_guid" Task first_import OK OK;
+        "document.steps.feedback_config.values.task_json.task.parent_guid" Task next_import OK OK;
+        "document.steps.feedback_config.values.task_json.steps.guid" Step first_import OK INVALID;
+        "document.steps.feedback_config.values.task_json.steps.guid" Step next_import NO_STEP INVALID;
+        "document.steps.feedback_config.values.task_json.steps.task" Task first_import OK OK;
+        "document.steps.feedback_config.values.task_json.steps.task" Task next_import OK OK;
+        "document.steps.feedback_config.values.task_json.steps.subtask_id" Task inner_subtask_import NO_TASK INVALID;
+        "document.steps.feedback_config.values.task_json.steps.link" Managed first_import OK OK;
+        "document.steps.feedback_config.values.task_json.steps.link" Managed next_import OK OK;
+        "document.steps.feedback_config.values.task_json.steps.account_id" Account first_import OK OK;
+        "document.steps.feedback_config.values.task_json.steps.feedback_config.values.link" Managed inner_question_import OK OK;
+        "document.steps.feedback_config.values.task_json.steps.translations.feedback_config.values.link" Managed inner_question_import OK OK;
+        "document.steps.translations.feedback_config.values.link" Managed question_import OK OK;
+        "document.steps.translations.feedback_config.values.task_json.*" Task question_import INVALID INVALID;
+        "request_id" Retry first_import OK INVALID;
+    }
+    "StepService/CreateStep" {
+        "step.guid" Step new_step OK OK;
+        "step.task" Task new_step NO_TASK INVALID;
+        "step.task" Managed new_step NO_TASK INVALID;
+        "step.subtask_id" Task new_subtask NO_TASK INVALID;
+        "step.subtask_id" Managed new_subtask NO_TASK INVALID;
+        "step.subtask_id" Task new_step OK OK;
+        "step.link" Managed new_step OK OK;
+        "step.link" Managed new_subtask OK OK;
+        "step.account_id" Account new_step OK OK;
+        "step.feedback_config.values.link" Managed new_step OK OK;
+        "step.feedback_config.values.task_json.*" Task new_step INVALID INVALID;
+        "step.translations.feedback_config.values.link" Managed new_step OK OK;
+        "step.translations.feedback_config.values.task_json.*" Task new_step INVALID INVALID;
+        "prevstep" Step new_step OK INVALID;
+        "request_id" Retry new_step OK INVALID;
+    }
+    "StepService/GetStep" {
+        "guid" Step nothing NO_STEP INVALID;
+    }
+    "StepService/ListSteps" {
+        "task" Task nothing NO_TASK INVALID;
+        "task" Managed nothing NO_TASK INVALID;
+        "page_token" Page list_steps NO_PAGE NO_PAGE;
+    }
+    "StepService/UpdateStep" {
+        "step.guid" Step changed_step NO_STEP INVALID;
+        "step.task" Task changed_step OK OK;
+        "step.subtask_id" Task changed_subtask NO_TASK INVALID;
+        "step.subtask_id" Managed changed_subtask NO_TASK INVALID;
+        "step.subtask_id" Task changed_step OK OK;
+        "step.link" Managed changed_step OK OK;
+        "step.link" Managed changed_subtask OK OK;
+        "step.account_id" Account changed_step OK OK;
+        "step.feedback_config.values.link" Managed changed_step OK OK;
+        "step.feedback_config.values.task_json.*" Task changed_step INVALID INVALID;
+        "step.translations.feedback_config.values.link" Managed changed_step OK OK;
+        "step.translations.feedback_config.values.task_json.*" Task changed_step INVALID INVALID;
+    }
+    "StepService/DeleteStep" {
+        "guid" Step nothing NO_STEP INVALID;
+    }
+    "RoleService/ListRoles" {
+        "page_token" Page nothing NO_PAGE NO_PAGE;
+    }
+    "RoleService/CreateRole" {
+        "role.id" Role new_role OK OK;
+    }
+    "RoleService/DeleteRole" {
+        "id" Role nothing NO_ROLE RANGE;
+    }
+    "TranslationService/ListTranslationWork" {
+        "task" Task list_work NO_TASK INVALID;
+        "task" Managed list_work NO_TASK INVALID;
+        "page_token" Page list_work NO_PAGE NO_PAGE;
+    }
+    "TranslationService/WriteTranslations" {
+        "translations.guid" Step their_translation OK INVALID;
+        "translations.guid" Task their_translation OK INVALID;
+        "translations.feedback_config.values.link" Managed my_translation OK OK;
+        "translations.feedback_config.values.task_json.*" Task my_translation INVALID INVALID;
+    }
+};
+
+/// A request that needs nothing but the field.
+fn nothing(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    Vec::new()
+}
+
+fn new_task(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    let request = CreateTaskRequest {
+        task: Some(task("Anybody's")),
+        ..CreateTaskRequest::default()
+    };
+    request.encode_to_vec()
+}
+
+fn changed_task(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    let request = UpdateTaskRequest {
+        task: Some(task_of(&caller.task.guid).named("CallingAccount now")),
+        ..UpdateTaskRequest::default()
+    };
+    request.encode_to_vec()
+}
+
+fn delete_task(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    let request = DeleteTaskRequest {
+        force: true,
+        ..DeleteTaskRequest::default()
+    };
+    request.encode_to_vec()
+}
+
+fn new_step(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    create(full_step(&caller.task))
+}
+
+fn new_subtask(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    create(subtask(&caller.task, &caller.task))
+}
+
+fn create(step: Step) -> Vec<u8> {
+    let request = CreateStepRequest {
+        step: Some(step),
+        ..CreateStepRequest::default()
+    };
+    request.encode_to_vec()
+}
+
+fn changed_step(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    let changed = full_step(&caller.task);
+    update(Step {
+        guid: caller.observation.guid.clone(),
+        task: String::new(),
+        product_id: None,
+        r#type: 0,
+        title: "CallingAccount now".to_owned(),
+        ..changed
+    })
+}
+
+fn changed_subtask(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    update(Step {
+        cost: Some(0),
+        tags: vec!["caller".to_owned()],
+        ..step_of(&caller.subtask.guid)
+    })
+}
+
+fn update(step: Step) -> Vec<u8> {
+    let request = UpdateStepRequest {
+        step: Some(step),
+        ..UpdateStepRequest::default()
+    };
+    request.encode_to_vec()
+}
+
+fn list_steps(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    let request = ListStepsRequest {
+        task: caller.task.guid.clone(),
+        page_size: 1,
+        ..ListStepsRequest::default()
+    };
+    request.encode_to_vec()
+}
+
+fn new_role(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    let role = Role {
+        id: 0,
+        name: "CallingAccount".to_owned(),
+    };
+    CreateRoleRequest { role: Some(role) }.encode_to_vec()
+}
+
+fn list_work(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    translation_work_request(&["fr"]).encode_to_vec()
+}
+
+/// A translation that would be valid in the other account.
+fn their_translation(_: &CallingAccount, other: &OtherAccount) -> Vec<u8> {
+    translate(automatic(&other.work, "À moi"))
+}
+
+fn my_translation(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    translate(AutomaticTranslation {
+        feedback_config: vec![question("Réponse", &["yes", "no"])],
+        ..automatic(&caller.work, "À moi")
+    })
+}
+
+fn translate(translation: AutomaticTranslation) -> Vec<u8> {
+    let translations = vec![translation];
+    WriteTranslationsRequest { translations }.encode_to_vec()
+}
+
+/// A document that creates a task, with a document in its first value.
+fn first_import(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    import(linked_around(document_step(StepType::Information, "inner")))
+}
+
+/// The document of an existing task.
+fn next_import(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    import(caller.document.clone())
+}
+
+fn subtask_import(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    import(document(
+        "CallingAccount",
+        vec![subtask(&Task::default(), &caller.task)],
+    ))
+}
+
+fn inner_subtask_import(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    import(linked_around(subtask(&Task::default(), &caller.task)))
+}
+
+fn question_import(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    import(document(
+        "CallingAccount",
+        vec![full_step(&Task::default())],
+    ))
+}
+
+fn inner_question_import(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    import(linked_around(full_step(&Task::default())))
+}
+
+/// A linked observation, the first value of which has a document of this step.
+fn linked_around(inner: Step) -> TaskDocument {
+    let values = vec![
+        answer_with("first", "First", document("First", vec![inner])),
+        answer("second", "Second"),
+    ];
+    document(
+        "CallingAccount",
+        vec![observation_asking(linked_question(values))],
+    )
+}
+
+fn import(document: TaskDocument) -> Vec<u8> {
+    let request = ImportTaskRequest {
+        document: Some(document),
+        absent_steps: AbsentSteps::Keep.into(),
+        ..ImportTaskRequest::default()
+    };
+    request.encode_to_vec()
+}

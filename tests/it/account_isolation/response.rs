@@ -1,0 +1,109 @@
+//! Responses without what must differ between two equal calls.
+
+use bytes::Bytes;
+use serde_json::Value;
+use tonic::Status;
+
+use crate::kit::{
+    contract::{Contract, json},
+    prelude::*,
+};
+
+/// The result of a call.
+#[derive(Debug, PartialEq)]
+pub enum CallResult {
+    /// The response, as JSON.
+    Response(Value),
+    /// The code, the message and the details as they went over the wire, and the
+    /// reason in them.
+    Error(Code, String, Vec<u8>, String),
+}
+
+/// What differs between two equal responses: the id that was sent, and the calling
+/// account.
+pub struct SentId<'a> {
+    pub id: &'a str,
+    pub account: &'a str,
+}
+
+impl CallResult {
+    pub fn of(contract: &Contract, call: &str, outcome: Result<Bytes, Status>) -> Self {
+        match outcome {
+            Ok(response) => Self::Response(json(&contract.response(call, &response))),
+            Err(status) => {
+                let (message, details) = (status.message().to_owned(), status.details().to_vec());
+                let failure = Failure::from(status);
+                Self::Error(failure.code, message, details, failure.reason().to_owned())
+            }
+        }
+    }
+
+    /// The reason of a refusal; `OK` of a response.
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Response(_) => "OK",
+            Self::Error(_, _, _, reason) => reason,
+        }
+    }
+
+    /// Everything that it holds, as one text.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Response(response) => response.to_string(),
+            Self::Error(_, message, details, _) => {
+                format!("{message} {}", String::from_utf8_lossy(details))
+            }
+        }
+    }
+
+    /// The response with the sent id masked. New ids are numbered in their order, and
+    /// etags and times are left out.
+    pub fn masked(self, sent: &SentId<'_>) -> Self {
+        let mut made = Vec::new();
+        match self {
+            Self::Response(mut response) => {
+                mask_ids(&mut response, sent, &mut made);
+                Self::Response(response)
+            }
+            Self::Error(code, message, details, reason) => {
+                let message = message.replace(sent.id, &"#".repeat(sent.id.len()));
+                Self::Error(code, message, mask_bytes(details, sent.id), reason)
+            }
+        }
+    }
+}
+
+fn mask_bytes(mut bytes: Vec<u8>, id: &str) -> Vec<u8> {
+    let id = id.as_bytes();
+    let starts = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(id));
+    for start in starts.collect::<Vec<_>>() {
+        bytes[start..start + id.len()].fill(b'#');
+    }
+    bytes
+}
+
+fn mask_ids(value: &mut Value, sent: &SentId<'_>, made: &mut Vec<String>) {
+    match value {
+        Value::String(text) if text.to_lowercase() == sent.id => *text = "the id".to_owned(),
+        Value::String(text) if text == sent.account => *text = "the caller".to_owned(),
+        Value::String(text) if uuid::Uuid::try_parse(text).is_ok() => {
+            let known = made.iter().position(|id| id == text);
+            let number = known.unwrap_or_else(|| {
+                made.push(text.clone());
+                made.len() - 1
+            });
+            *text = format!("made {number}");
+        }
+        Value::Array(list) => list.iter_mut().for_each(|item| mask_ids(item, sent, made)),
+        Value::Object(members) => {
+            for (name, member) in members {
+                if name == "etag" || name.ends_with("Ts") {
+                    *member = Value::Null;
+                } else {
+                    mask_ids(member, sent, made);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

@@ -1,0 +1,156 @@
+//! Who is let in: tokens and their keys, accounts in headers, scopes, and TLS.
+
+mod headers;
+mod invalid_tokens;
+mod key_rotation;
+mod process;
+mod scopes;
+mod startup;
+mod tls;
+mod valid_tokens;
+
+use bytes::Bytes;
+use expertise::{
+    auth::{KeySource, SigningSecret, TokenRules},
+    config::{AuthMode, Config, Tls},
+};
+use tonic::{Request, Status, metadata::AsciiMetadataValue};
+use tonic_types::StatusExt;
+
+use crate::kit::{
+    client::Client,
+    deadline,
+    key_server::KeyServer,
+    prelude::*,
+    server::{TestServer, in_memory},
+    tokens::{AUDIENCE, ISSUER, SECRET},
+};
+
+/// What the modules here import.
+mod prelude {
+    pub use serde_json::json;
+    pub use tonic::Code;
+
+    pub use super::{
+        TokenClient, error_answer, hs256, jwt, start, start_with_keys_of, start_with_tls,
+    };
+    pub use crate::kit::{
+        certificates::Authority,
+        deadline::in_time,
+        key_server::KeyServer,
+        server::{TestServer, in_memory},
+        tokens::{AUDIENCE, ISSUER, SECRET, Signer, claims, key_set, now, sign},
+    };
+}
+
+/// `jwt` mode with these keys.
+pub fn jwt(keys: KeySource) -> AuthMode {
+    AuthMode::Jwt(TokenRules {
+        keys,
+        issuer: ISSUER.to_owned(),
+        audience: AUDIENCE.to_owned(),
+    })
+}
+
+/// `jwt` mode with the secret of these tests.
+pub fn hs256() -> AuthMode {
+    jwt(KeySource::Secret(
+        SigningSecret::new(SECRET).expect("32 bytes"),
+    ))
+}
+
+pub async fn start(auth: AuthMode) -> TestServer {
+    TestServer::start(Config {
+        auth,
+        ..in_memory()
+    })
+    .await
+}
+
+/// Starts a server that fetches this issuer's keys.
+pub async fn start_with_keys_of(issuer: &KeyServer) -> TestServer {
+    start(jwt(KeySource::KeySetUrl(issuer.url()))).await
+}
+
+pub async fn start_with_tls(auth: AuthMode, tls: Tls) -> TestServer {
+    TestServer::start(Config {
+        auth,
+        tls: Some(tls),
+        ..in_memory()
+    })
+    .await
+}
+
+/// Calls with a token, or with other metadata.
+#[derive(Clone)]
+pub struct TokenClient(pub Client);
+
+impl TokenClient {
+    pub fn of(server: &TestServer) -> Self {
+        Self(server.anonymous_client())
+    }
+
+    pub fn with_token(&self, token: &str) -> Client {
+        let bearer = format!("Bearer {token}");
+        self.0.with_metadata("authorization", &bearer)
+    }
+
+    /// ListTasks with a token.
+    pub async fn read(&self, token: &str) -> Result<(), Status> {
+        let client = self.with_token(token);
+        let listed = client.list_tasks(ListTasksRequest::default());
+        deadline::in_time("an answer", listed).await.map(drop)
+    }
+
+    /// CreateTask with a token; the account that the task is in.
+    pub async fn write(&self, token: &str) -> Result<String, Status> {
+        let client = self.with_token(token);
+        let response = deadline::in_time("an answer", client.create_task(task("A task"))).await?;
+        Ok(response.task.expect("the task").account_id)
+    }
+
+    /// CreateRole with a token.
+    pub async fn administer(&self, token: &str) -> Result<(), Status> {
+        let client = self.with_token(token);
+        deadline::in_time("an answer", client.create_role("A role"))
+            .await
+            .map(drop)
+    }
+
+    /// ListTasks with this metadata.
+    pub async fn list(&self, metadata: &[(&'static str, &str)]) -> Result<(), Status> {
+        self.call("TaskService/ListTasks", metadata).await
+    }
+
+    /// An empty message to a call, with this metadata.
+    pub async fn call(&self, call: &str, metadata: &[(&'static str, &str)]) -> Result<(), Status> {
+        let mut request = Request::new(Bytes::new());
+        for (name, value) in metadata {
+            let value: AsciiMetadataValue = value.parse().expect("metadata of printable ASCII");
+            request.metadata_mut().append(*name, value);
+        }
+        self.0.send_request(call, request).await.map(drop)
+    }
+}
+
+/// An error as it goes over the wire.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ErrorAnswer {
+    pub code: Code,
+    pub reason: String,
+    pub message: String,
+    pub details: Vec<u8>,
+}
+
+/// The error of a call that must fail.
+#[track_caller]
+pub fn error_answer<T: std::fmt::Debug>(outcome: Result<T, Status>) -> ErrorAnswer {
+    let status = outcome.expect_err("it is refused");
+    let info = status.get_details_error_info();
+    ErrorAnswer {
+        code: status.code(),
+        reason: info.map(|info| info.reason).unwrap_or_default(),
+        message: status.message().to_owned(),
+        details: status.details().to_vec(),
+    }
+}

@@ -1,0 +1,139 @@
+//! Who may call: accounts and scopes.
+
+use crate::kit::prelude::*;
+use tonic::Status;
+
+on_both_databases![
+    a_call_without_an_account_is_unauthenticated,
+    an_account_of_another_form_is_unauthenticated,
+    an_account_of_64_characters_is_accepted,
+    each_call_needs_its_scope,
+    an_unknown_scope_permits_nothing,
+    credentials_are_checked_before_the_message,
+    accounts_differ_by_case,
+];
+
+async fn a_call_without_an_account_is_unauthenticated(client: Client) {
+    let nobody = client.without_credentials();
+    let missing = (Code::Unauthenticated, "CREDENTIALS_MISSING");
+    let failure = nobody.get_task(&unknown_guid()).await.refused();
+    failure.is(missing.0, missing.1);
+    let failure = nobody.create_task(task("Anonymous")).await.refused();
+    failure.is(missing.0, missing.1);
+    let failure = nobody.get_step(&unknown_guid()).await.refused();
+    failure.is(missing.0, missing.1);
+    let failure = nobody.list_roles(0, "").await.refused();
+    failure.is(missing.0, missing.1);
+}
+
+async fn an_account_of_another_form_is_unauthenticated(client: Client) {
+    let long = "a".repeat(65);
+    for account in ["a b", "a/b", "*", "a,b", "a'b", &long] {
+        let odd = client.with_account(account);
+        let failure = odd.list_roles(0, "").await.refused();
+        failure.is(Code::Unauthenticated, "CREDENTIALS_INVALID");
+    }
+    let empty = client.with_account("");
+    let failure = empty.list_roles(0, "").await.refused();
+    assert_eq!(failure.code, Code::Unauthenticated);
+}
+
+async fn an_account_of_64_characters_is_accepted(client: Client) {
+    let account = format!("{}Az09._:-{}", client.account(), "z".repeat(20));
+    assert_eq!(account.len(), 64);
+    let created = client.with_account(&account).given_task(task("Long")).await;
+    assert_eq!(created.account_id, account);
+}
+
+#[track_caller]
+fn assert_scope_missing<T: std::fmt::Debug>(outcome: Result<T, Status>, scope: &str) {
+    let failure = outcome.refused();
+    failure.is(Code::PermissionDenied, "SCOPE_MISSING");
+    assert_eq!(
+        failure.metadata().get("scope").map(String::as_str),
+        Some(scope)
+    );
+}
+
+async fn each_call_needs_its_scope(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let step = client.given_step(information_step(&guide, "step")).await;
+    let role = client.given_role("role").await;
+
+    let all_but_read = client.with_scopes("write translate admin");
+    assert_scope_missing(all_but_read.get_task(&guide.guid).await, "read");
+    assert_scope_missing(all_but_read.get_step(&step.guid).await, "read");
+    assert_scope_missing(all_but_read.list_roles(0, "").await, "read");
+    let list = ListTasksRequest::default();
+    assert_scope_missing(all_but_read.list_tasks(list).await, "read");
+    let list = ListStepsRequest {
+        task: guide.guid.clone(),
+        ..ListStepsRequest::default()
+    };
+    assert_scope_missing(all_but_read.list_steps(list).await, "read");
+
+    let all_but_write = client.with_scopes("read translate admin");
+    assert_scope_missing(all_but_write.create_task(task("New")).await, "write");
+    assert_scope_missing(
+        all_but_write
+            .create_step(information_step(&guide, "new"))
+            .await,
+        "write",
+    );
+    assert_scope_missing(
+        all_but_write.update_task(task_of(&guide.guid), &[]).await,
+        "write",
+    );
+    assert_scope_missing(
+        all_but_write.update_step(step_of(&step.guid), &[]).await,
+        "write",
+    );
+    assert_scope_missing(all_but_write.delete_step(&step.guid).await, "write");
+    assert_scope_missing(all_but_write.delete_task(&guide.guid).await, "write");
+
+    let all_but_admin = client.with_scopes("read write translate");
+    assert_scope_missing(all_but_admin.create_role("new").await, "admin");
+    assert_scope_missing(all_but_admin.delete_role(role.id).await, "admin");
+
+    client
+        .with_scopes("read")
+        .get_task(&guide.guid)
+        .await
+        .accepted();
+    let writer = client.with_scopes("write");
+    writer.create_task(task("New")).await.accepted();
+    let admin = client.with_scopes("admin");
+    admin.delete_role(role.id).await.accepted();
+}
+
+async fn an_unknown_scope_permits_nothing(client: Client) {
+    for scopes in ["", "everything", "READ", "read,write"] {
+        let odd = client.with_scopes(scopes);
+        let failure = odd.list_roles(0, "").await.refused();
+        assert_ne!(failure.code, Code::Internal, "{failure:?}");
+        assert!(
+            [Code::PermissionDenied, Code::Unauthenticated].contains(&failure.code),
+            "{scopes:?}: {failure:?}"
+        );
+    }
+}
+
+async fn credentials_are_checked_before_the_message(client: Client) {
+    let nobody = client.without_credentials();
+    let failure = nobody.create_task(task("")).await.refused();
+    failure.is(Code::Unauthenticated, "CREDENTIALS_MISSING");
+    let reader = client.with_scopes("read");
+    assert_scope_missing(reader.create_task(task("")).await, "write");
+}
+
+async fn accounts_differ_by_case(client: Client) {
+    let account = format!("a{}", client.account());
+    let lower = client.with_account(&account);
+    let upper = client.with_account(&account.to_uppercase());
+    let guid = lower.given_task(task("Lower")).await.guid;
+    upper
+        .get_task(&guid)
+        .await
+        .refused()
+        .is_task_not_found(&guid);
+}

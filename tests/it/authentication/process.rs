@@ -1,0 +1,139 @@
+//! `expertise token`, keys fetched over https, and secrets in the log.
+
+use super::prelude::*;
+use crate::kit::{
+    client::Client,
+    command::{Command, CommandOutput, command},
+};
+
+fn expertise(args: &[&str]) -> Command {
+    command(args)
+        .env("EXPERTISE_JWT_ISSUER", ISSUER)
+        .env("EXPERTISE_JWT_AUDIENCE", AUDIENCE)
+}
+
+fn token(args: &[&str]) -> CommandOutput {
+    let args = [&["token"], args].concat();
+    expertise(&args).env("EXPERTISE_JWT_SECRET", SECRET).run()
+}
+
+#[tokio::test]
+async fn a_token_of_the_command_is_accepted_with_the_scopes_it_was_given() {
+    let server = start(hs256()).await;
+    let client = TokenClient::of(&server);
+    let output = token(&["--account=42", "--scope=read write", "--expires=1h"]);
+    assert_eq!(output.stderr, "");
+    let printed = output.stdout;
+    let signed = printed.trim_end();
+    assert!(!signed.contains(char::is_whitespace), "{printed:?}");
+    client.read(signed).await.expect("it may read");
+    let account = client.write(signed).await.expect("it may write");
+    assert_eq!(account, "42");
+    let answer = error_answer(client.administer(signed).await);
+    assert_eq!(answer.reason, "SCOPE_MISSING");
+
+    let read_only = token(&["--account=7", "--scope=read", "--subject=ann"]);
+    let answer = error_answer(client.write(read_only.stdout.trim_end()).await);
+    assert_eq!(answer.reason, "SCOPE_MISSING");
+}
+
+#[test]
+fn invalid_claims_are_refused_with_one_line() {
+    for (argument, part) in [
+        ("--account=4 2", "--account is \"4 2\": it must be 1 to 64"),
+        ("--scope=raed", "--scope is \"raed\": it must be "),
+        ("--scope=", "--scope is \"\": it must be "),
+        ("--expires=1", "--expires is \"1\": it must be "),
+        ("--expires=0s", "--expires is \"0s\": it must be "),
+        ("--subject=", "--subject is \"\": it must be "),
+    ] {
+        let mut arguments = vec!["--account=42", "--scope=read", "--expires=1h"];
+        let (name, _) = argument.split_once('=').expect("a value");
+        arguments.retain(|other| !other.starts_with(name));
+        arguments.push(argument);
+        let line = token(&arguments).failure(2);
+        assert!(line.contains(part), "{line}");
+    }
+}
+
+#[test]
+fn missing_signing_settings_are_named_in_one_line() {
+    let token = || expertise(&["token", "--account=42", "--scope=read"]);
+    let url = "https://issuer.test/keys";
+    for command in [token(), token().env("EXPERTISE_JWT_JWKS_URL", url)] {
+        let line = command.run().failure(2);
+        assert!(line.contains("EXPERTISE_JWT_SECRET is unset"), "{line}");
+    }
+    for missing in ["EXPERTISE_JWT_ISSUER", "EXPERTISE_JWT_AUDIENCE"] {
+        let command = token().env("EXPERTISE_JWT_SECRET", SECRET);
+        let line = command.without(missing).run().failure(2);
+        assert!(line.contains(&format!("{missing} is unset")), "{line}");
+        assert!(!line.contains(SECRET), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn neither_secrets_nor_tokens_get_into_the_log() {
+    let args = [
+        "--listen=127.0.0.1:0",
+        "--database-url=sqlite::memory:",
+        "--auth=jwt",
+        "--log=trace",
+    ];
+    let server = expertise(&args).env("EXPERTISE_JWT_SECRET", SECRET).start();
+    let client = TokenClient(Client::at(server.address()).without_credentials());
+
+    let good = Signer::hs256().token(&claims());
+    let forged = Signer::secret(b"another secret of 32 bytes or more").token(&claims());
+    client.read(&good).await.expect("it is accepted");
+    error_answer(client.read(&forged).await);
+
+    let log = server.kill().stderr;
+    assert!(log.contains("the key did not sign it"), "{log}");
+    assert!(!log.contains(SECRET), "{log}");
+    for part in good.split('.').chain(forged.split('.')) {
+        assert!(!log.contains(part), "{log}");
+    }
+}
+
+/// The first line of a server that fetches keys, trusting this file: what it says when
+/// it serves, or why it does not.
+fn first_line(url: &str, authorities: &std::path::Path) -> String {
+    let args = [
+        "--listen=127.0.0.1:0",
+        "--database-url=sqlite::memory:",
+        "--auth=jwt",
+        "--jwt-jwks-url",
+        url,
+    ];
+    let server = expertise(&args)
+        .env("SSL_CERT_FILE", &authorities.display().to_string())
+        .without("SSL_CERT_DIR")
+        .env("EXPERTISE_LOG", "off")
+        .start();
+    let line = server.next_line();
+    line.unwrap_or_else(|| server.end().stderr)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_fetched_over_https_with_the_system_certificates() {
+    let authority = Authority::new();
+    let set = key_set(&[Signer::es256().jwk("key")]);
+    let issuer = KeyServer::start_with_tls(&set, authority.acceptor()).await;
+    let url = issuer.url().to_string();
+    let directory = tempfile::tempdir().expect("a directory");
+    let trusted = directory.path().join("trusted.pem");
+    std::fs::write(&trusted, authority.pem()).expect("a file");
+    let other = directory.path().join("other.pem");
+    std::fs::write(&other, Authority::new().pem()).expect("a file");
+    let lines =
+        tokio::task::spawn_blocking(move || (first_line(&url, &trusted), first_line(&url, &other)));
+    let (served, refused) = lines.await.expect("two lines");
+    assert!(served.ends_with("(sqlite::memory:, auth jwt)"), "{served}");
+    assert!(
+        refused.contains("EXPERTISE_JWT_JWKS_URL is \"https://"),
+        "{refused}"
+    );
+    assert!(refused.contains("certificate"), "{refused}");
+    assert_eq!(issuer.fetches(), 1);
+}

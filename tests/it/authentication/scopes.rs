@@ -1,0 +1,153 @@
+//! The scopes that calls need.
+
+use std::collections::BTreeSet;
+
+use expertise::{config::AuthMode, proto::FILE_DESCRIPTOR_SET};
+use prost_reflect::DescriptorPool;
+use tonic_types::StatusExt;
+
+use super::prelude::*;
+
+/// Every call by the scope that it needs.
+const CALLS: [(&str, &[&str]); 4] = [
+    (
+        "read",
+        &[
+            "TaskService/GetTask",
+            "TaskService/ListTasks",
+            "TaskService/ExportTask",
+            "StepService/GetStep",
+            "StepService/ListSteps",
+            "RoleService/ListRoles",
+        ],
+    ),
+    (
+        "write",
+        &[
+            "TaskService/CreateTask",
+            "TaskService/UpdateTask",
+            "TaskService/DeleteTask",
+            "TaskService/ImportTask",
+            "StepService/CreateStep",
+            "StepService/UpdateStep",
+            "StepService/DeleteStep",
+        ],
+    ),
+    (
+        "admin",
+        &["RoleService/CreateRole", "RoleService/DeleteRole"],
+    ),
+    (
+        "translate",
+        &[
+            "TranslationService/ListTranslationWork",
+            "TranslationService/WriteTranslations",
+        ],
+    ),
+];
+
+/// The calls of the contract, from its descriptors.
+fn contract() -> BTreeSet<String> {
+    let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("the descriptors");
+    let services = pool
+        .services()
+        .filter(|server| server.package_name() == "expertise.v1");
+    let calls = services.flat_map(|server| {
+        let calls = server.methods();
+        let names = calls.map(|call| format!("{}/{}", server.name(), call.name()));
+        names.collect::<Vec<_>>()
+    });
+    calls.collect()
+}
+
+#[tokio::test]
+async fn every_call_of_the_contract_needs_exactly_its_scope() {
+    let listed = CALLS.iter().flat_map(|(_, calls)| *calls);
+    let listed: BTreeSet<_> = listed.map(|call| (*call).to_owned()).collect();
+    assert_eq!(listed, contract(), "every call has its scope here");
+    let by_token = start(hs256()).await;
+    let by_header = start(AuthMode::Header).await;
+    for (scope, calls) in CALLS {
+        let others = CALLS.iter().map(|(other, _)| *other);
+        let others: Vec<_> = others.filter(|other| *other != scope).collect();
+        let others = others.join(" ");
+        let bearer = |scopes| format!("Bearer {}", token(Some(scopes)));
+        let (its_own, without) = (bearer(scope), bearer(&others));
+        for call in calls {
+            let account = ("x-account-id", "42");
+            for (server, opens, closed) in [
+                (
+                    &by_token,
+                    vec![("authorization", its_own.as_str())],
+                    vec![("authorization", without.as_str())],
+                ),
+                (
+                    &by_header,
+                    vec![account, ("x-scopes", scope)],
+                    vec![account, ("x-scopes", others.as_str())],
+                ),
+            ] {
+                let client = TokenClient::of(&server);
+                let status = client.call(call, &closed).await.expect_err(call);
+                let info = status.get_details_error_info().expect("a detail");
+                let found = (status.code(), &*info.reason, &*info.metadata["scope"]);
+                assert_eq!(
+                    found,
+                    (Code::PermissionDenied, "SCOPE_MISSING", scope),
+                    "{call}"
+                );
+                // The call is permitted: the next error is about the empty message.
+                match client.call(call, &opens).await {
+                    Ok(()) => {}
+                    Err(status) => assert_eq!(status.code(), Code::InvalidArgument, "{call}"),
+                }
+            }
+        }
+    }
+}
+
+fn token(scope: Option<&str>) -> String {
+    let mut claims = claims();
+    claims["scope"] = json!(scope);
+    Signer::hs256().token(&claims)
+}
+
+#[track_caller]
+fn assert_scope_missing<T: std::fmt::Debug>(outcome: Result<T, tonic::Status>) {
+    let answer = error_answer(outcome);
+    assert_eq!(answer.code, Code::PermissionDenied);
+    assert_eq!(answer.reason, "SCOPE_MISSING");
+}
+
+#[tokio::test]
+async fn a_read_only_token_reads_and_does_nothing_else() {
+    let server = start(hs256()).await;
+    let client = TokenClient::of(&server);
+    let token = token(Some("read"));
+    client.read(&token).await.expect("it may read");
+    assert_scope_missing(client.write(&token).await);
+    assert_scope_missing(client.administer(&token).await);
+}
+
+#[tokio::test]
+async fn each_scope_permits_its_own_calls() {
+    let server = start(hs256()).await;
+    let client = TokenClient::of(&server);
+    client
+        .write(&token(Some("write")))
+        .await
+        .expect("it may write");
+    assert_scope_missing(client.read(&token(Some("write"))).await);
+    let admin = token(Some("admin"));
+    client.administer(&admin).await.expect("it may administer");
+    assert_scope_missing(client.write(&admin).await);
+}
+
+#[tokio::test]
+async fn a_token_without_known_scopes_permits_nothing() {
+    let server = start(hs256()).await;
+    let client = TokenClient::of(&server);
+    for scope in [None, Some(""), Some("openid"), Some("READ")] {
+        assert_scope_missing(client.read(&token(scope)).await);
+    }
+}

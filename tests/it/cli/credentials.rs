@@ -1,0 +1,156 @@
+//! Callers without credentials, with the wrong ones, and with too few.
+
+use std::sync::OnceLock;
+
+use base64::Engine;
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
+use crate::kit::{
+    command::{Command, command},
+    server_process::ServerProcess,
+};
+
+const SECRET: &str = "a secret of thirty-two bytes, or more";
+const JWT: [(&str, &str); 5] = [
+    ("EXPERTISE_DATABASE_URL", "sqlite::memory:"),
+    ("EXPERTISE_AUTH", "jwt"),
+    ("EXPERTISE_JWT_SECRET", SECRET),
+    ("EXPERTISE_JWT_ISSUER", "issuer"),
+    ("EXPERTISE_JWT_AUDIENCE", "expertise"),
+];
+
+/// The address of the one server of this run that asks for tokens.
+fn server() -> &'static str {
+    static SERVER: OnceLock<String> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        let process = ServerProcess::start("jwt", &JWT);
+        let address = format!("http://{}", process.address());
+        // It serves until the run ends.
+        std::mem::forget(process);
+        address
+    })
+}
+
+fn token(scope: &str, issuer: &str) -> String {
+    let output = command(&["token", "--account=42", "--scope", scope])
+        .env("EXPERTISE_JWT_SECRET", SECRET)
+        .env("EXPERTISE_JWT_ISSUER", issuer)
+        .env("EXPERTISE_JWT_AUDIENCE", "expertise")
+        .run()
+        .succeeded();
+    output.stdout.trim().to_owned()
+}
+
+/// An expired token of this server's issuer.
+fn expired() -> String {
+    let header = serde_json::json!({"alg": "HS256", "typ": "JWT"});
+    let claims = serde_json::json!({
+        "account_id": "42", "sub": "ann", "iss": "issuer", "aud": "expertise",
+        "exp": 1_000_000_000, "scope": "read",
+    });
+    let encode = |part: String| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(part);
+    let signed = format!(
+        "{}.{}",
+        encode(header.to_string()),
+        encode(claims.to_string())
+    );
+    let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).expect("a key");
+    mac.update(signed.as_bytes());
+    let signature = mac.finalize().into_bytes();
+    let signature = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(signature);
+    format!("{signed}.{signature}")
+}
+
+fn list(server: &str) -> Command {
+    command(&["list"]).env("EXPERTISE_SERVER", server)
+}
+
+#[test]
+fn a_token_permits_what_its_scope_names() {
+    let reader = token("read", "issuer");
+    list(server())
+        .env("EXPERTISE_TOKEN", &reader)
+        .run()
+        .succeeded();
+    let output = command(&["import", "a.json", "b.json"])
+        .file("a.json", "{\"task\": {\"name\": \"A\", \"product_id\": 7}}")
+        .file("b.json", "{\"task\": {\"name\": \"B\", \"product_id\": 7}}")
+        .env("EXPERTISE_SERVER", server())
+        .env("EXPERTISE_TOKEN", &reader)
+        .run();
+    assert_eq!(output.code, Some(1));
+    for line in [
+        "failed a.json: the credentials lack the scope `write`: use a token that has it (SCOPE_MISSING)\n",
+        "failed b.json: not tried, as the server refuses the calls of this caller\n",
+    ] {
+        assert!(output.stderr.contains(line), "{}", output.stderr);
+    }
+}
+
+#[test]
+fn a_refused_token_is_one_line_without_the_token() {
+    let expired = expired();
+    let foreign = token("read", "somebody else");
+    for token in [expired.as_str(), foreign.as_str(), "no.token.atall"] {
+        let line = list(server())
+            .env("EXPERTISE_TOKEN", token)
+            .run()
+            .failure(1);
+        for part in [
+            "has not expired",
+            "issuer",
+            "audience",
+            "(CREDENTIALS_INVALID)",
+        ] {
+            assert!(line.contains(part), "{part}: {line}");
+        }
+        assert!(!line.contains(token), "{line}");
+    }
+}
+
+#[test]
+fn an_account_for_a_jwt_mode_server_is_one_line() {
+    let line = list(server())
+        .env("EXPERTISE_ACCOUNT", "42")
+        .run()
+        .failure(1);
+    assert!(
+        line.contains("set EXPERTISE_TOKEN in place of an account"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_token_for_a_header_mode_server_is_one_line() {
+    let process = ServerProcess::start("header", &[("EXPERTISE_DATABASE_URL", "sqlite::memory:")]);
+    let server = format!("http://{}", process.address());
+    let line = list(&server)
+        .env("EXPERTISE_TOKEN", "some.to.ken")
+        .run()
+        .failure(1);
+    assert!(
+        line.contains("name one with --account in place of a token"),
+        "{line}"
+    );
+    assert!(!line.contains("some.to.ken"), "{line}");
+}
+
+#[test]
+fn without_credentials_no_server_is_called() {
+    let line = list("http://127.0.0.1:1").run().failure(2);
+    assert!(line.contains("EXPERTISE_ACCOUNT is unset"), "{line}");
+    assert!(
+        line.contains("--account demo") && line.contains("EXPERTISE_TOKEN"),
+        "{line}"
+    );
+    let both = list("http://127.0.0.1:1")
+        .env("EXPERTISE_ACCOUNT", "42")
+        .env("EXPERTISE_TOKEN", "some.to.ken");
+    let line = both.run().failure(2);
+    assert!(
+        line.contains("left out, as a token names its account"),
+        "{line}"
+    );
+    assert!(!line.contains("some.to.ken"), "{line}");
+}

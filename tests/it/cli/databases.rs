@@ -1,0 +1,282 @@
+//! Databases that cannot be used: each is a one-line error that says what to do,
+//! without the driver's text.
+
+use std::{fs, sync::OnceLock};
+
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
+
+use crate::kit::{
+    command::command,
+    postgres::{Cluster, Stop, free_port},
+};
+
+/// The line of a server that did not start on this database.
+fn refused(url: &str) -> String {
+    let line = command(&["--listen=127.0.0.1:0"])
+        .env("EXPERTISE_DATABASE_URL", url)
+        .run()
+        .failure(1);
+    for word in [
+        "sqlx",
+        "SqliteError",
+        "error returned from database",
+        "PoolTimedOut",
+        "secret",
+    ] {
+        assert!(!line.contains(word), "{line}");
+    }
+    line
+}
+
+fn assert_refused_with(url: &str, parts: &[&str]) {
+    let line = refused(url);
+    for part in parts {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.expect("a runtime").block_on(future)
+}
+
+#[test]
+fn an_unsupported_database_scheme_is_refused() {
+    for url in ["mysql://ann:secret@db/e", "expertise.db", "postgres:db/e"] {
+        let line = command(&[])
+            .env("EXPERTISE_DATABASE_URL", url)
+            .run()
+            .failure(2);
+        for part in [
+            "EXPERTISE_DATABASE_URL is ",
+            "sqlite:PATH",
+            "postgres://USER",
+        ] {
+            assert!(line.contains(part), "{line}");
+        }
+        assert!(!line.contains("secret"), "{line}");
+    }
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_named() {
+    assert_refused_with(
+        "sqlite:no/such/e.db",
+        &["no/such/e.db", "there is no directory no/such: make it"],
+    );
+}
+
+#[test]
+fn a_directory_in_place_of_a_file_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let url = format!("sqlite:{}", directory.path().display());
+    assert_refused_with(&url, &["it is a directory: name a file in it"]);
+}
+
+#[test]
+fn a_file_in_place_of_a_directory_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("file");
+    fs::write(&file, "").expect("a file");
+    let url = format!("sqlite:{}/e.db", file.display());
+    assert_refused_with(&url, &["is no directory: name another place"]);
+}
+
+#[test]
+fn a_place_that_may_not_be_written_is_named() {
+    // Not even root can create files there.
+    assert_refused_with(
+        "sqlite:/sys/e.db",
+        &["may not make files in its directory /sys"],
+    );
+}
+
+#[test]
+fn a_file_that_is_no_database_is_named_and_left_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("notes.txt");
+    let notes = "Buy milk. ".repeat(500);
+    fs::write(&file, &notes).expect("a file");
+    let url = format!("sqlite:{}", file.display());
+    assert_refused_with(
+        &url,
+        &["notes.txt", "it is no SQLite database: name another file"],
+    );
+    assert_eq!(fs::read_to_string(&file).expect("the file"), notes);
+}
+
+#[test]
+fn a_database_of_a_newer_version_is_not_touched() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let url = format!("sqlite:{}/e.db", directory.path().display());
+    let migrate = || {
+        command(&["migrate"])
+            .env("EXPERTISE_DATABASE_URL", &url)
+            .run()
+    };
+    migrate().succeeded();
+    let newer = "INSERT INTO seaql_migrations VALUES ('m9999_next_year', 0)";
+    block_on(async {
+        let mut file = SqliteConnection::connect(&url).await.expect("the file");
+        file.execute(newer).await.expect("it is written");
+        file.close().await.expect("it is closed");
+    });
+    assert_refused_with(&url, &["of a newer version: run that version"]);
+    assert!(migrate().failure(1).contains("of a newer version"));
+}
+
+#[test]
+fn another_writing_process_is_waited_for_and_then_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let url = format!("sqlite:{}/e.db", directory.path().display());
+    command(&["migrate"])
+        .env("EXPERTISE_DATABASE_URL", &url)
+        .run()
+        .succeeded();
+    block_on(async {
+        let mut file = SqliteConnection::connect(&url).await.expect("the file");
+        file.execute("PRAGMA locking_mode=EXCLUSIVE")
+            .await
+            .expect("it is set");
+        file.execute("BEGIN EXCLUSIVE").await.expect("it is locked");
+        assert_refused_with(&url, &["another process holds it"]);
+    });
+}
+
+#[test]
+fn a_postgres_that_is_not_there_is_named() {
+    let port = free_port();
+    let url = format!("postgres://ann:secret@127.0.0.1:{port}/e");
+    let place = format!("postgres://127.0.0.1:{port}/e");
+    assert_refused_with(&url, &[&place, "nothing listens there: start PostgreSQL"]);
+    // Without the detection of PgBouncer.
+    assert_refused_with(
+        &format!("{url}?pgbouncer=false"),
+        &[&place, "nothing listens there"],
+    );
+}
+
+#[test]
+fn a_postgres_host_that_has_no_address_is_named() {
+    assert_refused_with(
+        "postgres://ann:secret@no-such-host.invalid/e",
+        &["its host cannot be found"],
+    );
+}
+
+#[test]
+fn a_server_that_is_not_postgres_is_named() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = server.local_addr().expect("its address").port();
+    std::thread::spawn(move || {
+        for peer in server.incoming().flatten() {
+            let _ = std::io::Write::write_all(&mut &peer, b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        }
+    });
+    let url = format!("postgres://ann@127.0.0.1:{port}/e");
+    assert_refused_with(
+        &url,
+        &["it does not answer as PostgreSQL does: see its host and port"],
+    );
+}
+
+/// A cluster with a user `ann` who needs a password and owns nothing.
+fn cluster() -> Option<&'static Cluster> {
+    static CLUSTER: OnceLock<Option<Cluster>> = OnceLock::new();
+    let made = CLUSTER.get_or_init(|| {
+        let Some(mut cluster) = Cluster::start("strict", &["fsync=off"]) else {
+            return None;
+        };
+        for sql in ["CREATE USER ann PASSWORD 'right'", "CREATE DATABASE e"] {
+            block_on(execute(&cluster.url(), sql));
+        }
+        let rules = cluster.data().join("pg_hba.conf");
+        let trusting = fs::read_to_string(&rules).expect("the rules");
+        let strict = format!("host all ann all scram-sha-256\nhost all bob all reject\n{trusting}");
+        fs::write(&rules, strict).expect("the rules");
+        cluster.stop(Stop::Fast);
+        cluster.start_again();
+        Some(cluster)
+    });
+    made.as_ref()
+}
+
+async fn execute(url: &str, sql: &str) {
+    let mut connection = PgConnection::connect(url).await.expect("a connection");
+    connection
+        .execute(AssertSqlSafe(sql.to_owned()))
+        .await
+        .expect(sql);
+}
+
+fn url(cluster: &Cluster, user: &str, database: &str) -> String {
+    format!("postgres://{user}@127.0.0.1:{}/{database}", cluster.port())
+}
+
+#[test]
+fn a_wrong_password_is_named() {
+    let Some(cluster) = cluster() else { return };
+    for user in ["ann:secret", "ann", "bob:secret"] {
+        let url = url(cluster, user, "e");
+        assert_refused_with(
+            &url,
+            &[
+                "/e, which",
+                "does not let this user in: see user and password",
+            ],
+        );
+        assert_refused_with(
+            &format!("{url}?pgbouncer=false"),
+            &["does not let this user in"],
+        );
+    }
+}
+
+#[test]
+fn a_database_that_is_not_there_is_named() {
+    let Some(cluster) = cluster() else { return };
+    let url = url(cluster, "ann:right", "nothing");
+    assert_refused_with(
+        &url,
+        &[
+            "/nothing, which",
+            "no database of this name: make it with createdb",
+        ],
+    );
+}
+
+#[test]
+fn a_user_who_may_not_create_tables_is_named() {
+    let Some(cluster) = cluster() else { return };
+    block_on(execute(
+        &cluster.url_of("e"),
+        "REVOKE CREATE ON SCHEMA public FROM PUBLIC",
+    ));
+    let url = url(cluster, "ann:right", "e");
+    assert_refused_with(&url, &["may not make tables there: grant it CREATE"]);
+}
+
+#[test]
+fn a_database_of_another_application_is_not_touched() {
+    let Some(cluster) = cluster() else { return };
+    let database = cluster.make_database("shop");
+    block_on(execute(&database, "CREATE TABLE tasks (id int)"));
+    assert_refused_with(&database, &["it holds tables of something else"]);
+}
+
+#[test]
+fn a_postgres_of_a_newer_version_is_not_touched() {
+    let Some(cluster) = cluster() else { return };
+    let database = cluster.make_database("newer");
+    let migrate = || {
+        command(&["migrate"])
+            .env("EXPERTISE_DATABASE_URL", &database)
+            .run()
+    };
+    migrate().succeeded();
+    let newer = "INSERT INTO seaql_migrations VALUES ('m9999_next_year', 0)";
+    block_on(execute(&database, newer));
+    assert_refused_with(&database, &["of a newer version: run that version"]);
+}

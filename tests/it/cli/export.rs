@@ -1,0 +1,129 @@
+//! `expertise export`: a document that imports as it stands.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::kit::{
+    command::{Cli, command, example_guide},
+    on_both_databases,
+};
+
+on_both_databases![
+    an_export_imported_and_exported_again_is_the_same_byte_for_byte,
+    an_import_of_a_written_export_is_the_same_byte_for_byte,
+    an_export_equals_the_imported_document,
+    a_file_is_written_and_named,
+    a_task_that_is_not_there_is_one_line,
+    a_file_that_cannot_be_written_is_a_failure,
+];
+
+fn an_export_imported_and_exported_again_is_the_same_byte_for_byte(cli: Cli) {
+    let guides = [
+        "laptop-will-not-start.json",
+        "router-without-internet.json",
+        "washing-machine-error-code.json",
+        "measure-a-power-supply.json",
+    ];
+    for guid in cli.import_guides(&guides) {
+        let exported = cli.export(&guid);
+        let output = cli
+            .command(&["import", "-"])
+            .stdin(&exported)
+            .run()
+            .succeeded();
+        assert!(
+            output.stdout.starts_with(&format!("updated {guid} ")),
+            "{}",
+            output.stdout
+        );
+        assert!(!output.stdout.contains("ignored: "), "{}", output.stdout);
+        assert_eq!(cli.export(&guid), exported);
+    }
+}
+
+fn an_import_of_a_written_export_is_the_same_byte_for_byte(cli: Cli) {
+    let guid = &cli.import_guides(&["restart-safely.json"])[0];
+    let exported = cli.export(guid);
+    let changed = exported.replace("Save first", "Save second");
+    cli.command(&["import", "-"])
+        .stdin(&changed)
+        .run()
+        .succeeded();
+    assert_ne!(cli.export(guid), exported);
+    cli.command(&["import", "-"])
+        .stdin(&exported)
+        .run()
+        .succeeded();
+    let texts = |document: &str| {
+        let lines = document.lines().filter(|line| {
+            !["\"etag\"", "\"modified_ts\""]
+                .iter()
+                .any(|name| line.contains(name))
+        });
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(&cli.export(guid)), texts(&exported));
+}
+
+fn an_export_equals_the_imported_document(cli: Cli) {
+    let guid = &cli.import_guides(&["restart-safely.json"])[0];
+    let exported: Value = serde_json::from_str(&cli.export(guid)).expect("JSON");
+    let written = fs::read_to_string(example_guide("restart-safely.json")).expect("the example");
+    let written: Value = serde_json::from_str(&written).expect("JSON");
+    let steps = written["steps"].as_array().expect("steps");
+    for (index, step) in steps.iter().enumerate() {
+        for (name, value) in step.as_object().expect("a step") {
+            // Ids are made anew, and defaults are output.
+            if !["guid", "translations", "feedback_config"].contains(&name.as_str()) {
+                assert_eq!(&exported["steps"][index][name], value, "{index} {name}");
+            }
+        }
+    }
+}
+
+fn a_file_is_written_and_named(cli: Cli) {
+    let guid = &cli.import_guides(&["restart-safely.json"])[0];
+    let output = cli
+        .command(&["export", guid, "--out=r.json"])
+        .run()
+        .succeeded();
+    assert_eq!(
+        output.stdout,
+        "wrote r.json: Restart a laptop safely, 6 steps\n"
+    );
+    assert_eq!(output.file("r.json"), cli.export(guid));
+    let output = cli
+        .command(&["export", guid, "--out=r.json", "--output=json"])
+        .run();
+    let answer = output.succeeded().json();
+    assert_eq!(answer["file"], "r.json");
+    assert_eq!(answer["guid"], guid.as_str());
+}
+
+fn a_task_that_is_not_there_is_one_line(cli: Cli) {
+    let guid = uuid::Uuid::now_v7().to_string();
+    let line = cli.command(&["export", &guid]).run().failure(1);
+    assert!(
+        line.contains("`expertise list` lists the tasks") && line.contains("TASK_NOT_FOUND"),
+        "{line}"
+    );
+}
+
+fn a_file_that_cannot_be_written_is_a_failure(cli: Cli) {
+    let guid = &cli.import_guides(&["restart-safely.json"])[0];
+    let line = cli
+        .command(&["export", guid, "--out=no/r.json"])
+        .run()
+        .failure(1);
+    assert!(line.contains("cannot write no/r.json: "), "{line}");
+}
+
+#[test]
+fn a_malformed_guid_is_refused_without_a_call() {
+    let line = command(&["export", "1", "--account=demo"]).run().failure(2);
+    assert!(
+        line.contains("GUID is \"1\": it must be the guid of a task"),
+        "{line}"
+    );
+}

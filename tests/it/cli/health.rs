@@ -1,0 +1,87 @@
+//! `expertise health`, as containers call it.
+
+use crate::kit::{
+    command::command,
+    postgres::{Cluster, Stop, free_port},
+    server_process::ServerProcess,
+};
+
+#[test]
+fn a_serving_server_is_healthy() {
+    let process = ServerProcess::start("well", &[("EXPERTISE_DATABASE_URL", "sqlite::memory:")]);
+    let address = process.address().to_string();
+    let server = format!("http://{address}");
+    let output = command(&["health", "--server", &server]).run().succeeded();
+    assert_eq!(output.stdout, format!("{server} is SERVING\n"));
+    // With the settings of the server itself.
+    let same = command(&["health"])
+        .env("EXPERTISE_LISTEN", &address)
+        .run()
+        .succeeded();
+    assert_eq!(same.stdout, output.stdout);
+    command(&["health", "--listen", &address]).run().succeeded();
+    let json = command(&["health", "--output=json", "--server", &server]).run();
+    assert_eq!(json.succeeded().json()["status"], "SERVING");
+}
+
+#[test]
+fn a_wildcard_address_is_reached_on_loopback() {
+    let process = ServerProcess::start(
+        "everywhere",
+        &[
+            ("EXPERTISE_DATABASE_URL", "sqlite::memory:"),
+            ("EXPERTISE_LISTEN", "0.0.0.0:0"),
+            ("EXPERTISE_AUTH", "header"),
+        ],
+    );
+    let listen = process.address().to_string();
+    let output = command(&["health"])
+        .env("EXPERTISE_LISTEN", &listen)
+        // Other settings of the server do not matter here.
+        .env("EXPERTISE_JWT_SECRET", "short")
+        .run()
+        .succeeded();
+    let port = process.address().port();
+    assert_eq!(
+        output.stdout,
+        format!("http://127.0.0.1:{port} is SERVING\n")
+    );
+}
+
+#[test]
+fn the_settings_file_says_where_it_listens() {
+    let process = ServerProcess::start("file", &[("EXPERTISE_DATABASE_URL", "sqlite::memory:")]);
+    let file = format!("listen = \"{}\"\n", process.address());
+    let health = command(&["health", "--config=e.toml"]).file("e.toml", &file);
+    health.run().succeeded();
+}
+
+#[test]
+fn a_server_that_is_not_there_is_one_line() {
+    let server = format!("http://127.0.0.1:{}", free_port());
+    let line = command(&["health", "--server", &server]).run().failure(1);
+    assert!(
+        line.contains(&format!("nothing listens at {server}")),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_server_without_its_database_is_unhealthy() {
+    let Some(mut cluster) = Cluster::start("unwell", &["fsync=off"]) else {
+        return;
+    };
+    let url = cluster.url();
+    let process = ServerProcess::start("unwell-server", &[("EXPERTISE_DATABASE_URL", &url)]);
+    let address = process.address().to_string();
+    let health = || command(&["health", "--listen", &address]).run();
+    assert_eq!(health().code, Some(0));
+    cluster.stop(Stop::Fast);
+    // The server checks its database each second.
+    let output = std::iter::repeat_with(health).find(|output| output.code != Some(0));
+    let line = output.expect("it is not well in the end").failure(1);
+    assert!(
+        line.contains("is NOT_SERVING: its database does not answer"),
+        "{line}"
+    );
+}

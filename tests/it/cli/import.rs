@@ -1,0 +1,368 @@
+//! `expertise import`.
+
+use serde_json::json;
+
+use crate::kit::{
+    command::{Cli, command, example_guide, text},
+    on_both_databases,
+};
+
+on_both_databases![
+    every_example_is_created,
+    a_document_that_names_its_task_updates_it,
+    a_file_that_fails_does_not_stop_the_others,
+    violations_are_named_by_their_path,
+    more_violations_than_an_answer_holds_are_counted,
+    json_output_reports_each_file,
+    a_dry_run_stores_nothing,
+    a_duplicate_json_name_is_refused,
+    names_are_read_in_either_spelling,
+    a_document_may_come_from_standard_input,
+    left_out_steps_need_the_option_absent_steps,
+    an_export_of_another_account_makes_a_new_task,
+];
+
+fn count(cli: &Cli) -> usize {
+    let tasks = cli
+        .command(&["list", "--output=json"])
+        .run()
+        .succeeded()
+        .json();
+    let standard = |task: &&serde_json::Value| task.get("parent_guid").is_none();
+    tasks
+        .as_array()
+        .expect("an array")
+        .iter()
+        .filter(standard)
+        .count()
+}
+
+/// A small guide of one step.
+fn guide(name: &str) -> String {
+    json!({
+        "task": {"name": name, "product_id": 7},
+        "steps": [{"product_id": 7, "type": "STEP_TYPE_END", "title": "Done"}],
+    })
+    .to_string()
+}
+
+fn every_example_is_created(cli: Cli) {
+    let guides = std::fs::read_dir(example_guide("")).expect("the examples");
+    let mut paths: Vec<String> = guides
+        .map(|guide| guide.expect("a file").path().display().to_string())
+        .filter(|path| path.ends_with(".json"))
+        .collect();
+    paths.sort();
+    let args: Vec<&str> = ["import"]
+        .into_iter()
+        .chain(paths.iter().map(String::as_str))
+        .collect();
+    let output = cli.command(&args).run().succeeded();
+    assert_eq!(
+        output.stdout.lines().count(),
+        paths.len(),
+        "{}",
+        output.stdout
+    );
+    for (line, path) in output.stdout.lines().zip(&paths) {
+        assert!(
+            line.starts_with("created ") && line.contains(path),
+            "{line}"
+        );
+    }
+    let summary = format!("{} created, 0 updated, 0 failed\n", paths.len());
+    assert_eq!(output.stderr, summary);
+    assert_eq!(count(&cli), paths.len());
+}
+
+fn a_document_that_names_its_task_updates_it(cli: Cli) {
+    let guid = &cli.import_guides(&["restart-safely.json"])[0];
+    let changed = cli
+        .export(guid)
+        .replace("Restart a laptop safely", "Restart it");
+    let output = cli
+        .command(&["import", "d.json"])
+        .file("d.json", &changed)
+        .run()
+        .succeeded();
+    assert_eq!(
+        output.stdout,
+        format!("updated {guid} from d.json: Restart it, 6 steps\n")
+    );
+    assert_eq!(output.stderr, "");
+    assert_eq!(count(&cli), 1);
+}
+
+fn a_file_that_fails_does_not_stop_the_others(cli: Cli) {
+    let output = cli
+        .command(&[
+            "import",
+            "a.json",
+            "none.json",
+            "b.json",
+            "c.json",
+            "d.json",
+            "e.json",
+        ])
+        .file("a.json", &guide("A"))
+        .file("b.json", "{\"task\": ")
+        .file("c.json", &guide("C").replace("name", "nmae"))
+        .file("d.json", &guide(""))
+        .file("e.json", &guide("E"))
+        .run();
+    assert_eq!(output.code, Some(1));
+    let created: Vec<&str> = output.stdout.lines().collect();
+    assert_eq!(created.len(), 2, "{}", output.stdout);
+    assert!(
+        created[0].contains("from a.json: A, 1 step"),
+        "{}",
+        created[0]
+    );
+    assert!(
+        created[1].contains("from e.json: E, 1 step"),
+        "{}",
+        created[1]
+    );
+    for part in [
+        "failed none.json: it cannot be read: ",
+        "failed b.json: it is not a guide: EOF while parsing",
+        "failed c.json: it is not a guide: unrecognized field name 'nmae'",
+        "failed d.json: the server refuses it:\n  document.task.name: is required (FIELD_REQUIRED)\n",
+        "2 created, 0 updated, 4 failed\n",
+    ] {
+        assert!(output.stderr.contains(part), "{part}:\n{}", output.stderr);
+    }
+    assert_eq!(count(&cli), 2);
+}
+
+fn violations_are_named_by_their_path(cli: Cli) {
+    let wrong = json!({
+        "task": {"name": "Wrong", "product_id": 0},
+        "steps": [
+            {"product_id": 7, "type": "STEP_TYPE_END", "title": "Done"},
+            {"product_id": 7, "type": "STEP_TYPE_OBSERVATION", "title": " "},
+        ],
+    });
+    let output = cli
+        .command(&["import", "w.json"])
+        .file("w.json", &wrong.to_string())
+        .run();
+    assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
+    assert_eq!(
+        output.stderr,
+        "failed w.json: the server refuses it for 3 reasons:\n  \
+           document.task.product_id: must be greater than 0 (FIELD_OUT_OF_RANGE)\n  \
+           document.steps[1].title: is required (FIELD_REQUIRED)\n  \
+           document.steps[1].feedback_config: is required for an observation (FIELD_REQUIRED)\n"
+    );
+}
+
+fn more_violations_than_an_answer_holds_are_counted(cli: Cli) {
+    let step = json!({"product_id": 7, "type": "STEP_TYPE_END", "title": ""});
+    let wrong = json!({"task": {"name": "W", "product_id": 7}, "steps": vec![step; 500]});
+    let import = cli.command(&["import", "w.json"]);
+    let output = import.file("w.json", &wrong.to_string()).run();
+    let lines: Vec<&str> = output.stderr.lines().collect();
+    assert_eq!(
+        lines[0],
+        "failed w.json: the server refuses it for 500 reasons:"
+    );
+    let more = format!("  and {} more", 500 - (lines.len() - 2));
+    assert_eq!(lines.last(), Some(&more.as_str()));
+}
+
+fn json_output_reports_each_file(cli: Cli) {
+    let output = cli
+        .command(&["import", "--output=json", "a.json", "b.json", "c.json"])
+        .file("a.json", &guide("A"))
+        .file("b.json", "{}{}")
+        .file("c.json", &guide(""))
+        .run();
+    assert_eq!((output.code, output.stderr.as_str()), (Some(1), ""));
+    let reports = output.json();
+    assert_eq!(reports[0]["outcome"], "created");
+    assert_eq!(reports[0]["file"], "a.json");
+    assert_eq!(reports[0]["name"], "A");
+    assert_eq!(reports[0]["steps"], 1);
+    assert_eq!(text(&reports[0]["guid"]).len(), 36);
+    assert_eq!(reports[1]["outcome"], "failed");
+    assert!(text(&reports[1]["error"]["message"]).starts_with("it is not a guide: trailing"));
+    assert_eq!(reports[2]["error"]["code"], "INVALID_ARGUMENT");
+    assert_eq!(
+        reports[2]["error"]["violations"][0]["field"],
+        "document.task.name"
+    );
+    assert_eq!(
+        reports[2]["error"]["violations"][0]["reason"],
+        "FIELD_REQUIRED"
+    );
+    assert_eq!(reports[3], json!(null));
+}
+
+fn a_dry_run_stores_nothing(cli: Cli) {
+    let output = cli
+        .command(&["import", "--dry-run", "a.json"])
+        .file("a.json", &guide("A"))
+        .run()
+        .succeeded();
+    assert_eq!(
+        output.stdout,
+        "would create a task from a.json: A, 1 step\n"
+    );
+    let output = cli
+        .command(&["import", "--dry-run", "--output=json", "a.json"])
+        .file("a.json", &guide("A"))
+        .run()
+        .succeeded();
+    let report = &output.json()[0];
+    assert_eq!(report["dry_run"], json!(true));
+    assert_eq!(report["guid"], json!(null), "it names nothing");
+    assert_eq!(count(&cli), 0);
+}
+
+fn a_duplicate_json_name_is_refused(cli: Cli) {
+    let output = cli
+        .command(&["import", "a.json"])
+        .file(
+            "a.json",
+            "{\"task\": {\"name\": \"A\", \"product_id\": 1, \"name\": \"B\"}}",
+        )
+        .run();
+    let line = output.failure(1);
+    assert!(
+        line.contains("it is not a guide: `name` appears twice"),
+        "{line}"
+    );
+    assert_eq!(count(&cli), 0);
+}
+
+fn names_are_read_in_either_spelling(cli: Cli) {
+    let output = cli
+        .command(&["import", "a.json"])
+        .file("a.json", &guide("A").replace("product_id", "productId"))
+        .run();
+    output.succeeded();
+    assert_eq!(count(&cli), 1);
+}
+
+fn a_document_may_come_from_standard_input(cli: Cli) {
+    let output = cli
+        .command(&["import", "-"])
+        .stdin(&guide("A"))
+        .run()
+        .succeeded();
+    assert!(
+        output.stdout.contains("from -: A, 1 step"),
+        "{}",
+        output.stdout
+    );
+}
+
+fn left_out_steps_need_the_option_absent_steps(cli: Cli) {
+    let guid = &cli.import_guides(&["restart-safely.json"])[0];
+    let empty = json!({"task": {"guid": guid, "name": "Restart it", "product_id": 1204}});
+    let import = |args: &[&str]| {
+        let args = [&["import", "e.json"], args].concat();
+        cli.command(&args).file("e.json", &empty.to_string()).run()
+    };
+    let refused = import(&[]);
+    assert_eq!(refused.code, Some(1));
+    assert!(
+        refused.stderr.contains("leaves out 6 steps")
+            && refused
+                .stderr
+                .contains("--absent-steps keep or --absent-steps delete"),
+        "{}",
+        refused.stderr
+    );
+    let kept = import(&["--absent-steps=keep"]).succeeded();
+    assert!(
+        kept.stdout.contains("Restart it, 6 steps"),
+        "{}",
+        kept.stdout
+    );
+    let deleted = import(&["--absent-steps=delete"]).succeeded();
+    assert!(
+        deleted.stdout.contains("Restart it, 0 steps"),
+        "{}",
+        deleted.stdout
+    );
+}
+
+fn an_export_of_another_account_makes_a_new_task(cli: Cli) {
+    let guid = &cli.import_guides(&["laptop-will-not-start.json"])[0];
+    let exported = cli.export(guid);
+    let elsewhere = Cli {
+        account: format!("{}-2", cli.account),
+        ..cli
+    };
+    let import = |args: &[&str]| {
+        let args = [&["import", "l.json"], args].concat();
+        elsewhere.command(&args).file("l.json", &exported).run()
+    };
+    let refused = import(&[]);
+    assert_eq!(refused.code, Some(1));
+    assert!(
+        refused.stderr.contains("TASK_NOT_FOUND"),
+        "{}",
+        refused.stderr
+    );
+    let created = import(&["--as-new"]).succeeded();
+    assert!(created.stdout.starts_with("created "), "{}", created.stdout);
+    assert_eq!(count(&elsewhere), 1);
+}
+
+#[test]
+fn without_a_file_there_is_nothing_to_import() {
+    let output = command(&["import", "--account=demo"]).run();
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("<FILE>"), "{}", output.stderr);
+}
+
+#[test]
+fn wrong_arguments_are_refused_in_one_line() {
+    for (argument, part) in [
+        (
+            "--absent-steps=drop",
+            "--absent-steps is \"drop\": it must be keep or delete",
+        ),
+        (
+            "--request-id=1",
+            "--request-id is \"1\": it must be a hyphenated UUID",
+        ),
+        (
+            "--output=xml",
+            "--output is \"xml\": it must be text or json",
+        ),
+        (
+            "--retries=many",
+            "--retries is \"many\": it must be a whole number",
+        ),
+        (
+            "--server=localhost",
+            "--server is \"localhost\": it must be http://HOST:PORT",
+        ),
+        ("--account=a b", "--account is \"a b\": it must be 1 to 64"),
+        (
+            "--ca-file=ca.pem",
+            "--ca-file is \"ca.pem\": it must be left out",
+        ),
+    ] {
+        let mut args = vec!["import", "a.json", argument];
+        if !argument.starts_with("--account") {
+            args.push("--account=demo");
+        }
+        let line = command(&args).run().failure(2);
+        assert!(line.contains(part), "{line}");
+    }
+}
+
+#[test]
+fn server_settings_are_refused_by_commands() {
+    let line = command(&["--database-url=sqlite:e.db", "list", "--account=demo"]).run();
+    let line = line.failure(2);
+    assert!(
+        line.contains("--database-url is a setting of the server: leave it out of `list`"),
+        "{line}"
+    );
+}

@@ -1,0 +1,97 @@
+//! `expertise list`.
+
+use serde_json::{Value, json};
+
+use crate::kit::{
+    command::{Cli, text},
+    on_both_databases,
+};
+
+on_both_databases![
+    every_page_is_listed,
+    filters_leave_out_other_tasks,
+    a_line_names_guid_product_steps_state_and_name,
+    an_empty_account_is_no_failure,
+];
+
+fn names(cli: &Cli, filters: &[&str]) -> Vec<String> {
+    let args = [&["list", "--output=json"], filters].concat();
+    let tasks = cli.command(&args).run().succeeded().json();
+    let tasks = tasks.as_array().expect("an array");
+    tasks
+        .iter()
+        .map(|task: &Value| text(&task["name"]))
+        .collect()
+}
+
+/// A task of 80 KB: forty exceed a page.
+fn large(number: usize) -> String {
+    let letters = 'a'..='z';
+    let tags = letters
+        .clone()
+        .flat_map(|one| letters.clone().map(move |two| format!("{one}{two}")));
+    let translations: serde_json::Map<String, Value> = tags
+        .take(100)
+        .map(|tag| (tag, json!({"name": "\u{1d11e}".repeat(200)})))
+        .collect();
+    let task = json!({"name": format!("T{number}"), "product_id": 7, "translations": translations});
+    json!({"task": task}).to_string()
+}
+
+fn every_page_is_listed(cli: Cli) {
+    const COUNT: usize = 45;
+    let directory = tempfile::tempdir().expect("a directory");
+    let paths: Vec<String> = (0..COUNT)
+        .map(|number| {
+            let path = directory.path().join(format!("{number}.json"));
+            std::fs::write(&path, large(number)).expect("a file");
+            path.display().to_string()
+        })
+        .collect();
+    let args: Vec<&str> = ["import"]
+        .into_iter()
+        .chain(paths.iter().map(String::as_str))
+        .collect();
+    cli.command(&args).run().succeeded();
+    let expected: Vec<String> = (0..COUNT).map(|number| format!("T{number}")).collect();
+    assert_eq!(names(&cli, &[]), expected);
+    let text = cli.command(&["list"]).run().succeeded().stdout;
+    assert_eq!(text.lines().count(), COUNT + 1);
+}
+
+fn filters_leave_out_other_tasks(cli: Cli) {
+    cli.import_guides(&["laptop-will-not-start.json", "measure-a-power-supply.json"]);
+    let laptop = "Laptop will not start";
+    let supply = "Measure a plug-in power supply";
+    assert_eq!(names(&cli, &["--product-id=2310"]), [supply]);
+    assert_eq!(names(&cli, &["--type=standard"]), [laptop, supply]);
+    assert_eq!(names(&cli, &["--type=linked"]).len(), 3);
+    assert_eq!(names(&cli, &["--published=0"]), [""; 0]);
+    assert_eq!(names(&cli, &["--role=expert", "--type=standard"]).len(), 2);
+}
+
+fn a_line_names_guid_product_steps_state_and_name(cli: Cli) {
+    let guid = &cli.import_guides(&["restart-safely.json"])[0];
+    let output = cli.command(&["list"]).run().succeeded();
+    let lines: Vec<&str> = output.stdout.lines().collect();
+    assert_eq!(lines.len(), 2, "{}", output.stdout);
+    let words: Vec<&str> = lines[1].split_whitespace().collect();
+    let expected = [
+        guid,
+        "1204",
+        "6",
+        "published",
+        "Restart",
+        "a",
+        "laptop",
+        "safely",
+    ];
+    assert_eq!(words, expected);
+}
+
+fn an_empty_account_is_no_failure(cli: Cli) {
+    let output = cli.command(&["list"]).run().succeeded();
+    assert_eq!(output.stdout, "");
+    assert_eq!(output.stderr, "no such tasks in this account\n");
+    assert_eq!(names(&cli, &[]), [""; 0]);
+}

@@ -1,0 +1,83 @@
+//! Completions and manual pages.
+
+use crate::kit::command::command;
+
+const SUBCOMMANDS: [&str; 12] = [
+    "serve",
+    "migrate",
+    "config",
+    "token",
+    "translate",
+    "import",
+    "export",
+    "show",
+    "list",
+    "health",
+    "completions",
+    "man",
+];
+
+fn printed(args: &[&str]) -> String {
+    command(args).run().succeeded().stdout
+}
+
+#[test]
+fn the_help_lists_every_subcommand_and_no_other() {
+    let help = printed(&["--help"]);
+    let (_, commands) = help.split_once("Commands:\n").expect("commands");
+    let (commands, _) = commands.split_once("\n\n").expect("options");
+    let names = commands
+        .lines()
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names: Vec<&str> = names
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    let expected: Vec<&str> = SUBCOMMANDS.iter().copied().chain(["help"]).collect();
+    assert_eq!(names, expected, "{help}");
+}
+
+#[test]
+fn every_shell_completes_every_subcommand() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = printed(&["completions", shell]);
+        for name in SUBCOMMANDS {
+            assert!(script.contains(name), "{name} is not in that of {shell}");
+        }
+        assert!(script.contains("absent-steps"), "{shell}");
+    }
+    let output = command(&["completions", "csh"]).run();
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("bash"), "{}", output.stderr);
+}
+
+#[test]
+fn bash_reads_its_completions() {
+    let script = printed(&["completions", "bash"]);
+    let line = "COMP_WORDS=(expertise im) COMP_CWORD=1; _expertise expertise im expertise; \
+                echo \"${COMPREPLY[@]}\"";
+    let output = std::process::Command::new("bash")
+        .args(["-c", &format!("{script}\n{line}")])
+        .output()
+        .expect("bash");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "import\n",
+        "{output:?}"
+    );
+}
+
+#[test]
+fn the_manual_names_every_subcommand_and_has_a_page_of_each() {
+    let page = printed(&["man"]);
+    assert!(page.contains(".TH expertise 1"), "{page}");
+    for name in SUBCOMMANDS {
+        assert!(
+            page.contains(&format!("expertise\\-{name}")),
+            "{name}:\n{page}"
+        );
+        let own = printed(&["man", name]);
+        assert!(own.contains(&format!(".TH expertise-{name} 1")), "{own}");
+    }
+    let line = command(&["man", "improt"]).run().failure(2);
+    assert!(line.contains("\"improt\" is no subcommand"), "{line}");
+}

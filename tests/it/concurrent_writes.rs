@@ -1,0 +1,222 @@
+//! Concurrent writes of many clients: none is lost, doubled or refused.
+
+use std::collections::BTreeSet;
+
+use crate::kit::prelude::*;
+use tokio::task::JoinSet;
+
+on_both_databases![
+    sixty_four_clients_inserting_at_one_place_lose_no_step,
+    sixty_four_clients_inserting_anywhere_lose_no_step,
+    concurrent_inserts_and_deletes_lose_no_other_step,
+    a_rename_reaches_steps_created_meanwhile,
+    one_of_many_updates_with_one_etag_wins,
+    updates_of_different_fields_keep_each_other,
+    a_task_is_deleted_or_referred_to_but_not_both,
+];
+
+const CLIENTS: usize = 64;
+const TASKS: usize = 20;
+const STEPS_PER_CLIENT: usize = 5;
+
+/// What each client created: the task's index and the step's id.
+type Created = Vec<(usize, String)>;
+
+/// Tasks with the id of their first step.
+type TasksWithStep = [(Task, String)];
+
+/// Chooses a client's next insert from the tasks, the steps it has created and a round
+/// number: the task's index and the step to insert after.
+type ChooseInsert = fn(&TasksWithStep, &Created, usize) -> (usize, String);
+
+/// Tasks with a first step each.
+async fn guides(client: &Client) -> Vec<(Task, String)> {
+    let mut guides = Vec::new();
+    for n in 0..TASKS {
+        let task = client.given_task(task(&format!("Guide {n}"))).await;
+        let step = client.given_step(information_step(&task, "first")).await;
+        guides.push((task, step.guid));
+    }
+    guides
+}
+
+/// Lets all clients insert concurrently, each over its own connection.
+async fn insert_concurrently(
+    client: &Client,
+    guides: &TasksWithStep,
+    next: ChooseInsert,
+) -> Created {
+    let mut clients = JoinSet::new();
+    for number in 0..CLIENTS {
+        let (client, guides) = (client.over_new_connection(), guides.to_vec());
+        clients.spawn(async move {
+            let mut created = Created::new();
+            for round in 0..STEPS_PER_CLIENT {
+                let (index, prevstep) = next(&guides, &created, number + round);
+                let sent = information_step(&guides[index].0, "inserted");
+                let response = client.create_step_after(sent, &prevstep).await;
+                let response = response.accepted();
+                assert_eq!(response.placement(), Placement::AfterPrevstep);
+                created.push((index, response.step.unwrap().guid));
+            }
+            created
+        });
+    }
+    clients.join_all().await.concat()
+}
+
+/// Asserts that every task holds its first step and those created in it, each
+/// once, and that both reads agree.
+async fn assert_nothing_is_lost(client: &Client, guides: &TasksWithStep, created: &Created) {
+    for (index, (task, first)) in guides.iter().enumerate() {
+        let order = client.step_order(&task.guid).await;
+        let found: BTreeSet<&String> = order.iter().collect();
+        let mine = created.iter().filter(|(at, _)| *at == index);
+        let expected: BTreeSet<&String> = mine.map(|(_, guid)| guid).chain([first]).collect();
+        assert_eq!(order.len(), expected.len());
+        assert_eq!(found, expected);
+        assert_eq!(&order[0], first);
+        let listed = client.steps_of(&task.guid, 0).await;
+        let listed: Vec<String> = listed.into_iter().map(|step| step.guid).collect();
+        assert_eq!(listed, order);
+    }
+}
+
+async fn sixty_four_clients_inserting_at_one_place_lose_no_step(client: Client) {
+    let guides = guides(&client).await;
+    let created = insert_concurrently(&client, &guides, |guides, _, turn| {
+        let index = turn % TASKS;
+        (index, guides[index].1.clone())
+    })
+    .await;
+    assert_eq!(created.len(), CLIENTS * STEPS_PER_CLIENT);
+    assert_nothing_is_lost(&client, &guides, &created).await;
+}
+
+async fn sixty_four_clients_inserting_anywhere_lose_no_step(client: Client) {
+    let guides = guides(&client).await;
+    let created = insert_concurrently(&client, &guides, |guides, created, turn| {
+        // After a step of the same client as soon as it has one in the task.
+        let index = (turn * 7) % TASKS;
+        let own = created.iter().find(|(at, _)| *at == index);
+        let prevstep = own.map_or(&guides[index].1, |(_, guid)| guid);
+        (index, prevstep.clone())
+    })
+    .await;
+    assert_nothing_is_lost(&client, &guides, &created).await;
+}
+
+async fn concurrent_inserts_and_deletes_lose_no_other_step(client: Client) {
+    let task = client.given_task(task("Busy")).await;
+    let mut clients = JoinSet::new();
+    for number in 0..16 {
+        let (client, task) = (client.over_new_connection(), task.clone());
+        clients.spawn(async move {
+            let gone = client.given_step(information_step(&task, "gone")).await;
+            let sent = information_step(&task, &format!("kept {number}"));
+            let kept = client.create_step_after(sent, &gone.guid).await;
+            client.delete_step(&gone.guid).await.accepted();
+            kept.accepted().step.unwrap().guid
+        });
+    }
+    let kept: BTreeSet<String> = clients.join_all().await.into_iter().collect();
+    let order = client.step_order(&task.guid).await;
+    assert_eq!(order.len(), kept.len());
+    assert_eq!(order.into_iter().collect::<BTreeSet<_>>(), kept);
+}
+
+async fn a_rename_reaches_steps_created_meanwhile(client: Client) {
+    let other = client.given_task(task("Name 0")).await;
+    let guides = guides(&client).await;
+    let mut writers = JoinSet::new();
+    for (guide, _) in guides.clone() {
+        let (client, other) = (client.over_new_connection(), other.clone());
+        writers.spawn(async move {
+            for _ in 0..4 {
+                client.given_step(subtask(&guide, &other)).await;
+            }
+        });
+    }
+    for n in 1..=15 {
+        let update = task_of(&other.guid).named(format!("Name {n}"));
+        client.updated_task(update, &["name"]).await;
+    }
+    writers.join_all().await;
+    for (guide, first) in guides {
+        let steps = client.steps_of(&guide.guid, 0).await;
+        assert_eq!(steps.len(), 5);
+        for step in steps.iter().filter(|step| step.guid != first) {
+            assert_eq!(step.title, "Name 15");
+        }
+    }
+}
+
+async fn one_of_many_updates_with_one_etag_wins(client: Client) {
+    let before = client.given_task(task("Contested")).await;
+    let mut clients = JoinSet::new();
+    for number in 0..16 {
+        let client = client.over_new_connection();
+        let update = Task {
+            name: format!("Winner {number}"),
+            etag: before.etag.clone(),
+            ..task_of(&before.guid)
+        };
+        clients.spawn(async move { client.update_task(update, &["name"]).await });
+    }
+    let outcomes = clients.join_all().await;
+    let (won, lost): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
+    assert_eq!(won.len(), 1);
+    for outcome in lost {
+        outcome.refused().is(Code::Aborted, "ETAG_MISMATCH");
+    }
+    let winner = won.into_iter().next().unwrap().accepted().task.unwrap();
+    assert_eq!(client.get_task(&before.guid).await.accepted(), winner);
+}
+
+async fn updates_of_different_fields_keep_each_other(client: Client) {
+    let task = client.given_task(task("Shared")).await;
+    let step = client.given_step(information_step(&task, "shared")).await;
+    let mut clients = JoinSet::new();
+    let languages = ["de", "en", "fr", "it", "es", "nl", "pl", "sv"];
+    for language in languages {
+        let client = client.over_new_connection();
+        let update = step_of(&step.guid).translated(language, step_translation(language));
+        clients.spawn(async move {
+            client.updated_step(update, &[]).await;
+        });
+    }
+    for tag in ["one", "two"] {
+        let client = client.over_new_connection();
+        let update = step_of(&step.guid).with_body(tag);
+        clients.spawn(async move {
+            client.updated_step(update, &["body"]).await;
+        });
+    }
+    clients.join_all().await;
+    let after = client.get_step(&step.guid).await.accepted();
+    for language in languages {
+        let row = &after.translations[language];
+        assert_eq!(row.title.as_deref(), Some(language));
+    }
+    assert!(["one", "two"].contains(&after.body()));
+}
+
+async fn a_task_is_deleted_or_referred_to_but_not_both(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    for _ in 0..10 {
+        let other = client.given_task(task("Contested")).await;
+        let (writer, deleter) = (client.over_new_connection(), client.over_new_connection());
+        let sent = subtask(&guide, &other);
+        let (created, deleted) =
+            tokio::join!(writer.create_step(sent), deleter.delete_task(&other.guid));
+        match (created, deleted) {
+            (Ok(_), Err(status)) => {
+                Failure::from(status).is_precondition("TASK_REFERENCED");
+            }
+            (Err(status), Ok(_)) => {
+                Failure::from(status).is_task_not_found(&other.guid);
+            }
+            both => panic!("{both:?}"),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The short form of a single condition.
+
+use crate::kit::prelude::*;
+
+on_both_databases![
+    a_shorthand_expands_to_one_condition,
+    spaces_around_operator_and_commas_do_not_matter,
+    a_variable_may_hold_dots,
+    values_may_be_quoted,
+    several_values_are_several_targets,
+    several_values_need_an_equality,
+    a_single_condition_is_rendered_on_read,
+    other_conditions_render_as_unset,
+    rendering_and_parsing_are_inverse,
+    equal_shorthand_and_dependencies_are_accepted,
+    different_shorthand_and_dependencies_are_refused,
+    a_parse_error_names_the_character,
+    an_empty_shorthand_is_refused,
+    steps_take_a_shorthand_too,
+];
+
+fn short(shorthand: &str) -> Task {
+    task("Short").with_shorthand(shorthand)
+}
+
+/// The condition that a component's shorthand expands to.
+fn expansion(product: i64, variable: &str, operator: &str, targets: &[&str]) -> DependencyGroup {
+    all_of(vec![comparison(Condition {
+        variable: variable.to_owned(),
+        operator: operator.to_owned(),
+        targets: targets.iter().map(|target| text(target)).collect(),
+        path: format!("components.{product}"),
+    })])
+}
+
+async fn expands(client: &Client, shorthand: &str, expected: DependencyGroup) {
+    let created = client.given_task(short(shorthand)).await;
+    assert_eq!(created.dependencies, Some(expected), "{shorthand}");
+    assert_eq!(client.get_task(&created.guid).await.accepted(), created);
+}
+
+async fn a_shorthand_expands_to_one_condition(client: Client) {
+    for operator in ["=", "!=", ">", "<"] {
+        let shorthand = format!("components.42.power {operator} on");
+        expands(
+            &client,
+            &shorthand,
+            expansion(42, "power", operator, &["on"]),
+        )
+        .await;
+    }
+}
+
+async fn spaces_around_operator_and_commas_do_not_matter(client: Client) {
+    let expected = expansion(7, "a", "=", &["x", "y z"]);
+    for shorthand in [
+        "components.7.a=x,y z",
+        "components.7.a = x, y z",
+        "components.7.a   =  x  ,  y z",
+    ] {
+        expands(&client, shorthand, expected.clone()).await;
+    }
+}
+
+async fn a_variable_may_hold_dots(client: Client) {
+    let expected = expansion(7, "valve.left.state", "!=", &["1.5"]);
+    expands(&client, "components.7.valve.left.state != 1.5", expected).await;
+}
+
+async fn values_may_be_quoted(client: Client) {
+    let expected = expansion(7, "a", "=", &["x, y", r#"say "\""#, " outer ", "", "plain"]);
+    let shorthand = r#"components.7.a = "x, y", "say \"\\\"", " outer ", "", plain"#;
+    expands(&client, shorthand, expected).await;
+}
+
+async fn several_values_are_several_targets(client: Client) {
+    let expected = expansion(7, "a", "!=", &["1", "2", "1"]);
+    expands(&client, "components.7.a != 1, 2, 1", expected).await;
+}
+
+async fn refused(client: &Client, shorthand: &str) -> Failure {
+    let failure = client.create_task(short(shorthand)).await.refused();
+    failure.violates(&[("task.dependency_shorthand", "SHORTHAND_INVALID")]);
+    failure
+}
+
+async fn several_values_need_an_equality(client: Client) {
+    refused(&client, "components.7.a > 1, 2").await;
+    refused(&client, "components.7.a < 1, 2").await;
+}
+
+async fn a_single_condition_is_rendered_on_read(client: Client) {
+    let sent = task("Long").with_dependencies(expansion(7, "power", "=", &["on", "half, or less"]));
+    let guid = client.given_task(sent).await.guid;
+    let read = client.get_task(&guid).await.accepted();
+    let expected = r#"components.7.power = on, "half, or less""#;
+    assert_eq!(read.dependency_shorthand.as_deref(), Some(expected));
+}
+
+async fn other_conditions_render_as_unset(client: Client) {
+    let one = expansion(7, "a", "=", &["1"]);
+    let elsewhere = |path: &str| {
+        all_of(vec![comparison(Condition {
+            variable: "a".to_owned(),
+            operator: "=".to_owned(),
+            targets: vec![text("1")],
+            path: path.to_owned(),
+        })])
+    };
+    let typed = all_of(vec![comparison(Condition {
+        variable: "a".to_owned(),
+        operator: "=".to_owned(),
+        targets: vec![number(1.0)],
+        path: "components.7".to_owned(),
+    })]);
+    let several = all_of([one.nodes.clone(), one.nodes.clone()].concat());
+    for dependencies in [
+        several,
+        all_of(vec![nested(one.clone())]),
+        any_of(one.nodes),
+        elsewhere(""),
+        elsewhere("components.x"),
+        elsewhere("components.7.b"),
+        typed,
+    ] {
+        let sent = task("Long").with_dependencies(dependencies);
+        let created = client.given_task(sent).await;
+        assert_eq!(created.dependency_shorthand, None, "{created:?}");
+    }
+}
+
+async fn rendering_and_parsing_are_inverse(client: Client) {
+    let awkward = [
+        "plain", "", " ", "a,b", "\"", "\\", "=", "a = b", "\n", "\\\"", "ü🔧", "'", "\"x\"",
+    ];
+    for value in awkward {
+        let condition = expansion(7, "a.b", "=", &[value, "z"]);
+        let sent = task("Rendered").with_dependencies(condition.clone());
+        let rendered = client.given_task(sent).await.dependency_shorthand;
+        let rendered = rendered.expect("a condition of the form");
+        expands(&client, &rendered, condition).await;
+    }
+}
+
+async fn equal_shorthand_and_dependencies_are_accepted(client: Client) {
+    let sent = short("components.7.a=1").with_dependencies(expansion(7, "a", "=", &["1"]));
+    let created = client.given_task(sent.clone()).await;
+    assert_eq!(created.dependencies, sent.dependencies);
+}
+
+async fn different_shorthand_and_dependencies_are_refused(client: Client) {
+    let sent = short("components.7.a=2").with_dependencies(expansion(7, "a", "=", &["1"]));
+    let failure = client.create_task(sent).await.refused();
+    failure.violates(&[("task.dependency_shorthand", "SHORTHAND_CONFLICT")]);
+}
+
+async fn a_parse_error_names_the_character(client: Client) {
+    for shorthand in [
+        "power = on",
+        "component.7.a = 1",
+        "components.x.a = 1",
+        "components.7.a",
+        "components.7.a =",
+        "components.7. = 1",
+        "components.7 = 1",
+        "components.7.a == 1",
+        "components.7.a = 1,",
+        "components.7.a = ,1",
+        "components.7.a = \"open",
+        "components.7.a = \"x\" y",
+        "components.7.a = \"\\n\"",
+        "components.-7.a = 1",
+    ] {
+        let failure = refused(&client, shorthand).await;
+        let request = failure.details.bad_request().unwrap();
+        let said = &request.field_violations[0].description;
+        assert!(said.chars().any(|c| c.is_ascii_digit()), "{said}");
+        assert!(said.contains("expected"), "{said}");
+    }
+}
+
+async fn an_empty_shorthand_is_refused(client: Client) {
+    refused(&client, "").await;
+    refused(&client, "   ").await;
+}
+
+async fn steps_take_a_shorthand_too(client: Client) {
+    let task = client.given_task(task("Guide")).await;
+    let sent = information_step(&task, "short").with_shorthand("components.7.a = 1");
+    let created = client.given_step(sent.clone()).await;
+    assert_eq!(created.dependencies, Some(expansion(7, "a", "=", &["1"])));
+    assert_eq!(created.dependency_shorthand, sent.dependency_shorthand);
+
+    let sent = information_step(&task, "short").with_shorthand("nonsense");
+    let failure = client.create_step(sent).await.refused();
+    failure.violates(&[("step.dependency_shorthand", "SHORTHAND_INVALID")]);
+}

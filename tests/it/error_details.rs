@@ -1,0 +1,177 @@
+//! Errors: their codes, reasons and details, their order and their limits.
+
+use crate::kit::prelude::*;
+
+on_both_databases![
+    every_violation_is_reported,
+    the_first_violations_reason_is_that_of_the_whole,
+    fifty_violations_are_reported_and_the_cut_is_said,
+    long_paths_do_not_overflow_the_details,
+    a_missing_resource_is_named,
+    fields_are_checked_before_references,
+    references_are_checked_before_preconditions,
+    no_error_repeats_long_input,
+    unknown_calls_are_unimplemented,
+];
+
+async fn every_violation_is_reported(client: Client) {
+    let task = client.given_task(task("Guide")).await;
+    let sent = Step {
+        title: " ".to_owned(),
+        product_id: Some(0),
+        cost: Some(-1),
+        published: Some(-1),
+        tags: vec!["fine".to_owned(), "x".repeat(1_001), "\0".to_owned()],
+        dependencies: Some(all_of(vec![when("", "~", "1")])),
+        feedback_config: vec![FeedbackConfig {
+            r#type: "free".to_owned(),
+            values: vec![answer("a", "1"), answer("a", ""), answer("", "3")],
+            ..question("", &[])
+        }],
+        translations: [("de".to_owned(), step_translation(&"x".repeat(401)))].into(),
+        ..step(&task, StepType::Observation, "")
+    };
+    let request = CreateStepRequest {
+        step: Some(sent),
+        prevstep: "first".to_owned(),
+        request_id: "once".to_owned(),
+        validate_only: false,
+    };
+    let failure = client.steps().create_step(request).await.refused();
+    failure.violates(&[
+        ("prevstep", "FIELD_INVALID"),
+        ("request_id", "FIELD_INVALID"),
+        ("step.cost", "FIELD_OUT_OF_RANGE"),
+        (
+            "step.dependencies.nodes[0].condition.operator",
+            "FIELD_INVALID",
+        ),
+        (
+            "step.dependencies.nodes[0].condition.variable",
+            "FIELD_REQUIRED",
+        ),
+        ("step.feedback_config[0].name", "FIELD_REQUIRED"),
+        ("step.feedback_config[0].type", "FIELD_INVALID"),
+        ("step.feedback_config[0].values[1].key", "FIELD_INVALID"),
+        ("step.feedback_config[0].values[1].value", "FIELD_REQUIRED"),
+        ("step.feedback_config[0].values[2].key", "FIELD_REQUIRED"),
+        ("step.product_id", "FIELD_OUT_OF_RANGE"),
+        ("step.published", "FIELD_OUT_OF_RANGE"),
+        ("step.tags[1]", "FIELD_TOO_LONG"),
+        ("step.tags[2]", "FIELD_INVALID"),
+        ("step.title", "FIELD_REQUIRED"),
+        (r#"step.translations["de"].title"#, "FIELD_TOO_LONG"),
+    ]);
+}
+
+async fn the_first_violations_reason_is_that_of_the_whole(client: Client) {
+    let sent = Task::default().named("x".repeat(201)).with_published(-1);
+    let failure = client.create_task(sent).await.refused();
+    assert_eq!(failure.violations().len(), 3);
+    assert_eq!(failure.reason(), failure.violations()[0].1);
+}
+
+/// All texts of the error.
+fn words(failure: &Failure) -> String {
+    format!("{} {:?}", failure.message, failure.details)
+}
+
+async fn fifty_violations_are_reported_and_the_cut_is_said(client: Client) {
+    let task = client.given_task(task("Guide")).await;
+    let with_long_tags = |count: usize| Step {
+        tags: vec!["\0".to_owned(); count],
+        ..information_step(&task, "tagged")
+    };
+    let failure = client.create_step(with_long_tags(50)).await.refused();
+    let violations = failure.violations();
+    assert!(violations.len() <= 50, "{violations:?}");
+    // Short paths and descriptions may still reach 4 KiB before they are fifty.
+    assert!(violations.len() >= 20, "{violations:?}");
+
+    let failure = client.create_step(with_long_tags(321)).await.refused();
+    let violations = failure.violations();
+    assert!((20..=50).contains(&violations.len()), "{violations:?}");
+    let missing = 321 - violations.len();
+    let said = words(&failure);
+    assert!(
+        said.contains("321") || said.contains(&missing.to_string()),
+        "{said}"
+    );
+}
+
+async fn long_paths_do_not_overflow_the_details(client: Client) {
+    let rows = (0..100).map(|n| (format!("{n}{}", "🔧".repeat(500)), task_translation("")));
+    let sent = Task {
+        translations: rows.collect(),
+        ..task("Overflowing")
+    };
+    let request = CreateTaskRequest {
+        task: Some(sent),
+        ..CreateTaskRequest::default()
+    };
+    let status = client.tasks().create_task(request).await.unwrap_err();
+    assert!(status.details().len() < 6_000, "{}", status.details().len());
+    assert!(status.message().len() < 2_000, "{}", status.message());
+    let failure = Failure::from(status);
+    failure.is(Code::InvalidArgument, "FIELD_INVALID");
+    assert!(!failure.violations().is_empty());
+}
+
+async fn a_missing_resource_is_named(client: Client) {
+    let guid = unknown_guid();
+    client
+        .get_task(&guid)
+        .await
+        .refused()
+        .is_task_not_found(&guid);
+    client
+        .get_step(&guid)
+        .await
+        .refused()
+        .is_step_not_found(&guid);
+    // In the service's spelling, not in the caller's.
+    let read = client.get_task(&guid.to_uppercase()).await;
+    read.refused().is_task_not_found(&guid);
+    let lost = task("Nowhere").with_guid(guid.clone());
+    let created = client.create_step(information_step(&lost, "lost")).await;
+    created.refused().is_task_not_found(&guid);
+    client.delete_role(1).await.refused().is_role_not_found(1);
+}
+
+async fn fields_are_checked_before_references(client: Client) {
+    let lost = task("Nowhere").with_guid(unknown_guid());
+    let failure = client
+        .create_step(information_step(&lost, ""))
+        .await
+        .refused();
+    failure.violates(&[("step.title", "FIELD_REQUIRED")]);
+}
+
+async fn references_are_checked_before_preconditions(client: Client) {
+    let request = DeleteTaskRequest {
+        guid: unknown_guid(),
+        etag: "old".to_owned(),
+        force: false,
+    };
+    let guid = request.guid.clone();
+    let failure = client.tasks().delete_task(request).await.refused();
+    failure.is_task_not_found(&guid);
+}
+
+async fn no_error_repeats_long_input(client: Client) {
+    let task = client.given_task(task("Guide")).await;
+    let secret = "s3cret".repeat(1_000);
+    let sent = Step {
+        tags: vec![secret.clone()],
+        dependency_shorthand: Some(secret.clone()),
+        ..information_step(&task, &secret)
+    };
+    let failure = client.create_step(sent).await.refused();
+    assert!(!words(&failure).contains(&secret), "{failure:?}");
+}
+
+async fn unknown_calls_are_unimplemented(client: Client) {
+    let unknown = client.send_bytes("TaskService/MoveTask", bytes::Bytes::new());
+    let status = unknown.await.unwrap_err();
+    assert_eq!(status.code(), Code::Unimplemented, "{status:?}");
+}

@@ -1,0 +1,357 @@
+//! ExportTask.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use crate::kit::prelude::*;
+
+on_both_databases![
+    an_export_holds_the_task_and_its_steps_complete,
+    managed_tasks_stand_below_their_values,
+    a_managed_task_is_exported_by_itself,
+    an_export_imports_onto_itself_and_changes_nothing,
+    a_document_without_task_ids_imports_as_a_copy,
+    a_copy_is_complete_and_refers_to_itself,
+    a_copy_leaves_the_original_alone,
+    a_copy_refers_to_tasks_outside_as_the_original_does,
+    an_export_may_be_imported_into_another_account,
+    an_export_that_refers_outside_stays_in_its_account,
+    a_task_of_another_account_answers_like_one_that_does_not_exist,
+    a_malformed_id_is_refused,
+    export_needs_the_scope_read,
+    an_export_shows_one_state_while_names_change,
+    an_export_shows_one_state_while_steps_come_and_go,
+];
+
+/// A guide with full steps, managed tasks that manage others, and subtask steps that
+/// refer to tasks inside, above and outside of it.
+async fn given_guide(client: &Client, outside: &Task) -> Task {
+    let (root, first) = (unknown_guid(), unknown_guid());
+    let refers = |guid: &str| {
+        let target = outside.clone().with_guid(guid);
+        subtask(&Task::default(), &target)
+    };
+    let deep = document(
+        "",
+        vec![refers(&root), refers(&first), full_step(&Task::default())],
+    );
+    let inner = TaskDocument {
+        task: Some(full_task()),
+        steps: vec![
+            observation_asking(linked_question(vec![answer_with("x", "X", deep)])),
+            refers(&outside.guid),
+        ],
+    };
+    let values = vec![
+        FeedbackValue {
+            link: first.clone(),
+            ..answer_with("a", "A", inner)
+        },
+        answer("b", "B"),
+    ];
+    let mut steps = vec![
+        full_step(&Task::default()),
+        observation_asking(linked_question(values)),
+        refers(&outside.guid),
+        refers(&first),
+        refers(&first),
+        refers(&root),
+    ];
+    for step in &mut steps {
+        step.task.clone_from(&root);
+    }
+    let sent = TaskDocument {
+        task: Some(full_task()),
+        steps,
+    };
+    client.imported(sent).await
+}
+
+async fn guide(client: &Client) -> (Task, Task) {
+    let outside = client.given_task(task("Outside")).await;
+    let made = given_guide(client, &outside).await;
+    (made, outside)
+}
+
+async fn an_export_holds_the_task_and_its_steps_complete(client: Client) {
+    let made = client
+        .imported(TaskDocument {
+            task: Some(full_task()),
+            steps: vec![
+                full_step(&Task::default()),
+                document_step(StepType::End, "end"),
+            ],
+        })
+        .await;
+    let exported = client.exported(&made.guid).await;
+    assert_eq!(exported.task, Some(made.clone()));
+    let mut steps = Vec::new();
+    for guid in &made.steps {
+        steps.push(client.get_step(guid).await.accepted());
+    }
+    assert_eq!(exported.steps, steps);
+}
+
+async fn managed_tasks_stand_below_their_values(client: Client) {
+    let (made, _) = guide(&client).await;
+    let exported = client.exported(&made.guid).await;
+    assert_eq!(documents_in(&exported).len(), 4);
+    let mut below = vec![exported];
+    while let Some(document) = below.pop() {
+        let task = document.task.expect("the task");
+        assert_eq!(client.get_task(&task.guid).await.accepted(), task);
+        let mut steps = document.steps;
+        for value in steps
+            .iter_mut()
+            .flat_map(|step| &mut step.feedback_config)
+            .flat_map(|config| &mut config.values)
+        {
+            let inner = value.task_json.take();
+            let inner_task = inner.as_ref().and_then(|inner| inner.task.as_ref());
+            let guid = inner_task.map_or("", |task| task.guid.as_str());
+            assert_eq!(guid, value.link);
+            below.extend(inner);
+        }
+        assert_eq!(client.steps_with_bodies(&task.guid).await, steps);
+    }
+}
+
+async fn a_managed_task_is_exported_by_itself(client: Client) {
+    let (made, _) = guide(&client).await;
+    let exported = client.exported(&made.guid).await;
+    for inner in documents_in(&exported) {
+        let guid = &inner.task.as_ref().unwrap().guid;
+        assert_eq!(client.exported(guid).await, *inner);
+    }
+}
+
+async fn an_export_imports_onto_itself_and_changes_nothing(client: Client) {
+    let (made, _) = guide(&client).await;
+    let exported = client.exported(&made.guid).await;
+    let before = client.tasks_with_steps().await;
+    for document in documents_in(&exported) {
+        let response = client.import(document.clone()).await.accepted();
+        assert_eq!(response.ignored_paths, [""; 0]);
+        assert_eq!(response.task, document.task);
+        assert_eq!(client.tasks_with_steps().await, before);
+    }
+    assert_eq!(client.exported(&made.guid).await, exported);
+}
+
+/// The document without the id of its task.
+fn unnamed(mut document: TaskDocument) -> TaskDocument {
+    let task = document.task.as_mut().expect("the task");
+    task.guid.clear();
+    document
+}
+
+async fn a_document_without_task_ids_imports_as_a_copy(client: Client) {
+    let (made, _) = guide(&client).await;
+    let copy = unnamed(client.exported(&made.guid).await);
+    let response = client.import(copy).await.accepted();
+    assert_eq!(response.ignored_paths, [""; 0]);
+    let copy = response.task.unwrap();
+    let mut guids: Vec<String> = Vec::new();
+    for (task, steps) in client.tasks_with_steps().await {
+        guids.push(task.guid);
+        guids.extend(steps.into_iter().map(|step| step.guid));
+    }
+    let count = guids.len();
+    guids.sort_unstable();
+    guids.dedup();
+    assert_eq!(guids.len(), count);
+    assert_ne!(copy.guid, made.guid);
+    assert_eq!(copy.steps.len(), made.steps.len());
+}
+
+async fn a_copy_is_complete_and_refers_to_itself(client: Client) {
+    let (made, _) = guide(&client).await;
+    let original = client.exported(&made.guid).await;
+    let copy = client.imported(unnamed(original.clone())).await;
+    let copy = client.exported(&copy.guid).await;
+    let old: Vec<String> = documents_in(&original)
+        .iter()
+        .map(|document| document.task.as_ref().unwrap().guid.clone())
+        .collect();
+    let shown = format!("{copy:?}");
+    assert!(!old.iter().any(|guid| shown.contains(guid)), "{shown}");
+    assert_eq!(canonical(copy), canonical(original));
+}
+
+async fn a_copy_leaves_the_original_alone(client: Client) {
+    let (made, _) = guide(&client).await;
+    let before = client.tasks_with_steps().await;
+    let original = client.exported(&made.guid).await;
+    client.imported(unnamed(original.clone())).await;
+    let mut after = client.tasks_with_steps().await;
+    after.truncate(before.len());
+    assert_eq!(after, before);
+    assert_eq!(client.exported(&made.guid).await, original);
+}
+
+async fn a_copy_refers_to_tasks_outside_as_the_original_does(client: Client) {
+    let (made, outside) = guide(&client).await;
+    let copy = client
+        .imported(unnamed(client.exported(&made.guid).await))
+        .await;
+    let step = client.get_step(&copy.steps[3]).await.accepted();
+    assert_eq!(step.subtask_id, outside.guid);
+    let update = task_of(&outside.guid).named("Renamed");
+    client.updated_task(update, &[]).await;
+    let step = client.get_step(&step.guid).await.accepted();
+    assert_eq!(step.title, "Renamed");
+}
+
+async fn an_export_may_be_imported_into_another_account(client: Client) {
+    let inner = document("", vec![full_step(&Task::default())]);
+    let question = linked_question(vec![answer_with("a", "A", inner), answer("b", "B")]);
+    let sent = TaskDocument {
+        task: Some(full_task()),
+        steps: vec![observation_asking(question), full_step(&Task::default())],
+    };
+    let made = client.imported(sent).await;
+    let original = client.exported(&made.guid).await;
+    let other = client.other_account();
+    let failure = other.import(original.clone()).await.refused();
+    failure.is_task_not_found(&made.guid);
+    let copy = other.imported(unnamed(original.clone())).await;
+    let copy = other.exported(&copy.guid).await;
+    assert_eq!(canonical(copy), canonical(original));
+}
+
+async fn an_export_that_refers_outside_stays_in_its_account(client: Client) {
+    let (made, outside) = guide(&client).await;
+    let copy = unnamed(client.exported(&made.guid).await);
+    let other = client.other_account();
+    other
+        .import(copy)
+        .await
+        .refused()
+        .is_task_not_found(&outside.guid);
+    assert_eq!(other.all_tasks().await, []);
+}
+
+async fn a_task_of_another_account_answers_like_one_that_does_not_exist(client: Client) {
+    let theirs = client
+        .other_account()
+        .imported(document("Theirs", document_steps(&["a"])))
+        .await;
+    let absent = unknown_guid();
+    let mut answers = Vec::new();
+    for guid in [&theirs.guid, &absent] {
+        let failure = client.export(guid).await.refused();
+        failure.is_task_not_found(guid);
+        answers.push(format!("{failure:?}").replace(guid, "ID"));
+    }
+    assert_eq!(answers[0], answers[1]);
+}
+
+async fn a_malformed_id_is_refused(client: Client) {
+    for (guid, reason) in [("", "FIELD_REQUIRED"), ("guide", "FIELD_INVALID")] {
+        let failure = client.export(guid).await.refused();
+        failure.violates(&[("guid", reason)]);
+    }
+    let made = client.imported(document("Guide", Vec::new())).await;
+    client.export(&made.guid.to_uppercase()).await.accepted();
+}
+
+async fn export_needs_the_scope_read(client: Client) {
+    let made = client.imported(document("Guide", Vec::new())).await;
+    let writer = client.with_scopes("write translate admin");
+    let failure = writer.export(&made.guid).await.refused();
+    failure.is(Code::PermissionDenied, "SCOPE_MISSING");
+    client
+        .with_scopes("read")
+        .export(&made.guid)
+        .await
+        .accepted();
+}
+
+/// Exports the task repeatedly while the writer runs, and asserts that each export
+/// shows one state.
+async fn exports_while<W>(client: &Client, guid: &str, writer: W, one_state: fn(&TaskDocument))
+where
+    W: Future<Output = ()> + Send + 'static,
+{
+    let done = Arc::new(AtomicBool::new(false));
+    let writer = {
+        let done = Arc::clone(&done);
+        tokio::spawn(async move {
+            writer.await;
+            done.store(true, Ordering::Relaxed);
+        })
+    };
+    let reader = client.over_new_connection();
+    let mut exports = 0;
+    while !done.load(Ordering::Relaxed) {
+        one_state(&reader.exported(guid).await);
+        exports += 1;
+    }
+    writer.await.expect("the writer");
+    assert!(exports > 1, "nothing was read meanwhile");
+}
+
+async fn an_export_shows_one_state_while_names_change(client: Client) {
+    let keys: Vec<String> = (0..20).map(|key| key.to_string()).collect();
+    let values = |text: &str| -> Vec<FeedbackValue> {
+        let values = keys.iter().map(|key| answer(key, text));
+        values.collect()
+    };
+    let steps = vec![observation_asking(linked_question(values("first")))];
+    let made = client.imported(document("Guide", steps)).await;
+    let updates: Vec<Step> = (0..30)
+        .map(|round| {
+            step_of(&made.steps[0])
+                .with_question(linked_question(values(&format!("round {round}"))))
+        })
+        .collect();
+    let writer = client.clone();
+    let writes = async move {
+        for update in updates {
+            writer.updated_step(update, &["feedback_config"]).await;
+        }
+    };
+    exports_while(&client, &made.guid, writes, |document| {
+        let text = &answers_of(&document.steps[0])[0].value;
+        for value in answers_of(&document.steps[0]) {
+            let inner = value
+                .task_json
+                .as_ref()
+                .and_then(|inner| inner.task.as_ref());
+            assert_eq!(inner.map(|task| &task.name), Some(text));
+            assert_eq!(value.value, *text);
+        }
+        for wiring in &document.steps[1..] {
+            assert_eq!(wiring.title, *text);
+        }
+    })
+    .await;
+}
+
+async fn an_export_shows_one_state_while_steps_come_and_go(client: Client) {
+    let made = client
+        .imported(document("Guide", document_steps(&["a", "b"])))
+        .await;
+    let (writer, task) = (client.clone(), made.clone());
+    let writes = async move {
+        for _ in 0..40 {
+            let created = writer
+                .create_step_after(information_step(&task, "new"), &task.steps[0])
+                .await;
+            let created = created.accepted().step.unwrap();
+            writer.delete_step(&created.guid).await.accepted();
+        }
+    };
+    exports_while(&client, &made.guid, writes, |document| {
+        let task = document.task.as_ref().expect("the task");
+        let steps: Vec<String> = document
+            .steps
+            .iter()
+            .map(|step| step.guid.clone())
+            .collect();
+        assert_eq!(task.steps, steps);
+    })
+    .await;
+}

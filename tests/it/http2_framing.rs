@@ -1,0 +1,309 @@
+//! HTTP/2 streams that no gRPC client sends, and checks that come before the message.
+
+use std::time::Duration;
+
+use expertise::config::Config;
+use http::Method;
+use prost::Message;
+
+use crate::kit::{
+    databases,
+    http2::{Http2Connection, RequestEnd, framed, prefix},
+    prelude::*,
+    scratch::Scratch,
+};
+
+on_both_databases![
+    a_body_that_is_not_one_message_is_invalid,
+    a_too_long_message_is_refused_by_its_prefix,
+    credentials_are_checked_before_64_megabytes_arrive,
+    a_malformed_deadline_is_invalid_and_a_passed_one_exceeded,
+    a_call_whose_message_never_ends_ends_at_its_deadline,
+    unknown_paths_are_unimplemented,
+    requests_that_are_not_grpc_get_http_errors,
+    too_large_headers_are_refused,
+];
+
+const GET: &str = "/expertise.v1.TaskService/GetTask";
+const LIST: &str = "/expertise.v1.TaskService/ListTasks";
+const CREATE: &str = "/expertise.v1.TaskService/CreateTask";
+
+/// The connection still serves.
+async fn assert_serves(connection: &Http2Connection, account: (&str, &str)) {
+    let answer = connection
+        .call(LIST, &[account], &framed(b""), RequestEnd::Sent)
+        .await;
+    let status = answer.status.expect("a status");
+    assert_eq!(status.code(), Code::Ok, "{status:?}");
+    assert!(answer.bytes >= 5);
+}
+
+async fn a_body_that_is_not_one_message_is_invalid(client: Client) {
+    let connection = Http2Connection::to(client.address()).await;
+    let account = ("x-account-id", client.account());
+    let guid = GetTaskRequest {
+        guid: unknown_guid(),
+    }
+    .encode_to_vec();
+    let whole = framed(&guid);
+    for (what, bytes) in [
+        ("none", Vec::new()),
+        ("part of a prefix", vec![0, 0, 0]),
+        ("a prefix alone", prefix(0, 9)),
+        ("half of it", whole[..whole.len() / 2].to_vec()),
+        ("two", [&whole[..], &whole].concat()),
+        ("more than it", [&whole[..], b"more"].concat()),
+        ("one byte more", [&whole[..], &[0]].concat()),
+        ("a compressed one", [&prefix(1, 38), &guid[..]].concat()),
+        ("an odd flag", [&prefix(7, 38), &guid[..]].concat()),
+    ] {
+        let answer = connection
+            .call(GET, &[account], &bytes, RequestEnd::Sent)
+            .await;
+        let expected = (Code::InvalidArgument, "FIELD_INVALID".to_owned());
+        assert_eq!(answer.refusal(), expected, "{what}: {answer:?}");
+        assert_serves(&connection, account).await;
+    }
+    for encoding in ["gzip", "deflate", "zstd", "odd"] {
+        let headers = [account, ("grpc-encoding", encoding)];
+        for flag in [0, 1] {
+            let bytes = [&prefix(flag, 38), &guid[..]].concat();
+            let answer = connection
+                .call(GET, &headers, &bytes, RequestEnd::Sent)
+                .await;
+            answer.is(Code::InvalidArgument, "FIELD_INVALID");
+        }
+    }
+    assert_serves(&connection, account).await;
+}
+
+async fn a_too_long_message_is_refused_by_its_prefix(client: Client) {
+    let connection = Http2Connection::to(client.address()).await;
+    let account = ("x-account-id", client.account());
+    for length in [72 * 1024 * 1024 + 1, u32::MAX] {
+        let claim = prefix(0, length);
+        let answer = connection
+            .call(CREATE, &[account], &claim, RequestEnd::Never)
+            .await;
+        answer.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+    }
+    assert_serves(&connection, account).await;
+}
+
+async fn credentials_are_checked_before_64_megabytes_arrive(client: Client) {
+    let connection = Http2Connection::to(client.address()).await;
+    let announced = prefix(0, 64_000_000);
+    let length = ("content-length", "64000005");
+    let account = ("x-account-id", client.account());
+    for (headers, code, reason) in [
+        (&[length][..], Code::Unauthenticated, "CREDENTIALS_MISSING"),
+        (
+            &[length, ("x-account-id", "a b")],
+            Code::Unauthenticated,
+            "CREDENTIALS_INVALID",
+        ),
+        (
+            &[length, account, ("x-scopes", "read")],
+            Code::PermissionDenied,
+            "SCOPE_MISSING",
+        ),
+    ] {
+        let answer = connection
+            .call(CREATE, headers, &announced, RequestEnd::Never)
+            .await;
+        answer.is(code, reason);
+    }
+    assert_serves(&connection, account).await;
+}
+
+async fn a_malformed_deadline_is_invalid_and_a_passed_one_exceeded(client: Client) {
+    let connection = Http2Connection::to(client.address()).await;
+    let account = ("x-account-id", client.account());
+    for timeout in [
+        "",
+        "5",
+        "S",
+        "1s",
+        "-1S",
+        "+1S",
+        "1.5S",
+        "1 S",
+        "123456789S",
+        "1SS",
+    ] {
+        let headers = [account, ("grpc-timeout", timeout)];
+        let answer = connection
+            .call(LIST, &headers, &framed(b""), RequestEnd::Sent)
+            .await;
+        let expected = (Code::InvalidArgument, "FIELD_INVALID".to_owned());
+        assert_eq!(answer.refusal(), expected, "{timeout:?}");
+    }
+    for timeout in ["0S", "1n", "00000000H"] {
+        let headers = [account, ("grpc-timeout", timeout)];
+        let answer = connection
+            .call(LIST, &headers, &framed(b""), RequestEnd::Sent)
+            .await;
+        answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+    }
+    for timeout in ["99999999H", "59M", "60S", "60000m", "60000000u"] {
+        let headers = [account, ("grpc-timeout", timeout)];
+        let answer = connection
+            .call(LIST, &headers, &framed(b""), RequestEnd::Sent)
+            .await;
+        let status = answer.status.expect("a status");
+        assert_eq!(status.code(), Code::Ok, "{timeout}: {status:?}");
+    }
+}
+
+async fn a_call_whose_message_never_ends_ends_at_its_deadline(client: Client) {
+    let connection = Http2Connection::to(client.address()).await;
+    let account = ("x-account-id", client.account());
+    for begun in [
+        &b""[..],
+        &prefix(0, 64_000_000),
+        &[&prefix(0, 9)[..], b"abc"].concat(),
+    ] {
+        let headers = [account, ("grpc-timeout", "50m")];
+        let answer = connection
+            .call(CREATE, &headers, begun, RequestEnd::Never)
+            .await;
+        answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+    }
+    assert_serves(&connection, account).await;
+}
+
+async fn unknown_paths_are_unimplemented(client: Client) {
+    let connection = Http2Connection::to(client.address()).await;
+    let account = ("x-account-id", client.account());
+    for path in [
+        "/expertise.v1.TaskService/MoveTask",
+        "/expertise.v1.TaskService/GetTask/again",
+        "/expertise.v1.TaskService/gettask",
+        "/expertise.v1.TaskService/GetTasks",
+        "/expertise.v1.TaskService/",
+        "/expertise.v1.TaskService",
+        "/expertise.v1.NoService/GetTask",
+        "/expertise.v2.TaskService/GetTask",
+        "/TaskService/GetTask",
+        "/grpc.health.v1.Nothing/Check",
+        "/",
+    ] {
+        for headers in [&[][..], &[account]] {
+            let answer = connection
+                .call(path, headers, &framed(b""), RequestEnd::Sent)
+                .await;
+            let status = answer.status.as_ref().expect("a status");
+            let code = status.code();
+            // Without credentials, a path of one of our services is UNAUTHENTICATED,
+            // whether or not it exists.
+            let unknown = headers.is_empty() && code == Code::Unauthenticated;
+            assert!(code == Code::Unimplemented || unknown, "{path}: {status:?}");
+            // The health service has errors of its own.
+            if !path.starts_with("/grpc.") {
+                let (_, reason) = answer.refusal();
+                assert!(unknown || reason == "UNIMPLEMENTED", "{path}: {reason}");
+            }
+        }
+    }
+    assert_serves(&connection, account).await;
+}
+
+async fn requests_that_are_not_grpc_get_http_errors(client: Client) {
+    let connection = Http2Connection::to(client.address()).await;
+    let account = ("x-account-id", client.account());
+    for content in [
+        "",
+        "text/plain",
+        "application/json",
+        "application/grpc-web",
+        "application/grpcs",
+    ] {
+        let headers = [account, ("content-type", content)];
+        let answer = connection
+            .send(Method::POST, LIST, &headers, &framed(b""), RequestEnd::Sent)
+            .await;
+        assert_eq!(answer.http, 415, "{content}");
+    }
+    for method in [Method::GET, Method::PUT, Method::HEAD, Method::OPTIONS] {
+        let headers = [account, ("content-type", "application/grpc")];
+        let answer = connection
+            .send(method, LIST, &headers, b"", RequestEnd::Sent)
+            .await;
+        assert_eq!(answer.http, 405);
+    }
+    for content in [
+        "application/grpc",
+        "application/grpc+proto",
+        "application/grpc;charset=utf-8",
+    ] {
+        let headers = [account, ("content-type", content)];
+        let answer = connection
+            .send(Method::POST, LIST, &headers, &framed(b""), RequestEnd::Sent)
+            .await;
+        let status = answer.status.expect("a status");
+        assert_eq!(status.code(), Code::Ok, "{content}: {status:?}");
+    }
+}
+
+async fn too_large_headers_are_refused(client: Client) {
+    let connection = Http2Connection::to(client.address()).await;
+    let account = ("x-account-id", client.account());
+    let long = "x".repeat(17_000);
+    let headers = [account, ("x-long", &long)];
+    let answer = connection
+        .call(LIST, &headers, &framed(b""), RequestEnd::Sent)
+        .await;
+    answer.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+    assert_serves(&connection, account).await;
+}
+
+/// It needs its own settings, and the database does not matter.
+#[tokio::test]
+async fn the_servers_time_limit_caps_the_callers_deadline() {
+    let config = Config {
+        request_timeout: Duration::from_millis(50),
+        ..Config::for_tests("sqlite::memory:")
+    };
+    let connection = Http2Connection::to(databases::start(config)).await;
+    for timeout in ["1H", "60S"] {
+        let headers = [("x-account-id", "42"), ("grpc-timeout", timeout)];
+        let answer = connection
+            .call(CREATE, &headers, &prefix(0, 9), RequestEnd::Never)
+            .await;
+        answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+    }
+}
+
+/// A stored step may exceed a message limit that was lowered later.
+#[tokio::test]
+async fn a_too_large_response_is_an_error() {
+    let file = Scratch::of_this_run().path("lowered.db");
+    let url = format!("sqlite:{}", file.display());
+    let before = Client::at(databases::start(Config::for_tests(&url)));
+    let guide = before.given_task(task("Guide")).await;
+    let large = information_step(&guide, "large").with_body("x".repeat(50_000));
+    let step = before.given_step(large).await;
+
+    let config = Config {
+        max_message_bytes: 20_000,
+        ..Config::for_tests(&url)
+    };
+    let after = Client::at(databases::start(config)).with_account(before.account());
+    let too_large = (Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+    let read = after.get_step(&step.guid).await.refused();
+    read.is(too_large.0, too_large.1);
+    assert_eq!(read.metadata()["limit_bytes"], "20000");
+    let listed = ListStepsRequest {
+        task: guide.guid.clone(),
+        expand: vec!["body".to_owned()],
+        ..ListStepsRequest::default()
+    };
+    let listed = after.list_steps(listed).await.refused();
+    listed.is(too_large.0, too_large.1);
+    let exported = after.export(&guide.guid).await.refused();
+    exported.is(too_large.0, too_large.1);
+    assert_eq!(
+        after.get_task(&guide.guid).await.accepted().steps,
+        [step.guid]
+    );
+}

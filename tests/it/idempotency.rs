@@ -1,0 +1,220 @@
+//! Safe repetition of calls: request ids, etags and dry runs.
+
+use crate::kit::prelude::*;
+
+mod dry_runs;
+
+on_both_databases![
+    a_request_id_creates_one_task,
+    a_request_id_creates_one_step_and_answers_the_same_placement,
+    a_request_id_is_read_in_any_case,
+    a_request_id_with_another_payload_is_refused,
+    a_request_id_belongs_to_one_call,
+    a_request_id_belongs_to_one_account,
+    a_retry_answers_what_was_stored_although_it_has_changed_since,
+    a_retry_answers_although_the_task_is_gone,
+    a_refused_call_does_not_use_up_its_request_id,
+    calls_at_the_same_time_with_one_request_id_create_one_task,
+    a_malformed_request_id_is_refused,
+    a_matching_etag_permits_the_update,
+    an_old_etag_aborts_the_update,
+    any_other_text_as_etag_aborts_the_update,
+    an_old_etag_aborts_an_update_that_would_change_nothing,
+    an_old_etag_aborts_the_update_of_a_step,
+    a_new_step_outdates_its_tasks_etag,
+];
+
+fn create(name: &str, request_id: &str) -> CreateTaskRequest {
+    CreateTaskRequest {
+        task: Some(task(name)),
+        request_id: request_id.to_owned(),
+        validate_only: false,
+    }
+}
+
+async fn send(
+    client: &Client,
+    request: CreateTaskRequest,
+) -> Result<CreateTaskResponse, tonic::Status> {
+    let response = client.tasks().create_task(request).await?;
+    Ok(response.into_inner())
+}
+
+async fn count(client: &Client) -> usize {
+    let listed = client.list_tasks(ListTasksRequest::default()).await;
+    listed.accepted().tasks.len()
+}
+
+async fn a_request_id_creates_one_task(client: Client) {
+    let request = CreateTaskRequest {
+        task: Some(full_task()),
+        request_id: unknown_guid(),
+        validate_only: false,
+    };
+    let first = send(&client, request.clone()).await.accepted();
+    let second = send(&client, request).await.accepted();
+    assert_eq!(second, first);
+    assert_eq!(count(&client).await, 1);
+}
+
+async fn a_request_id_creates_one_step_and_answers_the_same_placement(client: Client) {
+    let task = client.given_task(task("Guide")).await;
+    let steps = client.given_steps(&task, &["a", "b"]).await;
+    let request = CreateStepRequest {
+        step: Some(full_step(&task)),
+        prevstep: steps[0].clone(),
+        request_id: unknown_guid(),
+        validate_only: false,
+    };
+    let first = client.steps().create_step(request.clone()).await;
+    let first = first.accepted().into_inner();
+    let second = client.steps().create_step(request).await;
+    let second = second.accepted().into_inner();
+    assert_eq!(second, first);
+    assert_eq!(second.placement(), Placement::AfterPrevstep);
+    assert_eq!(client.step_order(&task.guid).await.len(), 3);
+}
+
+async fn a_request_id_is_read_in_any_case(client: Client) {
+    let id = unknown_guid();
+    let first = send(&client, create("Once", &id)).await.accepted();
+    let again = create("Once", &id.to_uppercase());
+    assert_eq!(send(&client, again).await.accepted(), first);
+}
+
+async fn a_request_id_with_another_payload_is_refused(client: Client) {
+    let id = unknown_guid();
+    send(&client, create("One", &id)).await.accepted();
+    let failure = send(&client, create("Another", &id)).await.refused();
+    failure.is_precondition("REQUEST_ID_REUSED");
+    assert_eq!(count(&client).await, 1);
+}
+
+async fn a_request_id_belongs_to_one_call(client: Client) {
+    let id = unknown_guid();
+    let created = send(&client, create("One", &id)).await.accepted();
+    let request = CreateStepRequest {
+        step: Some(information_step(&created.task.unwrap(), "step")),
+        request_id: id,
+        ..CreateStepRequest::default()
+    };
+    let failure = client.steps().create_step(request).await.refused();
+    failure.is_precondition("REQUEST_ID_REUSED");
+}
+
+async fn a_request_id_belongs_to_one_account(client: Client) {
+    let (id, other) = (unknown_guid(), client.other_account());
+    let mine = send(&client, create("One", &id)).await.accepted();
+    let theirs = send(&other, create("One", &id)).await.accepted();
+    assert_ne!(mine.task.unwrap().guid, theirs.task.unwrap().guid);
+    send(&other, create("Another", &unknown_guid()))
+        .await
+        .accepted();
+}
+
+async fn a_retry_answers_what_was_stored_although_it_has_changed_since(client: Client) {
+    let request = create("Before", &unknown_guid());
+    let first = send(&client, request.clone()).await.accepted();
+    let update = task_of(&first.task.as_ref().unwrap().guid).named("After");
+    client.updated_task(update, &[]).await;
+    assert_eq!(send(&client, request).await.accepted(), first);
+}
+
+async fn a_retry_answers_although_the_task_is_gone(client: Client) {
+    let request = create("Gone", &unknown_guid());
+    let first = send(&client, request.clone()).await.accepted();
+    let guid = &first.task.as_ref().unwrap().guid;
+    client.delete_task(guid).await.accepted();
+    assert_eq!(send(&client, request).await.accepted(), first);
+    assert_eq!(count(&client).await, 0);
+}
+
+async fn a_refused_call_does_not_use_up_its_request_id(client: Client) {
+    let id = unknown_guid();
+    send(&client, create("", &id)).await.refused();
+    send(&client, create("Better", &id)).await.accepted();
+}
+
+async fn calls_at_the_same_time_with_one_request_id_create_one_task(client: Client) {
+    let request = create("Once", &unknown_guid());
+    let calls = (0..16).map(|_| {
+        let (client, request) = (client.over_new_connection(), request.clone());
+        tokio::spawn(async move { send(&client, request).await })
+    });
+    let calls: Vec<_> = calls.collect();
+    let mut responses = Vec::new();
+    for call in calls {
+        responses.push(call.await.unwrap().accepted());
+    }
+    assert!(responses.iter().all(|response| *response == responses[0]));
+    assert_eq!(count(&client).await, 1);
+}
+
+async fn a_malformed_request_id_is_refused(client: Client) {
+    let simple = unknown_guid().replace('-', "");
+    for id in ["1", simple.as_str(), " ", "{}"] {
+        let failure = send(&client, create("Named", id)).await.refused();
+        failure.violates(&[("request_id", "FIELD_INVALID")]);
+    }
+}
+
+fn renamed(task: &Task, name: &str, etag: &str) -> Task {
+    task_of(&task.guid).named(name).with_etag(etag)
+}
+
+async fn a_matching_etag_permits_the_update(client: Client) {
+    let before = client.given_task(task("Before")).await;
+    let update = renamed(&before, "After", &before.etag);
+    let after = client.updated_task(update, &["name"]).await;
+    let again = renamed(&before, "Again", &after.etag);
+    client.updated_task(again, &[]).await;
+}
+
+async fn aborts(client: &Client, update: Task) {
+    let before = client.get_task(&update.guid).await.accepted();
+    let failure = client.update_task(update, &[]).await.refused();
+    failure.is(Code::Aborted, "ETAG_MISMATCH");
+    let after = client.get_task(&before.guid).await.accepted();
+    assert_eq!(after, before);
+}
+
+async fn an_old_etag_aborts_the_update(client: Client) {
+    let before = client.given_task(task("Before")).await;
+    let update = renamed(&before, "After", &before.etag);
+    client.updated_task(update, &[]).await;
+    aborts(&client, renamed(&before, "Late", &before.etag)).await;
+}
+
+async fn any_other_text_as_etag_aborts_the_update(client: Client) {
+    let before = client.given_task(task("Before")).await;
+    for etag in ["x", " ", "W/\"1\"", "*"] {
+        aborts(&client, renamed(&before, "After", etag)).await;
+    }
+}
+
+async fn an_old_etag_aborts_an_update_that_would_change_nothing(client: Client) {
+    let before = client.given_task(task("Before")).await;
+    let update = renamed(&before, "After", "");
+    client.updated_task(update, &[]).await;
+    aborts(&client, renamed(&before, "After", &before.etag)).await;
+}
+
+async fn an_old_etag_aborts_the_update_of_a_step(client: Client) {
+    let task = client.given_task(task("Guide")).await;
+    let before = client.given_step(information_step(&task, "before")).await;
+    let update = Step {
+        title: "after".to_owned(),
+        etag: before.etag.clone(),
+        ..step_of(&before.guid)
+    };
+    let after = client.updated_step(update.clone(), &[]).await;
+    let failure = client.update_step(update, &[]).await.refused();
+    failure.is(Code::Aborted, "ETAG_MISMATCH");
+    assert_eq!(client.get_step(&before.guid).await.accepted(), after);
+}
+
+async fn a_new_step_outdates_its_tasks_etag(client: Client) {
+    let before = client.given_task(task("Growing")).await;
+    client.given_step(information_step(&before, "new")).await;
+    aborts(&client, renamed(&before, "Late", &before.etag)).await;
+}

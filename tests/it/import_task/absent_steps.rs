@@ -1,0 +1,173 @@
+//! Steps of a task that its new document does not list.
+
+use crate::kit::prelude::*;
+
+on_both_databases![
+    by_default_absent_steps_are_named_and_nothing_changes,
+    twenty_absent_steps_are_named,
+    kept_steps_follow_the_listed_ones_in_their_former_order,
+    keeping_absent_steps_may_change_nothing,
+    absent_steps_are_deleted,
+    all_steps_may_be_deleted,
+    tasks_that_absent_steps_refer_to_are_kept,
+    absent_steps_of_managed_tasks_are_treated_alike,
+    without_absent_steps_every_option_is_alike,
+    a_task_without_its_steps_in_the_document_keeps_them_if_asked,
+];
+
+async fn guide(client: &Client) -> Task {
+    let steps = document_steps(&["a", "b", "c", "d"]);
+    client.imported(document("Guide", steps)).await
+}
+
+/// A document that lists two of the steps, the last one first.
+fn two_of(task: &Task) -> TaskDocument {
+    let steps = vec![
+        step_of(&task.steps[3]),
+        document_step(StepType::Information, "new"),
+        step_of(&task.steps[1]),
+    ];
+    document_of(&task.guid, steps)
+}
+
+async fn by_default_absent_steps_are_named_and_nothing_changes(client: Client) {
+    let made = guide(&client).await;
+    let before = client.tasks_with_steps().await;
+    let failure = client.import(two_of(&made)).await.refused();
+    failure.is_precondition("ABSENT_STEPS");
+    let expected = [
+        ("ABSENT_STEPS", made.steps[0].as_str()),
+        ("ABSENT_STEPS", made.steps[2].as_str()),
+    ];
+    assert_eq!(failure.preconditions(), expected);
+    assert_eq!(client.tasks_with_steps().await, before);
+}
+
+async fn twenty_absent_steps_are_named(client: Client) {
+    let made = client
+        .imported(document("Guide", document_steps(&["a"; 21])))
+        .await;
+    let failure = client.import(document_of(&made.guid, Vec::new())).await;
+    let failure = failure.refused();
+    failure.is_precondition("ABSENT_STEPS");
+    let named: Vec<&str> = failure
+        .preconditions()
+        .iter()
+        .map(|named| named.1)
+        .collect();
+    assert_eq!(named, made.steps[..20]);
+    assert!(failure.message.contains("21"), "{failure:?}");
+}
+
+async fn kept_steps_follow_the_listed_ones_in_their_former_order(client: Client) {
+    let made = guide(&client).await;
+    let response = client.import_with(AbsentSteps::Keep, two_of(&made)).await;
+    let after = response.accepted().task.unwrap();
+    assert_eq!(
+        client.step_titles(&made.guid).await,
+        ["d", "new", "b", "a", "c"]
+    );
+    assert_eq!(client.get_task(&made.guid).await.accepted(), after);
+}
+
+async fn keeping_absent_steps_may_change_nothing(client: Client) {
+    let made = guide(&client).await;
+    let before = client.tasks_with_steps().await;
+    let steps = vec![step_of(&made.steps[0]), step_of(&made.steps[1])];
+    let sent = document_of(&made.guid, steps);
+    client.import_with(AbsentSteps::Keep, sent).await.accepted();
+    assert_eq!(client.tasks_with_steps().await, before);
+}
+
+async fn absent_steps_are_deleted(client: Client) {
+    let made = guide(&client).await;
+    let response = client.import_with(AbsentSteps::Delete, two_of(&made)).await;
+    let after = response.accepted().task.unwrap();
+    assert_eq!(after.steps.len(), 3);
+    assert_eq!(client.step_titles(&made.guid).await, ["d", "new", "b"]);
+    for gone in [&made.steps[0], &made.steps[2]] {
+        client
+            .get_step(gone)
+            .await
+            .refused()
+            .is_step_not_found(gone);
+    }
+    assert_ne!(after.etag, made.etag);
+}
+
+async fn all_steps_may_be_deleted(client: Client) {
+    let made = guide(&client).await;
+    let sent = document_of(&made.guid, Vec::new());
+    let response = client.import_with(AbsentSteps::Delete, sent).await;
+    assert_eq!(response.accepted().task.unwrap().steps, [""; 0]);
+    client.delete_task(&made.guid).await.accepted();
+}
+
+async fn tasks_that_absent_steps_refer_to_are_kept(client: Client) {
+    let outside = client.given_task(task("Outside")).await;
+    let steps = vec![subtask(&Task::default(), &outside)];
+    let made = client.imported(document("Guide", steps)).await;
+    let sent = document_of(&made.guid, Vec::new());
+    client
+        .import_with(AbsentSteps::Delete, sent)
+        .await
+        .accepted();
+    assert_eq!(client.get_task(&outside.guid).await.accepted(), outside);
+    client.delete_task(&outside.guid).await.accepted();
+}
+
+/// An exported guide whose managed task has two steps, and the managed task.
+async fn nested(client: &Client) -> (TaskDocument, Task) {
+    let inner = document("", document_steps(&["a", "b"]));
+    let question = linked_question(vec![answer_with("a", "A", inner)]);
+    let made = client
+        .imported(document("Guide", vec![observation_asking(question)]))
+        .await;
+    let sent = client.exported(&made.guid).await;
+    let link = answers_of(&sent.steps[0])[0].link.clone();
+    (sent, client.get_task(&link).await.accepted())
+}
+
+fn inner(document: &mut TaskDocument) -> &mut TaskDocument {
+    let values = &mut document.steps[0].feedback_config[0].values;
+    values[0].task_json.as_mut().unwrap()
+}
+
+async fn absent_steps_of_managed_tasks_are_treated_alike(client: Client) {
+    let (mut sent, managed) = nested(&client).await;
+    let gone = inner(&mut sent).steps.remove(0).guid;
+    let failure = client.import(sent.clone()).await.refused();
+    failure.is_precondition("ABSENT_STEPS");
+    assert_eq!(failure.preconditions(), [("ABSENT_STEPS", gone.as_str())]);
+
+    let kept = client.import_with(AbsentSteps::Keep, sent.clone()).await;
+    kept.accepted();
+    let [a, b] = [managed.steps[0].clone(), managed.steps[1].clone()];
+    assert_eq!(client.step_order(&managed.guid).await, [b.clone(), a]);
+
+    let deleted = client.import_with(AbsentSteps::Delete, sent).await;
+    deleted.accepted();
+    assert_eq!(client.step_order(&managed.guid).await, [b]);
+}
+
+async fn without_absent_steps_every_option_is_alike(client: Client) {
+    let (sent, _) = nested(&client).await;
+    let before = client.tasks_with_steps().await;
+    for absent in [
+        AbsentSteps::Unspecified,
+        AbsentSteps::Keep,
+        AbsentSteps::Delete,
+    ] {
+        client.import_with(absent, sent.clone()).await.accepted();
+    }
+    assert_eq!(client.tasks_with_steps().await, before);
+}
+
+async fn a_task_without_its_steps_in_the_document_keeps_them_if_asked(client: Client) {
+    let (mut sent, managed) = nested(&client).await;
+    inner(&mut sent).steps.clear();
+    let before = client.tasks_with_steps().await;
+    client.import_with(AbsentSteps::Keep, sent).await.accepted();
+    assert_eq!(client.step_order(&managed.guid).await, managed.steps);
+    assert_eq!(client.tasks_with_steps().await, before);
+}

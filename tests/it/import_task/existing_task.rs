@@ -1,0 +1,506 @@
+//! Documents of a task that exists.
+
+use crate::kit::prelude::*;
+
+on_both_databases![
+    only_populated_fields_change,
+    lists_maps_and_messages_are_replaced_whole,
+    translations_merge_by_language,
+    zero_and_absent_differ,
+    a_step_without_an_id_is_created,
+    the_order_becomes_that_of_the_list,
+    a_new_order_changes_the_task_and_not_its_steps,
+    a_changed_step_changes_nothing_else,
+    an_import_that_changes_nothing_keeps_every_version,
+    ids_are_read_in_any_case,
+    a_step_may_be_listed_once,
+    changed_fixed_fields_are_ignored_and_listed,
+    unchanged_fixed_fields_are_not_listed,
+    shorthand_is_applied,
+    conflicting_shorthand_is_refused,
+    every_step_is_checked,
+    everything_is_checked_against_the_merged_task,
+    renaming_the_task_renames_subtask_steps_everywhere,
+    a_subtask_step_may_refer_to_another_task_from_now_on,
+    a_step_cannot_refer_to_a_missing_task,
+    an_old_etag_aborts_the_import,
+    the_current_etag_permits_the_import,
+    a_hundred_orders_in_a_row_are_those_of_their_lists,
+];
+
+async fn rich(client: &Client) -> (Task, Step) {
+    let sent = TaskDocument {
+        task: Some(full_task()),
+        steps: vec![full_step(&Task::default())],
+    };
+    let made = client.imported(sent).await;
+    let step = client.get_step(&made.steps[0]).await.accepted();
+    (made, step)
+}
+
+async fn only_populated_fields_change(client: Client) {
+    let (made, step) = rich(&client).await;
+    let sent = TaskDocument {
+        task: Some(task_of(&made.guid).named("Renamed")),
+        steps: vec![step_of(&step.guid).titled("Retitled")],
+    };
+    let response = client.import(sent).await.accepted();
+    assert_eq!(response.ignored_paths, [""; 0]);
+    let renamed = response.task.unwrap();
+    let expected = Task {
+        name: "Renamed".to_owned(),
+        etag: renamed.etag.clone(),
+        modified_ts: renamed.modified_ts,
+        ..made.clone()
+    };
+    assert_eq!(renamed, expected);
+    assert_ne!(renamed.etag, made.etag);
+    let retitled = client.get_step(&step.guid).await.accepted();
+    let expected = Step {
+        title: "Retitled".to_owned(),
+        etag: retitled.etag.clone(),
+        modified_ts: retitled.modified_ts,
+        ..step.clone()
+    };
+    assert_eq!(retitled, expected);
+    assert_ne!(retitled.etag, step.etag);
+}
+
+async fn lists_maps_and_messages_are_replaced_whole(client: Client) {
+    let (made, step) = rich(&client).await;
+    let change = Step {
+        dependencies: Some(all_of(vec![when("a", "=", "1")])),
+        feedback_config: vec![question("other", &["x"])],
+        instructions: vec![object(serde_json::json!({"a": 1}))],
+        looping: Some(Looping {
+            alias: "round".to_owned(),
+            ..Looping::default()
+        }),
+        parts: vec!["nut".to_owned()],
+        ..step_of(&step.guid)
+    };
+    let sent = TaskDocument {
+        task: Some(Task {
+            roles: vec![AccessLevel::Tech.into()],
+            dependencies: change.dependencies.clone(),
+            ..task_of(&made.guid)
+        }),
+        steps: vec![change.clone()],
+    };
+    let after = client.imported(sent).await;
+    assert_eq!(after.roles, [i32::from(AccessLevel::Tech)]);
+    assert_eq!(after.dependencies, change.dependencies);
+    let after = client.get_step(&step.guid).await.accepted();
+    assert_eq!(after.dependencies, change.dependencies);
+    assert_eq!(after.feedback_config[0].name, "other");
+    assert_eq!(answers_of(&after).len(), 1);
+    assert_eq!(after.instructions, change.instructions);
+    assert_eq!(after.looping, change.looping);
+    assert_eq!(after.parts, change.parts);
+    assert_eq!((after.skills, after.tags), (step.skills, step.tags));
+}
+
+async fn translations_merge_by_language(client: Client) {
+    let (made, step) = rich(&client).await;
+    let sent = TaskDocument {
+        task: Some(task_of(&made.guid).translated("fr", task_translation("Pompe"))),
+        steps: vec![Step {
+            translations: [
+                ("de".to_owned(), step_translation("Neu")),
+                ("fr".to_owned(), step_translation("Vanne")),
+            ]
+            .into(),
+            ..step_of(&step.guid)
+        }],
+    };
+    let after = client.imported(sent).await;
+    let languages: Vec<&str> = after.translations.keys().map(String::as_str).collect();
+    assert_eq!(languages, ["de", "fr", "zh-Hant"]);
+    assert_eq!(after.translations["de"], made.translations["de"]);
+    let after = client.get_step(&step.guid).await.accepted();
+    let expected = StepTranslation {
+        locked: Some(true),
+        ..step_translation("Neu")
+    };
+    assert_eq!(after.translations["de"], expected);
+    assert_eq!(after.translations.len(), 2);
+}
+
+async fn zero_and_absent_differ(client: Client) {
+    let costly = Step {
+        cost: Some(5),
+        published: Some(3),
+        body: Some("text".to_owned()),
+        ..document_step(StepType::Solution, "a")
+    };
+    let made = client.imported(document("Guide", vec![costly])).await;
+    let silent = document_of(&made.guid, vec![step_of(&made.steps[0])]);
+    client.imported(silent).await;
+    let kept = client.get_step(&made.steps[0]).await.accepted();
+    assert_eq!((kept.cost, kept.published), (Some(5), Some(3)));
+    assert_eq!(kept.body(), "text");
+    let zeros = Step {
+        cost: Some(0),
+        published: Some(0),
+        body: Some(String::new()),
+        ..step_of(&made.steps[0])
+    };
+    client.imported(document_of(&made.guid, vec![zeros])).await;
+    let zeroed = client.get_step(&made.steps[0]).await.accepted();
+    assert_eq!((zeroed.cost, zeroed.published), (Some(0), Some(0)));
+    assert_eq!(zeroed.body.as_deref(), Some(""));
+}
+
+async fn guide(client: &Client, titles: &[&str]) -> Task {
+    client
+        .imported(document("Guide", document_steps(titles)))
+        .await
+}
+
+async fn a_step_without_an_id_is_created(client: Client) {
+    let made = guide(&client, &["a", "b"]).await;
+    let steps = vec![
+        document_step(StepType::Information, "first"),
+        step_of(&made.steps[0]),
+        document_step(StepType::End, "between"),
+        step_of(&made.steps[1]),
+        document_step(StepType::Information, "last"),
+    ];
+    let after = client.imported(document_of(&made.guid, steps)).await;
+    assert_eq!(after.steps.len(), 5);
+    assert_eq!(
+        [&after.steps[1], &after.steps[3]],
+        [&made.steps[0], &made.steps[1]]
+    );
+    assert_eq!(client.get_task(&made.guid).await.accepted(), after);
+    let expected = ["first", "a", "between", "b", "last"];
+    assert_eq!(client.step_titles(&made.guid).await, expected);
+}
+
+async fn the_order_becomes_that_of_the_list(client: Client) {
+    let made = guide(&client, &["a", "b", "c", "d"]).await;
+    let order = [3, 1, 0, 2].map(|index| made.steps[index].clone());
+    let steps = order.iter().map(|guid| step_of(guid)).collect();
+    let after = client.imported(document_of(&made.guid, steps)).await;
+    assert_eq!(after.steps, order);
+    assert_eq!(client.step_order(&made.guid).await, order);
+    assert_eq!(client.step_titles(&made.guid).await, ["d", "b", "a", "c"]);
+}
+
+async fn a_new_order_changes_the_task_and_not_its_steps(client: Client) {
+    let made = guide(&client, &["a", "b"]).await;
+    let mut before = client.steps_with_bodies(&made.guid).await;
+    let steps = before
+        .iter()
+        .rev()
+        .map(|step| step_of(&step.guid))
+        .collect();
+    let after = client.imported(document_of(&made.guid, steps)).await;
+    assert_ne!(after.etag, made.etag);
+    before.reverse();
+    assert_eq!(client.steps_with_bodies(&made.guid).await, before);
+}
+
+async fn a_changed_step_changes_nothing_else(client: Client) {
+    let made = guide(&client, &["a", "b"]).await;
+    let before = client.steps_with_bodies(&made.guid).await;
+    let steps = vec![
+        step_of(&made.steps[0]),
+        step_of(&made.steps[1]).titled("b2"),
+    ];
+    assert_eq!(client.imported(document_of(&made.guid, steps)).await, made);
+    let after = client.steps_with_bodies(&made.guid).await;
+    assert_eq!(after[0], before[0]);
+    assert_eq!(after[1].title, "b2");
+}
+
+async fn an_import_that_changes_nothing_keeps_every_version(client: Client) {
+    let (made, step) = rich(&client).await;
+    let before = client.tasks_with_steps().await;
+    let sent = TaskDocument {
+        task: Some(Task {
+            name: made.name.clone(),
+            roles: made.roles.clone(),
+            ..task_of(&made.guid)
+        }),
+        steps: vec![Step {
+            parts: step.parts.clone(),
+            ..step_of(&step.guid)
+        }],
+    };
+    assert_eq!(client.imported(sent).await, made);
+    assert_eq!(client.tasks_with_steps().await, before);
+}
+
+async fn ids_are_read_in_any_case(client: Client) {
+    let made = guide(&client, &["a"]).await;
+    let steps = vec![step_of(&made.steps[0].to_uppercase())];
+    let after = client
+        .imported(document_of(&made.guid.to_uppercase(), steps))
+        .await;
+    assert_eq!(after, made);
+}
+
+async fn a_step_may_be_listed_once(client: Client) {
+    let made = guide(&client, &["a"]).await;
+    let steps = vec![
+        step_of(&made.steps[0]),
+        step_of(&made.steps[0].to_uppercase()),
+    ];
+    let failure = client
+        .import(document_of(&made.guid, steps))
+        .await
+        .refused();
+    failure.violates(&[("document.steps[1].guid", "FIELD_INVALID")]);
+}
+
+/// A guide with a step and a linked question, as it is exported.
+async fn exported(client: &Client) -> TaskDocument {
+    let inner = document("", document_steps(&["inner"]));
+    let question = linked_question(vec![answer_with("a", "A", inner)]);
+    let steps = vec![
+        document_step(StepType::Information, "a"),
+        observation_asking(question),
+    ];
+    let made = client.imported(document("Guide", steps)).await;
+    client.exported(&made.guid).await
+}
+
+/// Gives the task and the steps of a document another product, type and task.
+fn mistake(document: &mut TaskDocument) {
+    let task = document.task.as_mut().unwrap();
+    task.product_id = Some(PRODUCT + 1);
+    task.r#type = Some(1 - task.r#type.unwrap());
+    let first = &mut document.steps[0];
+    first.product_id = Some(PRODUCT + 1);
+    first.set_type(StepType::End);
+    first.task = unknown_guid();
+}
+
+async fn changed_fixed_fields_are_ignored_and_listed(client: Client) {
+    let mut sent = exported(&client).await;
+    let before = client.tasks_with_steps().await;
+    mistake(&mut sent);
+    let values = &mut sent.steps[1].feedback_config[0].values;
+    mistake(values[0].task_json.as_mut().unwrap());
+    let response = client.import(sent).await.accepted();
+    let below = "document.steps.feedback_config.values.task_json";
+    let mut expected = Vec::new();
+    for at in [below, "document"] {
+        for field in [
+            "steps.product_id",
+            "steps.task",
+            "steps.type",
+            "task.product_id",
+        ] {
+            expected.push(format!("{at}.{field}"));
+        }
+    }
+    expected.sort_unstable();
+    assert_eq!(response.ignored_paths, expected);
+    assert_eq!(client.tasks_with_steps().await, before);
+}
+
+async fn unchanged_fixed_fields_are_not_listed(client: Client) {
+    let sent = exported(&client).await;
+    let response = client.import(sent).await.accepted();
+    assert_eq!(response.ignored_paths, [""; 0]);
+}
+
+async fn shorthand_is_applied(client: Client) {
+    let made = guide(&client, &["a"]).await;
+    let shorthand = Some("components.7.power = on".to_owned());
+    let sent = TaskDocument {
+        task: Some(Task {
+            dependency_shorthand: shorthand.clone(),
+            ..task_of(&made.guid)
+        }),
+        steps: vec![Step {
+            dependency_shorthand: shorthand.clone(),
+            ..step_of(&made.steps[0])
+        }],
+    };
+    let response = client.import(sent).await.accepted();
+    assert_eq!(response.ignored_paths, [""; 0]);
+    assert_eq!(response.task.unwrap().dependency_shorthand, shorthand);
+    let step = client.get_step(&made.steps[0]).await.accepted();
+    assert_eq!(step.dependency_shorthand, shorthand);
+}
+
+async fn conflicting_shorthand_is_refused(client: Client) {
+    let made = guide(&client, &["a"]).await;
+    let change = Step {
+        dependency_shorthand: Some("components.7.power = on".to_owned()),
+        dependencies: Some(all_of(vec![when("power", "=", "on")])),
+        ..step_of(&made.steps[0])
+    };
+    let failure = client.import(document_of(&made.guid, vec![change])).await;
+    failure.refused().violates(&[(
+        "document.steps[0].dependency_shorthand",
+        "SHORTHAND_CONFLICT",
+    )]);
+}
+
+async fn every_step_is_checked(client: Client) {
+    let made = guide(&client, &["a", "b"]).await;
+    let before = client.tasks_with_steps().await;
+    let sent = TaskDocument {
+        task: Some(task_of(&made.guid).named("x".repeat(201))),
+        steps: vec![
+            step_of(&made.steps[0]).titled("x".repeat(401)),
+            document_step(StepType::Information, ""),
+            step_of(&made.steps[1]).with_cost(2).titled("fine"),
+        ],
+    };
+    let failure = client.import(sent).await.refused();
+    failure.violates(&[
+        ("document.task.name", "FIELD_TOO_LONG"),
+        ("document.steps[0].title", "FIELD_TOO_LONG"),
+        ("document.steps[1].title", "FIELD_REQUIRED"),
+        ("document.steps[2].cost", "FIELD_OUT_OF_RANGE"),
+    ]);
+    assert_eq!(client.tasks_with_steps().await, before);
+}
+
+async fn everything_is_checked_against_the_merged_task(client: Client) {
+    let rows = |from: char| {
+        let keys = ('a'..='z').map(move |last| format!("{from}{last}"));
+        keys.map(|key| (key, task_translation("x")))
+    };
+    let sent = TaskDocument {
+        task: Some(Task {
+            translations: ('a'..'d').flat_map(rows).collect(),
+            ..task("Guide")
+        }),
+        steps: Vec::new(),
+    };
+    let made = client.imported(sent).await;
+    assert_eq!(made.translations.len(), 78);
+    let more = TaskDocument {
+        task: Some(Task {
+            translations: rows('d').collect(),
+            ..task_of(&made.guid)
+        }),
+        steps: Vec::new(),
+    };
+    let failure = client.import(more).await.refused();
+    failure.violates(&[("document.task.translations", "TOO_MANY_ELEMENTS")]);
+}
+
+async fn renaming_the_task_renames_subtask_steps_everywhere(client: Client) {
+    let made = guide(&client, &["a"]).await;
+    let elsewhere = client.given_task(task("Elsewhere")).await;
+    let outer = client.given_step(subtask(&elsewhere, &made)).await;
+    let inner = client.given_step(subtask(&made, &made)).await;
+    let sent = TaskDocument {
+        task: Some(task_of(&made.guid).named("Renamed")),
+        steps: vec![step_of(&made.steps[0]), step_of(&inner.guid)],
+    };
+    client.imported(sent).await;
+    for step in [outer, inner] {
+        let after = client.get_step(&step.guid).await.accepted();
+        assert_eq!(after.title, "Renamed");
+        assert_ne!(after.etag, step.etag);
+    }
+}
+
+async fn a_subtask_step_may_refer_to_another_task_from_now_on(client: Client) {
+    let first = client.given_task(task("First")).await;
+    let second = client.given_task(task("Second").with_product(99)).await;
+    let made = client
+        .imported(document("Guide", vec![subtask(&Task::default(), &first)]))
+        .await;
+    let change = step_of(&made.steps[0]).with_subtask_id(second.guid.clone());
+    client.imported(document_of(&made.guid, vec![change])).await;
+    let after = client.get_step(&made.steps[0]).await.accepted();
+    assert_eq!(after.subtask_id, second.guid);
+    assert_eq!(
+        (after.subtask_pid, after.title.as_str()),
+        (Some(99), "Second")
+    );
+}
+
+async fn a_step_cannot_refer_to_a_missing_task(client: Client) {
+    let first = client.given_task(task("First")).await;
+    let made = client
+        .imported(document("Guide", vec![subtask(&Task::default(), &first)]))
+        .await;
+    let change = step_of(&made.steps[0]).with_subtask_id(unknown_guid());
+    let unknown = change.subtask_id.clone();
+    let failure = client.import(document_of(&made.guid, vec![change])).await;
+    failure.refused().is_task_not_found(&unknown);
+    let change = step_of(&made.steps[0]).with_subtask_pid(PRODUCT + 1);
+    let failure = client.import(document_of(&made.guid, vec![change])).await;
+    failure
+        .refused()
+        .violates(&[("document.steps[0].subtask_pid", "FIELD_INVALID")]);
+}
+
+fn renaming(guid: &str, etag: &str) -> ImportTaskRequest {
+    let sent = TaskDocument {
+        task: Some(task_of(guid).named("Renamed")),
+        steps: Vec::new(),
+    };
+    ImportTaskRequest {
+        document: Some(sent),
+        etag: etag.to_owned(),
+        ..ImportTaskRequest::default()
+    }
+}
+
+async fn an_old_etag_aborts_the_import(client: Client) {
+    let made = guide(&client, &[]).await;
+    let after = client
+        .send_import(renaming(&made.guid, ""))
+        .await
+        .accepted();
+    for etag in [made.etag.as_str(), "x", " "] {
+        let failure = client
+            .send_import(renaming(&made.guid, etag))
+            .await
+            .refused();
+        failure.is(Code::Aborted, "ETAG_MISMATCH");
+    }
+    let read = client.get_task(&made.guid).await.accepted();
+    assert_eq!(Some(read), after.task);
+}
+
+async fn the_current_etag_permits_the_import(client: Client) {
+    let made = guide(&client, &[]).await;
+    let request = renaming(&made.guid, &made.etag);
+    let after = client.send_import(request).await.accepted().task.unwrap();
+    let again = renaming(&made.guid, &after.etag);
+    client.send_import(again).await.accepted();
+}
+
+/// Many imports, each with new steps and a new order.
+async fn a_hundred_orders_in_a_row_are_those_of_their_lists(client: Client) {
+    let made = guide(&client, &["a", "b", "c"]).await;
+    let mut order = made.steps.clone();
+    for round in 0..100 {
+        let mut steps: Vec<Step> = order.iter().map(|guid| step_of(guid)).collect();
+        match round % 5 {
+            0 => steps.reverse(),
+            1 => steps.rotate_left(1),
+            2 => steps.insert(1, document_step(StepType::Information, "second")),
+            3 => steps.insert(0, document_step(StepType::Information, "first")),
+            _ => {
+                let at = steps.len() / 2;
+                steps.insert(at, document_step(StepType::Information, "middle"));
+                steps.insert(at, document_step(StepType::Information, "before"));
+            }
+        }
+        let expected: Vec<String> = steps.iter().map(|step| step.guid.clone()).collect();
+        let after = client.imported(document_of(&made.guid, steps)).await;
+        let known = after.steps.iter().map(|guid| match order.contains(guid) {
+            true => guid.clone(),
+            false => String::new(),
+        });
+        assert_eq!(known.collect::<Vec<_>>(), expected);
+        assert_eq!(client.step_order(&made.guid).await, after.steps);
+        order = after.steps;
+    }
+    let listed = client.steps_of(&made.guid, 7).await;
+    let listed: Vec<String> = listed.into_iter().map(|step| step.guid).collect();
+    assert_eq!(listed, order);
+}

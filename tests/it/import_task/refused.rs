@@ -1,0 +1,413 @@
+//! Documents that ImportTask refuses, of which nothing is stored.
+
+use crate::kit::prelude::*;
+
+on_both_databases![
+    every_step_is_checked,
+    nested_documents_are_checked,
+    a_document_and_its_task_are_required,
+    a_new_steps_product_and_type_are_required,
+    ids_in_a_document_are_uuids,
+    more_violations_than_fit_are_counted,
+    ten_thousand_steps_are_the_most,
+    documents_nest_eight_deep,
+    a_linked_text_has_200_code_points,
+    linked_is_for_observations_only,
+    a_document_in_a_value_that_is_not_linked_is_listed,
+    a_document_in_a_translation_is_refused,
+    conflicting_shorthand_is_refused,
+    an_absent_or_foreign_subtask_is_not_found,
+    an_absent_or_foreign_task_is_not_found,
+    an_absent_or_foreign_step_is_not_found,
+    the_product_of_a_subtask_must_be_the_tasks,
+    invalid_fields_are_reported_before_missing_references,
+    an_unknown_absent_steps_value_is_refused,
+    import_needs_the_scope_write,
+];
+
+async fn nothing_is_made(client: &Client, failure: Failure) -> Failure {
+    assert_eq!(client.all_tasks().await, [], "{failure:?}");
+    failure
+}
+
+async fn refused(client: &Client, document: TaskDocument) -> Failure {
+    let failure = client.import(document).await.refused();
+    nothing_is_made(client, failure).await
+}
+
+/// A question with a duplicate key.
+fn ambiguous() -> FeedbackConfig {
+    question("q", &["a", "a"])
+}
+
+async fn every_step_is_checked(client: Client) {
+    let steps = vec![
+        document_step(StepType::Information, ""),
+        document_step(StepType::Solution, "cheap").with_cost(1),
+        document_step(StepType::Information, "fine"),
+        observation_asking(ambiguous()),
+        Step {
+            product_id: None,
+            ..document_step(StepType::Unspecified, "untyped")
+        },
+    ];
+    let failure = refused(&client, document(" ", steps)).await;
+    failure.violates(&[
+        ("document.task.name", "FIELD_REQUIRED"),
+        ("document.steps[0].title", "FIELD_REQUIRED"),
+        ("document.steps[1].cost", "FIELD_OUT_OF_RANGE"),
+        (
+            "document.steps[3].feedback_config[0].values[1].key",
+            "FIELD_INVALID",
+        ),
+        ("document.steps[4].product_id", "FIELD_REQUIRED"),
+        ("document.steps[4].type", "FIELD_REQUIRED"),
+    ]);
+}
+
+async fn nested_documents_are_checked(client: Client) {
+    let inner = TaskDocument {
+        task: Some(Task::default().with_roles(vec![4])),
+        steps: vec![
+            document_step(StepType::Information, ""),
+            observation_asking(linked_question(vec![answer_with(
+                "deep",
+                "",
+                document("", document_steps(&[""])),
+            )])),
+        ],
+    };
+    let values = vec![answer("a", "A"), answer_with("b", "B", inner)];
+    let steps = vec![
+        document_step(StepType::Information, "fine"),
+        observation_asking(linked_question(values)),
+    ];
+    let failure = refused(&client, document("Guide", steps)).await;
+    let inner = "document.steps[1].feedback_config[0].values[1].task_json";
+    let deeper = format!("{inner}.steps[1].feedback_config[0].values[0]");
+    failure.violates(&[
+        (&format!("{inner}.task.roles[0]"), "FIELD_INVALID"),
+        (&format!("{inner}.steps[0].title"), "FIELD_REQUIRED"),
+        (&format!("{deeper}.value"), "FIELD_REQUIRED"),
+        (
+            &format!("{deeper}.task_json.steps[0].title"),
+            "FIELD_REQUIRED",
+        ),
+    ]);
+}
+
+async fn a_document_and_its_task_are_required(client: Client) {
+    let failure = client.send_import(ImportTaskRequest::default()).await;
+    failure
+        .refused()
+        .violates(&[("document", "FIELD_REQUIRED")]);
+    let failure = refused(&client, TaskDocument::default()).await;
+    failure.violates(&[("document.task", "FIELD_REQUIRED")]);
+    let nameless = TaskDocument {
+        task: Some(Task::default()),
+        steps: Vec::new(),
+    };
+    let failure = refused(&client, nameless).await;
+    failure.violates(&[
+        ("document.task.name", "FIELD_REQUIRED"),
+        ("document.task.product_id", "FIELD_REQUIRED"),
+    ]);
+}
+
+async fn a_new_steps_product_and_type_are_required(client: Client) {
+    let made = client.imported(document("Guide", Vec::new())).await;
+    let untyped = Step {
+        product_id: None,
+        ..document_step(StepType::Unspecified, "untyped")
+    };
+    let failure = client.import(document_of(&made.guid, vec![untyped])).await;
+    failure.refused().violates(&[
+        ("document.steps[0].product_id", "FIELD_REQUIRED"),
+        ("document.steps[0].type", "FIELD_REQUIRED"),
+    ]);
+}
+
+async fn ids_in_a_document_are_uuids(client: Client) {
+    let inner = TaskDocument {
+        task: Some(task_of("inner")),
+        steps: Vec::new(),
+    };
+    let steps = vec![
+        document_step(StepType::Information, "a").with_guid("first"),
+        document_step(StepType::Subtask, "").with_subtask_id("other"),
+        observation_asking(linked_question(vec![answer_with("a", "A", inner)])),
+    ];
+    let mut sent = document("Guide", steps);
+    sent.steps[1].subtask_pid = Some(PRODUCT);
+    if let Some(task) = &mut sent.task {
+        task.guid = "guide".to_owned();
+    }
+    let failure = refused(&client, sent).await;
+    for field in [
+        "document.task.guid",
+        "document.steps[0].guid",
+        "document.steps[2].feedback_config[0].values[0].task_json.task.guid",
+    ] {
+        let found = failure.violations();
+        assert!(found.contains(&(field, "FIELD_INVALID")), "{failure:?}");
+    }
+}
+
+async fn more_violations_than_fit_are_counted(client: Client) {
+    let failure = refused(&client, document("Guide", document_steps(&[""; 60]))).await;
+    failure.is(Code::InvalidArgument, "FIELD_REQUIRED");
+    assert!(failure.violations().len() <= 50);
+    let total = failure.metadata().remove("violations_total");
+    assert_eq!(total.as_deref(), Some("60"));
+}
+
+async fn ten_thousand_steps_are_the_most(client: Client) {
+    let steps = vec![document_step(StepType::Information, "one of many"); 10_001];
+    let failure = refused(&client, document("Guide", steps.clone())).await;
+    failure.violates(&[("document.steps", "TOO_MANY_ELEMENTS")]);
+    let made = client
+        .imported(document("Guide", steps[1..].to_vec()))
+        .await;
+    assert_eq!(made.steps.len(), 10_000);
+    assert_eq!(client.step_order(&made.guid).await, made.steps);
+}
+
+/// Documents nested this deep.
+fn documents_deep(depth: usize) -> TaskDocument {
+    (1..depth).fold(document("Inner", document_steps(&["end"])), |inner, _| {
+        let value = answer_with("a", "Inner", inner);
+        document(
+            "Inner",
+            vec![observation_asking(linked_question(vec![value]))],
+        )
+    })
+}
+
+async fn documents_nest_eight_deep(client: Client) {
+    let failure = refused(&client, documents_deep(9)).await;
+    let inner = ".steps[0].feedback_config[0].values[0].task_json";
+    let deepest = format!("document{}", inner.repeat(8));
+    failure.violates(&[(&deepest, "NESTING_TOO_DEEP")]);
+    let made = client.imported(documents_deep(8)).await;
+    assert_eq!(client.all_tasks().await.len(), 8);
+    let exported = client.exported(&made.guid).await;
+    assert_eq!(documents_in(&exported).len(), 8);
+    client.import(exported).await.accepted();
+}
+
+async fn a_linked_text_has_200_code_points(client: Client) {
+    for character in ["x", "🔧"] {
+        let text = character.repeat(201);
+        let steps = vec![linked_observation(&[("a", "A"), ("b", &text)])];
+        let failure = refused(&client, document("Guide", steps)).await;
+        failure.violates(&[(
+            "document.steps[0].feedback_config[0].values[1].value",
+            "FIELD_TOO_LONG",
+        )]);
+    }
+    let text = "🔧".repeat(200);
+    let made = client
+        .imported(document("Guide", vec![linked_observation(&[("a", &text)])]))
+        .await;
+    let wiring = client.get_step(&made.steps[1]).await.accepted();
+    assert_eq!(wiring.title, text);
+}
+
+async fn linked_is_for_observations_only(client: Client) {
+    for kind in [StepType::Information, StepType::Solution] {
+        let step = Step {
+            feedback_config: linked_observation(&[("a", "A")]).feedback_config,
+            ..document_step(kind, "odd")
+        };
+        let failure = refused(&client, document("Guide", vec![step])).await;
+        failure.violates(&[(
+            "document.steps[0].feedback_config[0].linked",
+            "FIELD_INVALID",
+        )]);
+    }
+}
+
+async fn a_document_in_a_value_that_is_not_linked_is_listed(client: Client) {
+    // It is ignored, so its length does not matter.
+    let values = vec![answer_with("a", "A", document("", document_steps(&[""])))];
+    let question = FeedbackConfig {
+        linked: None,
+        ..linked_question(values)
+    };
+    for kind in [StepType::Observation, StepType::Information] {
+        let step = document_step(kind, "a").with_question(question.clone());
+        let response = client
+            .import(document("Guide", vec![step]))
+            .await
+            .accepted();
+        let listed = "document.steps.feedback_config.values.task_json";
+        assert_eq!(response.ignored_paths, [listed]);
+        assert_eq!(response.task.unwrap().steps.len(), 1);
+    }
+}
+
+async fn a_document_in_a_translation_is_refused(client: Client) {
+    let question = linked_question(vec![answer_with("a", "A", document("A", Vec::new()))]);
+    let translated = StepTranslation {
+        feedback_config: vec![question],
+        ..StepTranslation::default()
+    };
+    let step = linked_observation(&[("a", "A")]).translated("de", translated);
+    let failure = refused(&client, document("Guide", vec![step])).await;
+    failure.violates(&[(
+        r#"document.steps[0].translations["de"].feedback_config[0].values[0].task_json"#,
+        "FIELD_INVALID",
+    )]);
+}
+
+async fn conflicting_shorthand_is_refused(client: Client) {
+    let dependencies = Some(all_of(vec![when("power", "=", "off")]));
+    let shorthand = |text: &str| Some(text.to_owned());
+    let sent = TaskDocument {
+        task: Some(Task {
+            dependencies: dependencies.clone(),
+            dependency_shorthand: shorthand("components.7.power = on"),
+            ..task("Guide")
+        }),
+        steps: vec![
+            Step {
+                dependencies,
+                dependency_shorthand: shorthand("components.7.power = on"),
+                ..document_step(StepType::Information, "a")
+            },
+            Step {
+                dependency_shorthand: shorthand("nonsense"),
+                ..document_step(StepType::Information, "b")
+            },
+        ],
+    };
+    let failure = refused(&client, sent).await;
+    failure.violates(&[
+        ("document.task.dependency_shorthand", "SHORTHAND_CONFLICT"),
+        (
+            "document.steps[0].dependency_shorthand",
+            "SHORTHAND_CONFLICT",
+        ),
+        (
+            "document.steps[1].dependency_shorthand",
+            "SHORTHAND_INVALID",
+        ),
+    ]);
+}
+
+/// The error without the id that was sent.
+fn told(failure: &Failure, id: &str) -> String {
+    format!("{failure:?}").replace(id, "ID")
+}
+
+async fn an_absent_or_foreign_subtask_is_not_found(client: Client) {
+    let foreign = client.other_account().given_task(task("Theirs")).await;
+    let absent = foreign.clone().with_guid(unknown_guid());
+    let mut answers = Vec::new();
+    for other in [foreign, absent] {
+        let refers = subtask(&Task::default(), &other);
+        let inner = document("A", vec![refers.clone()]);
+        let nested = observation_asking(linked_question(vec![answer_with("a", "A", inner)]));
+        for steps in [
+            vec![document_step(StepType::End, "end"), refers],
+            vec![nested],
+        ] {
+            let failure = refused(&client, document("Guide", steps)).await;
+            failure.is_task_not_found(&other.guid);
+            answers.push(told(&failure, &other.guid));
+        }
+    }
+    assert!(
+        answers.iter().all(|answer| *answer == answers[0]),
+        "{answers:#?}"
+    );
+}
+
+async fn an_absent_or_foreign_task_is_not_found(client: Client) {
+    let other = client.other_account();
+    let theirs = other
+        .imported(document("Theirs", document_steps(&["a"])))
+        .await;
+    let absent = unknown_guid();
+    let mut answers = Vec::new();
+    for guid in [&theirs.guid, &absent] {
+        let failure = refused(&client, document_of(guid, document_steps(&["mine"]))).await;
+        failure.is_task_not_found(guid);
+        answers.push(told(&failure, guid));
+    }
+    assert_eq!(answers[0], answers[1]);
+    assert_eq!(other.get_task(&theirs.guid).await.accepted(), theirs);
+}
+
+async fn an_absent_or_foreign_step_is_not_found(client: Client) {
+    let made = client
+        .imported(document("Guide", document_steps(&["a"])))
+        .await;
+    let sibling = client
+        .imported(document("Other", document_steps(&["b"])))
+        .await;
+    let theirs = client
+        .other_account()
+        .imported(document("Theirs", document_steps(&["c"])))
+        .await;
+    let mut answers = Vec::new();
+    for guid in [&sibling.steps[0], &theirs.steps[0], &unknown_guid()] {
+        let steps = vec![step_of(&made.steps[0]), step_of(guid)];
+        let failure = client
+            .import(document_of(&made.guid, steps))
+            .await
+            .refused();
+        failure.is_step_not_found(guid);
+        answers.push(told(&failure, guid));
+    }
+    assert!(
+        answers.iter().all(|answer| *answer == answers[0]),
+        "{answers:#?}"
+    );
+    assert_eq!(client.get_task(&made.guid).await.accepted(), made);
+}
+
+async fn the_product_of_a_subtask_must_be_the_tasks(client: Client) {
+    let other = client.other_account();
+    let outside = other.given_task(task("Outside")).await;
+    let step = subtask(&Task::default(), &outside).with_subtask_pid(PRODUCT + 1);
+    let failure = other.import(document("Guide", vec![step])).await.refused();
+    failure.violates(&[("document.steps[0].subtask_pid", "FIELD_INVALID")]);
+    let unsaid = Step {
+        subtask_pid: None,
+        ..subtask(&Task::default(), &outside)
+    };
+    let failure = other
+        .import(document("Guide", vec![unsaid]))
+        .await
+        .refused();
+    failure.violates(&[("document.steps[0].subtask_pid", "FIELD_REQUIRED")]);
+}
+
+async fn invalid_fields_are_reported_before_missing_references(client: Client) {
+    let absent = task("Absent").with_guid(unknown_guid());
+    let steps = vec![
+        subtask(&Task::default(), &absent),
+        document_step(StepType::Information, ""),
+    ];
+    let failure = refused(&client, document("Guide", steps)).await;
+    failure.violates(&[("document.steps[1].title", "FIELD_REQUIRED")]);
+}
+
+async fn an_unknown_absent_steps_value_is_refused(client: Client) {
+    let request = ImportTaskRequest {
+        document: Some(document("Guide", Vec::new())),
+        absent_steps: 3,
+        ..ImportTaskRequest::default()
+    };
+    let failure = client.send_import(request).await.refused();
+    failure.violates(&[("absent_steps", "FIELD_INVALID")]);
+    nothing_is_made(&client, failure).await;
+}
+
+async fn import_needs_the_scope_write(client: Client) {
+    let reader = client.with_scopes("read translate admin");
+    let failure = reader.import(document("Guide", Vec::new())).await.refused();
+    failure.is(Code::PermissionDenied, "SCOPE_MISSING");
+    nothing_is_made(&client, failure).await;
+}

@@ -1,0 +1,155 @@
+//! Bodies at their limit, byte for byte.
+
+use crate::kit::prelude::*;
+use tokio::sync::Mutex;
+
+on_both_databases![
+    sixteen_million_one_byte_characters_come_back,
+    sixteen_million_two_byte_characters_come_back,
+    sixteen_million_four_byte_characters_come_back,
+    a_body_over_the_limit_is_refused,
+    a_large_body_is_updated,
+    a_step_too_large_to_return_is_refused,
+    a_rename_never_makes_a_step_unreadable,
+    two_bodies_at_the_limit_come_in_pages_of_one,
+];
+
+const LIMIT: usize = 16_000_000;
+
+/// Tests of large bodies take turns: together they would need too much memory.
+pub static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+
+/// A body of as many code points as the limit, with numbers that show a shift.
+fn body(character: &str) -> String {
+    let mut body = String::with_capacity(LIMIT * character.len());
+    for n in 0..LIMIT / 1_000 {
+        let mark = format!("<{n:05}>");
+        body.push_str(&mark);
+        body.extend(std::iter::repeat_n(character, 1_000 - mark.len()));
+    }
+    body
+}
+
+async fn comes_back(client: Client, character: &str) {
+    let _turn = ONE_AT_A_TIME.lock().await;
+    let task = client.given_task(task("Large")).await;
+    let body = body(character);
+    let sent = information_step(&task, "large").with_body(body.clone());
+    let created = client.given_step(sent).await;
+    // `assert_eq!` would print them.
+    assert!(created.body.as_deref() == Some(&*body), "as answered");
+    drop(created.body);
+    let read = client.get_step(&created.guid).await.accepted();
+    assert!(read.body.as_deref() == Some(&*body), "as read");
+}
+
+async fn sixteen_million_one_byte_characters_come_back(client: Client) {
+    comes_back(client, "x").await;
+}
+
+async fn sixteen_million_two_byte_characters_come_back(client: Client) {
+    comes_back(client, "ü").await;
+}
+
+async fn sixteen_million_four_byte_characters_come_back(client: Client) {
+    comes_back(client, "🔧").await;
+}
+
+async fn a_body_over_the_limit_is_refused(client: Client) {
+    let _turn = ONE_AT_A_TIME.lock().await;
+    let task = client.given_task(task("Large")).await;
+    let sent = information_step(&task, "too large").with_body("x".repeat(LIMIT + 1));
+    let failure = client.create_step(sent).await.refused();
+    failure.violates(&[("step.body", "FIELD_TOO_LONG")]);
+    assert_eq!(client.step_order(&task.guid).await, [""; 0]);
+}
+
+async fn a_large_body_is_updated(client: Client) {
+    let _turn = ONE_AT_A_TIME.lock().await;
+    let task = client.given_task(task("Large")).await;
+    let guid = client
+        .given_step(information_step(&task, "small"))
+        .await
+        .guid;
+    let body = body("y");
+    let update = step_of(&guid).with_body(body.clone());
+    client.updated_step(update, &["body"]).await;
+    let read = client.get_step(&guid).await.accepted();
+    assert!(read.body.as_deref() == Some(&*body));
+    // An update of another field answers with the body all the same.
+    let update = step_of(&guid).titled("renamed");
+    let updated = client.updated_step(update, &["title"]).await;
+    assert!(updated.body.as_deref() == Some(&*body));
+}
+
+async fn a_step_too_large_to_return_is_refused(client: Client) {
+    let _turn = ONE_AT_A_TIME.lock().await;
+    let task = client.given_task(task("Large")).await;
+    let sent = information_step(&task, "large").with_body("🔧".repeat(LIMIT));
+    let created = client.given_step(sent).await;
+    // 64 MB are stored; 14 MB more exceed the message limit.
+    let row = StepTranslation {
+        body: Some("x".repeat(14_000_000)),
+        ..StepTranslation::default()
+    };
+    let update = step_of(&created.guid).translated("de", row);
+    let failure = client.update_step(update, &[]).await.refused();
+    failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+    let read = client.get_step(&created.guid).await.accepted();
+    assert!(read.translations.is_empty());
+    assert_eq!(read.etag, created.etag);
+}
+
+async fn two_bodies_at_the_limit_come_in_pages_of_one(client: Client) {
+    let _turn = ONE_AT_A_TIME.lock().await;
+    let task = client.given_task(task("Large")).await;
+    for character in ["a", "b"] {
+        let sent = information_step(&task, character).with_body(character.repeat(LIMIT));
+        client.given_step(sent).await;
+    }
+    let mut request = ListStepsRequest {
+        task: task.guid,
+        expand: vec!["body".to_owned()],
+        ..ListStepsRequest::default()
+    };
+    let first = client.list_steps(request.clone()).await.accepted();
+    assert_eq!(first.steps.len(), 1);
+    assert_eq!(first.steps[0].body().len(), LIMIT);
+    request.page_token = first.next_page_token;
+    let second = client.list_steps(request).await.accepted();
+    assert_eq!(second.steps.len(), 1);
+    assert_eq!(second.steps[0].title, "b");
+    assert_eq!(second.next_page_token, "");
+}
+
+/// A large step stays readable when its subtask gets a name of the maximal length.
+async fn a_rename_never_makes_a_step_unreadable(client: Client) {
+    let _turn = ONE_AT_A_TIME.lock().await;
+    let guide = client.given_task(task("Guide")).await;
+    let other = client.given_task(task("x")).await;
+    let whole = "🔧".repeat(LIMIT);
+    // Tries smaller and smaller translations until the step fits into a message.
+    let mut rest = 11_490_000;
+    let step = loop {
+        let row = StepTranslation {
+            body: Some("x".repeat(rest)),
+            ..step_translation("t")
+        };
+        let sent = Step {
+            body: Some(whole.clone()),
+            translations: [("de".to_owned(), row)].into(),
+            ..subtask(&guide, &other)
+        };
+        match client.create_step(sent).await {
+            Ok(created) => break created.step.expect("the step"),
+            Err(refused) => {
+                assert_eq!(refused.code(), Code::ResourceExhausted);
+                rest -= 1_000;
+            }
+        }
+    };
+    let longest = task_of(&other.guid).named("🔧".repeat(200));
+    client.updated_task(longest, &["name"]).await;
+    let read = client.get_step(&step.guid).await.accepted();
+    assert_eq!(read.title, "🔧".repeat(200));
+}

@@ -1,0 +1,394 @@
+//! Linked tasks: those that the values of an observation manage, as an import creates
+//! them.
+
+use crate::kit::prelude::*;
+
+mod deletes;
+mod reimport;
+mod updates;
+
+on_both_databases![
+    each_value_gets_a_task_that_is_named_after_it,
+    each_managed_task_is_wired_right_behind_the_observation,
+    several_observations_have_their_own_tasks,
+    a_wiring_step_that_is_listed_stays_where_it_is_listed,
+    a_listed_wiring_step_keeps_its_fields,
+    fields_that_a_wiring_step_takes_from_its_task_are_not_listed,
+    the_documents_of_values_are_imported_with_them,
+    documents_of_values_nest,
+    the_name_and_product_in_a_values_document_are_ignored_and_listed,
+    a_managed_task_has_the_product_of_its_parent,
+    a_link_is_never_taken_from_a_caller,
+    values_of_a_question_that_is_not_linked_manage_nothing,
+    the_same_text_may_name_several_tasks,
+    a_thousand_values_manage_a_thousand_tasks,
+    managed_tasks_are_listed_by_their_type,
+    a_translated_question_links_nothing,
+];
+
+/// A guide with one linked question: its task, the observation and the wiring
+/// steps.
+async fn guide(client: &Client, answers: &[(&str, &str)]) -> (Task, Step, Vec<Step>) {
+    let steps = vec![
+        linked_observation(answers),
+        document_step(StepType::End, "end"),
+    ];
+    let made = client.imported(document("Guide", steps)).await;
+    let mut steps = client.steps_with_bodies(&made.guid).await;
+    steps.pop();
+    let question = steps.remove(0);
+    (made, question, steps)
+}
+
+/// The tasks that the step's values manage, in value order.
+async fn managed_by(client: &Client, step: &Step) -> Vec<Task> {
+    let mut tasks = Vec::new();
+    for value in answers_of(step) {
+        tasks.push(client.get_task(&value.link).await.accepted());
+    }
+    tasks
+}
+
+/// The step as it is now.
+async fn now(client: &Client, step: &Step) -> Step {
+    client.get_step(&step.guid).await.accepted()
+}
+
+/// Asserts that the task is no longer managed and its wiring step is an ordinary
+/// subtask step.
+async fn unlinked(client: &Client, task: &Task, wiring: &Step) {
+    let after = client.get_task(&task.guid).await.accepted();
+    let expected = Task {
+        r#type: Some(TaskType::Standard.into()),
+        parent_guid: String::new(),
+        idx: 0,
+        etag: after.etag.clone(),
+        modified_ts: after.modified_ts,
+        ..task.clone()
+    };
+    assert_eq!(after, expected);
+    assert_ne!(after.etag, task.etag);
+    let after = now(client, wiring).await;
+    let expected = Step {
+        link: String::new(),
+        etag: after.etag.clone(),
+        modified_ts: after.modified_ts,
+        ..wiring.clone()
+    };
+    assert_eq!(after, expected);
+    assert_ne!(after.etag, wiring.etag);
+}
+
+async fn each_value_gets_a_task_that_is_named_after_it(client: Client) {
+    let (made, question, _) = guide(&client, &[("a", "First"), ("b", "Second")]).await;
+    assert_eq!(question.feedback_config[0].linked, Some(true));
+    let tasks = managed_by(&client, &question).await;
+    let names: Vec<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
+    assert_eq!(names, ["First", "Second"]);
+    for (idx, task) in tasks.iter().enumerate() {
+        assert_eq!(task.r#type(), TaskType::Linked);
+        assert_eq!(task.parent_guid, made.guid);
+        assert_eq!(usize::try_from(task.idx).unwrap(), idx);
+        assert_eq!(task.product_id, made.product_id);
+        assert_eq!(task.steps, [""; 0]);
+        assert_eq!((task.roles.len(), task.published), (7, Some(1)));
+    }
+}
+
+async fn each_managed_task_is_wired_right_behind_the_observation(client: Client) {
+    let (made, question, wiring) = guide(&client, &[("a", "First"), ("b", "Second")]).await;
+    let tasks = managed_by(&client, &question).await;
+    assert_eq!(wiring.len(), 2);
+    for (step, task) in wiring.iter().zip(&tasks) {
+        assert_eq!(step.r#type(), StepType::Subtask);
+        assert_eq!(step.task, made.guid);
+        assert_eq!(step.link, task.guid);
+        assert_eq!(step.subtask_id, task.guid);
+        assert_eq!(step.subtask_pid, task.product_id);
+        assert_eq!(step.title, task.name);
+        assert_eq!(step.product_id, made.product_id);
+    }
+    assert_eq!(made.steps.len(), 4);
+}
+
+async fn several_observations_have_their_own_tasks(client: Client) {
+    let steps = vec![
+        document_step(StepType::Information, "intro"),
+        linked_observation(&[("a", "A"), ("b", "B")]),
+        linked_observation(&[("a", "C")]),
+        document_step(StepType::End, "end"),
+    ];
+    let made = client.imported(document("Guide", steps)).await;
+    let titles = client.step_titles(&made.guid).await;
+    let question = "What is it?";
+    assert_eq!(titles, ["intro", question, "A", "B", question, "C", "end"]);
+    assert_eq!(client.all_tasks().await.len(), 4);
+}
+
+/// The wiring step of a document for the value that has this link.
+fn wires(link: &str) -> Step {
+    let target = task("").with_guid(link);
+    Step {
+        link: link.to_owned(),
+        ..subtask(&Task::default(), &target)
+    }
+}
+
+/// A linked question whose values have these links.
+fn question_with(links: &[&str]) -> FeedbackConfig {
+    let values = links.iter().enumerate().map(|(index, link)| FeedbackValue {
+        link: (*link).to_owned(),
+        ..answer(&index.to_string(), &format!("value {index}"))
+    });
+    linked_question(values.collect())
+}
+
+async fn a_wiring_step_that_is_listed_stays_where_it_is_listed(client: Client) {
+    let [first, second, third] = [(); 3].map(|()| unknown_guid());
+    let steps = vec![
+        wires(&third),
+        observation_asking(question_with(&[&first, &second, &third])),
+        document_step(StepType::Information, "between"),
+        wires(&first),
+    ];
+    let made = client.imported(document("Guide", steps)).await;
+    let steps = client.steps_with_bodies(&made.guid).await;
+    let titles: Vec<&str> = steps.iter().map(|step| step.title.as_str()).collect();
+    let expected = ["value 2", "What is it?", "value 1", "between", "value 0"];
+    assert_eq!(titles, expected);
+    let links: Vec<&String> = answers_of(&steps[1])
+        .iter()
+        .map(|value| &value.link)
+        .collect();
+    let wired = [4, 2, 0].map(|at: usize| &steps[at]);
+    for (step, link) in wired.into_iter().zip(links) {
+        assert_eq!((&step.link, &step.subtask_id), (link, link));
+    }
+}
+
+async fn a_listed_wiring_step_keeps_its_fields(client: Client) {
+    let link = unknown_guid();
+    let wiring = Step {
+        body: Some("<p>Go on.</p>".to_owned()),
+        tags: vec!["wired".to_owned()],
+        ..wires(&link)
+    };
+    let steps = vec![observation_asking(question_with(&[&link])), wiring.clone()];
+    let made = client.imported(document("Guide", steps)).await;
+    assert_eq!(made.steps.len(), 2);
+    let after = client.get_step(&made.steps[1]).await.accepted();
+    assert_eq!((after.body, after.tags), (wiring.body, wiring.tags));
+}
+
+async fn fields_that_a_wiring_step_takes_from_its_task_are_not_listed(client: Client) {
+    let link = unknown_guid();
+    let titled = wires(&link).titled("value 0");
+    let steps = vec![observation_asking(question_with(&[&link])), titled];
+    let response = client.import(document("Guide", steps)).await.accepted();
+    assert_eq!(response.ignored_paths, [""; 0]);
+}
+
+async fn the_documents_of_values_are_imported_with_them(client: Client) {
+    let inner = TaskDocument {
+        task: Some(full_task().named("A")),
+        steps: vec![
+            full_step(&Task::default()),
+            document_step(StepType::End, "end"),
+        ],
+    };
+    let question = linked_question(vec![answer_with("a", "A", inner), answer("b", "B")]);
+    let response = client
+        .import(document("Guide", vec![observation_asking(question)]))
+        .await;
+    let response = response.accepted();
+    assert_eq!(response.ignored_paths, [""; 0]);
+    let question = &response.task.unwrap().steps[0];
+    let question = client.get_step(question).await.accepted();
+    let tasks = managed_by(&client, &question).await;
+    let rich = client.given_task(full_task()).await;
+    assert_eq!(tasks[0].roles, rich.roles);
+    assert_eq!(tasks[0].translations, rich.translations);
+    assert_eq!(tasks[0].dependencies, rich.dependencies);
+    assert_eq!(tasks[0].published, rich.published);
+    let titles = client.step_titles(&tasks[0].guid).await;
+    assert_eq!(titles, ["Check the valve", "end"]);
+    assert_eq!(tasks[1].steps, [""; 0]);
+}
+
+async fn documents_of_values_nest(client: Client) {
+    let deep = document("", document_steps(&["deep"]));
+    let middle = linked_question(vec![answer_with("x", "X", deep)]);
+    let middle = document("", vec![observation_asking(middle)]);
+    let question = linked_question(vec![answer_with("a", "A", middle)]);
+    let made = client
+        .imported(document("Guide", vec![observation_asking(question)]))
+        .await;
+    let outer = client.get_step(&made.steps[0]).await.accepted();
+    let outer = managed_by(&client, &outer).await.remove(0);
+    assert_eq!(outer.parent_guid, made.guid);
+    let middle = client.get_step(&outer.steps[0]).await.accepted();
+    let inner = managed_by(&client, &middle).await.remove(0);
+    assert_eq!(inner.parent_guid, outer.guid);
+    assert_eq!(inner.name, "X");
+    let wiring = client.get_step(&outer.steps[1]).await.accepted();
+    assert_eq!((&wiring.link, &wiring.task), (&inner.guid, &outer.guid));
+    let titles = client.step_titles(&inner.guid).await;
+    assert_eq!(titles, ["deep"]);
+}
+
+async fn the_name_and_product_in_a_values_document_are_ignored_and_listed(client: Client) {
+    let inner = TaskDocument {
+        task: Some(Task {
+            name: "x".repeat(201),
+            product_id: Some(PRODUCT + 1),
+            ..Task::default()
+        }),
+        steps: Vec::new(),
+    };
+    let question = linked_question(vec![answer_with("a", "A", inner)]);
+    let response = client
+        .import(document("Guide", vec![observation_asking(question)]))
+        .await;
+    let response = response.accepted();
+    let below = "document.steps.feedback_config.values.task_json.task";
+    assert_eq!(
+        response.ignored_paths,
+        [format!("{below}.name"), format!("{below}.product_id")]
+    );
+    let question = &response.task.unwrap().steps[0];
+    let question = client.get_step(question).await.accepted();
+    let task = managed_by(&client, &question).await.remove(0);
+    assert_eq!((task.name.as_str(), task.product_id), ("A", Some(PRODUCT)));
+}
+
+async fn a_managed_task_has_the_product_of_its_parent(client: Client) {
+    let observation = Step {
+        product_id: Some(PRODUCT + 1),
+        ..linked_observation(&[("a", "A")])
+    };
+    let made = client.imported(document("Guide", vec![observation])).await;
+    let question = client.get_step(&made.steps[0]).await.accepted();
+    let task = managed_by(&client, &question).await.remove(0);
+    assert_eq!(task.product_id, Some(PRODUCT));
+    let wiring = client.get_step(&made.steps[1]).await.accepted();
+    assert_eq!(wiring.subtask_pid, Some(PRODUCT));
+}
+
+async fn a_link_is_never_taken_from_a_caller(client: Client) {
+    let other = client.given_task(task("Other")).await;
+    let (made, question, _) = guide(&client, &[("a", "A")]).await;
+    let mine = &answers_of(&question)[0].link;
+    let sent = |config: &FeedbackConfig| {
+        let mut config = config.clone();
+        config.values[0].link.clone_from(&other.guid);
+        config
+    };
+
+    let copied = vec![observation_asking(sent(&question.feedback_config[0]))];
+    let copied = client.imported(document("Copy", copied)).await;
+    let copied = client.get_step(&copied.steps[0]).await.accepted();
+    let link = &answers_of(&copied)[0].link;
+    assert!(link != mine && *link != other.guid);
+
+    let change = step_of(&question.guid).with_question(sent(&question.feedback_config[0]));
+    let updated = client
+        .update_step(change.clone(), &["feedback_config"])
+        .await;
+    let updated = updated.accepted();
+    assert_eq!(updated.ignored_paths, ["step.feedback_config.values.link"]);
+    assert_eq!(updated.step, Some(question.clone()));
+    let sent = document_of(&made.guid, vec![change, step_of(&made.steps[2])]);
+    client.imported(sent).await;
+    assert_eq!(now(&client, &question).await, question);
+    assert_eq!(client.get_task(&other.guid).await.accepted(), other);
+
+    let plain = Step {
+        link: other.guid.clone(),
+        feedback_config: vec![FeedbackConfig {
+            linked: None,
+            ..copied.feedback_config[0].clone()
+        }],
+        ..step(&made, StepType::Observation, "plain")
+    };
+    let created = client.create_step(plain).await.accepted();
+    let ignored = ["step.feedback_config.values.link", "step.link"];
+    assert_eq!(created.ignored_paths, ignored);
+    let created = created.step.unwrap();
+    assert_eq!(created.link, "");
+    assert_eq!(answers_of(&created)[0].link, "");
+}
+
+async fn values_of_a_question_that_is_not_linked_manage_nothing(client: Client) {
+    let plain = FeedbackConfig {
+        linked: Some(false),
+        ..question_with(&[&unknown_guid()])
+    };
+    let made = client
+        .imported(document("Guide", vec![observation_asking(plain)]))
+        .await;
+    let question = client.get_step(&made.steps[0]).await.accepted();
+    assert_eq!(answers_of(&question)[0].link, "");
+    assert_eq!(client.all_tasks().await, [made]);
+}
+
+async fn the_same_text_may_name_several_tasks(client: Client) {
+    let (_, question, wiring) = guide(&client, &[("a", "Same"), ("b", "Same")]).await;
+    let tasks = managed_by(&client, &question).await;
+    assert_ne!(tasks[0].guid, tasks[1].guid);
+    assert_eq!(
+        [&wiring[0].link, &wiring[1].link],
+        [&tasks[0].guid, &tasks[1].guid]
+    );
+}
+
+async fn a_thousand_values_manage_a_thousand_tasks(client: Client) {
+    let keys: Vec<String> = (0..1_000).map(|key| key.to_string()).collect();
+    let values: Vec<(&str, &str)> = keys
+        .iter()
+        .map(|key| (key.as_str(), key.as_str()))
+        .collect();
+    let made = client
+        .imported(document("Guide", vec![linked_observation(&values)]))
+        .await;
+    assert_eq!(made.steps.len(), 1_001);
+    let titles = client.step_titles(&made.guid).await;
+    assert_eq!(titles[1..], keys);
+    let tasks = client.all_tasks().await;
+    assert_eq!(tasks.len(), 1_001);
+    let exported = client.exported(&made.guid).await;
+    client.import(exported).await.accepted();
+    assert_eq!(client.get_task(&made.guid).await.accepted(), made);
+}
+
+async fn managed_tasks_are_listed_by_their_type(client: Client) {
+    let (made, question, _) = guide(&client, &[("a", "A"), ("b", "B")]).await;
+    let managed = managed_by(&client, &question).await;
+    for (kind, expected) in [
+        (TaskType::Linked, managed),
+        (TaskType::Standard, vec![made]),
+    ] {
+        let request = ListTasksRequest {
+            r#type: Some(kind.into()),
+            ..ListTasksRequest::default()
+        };
+        assert_eq!(client.list_tasks(request).await.accepted().tasks, expected);
+    }
+}
+
+async fn a_translated_question_links_nothing(client: Client) {
+    let translated = StepTranslation {
+        feedback_config: vec![question_with(&[&unknown_guid()])],
+        ..StepTranslation::default()
+    };
+    let observation = linked_observation(&[("a", "A")]).translated("de", translated);
+    let response = client.import(document("Guide", vec![observation])).await;
+    let response = response.accepted();
+    let listed = "document.steps.translations.feedback_config.linked";
+    assert_eq!(response.ignored_paths, [listed]);
+    let question = &response.task.unwrap().steps[0];
+    let question = client.get_step(question).await.accepted();
+    let config = &question.translations["de"].feedback_config[0];
+    assert!(!config.linked.unwrap_or_default());
+    assert_eq!(config.values[0].link, "");
+    assert_eq!(client.all_tasks().await.len(), 2);
+}

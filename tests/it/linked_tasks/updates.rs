@@ -1,0 +1,258 @@
+//! Linked questions in UpdateStep.
+
+use super::{guide, managed_by, now, unlinked};
+use crate::kit::prelude::*;
+
+on_both_databases![
+    a_new_text_renames_the_managed_task_and_its_wiring_step,
+    a_new_text_reaches_steps_of_other_tasks,
+    a_new_order_of_values_changes_their_positions,
+    a_removed_key_unlinks_its_task,
+    switching_linked_off_unlinks_all_tasks,
+    only_imports_add_keys,
+    only_imports_switch_linked_on,
+    a_linked_text_has_200_code_points,
+    an_update_of_other_fields_leaves_links_alone,
+    a_mask_that_clears_the_question_is_refused,
+    a_dry_update_renames_and_unlinks_nothing,
+    an_update_that_changes_nothing_keeps_every_version,
+    other_fields_of_a_wiring_step_may_change,
+    an_unlinked_wiring_step_may_refer_to_another_task,
+    a_wiring_step_cannot_refer_to_another_task,
+];
+
+/// Updates the question, which must go well.
+async fn ask(client: &Client, step: &Step, change: impl FnOnce(&mut FeedbackConfig)) -> Step {
+    let update = update(step, change);
+    client.updated_step(update, &["feedback_config"]).await
+}
+
+fn update(step: &Step, change: impl FnOnce(&mut FeedbackConfig)) -> Step {
+    let mut config = step.feedback_config[0].clone();
+    for value in &mut config.values {
+        value.link.clear();
+    }
+    change(&mut config);
+    step_of(&step.guid).with_question(config)
+}
+
+/// Asserts that the update is refused with LINKED_IMPORT_ONLY and changes nothing.
+async fn import_only(client: &Client, step: &Step, change: impl FnOnce(&mut FeedbackConfig)) {
+    let before = client.tasks_with_steps().await;
+    let update = update(step, change);
+    for mask in [&[][..], &["feedback_config"]] {
+        let failure = client.update_step(update.clone(), mask).await.refused();
+        failure.is_precondition("LINKED_IMPORT_ONLY");
+    }
+    assert_eq!(client.tasks_with_steps().await, before);
+}
+
+async fn a_new_text_renames_the_managed_task_and_its_wiring_step(client: Client) {
+    let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
+    let before = managed_by(&client, &question).await;
+    let after = ask(&client, &question, |config| {
+        config.values[0].value = "Renamed".to_owned();
+    });
+    let after = after.await;
+    let links: Vec<&String> = answers_of(&after).iter().map(|value| &value.link).collect();
+    assert_eq!(links, [&before[0].guid, &before[1].guid]);
+    let tasks = managed_by(&client, &after).await;
+    assert_eq!(tasks[1], before[1]);
+    let expected = Task {
+        name: "Renamed".to_owned(),
+        etag: tasks[0].etag.clone(),
+        modified_ts: tasks[0].modified_ts,
+        ..before[0].clone()
+    };
+    assert_eq!(tasks[0], expected);
+    assert_ne!(tasks[0].etag, before[0].etag);
+    let step = now(&client, &wiring[0]).await;
+    assert_eq!(
+        (step.title.as_str(), &step.link),
+        ("Renamed", &wiring[0].link)
+    );
+    assert_ne!(step.etag, wiring[0].etag);
+    assert_eq!(now(&client, &wiring[1]).await, wiring[1]);
+    assert_eq!(client.get_task(&made.guid).await.accepted(), made);
+}
+
+async fn a_new_text_reaches_steps_of_other_tasks(client: Client) {
+    let (_, question, _) = guide(&client, &[("a", "A")]).await;
+    let managed = managed_by(&client, &question).await.remove(0);
+    let elsewhere = client.given_task(task("Elsewhere")).await;
+    let step = client.given_step(subtask(&elsewhere, &managed)).await;
+    ask(&client, &question, |config| {
+        config.values[0].value = "Renamed".to_owned()
+    })
+    .await;
+    assert_eq!(now(&client, &step).await.title, "Renamed");
+}
+
+async fn a_new_order_of_values_changes_their_positions(client: Client) {
+    let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B"), ("c", "C")]).await;
+    let before = managed_by(&client, &question).await;
+    ask(&client, &question, |config| config.values.swap(0, 2)).await;
+    for (task, idx) in before.iter().zip([2, 1, 0]) {
+        let after = client.get_task(&task.guid).await.accepted();
+        assert_eq!((after.idx, &after.name), (idx, &task.name));
+    }
+    assert_eq!(client.get_task(&before[1].guid).await.accepted(), before[1]);
+    assert_eq!(now(&client, &wiring[0]).await, wiring[0]);
+    assert_eq!(client.step_order(&made.guid).await, made.steps);
+}
+
+async fn a_removed_key_unlinks_its_task(client: Client) {
+    let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
+    let before = managed_by(&client, &question).await;
+    let after = ask(&client, &question, |config| {
+        config.values.remove(0);
+    });
+    let after = after.await;
+    unlinked(&client, &before[0], &wiring[0]).await;
+    let left = managed_by(&client, &after).await;
+    assert_eq!((&left[0].guid, left[0].idx), (&before[1].guid, 0));
+    assert_eq!(client.step_order(&made.guid).await, made.steps);
+}
+
+async fn switching_linked_off_unlinks_all_tasks(client: Client) {
+    for linked in [Some(false), None] {
+        let (_, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
+        let before = managed_by(&client, &question).await;
+        let after = ask(&client, &question, |config| config.linked = linked).await;
+        assert!(answers_of(&after).iter().all(|value| value.link.is_empty()));
+        for (task, step) in before.iter().zip(&wiring) {
+            unlinked(&client, task, step).await;
+            client.delete_step(&step.guid).await.accepted();
+            client.delete_task(&task.guid).await.accepted();
+        }
+    }
+}
+
+async fn only_imports_add_keys(client: Client) {
+    let (_, question, _) = guide(&client, &[("a", "A"), ("b", "B")]).await;
+    let before = managed_by(&client, &question).await;
+    import_only(&client, &question, |config| {
+        config.values.push(answer("c", "C"))
+    })
+    .await;
+    import_only(&client, &question, |config| {
+        config.values[0].value = "Renamed".to_owned();
+        config.values[1].key = "c".to_owned();
+    })
+    .await;
+    assert_eq!(managed_by(&client, &question).await, before);
+}
+
+async fn only_imports_switch_linked_on(client: Client) {
+    let task = client.given_task(task("Guide")).await;
+    let plain = client
+        .given_step(step(&task, StepType::Observation, "plain"))
+        .await;
+    import_only(&client, &plain, |config| config.linked = Some(true)).await;
+}
+
+async fn a_linked_text_has_200_code_points(client: Client) {
+    let (_, question, _) = guide(&client, &[("a", "A")]).await;
+    let before = client.tasks_with_steps().await;
+    let long = update(&question, |config| {
+        config.values[0].value = "🔧".repeat(201)
+    });
+    let failure = client.update_step(long, &[]).await.refused();
+    failure.violates(&[("step.feedback_config[0].values[0].value", "FIELD_TOO_LONG")]);
+    assert_eq!(client.tasks_with_steps().await, before);
+    let most = "🔧".repeat(200);
+    let after = ask(&client, &question, |config| {
+        config.values[0].value.clone_from(&most)
+    })
+    .await;
+    assert_eq!(managed_by(&client, &after).await[0].name, most);
+}
+
+async fn an_update_of_other_fields_leaves_links_alone(client: Client) {
+    let (_, question, wiring) = guide(&client, &[("a", "A")]).await;
+    let before = managed_by(&client, &question).await;
+    let update = step_of(&question.guid).titled("Retitled");
+    let after = client.updated_step(update, &[]).await;
+    assert_eq!(after.feedback_config, question.feedback_config);
+    assert_eq!(managed_by(&client, &after).await, before);
+    assert_eq!(now(&client, &wiring[0]).await, wiring[0]);
+}
+
+async fn a_mask_that_clears_the_question_is_refused(client: Client) {
+    let (_, question, _) = guide(&client, &[("a", "A")]).await;
+    let before = client.tasks_with_steps().await;
+    let update = step_of(&question.guid);
+    let failure = client.update_step(update, &["feedback_config"]).await;
+    failure
+        .refused()
+        .violates(&[("step.feedback_config", "FIELD_REQUIRED")]);
+    assert_eq!(client.tasks_with_steps().await, before);
+}
+
+async fn a_dry_update_renames_and_unlinks_nothing(client: Client) {
+    let (_, question, _) = guide(&client, &[("a", "A"), ("b", "B")]).await;
+    let before = client.tasks_with_steps().await;
+    let request = UpdateStepRequest {
+        step: Some(update(&question, |config| {
+            config.values.remove(0);
+            config.values[0].value = "Renamed".to_owned();
+        })),
+        update_mask: None,
+        validate_only: true,
+    };
+    let shown = client.steps().update_step(request).await.accepted();
+    let shown = shown.into_inner().step.unwrap();
+    assert_eq!(answers_of(&shown)[0].value, "Renamed");
+    assert_eq!(client.tasks_with_steps().await, before);
+}
+
+async fn an_update_that_changes_nothing_keeps_every_version(client: Client) {
+    let (_, question, _) = guide(&client, &[("a", "A"), ("b", "B")]).await;
+    let before = client.tasks_with_steps().await;
+    assert_eq!(ask(&client, &question, |_| {}).await, question);
+    assert_eq!(client.tasks_with_steps().await, before);
+}
+
+async fn other_fields_of_a_wiring_step_may_change(client: Client) {
+    let (_, _, wiring) = guide(&client, &[("a", "A")]).await;
+    let update = Step {
+        body: Some("<p>Go on.</p>".to_owned()),
+        subtask_id: wiring[0].subtask_id.clone(),
+        ..step_of(&wiring[0].guid)
+    };
+    let after = client.updated_step(update, &[]).await;
+    assert_eq!(
+        (after.body(), &after.link),
+        ("<p>Go on.</p>", &wiring[0].link)
+    );
+}
+
+async fn an_unlinked_wiring_step_may_refer_to_another_task(client: Client) {
+    let (_, question, wiring) = guide(&client, &[("a", "A")]).await;
+    let other = client.given_task(task("Other")).await;
+    ask(&client, &question, |config| config.linked = None).await;
+    let update = step_of(&wiring[0].guid).with_subtask_id(other.guid.clone());
+    let after = client.updated_step(update, &[]).await;
+    assert_eq!(
+        (after.title.as_str(), after.subtask_id),
+        ("Other", other.guid)
+    );
+}
+
+async fn a_wiring_step_cannot_refer_to_another_task(client: Client) {
+    let (_, _, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
+    let other = client.given_task(task("Another")).await;
+    for mask in [&[][..], &["subtask_id"], &["subtask_id", "subtask_pid"]] {
+        let sent = Step {
+            subtask_id: other.guid.clone(),
+            subtask_pid: other.product_id,
+            ..step_of(&wiring[0].guid)
+        };
+        let updated = client.update_step(sent, mask).await.accepted();
+        assert_eq!(
+            updated.ignored_paths,
+            ["step.subtask_id", "step.subtask_pid"]
+        );
+        assert_eq!(updated.step.as_ref(), Some(&wiring[0]));
+    }
+}

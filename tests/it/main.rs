@@ -1,0 +1,56 @@
+//! What callers and operators see of the service: calls, commands, metrics, traces and
+//! logs.
+//!
+//! Tests of calls run against a server in this process, once on SQLite and once on
+//! PostgreSQL, each in an account of its own and all of them at the same time.
+//! `tests/README.md` says how to run them and what they need.
+
+#![allow(
+    missing_docs,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::unwrap_used
+)]
+
+#[path = "../kit/mod.rs"]
+mod kit;
+
+mod account_isolation;
+mod authentication;
+mod cancelled_calls;
+mod cli;
+mod concurrent_writes;
+mod dependencies;
+mod dependency_shorthand;
+mod error_details;
+mod export_task;
+mod feedback_config;
+mod group_commit;
+mod health_and_reflection;
+mod http2_framing;
+mod idempotency;
+mod import_task;
+mod invalid_fields;
+mod large_bodies;
+mod linked_tasks;
+mod malformed_messages;
+mod operations;
+mod paging;
+mod postgres_required;
+mod properties;
+mod reference_page;
+mod response_snapshots;
+mod roles;
+mod round_trips;
+mod sensitive_data;
+mod settings;
+mod statement_counts;
+mod statement_tenancy;
+mod step_order;
+mod steps;
+mod subtask_steps;
+mod tasks;
+mod translate;
+mod translation_work;
+mod translations;
+mod update_masks;

@@ -1,0 +1,217 @@
+//! Bytes that no client library would send.
+
+use crate::kit::prelude::*;
+use bytes::{BufMut, Bytes, BytesMut};
+use proptest::prelude::*;
+use prost::Message;
+
+use crate::kit::on_both_databases;
+
+on_both_databases![
+    invalid_utf_8_is_refused,
+    invalid_utf_8_is_refused_in_every_field,
+    groups_nested_200_deep_are_nested_too_deep,
+    json_nested_200_deep_is_nested_too_deep,
+    a_truncated_message_is_invalid,
+    a_field_of_another_wire_type_is_invalid,
+    a_too_large_message_is_refused,
+    an_empty_message_is_checked_like_any_other,
+    unknown_fields_are_ignored,
+    a_bad_message_does_not_end_the_connection,
+];
+
+on_both_databases! {
+    any_bytes_get_a_documented_code: (any_method(), any_bytes()), 256;
+    a_damaged_message_gets_a_documented_code: (damage(), damage()), 128;
+}
+
+const METHODS: [&str; 16] = [
+    "TaskService/CreateTask",
+    "TaskService/GetTask",
+    "TaskService/ListTasks",
+    "TaskService/UpdateTask",
+    "TaskService/DeleteTask",
+    "TaskService/ImportTask",
+    "TaskService/ExportTask",
+    "StepService/CreateStep",
+    "StepService/GetStep",
+    "StepService/ListSteps",
+    "StepService/UpdateStep",
+    "StepService/DeleteStep",
+    "RoleService/ListRoles",
+    "RoleService/CreateRole",
+    "RoleService/DeleteRole",
+    "TranslationService/WriteTranslations",
+];
+
+/// A length-delimited field.
+fn field(number: u8, content: &[u8]) -> Bytes {
+    let mut bytes = BytesMut::new();
+    bytes.put_u8(number << 3 | 2);
+    prost::encoding::encode_varint(content.len() as u64, &mut bytes);
+    bytes.put_slice(content);
+    bytes.freeze()
+}
+
+async fn refusal(client: &Client, method: &str, message: Bytes) -> Failure {
+    client.send_bytes(method, message).await.refused()
+}
+
+async fn invalid_utf_8_is_refused(client: Client) {
+    for broken in [&b"\xff\xfe"[..], b"\xc3", b"\xed\xa0\x80", b"a\xf5b"] {
+        let failure = refusal(&client, "TaskService/GetTask", field(1, broken)).await;
+        failure.is(Code::InvalidArgument, "FIELD_INVALID");
+    }
+}
+
+async fn invalid_utf_8_is_refused_in_every_field(client: Client) {
+    let broken = b"\xff";
+    let translation = [&field(1, b"de")[..], &field(2, &field(1, broken))].concat();
+    let key = [&field(1, broken)[..], &field(2, b"")].concat();
+    for task in [field(2, broken), field(8, &translation), field(8, &key)] {
+        let message = field(1, &task);
+        let failure = refusal(&client, "TaskService/CreateTask", message).await;
+        failure.is(Code::InvalidArgument, "FIELD_INVALID");
+    }
+}
+
+async fn groups_nested_200_deep_are_nested_too_deep(client: Client) {
+    let mut group = Bytes::new();
+    for _ in 0..200 {
+        group = field(2, &field(2, &group));
+    }
+    let message = field(1, &field(4, &group));
+    let failure = refusal(&client, "TaskService/CreateTask", message).await;
+    failure.is(Code::InvalidArgument, "NESTING_TOO_DEEP");
+}
+
+async fn json_nested_200_deep_is_nested_too_deep(client: Client) {
+    // ListValue.values = 1, Value.list_value = 6.
+    let mut json = Bytes::new();
+    for _ in 0..200 {
+        json = field(6, &field(1, &json));
+    }
+    let message = field(1, &field(12, &field(2, &json)));
+    let failure = refusal(&client, "StepService/CreateStep", message).await;
+    failure.is(Code::InvalidArgument, "NESTING_TOO_DEEP");
+}
+
+async fn a_truncated_message_is_invalid(client: Client) {
+    let request = CreateTaskRequest {
+        task: Some(full_task()),
+        ..CreateTaskRequest::default()
+    };
+    let whole = Bytes::from(request.encode_to_vec());
+    for length in 1..whole.len() {
+        let failure = refusal(&client, "TaskService/CreateTask", whole.slice(..length)).await;
+        failure.is(Code::InvalidArgument, "FIELD_INVALID");
+    }
+}
+
+async fn a_field_of_another_wire_type_is_invalid(client: Client) {
+    // Field 1 as a number, and as the end of a group that was not opened.
+    for odd in [&b"\x08\x01"[..], b"\x0c", b"\x0f", b"\x00", b"\x0a"] {
+        let message = Bytes::from_static(odd);
+        let failure = refusal(&client, "TaskService/GetTask", message).await;
+        failure.is(Code::InvalidArgument, "FIELD_INVALID");
+    }
+}
+
+async fn a_too_large_message_is_refused(client: Client) {
+    let message = Bytes::from(vec![0; 72 * 1024 * 1024 + 1]);
+    let failure = refusal(&client, "TaskService/CreateTask", message).await;
+    failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+}
+
+async fn an_empty_message_is_checked_like_any_other(client: Client) {
+    for method in METHODS {
+        match client.send_bytes(method, Bytes::new()).await {
+            Ok(_) => assert!(
+                ["ListTasks", "ListRoles"]
+                    .iter()
+                    .any(|m| method.ends_with(m))
+            ),
+            Err(status) => assert!(
+                [Code::InvalidArgument, Code::Unimplemented].contains(&status.code()),
+                "{method}: {status:?}"
+            ),
+        }
+    }
+}
+
+async fn unknown_fields_are_ignored(client: Client) {
+    let request = CreateTaskRequest {
+        task: Some(task("From the future")),
+        ..CreateTaskRequest::default()
+    };
+    // Field 15, which no request has.
+    let message = [&request.encode_to_vec()[..], &field(15, b"new")].concat();
+    let answer = client
+        .send_bytes("TaskService/CreateTask", message.into())
+        .await;
+    let answer = CreateTaskResponse::decode(answer.accepted()).unwrap();
+    assert_eq!(answer.task.unwrap().name, "From the future");
+    assert_eq!(answer.ignored_paths, [""; 0]);
+}
+
+async fn a_bad_message_does_not_end_the_connection(client: Client) {
+    let good = client.given_task(task("Good")).await;
+    refusal(&client, "TaskService/GetTask", Bytes::from_static(b"\xff")).await;
+    assert_eq!(client.get_task(&good.guid).await.accepted(), good);
+}
+
+fn any_method() -> impl Strategy<Value = &'static str> {
+    proptest::sample::select(&METHODS[..])
+}
+
+/// Arbitrary bytes, many of which start like a message.
+fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
+    let begun = (1..6_u8, proptest::collection::vec(any::<u8>(), 0..80))
+        .prop_map(|(number, content)| field(number, &content).to_vec());
+    prop_oneof![begun, proptest::collection::vec(any::<u8>(), 0..120)]
+}
+
+#[track_caller]
+fn is_of_the_table(outcome: Result<Bytes, tonic::Status>) {
+    let Err(status) = outcome else { return };
+    let failure = Failure::from(status);
+    let table = [
+        Code::InvalidArgument,
+        Code::NotFound,
+        Code::FailedPrecondition,
+        Code::Aborted,
+        Code::Unimplemented,
+        Code::ResourceExhausted,
+    ];
+    assert!(table.contains(&failure.code), "{failure:?}");
+    assert_ne!(failure.reason(), "", "{failure:?}");
+}
+
+async fn any_bytes_get_a_documented_code(client: Client, (method, bytes): (&'static str, Vec<u8>)) {
+    is_of_the_table(client.send_bytes(method, bytes.into()).await);
+}
+
+/// The offset of a damaged byte, and its new value.
+fn damage() -> impl Strategy<Value = (proptest::sample::Index, u8)> {
+    (any::<proptest::sample::Index>(), any::<u8>())
+}
+
+type Damage = (proptest::sample::Index, u8);
+
+async fn a_damaged_message_gets_a_documented_code(client: Client, damages: (Damage, Damage)) {
+    let task = client.given_task(task("Damaged")).await;
+    let request = CreateStepRequest {
+        step: Some(full_step(&task)),
+        ..CreateStepRequest::default()
+    };
+    let mut message = request.encode_to_vec();
+    for (at, byte) in [damages.0, damages.1] {
+        let at = at.index(message.len());
+        message[at] = byte;
+    }
+    is_of_the_table(
+        client
+            .send_bytes("StepService/CreateStep", message.into())
+            .await,
+    );
+}

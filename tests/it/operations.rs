@@ -1,0 +1,37 @@
+//! What operators rely on: metrics and the pages about them, traces, readiness, and
+//! backups that can be restored.
+
+mod backups;
+mod documentation;
+mod metrics;
+mod readiness;
+mod traces;
+
+use expertise::proto::v1::*;
+use tokio::task::JoinHandle;
+use tonic::{Request, Status};
+
+use crate::kit::client::Client;
+
+/// A call that is begun and whose message is never sent.
+fn begin_get_task(client: &Client) -> JoinHandle<()> {
+    let mut grpc = tonic::client::Grpc::new(client.authenticated());
+    let request = Request::new(futures_util::stream::pending::<GetTaskRequest>());
+    tokio::spawn(async move {
+        grpc.ready().await.expect("a connection");
+        let codec = tonic_prost::ProstCodec::<GetTaskRequest, Task>::default();
+        let path = http::uri::PathAndQuery::from_static("/expertise.v1.TaskService/GetTask");
+        let _ = grpc.client_streaming(request, path, codec).await;
+    })
+}
+
+/// The answer to a call of a path that the contract does not have.
+async fn call_unknown_path(client: &Client, path: &str) -> Status {
+    let mut grpc = tonic::client::Grpc::new(client.authenticated());
+    grpc.ready().await.expect("a connection");
+    let codec = tonic_prost::ProstCodec::<GetTaskRequest, Task>::default();
+    let path = path.parse().expect("a path");
+    let request = Request::new(GetTaskRequest::default());
+    let answer: Result<tonic::Response<Task>, _> = grpc.unary(request, path, codec).await;
+    answer.expect_err("it is not there")
+}

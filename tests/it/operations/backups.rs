@@ -1,0 +1,162 @@
+//! Backups as docs/operations.md describes them: taken during writes, restored, and
+//! read by calls.
+
+use std::{
+    fs::File,
+    process::{Command, Stdio},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use expertise::config::Config;
+use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
+use tokio::{sync::watch, task::JoinHandle};
+
+use crate::kit::{
+    postgres::Cluster,
+    prelude::*,
+    scratch::Scratch,
+    server::{TestServer, with_metrics},
+};
+
+/// How many writers there are, and how many writes are acknowledged before the
+/// back-up and after it.
+const WRITERS: usize = 4;
+const WRITES: usize = 40;
+
+/// Concurrent writers that create tasks with a step each, and their acknowledged tasks.
+struct Writers {
+    stop: Arc<AtomicBool>,
+    acknowledged: Arc<Mutex<Vec<Task>>>,
+    count: watch::Receiver<usize>,
+    writing: Vec<JoinHandle<()>>,
+}
+
+impl Writers {
+    fn of(server: &TestServer) -> Self {
+        let stop = Arc::<AtomicBool>::default();
+        let acknowledged = Arc::<Mutex<Vec<Task>>>::default();
+        let (counted, count) = watch::channel(0);
+        let counted = Arc::new(counted);
+        let writing = (0..WRITERS).map(|writer| {
+            let (client, stop) = (server.client(), Arc::clone(&stop));
+            let (acknowledged, counted) = (Arc::clone(&acknowledged), Arc::clone(&counted));
+            tokio::spawn(async move {
+                for number in 0.. {
+                    if stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let name = format!("{writer}-{number}");
+                    let task = client.given_task(task(&name)).await;
+                    client.given_step(information_step(&task, &name)).await;
+                    acknowledged.lock().expect("the list").push(task);
+                    counted.send_modify(|count| *count += 1);
+                }
+            })
+        });
+        let writing = writing.collect();
+        Self {
+            stop,
+            acknowledged,
+            count,
+            writing,
+        }
+    }
+
+    /// Waits for so many more writes; all acknowledged tasks.
+    async fn after(&mut self, more: usize) -> Vec<Task> {
+        let wanted = *self.count.borrow() + more;
+        let reached = self.count.wait_for(|count| *count >= wanted).await;
+        drop(reached.expect("writers"));
+        self.acknowledged.lock().expect("the list").clone()
+    }
+
+    async fn stop(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for writer in self.writing {
+            writer.await.expect("no panic");
+        }
+    }
+}
+
+async fn assert_all_there(client: &Client, acknowledged: &[Task]) {
+    assert!(acknowledged.len() >= WRITES);
+    for task in acknowledged {
+        let found = client.get_task(&task.guid).await;
+        let found = found.unwrap_or_else(|status| panic!("{}: {status:?}", task.name));
+        assert_eq!(found.name, task.name);
+        assert_eq!(found.steps.len(), 1);
+    }
+    // The database takes writes too.
+    let task = client.given_task(task("restored")).await;
+    client.given_step(information_step(&task, "first")).await;
+}
+
+#[tokio::test]
+async fn sqlite_is_backed_up_under_writes_and_restored() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let server = TestServer::start(with_metrics(&format!("sqlite:{}", path("e.db")))).await;
+    let mut writers = Writers::of(&server);
+    let acknowledged = writers.after(WRITES).await;
+    {
+        let mut connection = SqliteConnection::connect(&format!("sqlite:{}", path("e.db")))
+            .await
+            .expect("a connection");
+        let backup = format!("VACUUM INTO '{}'", path("backup.db"));
+        let done = sqlx::raw_sql(AssertSqlSafe(backup)).execute(&mut connection);
+        done.await.expect("a back-up");
+        connection.close().await.expect("it closes");
+    }
+    writers.after(WRITES).await;
+    writers.stop().await;
+    server.shut_down().await;
+
+    let restored = TestServer::start(with_metrics(&format!("sqlite:{}", path("backup.db")))).await;
+    assert_all_there(&restored.client(), &acknowledged).await;
+    restored.shut_down().await;
+}
+
+#[tokio::test]
+async fn postgres_is_backed_up_under_writes_and_restored() {
+    let Some(cluster) = Cluster::start("backups.cluster", &["fsync=off"]) else {
+        return;
+    };
+    let url = cluster.make_database("guides");
+    let server = TestServer::start(with_metrics(&url)).await;
+    let mut writers = Writers::of(&server);
+    let acknowledged = writers.after(WRITES).await;
+    let dump = Scratch::of_this_run().path("guides.dump");
+    let mut pg_dump = cluster.command(&cluster.binaries().join("pg_dump"));
+    pg_dump.args(["--format=custom", &url]);
+    pg_dump.stdout(File::create(&dump).expect("a file"));
+    runs(pg_dump).await;
+    writers.after(WRITES).await;
+    writers.stop().await;
+    server.shut_down().await;
+
+    let restored = cluster.make_database("restored");
+    let mut pg_restore = cluster.command(&cluster.binaries().join("pg_restore"));
+    pg_restore.args(["--exit-on-error", "--single-transaction", "--no-owner"]);
+    pg_restore.arg(format!("--dbname={restored}"));
+    pg_restore.stdin(File::open(&dump).expect("the dump"));
+    runs(pg_restore).await;
+    let config = Config {
+        // The backup holds the schema, so there is nothing to migrate.
+        migrate: false,
+        ..with_metrics(&restored)
+    };
+    let restored = TestServer::start(config).await;
+    assert_all_there(&restored.client(), &acknowledged).await;
+    restored.shut_down().await;
+}
+
+async fn runs(mut command: Command) {
+    command.stderr(Stdio::piped());
+    let output = tokio::task::spawn_blocking(move || command.output());
+    let output = output.await.expect("no panic").expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+}

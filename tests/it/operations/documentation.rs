@@ -1,0 +1,187 @@
+//! The pages for operators name metrics and settings that exist.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
+
+use expertise::config::Config;
+use serde_json::Value;
+
+use crate::kit::{
+    exposition::Family,
+    server::{TestServer, with_metrics},
+};
+
+const PAGE: &str = "docs/operations.md";
+const DASHBOARD: &str = "docs/grafana/expertise.json";
+const ALERTS: &str = "docs/alerts.yaml";
+
+fn read(path: &str) -> String {
+    let path = format!("{}/{path}", env!("CARGO_MANIFEST_DIR"));
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Every metric of a server that has all of them.
+async fn exposed() -> BTreeMap<String, Family> {
+    let config = Config {
+        otlp_endpoint: Some("http://127.0.0.1:9".parse().expect("a URL")),
+        shutdown_grace: std::time::Duration::from_millis(100),
+        ..with_metrics("sqlite::memory:")
+    };
+    let server = TestServer::start(config).await;
+    let families = server.metrics().await.families();
+    server.shut_down().await;
+    families
+}
+
+#[tokio::test]
+async fn the_table_of_metrics_is_what_is_exposed() {
+    let exposed = exposed().await;
+    let page = read(PAGE);
+    let rows = page.lines().filter_map(|line| {
+        let cells: Vec<_> = line.strip_prefix('|')?.split('|').map(str::trim).collect();
+        let [name, kind, labels, ..] = cells.as_slice() else {
+            return None;
+        };
+        let name = name.strip_prefix("`expertise_")?.strip_suffix('`')?;
+        let labels = labels.split(", ").filter(|label| !label.is_empty());
+        let family = Family {
+            kind: (*kind).to_owned(),
+            labels: labels
+                .map(|label| label.trim_matches('`').to_owned())
+                .collect(),
+        };
+        Some((format!("expertise_{name}"), family))
+    });
+    assert_eq!(rows.collect::<BTreeMap<_, _>>(), exposed);
+}
+
+#[tokio::test]
+async fn the_dashboard_queries_exposed_metrics() {
+    let dashboard: Value = serde_json::from_str(&read(DASHBOARD)).expect("JSON");
+    let panels = dashboard["panels"].as_array().expect("panels");
+    let queries = panels.iter().flat_map(|panel| {
+        let targets = panel["targets"].as_array().cloned().unwrap_or_default();
+        targets.into_iter().map(|target| {
+            let query = target["expr"].as_str();
+            query.expect("a query").to_owned()
+        })
+    });
+    let queries: Vec<_> = queries.collect();
+    assert!(queries.len() >= panels.len() / 2, "{queries:?}");
+    assert_all_exposed(&queries).await;
+}
+
+#[tokio::test]
+async fn alerts_query_exposed_metrics() {
+    let text = read(ALERTS);
+    let rules: Alerts = serde_saphyr::from_str(&text).expect("rules");
+    let rules: Vec<_> = rules
+        .groups
+        .into_iter()
+        .flat_map(|group| group.rules)
+        .collect();
+    assert!(!rules.is_empty());
+    for rule in &rules {
+        assert!(rule.annotations.contains_key("summary"), "{}", rule.alert);
+        let wait = humantime::parse_duration(&rule.wait);
+        assert!(wait.is_ok(), "{}: {}", rule.alert, rule.wait);
+    }
+    let queries: Vec<_> = rules.into_iter().map(|rule| rule.expr).collect();
+    assert_all_exposed(&queries).await;
+}
+
+#[derive(serde::Deserialize)]
+struct Alerts {
+    groups: Vec<Group>,
+}
+
+#[derive(serde::Deserialize)]
+#[allow(dead_code)]
+struct Group {
+    name: String,
+    rules: Vec<Rule>,
+}
+
+#[derive(serde::Deserialize)]
+#[allow(dead_code)]
+struct Rule {
+    alert: String,
+    expr: String,
+    #[serde(rename = "for")]
+    wait: String,
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+}
+
+/// Asserts that each metric and label of the queries is exposed.
+async fn assert_all_exposed(queries: &[String]) {
+    let exposed = exposed().await;
+    let all_labels: BTreeSet<_> = exposed.values().flat_map(|family| &family.labels).collect();
+    for query in queries {
+        let names = words(query).filter(|word| word.starts_with("expertise_"));
+        let mut asked = 0;
+        for name in names {
+            asked += 1;
+            let histogram = ["_bucket", "_sum", "_count"].iter().find_map(|part| {
+                let family = exposed.get(name.strip_suffix(part)?)?;
+                (family.kind == "histogram").then_some(family)
+            });
+            let family = histogram.or_else(|| exposed.get(name).filter(|f| f.kind != "histogram"));
+            assert!(family.is_some(), "{name} is not exposed: {query}");
+        }
+        assert!(asked > 0, "nothing of ours is asked for: {query}");
+        for label in labels_of(query) {
+            let known = ["le", "instance", "job"].contains(&label.as_str());
+            assert!(
+                known || all_labels.contains(&label),
+                "no label {label}: {query}"
+            );
+        }
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+}
+
+/// The labels of matchers in braces and of `by (…)`.
+fn labels_of(query: &str) -> BTreeSet<String> {
+    let mut labels = BTreeSet::new();
+    for part in query.split('{').skip(1) {
+        let inside = part.split('}').next().unwrap_or_default();
+        let matchers = inside.split(',').filter(|matcher| !matcher.is_empty());
+        labels.extend(
+            matchers
+                .filter_map(|matcher| words(matcher.trim()).next())
+                .map(str::to_owned),
+        );
+    }
+    for part in query.split("by (").skip(1) {
+        let inside = part.split(')').next().unwrap_or_default();
+        labels.extend(inside.split(',').map(|label| label.trim().to_owned()));
+    }
+    labels
+}
+
+#[test]
+fn the_settings_are_in_the_readme() {
+    let readme = read("README.md");
+    let help = std::process::Command::new(env!("CARGO_BIN_EXE_expertise"))
+        .arg("--help")
+        .output()
+        .expect("the binary runs");
+    let help = String::from_utf8(help.stdout).expect("text");
+    let names: Vec<_> = help
+        .split(['[', ']'])
+        .filter(|part| part.starts_with("EXPERTISE_"))
+        .collect();
+    assert!(names.len() > 20, "{names:?}");
+    for name in names {
+        assert!(
+            readme.contains(&format!("| `{name}` |")),
+            "{name} has no row"
+        );
+    }
+}

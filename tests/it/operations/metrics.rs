@@ -1,0 +1,218 @@
+//! `/metrics`.
+
+use expertise::{config::Config, server::Server};
+
+use super::{begin_get_task, call_unknown_path};
+use crate::kit::{
+    databases::postgres,
+    exposition::Exposition,
+    prelude::*,
+    server::{TestServer, http_exchange, http_get, in_memory, with_metrics},
+};
+
+const CREATE: (&str, &str) = ("rpc", "expertise.v1.TaskService/CreateTask");
+const GET: (&str, &str) = ("rpc", "expertise.v1.TaskService/GetTask");
+
+#[tokio::test]
+async fn a_call_is_counted_by_rpc_code_and_reason() {
+    let server = TestServer::start(with_metrics("sqlite::memory:")).await;
+    let client = server.client();
+    let one = client.given_task(task("one")).await;
+    client.get_task(&one.guid).await.expect("the task");
+    client.get_task(&one.guid).await.expect("the task");
+    let absent = "01a1fdaf-d221-7557-a852-5dd7d6531c2e";
+    client.get_task(absent).await.expect_err("no task");
+    client.create_task(task(" ")).await.expect_err("no name");
+
+    let ended = |metrics: &Exposition| metrics.sum("expertise_calls_total", &[]) == 5.0;
+    let metrics = server.wait_for_metrics("five calls", ended).await;
+    for (rpc, code, reason, count) in [
+        (CREATE, "OK", "", 1.0),
+        (CREATE, "INVALID_ARGUMENT", "FIELD_REQUIRED", 1.0),
+        (GET, "OK", "", 2.0),
+        (GET, "NOT_FOUND", "TASK_NOT_FOUND", 1.0),
+    ] {
+        let labels = [rpc, ("code", code), ("reason", reason)];
+        let found = metrics.sum("expertise_calls_total", &labels);
+        assert_eq!(found, count, "{labels:?}");
+    }
+    assert_eq!(metrics.sum("expertise_call_seconds_count", &[GET]), 3.0);
+    assert!(metrics.sum("expertise_call_seconds_sum", &[GET]) > 0.0);
+    assert_eq!(metrics.sum("expertise_calls_in_flight", &[]), 0.0);
+    assert_eq!(metrics.sum("expertise_inflight_bytes", &[]), 0.0);
+}
+
+#[tokio::test]
+async fn labels_do_not_grow_with_callers_or_unknown_paths() {
+    let server = TestServer::start(with_metrics("sqlite::memory:")).await;
+    let before = server.metrics().await;
+    for number in 0..20 {
+        let client = server
+            .client()
+            .with_metadata("x-subject", &format!("subject-{number}"));
+        call_unknown_path(&client, &format!("/expertise.v1.TaskService/Rpc{number}")).await;
+        call_unknown_path(&client, &format!("/service.{number}/Rpc")).await;
+    }
+    let unknown = ("rpc", "unknown");
+    let metrics = server
+        .wait_for_metrics("forty calls", |metrics| {
+            metrics.sum("expertise_calls_total", &[unknown]) == 40.0
+        })
+        .await;
+    assert_eq!(metrics.values("rpc"), before.values("rpc"));
+    // One more: the outcome UNIMPLEMENTED of what is unknown.
+    assert_eq!(metrics.len(), before.len() + 1);
+}
+
+#[tokio::test]
+async fn a_call_is_in_flight_until_it_ends() {
+    let server = TestServer::start(with_metrics("sqlite::memory:")).await;
+    let in_flight = |calls| {
+        move |metrics: &Exposition| metrics.sum("expertise_calls_in_flight", &[GET]) == calls
+    };
+    let call = begin_get_task(&server.client());
+    server
+        .wait_for_metrics("a call in flight", in_flight(1.0))
+        .await;
+    call.abort();
+    let metrics = server
+        .wait_for_metrics("no call in flight", in_flight(0.0))
+        .await;
+    assert_eq!(metrics.sum("expertise_calls_total", &[GET]), 1.0);
+    assert_eq!(
+        metrics.sum("expertise_calls_total", &[GET, ("code", "CANCELLED")]),
+        1.0
+    );
+}
+
+#[tokio::test]
+async fn sqlite_statements_are_measured() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let url = format!("sqlite:{}", directory.path().join("e.db").display());
+    measured(&url, "reader").await;
+}
+
+#[tokio::test]
+async fn postgres_statements_are_measured() {
+    let Some(url) = postgres("metrics") else {
+        return;
+    };
+    let metrics = measured(&url, "shared").await;
+    // Where others may hold the rows that a write changes.
+    let locks = [("kind", "lock")];
+    let locks = metrics.sum("expertise_database_statement_seconds_count", &locks);
+    assert!(locks >= 1.0, "{metrics:?}");
+}
+
+async fn measured(url: &str, pool: &str) -> Exposition {
+    let server = TestServer::start(with_metrics(url)).await;
+    let client = server.client();
+    let one = client.given_task(task("one")).await;
+    client.given_step(information_step(&one, "first")).await;
+    client.get_task(&one.guid).await.expect("the task");
+    client
+        .force_delete_task(&one.guid)
+        .await
+        .expect("it is deleted");
+    let metrics = server.metrics().await;
+    for (name, labels) in [
+        (
+            "expertise_database_statement_seconds_count",
+            [("kind", "read")].as_slice(),
+        ),
+        (
+            "expertise_database_statement_seconds_count",
+            &[("kind", "write")],
+        ),
+        (
+            "expertise_database_connection_wait_seconds_count",
+            &[("pool", pool)],
+        ),
+        ("expertise_database_connections", &[("pool", pool)]),
+        ("expertise_database_connections_max", &[("pool", pool)]),
+    ] {
+        assert!(metrics.sum(name, labels) >= 1.0, "{name} {labels:?}");
+    }
+    assert_eq!(
+        metrics.sum("expertise_database_write_seconds_count", &[]),
+        3.0
+    );
+    assert_eq!(
+        metrics.sum("expertise_database_write_turn_seconds_count", &[]),
+        3.0
+    );
+    assert!(metrics.sum("expertise_process_resident_bytes", &[]) > 1e6);
+    let version = ("version", env!("CARGO_PKG_VERSION"));
+    assert_eq!(metrics.sum("expertise_build_info", &[version]), 1.0);
+    server.shut_down().await;
+    metrics
+}
+
+#[tokio::test]
+async fn overloaded_calls_are_counted() {
+    let config = Config {
+        max_inflight_bytes: 1024,
+        ..with_metrics("sqlite::memory:")
+    };
+    let server = TestServer::start(config).await;
+    let metrics = server.metrics().await;
+    assert_eq!(metrics.sum("expertise_inflight_limit_bytes", &[]), 1024.0);
+    let calls = (0..64).map(|number| {
+        let client = server.client();
+        tokio::spawn(async move { client.create_task(task(&format!("{number}"))).await })
+    });
+    let mut refused = 0.0;
+    for call in calls.collect::<Vec<_>>() {
+        if call.await.expect("no panic").is_err() {
+            refused += 1.0;
+        }
+    }
+    let metrics = server.metrics().await;
+    let overloaded = [("code", "RESOURCE_EXHAUSTED"), ("reason", "OVERLOADED")];
+    assert_eq!(metrics.sum("expertise_calls_total", &overloaded), refused);
+    let refused_by_limits = metrics.sum("expertise_calls_without_room_total", &[])
+        + metrics.sum("expertise_calls_without_turn_total", &[]);
+    assert_eq!(refused_by_limits, refused);
+}
+
+#[tokio::test]
+async fn the_metrics_port_serves_nothing_else() {
+    let server = TestServer::start(with_metrics("sqlite::memory:")).await;
+    let at = server.metrics_address();
+    assert_eq!(http_get(at, "/").await.0, 404);
+    assert_eq!(http_get(at, "/metrics/").await.0, 404);
+    let post = "POST /metrics HTTP/1.1\r\nHost: here\r\nContent-Length: 0\r\n\r\n";
+    assert_eq!(http_exchange(at, post).await.0, 405);
+    let long = format!("GET /{} HTTP/1.1\r\nHost: here\r\n\r\n", "x".repeat(60_000));
+    let (code, _) = http_exchange(at, &long).await;
+    assert!((400..500).contains(&code), "{code}");
+    assert_eq!(http_get(at, "/healthz").await, (200, "alive\n".to_owned()));
+}
+
+#[tokio::test]
+async fn without_the_setting_there_is_no_metrics_port() {
+    let server = Server::bind(in_memory()).await;
+    assert_eq!(server.expect("it starts").metrics_addr(), None);
+}
+
+#[tokio::test]
+async fn a_taken_metrics_port_is_a_failed_start_that_names_the_setting() {
+    let holder = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = holder.local_addr().expect("its address");
+    let config = Config {
+        metrics_listen: Some(address),
+        ..in_memory()
+    };
+    let Err(error) = Server::bind(config).await else {
+        panic!("it started on a port that is taken");
+    };
+    let line = error.to_string();
+    for part in [
+        address.to_string().as_str(),
+        "taken",
+        "EXPERTISE_METRICS_LISTEN",
+    ] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    assert_eq!(line.lines().count(), 1);
+}

@@ -1,0 +1,81 @@
+//! `/healthz` and `/readyz`.
+
+use super::begin_get_task;
+use crate::kit::{
+    deadline,
+    postgres::{Cluster, Stop},
+    server::{TestServer, http_get, with_metrics},
+};
+
+#[tokio::test]
+async fn a_server_that_serves_is_alive_and_ready() {
+    let server = TestServer::start(with_metrics("sqlite::memory:")).await;
+    let at = server.metrics_address();
+    assert_eq!(http_get(at, "/healthz").await, (200, "alive\n".to_owned()));
+    assert_eq!(http_get(at, "/readyz").await, (200, "ready\n".to_owned()));
+}
+
+#[tokio::test]
+async fn idle_connections_do_not_block_probes() {
+    let server = TestServer::start(with_metrics("sqlite::memory:")).await;
+    let at = server.metrics_address();
+    let mut silent = Vec::new();
+    for _ in 0..100 {
+        let connection = tokio::net::TcpStream::connect(at).await;
+        silent.push(connection.expect("it listens"));
+    }
+    let bound = std::time::Duration::from_secs(5);
+    let alive = tokio::time::timeout(bound, http_get(at, "/healthz")).await;
+    assert_eq!(alive.expect("at once"), (200, "alive\n".to_owned()));
+}
+
+#[tokio::test]
+async fn a_server_that_shuts_down_is_alive_and_not_ready() {
+    let server = TestServer::start(with_metrics("sqlite::memory:")).await;
+    let at = server.metrics_address();
+    // The call in flight delays the shutdown.
+    let call = begin_get_task(&server.client());
+    server
+        .wait_for_metrics("a call in flight", |metrics| {
+            metrics.sum("expertise_calls_in_flight", &[]) == 1.0
+        })
+        .await;
+    let serving = server.begin_shutdown();
+    let ready = loop {
+        let ready = http_get(at, "/readyz").await;
+        if ready.0 != 200 {
+            break ready;
+        }
+    };
+    assert_eq!(ready, (503, "shutting down\n".to_owned()));
+    assert_eq!(http_get(at, "/healthz").await.0, 200);
+    call.abort();
+    serving.await.expect("without a panic");
+}
+
+#[tokio::test]
+async fn a_server_without_its_database_is_alive_and_not_ready() {
+    let Some(mut cluster) = Cluster::start("readiness.cluster", &["fsync=off"]) else {
+        return;
+    };
+    let server = TestServer::start(with_metrics(&cluster.url())).await;
+    let at = server.metrics_address();
+    assert_eq!(http_get(at, "/readyz").await.0, 200);
+    cluster.stop(Stop::Immediate);
+    let unready = until(at, 503).await;
+    assert_eq!(unready, "the database does not answer\n");
+    assert_eq!(http_get(at, "/healthz").await.0, 200);
+    assert_eq!(http_get(at, "/metrics").await.0, 200);
+    cluster.start_again();
+    until(at, 200).await;
+    server.shut_down().await;
+}
+
+/// Waits for this code; the body.
+async fn until(at: std::net::SocketAddr, code: u16) -> String {
+    deadline::until("the code", async || {
+        let (now, body) = http_get(at, "/readyz").await;
+        (now == code).then_some(body)
+    })
+    .await
+}

@@ -1,0 +1,90 @@
+//! Paging while the list changes between two pages.
+
+use crate::kit::prelude::*;
+
+on_both_databases![
+    steps_inserted_between_pages_move_no_other,
+    a_deleted_step_at_the_edge_of_a_page_loses_no_other,
+    a_deleted_task_at_the_edge_of_a_page_loses_no_other,
+    deleting_everything_ends_the_list,
+];
+
+async fn page_of(client: &Client, task: &Task, token: &str) -> (Vec<String>, String) {
+    let request = ListStepsRequest {
+        task: task.guid.clone(),
+        page_size: 2,
+        page_token: token.to_owned(),
+        expand: Vec::new(),
+    };
+    let listed = client.list_steps(request).await.accepted();
+    let guids = listed.steps.into_iter().map(|step| step.guid).collect();
+    (guids, listed.next_page_token)
+}
+
+async fn guide(client: &Client) -> (Task, Vec<String>) {
+    let task = client.given_task(task("Guide")).await;
+    let steps = client.given_steps(&task, &["a", "b", "c", "d", "e"]).await;
+    (task, steps)
+}
+
+async fn rest(client: &Client, task: &Task, mut token: String) -> Vec<String> {
+    let mut found = Vec::new();
+    while !token.is_empty() {
+        let (page, next) = page_of(client, task, &token).await;
+        found.extend(page);
+        token = next;
+    }
+    found
+}
+
+async fn steps_inserted_between_pages_move_no_other(client: Client) {
+    let (task, steps) = guide(&client).await;
+    let (mut found, token) = page_of(&client, &task, "").await;
+    for prevstep in [&steps[0], &steps[1], &steps[3], &steps[4]] {
+        let created = client
+            .create_step_after(information_step(&task, "new"), prevstep)
+            .await;
+        created.accepted();
+    }
+    found.extend(rest(&client, &task, token).await);
+    found.retain(|guid| steps.contains(guid));
+    assert_eq!(found, steps);
+}
+
+async fn a_deleted_step_at_the_edge_of_a_page_loses_no_other(client: Client) {
+    let (task, steps) = guide(&client).await;
+    let (first, token) = page_of(&client, &task, "").await;
+    assert_eq!(first, steps[..2]);
+    for edge in [1, 0, 2] {
+        client.delete_step(&steps[edge]).await.accepted();
+    }
+    assert_eq!(rest(&client, &task, token).await, steps[3..]);
+}
+
+async fn a_deleted_task_at_the_edge_of_a_page_loses_no_other(client: Client) {
+    let mut tasks = Vec::new();
+    for n in 0..5 {
+        tasks.push(client.given_task(task(&format!("task {n}"))).await);
+    }
+    let mut request = ListTasksRequest {
+        page_size: 2,
+        ..ListTasksRequest::default()
+    };
+    let first = client.list_tasks(request.clone()).await.accepted();
+    assert_eq!(first.tasks, tasks[..2]);
+    for edge in [1, 0, 2] {
+        client.delete_task(&tasks[edge].guid).await.accepted();
+    }
+    request.page_token = first.next_page_token;
+    let second = client.list_tasks(request).await.accepted();
+    assert_eq!(second.tasks, tasks[3..]);
+}
+
+async fn deleting_everything_ends_the_list(client: Client) {
+    let (task, steps) = guide(&client).await;
+    let (_, token) = page_of(&client, &task, "").await;
+    for step in &steps {
+        client.delete_step(step).await.accepted();
+    }
+    assert_eq!(rest(&client, &task, token).await, [""; 0]);
+}

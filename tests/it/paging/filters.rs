@@ -1,0 +1,138 @@
+//! Filters of ListTasks.
+
+use crate::kit::prelude::*;
+
+on_both_databases![
+    each_filter_narrows,
+    filters_combine,
+    a_filter_for_zero_is_a_filter,
+    filters_hold_on_every_page,
+    filters_out_of_range_are_refused,
+];
+
+fn of(product: i64, published: i32, role: AccessLevel) -> Task {
+    Task {
+        product_id: Some(product),
+        published: Some(published),
+        roles: vec![role.into()],
+        ..task("Filtered")
+    }
+}
+
+async fn found(client: &Client, request: ListTasksRequest) -> Vec<String> {
+    let listed = client.list_tasks(request).await.accepted();
+    listed.tasks.into_iter().map(|task| task.guid).collect()
+}
+
+/// Four tasks: two products, two states, two roles.
+async fn four_tasks(client: &Client) -> Vec<String> {
+    let mut guids = Vec::new();
+    for sent in [
+        of(1, 0, AccessLevel::User),
+        of(1, 1, AccessLevel::Expert),
+        of(2, 0, AccessLevel::Expert),
+        of(2, 1, AccessLevel::User),
+    ] {
+        guids.push(client.given_task(sent).await.guid);
+    }
+    guids
+}
+
+async fn each_filter_narrows(client: Client) {
+    let four = four_tasks(&client).await;
+    let by_product = ListTasksRequest {
+        product_id: Some(2),
+        ..ListTasksRequest::default()
+    };
+    assert_eq!(found(&client, by_product).await, four[2..]);
+    let by_state = ListTasksRequest {
+        published: Some(1),
+        ..ListTasksRequest::default()
+    };
+    let expected = [four[1].clone(), four[3].clone()];
+    assert_eq!(found(&client, by_state).await, expected);
+    let by_role = ListTasksRequest {
+        role: Some(AccessLevel::Expert.into()),
+        ..ListTasksRequest::default()
+    };
+    assert_eq!(found(&client, by_role).await, four[1..3]);
+    for (kind, expected) in [(TaskType::Standard, four), (TaskType::Linked, Vec::new())] {
+        let by_type = ListTasksRequest {
+            r#type: Some(kind.into()),
+            ..ListTasksRequest::default()
+        };
+        assert_eq!(found(&client, by_type).await, expected);
+    }
+}
+
+async fn filters_combine(client: Client) {
+    let four = four_tasks(&client).await;
+    let request = ListTasksRequest {
+        product_id: Some(1),
+        published: Some(1),
+        role: Some(AccessLevel::Expert.into()),
+        r#type: Some(TaskType::Standard.into()),
+        ..ListTasksRequest::default()
+    };
+    assert_eq!(found(&client, request).await, four[1..2]);
+}
+
+async fn a_filter_for_zero_is_a_filter(client: Client) {
+    let four = four_tasks(&client).await;
+    let hidden = ListTasksRequest {
+        published: Some(0),
+        ..ListTasksRequest::default()
+    };
+    let expected = [four[0].clone(), four[2].clone()];
+    assert_eq!(found(&client, hidden).await, expected);
+    let for_users = ListTasksRequest {
+        role: Some(AccessLevel::User.into()),
+        ..ListTasksRequest::default()
+    };
+    let expected = [four[0].clone(), four[3].clone()];
+    assert_eq!(found(&client, for_users).await, expected);
+}
+
+async fn filters_hold_on_every_page(client: Client) {
+    let mut expected = Vec::new();
+    for round in 0..3 {
+        let four = four_tasks(&client).await;
+        expected.push(four[1].clone());
+        expected.push(four[2].clone());
+        assert_eq!(expected.len(), 2 * (round + 1));
+    }
+    let mut request = ListTasksRequest {
+        role: Some(AccessLevel::Expert.into()),
+        page_size: 1,
+        ..ListTasksRequest::default()
+    };
+    let mut guids = Vec::new();
+    loop {
+        let listed = client.list_tasks(request.clone()).await.accepted();
+        guids.extend(listed.tasks.into_iter().map(|task| task.guid));
+        request.page_token = listed.next_page_token;
+        if request.page_token.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(guids, expected);
+}
+
+async fn filters_out_of_range_are_refused(client: Client) {
+    let request = ListTasksRequest {
+        product_id: Some(0),
+        published: Some(-1),
+        role: Some(4),
+        r#type: Some(2),
+        page_size: -1,
+        page_token: String::new(),
+    };
+    let failure = client.list_tasks(request).await.refused();
+    failure.violates(&[
+        ("page_size", "FIELD_OUT_OF_RANGE"),
+        ("product_id", "FIELD_OUT_OF_RANGE"),
+        ("published", "FIELD_OUT_OF_RANGE"),
+        ("role", "FIELD_INVALID"),
+        ("type", "FIELD_INVALID"),
+    ]);
+}

@@ -1,0 +1,462 @@
+//! An export equals the import, and importing it changes nothing.
+
+use crate::kit::{prelude::*, sample::answer as answer_of};
+use proptest::{
+    collection::vec,
+    prelude::*,
+    sample::{Index, select, subsequence},
+};
+
+on_both_databases! {
+    exports_equal_what_was_imported: (plan(2), any::<bool>()), 24;
+}
+
+const KEYS: [&str; 3] = ["a", "b", "c"];
+const TEXTS: [&str; 3] = ["Red", "Grün 🔧", "Red"];
+
+/// A plan of a document.
+#[derive(Clone, Debug)]
+struct DocumentPlan {
+    task: Vec<TaskField>,
+    steps: Vec<StepPlan>,
+}
+
+#[derive(Clone, Debug)]
+struct StepPlan {
+    what: StepKind,
+    fields: Vec<Field>,
+}
+
+#[derive(Clone, Debug)]
+enum StepKind {
+    Plain(StepType),
+    /// A subtask step of a task inside or outside of the whole document.
+    Subtask(Index),
+    /// Answers that each manage a task.
+    Question(Vec<Answer>),
+}
+
+#[derive(Clone, Debug)]
+struct Answer {
+    text: usize,
+    document: DocumentPlan,
+    /// Where its wiring step is listed, if it is.
+    listed: Option<Index>,
+    /// Where it is listed when it must be.
+    place: Index,
+    named_by: TaskName,
+}
+
+/// How a document names its task.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum TaskName {
+    Link,
+    Id,
+    Both,
+}
+
+/// The optional fields of a task.
+#[derive(Clone, Copy, Debug)]
+enum TaskField {
+    Dependencies,
+    Published,
+    Roles,
+    Translations,
+}
+
+/// The optional fields of a step.
+#[derive(Clone, Copy, Debug)]
+enum Field {
+    Body,
+    Dependencies,
+    Shorthand,
+    Instructions,
+    Looping,
+    Parts,
+    Published,
+    Skills,
+    Tags,
+    Translations,
+    Cost,
+}
+
+fn plan(depth: u32) -> BoxedStrategy<DocumentPlan> {
+    use TaskField::{Dependencies, Published, Roles, Translations};
+    let task = subsequence(vec![Dependencies, Published, Roles, Translations], 0..=4);
+    (task, vec(part(depth), 0..5))
+        .prop_map(|(task, steps)| DocumentPlan { task, steps })
+        .boxed()
+}
+
+fn part(depth: u32) -> impl Strategy<Value = StepPlan> {
+    let plain = select(vec![
+        StepType::Solution,
+        StepType::Observation,
+        StepType::Information,
+        StepType::End,
+        StepType::Idp,
+    ]);
+    let what = match depth {
+        0 => plain.prop_map(StepKind::Plain).boxed(),
+        depth => prop_oneof![
+            3 => plain.prop_map(StepKind::Plain),
+            2 => any::<Index>().prop_map(StepKind::Subtask),
+            3 => vec(value(depth - 1), 1..=KEYS.len()).prop_map(StepKind::Question),
+        ]
+        .boxed(),
+    };
+    (what, fields()).prop_map(|(what, fields)| StepPlan { what, fields })
+}
+
+fn value(depth: u32) -> impl Strategy<Value = Answer> {
+    let document = prop_oneof![
+        1 => Just(DocumentPlan { task: Vec::new(), steps: Vec::new() }),
+        2 => plan(depth),
+    ];
+    let listed = proptest::option::weighted(0.3, any::<Index>());
+    let named_by = select(vec![TaskName::Link, TaskName::Id, TaskName::Both]);
+    let value = (0..TEXTS.len(), document, listed, any::<Index>(), named_by);
+    value.prop_map(|(text, document, listed, place, named_by)| Answer {
+        text,
+        document,
+        listed,
+        place,
+        named_by,
+    })
+}
+
+fn fields() -> impl Strategy<Value = Vec<Field>> {
+    let dependencies = select(vec![
+        vec![],
+        vec![Field::Dependencies],
+        vec![Field::Shorthand],
+    ]);
+    let others = vec![
+        Field::Body,
+        Field::Instructions,
+        Field::Looping,
+        Field::Parts,
+        Field::Published,
+        Field::Skills,
+        Field::Tags,
+        Field::Translations,
+        Field::Cost,
+    ];
+    let others = prop_oneof![
+        1 => Just(Vec::new()),
+        2 => subsequence(others, 0..=9),
+    ];
+    (dependencies, others).prop_map(|(dependencies, others)| [dependencies, others].concat())
+}
+
+impl DocumentPlan {
+    /// The task of the document and of those inside it, in the order in which
+    /// they nest, with ids that only connect the parts of the document.
+    fn tasks(&self, name: &str) -> Vec<Task> {
+        let own = task(name).with_guid(unknown_guid());
+        let answers = self.steps.iter().flat_map(|part| match &part.what {
+            StepKind::Question(answers) => answers.as_slice(),
+            StepKind::Plain(_) | StepKind::Subtask(_) => &[],
+        });
+        let inside = answers.flat_map(|answer| answer.document.tasks(TEXTS[answer.text]));
+        [own].into_iter().chain(inside).collect()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.task.is_empty() && self.steps.is_empty()
+    }
+}
+
+/// A document as it is exported, and as a caller may write it.
+struct Written {
+    exported: TaskDocument,
+    sent: TaskDocument,
+}
+
+/// A step as it is exported, as a caller may write it, and its unlisted wiring steps.
+struct WrittenStep {
+    exported: Step,
+    sent: Step,
+    behind: Vec<Step>,
+}
+
+struct Writer<'a> {
+    /// The tasks in the order in which their documents nest.
+    tasks: Vec<Task>,
+    /// How many documents have been started.
+    started: usize,
+    outside: &'a Task,
+    /// Whether the caller omits default values.
+    omits_defaults: bool,
+}
+
+impl Writer<'_> {
+    /// Writes the next document.
+    fn document(&mut self, plan: &DocumentPlan, managed: Option<(&Task, usize)>) -> Written {
+        let own = self.tasks[self.started].clone();
+        self.started += 1;
+        let mut exported = effective_task(own.clone(), &plan.task);
+        let mut sent = self.sent_task(exported.clone());
+        match managed {
+            None => {
+                exported.set_type(TaskType::Standard);
+                sent.guid.clear();
+            }
+            Some((parent, idx)) => {
+                exported.set_type(TaskType::Linked);
+                exported.parent_guid.clone_from(&parent.guid);
+                exported.idx = i32::try_from(idx).unwrap();
+            }
+        }
+        let mut documents = Written {
+            exported: TaskDocument {
+                task: Some(exported),
+                steps: Vec::new(),
+            },
+            sent: TaskDocument {
+                task: Some(sent),
+                steps: Vec::new(),
+            },
+        };
+        for mut step in self.steps(plan, &own) {
+            step.exported.task.clone_from(&own.guid);
+            step.sent.task.clone_from(&own.guid);
+            documents.exported.steps.push(step.exported);
+            documents.exported.steps.extend(step.behind);
+            documents.sent.steps.push(step.sent);
+        }
+        documents
+    }
+
+    fn steps(&mut self, plan: &DocumentPlan, own: &Task) -> Vec<WrittenStep> {
+        let referred: Vec<String> = plan
+            .steps
+            .iter()
+            .filter_map(|part| match &part.what {
+                StepKind::Subtask(to) => Some(self.target(to).guid.clone()),
+                StepKind::Plain(_) | StepKind::Question(_) => None,
+            })
+            .collect();
+        let mut wiring = Vec::new();
+        let mut steps: Vec<WrittenStep> = Vec::new();
+        for part in &plan.steps {
+            let step = match &part.what {
+                StepKind::Plain(kind) => {
+                    self.written(effective(document_step(*kind, "Title"), &part.fields))
+                }
+                StepKind::Subtask(to) => {
+                    let step = reference(self.target(to));
+                    self.written(effective(step, &part.fields))
+                }
+                StepKind::Question(answers) => {
+                    let mut step =
+                        effective(document_step(StepType::Observation, "Which?"), &part.fields);
+                    step.feedback_config = vec![linked_question(Vec::new())];
+                    let mut step = self.written(step);
+                    for (idx, answer) in answers.iter().enumerate() {
+                        let task = self.tasks[self.started].clone();
+                        let [exported, sent] = self.value(answer, own, idx);
+                        step.exported.feedback_config[0].values.push(exported);
+                        step.sent.feedback_config[0].values.push(sent);
+                        let wires = Step {
+                            link: task.guid.clone(),
+                            ..effective(reference(&task), &[])
+                        };
+                        // Otherwise another step that refers to the task would become
+                        // its wiring step.
+                        let known = referred.contains(&task.guid);
+                        match answer.listed.or(known.then_some(answer.place)) {
+                            Some(place) => wiring.push((place, self.written(wires))),
+                            None => step.behind.push(wires),
+                        }
+                    }
+                    step
+                }
+            };
+            steps.push(step);
+        }
+        for (place, step) in wiring {
+            steps.insert(place.index(steps.len() + 1), step);
+        }
+        steps
+    }
+
+    /// A value as it is exported, and as it is sent.
+    fn value(&mut self, answer: &Answer, own: &Task, idx: usize) -> [FeedbackValue; 2] {
+        let id = self.tasks[self.started].guid.clone();
+        let Written { exported, mut sent } = self.document(&answer.document, Some((own, idx)));
+        if answer.named_by == TaskName::Link {
+            sent.task.as_mut().unwrap().guid.clear();
+        }
+        let no_document = answer.named_by == TaskName::Link && answer.document.is_empty();
+        let text = TEXTS[answer.text];
+        [
+            FeedbackValue {
+                link: id.clone(),
+                ..answer_with(KEYS[idx], text, exported)
+            },
+            FeedbackValue {
+                link: if answer.named_by == TaskName::Id {
+                    String::new()
+                } else {
+                    id
+                },
+                task_json: (!no_document).then_some(sent),
+                ..answer_of(KEYS[idx], text)
+            },
+        ]
+    }
+
+    fn target(&self, to: &Index) -> &Task {
+        let index = to.index(self.tasks.len() + 1);
+        self.tasks.get(index).unwrap_or(self.outside)
+    }
+
+    fn written(&self, exported: Step) -> WrittenStep {
+        let mut sent = exported.clone();
+        if self.omits_defaults {
+            sent.cost = sent.cost.filter(|cost| *cost != 0);
+            sent.published = sent.published.filter(|published| *published != 1);
+            for config in &mut sent.feedback_config {
+                config.linked = config.linked.filter(|linked| *linked);
+            }
+            for row in sent.translations.values_mut() {
+                row.locked = row.locked.filter(|locked| !locked);
+            }
+            if sent.dependency_shorthand.is_some() {
+                sent.dependencies = None;
+            }
+            if sent.r#type() == StepType::Subtask {
+                sent.title.clear();
+            }
+        }
+        WrittenStep {
+            exported,
+            sent,
+            behind: Vec::new(),
+        }
+    }
+
+    fn sent_task(&self, mut task: Task) -> Task {
+        if self.omits_defaults {
+            task.published = task.published.filter(|published| *published != 1);
+            if task.roles.len() == 7 {
+                task.roles.clear();
+            }
+            for row in task.translations.values_mut() {
+                row.locked = row.locked.filter(|locked| !locked);
+            }
+        }
+        task
+    }
+}
+
+/// A subtask step that refers to the task.
+fn reference(task: &Task) -> Step {
+    subtask(&Task::default(), task).titled(task.name.clone())
+}
+
+/// The task with these fields, and the defaults of the others.
+fn effective_task(mut task: Task, fields: &[TaskField]) -> Task {
+    let rich = full_task();
+    task.published = Some(1);
+    task.roles = vec![0, 1, 2, 3, 5, 7, 8];
+    for field in fields {
+        match field {
+            TaskField::Dependencies => task.dependencies.clone_from(&rich.dependencies),
+            TaskField::Published => task.published = rich.published,
+            TaskField::Roles => task.roles.clone_from(&rich.roles),
+            TaskField::Translations => {
+                task.translations.clone_from(&rich.translations);
+                for row in task.translations.values_mut() {
+                    row.locked = Some(row.locked.unwrap_or(true));
+                }
+            }
+        }
+    }
+    task
+}
+
+/// The step with these fields, and the defaults of the others.
+fn effective(mut step: Step, fields: &[Field]) -> Step {
+    let rich = full_step(&Task::default());
+    step.cost = Some(0);
+    step.published = Some(1);
+    for config in &mut step.feedback_config {
+        config.linked = Some(config.linked.unwrap_or(false));
+    }
+    for field in fields {
+        match field {
+            Field::Body => step.body.clone_from(&rich.body),
+            Field::Dependencies => step.dependencies.clone_from(&rich.dependencies),
+            Field::Shorthand => {
+                step.dependency_shorthand = Some("components.7.power = on".to_owned());
+                step.dependencies = Some(all_of(vec![comparison(Condition {
+                    variable: "power".to_owned(),
+                    operator: "=".to_owned(),
+                    targets: vec![text("on")],
+                    path: "components.7".to_owned(),
+                })]));
+            }
+            Field::Instructions => step.instructions.clone_from(&rich.instructions),
+            Field::Looping => step.looping.clone_from(&rich.looping),
+            Field::Parts => step.parts.clone_from(&rich.parts),
+            Field::Published => step.published = rich.published,
+            Field::Skills => step.skills.clone_from(&rich.skills),
+            Field::Tags => step.tags.clone_from(&rich.tags),
+            Field::Translations => {
+                step.translations.clone_from(&rich.translations);
+                let row = StepTranslation {
+                    locked: Some(true),
+                    ..step_translation("Vanne")
+                };
+                step.translations.insert("fr".to_owned(), row);
+            }
+            Field::Cost if matches!(step.r#type(), StepType::Solution | StepType::Idp) => {
+                step.cost = Some(7);
+            }
+            Field::Cost => {}
+        }
+    }
+    step
+}
+
+async fn exports_equal_what_was_imported(
+    client: Client,
+    (plan, omits_defaults): (DocumentPlan, bool),
+) {
+    let outside = client.given_task(task("Outside")).await;
+    let mut writer = Writer {
+        tasks: plan.tasks("Guide"),
+        started: 0,
+        outside: &outside,
+        omits_defaults,
+    };
+    let Written {
+        exported: expected,
+        sent,
+    } = writer.document(&plan, None);
+    let response = client.import(sent).await.accepted();
+    assert_eq!(response.ignored_paths, [""; 0]);
+    let made = response.task.unwrap();
+    let exported = client.exported(&made.guid).await;
+    assert_eq!(canonical(exported.clone()), canonical(expected));
+
+    let before = client.tasks_with_steps().await;
+    for inner in documents_in(&exported) {
+        let response = client.import(inner.clone()).await.accepted();
+        assert_eq!(response.ignored_paths, [""; 0]);
+        assert_eq!(response.task, inner.task);
+    }
+    assert_eq!(client.tasks_with_steps().await, before);
+
+    let mut copy = exported.clone();
+    copy.task.as_mut().unwrap().guid.clear();
+    let response = client.import(copy).await.accepted();
+    assert_eq!(response.ignored_paths, [""; 0]);
+    let copy = client.exported(&response.task.unwrap().guid).await;
+    assert_eq!(canonical(copy), canonical(exported));
+    let mut after = client.tasks_with_steps().await;
+    after.truncate(before.len());
+    assert_eq!(after, before);
+}

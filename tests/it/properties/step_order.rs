@@ -1,0 +1,139 @@
+//! A history of inserts and deletes orders steps like the same history of a
+//! plain list.
+
+use crate::kit::prelude::*;
+use proptest::{collection::vec, prelude::*, sample::Index};
+
+on_both_databases! {
+    step_order_equals_a_lists: vec(change(), 1..40), 16;
+    paging_neither_repeats_nor_skips_steps_that_stay:
+        (4..12_usize, 1..4_i32, vec(change(), 0..12)), 16;
+}
+
+on_both_databases![
+    five_hundred_inserts_after_one_step_are_in_reverse_order,
+    fifteen_hundred_inserts_between_the_newest_neighbours_keep_their_order,
+];
+
+/// One change to a list of steps.
+#[derive(Clone, Debug)]
+enum Change {
+    Append,
+    After(Index),
+    AfterUnknown,
+    Delete(Index),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        2 => Just(Change::Append),
+        4 => any::<Index>().prop_map(Change::After),
+        1 => Just(Change::AfterUnknown),
+        2 => any::<Index>().prop_map(Change::Delete),
+    ]
+}
+
+/// Makes the change by a call and on the list.
+async fn apply(client: &Client, task: &Task, list: &mut Vec<String>, change: &Change) {
+    let (prevstep, at) = match change {
+        Change::Append => (String::new(), list.len()),
+        Change::AfterUnknown => (unknown_guid(), list.len()),
+        Change::After(index) if !list.is_empty() => {
+            let at = index.index(list.len());
+            (list[at].clone(), at + 1)
+        }
+        Change::Delete(index) if !list.is_empty() => {
+            let gone = list.remove(index.index(list.len()));
+            client.delete_step(&gone).await.accepted();
+            return;
+        }
+        Change::After(_) | Change::Delete(_) => return,
+    };
+    let created = client
+        .create_step_after(information_step(task, "step"), &prevstep)
+        .await;
+    list.insert(at, created.accepted().step.unwrap().guid);
+}
+
+async fn step_order_equals_a_lists(client: Client, changes: Vec<Change>) {
+    let task = client.given_task(task("History")).await;
+    let mut list = Vec::new();
+    for change in &changes {
+        apply(&client, &task, &mut list, change).await;
+    }
+    assert_eq!(client.step_order(&task.guid).await, list);
+    let listed = client.steps_of(&task.guid, 3).await;
+    let listed: Vec<String> = listed.into_iter().map(|step| step.guid).collect();
+    assert_eq!(listed, list);
+}
+
+async fn paging_neither_repeats_nor_skips_steps_that_stay(
+    client: Client,
+    (count, page_size, changes): (usize, i32, Vec<Change>),
+) {
+    let task = client.given_task(task("Paged")).await;
+    let mut list = client.given_steps(&task, &vec!["there"; count]).await;
+    let there = list.clone();
+    let mut changes = changes.into_iter();
+    let mut request = ListStepsRequest {
+        task: task.guid.clone(),
+        page_size,
+        ..ListStepsRequest::default()
+    };
+    let mut found = Vec::new();
+    loop {
+        let page = client.list_steps(request.clone()).await.accepted();
+        found.extend(page.steps.into_iter().map(|step| step.guid));
+        request.page_token = page.next_page_token;
+        if request.page_token.is_empty() {
+            break;
+        }
+        if let Some(change) = changes.next() {
+            apply(&client, &task, &mut list, &change).await;
+        }
+    }
+    let throughout: Vec<&String> = there.iter().filter(|guid| list.contains(guid)).collect();
+    let seen: Vec<&String> = found
+        .iter()
+        .filter(|guid| throughout.contains(guid))
+        .collect();
+    assert_eq!(seen, throughout);
+    let mut once = found.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), found.len(), "repeated");
+}
+
+async fn five_hundred_inserts_after_one_step_are_in_reverse_order(client: Client) {
+    let task = client.given_task(task("Pressed")).await;
+    let mut expected = client.given_steps(&task, &["first", "last"]).await;
+    let first = expected[0].clone();
+    for _ in 0..500 {
+        let created = client
+            .create_step_after(information_step(&task, "pressed"), &first)
+            .await;
+        expected.insert(1, created.accepted().step.unwrap().guid);
+    }
+    assert_eq!(client.step_order(&task.guid).await, expected);
+}
+
+/// Each new step goes between the newest step and its left or right neighbour in turn:
+/// the worst case for order keys that halve an interval.
+async fn fifteen_hundred_inserts_between_the_newest_neighbours_keep_their_order(client: Client) {
+    let task = client.given_task(task("Zig-zag")).await;
+    let mut expected = client.given_steps(&task, &["first", "last"]).await;
+    let mut left = 0;
+    for n in 0..1_500 {
+        let prevstep = expected[left].clone();
+        let created = client.create_step_after(information_step(&task, "between"), &prevstep);
+        let created = created.await.accepted().step.unwrap();
+        expected.insert(left + 1, created.guid);
+        if n % 2 == 0 {
+            left += 1;
+        }
+    }
+    assert_eq!(client.step_order(&task.guid).await, expected);
+    let listed = client.steps_of(&task.guid, 37).await;
+    let listed: Vec<String> = listed.into_iter().map(|step| step.guid).collect();
+    assert!(listed == expected, "pages repeat, skip or mix steps");
+}

@@ -1,0 +1,569 @@
+//! After any history of edits, translations, locks and automatic writes, the listed
+//! work is the model's.
+
+use crate::kit::prelude::*;
+use proptest::{collection::vec, option, prelude::*, sample::Index};
+use std::collections::{BTreeMap, BTreeSet};
+
+on_both_databases! {
+    work_equals_the_models: vec(change(), 1..40), 12;
+}
+
+/// The languages that are written.
+const LANGUAGES: [&str; 2] = ["de", "zh-Hant"];
+/// A language without any translation, so that its work lists every digest.
+const UNWRITTEN: &str = "tlh";
+
+/// Few texts, so that sources often change back and rows are often rewritten unchanged.
+const TEXTS: [&str; 3] = ["one", "two", "three"];
+
+/// Which task or step, of those that there are.
+#[derive(Clone, Debug)]
+struct Pick(Index);
+
+/// The source that an automatic translation names.
+#[derive(Clone, Debug)]
+enum NamedSource {
+    Current,
+    /// From any source that was ever seen.
+    Seen(Index),
+    Unknown,
+}
+
+/// What a person does to a row.
+#[derive(Clone, Debug)]
+enum Row {
+    /// Writes it whole.
+    Put {
+        text: Option<usize>,
+        locked: Option<bool>,
+    },
+    /// Writes its text alone.
+    Text(usize),
+    /// Locks or unlocks it alone.
+    Lock(bool),
+    Remove,
+}
+
+/// One change to an account.
+#[derive(Clone, Debug)]
+enum Change {
+    CreateTask(usize),
+    CreateStep(Pick, usize),
+    CreateSubtask(Pick, Pick),
+    /// A new name or title; with a row, in one update.
+    EditName(Pick, usize, Option<(usize, usize, bool)>),
+    EditBody(Pick, Option<usize>),
+    EditRow(Pick, usize, Row),
+    /// Several writes of a machine in one call.
+    Automatic(Vec<(Pick, usize, Option<usize>, NamedSource)>),
+    Delete(Pick),
+}
+
+fn pick() -> impl Strategy<Value = Pick> {
+    any::<Index>().prop_map(Pick)
+}
+
+fn made() -> impl Strategy<Value = NamedSource> {
+    prop_oneof![
+        4 => Just(NamedSource::Current),
+        2 => any::<Index>().prop_map(NamedSource::Seen),
+        1 => Just(NamedSource::Unknown),
+    ]
+}
+
+fn row() -> impl Strategy<Value = Row> {
+    let text = 0..TEXTS.len();
+    prop_oneof![
+        4 => (option::weighted(0.8, text.clone()), any::<Option<bool>>())
+            .prop_map(|(text, locked)| Row::Put { text, locked }),
+        2 => text.prop_map(Row::Text),
+        3 => any::<bool>().prop_map(Row::Lock),
+        1 => Just(Row::Remove),
+    ]
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let text = 0..TEXTS.len();
+    let language = 0..LANGUAGES.len();
+    let new_row = (language.clone(), text.clone(), any::<bool>());
+    let write = (
+        pick(),
+        language.clone(),
+        option::weighted(0.9, text.clone()),
+        made(),
+    );
+    prop_oneof![
+        2 => text.clone().prop_map(Change::CreateTask),
+        2 => (pick(), text.clone()).prop_map(|(task, text)| Change::CreateStep(task, text)),
+        2 => (pick(), pick()).prop_map(|(task, other)| Change::CreateSubtask(task, other)),
+        4 => (pick(), text.clone(), option::weighted(0.2, new_row))
+            .prop_map(|(what, text, row)| Change::EditName(what, text, row)),
+        2 => (pick(), option::weighted(0.7, text)).prop_map(|(step, text)| Change::EditBody(step, text)),
+        8 => (pick(), language, row()).prop_map(|(what, language, row)| Change::EditRow(what, language, row)),
+        6 => vec(write, 1..4).prop_map(Change::Automatic),
+        1 => pick().prop_map(Change::Delete),
+    ]
+}
+
+/// The texts of a task or step.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Source {
+    is_step: bool,
+    name: String,
+    body: Option<String>,
+}
+
+/// A translation: its text, its lock, and the source it was made from.
+#[derive(Clone, Debug, PartialEq)]
+struct Translation {
+    text: Option<String>,
+    locked: bool,
+    made: Source,
+}
+
+#[derive(Clone, Debug)]
+struct Resource {
+    guid: String,
+    /// The task that a step is in.
+    task: Option<String>,
+    /// The task that a subtask step stands for.
+    other: Option<String>,
+    source: Source,
+    rows: BTreeMap<&'static str, Translation>,
+}
+
+/// What the model knows of an account.
+#[derive(Default)]
+struct Model {
+    resources: Vec<Resource>,
+    /// The digest of every source that was ever seen.
+    digests: BTreeMap<Source, String>,
+    /// Ids of what was deleted.
+    deleted_ids: Vec<String>,
+}
+
+impl Resource {
+    fn new(guid: String, source: Source) -> Self {
+        Self {
+            guid,
+            task: None,
+            other: None,
+            source,
+            rows: BTreeMap::new(),
+        }
+    }
+
+    /// Applies a person's edit to a row.
+    fn edit(&mut self, language: &'static str, text: Option<String>, locked: Option<bool>) {
+        let known = self.rows.remove(language);
+        let made = match known {
+            // Unchanged texts keep the source that they were made from.
+            Some(known) if known.text == text => known.made,
+            _ => self.source.clone(),
+        };
+        let locked = locked.unwrap_or(true);
+        self.rows
+            .insert(language, Translation { text, locked, made });
+    }
+
+    fn state(&self, language: &str) -> Option<TranslationState> {
+        match self.rows.get(language) {
+            None => Some(TranslationState::Missing),
+            Some(row) if !row.locked && row.made != self.source => Some(TranslationState::Outdated),
+            Some(_) => None,
+        }
+    }
+
+    /// An update of the row, with the resource's name or title if it is to
+    /// change, through the wire.
+    async fn update(
+        &self,
+        client: &Client,
+        name: Option<&str>,
+        row: Option<(&str, Option<&str>, Option<bool>)>,
+        mask: &[&str],
+    ) {
+        let name = name.unwrap_or_default().to_owned();
+        let row = row.map(|(language, text, locked)| {
+            let text = text.map(str::to_owned);
+            (language.to_owned(), text, locked)
+        });
+        if self.source.is_step {
+            let row = row.map(|(language, title, locked)| {
+                let row = StepTranslation {
+                    title,
+                    locked,
+                    ..StepTranslation::default()
+                };
+                (language, row)
+            });
+            let update = Step {
+                title: name,
+                translations: row.into_iter().collect(),
+                ..step_of(&self.guid)
+            };
+            client.updated_step(update, mask).await;
+        } else {
+            let row =
+                row.map(|(language, name, locked)| (language, TaskTranslation { name, locked }));
+            let update = Task {
+                name,
+                translations: row.into_iter().collect(),
+                ..task_of(&self.guid)
+            };
+            client.updated_task(update, mask).await;
+        }
+    }
+}
+
+impl Model {
+    /// The index of the resource picked among those that fit.
+    fn pick(&self, pick: &Pick, fits: impl Fn(&Resource) -> bool) -> Option<usize> {
+        let all = self.resources.iter().enumerate();
+        let fitting: Vec<usize> = all.filter(|(_, r)| fits(r)).map(|(n, _)| n).collect();
+        (!fitting.is_empty()).then(|| *pick.0.get(&fitting))
+    }
+
+    fn task(&self, pick: &Pick) -> Option<&Resource> {
+        let index = self.pick(pick, |resource| !resource.source.is_step)?;
+        Some(&self.resources[index])
+    }
+
+    /// Makes the change by calls and in the model.
+    async fn apply(&mut self, client: &Client, change: &Change) {
+        match change {
+            Change::CreateTask(text) => self.create_task(client, TEXTS[*text]).await,
+            Change::CreateStep(task, text) => self.create_step(client, task, TEXTS[*text]).await,
+            Change::CreateSubtask(task, other) => self.create_subtask(client, task, other).await,
+            Change::EditName(what, text, row) => {
+                self.edit_name(client, what, TEXTS[*text], *row).await;
+            }
+            Change::EditBody(step, text) => {
+                self.edit_body(client, step, text.map(|text| TEXTS[text]))
+                    .await;
+            }
+            Change::EditRow(what, language, row) => {
+                self.edit_row(client, what, LANGUAGES[*language], row).await;
+            }
+            Change::Automatic(writes) => self.automatic(client, writes).await,
+            Change::Delete(what) => self.delete(client, what).await,
+        }
+    }
+
+    async fn create_task(&mut self, client: &Client, name: &str) {
+        let guid = client.given_task(task(name)).await.guid;
+        let source = Source {
+            is_step: false,
+            name: name.to_owned(),
+            body: None,
+        };
+        self.resources.push(Resource::new(guid, source));
+    }
+
+    async fn create_step(&mut self, client: &Client, task: &Pick, title: &str) {
+        let Some(task) = self.task(task) else { return };
+        let guide = task.guid.clone();
+        let guid = client
+            .given_step(information_step(&task_of(&guide), title))
+            .await
+            .guid;
+        let source = Source {
+            is_step: true,
+            name: title.to_owned(),
+            body: None,
+        };
+        self.resources.push(Resource {
+            task: Some(guide),
+            ..Resource::new(guid, source)
+        });
+    }
+
+    async fn create_subtask(&mut self, client: &Client, task: &Pick, other: &Pick) {
+        let (Some(task), Some(other)) = (self.task(task), self.task(other)) else {
+            return;
+        };
+        let (guide, other) = (task.guid.clone(), other.clone());
+        let target = task_of(&other.guid).with_product(PRODUCT);
+        let step = client.given_step(subtask(&task_of(&guide), &target)).await;
+        let source = Source {
+            is_step: true,
+            name: other.source.name,
+            body: None,
+        };
+        self.resources.push(Resource {
+            task: Some(guide),
+            other: Some(other.guid),
+            ..Resource::new(step.guid, source)
+        });
+    }
+
+    async fn edit_name(
+        &mut self,
+        client: &Client,
+        what: &Pick,
+        name: &str,
+        row: Option<(usize, usize, bool)>,
+    ) {
+        let Some(index) = self.pick(what, |resource| resource.other.is_none()) else {
+            return;
+        };
+        let resource = &mut self.resources[index];
+        let row = row.map(|(language, text, locked)| (LANGUAGES[language], TEXTS[text], locked));
+        let sent = row.map(|(language, text, locked)| (language, Some(text), Some(locked)));
+        resource.update(client, Some(name), sent, &[]).await;
+        resource.source.name = name.to_owned();
+        if let Some((language, text, locked)) = row {
+            resource.edit(language, Some(text.to_owned()), Some(locked));
+        }
+        let renamed = Some(resource.guid.clone());
+        for step in &mut self.resources {
+            if step.other == renamed {
+                step.source.name = name.to_owned();
+            }
+        }
+    }
+
+    async fn edit_body(&mut self, client: &Client, step: &Pick, body: Option<&str>) {
+        let Some(index) = self.pick(step, |resource| resource.source.is_step) else {
+            return;
+        };
+        let resource = &mut self.resources[index];
+        let body = body.map(str::to_owned);
+        let update = Step {
+            body: body.clone(),
+            ..step_of(&resource.guid)
+        };
+        client.updated_step(update, &["body"]).await;
+        resource.source.body = body;
+    }
+
+    async fn edit_row(&mut self, client: &Client, what: &Pick, language: &'static str, row: &Row) {
+        let Some(index) = self.pick(what, |_| true) else {
+            return;
+        };
+        let resource = &mut self.resources[index];
+        let at = format!("translations.{language}");
+        let field = if resource.source.is_step {
+            "title"
+        } else {
+            "name"
+        };
+        let known = resource.rows.get(language);
+        match row {
+            Row::Put { text, locked } => {
+                let text = text.map(|text| TEXTS[text]);
+                let sent = Some((language, text, *locked));
+                resource.update(client, None, sent, &[&at]).await;
+                resource.edit(language, text.map(str::to_owned), *locked);
+            }
+            Row::Text(text) => {
+                let text = TEXTS[*text];
+                let locked = known.map(|known| known.locked);
+                let sent = Some((language, Some(text), None));
+                let mask = format!("{at}.{field}");
+                resource.update(client, None, sent, &[&mask]).await;
+                resource.edit(language, Some(text.to_owned()), locked);
+            }
+            Row::Lock(locked) => {
+                let text = known.and_then(|known| known.text.clone());
+                let sent = Some((language, None, Some(*locked)));
+                let mask = format!("{at}.locked");
+                resource.update(client, None, sent, &[&mask]).await;
+                resource.edit(language, text, Some(*locked));
+            }
+            Row::Remove => {
+                resource.update(client, None, None, &[&at]).await;
+                resource.rows.remove(language);
+            }
+        }
+    }
+
+    async fn automatic(
+        &mut self,
+        client: &Client,
+        writes: &[(Pick, usize, Option<usize>, NamedSource)],
+    ) {
+        let (mut sent, mut expected) = (Vec::new(), Vec::new());
+        for (what, language, text, made) in writes {
+            let language = LANGUAGES[*language];
+            let text = text.map(|text| TEXTS[text].to_owned());
+            let count = self.resources.len() + self.deleted_ids.len();
+            if count == 0 {
+                return;
+            }
+            let index = what.0.index(count);
+            let source = self.resources.get(index).map(|known| known.source.clone());
+            let made_from = match made {
+                NamedSource::Current => source.clone(),
+                NamedSource::Seen(index) => {
+                    let seen: Vec<&Source> = self.digests.keys().collect();
+                    Some((*index.get(&seen)).clone())
+                }
+                NamedSource::Unknown => None,
+            };
+            let digest = made_from
+                .as_ref()
+                .map(|source| self.digests[source].clone());
+            let mut translation = AutomaticTranslation {
+                language: language.to_owned(),
+                source_digest: digest.unwrap_or_else(|| "nonsense".to_owned()),
+                ..AutomaticTranslation::default()
+            };
+            let Some(resource) = self.resources.get_mut(index) else {
+                translation.guid = self.deleted_ids[index - self.resources.len()].clone();
+                sent.push(translation);
+                expected.push(TranslationResult::NotFound);
+                continue;
+            };
+            translation.guid = resource.guid.clone();
+            if resource.source.is_step {
+                translation.title = text.clone();
+            } else {
+                translation.name = text.clone();
+            }
+            sent.push(translation);
+            let known = resource.rows.get(language);
+            expected.push(if known.is_some_and(|known| known.locked) {
+                TranslationResult::SkippedLocked
+            } else if made_from.as_ref() != Some(&resource.source) {
+                TranslationResult::Stale
+            } else {
+                let made = resource.source.clone();
+                let locked = false;
+                let row = Translation { text, locked, made };
+                resource.rows.insert(language, row);
+                TranslationResult::Written
+            });
+        }
+        let response = client.write_translations(sent).await.accepted();
+        let results: Vec<_> = response.results().collect();
+        assert_eq!(results, expected);
+    }
+
+    async fn delete(&mut self, client: &Client, what: &Pick) {
+        let Some(index) = self.pick(what, |_| true) else {
+            return;
+        };
+        let Resource { guid, source, .. } = self.resources[index].clone();
+        if source.is_step {
+            client.delete_step(&guid).await.accepted();
+            self.resources.remove(index);
+            self.deleted_ids.push(guid);
+            return;
+        }
+        let request = DeleteTaskRequest {
+            guid: guid.clone(),
+            force: true,
+            ..DeleteTaskRequest::default()
+        };
+        let outcome = client.tasks().delete_task(request).await;
+        let this = Some(&guid);
+        let is_inside = |resource: &Resource| resource.task.as_ref() == this;
+        let refers = |resource: &Resource| resource.other.as_ref() == this;
+        let mut all = self.resources.iter();
+        if all.any(|resource| refers(resource) && !is_inside(resource)) {
+            outcome.refused().is_precondition("TASK_REFERENCED");
+            return;
+        }
+        outcome.accepted();
+        let deleted_ids = |resource: &Resource| resource.guid == guid || is_inside(resource);
+        let deleted = self
+            .resources
+            .extract_if(.., |resource| deleted_ids(resource));
+        self.deleted_ids
+            .extend(deleted.map(|resource| resource.guid));
+    }
+
+    /// Reads the digests of the current sources. Digests are equal for equal sources
+    /// alone.
+    async fn read_digests(&mut self, client: &Client) {
+        let work = client.translation_work(&[UNWRITTEN]).await;
+        let digests: BTreeMap<String, String> = work
+            .into_iter()
+            .map(|item| (item.guid, item.source_digest))
+            .collect();
+        assert_eq!(digests.len(), self.resources.len());
+        for resource in &self.resources {
+            let digest = &digests[&resource.guid];
+            let source = resource.source.clone();
+            let known = self.digests.entry(source).or_insert_with(|| digest.clone());
+            assert_eq!(known, digest, "{resource:?}");
+        }
+        let different: BTreeSet<&String> = self.digests.values().collect();
+        assert_eq!(different.len(), self.digests.len());
+    }
+
+    /// Asserts that the work is the model's, page for page.
+    async fn assert_work(&self, client: &Client, page_size: i32) {
+        let request = ListTranslationWorkRequest {
+            page_size,
+            ..translation_work_request(&LANGUAGES)
+        };
+        let work = client.all_translation_work(request).await;
+        let mut found: Vec<_> = work
+            .into_iter()
+            .map(|item| {
+                let state = item.state();
+                let source = item.source.unwrap();
+                let source = Source {
+                    is_step: source.name.is_none(),
+                    name: source.name.or(source.title).unwrap(),
+                    body: source.body,
+                };
+                (item.guid, item.language, state, source, item.source_digest)
+            })
+            .collect();
+        found.sort();
+        let mut expected = Vec::new();
+        for resource in &self.resources {
+            for language in LANGUAGES {
+                let Some(state) = resource.state(language) else {
+                    continue;
+                };
+                let (guid, source) = (resource.guid.clone(), resource.source.clone());
+                let digest = self.digests[&source].clone();
+                expected.push((guid, language.to_owned(), state, source, digest));
+            }
+        }
+        expected.sort();
+        assert_eq!(found, expected);
+    }
+
+    /// Asserts that the rows are the model's.
+    async fn assert_rows(&self, client: &Client) {
+        for resource in &self.resources {
+            let rows: BTreeMap<String, (Option<String>, Option<bool>)> = if resource.source.is_step
+            {
+                let step = client.get_step(&resource.guid).await.accepted();
+                let rows = step.translations.into_iter();
+                rows.map(|(tag, row)| (tag, (row.title, row.locked)))
+                    .collect()
+            } else {
+                let task = client.get_task(&resource.guid).await.accepted();
+                let rows = task.translations.into_iter();
+                rows.map(|(tag, row)| (tag, (row.name, row.locked)))
+                    .collect()
+            };
+            let expected = resource.rows.iter().map(|(tag, row)| {
+                let row = (row.text.clone(), Some(row.locked));
+                ((*tag).to_owned(), row)
+            });
+            assert_eq!(rows, expected.collect(), "{resource:?}");
+        }
+    }
+}
+
+async fn work_equals_the_models(client: Client, changes: Vec<Change>) {
+    let mut model = Model::default();
+    // Something to start from.
+    model.create_task(&client, TEXTS[0]).await;
+    model.read_digests(&client).await;
+    for (number, change) in changes.iter().enumerate() {
+        model.apply(&client, change).await;
+        model.read_digests(&client).await;
+        let page_size = i32::try_from(number % 7).unwrap();
+        model.assert_work(&client, page_size).await;
+    }
+    model.assert_rows(&client).await;
+}

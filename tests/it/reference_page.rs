@@ -1,0 +1,36 @@
+//! docs/reference.md matches the contract, and its links have targets.
+
+#[path = "../../examples/reference/page.rs"]
+mod page;
+
+const COMMITTED: &str = include_str!("../../docs/reference.md");
+
+#[test]
+fn the_reference_is_current() {
+    let current = page::write().expect("a page");
+    let mut lines = COMMITTED.lines().zip(current.lines());
+    let differing = lines.find(|(committed, current)| committed != current);
+    assert!(
+        COMMITTED == current,
+        "docs/reference.md is not current, write it anew: \
+         cargo run --example reference > docs/reference.md\n{differing:#?}"
+    );
+}
+
+#[test]
+fn every_link_of_the_reference_has_a_target() {
+    let headings = COMMITTED.lines().filter_map(|line| {
+        let heading = line.trim_start_matches('#');
+        let is_heading = heading.len() < line.len();
+        is_heading.then(|| heading.trim().to_lowercase().replace(' ', "-"))
+    });
+    let anchors = COMMITTED.split("<a id=\"").skip(1);
+    let anchors = anchors.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()));
+    let places: Vec<_> = headings.chain(anchors).collect();
+    let links = COMMITTED.split("](#").skip(1);
+    let links: Vec<_> = links.filter_map(|rest| rest.split_once(')')).collect();
+    assert!(links.len() > 100, "{} links", links.len());
+    for (link, _) in links {
+        assert!(places.iter().any(|place| place == link), "{link}");
+    }
+}

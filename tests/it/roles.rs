@@ -1,0 +1,121 @@
+//! RoleService.
+
+use crate::kit::prelude::*;
+
+on_both_databases![
+    a_fresh_account_has_no_roles,
+    roles_are_listed_in_the_order_of_their_creation,
+    names_need_not_be_unique,
+    an_id_sent_is_ignored_and_listed,
+    a_deleted_role_leaves_the_list,
+    an_id_is_never_used_twice,
+    a_role_that_is_not_there_is_not_found,
+    an_id_must_be_greater_than_0,
+    a_name_is_required,
+    a_name_has_200_code_points_at_most,
+    roles_are_paged,
+];
+
+async fn names(client: &Client) -> Vec<String> {
+    let listed = client.list_roles(0, "").await.accepted();
+    listed.roles.into_iter().map(|role| role.name).collect()
+}
+
+async fn a_fresh_account_has_no_roles(client: Client) {
+    let listed = client.list_roles(0, "").await.accepted();
+    assert_eq!(listed, ListRolesResponse::default());
+}
+
+async fn roles_are_listed_in_the_order_of_their_creation(client: Client) {
+    for name in ["b", "a", "ä", "B"] {
+        client.given_role(name).await;
+    }
+    assert_eq!(names(&client).await, ["b", "a", "ä", "B"]);
+}
+
+async fn names_need_not_be_unique(client: Client) {
+    let first = client.given_role("same").await;
+    let second = client.given_role("same").await;
+    assert_ne!(first.id, second.id);
+    assert!(first.id > 0 && second.id > 0);
+}
+
+async fn an_id_sent_is_ignored_and_listed(client: Client) {
+    let role = Role {
+        id: 987_654,
+        name: "numbered".to_owned(),
+    };
+    let request = CreateRoleRequest { role: Some(role) };
+    let response = client.roles().create_role(request).await.accepted();
+    let response = response.into_inner();
+    assert_eq!(response.ignored_paths, ["role.id"]);
+    assert_ne!(response.role.unwrap().id, 987_654);
+}
+
+async fn a_deleted_role_leaves_the_list(client: Client) {
+    let gone = client.given_role("gone").await;
+    client.given_role("kept").await;
+    let response = client.delete_role(gone.id).await.accepted();
+    assert_eq!(response.ignored_paths, [""; 0]);
+    assert_eq!(names(&client).await, ["kept"]);
+}
+
+async fn an_id_is_never_used_twice(client: Client) {
+    let gone = client.given_role("gone").await;
+    client.delete_role(gone.id).await.accepted();
+    let next = client.given_role("next").await;
+    assert_ne!(next.id, gone.id);
+}
+
+async fn a_role_that_is_not_there_is_not_found(client: Client) {
+    for id in [1, i64::MAX] {
+        client.delete_role(id).await.refused().is_role_not_found(id);
+    }
+}
+
+async fn an_id_must_be_greater_than_0(client: Client) {
+    for (id, reason) in [
+        (0, "FIELD_REQUIRED"),
+        (-1, "FIELD_OUT_OF_RANGE"),
+        (i64::MIN, "FIELD_OUT_OF_RANGE"),
+    ] {
+        let failure = client.delete_role(id).await.refused();
+        failure.violates(&[("id", reason)]);
+    }
+}
+
+async fn a_name_is_required(client: Client) {
+    for name in ["", " ", "\t\n\u{3000}"] {
+        let failure = client.create_role(name).await.refused();
+        failure.violates(&[("role.name", "FIELD_REQUIRED")]);
+    }
+    let request = CreateRoleRequest { role: None };
+    let failure = client.roles().create_role(request).await.refused();
+    failure.violates(&[("role", "FIELD_REQUIRED")]);
+}
+
+async fn a_name_has_200_code_points_at_most(client: Client) {
+    let name = "🔧".repeat(200);
+    assert_eq!(client.given_role(&name).await.name, name);
+    let failure = client.create_role(&"x".repeat(201)).await.refused();
+    failure.violates(&[("role.name", "FIELD_TOO_LONG")]);
+    let failure = client.create_role("x\0").await.refused();
+    failure.violates(&[("role.name", "FIELD_INVALID")]);
+}
+
+async fn roles_are_paged(client: Client) {
+    for name in ["a", "b", "c", "d", "e"] {
+        client.given_role(name).await;
+    }
+    let (mut found, mut token) = (Vec::new(), String::new());
+    loop {
+        let page = client.list_roles(2, &token).await.accepted();
+        assert!(page.roles.len() <= 2);
+        found.extend(page.roles.into_iter().map(|role| role.name));
+        token = page.next_page_token;
+        if token.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(found, ["a", "b", "c", "d", "e"]);
+}

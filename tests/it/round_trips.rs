@@ -1,0 +1,398 @@
+//! How often a call waits for PostgreSQL, which is what it costs there: a read once, a
+//! write three times at most, BEGIN and COMMIT counted. What must lock several resources
+//! before it knows what to write takes more, and is named here too.
+//!
+//! A round trip ends where the driver asks PostgreSQL to say that it is ready again, after
+//! it has sent something else: the driver's pool asks once more when a connection is given
+//! back, for which no call waits. A relay between the two counts.
+
+use std::{
+    collections::BTreeSet,
+    fmt::Debug,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use sqlx::{Connection, PgConnection};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream, tcp::OwnedReadHalf, tcp::OwnedWriteHalf},
+};
+use tonic::Status;
+
+use crate::kit::{databases::postgres, prelude::*, sample, store_server};
+
+/// How often a call is tried: a connection that was idle for a while is tested before it
+/// is used, which on a busy machine happens between any two calls.
+const TRIES: usize = 5;
+/// How long a statement may take to be seen waiting.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_is_one_round_trip_and_a_write_three_at_most() {
+    let Some(url) = postgres("round_trips") else {
+        return;
+    };
+    let (client, trips) = client_through_relay(&url).await;
+    let mut counts = Counts::new(trips);
+    reads(&client, &mut counts).await;
+    writes(&client, &mut counts).await;
+    translations(&client, &mut counts).await;
+    writes_of_several_resources(&client, &mut counts).await;
+    println!("{}", counts.lines.join("\n"));
+    assert!(counts.too_many.is_empty(), "{:#?}", counts.too_many);
+    counts.cover_every_rpc();
+}
+
+/// What a write without a lock relies on may change while its statement waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_changed_while_its_deletion_waited_is_not_deleted() {
+    let Some(url) = postgres("contended") else {
+        return;
+    };
+    let (client, _) = client_through_relay(&url).await;
+    let (other, _) = client_through_relay(&url).await;
+    let task = client.given_task(task("Contended")).await;
+    let step = client.given_step(information_step(&task, "Step")).await;
+
+    let mut holder = PgConnection::connect(&url).await.expect("PostgreSQL");
+    let held = sqlx::query("SELECT 1 FROM tasks WHERE guid = $1 FOR UPDATE");
+    let guid = uuid::Uuid::parse_str(&task.guid).expect("an id");
+    let mut lock = holder.begin().await.expect("a transaction");
+    held.bind(guid).execute(&mut *lock).await.expect("the lock");
+    let deletion = DeleteStepRequest {
+        guid: step.guid.clone(),
+        etag: step.etag.clone(),
+    };
+    let mut steps = client.steps();
+    let deleting = tokio::spawn(async move { steps.delete_step(deletion).await });
+    wait_until_the_deletion_waits(&url).await;
+    let update = step_of(&step.guid).titled("Changed");
+    // An update needs no lock of the task.
+    other.updated_step(update, &["title"]).await;
+    lock.commit().await.expect("the end of the lock");
+
+    let refused = deleting.await.expect("an answer").refused();
+    assert_eq!(refused.code, Code::Aborted, "{refused:?}");
+    assert_eq!(client.step_order(&task.guid).await, [step.guid]);
+    let refused = client.delete_task(&task.guid).await.refused();
+    assert_eq!(refused.code, Code::FailedPrecondition, "{refused:?}");
+}
+
+/// Waits until a deletion waits for a lock. It asks outside of a transaction: inside one
+/// PostgreSQL repeats its first answer.
+async fn wait_until_the_deletion_waits(url: &str) {
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
+         AND datname = current_database() AND query LIKE 'WITH changed%'";
+    let mut watcher = PgConnection::connect(url).await.expect("PostgreSQL");
+    let seen = async {
+        while sqlx::query_scalar::<_, i64>(waiting)
+            .fetch_one(&mut watcher)
+            .await
+            .expect("an answer")
+            == 0
+        {}
+    };
+    tokio::time::timeout(WAIT_TIMEOUT, seen)
+        .await
+        .expect("the deletion waits for the lock");
+}
+
+/// A client of the services on a store whose one connection leads through a relay, and
+/// the round trips that the relay counts.
+async fn client_through_relay(url: &str) -> (Client, Arc<AtomicU64>) {
+    let trips = Arc::new(AtomicU64::new(0));
+    let url = relay(url, Arc::clone(&trips)).await;
+    let (_, client) = store_server::serve(&url, 1).await;
+    (client, trips)
+}
+
+/// The round trips of calls.
+struct Counts {
+    trips: Arc<AtomicU64>,
+    lines: Vec<String>,
+    too_many: Vec<String>,
+    rpcs: BTreeSet<&'static str>,
+}
+
+impl Counts {
+    fn new(trips: Arc<AtomicU64>) -> Self {
+        Self {
+            trips,
+            lines: Vec::new(),
+            too_many: Vec::new(),
+            rpcs: BTreeSet::new(),
+        }
+    }
+
+    /// Counts the round trips of a call several times; the least may be `most`.
+    async fn count<T: Debug>(
+        &mut self,
+        rpc: &'static str,
+        case: &str,
+        most: u64,
+        call: impl AsyncFn() -> Result<T, Status>,
+    ) {
+        self.count_prepared(rpc, case, most, async || (), async |()| call().await)
+            .await;
+    }
+
+    /// The same of a call that takes what was prepared for it each time.
+    async fn count_prepared<P, T: Debug>(
+        &mut self,
+        rpc: &'static str,
+        case: &str,
+        most: u64,
+        prepare: impl AsyncFn() -> P,
+        call: impl AsyncFn(P) -> Result<T, Status>,
+    ) {
+        let mut least = u64::MAX;
+        for _ in 0..TRIES {
+            let prepared = prepare().await;
+            let before = self.trips.load(Ordering::SeqCst);
+            call(prepared).await.accepted();
+            let took = self.trips.load(Ordering::SeqCst) - before;
+            least = least.min(took);
+        }
+        self.rpcs.insert(rpc);
+        let line = format!("{rpc}, {case}: {least} round trips, {most} at most");
+        if least > most || least == 0 {
+            self.too_many.push(line.clone());
+        }
+        self.lines.push(line);
+    }
+
+    fn cover_every_rpc(&self) {
+        let pool = prost_reflect::DescriptorPool::decode(expertise::proto::FILE_DESCRIPTOR_SET);
+        let pool = pool.expect("the contract");
+        let services = pool.services();
+        let services = services.filter(|service| service.package_name() == "expertise.v1");
+        for method in services.flat_map(|service| service.methods().collect::<Vec<_>>()) {
+            let rpc = method.name();
+            assert!(self.rpcs.contains(rpc), "{rpc} is not counted");
+        }
+    }
+}
+
+async fn reads(client: &Client, counts: &mut Counts) {
+    let task = &client.given_task(task("Read")).await;
+    let steps = client.given_steps(task, &["a", "b", "c", "d"]).await;
+    let list = async || client.list_tasks(ListTasksRequest::default()).await;
+    counts.count("ListTasks", "a page", 1, list).await;
+    let get = async || client.get_task(&task.guid).await;
+    counts.count("GetTask", "a task", 1, get).await;
+    let get = async || client.get_step(&steps[3]).await;
+    counts.count("GetStep", "a step", 1, get).await;
+    for expand in [vec![], vec!["body".to_owned()]] {
+        let request = ListStepsRequest {
+            task: task.guid.clone(),
+            expand,
+            page_size: 2,
+            ..ListStepsRequest::default()
+        };
+        let list = async || client.list_steps(request.clone()).await;
+        counts.count("ListSteps", "a page", 1, list).await;
+    }
+    let list = async || client.list_roles(0, "").await;
+    counts.count("ListRoles", "a page", 1, list).await;
+}
+
+async fn writes(client: &Client, counts: &mut Counts) {
+    let translated = task("Write").translated("de", task_translation("Lesen"));
+    for task in [task("Write"), translated] {
+        for with_id in [false, true] {
+            let create = async || {
+                let request = CreateTaskRequest {
+                    task: Some(task.clone()),
+                    request_id: request_id(with_id),
+                    ..CreateTaskRequest::default()
+                };
+                client.tasks().create_task(request).await
+            };
+            counts.count("CreateTask", "new", 3, create).await;
+        }
+    }
+    let task = &client.given_task(task("Write")).await;
+    let first = client.given_step(information_step(task, "Step")).await;
+    let translated = Step {
+        body: Some("text".to_owned()),
+        translations: [("de".to_owned(), step_translation("Schritt"))].into(),
+        ..information_step(task, "Step")
+    };
+    for step in [information_step(task, "Step"), translated.clone()] {
+        for with_id in [false, true] {
+            for prevstep in [String::new(), first.guid.clone()] {
+                let create = async || {
+                    let request = CreateStepRequest {
+                        step: Some(step.clone()),
+                        prevstep: prevstep.clone(),
+                        request_id: request_id(with_id),
+                        ..CreateStepRequest::default()
+                    };
+                    client.steps().create_step(request).await
+                };
+                counts.count("CreateStep", "new", 3, create).await;
+            }
+        }
+    }
+    let created = client.create_step_after(translated, &first.guid).await;
+    let last = created.accepted().step.expect("the step").guid;
+    let update = async || {
+        let update = step_of(&last).titled(unknown_guid());
+        client.update_step(update, &["title"]).await
+    };
+    counts.count("UpdateStep", "of a title", 3, update).await;
+    let update = async || {
+        let update = step_of(&last).with_body(unknown_guid());
+        client.update_step(update, &["body"]).await
+    };
+    counts.count("UpdateStep", "of a body", 3, update).await;
+    // A read stands between two writes, as it usually does.
+    let read = async || client.get_task(&task.guid).await.accepted();
+    let update = async |read: Task| {
+        let update = task_of(&read.guid).with_published(1 - read.published.unwrap_or_default());
+        client.update_task(update, &["published"]).await
+    };
+    counts
+        .count_prepared("UpdateTask", "of its publication", 3, read, update)
+        .await;
+    let create = async || client.create_role("Technician").await;
+    counts.count("CreateRole", "new", 3, create).await;
+    let create = async || client.given_role("Technician").await.id;
+    let delete = async |id| client.delete_role(id).await;
+    counts
+        .count_prepared("DeleteRole", "that is there", 3, create, delete)
+        .await;
+    let create = async || client.given_step(information_step(task, "Step")).await.guid;
+    let delete = async |guid: String| client.delete_step(&guid).await;
+    counts
+        .count_prepared("DeleteStep", "of no links", 3, create, delete)
+        .await;
+}
+
+async fn translations(client: &Client, counts: &mut Counts) {
+    let task = client.given_task(task("Translate")).await;
+    let step = client.given_step(information_step(&task, "Step")).await;
+    let request = ListTranslationWorkRequest {
+        task: Some(task.guid.clone()),
+        ..translation_work_request(&["fr"])
+    };
+    // Of tasks and of steps: which there are, and the texts of those that are shown.
+    let list = async || client.list_translation_work(request.clone()).await;
+    counts
+        .count("ListTranslationWork", "of a task", 5, list)
+        .await;
+    let work = client.all_translation_work(request.clone()).await;
+    let work = work.iter().find(|item| item.guid == step.guid);
+    let work = work.expect("work on the step");
+    let write = async || {
+        let translation = automatic(work, &unknown_guid());
+        client.write_translations(vec![translation]).await
+    };
+    counts
+        .count("WriteTranslations", "of a step", 9, write)
+        .await;
+}
+
+/// Writes of more than one resource: what they lock is known only once it has been looked
+/// up, and others must not change it meanwhile.
+async fn writes_of_several_resources(client: &Client, counts: &mut Counts) {
+    let task = &client.given_task(task("Several")).await;
+    let other = &client.given_task(sample::task("Other")).await;
+    let create = async || client.create_step(subtask(task, other)).await;
+    counts
+        .count("CreateStep", "that refers to a task", 6, create)
+        .await;
+    let update = async || {
+        let update = task_of(&other.guid).named(unknown_guid());
+        client.update_task(update, &["name"]).await
+    };
+    counts.count("UpdateTask", "of a name", 8, update).await;
+    let create = async || {
+        let task = client.given_task(sample::task("Gone")).await;
+        client.given_step(information_step(&task, "Step")).await;
+        task.guid
+    };
+    let delete = async |guid: String| client.force_delete_task(&guid).await;
+    counts
+        .count_prepared("DeleteTask", "with its steps", 9, create, delete)
+        .await;
+    let step = document_step(StepType::Information, "Step").with_body("text");
+    let import = async || {
+        client
+            .import(document("Imported", vec![step.clone(); 3]))
+            .await
+    };
+    counts.count("ImportTask", "new", 5, import).await;
+    // It reads one state with several statements.
+    let export = async || client.export(&task.guid).await;
+    counts.count("ExportTask", "a task", 6, export).await;
+}
+
+/// A new request id, or none.
+fn request_id(wanted: bool) -> String {
+    if wanted {
+        unknown_guid()
+    } else {
+        String::new()
+    }
+}
+
+/// The URL of the same database by way of a relay that counts round trips.
+async fn relay(url: &str, trips: Arc<AtomicU64>) -> String {
+    let (before, rest) = url.rsplit_once('@').expect("user@host");
+    let (host, database) = rest.split_once('/').expect("host/database");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let host = host.to_owned();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let server = TcpStream::connect(&host).await.expect("PostgreSQL");
+            client.set_nodelay(true).expect("a socket");
+            server.set_nodelay(true).expect("a socket");
+            let (asks, mut answers) = client.into_split();
+            let (mut from, to) = server.into_split();
+            tokio::spawn(count_round_trips(asks, to, Arc::clone(&trips)));
+            tokio::spawn(async move { tokio::io::copy(&mut from, &mut answers).await });
+        }
+    });
+    // What is encrypted cannot be counted.
+    let and = if database.contains('?') { '&' } else { '?' };
+    format!("{before}@{address}/{database}{and}sslmode=disable")
+}
+
+/// Carries what the driver sends, message by message: a letter, and the length of the
+/// rest with itself. The very first has no letter.
+async fn count_round_trips(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    trips: Arc<AtomicU64>,
+) -> std::io::Result<()> {
+    const QUERY: u8 = b'Q';
+    const SYNC: u8 = b'S';
+    let startup = from.read_u32().await?;
+    let mut message = startup.to_be_bytes().to_vec();
+    message.resize(startup as usize, 0);
+    from.read_exact(&mut message[4..]).await?;
+    to.write_all(&message).await?;
+    let mut sent = false;
+    loop {
+        let letter = from.read_u8().await?;
+        let length = from.read_u32().await?;
+        let mut message = [&[letter][..], &length.to_be_bytes()].concat();
+        message.resize(1 + length as usize, 0);
+        from.read_exact(&mut message[5..]).await?;
+        match letter {
+            SYNC if !sent => {}
+            QUERY | SYNC => {
+                sent = false;
+                trips.fetch_add(1, Ordering::SeqCst);
+            }
+            _ => sent = true,
+        }
+        to.write_all(&message).await?;
+    }
+}

@@ -1,0 +1,141 @@
+//! The service with everything logged.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    path::PathBuf,
+};
+
+use prost::Message;
+
+use super::{
+    caller::Caller,
+    marks::{self, PASSWORD, SECRET},
+};
+use crate::kit::{
+    collector::Collector,
+    databases::Database,
+    postgres::Cluster,
+    scratch::Scratch,
+    server_process::ServerProcess,
+    tokens::{AUDIENCE, ISSUER},
+};
+
+/// The kind of credentials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Header,
+    Jwt,
+}
+
+/// The service in a process of its own.
+pub struct Service {
+    process: ServerProcess,
+    log: PathBuf,
+    url: String,
+    mode: Mode,
+    collector: Collector,
+    pub cluster: Option<Cluster>,
+}
+
+impl Service {
+    /// Starts it with everything logged; `None` where there is no PostgreSQL.
+    pub fn start(name: &str, database: Database, mode: Mode, format: &str) -> Option<Self> {
+        let (cluster, url) = match database {
+            Database::Sqlite => {
+                let file = Scratch::of_this_run().path(&format!("{name}.db"));
+                (None, format!("sqlite:{}", file.display()))
+            }
+            Database::Postgres => {
+                let Some(cluster) = Cluster::start(&format!("{name}.cluster"), &["fsync=off"])
+                else {
+                    return None;
+                };
+                let url = cluster.url();
+                let url = url.replace("postgres@", &format!("postgres:{PASSWORD}@"));
+                (Some(cluster), url)
+            }
+        };
+        let collector = Collector::start();
+        let endpoint = collector.url();
+        let mut settings = vec![
+            ("EXPERTISE_METRICS_LISTEN", "127.0.0.1:0"),
+            ("EXPERTISE_OTLP_ENDPOINT", endpoint.as_str()),
+            ("EXPERTISE_DATABASE_URL", url.as_str()),
+            // Named crates too: the caps on their levels must hold.
+            (
+                "EXPERTISE_LOG",
+                "trace,sqlx=trace,sea_orm=trace,h2=trace,hyper=trace,rustls=trace",
+            ),
+            ("EXPERTISE_LOG_FORMAT", format),
+        ];
+        if mode == Mode::Jwt {
+            settings.extend([
+                ("EXPERTISE_AUTH", "jwt"),
+                ("EXPERTISE_JWT_SECRET", SECRET),
+                ("EXPERTISE_JWT_ISSUER", ISSUER),
+                ("EXPERTISE_JWT_AUDIENCE", AUDIENCE),
+            ]);
+        }
+        let process = ServerProcess::start(name, &settings);
+        Some(Self {
+            process,
+            log: Scratch::of_this_run().path(&format!("{name}.log")),
+            url,
+            mode,
+            collector,
+            cluster,
+        })
+    }
+
+    /// A caller with an account of its own.
+    pub fn caller(&self) -> Caller {
+        Caller::of(self.process.address(), self.mode)
+    }
+
+    /// The address of the database.
+    pub fn database(&self) -> &str {
+        &self.url
+    }
+
+    /// Ends the service. Asserts that its log holds a line for each call, and that log,
+    /// metrics and spans hold no mark.
+    pub fn end_and_expect_no_mark(self, calls: usize) {
+        let metrics = self.metrics();
+        assert!(metrics.contains("expertise_calls_total"), "{metrics}");
+        let found = marks::found(&metrics, &[]);
+        assert!(found.is_empty(), "{found:?} in the metrics: {metrics}");
+        assert!(self.process.terminate().success());
+        let log = fs::read_to_string(&self.log).expect("the log");
+        let lines = log.lines().filter(|line| line.contains("duration_us"));
+        let lines = lines.count();
+        assert!(lines >= calls, "{lines} lines of {calls} calls");
+        for line in log.lines() {
+            let found = marks::found(line, &[]);
+            assert!(found.is_empty(), "{found:?} in the log: {line}");
+        }
+        let sent = self.collector.requests();
+        assert!(!sent.is_empty());
+        for request in sent {
+            for shown in [
+                String::from_utf8_lossy(&request.encode_to_vec()).into_owned(),
+                format!("{request:?}"),
+            ] {
+                let found = marks::found(&shown, &[]);
+                assert!(found.is_empty(), "{found:?} in a span: {shown}");
+            }
+        }
+    }
+
+    fn metrics(&self) -> String {
+        let line = self.process.start_line();
+        let address = line.rsplit_once("metrics on ").expect("an address").1;
+        let mut peer = TcpStream::connect(address.trim_end_matches(')')).expect("a connection");
+        let request = b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
+        peer.write_all(request).expect("it is sent");
+        let mut answer = String::new();
+        peer.read_to_string(&mut answer).expect("an answer");
+        answer
+    }
+}

@@ -1,0 +1,240 @@
+//! A valid request of every call, with a mark in every text.
+
+use prost::Message;
+use serde_json::json;
+
+use super::{
+    caller::Caller,
+    marks::{KEY, TEXT},
+};
+use crate::kit::prelude::*;
+
+/// The resources that the requests are about.
+pub struct Resources {
+    pub task: Task,
+    pub step: Step,
+    role: i64,
+    work: TranslationWork,
+}
+
+impl Resources {
+    /// Creates them, all with marks.
+    pub async fn of(caller: &Caller) -> Self {
+        let create = CreateTaskRequest {
+            task: Some(marked_task()),
+            ..CreateTaskRequest::default()
+        };
+        let made: CreateTaskResponse = caller.call("TaskService/CreateTask", &create).await;
+        let task = made.task.expect("the task");
+        let create = CreateStepRequest {
+            step: Some(marked_step(&task)),
+            ..CreateStepRequest::default()
+        };
+        let made: CreateStepResponse = caller.call("StepService/CreateStep", &create).await;
+        let create = CreateRoleRequest { role: Some(role()) };
+        let role: CreateRoleResponse = caller.call("RoleService/CreateRole", &create).await;
+        let list = ListTranslationWorkRequest {
+            task: Some(task.guid.clone()),
+            ..work()
+        };
+        let listed: ListTranslationWorkResponse = caller
+            .call("TranslationService/ListTranslationWork", &list)
+            .await;
+        Self {
+            task,
+            step: made.step.expect("the step"),
+            role: role.role.expect("the role").id,
+            work: listed.work.into_iter().next().expect("some work"),
+        }
+    }
+}
+
+type Make = fn(&Resources) -> Vec<u8>;
+
+/// Each call of the contract with a request that is accepted.
+pub const CALLS: &[(&str, Make)] = &[
+    ("RoleService/CreateRole", |_| {
+        CreateRoleRequest { role: Some(role()) }.encode_to_vec()
+    }),
+    ("RoleService/DeleteRole", |resources| {
+        DeleteRoleRequest { id: resources.role }.encode_to_vec()
+    }),
+    ("RoleService/ListRoles", |_| Vec::new()),
+    ("StepService/CreateStep", |resources| {
+        let request = CreateStepRequest {
+            step: Some(marked_step(&resources.task)),
+            ..CreateStepRequest::default()
+        };
+        request.encode_to_vec()
+    }),
+    ("StepService/DeleteStep", |resources| {
+        let request = DeleteStepRequest {
+            guid: resources.step.guid.clone(),
+            ..DeleteStepRequest::default()
+        };
+        request.encode_to_vec()
+    }),
+    ("StepService/GetStep", |resources| {
+        let guid = resources.step.guid.clone();
+        GetStepRequest { guid }.encode_to_vec()
+    }),
+    ("StepService/ListSteps", |resources| {
+        let request = ListStepsRequest {
+            task: resources.task.guid.clone(),
+            expand: vec!["body".to_owned()],
+            ..ListStepsRequest::default()
+        };
+        request.encode_to_vec()
+    }),
+    ("StepService/UpdateStep", |resources| {
+        let changed = marked_step(&resources.task).with_guid(resources.step.guid.clone());
+        let request = UpdateStepRequest {
+            step: Some(changed),
+            ..UpdateStepRequest::default()
+        };
+        request.encode_to_vec()
+    }),
+    ("TaskService/CreateTask", |_| {
+        let request = CreateTaskRequest {
+            task: Some(marked_task()),
+            ..CreateTaskRequest::default()
+        };
+        request.encode_to_vec()
+    }),
+    ("TaskService/DeleteTask", |resources| {
+        let request = DeleteTaskRequest {
+            guid: resources.task.guid.clone(),
+            force: true,
+            ..DeleteTaskRequest::default()
+        };
+        request.encode_to_vec()
+    }),
+    ("TaskService/ExportTask", |resources| {
+        let guid = resources.task.guid.clone();
+        ExportTaskRequest { guid }.encode_to_vec()
+    }),
+    ("TaskService/GetTask", |resources| {
+        let guid = resources.task.guid.clone();
+        GetTaskRequest { guid }.encode_to_vec()
+    }),
+    ("TaskService/ImportTask", |_| {
+        let inner = document(TEXT, vec![marked_step(&Task::default())]);
+        let values = vec![answer_with(TEXT, TEXT, inner)];
+        let steps = vec![
+            marked_step(&Task::default()),
+            observation_asking(linked_question(values)),
+            document_step(StepType::Information, TEXT),
+        ];
+        let request = ImportTaskRequest {
+            document: Some(TaskDocument {
+                task: Some(marked_task()),
+                steps,
+            }),
+            ..ImportTaskRequest::default()
+        };
+        request.encode_to_vec()
+    }),
+    ("TaskService/ListTasks", |_| Vec::new()),
+    ("TaskService/UpdateTask", |resources| {
+        let changed = Task {
+            guid: resources.task.guid.clone(),
+            name: format!("{TEXT} again"),
+            ..marked_task()
+        };
+        let request = UpdateTaskRequest {
+            task: Some(changed),
+            ..UpdateTaskRequest::default()
+        };
+        request.encode_to_vec()
+    }),
+    ("TranslationService/ListTranslationWork", |_| {
+        work().encode_to_vec()
+    }),
+    ("TranslationService/WriteTranslations", |resources| {
+        let name = (resources.work.kind() == TranslationKind::Task).then(|| TEXT.to_owned());
+        let translation = AutomaticTranslation {
+            guid: resources.work.guid.clone(),
+            language: resources.work.language.clone(),
+            title: name.is_none().then(|| TEXT.to_owned()),
+            name,
+            source_digest: resources.work.source_digest.clone(),
+            ..AutomaticTranslation::default()
+        };
+        let translations = vec![translation];
+        WriteTranslationsRequest { translations }.encode_to_vec()
+    }),
+];
+
+fn role() -> Role {
+    Role {
+        id: 0,
+        name: TEXT.to_owned(),
+    }
+}
+
+fn work() -> ListTranslationWorkRequest {
+    ListTranslationWorkRequest {
+        languages: vec![format!("fr-x-{KEY}")],
+        ..ListTranslationWorkRequest::default()
+    }
+}
+
+fn language() -> String {
+    format!("de-x-{KEY}")
+}
+
+fn condition() -> DependencyGroup {
+    all_of(vec![comparison(Condition {
+        variable: TEXT.to_owned(),
+        operator: "=".to_owned(),
+        targets: vec![text(TEXT)],
+        path: TEXT.to_owned(),
+    })])
+}
+
+/// Fields that the system sets are marked too: they are ignored.
+pub fn marked_task() -> Task {
+    let translation = TaskTranslation {
+        name: Some(TEXT.to_owned()),
+        locked: Some(false),
+    };
+    Task {
+        dependencies: Some(condition()),
+        translations: [(language(), translation)].into(),
+        account_id: TEXT.to_owned(),
+        mvn_info: TEXT.to_owned(),
+        steps: vec![TEXT.to_owned()],
+        parent_guid: TEXT.to_owned(),
+        ..task(TEXT)
+    }
+}
+
+fn marked_step(task: &Task) -> Step {
+    let instructions = || vec![object(json!({KEY: TEXT, "list": [TEXT, {KEY: TEXT}]}))];
+    let translation = StepTranslation {
+        title: Some(TEXT.to_owned()),
+        body: Some(TEXT.to_owned()),
+        instructions: instructions(),
+        feedback_config: vec![question(TEXT, &[TEXT])],
+        locked: Some(false),
+    };
+    Step {
+        // More than one frame.
+        body: Some(format!("<p>{TEXT}</p>").repeat(1_200)),
+        dependencies: Some(condition()),
+        feedback_config: vec![question(TEXT, &[TEXT])],
+        instructions: instructions(),
+        looping: Some(Looping {
+            alias: TEXT.to_owned(),
+            array: Some(value(json!([TEXT]))),
+            iterations: Some(value(json!({KEY: TEXT}))),
+        }),
+        parts: vec![TEXT.to_owned()],
+        skills: vec![TEXT.to_owned()],
+        tags: vec![TEXT.to_owned()],
+        translations: [(language(), translation)].into(),
+        account_id: TEXT.to_owned(),
+        r_data: [(KEY.to_owned(), text(TEXT))].into(),
+        ..step(task, StepType::Observation, TEXT)
+    }
+}

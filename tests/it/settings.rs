@@ -1,0 +1,225 @@
+//! Settings of the server, its start line, and how it ends.
+
+use std::{
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    time::Duration,
+};
+
+use crate::kit::command::command;
+
+/// A wait that reaches it has hung.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+const MEMORY: [&str; 4] = [
+    "--listen",
+    "127.0.0.1:0",
+    "--database-url",
+    "sqlite::memory:",
+];
+
+#[test]
+fn the_start_line_names_version_address_database_and_auth() {
+    let running = command(&MEMORY).start();
+    let line = running.start_line();
+    let version = env!("CARGO_PKG_VERSION");
+    let start = format!("expertise {version} listening on 127.0.0.1:");
+    assert!(line.starts_with(&start), "{line}");
+    assert!(line.ends_with(" (sqlite::memory:, auth header)"), "{line}");
+    assert!(!line.contains("127.0.0.1:0 "), "{line}");
+}
+
+#[test]
+fn the_default_database_is_a_file_where_it_was_started() {
+    let running = command(&["--listen=127.0.0.1:0"]).start();
+    let line = running.start_line();
+    assert!(line.contains("(sqlite:expertise.db, "), "{line}");
+    assert!(running.path("expertise.db").exists());
+}
+
+#[test]
+fn the_server_serves_once_the_start_line_is_printed() {
+    let running = command(&MEMORY).start();
+    let mut peer = TcpStream::connect(running.address()).expect("a connection");
+    greet(&mut peer);
+}
+
+/// Begins HTTP/2 and waits for the server's first frame.
+fn greet(peer: &mut TcpStream) {
+    const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    peer.set_read_timeout(Some(TIMEOUT)).expect("a time-out");
+    peer.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        .and_then(|()| peer.write_all(&SETTINGS))
+        .expect("the preface is sent");
+    peer.read_exact(&mut [0; 9]).expect("the server's settings");
+}
+
+#[test]
+fn a_wrong_value_is_refused_with_one_line_and_exit_code_2() {
+    for (name, value, right) in [
+        ("EXPERTISE_LISTEN", "50051", "127.0.0.1:50051"),
+        ("EXPERTISE_DATABASE_URL", "oracle://db", "sqlite:PATH"),
+        ("EXPERTISE_MIGRATE", "maybe", "true or false"),
+        ("EXPERTISE_DATABASE_MAX_CONNECTIONS", "many", "1 to 1000"),
+        ("EXPERTISE_AUTH", "none", "header"),
+        ("EXPERTISE_MAX_MESSAGE_BYTES", "1", "1024"),
+        ("EXPERTISE_REQUEST_TIMEOUT", "30", "unit"),
+        ("EXPERTISE_SHUTDOWN_GRACE", "-1s", "unit"),
+        ("EXPERTISE_REFLECTION", "on", "true or false"),
+        ("EXPERTISE_METRICS_LISTEN", "9464", "127.0.0.1:"),
+        ("EXPERTISE_OTLP_ENDPOINT", "collector:4317", "http"),
+        ("EXPERTISE_LOG", "inof", "info"),
+        ("EXPERTISE_LOG_FORMAT", "yaml", "text or json"),
+    ] {
+        let line = command(&[]).env(name, value).run().failure(2);
+        for part in [name, value, right] {
+            assert!(line.contains(part), "{part}: {line}");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_value_is_named_as_it_was_given() {
+    let line = command(&["--migrate=maybe"]).run().failure(2);
+    assert!(line.contains("--migrate is \"maybe\""), "{line}");
+
+    let line = command(&["--config", "e.toml"])
+        .file("e.toml", "migrate = \"maybe\"")
+        .run()
+        .failure(2);
+    assert!(line.contains("migrate in e.toml is \"maybe\""), "{line}");
+}
+
+#[test]
+fn a_password_is_not_repeated_in_a_refusal() {
+    let url = "postgres://ann:secret@db:port/e";
+    let line = command(&[])
+        .env("EXPERTISE_DATABASE_URL", url)
+        .run()
+        .failure(2);
+    assert!(line.contains("****") && !line.contains("secret"), "{line}");
+}
+
+#[test]
+fn incompatible_settings_are_refused_with_one_line_and_exit_code_2() {
+    for (name, value, part) in [
+        ("EXPERTISE_AUTH", "jwt", "EXPERTISE_JWT_SECRET is unset"),
+        ("EXPERTISE_JWT_SECRET", "hush", "EXPERTISE_AUTH is unset"),
+        ("EXPERTISE_TLS_CERT_FILE", "c.pem", "EXPERTISE_TLS_KEY_FILE"),
+        ("EXPERTISE_TLS_KEY_FILE", "k.pem", "EXPERTISE_TLS_CERT_FILE"),
+        (
+            "EXPERTISE_DATABASE_READ_URL",
+            "postgres://ann:hush@db/e",
+            "it must be unset, as only PostgreSQL has replicas",
+        ),
+    ] {
+        let line = command(&[]).env(name, value).run().failure(2);
+        assert!(line.contains(part) && !line.contains("hush"), "{line}");
+    }
+}
+
+#[test]
+fn a_key_that_cannot_be_read_is_a_failed_start_of_one_line() {
+    let tls = ["--tls-cert-file=no/cert.pem", "--tls-key-file=no/key.pem"];
+    let line = command(&[&MEMORY[..], &tls].concat()).run().failure(1);
+    assert!(
+        line.contains("EXPERTISE_TLS_CERT_FILE is \"no/cert.pem\""),
+        "{line}"
+    );
+}
+
+#[test]
+fn unknown_environment_variables_are_ignored() {
+    let output = command(&["config"])
+        .env("EXPERTISE_PORT_50051_TCP", "tcp://10.0.0.1:50051")
+        .run();
+    assert!(output.code == Some(0), "{}", output.stderr);
+}
+
+#[test]
+fn config_prints_each_setting_with_its_source() {
+    let output = command(&["config", "--config", "e.toml", "--log", "debug"])
+        .file(
+            "e.toml",
+            "log = \"warn\"\nreflection = false\nmigrate = false\n",
+        )
+        .env("EXPERTISE_REFLECTION", "true")
+        .run();
+    let printed = output.stdout;
+    for (setting, source) in [
+        ("log = \"debug\"", "# flag"),
+        ("reflection = true", "# environment"),
+        ("migrate = false", "# file e.toml"),
+        ("listen = \"127.0.0.1:50051\"", "# default"),
+    ] {
+        let found = |line: &str| line.starts_with(setting) && line.ends_with(source);
+        assert!(printed.lines().any(found), "{setting} {source}:\n{printed}");
+    }
+    assert!(output.code == Some(0));
+}
+
+#[test]
+fn config_masks_the_password_of_a_database() {
+    let output = command(&["config"])
+        .env("EXPERTISE_DATABASE_URL", "postgres://ann:secret@db/e")
+        .run();
+    let printed = output.stdout;
+    assert!(printed.contains("postgres://ann:****@db/e"), "{printed}");
+    assert!(!printed.contains("secret"), "{printed}");
+}
+
+#[test]
+fn help_succeeds_and_lists_the_settings() {
+    let output = command(&["--help"]).run();
+    let printed = output.stdout;
+    assert!(output.code == Some(0));
+    for part in ["--database-url", "EXPERTISE_DATABASE_URL", "[default: 8s]"] {
+        assert!(printed.contains(part), "{part}:\n{printed}");
+    }
+}
+
+#[test]
+fn a_taken_port_is_a_failed_start_of_one_line() {
+    let holder = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = holder.local_addr().expect("its address").to_string();
+    let line = command(&["--listen", &address, "--database-url=sqlite::memory:"])
+        .run()
+        .failure(1);
+    assert!(line.contains(&address) && line.contains("taken"), "{line}");
+}
+
+#[test]
+fn a_database_that_cannot_be_opened_is_a_failed_start_of_one_line() {
+    let url = "--database-url=sqlite:no/such/directory/e.db";
+    let output = command(&["--listen=127.0.0.1:0", url]).run();
+    assert_eq!(output.code, Some(1));
+    assert_eq!(output.stdout, "");
+    assert!(output.stderr.contains("e.db"));
+}
+
+#[test]
+fn signals_end_the_server_cleanly_despite_silent_connections() {
+    for signal in ["TERM", "INT"] {
+        let running = command(&MEMORY)
+            .env("EXPERTISE_SHUTDOWN_GRACE", "1s")
+            .start();
+        let address = running.address();
+        let silent = TcpStream::connect(address).expect("a connection");
+        // Connections are accepted in order: this one's settings frame proves that the
+        // silent one was accepted.
+        let mut idle = TcpStream::connect(address).expect("a connection");
+        greet(&mut idle);
+        running.signal(signal);
+        let output = running.end();
+        assert_eq!(output.code, Some(0), "{signal}");
+        assert_eq!(output.stdout, "");
+        drop((silent, idle));
+    }
+}
+
+#[test]
+fn migrate_makes_the_schema_and_ends() {
+    let output = command(&["migrate"]).run();
+    assert!(output.code == Some(0), "{}", output.stderr);
+    assert_eq!(output.stdout, "");
+}

@@ -1,0 +1,202 @@
+//! The number of statements of imports and exports does not grow with the steps, but
+//! for batches of 1,000 rows. Every key of the schema begins with the account.
+
+use expertise::{
+    config::DatabaseUrl,
+    store::{Store, migrate},
+};
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row};
+
+use crate::kit::{databases::postgres, prelude::*, scratch::Scratch, store_server};
+
+/// No call takes more than this.
+const STATEMENTS: u64 = 20;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_gets_few_statements_however_many_steps() {
+    let file = Scratch::of_this_run().path("statements.db");
+    few_statements_however_many_steps(&format!("sqlite:{}", file.display())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_gets_few_statements_however_many_steps() {
+    let Some(url) = postgres("statement_counts") else {
+        return;
+    };
+    few_statements_however_many_steps(&url).await;
+}
+
+/// Every index and both ends of every foreign key with its first column, and every
+/// table without a primary key or without accounts.
+const KEYS: &str = "
+    SELECT format('index %s of %s', i.relname, t.relname), a.attname::text
+    FROM pg_index x
+    JOIN pg_class i ON i.oid = x.indexrelid
+    JOIN pg_class t ON t.oid = x.indrelid
+    JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = x.indkey[0]
+    WHERE t.relnamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT format('foreign key %s of %s', c.conname, e.side::regclass), a.attname::text
+    FROM pg_constraint c
+    CROSS JOIN LATERAL (VALUES (c.conrelid, c.conkey[1]), (c.confrelid, c.confkey[1]))
+        AS e (side, first)
+    JOIN pg_attribute a ON a.attrelid = e.side AND a.attnum = e.first
+    WHERE c.contype = 'f' AND c.connamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT format('table %s', t.relname),
+           CASE WHEN NOT EXISTS (SELECT FROM pg_index WHERE indrelid = t.oid AND indisprimary)
+                THEN 'no primary key' ELSE COALESCE(a.attname::text, 'no account') END
+    FROM pg_class t
+    LEFT JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = 'account_id'
+    WHERE t.relnamespace = 'public'::regnamespace AND t.relkind = 'r'";
+
+#[tokio::test]
+async fn every_key_of_the_schema_begins_with_the_account() {
+    let Some(url) = postgres("schema") else {
+        return;
+    };
+    let database = DatabaseUrl::parse(&url).expect("the URL of a database");
+    migrate(&database).await.expect("the schema");
+    let mut connection = PgConnection::connect(&url).await.expect("a connection");
+    let keys = sqlx::query_as::<_, (String, String)>(KEYS);
+    let keys = keys.fetch_all(&mut connection).await.expect("the keys");
+    let of = |kind| keys.iter().filter(move |(what, _)| what.starts_with(kind));
+    assert!(of("table").count() >= 10 && of("index").count() >= 16 && of("foreign").count() >= 14);
+    // These do not belong to an account.
+    let shared = [
+        "table server_keys",
+        "index server_keys_pkey of server_keys",
+        "table seaql_migrations",
+        "index seaql_migrations_pkey of seaql_migrations",
+    ];
+    let straying = keys
+        .iter()
+        .filter(|(what, first)| first != "account_id" && !shared.contains(&what.as_str()));
+    assert_eq!(
+        straying.collect::<Vec<_>>(),
+        Vec::<&(String, String)>::new()
+    );
+}
+
+#[tokio::test]
+async fn postgres_finds_rows_by_their_ids_before_it_has_statistics() {
+    let Some(url) = postgres("plans") else { return };
+    migrate(&DatabaseUrl::parse(&url).expect("the URL of a database"))
+        .await
+        .expect("the schema");
+    let mut connection = PgConnection::connect(&url).await.expect("a connection");
+    let (by_id, in_order) = ("guid = $2", "task = $2 ORDER BY position, fraction");
+    for (table, condition, index) in [
+        ("tasks", by_id, "tasks_pkey"),
+        ("steps", by_id, "steps_pkey"),
+        ("steps", in_order, "steps_order"),
+    ] {
+        let ask = format!(
+            "SET plan_cache_mode = force_generic_plan; \
+             SET enable_seqscan = off; \
+             DEALLOCATE ALL; \
+             PREPARE one (text, uuid) AS \
+             SELECT * FROM {table} WHERE account_id = $1 AND {condition}"
+        );
+        let asked = connection.execute(AssertSqlSafe(ask)).await;
+        asked.expect("a statement");
+        let plan = sqlx::raw_sql("EXPLAIN EXECUTE one ('', gen_random_uuid())");
+        let plan = plan.fetch_all(&mut connection).await.expect("its plan");
+        let plan: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
+        let plan = plan.join("\n");
+        assert!(plan.contains(&format!("using {index} on")), "{plan}");
+    }
+}
+
+async fn few_statements_however_many_steps(url: &str) {
+    let (store, client) = store_server::serve(url, 4).await;
+    let few = Counts::of(&store, &client, 10).await;
+    let many = Counts::of(&store, &client, 1_000).await;
+    for ((call, few), (_, many)) in few.0.into_iter().zip(many.0) {
+        assert!(few > 0, "{call}: nothing is counted");
+        // Steps, bodies and translations of 1,000 steps fill two batches each.
+        assert!(many <= few + 3, "{call}: {few} statements, then {many}");
+        assert!(many <= STATEMENTS, "{call}: {many} statements");
+    }
+}
+
+/// How many statements each call takes.
+#[derive(Debug, PartialEq)]
+struct Counts(Vec<(&'static str, u64)>);
+
+impl Counts {
+    /// Of imports and exports of a guide with as many steps: a tenth are linked
+    /// values, each of which manages a task with a step.
+    async fn of(store: &Store, client: &Client, steps: usize) -> Self {
+        let mut counts = Vec::new();
+        let mut before = store.statements();
+        let mut count = |call| {
+            let now = store.statements();
+            counts.push((call, now - std::mem::replace(&mut before, now)));
+        };
+        let task = import(client, guide(steps)).await;
+        count("an import that makes everything");
+        assert_eq!(task.steps.len(), steps + 1);
+        let exported = client.exported(&task.guid).await;
+        count("an export");
+        import(client, exported.clone()).await;
+        count("an import that changes nothing");
+        let mut changed = exported;
+        changed.steps.reverse();
+        for step in &mut changed.steps {
+            step.body = Some("changed".to_owned());
+            step.translations
+                .insert("fr".to_owned(), step_translation("changé"));
+            for value in step
+                .feedback_config
+                .iter_mut()
+                .flat_map(|config| &mut config.values)
+            {
+                value.value = "changed".to_owned();
+                if let Some(document) = &mut value.task_json {
+                    document.steps[0].title = "changed".to_owned();
+                }
+            }
+        }
+        import(client, changed.clone()).await;
+        count("an import that changes everything");
+        changed.steps.clear();
+        import(client, changed).await;
+        count("an import that deletes and unlinks everything");
+        Self(counts)
+    }
+}
+
+async fn import(client: &Client, document: TaskDocument) -> Task {
+    let imported = client.import_with(AbsentSteps::Delete, document).await;
+    imported.accepted().task.expect("the task")
+}
+
+/// A guide of as many steps: a tenth are linked values, each of which manages a task
+/// with a step.
+fn guide(steps: usize) -> TaskDocument {
+    let linked = steps / 10;
+    let values = (0..linked).map(|n| {
+        let document = TaskDocument {
+            task: None,
+            steps: vec![translated_step(StepType::Information)],
+        };
+        answer_with(&n.to_string(), &n.to_string(), document)
+    });
+    let observation =
+        translated_step(StepType::Observation).with_question(linked_question(values.collect()));
+    let others = vec![translated_step(StepType::Information); steps - linked];
+    document("Guide", [vec![observation], others].concat())
+}
+
+fn translated_step(kind: StepType) -> Step {
+    let row = StepTranslation {
+        body: Some("Text".to_owned()),
+        ..step_translation("Schritt")
+    };
+    Step {
+        body: Some("text".to_owned()),
+        translations: [("de".to_owned(), row)].into(),
+        ..document_step(kind, "Step")
+    }
+}

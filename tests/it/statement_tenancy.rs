@@ -1,0 +1,166 @@
+//! Every statement of the service on PostgreSQL stays within an account, and the check
+//! finds one that does not.
+
+use std::collections::BTreeSet;
+
+use crate::kit::{
+    databases::{Database, DatabaseTest},
+    prelude::*,
+    statement_log::{self, shape, statement},
+    tenancy,
+};
+
+#[test]
+fn statements_on_every_tenant_table_are_checked() {
+    let write_every_table = |client: Client| async move {
+        let role = CreateRoleRequest {
+            role: Some(Role {
+                name: "Support".to_owned(),
+                ..Role::default()
+            }),
+        };
+        client.roles().create_role(role).await.accepted();
+        let name = TaskTranslation {
+            name: Some("Aufgabe".to_owned()),
+            ..TaskTranslation::default()
+        };
+        let new = task("Task").translated("de", name);
+        let task = client.given_task(new).await;
+        let title = StepTranslation {
+            title: Some("Schritt".to_owned()),
+            ..StepTranslation::default()
+        };
+        let step = Step {
+            body: Some("body".to_owned()),
+            translations: [("de".to_owned(), title)].into(),
+            ..information_step(&task, "Step")
+        };
+        let create = CreateStepRequest {
+            step: Some(step),
+            request_id: unknown_guid(),
+            ..CreateStepRequest::default()
+        };
+        client.steps().create_step(create).await.accepted();
+    };
+    write_every_table.run_on(Database::Postgres, "");
+    let Some((tenant_tables, statements)) = statement_log::checked() else {
+        return;
+    };
+    assert!(!tenant_tables.is_empty());
+    for table in &tenant_tables {
+        let named = |sql: &String| sql.contains(table.as_str());
+        assert!(statements.iter().any(named), "{table}");
+    }
+}
+
+#[test]
+fn a_statement_is_known_by_its_shape() {
+    const PREFIX: &str = "expertise|calls|LOG:  ";
+    assert_eq!(
+        shape("INSERT INTO t VALUES ($1, $2), ($3, $4) WHERE a = $1 AND b IN ($12)"),
+        "INSERT INTO t VALUES ($) WHERE a = $ AND b IN ($)"
+    );
+    let logged = "expertise|calls|LOG:  execute sqlx_s_7: SELECT ': '";
+    assert_eq!(statement(logged, PREFIX), Some("SELECT ': '"));
+    let logged = "expertise|calls|LOG:  statement: BEGIN";
+    assert_eq!(statement(logged, PREFIX), Some("BEGIN"));
+    for other in [
+        "|calls|LOG:  statement: BEGIN",
+        "expertise|other|LOG:  statement: BEGIN",
+        "expertise|calls|ERROR:  no: BEGIN",
+    ] {
+        assert_eq!(statement(other, PREFIX), None);
+    }
+}
+
+fn faults(sql: &str) -> Vec<String> {
+    let tenants = ["accounts", "tasks", "steps", "step_bodies"].map(str::to_owned);
+    tenancy::faults(sql, &BTreeSet::from(tenants)).unwrap_or_else(|error| panic!("{sql}: {error}"))
+}
+
+#[test]
+fn statements_within_an_account_have_no_fault() {
+    for sql in [
+        "SELECT * FROM steps WHERE account_id = $1 AND guid = $2",
+        r#"SELECT "steps"."guid" FROM "steps" WHERE "steps"."guid" IN ($2) AND ("steps"."account_id" = $1)"#,
+        "SELECT t.*, (SELECT COUNT(*) FROM steps s WHERE s.account_id = t.account_id) \
+         FROM tasks t WHERE t.account_id = $1 FOR UPDATE",
+        "SELECT * FROM tasks t JOIN steps s ON (s.account_id, s.task) = (t.account_id, t.guid) \
+         WHERE t.account_id = $1",
+        "SELECT * FROM tasks t LEFT JOIN steps s ON s.account_id = t.account_id \
+         WHERE t.account_id = $1",
+        "WITH RECURSIVE tree AS (SELECT guid FROM tasks WHERE account_id = $1 UNION \
+         SELECT t.guid FROM tasks t JOIN tree ON t.parent_guid = tree.guid WHERE t.account_id = $1) \
+         SELECT guid FROM tree",
+        "WITH changed AS (UPDATE tasks SET version = 2 WHERE account_id = $1 RETURNING guid), \
+         then0 AS (INSERT INTO steps (account_id, guid) SELECT $1, $2 FROM changed) \
+         SELECT * FROM changed",
+        "UPDATE steps SET position = r.n FROM (SELECT guid FROM steps WHERE account_id = $1) r \
+         WHERE steps.account_id = $1 AND steps.guid = r.guid",
+        "UPDATE steps SET title = t.name FROM tasks t \
+         WHERE steps.account_id = $1 AND t.account_id = steps.account_id",
+        "DELETE FROM steps WHERE account_id = $1 AND EXISTS \
+         (SELECT 1 FROM tasks t WHERE t.account_id = steps.account_id)",
+        "INSERT INTO steps (guid, account_id) VALUES ($1, $2), ($3, $4) \
+         ON CONFLICT (account_id, guid) DO UPDATE SET title = excluded.title",
+        "INSERT INTO accounts (account_id, n) VALUES ($1, 1) ON CONFLICT DO NOTHING",
+        "INSERT INTO steps (account_id, guid) SELECT s.account_id, $2 FROM steps s WHERE s.account_id = $1",
+        "SELECT value FROM server_keys",
+        "BEGIN",
+        "SET LOCAL lock_timeout = '2s'; SET LOCAL idle_in_transaction_session_timeout = '10s'; DEALLOCATE ALL",
+        "SAVEPOINT a",
+    ] {
+        assert_eq!(faults(sql), Vec::<String>::new(), "{sql}");
+    }
+}
+
+#[test]
+fn a_table_without_an_account_condition_is_a_fault() {
+    for sql in [
+        "SELECT * FROM steps",
+        "SELECT * FROM steps WHERE guid = $1",
+        "SELECT * FROM steps WHERE account_id = $1 OR guid = $2",
+        "SELECT * FROM steps WHERE NOT (account_id = $1)",
+        "SELECT * FROM steps WHERE account_id <> $1",
+        "SELECT * FROM steps WHERE account_id = account_id",
+        "SELECT * FROM steps WHERE account_id = NULL",
+        "SELECT * FROM tasks t JOIN steps s ON s.task = t.guid WHERE t.account_id = $1",
+        "SELECT * FROM tasks t LEFT JOIN steps s ON s.account_id = $1 AND t.account_id = $1",
+        "SELECT * FROM tasks t FULL JOIN steps s ON t.account_id = s.account_id \
+         WHERE t.account_id = $1",
+        "SELECT * FROM tasks t, steps s WHERE t.account_id = s.account_id",
+        "SELECT (SELECT body FROM step_bodies b WHERE b.step = s.guid) FROM steps s \
+         WHERE s.account_id = $1",
+        "SELECT * FROM tasks WHERE account_id = $1 AND guid IN (SELECT task FROM steps)",
+        "WITH tree AS (SELECT guid FROM tasks) SELECT * FROM tree",
+        "WITH tasks AS (SELECT 1 AS n) SELECT n FROM tasks",
+        "WITH changed AS (UPDATE tasks SET version = 2 WHERE guid = $1 RETURNING guid) \
+         SELECT * FROM changed",
+        "SELECT * FROM steps WHERE account_id = $1 UNION SELECT * FROM steps",
+        "UPDATE steps SET title = $1 WHERE guid = $2",
+        "UPDATE steps SET title = t.name FROM tasks t WHERE steps.account_id = $1",
+        "DELETE FROM steps",
+        "DELETE FROM steps USING tasks t WHERE steps.account_id = $1",
+    ] {
+        assert_ne!(faults(sql), Vec::<String>::new(), "{sql}");
+    }
+}
+
+#[test]
+fn a_row_without_an_account_or_of_another_one_is_a_fault() {
+    for sql in [
+        "INSERT INTO steps (guid) VALUES ($1)",
+        "INSERT INTO steps VALUES ($1, $2)",
+        "INSERT INTO steps (account_id, guid) VALUES ($1, $2), (NULL, $3)",
+        "INSERT INTO steps (account_id, guid) VALUES (DEFAULT, $1)",
+        "INSERT INTO steps (account_id, guid) SELECT name, guid FROM tasks WHERE account_id = $1",
+        "INSERT INTO steps (account_id, guid) VALUES ($1, $2) ON CONFLICT (guid) DO NOTHING",
+        "INSERT INTO steps (account_id, guid) VALUES ($1, $2) \
+         ON CONFLICT (account_id, guid) DO UPDATE SET account_id = $3",
+        "UPDATE steps SET account_id = $2 WHERE account_id = $1",
+        "TRUNCATE steps",
+        "COPY steps FROM STDIN",
+    ] {
+        assert_ne!(faults(sql), Vec::<String>::new(), "{sql}");
+    }
+}

@@ -1,0 +1,373 @@
+//! Steps: which fields are stored, by type.
+
+use crate::kit::prelude::*;
+use serde_json::json;
+
+on_both_databases![
+    a_step_reads_back_as_it_was_answered,
+    every_field_a_caller_may_set_is_kept,
+    each_type_can_be_created,
+    a_titles_400_code_points_are_accepted,
+    cost_is_0_unless_sent,
+    a_solution_may_cost_0_or_2_and_more,
+    a_solution_may_not_cost_1_or_less_than_0,
+    other_types_cost_nothing,
+    published_is_1_unless_sent,
+    a_body_is_kept_byte_for_byte,
+    a_step_may_have_no_body,
+    instructions_keep_order_and_unknown_members,
+    numbers_in_json_come_back_as_sent,
+    lists_keep_order_and_duplicates,
+    looping_distinguishes_absent_from_null,
+    system_set_fields_sent_on_create_change_nothing_and_are_listed,
+    a_plain_create_ignores_nothing,
+    subtask_fields_of_other_types_are_ignored_and_listed,
+    task_type_and_product_are_fixed,
+    an_upper_case_guid_names_the_same_step,
+    a_deleted_step_is_gone,
+    lists_leave_bodies_out_unless_expanded,
+];
+
+const COSTLY: [StepType; 2] = [StepType::Solution, StepType::Idp];
+const FREE: [StepType; 3] = [StepType::Observation, StepType::Information, StepType::End];
+
+async fn a_task(client: &Client) -> Task {
+    client.given_task(task("Guide")).await
+}
+
+async fn a_step_reads_back_as_it_was_answered(client: Client) {
+    let task = a_task(&client).await;
+    let created = client.given_step(full_step(&task)).await;
+    let read = client.get_step(&created.guid).await.accepted();
+    assert_eq!(read, created);
+}
+
+async fn every_field_a_caller_may_set_is_kept(client: Client) {
+    let sent = full_step(&a_task(&client).await);
+    let created = client.given_step(sent.clone()).await;
+    let expected = Step {
+        guid: created.guid.clone(),
+        etag: created.etag.clone(),
+        cost: Some(0),
+        account_id: client.account().to_owned(),
+        dirty_record: true,
+        dependency_shorthand: created.dependency_shorthand.clone(),
+        created_ts: created.created_ts,
+        modified_ts: created.modified_ts,
+        feedback_config: created.feedback_config.clone(),
+        translations: created.translations.clone(),
+        ..sent.clone()
+    };
+    assert_eq!(created, expected);
+    assert_eq!(
+        created.feedback_config[0].values,
+        sent.feedback_config[0].values
+    );
+    let (kept, sent) = (&created.translations["de"], &sent.translations["de"]);
+    assert_eq!((&kept.title, &kept.body), (&sent.title, &sent.body));
+    assert_eq!(kept.instructions, sent.instructions);
+    assert_eq!(
+        kept.feedback_config[0].values,
+        sent.feedback_config[0].values
+    );
+}
+
+async fn each_type_can_be_created(client: Client) {
+    let task = a_task(&client).await;
+    for kind in COSTLY.into_iter().chain(FREE) {
+        let created = client.given_step(step(&task, kind, "typed")).await;
+        assert_eq!(created.r#type(), kind);
+    }
+    let other = a_task(&client).await;
+    let created = client.given_step(subtask(&task, &other)).await;
+    assert_eq!(created.r#type(), StepType::Subtask);
+}
+
+async fn a_titles_400_code_points_are_accepted(client: Client) {
+    let task = a_task(&client).await;
+    for character in ["x", "🔧"] {
+        let title = character.repeat(400);
+        let created = client.given_step(information_step(&task, &title)).await;
+        assert_eq!(created.title, title);
+    }
+}
+
+async fn cost_is_0_unless_sent(client: Client) {
+    let task = a_task(&client).await;
+    for kind in COSTLY.into_iter().chain(FREE) {
+        let created = client.given_step(step(&task, kind, "free")).await;
+        assert_eq!(created.cost, Some(0));
+    }
+}
+
+fn costing(task: &Task, kind: StepType, cost: i32) -> Step {
+    step(task, kind, "priced").with_cost(cost)
+}
+
+async fn a_solution_may_cost_0_or_2_and_more(client: Client) {
+    let task = a_task(&client).await;
+    for kind in COSTLY {
+        for cost in [0, 2, 3, i32::MAX] {
+            let created = client.given_step(costing(&task, kind, cost)).await;
+            assert_eq!(created.cost, Some(cost));
+        }
+    }
+}
+
+async fn a_solution_may_not_cost_1_or_less_than_0(client: Client) {
+    let task = a_task(&client).await;
+    for kind in COSTLY {
+        for cost in [1, -1, i32::MIN] {
+            let created = client.create_step(costing(&task, kind, cost)).await;
+            let failure = created.refused();
+            failure.violates(&[("step.cost", "FIELD_OUT_OF_RANGE")]);
+        }
+    }
+}
+
+async fn other_types_cost_nothing(client: Client) {
+    let task = a_task(&client).await;
+    for kind in FREE {
+        client.given_step(costing(&task, kind, 0)).await;
+        for cost in [1, 2, -1] {
+            let created = client.create_step(costing(&task, kind, cost)).await;
+            let failure = created.refused();
+            failure.violates(&[("step.cost", "FIELD_OUT_OF_RANGE")]);
+        }
+    }
+}
+
+async fn published_is_1_unless_sent(client: Client) {
+    let task = a_task(&client).await;
+    let created = client.given_step(information_step(&task, "default")).await;
+    assert_eq!(created.published, Some(1));
+}
+
+async fn a_body_is_kept_byte_for_byte(client: Client) {
+    let task = a_task(&client).await;
+    let body = "\u{feff}<p CLASS='a'>&nbsp;\r\n\t<br>e\u{301}<script>x</script>\u{fffd}</P> \u{1}";
+    let sent = information_step(&task, "bodily").with_body(body);
+    let guid = client.given_step(sent).await.guid;
+    let read = client.get_step(&guid).await.accepted();
+    assert_eq!(read.body.as_deref(), Some(body));
+}
+
+async fn a_step_may_have_no_body(client: Client) {
+    let task = a_task(&client).await;
+    let guid = client
+        .given_step(information_step(&task, "bare"))
+        .await
+        .guid;
+    let read = client.get_step(&guid).await.accepted();
+    assert_eq!(read.body, None);
+}
+
+async fn instructions_keep_order_and_unknown_members(client: Client) {
+    let task = a_task(&client).await;
+    let instructions = vec![
+        object(json!({"z": 1, "a": {"deep": [1, [2, {"x": null}]]}, "": "empty key"})),
+        object(json!({})),
+        object(json!({"$type": "?", "ключ": false, "z": 1})),
+        object(json!({})),
+    ];
+    let sent = information_step(&task, "instructive").with_instructions(instructions.clone());
+    let guid = client.given_step(sent).await.guid;
+    let read = client.get_step(&guid).await.accepted();
+    assert_eq!(read.instructions, instructions);
+}
+
+async fn numbers_in_json_come_back_as_sent(client: Client) {
+    let task = a_task(&client).await;
+    let numbers = [
+        0.1,
+        1e300,
+        -2.5e-300,
+        5e-324,
+        f64::MAX,
+        9_007_199_254_740_993.0,
+        1e16,
+        123_456_789.123_456_78,
+    ];
+    let array = prost_types::ListValue {
+        values: numbers.map(number).to_vec(),
+    };
+    let looping = Looping {
+        alias: "n".to_owned(),
+        array: Some(prost_types::Value {
+            kind: Some(prost_types::value::Kind::ListValue(array)),
+        }),
+        iterations: Some(number(3.0)),
+    };
+    let sent = Step {
+        looping: Some(looping.clone()),
+        ..information_step(&task, "numeric")
+    };
+    let guid = client.given_step(sent).await.guid;
+    let read = client.get_step(&guid).await.accepted();
+    assert_eq!(read.looping, Some(looping));
+}
+
+async fn lists_keep_order_and_duplicates(client: Client) {
+    let task = a_task(&client).await;
+    let list = ["b", "a", "b", "ä", "a,b", "'"].map(str::to_owned).to_vec();
+    let sent = Step {
+        parts: list.clone(),
+        skills: list.clone(),
+        tags: list.clone(),
+        ..information_step(&task, "listed")
+    };
+    let guid = client.given_step(sent).await.guid;
+    let read = client.get_step(&guid).await.accepted();
+    assert_eq!([&read.parts, &read.skills, &read.tags], [&list; 3]);
+}
+
+async fn looping_distinguishes_absent_from_null(client: Client) {
+    let task = a_task(&client).await;
+    let null = value(serde_json::Value::Null);
+    for (array, iterations) in [
+        (None, None),
+        (Some(null.clone()), None),
+        (None, Some(null.clone())),
+    ] {
+        let looping = Looping {
+            alias: "x".to_owned(),
+            array,
+            iterations,
+        };
+        let sent = Step {
+            looping: Some(looping.clone()),
+            ..information_step(&task, "looping")
+        };
+        let guid = client.given_step(sent).await.guid;
+        let read = client.get_step(&guid).await.accepted();
+        assert_eq!(read.looping, Some(looping));
+    }
+}
+
+async fn system_set_fields_sent_on_create_change_nothing_and_are_listed(client: Client) {
+    let task = a_task(&client).await;
+    let long_ago = prost_types::Timestamp {
+        seconds: 1,
+        nanos: 0,
+    };
+    let mut sent = Step {
+        guid: unknown_guid(),
+        link: unknown_guid(),
+        etag: "mine".to_owned(),
+        account_id: "somebody".to_owned(),
+        r_data: [("r_data_x".to_owned(), text("x"))].into(),
+        dirty_record: true,
+        created_ts: Some(long_ago),
+        modified_ts: Some(long_ago),
+        ..step(&task, StepType::Observation, "system fields")
+    };
+    sent.feedback_config[0].values[1].link = unknown_guid();
+    let response = client.create_step(sent.clone()).await.accepted();
+    assert_eq!(
+        response.ignored_paths,
+        [
+            "step.account_id",
+            "step.created_ts",
+            "step.dirty_record",
+            "step.etag",
+            "step.feedback_config.values.link",
+            "step.guid",
+            "step.link",
+            "step.modified_ts",
+            "step.r_data",
+        ]
+    );
+    let stored = response.step.unwrap();
+    assert_ne!(stored.guid, sent.guid);
+    assert_ne!(stored.etag, sent.etag);
+    assert_ne!(stored.created_ts, sent.created_ts);
+    assert_eq!(stored.account_id, client.account());
+    assert_eq!(stored.link, "");
+    assert!(stored.r_data.is_empty());
+    assert_eq!(stored.feedback_config[0].values[1].link, "");
+}
+
+async fn a_plain_create_ignores_nothing(client: Client) {
+    let task = a_task(&client).await;
+    let response = client.create_step(full_step(&task)).await.accepted();
+    assert_eq!(response.ignored_paths, [""; 0]);
+}
+
+async fn subtask_fields_of_other_types_are_ignored_and_listed(client: Client) {
+    let task = a_task(&client).await;
+    let sent = Step {
+        subtask_id: unknown_guid(),
+        subtask_pid: Some(9),
+        ..information_step(&task, "not a subtask")
+    };
+    let response = client.create_step(sent).await.accepted();
+    assert_eq!(
+        response.ignored_paths,
+        ["step.subtask_id", "step.subtask_pid"]
+    );
+    let stored = response.step.unwrap();
+    assert_eq!((stored.subtask_id.as_str(), stored.subtask_pid), ("", None));
+}
+
+async fn task_type_and_product_are_fixed(client: Client) {
+    let (task, other) = (a_task(&client).await, a_task(&client).await);
+    let created = client.given_step(information_step(&task, "fixed")).await;
+    let update = Step {
+        guid: created.guid.clone(),
+        product_id: Some(PRODUCT + 1),
+        ..step(&other, StepType::Solution, "fixed")
+    };
+    let response = client.update_step(update, &[]).await.accepted();
+    assert_eq!(
+        response.ignored_paths,
+        ["step.product_id", "step.task", "step.type"]
+    );
+    assert_eq!(response.step.unwrap(), created);
+}
+
+async fn an_upper_case_guid_names_the_same_step(client: Client) {
+    let task = a_task(&client).await;
+    let sent = Step {
+        task: task.guid.to_uppercase(),
+        ..information_step(&task, "shouted")
+    };
+    let created = client.given_step(sent).await;
+    assert_eq!(created.task, task.guid);
+    let read = client.get_step(&created.guid.to_uppercase()).await;
+    assert_eq!(read.accepted(), created);
+}
+
+async fn a_deleted_step_is_gone(client: Client) {
+    let task = a_task(&client).await;
+    let guid = client.given_step(full_step(&task)).await.guid;
+    let response = client.delete_step(&guid).await.accepted();
+    assert_eq!(response.ignored_paths, [""; 0]);
+    client
+        .get_step(&guid)
+        .await
+        .refused()
+        .is_step_not_found(&guid);
+    client
+        .delete_step(&guid)
+        .await
+        .refused()
+        .is_step_not_found(&guid);
+    assert_eq!(client.step_order(&task.guid).await, [""; 0]);
+}
+
+async fn lists_leave_bodies_out_unless_expanded(client: Client) {
+    let task = a_task(&client).await;
+    let whole = client.given_step(full_step(&task)).await;
+    let mut bare = whole.clone();
+    bare.body = None;
+    bare.translations.get_mut("de").unwrap().body = None;
+    let mut request = ListStepsRequest {
+        task: task.guid,
+        ..ListStepsRequest::default()
+    };
+    let listed = client.list_steps(request.clone()).await.accepted();
+    assert_eq!(listed.steps, [bare]);
+    request.expand = vec!["body".to_owned()];
+    let listed = client.list_steps(request).await.accepted();
+    assert_eq!(listed.steps, [whole]);
+}

@@ -1,0 +1,272 @@
+//! Subtask steps, and the deletion of tasks that they refer to.
+
+use crate::kit::prelude::*;
+
+on_both_databases![
+    a_subtask_step_is_titled_like_its_task,
+    a_title_sent_for_a_subtask_step_is_ignored_and_listed,
+    a_subtask_may_be_of_any_product,
+    the_subtasks_product_must_be_the_tasks,
+    a_subtask_step_needs_both_id_and_product,
+    an_unknown_subtask_is_not_found,
+    renaming_a_task_renames_every_step_that_refers_to_it,
+    renaming_a_task_leaves_other_steps_alone,
+    renaming_a_task_changes_the_etag_of_its_subtask_steps,
+    an_update_of_the_id_alone_takes_the_product_along,
+    an_update_of_the_product_alone_is_checked_against_the_task,
+    an_update_to_a_subtask_that_is_not_there_is_refused,
+    a_masked_subtask_that_is_unset_is_refused,
+    a_masked_title_of_a_subtask_step_is_ignored_and_listed,
+    a_translated_title_of_a_subtask_step_is_its_own,
+    a_task_with_steps_is_not_deleted_unless_forced,
+    a_task_that_others_refer_to_is_not_deleted_even_by_force,
+    twenty_references_are_named,
+    a_task_is_deleted_once_nothing_refers_to_it,
+    a_task_that_only_its_own_steps_refer_to_is_deleted,
+    an_old_etag_keeps_a_task_from_being_deleted,
+    an_old_etag_keeps_a_step_from_being_deleted,
+];
+
+/// A guide, another task, and a subtask step of the guide that refers to it.
+async fn wired(client: &Client) -> (Task, Task, Step) {
+    let guide = client.given_task(task("Guide")).await;
+    let other = client.given_task(task("Other")).await;
+    let step = client.given_step(subtask(&guide, &other)).await;
+    (guide, other, step)
+}
+
+async fn rename(client: &Client, task: &Task, name: &str) {
+    let update = task_of(&task.guid).named(name);
+    client.updated_task(update, &["name"]).await;
+}
+
+async fn a_subtask_step_is_titled_like_its_task(client: Client) {
+    let (_, other, step) = wired(&client).await;
+    assert_eq!(step.title, "Other");
+    assert_eq!(step.subtask_id, other.guid);
+    assert_eq!(step.subtask_pid, other.product_id);
+    assert_eq!(step.link, "");
+    assert_eq!(client.get_step(&step.guid).await.accepted(), step);
+}
+
+async fn a_title_sent_for_a_subtask_step_is_ignored_and_listed(client: Client) {
+    let (guide, other, _) = wired(&client).await;
+    for title in ["Mine".to_owned(), "x".repeat(401)] {
+        let sent = subtask(&guide, &other).titled(title);
+        let response = client.create_step(sent).await.accepted();
+        assert_eq!(response.ignored_paths, ["step.title"]);
+        assert_eq!(response.step.unwrap().title, "Other");
+    }
+}
+
+async fn a_subtask_may_be_of_any_product(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let sent = task("Elsewhere").with_product(PRODUCT + 1);
+    let other = client.given_task(sent).await;
+    let step = client.given_step(subtask(&guide, &other)).await;
+    assert_eq!(step.subtask_pid, Some(PRODUCT + 1));
+}
+
+async fn the_subtasks_product_must_be_the_tasks(client: Client) {
+    let (guide, other, _) = wired(&client).await;
+    let sent = subtask(&guide, &other).with_subtask_pid(PRODUCT + 1);
+    let failure = client.create_step(sent).await.refused();
+    failure.violates(&[("step.subtask_pid", "FIELD_INVALID")]);
+}
+
+async fn a_subtask_step_needs_both_id_and_product(client: Client) {
+    let (guide, other, _) = wired(&client).await;
+    let nothing = Step {
+        subtask_id: String::new(),
+        subtask_pid: None,
+        ..subtask(&guide, &other)
+    };
+    let failure = client.create_step(nothing).await.refused();
+    failure.violates(&[
+        ("step.subtask_id", "FIELD_REQUIRED"),
+        ("step.subtask_pid", "FIELD_REQUIRED"),
+    ]);
+}
+
+async fn an_unknown_subtask_is_not_found(client: Client) {
+    let (guide, other, _) = wired(&client).await;
+    let sent = subtask(&guide, &other).with_subtask_id(unknown_guid());
+    let unknown = sent.subtask_id.clone();
+    let failure = client.create_step(sent).await.refused();
+    failure.is_task_not_found(&unknown);
+}
+
+async fn renaming_a_task_renames_every_step_that_refers_to_it(client: Client) {
+    let (guide, other, step) = wired(&client).await;
+    let twice = client.given_step(subtask(&guide, &other)).await;
+    let elsewhere = client.given_task(task("Elsewhere")).await;
+    let third = client.given_step(subtask(&elsewhere, &other)).await;
+    rename(&client, &other, "Renamed").await;
+    for step in [step, twice, third] {
+        let read = client.get_step(&step.guid).await.accepted();
+        assert_eq!(read.title, "Renamed");
+    }
+}
+
+async fn renaming_a_task_leaves_other_steps_alone(client: Client) {
+    let (guide, other, step) = wired(&client).await;
+    let own = client.given_step(information_step(&other, "Other")).await;
+    rename(&client, &guide, "Renamed").await;
+    for step in [step, own] {
+        assert_eq!(client.get_step(&step.guid).await.accepted(), step);
+    }
+}
+
+async fn renaming_a_task_changes_the_etag_of_its_subtask_steps(client: Client) {
+    let (_, other, step) = wired(&client).await;
+    rename(&client, &other, "Renamed").await;
+    let read = client.get_step(&step.guid).await.accepted();
+    assert_ne!(read.etag, step.etag);
+}
+
+async fn an_update_of_the_id_alone_takes_the_product_along(client: Client) {
+    let (_, _, step) = wired(&client).await;
+    let sent = task("Third").with_product(99);
+    let third = client.given_task(sent).await;
+    let update = step_of(&step.guid).with_subtask_id(third.guid.to_uppercase());
+    for mask in [&[][..], &["subtask_id"]] {
+        let after = client.updated_step(update.clone(), mask).await;
+        assert_eq!(after.subtask_id, third.guid);
+        assert_eq!(after.subtask_pid, Some(99));
+        assert_eq!(after.title, "Third");
+    }
+}
+
+async fn an_update_of_the_product_alone_is_checked_against_the_task(client: Client) {
+    let (_, _, step) = wired(&client).await;
+    let update = step_of(&step.guid).with_subtask_pid(PRODUCT + 1);
+    let updated = client.update_step(update, &["subtask_pid"]).await;
+    let failure = updated.refused();
+    failure.violates(&[("step.subtask_pid", "FIELD_INVALID")]);
+}
+
+async fn an_update_to_a_subtask_that_is_not_there_is_refused(client: Client) {
+    let (_, _, step) = wired(&client).await;
+    let unknown = unknown_guid();
+    let update = step_of(&step.guid).with_subtask_id(unknown.clone());
+    let failure = client.update_step(update, &[]).await.refused();
+    failure.is_task_not_found(&unknown);
+    assert_eq!(client.get_step(&step.guid).await.accepted(), step);
+}
+
+async fn a_masked_subtask_that_is_unset_is_refused(client: Client) {
+    let (_, _, step) = wired(&client).await;
+    let updated = client
+        .update_step(step_of(&step.guid), &["subtask_id"])
+        .await;
+    let failure = updated.refused();
+    failure.violates(&[("step.subtask_id", "FIELD_REQUIRED")]);
+}
+
+async fn a_masked_title_of_a_subtask_step_is_ignored_and_listed(client: Client) {
+    let (_, _, step) = wired(&client).await;
+    for title in ["Mine", ""] {
+        let update = step_of(&step.guid).titled(title);
+        let updated = client.update_step(update, &["title"]).await;
+        let response = updated.accepted();
+        assert_eq!(response.ignored_paths, ["step.title"]);
+        assert_eq!(response.step.unwrap(), step);
+    }
+}
+
+async fn a_translated_title_of_a_subtask_step_is_its_own(client: Client) {
+    let (guide, other, _) = wired(&client).await;
+    let sent = subtask(&guide, &other).translated("de", step_translation("Andere"));
+    let step = client.given_step(sent).await;
+    rename(&client, &other, "Renamed").await;
+    let read = client.get_step(&step.guid).await.accepted();
+    assert_eq!(read.translations["de"].title.as_deref(), Some("Andere"));
+}
+
+async fn force_delete(client: &Client, guid: &str) -> Result<DeleteTaskResponse, tonic::Status> {
+    let request = DeleteTaskRequest {
+        guid: guid.to_owned(),
+        force: true,
+        ..DeleteTaskRequest::default()
+    };
+    let deleted = client.tasks().delete_task(request).await;
+    deleted.map(tonic::Response::into_inner)
+}
+
+async fn a_task_with_steps_is_not_deleted_unless_forced(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    client.given_step(information_step(&guide, "one")).await;
+    let failure = client.delete_task(&guide.guid).await.refused();
+    failure.is_precondition("TASK_HAS_STEPS");
+    assert_eq!(client.step_order(&guide.guid).await.len(), 1);
+    force_delete(&client, &guide.guid).await.accepted();
+}
+
+async fn a_task_that_others_refer_to_is_not_deleted_even_by_force(client: Client) {
+    let (_, other, step) = wired(&client).await;
+    let failure = client.delete_task(&other.guid).await.refused();
+    failure.is_precondition("TASK_REFERENCED");
+    let failure = force_delete(&client, &other.guid).await.refused();
+    failure.is_precondition("TASK_REFERENCED");
+    let named = format!("{:?}", failure.details);
+    assert!(named.contains(&step.guid), "{failure:?}");
+    client.get_task(&other.guid).await.accepted();
+}
+
+async fn twenty_references_are_named(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let other = client.given_task(task("Other")).await;
+    let mut guids = Vec::new();
+    for _ in 0..21 {
+        guids.push(client.given_step(subtask(&guide, &other)).await.guid);
+    }
+    let failure = client.delete_task(&other.guid).await.refused();
+    failure.is_precondition("TASK_REFERENCED");
+    let details = format!("{:?}", failure.details.precondition_failure());
+    let named = guids.iter().filter(|guid| details.contains(*guid)).count();
+    assert_eq!(named, 20, "{failure:?}");
+}
+
+async fn a_task_is_deleted_once_nothing_refers_to_it(client: Client) {
+    let (_, other, step) = wired(&client).await;
+    client.delete_step(&step.guid).await.accepted();
+    client.delete_task(&other.guid).await.accepted();
+}
+
+async fn a_task_that_only_its_own_steps_refer_to_is_deleted(client: Client) {
+    let guide = client.given_task(task("Loop")).await;
+    let step = client.given_step(subtask(&guide, &guide)).await;
+    assert_eq!(step.title, "Loop");
+    force_delete(&client, &guide.guid).await.accepted();
+    let read = client.get_step(&step.guid).await;
+    read.refused().is_step_not_found(&step.guid);
+}
+
+async fn an_old_etag_keeps_a_task_from_being_deleted(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    rename(&client, &guide, "Renamed").await;
+    let mut request = DeleteTaskRequest {
+        guid: guide.guid.clone(),
+        etag: guide.etag,
+        force: true,
+    };
+    let deleted = client.tasks().delete_task(request.clone()).await;
+    deleted.refused().is(Code::Aborted, "ETAG_MISMATCH");
+    request.etag = client.get_task(&guide.guid).await.accepted().etag;
+    client.tasks().delete_task(request).await.accepted();
+}
+
+async fn an_old_etag_keeps_a_step_from_being_deleted(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let step = client.given_step(information_step(&guide, "old")).await;
+    let update = step_of(&step.guid).titled("new");
+    let updated = client.updated_step(update, &[]).await;
+    let mut request = DeleteStepRequest {
+        guid: step.guid,
+        etag: step.etag,
+    };
+    let deleted = client.steps().delete_step(request.clone()).await;
+    deleted.refused().is(Code::Aborted, "ETAG_MISMATCH");
+    request.etag = updated.etag;
+    client.steps().delete_step(request).await.accepted();
+}

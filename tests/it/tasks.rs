@@ -1,0 +1,310 @@
+//! Tasks: which fields are stored, and which the system sets.
+
+use crate::kit::prelude::*;
+use prost_types::Timestamp;
+
+on_both_databases![
+    a_created_task_gets_a_version_7_guid,
+    a_task_reads_back_as_it_was_answered,
+    every_field_a_caller_may_set_is_kept,
+    published_is_1_unless_sent,
+    published_keeps_any_number_from_0,
+    no_roles_means_all_seven,
+    duplicate_roles_are_removed_and_the_order_is_kept,
+    a_name_of_200_code_points_is_accepted,
+    a_name_is_kept_byte_for_byte,
+    a_product_id_may_be_the_largest,
+    a_new_task_is_standard_dirty_unindexed_and_without_steps,
+    the_account_is_the_callers,
+    times_are_utc_with_microseconds,
+    system_set_fields_sent_on_create_change_nothing_and_are_listed,
+    a_plain_create_ignores_nothing,
+    ignored_paths_are_sorted,
+    an_upper_case_guid_names_the_same_task,
+    an_update_changes_etag_and_modified_ts_alone_of_the_system_fields,
+    product_id_is_fixed,
+    a_deleted_task_is_gone,
+    a_deleted_task_leaves_the_list,
+    force_deletes_the_steps_too,
+    creating_a_step_changes_its_tasks_etag_and_modified_ts,
+    deleting_a_step_changes_its_tasks_etag,
+    updating_a_step_leaves_its_tasks_etag,
+];
+
+/// Every access level, in the order of their numbers.
+const ALL_ROLES: [i32; 7] = [0, 1, 2, 3, 5, 7, 8];
+
+async fn a_created_task_gets_a_version_7_guid(client: Client) {
+    let guid = client.given_task(task("New")).await.guid;
+    let parsed: uuid::Uuid = guid.parse().expect("a UUID");
+    assert_eq!(parsed.get_version_num(), 7);
+    assert_eq!(parsed.hyphenated().to_string(), guid);
+}
+
+async fn a_task_reads_back_as_it_was_answered(client: Client) {
+    let created = client.given_task(full_task()).await;
+    let read = client.get_task(&created.guid).await.accepted();
+    assert_eq!(read, created);
+}
+
+async fn every_field_a_caller_may_set_is_kept(client: Client) {
+    let sent = full_task();
+    let kept = client.given_task(sent.clone()).await;
+    assert_eq!(kept.name, sent.name);
+    assert_eq!(kept.product_id, sent.product_id);
+    assert_eq!(kept.dependencies, sent.dependencies);
+    assert_eq!(kept.published, sent.published);
+    assert_eq!(kept.roles, sent.roles);
+    assert_eq!(kept.translations["de"].name, sent.translations["de"].name);
+}
+
+async fn published_is_1_unless_sent(client: Client) {
+    let created = client.given_task(task("Default")).await;
+    assert_eq!(created.published, Some(1));
+}
+
+async fn published_keeps_any_number_from_0(client: Client) {
+    for published in [0, 2, i32::MAX] {
+        let sent = task("Numbered").with_published(published);
+        let guid = client.given_task(sent).await.guid;
+        let read = client.get_task(&guid).await.accepted();
+        assert_eq!(read.published, Some(published));
+    }
+}
+
+async fn no_roles_means_all_seven(client: Client) {
+    let mut roles = client.given_task(task("Open")).await.roles;
+    roles.sort_unstable();
+    assert_eq!(roles, ALL_ROLES);
+}
+
+async fn duplicate_roles_are_removed_and_the_order_is_kept(client: Client) {
+    let sent = task("Doubled").with_roles(vec![8, 0, 5, 8, 0, 1]);
+    assert_eq!(client.given_task(sent).await.roles, [8, 0, 5, 1]);
+}
+
+async fn a_name_of_200_code_points_is_accepted(client: Client) {
+    for character in ["x", "ü", "名", "🔧"] {
+        let name = character.repeat(200);
+        let created = client.given_task(task(&name)).await;
+        assert_eq!(created.name, name);
+    }
+}
+
+async fn a_name_is_kept_byte_for_byte(client: Client) {
+    // Decomposed, right-to-left and zero-width characters, and all kinds of quotes.
+    let name = "e\u{301}\u{200f}א\u{200b}'\"\\%_`$1?;--";
+    let guid = client.given_task(task(name)).await.guid;
+    assert_eq!(client.get_task(&guid).await.accepted().name, name);
+}
+
+async fn a_product_id_may_be_the_largest(client: Client) {
+    let sent = task("Last product").with_product(i64::MAX);
+    let created = client.given_task(sent).await;
+    assert_eq!(created.product_id, Some(i64::MAX));
+}
+
+async fn a_new_task_is_standard_dirty_unindexed_and_without_steps(client: Client) {
+    let created = client.given_task(task("New")).await;
+    assert_eq!(created.r#type, Some(TaskType::Standard.into()));
+    assert_eq!(created.steps, [""; 0]);
+    assert_eq!((created.parent_guid.as_str(), created.idx), ("", 0));
+    assert!(created.dirty_record);
+    assert!(!created.mvn_indexed);
+    assert_eq!(created.mvn_ts, None);
+}
+
+async fn the_account_is_the_callers(client: Client) {
+    let sent = Task {
+        account_id: client.other_account().account().to_owned(),
+        ..task("Mine")
+    };
+    let created = client.given_task(sent).await;
+    assert_eq!(created.account_id, client.account());
+}
+
+async fn times_are_utc_with_microseconds(client: Client) {
+    let created = client.given_task(task("Timed")).await;
+    let (made, changed) = (created.created_ts.unwrap(), created.modified_ts.unwrap());
+    // Between 2025 and 2100, so neither a local time nor another unit.
+    assert!((1_735_689_600..4_102_444_800).contains(&made.seconds));
+    assert_eq!((made.nanos % 1_000, changed.nanos % 1_000), (0, 0));
+    assert!((made.seconds, made.nanos) <= (changed.seconds, changed.nanos));
+}
+
+/// A task with a value in every field that only the system sets.
+fn task_with_system_fields(name: &str) -> Task {
+    let long_ago = Timestamp {
+        seconds: 1,
+        nanos: 0,
+    };
+    Task {
+        guid: unknown_guid(),
+        r#type: Some(TaskType::Linked.into()),
+        steps: vec![unknown_guid()],
+        etag: "mine".to_owned(),
+        account_id: "somebody".to_owned(),
+        parent_guid: unknown_guid(),
+        idx: 3,
+        dirty_record: true,
+        mvn_indexed: true,
+        mvn_version: 4,
+        mvn_info: "info".to_owned(),
+        mvn_ts: Some(long_ago),
+        created_ts: Some(long_ago),
+        modified_ts: Some(long_ago),
+        ..task(name)
+    }
+}
+
+async fn system_set_fields_sent_on_create_change_nothing_and_are_listed(client: Client) {
+    let sent = task_with_system_fields("System fields");
+    let response = client.create_task(sent.clone()).await.accepted();
+    assert_eq!(
+        response.ignored_paths,
+        [
+            "task.account_id",
+            "task.created_ts",
+            "task.dirty_record",
+            "task.etag",
+            "task.guid",
+            "task.idx",
+            "task.modified_ts",
+            "task.mvn_indexed",
+            "task.mvn_info",
+            "task.mvn_ts",
+            "task.mvn_version",
+            "task.parent_guid",
+            "task.steps",
+            "task.type",
+        ]
+    );
+    let stored = response.task.unwrap();
+    let mut plain = client.given_task(task("System fields")).await;
+    assert_ne!(stored.guid, sent.guid);
+    assert_ne!(stored.created_ts, sent.created_ts);
+    plain.guid.clone_from(&stored.guid);
+    plain.etag.clone_from(&stored.etag);
+    plain.created_ts = stored.created_ts;
+    plain.modified_ts = stored.modified_ts;
+    assert_eq!(stored, plain);
+}
+
+async fn a_plain_create_ignores_nothing(client: Client) {
+    let response = client.create_task(full_task()).await.accepted();
+    assert_eq!(response.ignored_paths, [""; 0]);
+}
+
+async fn ignored_paths_are_sorted(client: Client) {
+    let created = client.given_task(task("Sorted")).await;
+    let sent = Task {
+        guid: created.guid,
+        etag: String::new(),
+        ..task_with_system_fields("Sorted")
+    };
+    let response = client.update_task(sent, &[]).await.accepted();
+    assert!(response.ignored_paths.len() > 5);
+    assert!(response.ignored_paths.is_sorted());
+}
+
+async fn an_upper_case_guid_names_the_same_task(client: Client) {
+    let created = client.given_task(task("Shouted")).await;
+    let read = client.get_task(&created.guid.to_uppercase()).await;
+    assert_eq!(read.accepted(), created);
+    let update = task_of(&created.guid.to_uppercase()).named("Heard");
+    let updated = client.updated_task(update, &["name"]).await;
+    assert_eq!(updated.guid, created.guid);
+}
+
+async fn an_update_changes_etag_and_modified_ts_alone_of_the_system_fields(client: Client) {
+    let before = client.given_task(full_task()).await;
+    let update = task_of(&before.guid).named("After");
+    let after = client.updated_task(update, &["name"]).await;
+    assert_ne!(after.etag, before.etag);
+    assert_ne!(after.modified_ts, before.modified_ts);
+    let expected = Task {
+        name: "After".to_owned(),
+        etag: after.etag.clone(),
+        modified_ts: after.modified_ts,
+        ..before
+    };
+    assert_eq!(after, expected);
+}
+
+async fn product_id_is_fixed(client: Client) {
+    let created = client.given_task(task("Fixed")).await;
+    let update = task_of(&created.guid).with_product(PRODUCT + 1);
+    let response = client.update_task(update, &[]).await.accepted();
+    assert_eq!(response.ignored_paths, ["task.product_id"]);
+    assert_eq!(response.task.unwrap(), created);
+}
+
+async fn a_deleted_task_is_gone(client: Client) {
+    let guid = client.given_task(task("Short-lived")).await.guid;
+    let response = client.delete_task(&guid).await.accepted();
+    assert_eq!(response.ignored_paths, [""; 0]);
+    client
+        .get_task(&guid)
+        .await
+        .refused()
+        .is_task_not_found(&guid);
+    client
+        .delete_task(&guid)
+        .await
+        .refused()
+        .is_task_not_found(&guid);
+}
+
+async fn a_deleted_task_leaves_the_list(client: Client) {
+    let kept = client.given_task(task("Kept")).await;
+    let gone = client.given_task(task("Gone")).await;
+    client.delete_task(&gone.guid).await.accepted();
+    let listed = client.list_tasks(ListTasksRequest::default()).await;
+    assert_eq!(listed.accepted().tasks, [kept]);
+}
+
+async fn force_deletes_the_steps_too(client: Client) {
+    let task = client.given_task(task("Whole")).await;
+    let steps = client.given_steps(&task, &["a", "b"]).await;
+    let request = DeleteTaskRequest {
+        guid: task.guid.clone(),
+        force: true,
+        ..DeleteTaskRequest::default()
+    };
+    client.tasks().delete_task(request).await.accepted();
+    for step in steps {
+        client
+            .get_step(&step)
+            .await
+            .refused()
+            .is_step_not_found(&step);
+    }
+}
+
+async fn creating_a_step_changes_its_tasks_etag_and_modified_ts(client: Client) {
+    let before = client.given_task(task("Growing")).await;
+    let step = client.given_step(information_step(&before, "new")).await;
+    let after = client.get_task(&before.guid).await.accepted();
+    assert_eq!(after.steps, [step.guid]);
+    assert_ne!(after.etag, before.etag);
+    assert_ne!(after.modified_ts, before.modified_ts);
+}
+
+async fn deleting_a_step_changes_its_tasks_etag(client: Client) {
+    let task = client.given_task(task("Shrinking")).await;
+    let step = client.given_step(information_step(&task, "old")).await;
+    let before = client.get_task(&task.guid).await.accepted();
+    client.delete_step(&step.guid).await.accepted();
+    let after = client.get_task(&task.guid).await.accepted();
+    assert_ne!(after.etag, before.etag);
+}
+
+async fn updating_a_step_leaves_its_tasks_etag(client: Client) {
+    let task = client.given_task(task("Steady")).await;
+    let step = client.given_step(information_step(&task, "old")).await;
+    let before = client.get_task(&task.guid).await.accepted();
+    let update = step_of(&step.guid).titled("new");
+    client.updated_step(update, &["title"]).await;
+    let after = client.get_task(&task.guid).await.accepted();
+    assert_eq!(after.etag, before.etag);
+}

@@ -1,0 +1,204 @@
+//! Runs with engines that fail.
+
+use std::time::Duration;
+
+use expertise::config::EngineKind;
+use serde_json::json;
+
+use super::prelude::*;
+
+#[tokio::test]
+async fn texts_are_translated_and_tags_are_not() {
+    let service = FakeService::with(vec![step("s", "on & off"), question("q", "yes")]).await;
+    let engine = FakeEngine::start(upper_case).await;
+    let outcome = run(&config(&service.url, &engine.url)).await;
+    outcome.end.expect("a whole run");
+    assert_eq!((outcome.summary.written, outcome.summary.failed), (2, 0));
+    let mut written = service.state().written.clone();
+    written.sort_by(|a, b| b.guid.cmp(&a.guid));
+    let [step, question] = written.as_slice() else {
+        panic!("{written:?}");
+    };
+    assert_eq!(step.title.as_deref(), Some("ON & OFF"));
+    assert_eq!(
+        step.body.as_deref(),
+        Some("<p class=\"a > b\">PRESS&nbsp;<b>ON & OFF</b> &amp; WAIT.<!-- no --></p>")
+    );
+    assert_eq!(step.source_digest, "digest of s");
+    let config = question.feedback_config.first().expect("a question");
+    assert_eq!(config.name, "is it on");
+    let value = config.values.first().expect("an answer");
+    assert_eq!([&value.key, &value.value], ["yes", "YES"]);
+}
+
+#[tokio::test]
+async fn temporary_failures_are_retried() {
+    let failures: [fn() -> Reply; 8] = [
+        || Reply::Answer(500, "{\"error\": \"out of memory\"}".to_owned()),
+        || Reply::Answer(503, String::new()),
+        || Reply::Answer(429, "{\"error\": \"slow down\"}".to_owned()),
+        || Reply::Answer(200, "<html>a proxy's page</html>".to_owned()),
+        || Reply::Answer(200, json!({ "translatedText": ["one"] }).to_string()),
+        || {
+            Reply::Answer(
+                200,
+                json!({ "translatedText": ["one", " ", "two"] }).to_string(),
+            )
+        },
+        || Reply::Disconnect,
+        || Reply::Silence,
+    ];
+    for (case, failure) in failures.into_iter().enumerate() {
+        let service = FakeService::with(vec![step("s", "on")]).await;
+        let engine = FakeEngine::start(move |request| match request.number {
+            0 | 1 => failure(),
+            _ => upper_case(request),
+        })
+        .await;
+        let mut config = config(&service.url, &engine.url);
+        config.timeout = Duration::from_secs(1);
+        let outcome = run(&config).await;
+        outcome.end.expect("a whole run");
+        assert_eq!(
+            outcome.summary.written, 1,
+            "case {case}: {:?}",
+            outcome.failures
+        );
+        assert_eq!(engine.requests().len(), 3, "case {case}");
+    }
+}
+
+#[tokio::test]
+async fn a_failing_item_does_not_stop_the_others() {
+    let work = ["one", "bad", "two"].map(|title| step(title, title));
+    let service = FakeService::with(work.to_vec()).await;
+    let engine = FakeEngine::start(|request| {
+        if request.texts().iter().any(|text| text == "bad") {
+            Reply::Answer(200, "nonsense".to_owned())
+        } else {
+            upper_case(request)
+        }
+    })
+    .await;
+    let outcome = run(&config(&service.url, &engine.url)).await;
+    outcome.end.expect("a whole run");
+    assert_eq!((outcome.summary.written, outcome.summary.failed), (2, 1));
+    assert_eq!(service.written(), ["one", "two"]);
+    let lines: Vec<_> = outcome.failures.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lines,
+        ["failed bad de: the engine's answer cannot be used: it is not the JSON of such an engine"]
+    );
+}
+
+/// The body takes several requests, of which only the last fails.
+#[tokio::test]
+async fn no_item_is_written_partly() {
+    let mut work = step("s", "on");
+    let source = work.source.as_mut().expect("a source");
+    let sentences: String = (0..2_000).map(|at| format!("Sentence {at}. ")).collect();
+    source.body = Some(format!("<p>{sentences}</p><p>bad</p>"));
+    let service = FakeService::with(vec![work]).await;
+    let engine = FakeEngine::start(|request| {
+        if request.texts().iter().any(|text| text == "bad") {
+            Reply::Answer(500, String::new())
+        } else {
+            upper_case(request)
+        }
+    })
+    .await;
+    let outcome = run(&config(&service.url, &engine.url)).await;
+    assert_eq!(outcome.summary.failed, 1);
+    assert!(service.written().is_empty());
+    let sizes = engine.requests();
+    assert!(sizes.len() > 4 && sizes.iter().all(|body| body.len() < 4_500));
+}
+
+#[tokio::test]
+async fn a_refusal_is_reported_in_the_engines_words_without_its_key() {
+    let service = FakeService::with(vec![step("s", "on")]).await;
+    let engine = FakeEngine::start(|_| {
+        let error = "key sesame\nmay not use de";
+        Reply::Answer(403, json!({ "error": error }).to_string())
+    })
+    .await;
+    let mut config = config(&service.url, &engine.url);
+    config.engine_api_key = Some(expertise::config::Secret::new("sesame"));
+    let outcome = run(&config).await;
+    let failure = outcome.failures.first().expect("a failure");
+    assert_eq!(
+        failure.reason,
+        "the engine refuses: status 403 Forbidden: key **** may not use de"
+    );
+    let asked = engine.requests();
+    assert_eq!(asked.len(), 1, "a refusal is final");
+    assert!(asked.concat().contains("sesame"));
+}
+
+#[tokio::test]
+async fn an_unreachable_engine_ends_the_run_early() {
+    let work: Vec<_> = (0..60).map(|at| step(&at.to_string(), "on")).collect();
+    let service = FakeService::start(State {
+        pages: work.chunks(25).map(<[_]>::to_vec).collect(),
+        ..State::default()
+    })
+    .await;
+    let nobody = "http://127.0.0.1:1";
+    let outcome = run(&config(&service.url, nobody)).await;
+    let end = outcome.end.expect_err("the engine is down");
+    assert!(end.to_string().contains("20 items in a row"), "{end}");
+    assert_eq!((outcome.summary.written, outcome.summary.failed), (0, 20));
+    let reason = &outcome.failures.first().expect("a failure").reason;
+    assert!(
+        reason.contains("refused") && !reason.contains("127.0.0.1"),
+        "{reason}"
+    );
+}
+
+#[tokio::test]
+async fn a_too_long_translation_fails_and_is_not_cut() {
+    let service = FakeService::with(vec![step("long", &"ß".repeat(201)), step("s", "on")]).await;
+    let engine = FakeEngine::start(upper_case).await;
+    let outcome = run(&config(&service.url, &engine.url)).await;
+    assert_eq!(service.written(), ["s"]);
+    let failure = outcome.failures.first().expect("a failure");
+    assert_eq!(
+        failure.reason,
+        "the translated title has more than 400 code points"
+    );
+}
+
+#[tokio::test]
+async fn redirects_are_not_followed() {
+    let service = FakeService::with(vec![step("s", "on")]).await;
+    let engine = FakeEngine::start(|_| Reply::Answer(307, String::new())).await;
+    let outcome = run(&config(&service.url, &engine.url)).await;
+    assert_eq!((outcome.summary.failed, engine.requests().len()), (1, 1));
+}
+
+#[tokio::test]
+async fn apertium_gets_one_text_per_request() {
+    let service = FakeService::with(vec![step("s", "on & off")]).await;
+    let engine = FakeEngine::start(|request| {
+        assert!(
+            request
+                .body
+                .starts_with("langpair=eng%7Cdeu&markUnknown=no&format=txt&q=")
+        );
+        let answer = json!({ "responseData": { "translatedText": "ja" }, "responseStatus": 200 });
+        Reply::Answer(200, answer.to_string())
+    })
+    .await;
+    let mut config = config(&service.url, &engine.url);
+    config.engine = EngineKind::Apertium;
+    let outcome = run(&config).await;
+    assert_eq!(outcome.summary.written, 1, "{:?}", outcome.failures);
+    let mut asked = engine.requests();
+    asked.sort();
+    let asked: Vec<_> = asked
+        .iter()
+        .filter_map(|body| body.rsplit_once("&q="))
+        .collect();
+    let texts: Vec<_> = asked.into_iter().map(|(_, text)| text).collect();
+    assert_eq!(texts, ["%26+wait.", "Press", "on+%26+off"]);
+}

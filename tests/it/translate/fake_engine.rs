@@ -1,0 +1,131 @@
+//! A fake engine over plain HTTP.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use serde::Deserialize;
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    time::sleep,
+};
+
+/// A request to the engine.
+pub struct EngineRequest {
+    /// How many requests there were before.
+    pub number: usize,
+    /// The body as it came.
+    pub body: String,
+}
+
+#[derive(Deserialize)]
+struct Body {
+    q: Vec<String>,
+}
+
+impl EngineRequest {
+    /// The texts of a LibreTranslate request.
+    pub fn texts(&self) -> Vec<String> {
+        let body: Body = serde_json::from_str(&self.body).expect("JSON");
+        body.q
+    }
+}
+
+/// What the engine does.
+pub enum Reply {
+    /// A status and a body.
+    Answer(u16, String),
+    /// Nothing, for ever.
+    Silence,
+    /// The connection ends.
+    Disconnect,
+}
+
+/// LibreTranslate's answer: every text in upper case.
+pub fn upper_case(request: &EngineRequest) -> Reply {
+    let texts = request.texts();
+    let loud: Vec<String> = texts.iter().map(|text| text.to_uppercase()).collect();
+    Reply::Answer(200, json!({ "translatedText": loud }).to_string())
+}
+
+type Script = dyn Fn(&EngineRequest) -> Reply + Send + Sync;
+
+/// A running engine.
+pub struct FakeEngine {
+    /// Where it is.
+    pub url: String,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl FakeEngine {
+    /// Starts an engine on a port of its own.
+    pub async fn start(script: impl Fn(&EngineRequest) -> Reply + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let received = requests.clone();
+        tokio::spawn(async move {
+            let script: Arc<Script> = Arc::new(script);
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve_connection(stream, script.clone(), received.clone()));
+            }
+        });
+        Self { url, requests }
+    }
+
+    /// The bodies of all requests so far.
+    pub fn requests(&self) -> Vec<String> {
+        self.requests.lock().expect("no panic").clone()
+    }
+}
+
+async fn serve_connection(
+    mut stream: TcpStream,
+    script: Arc<Script>,
+    received: Arc<Mutex<Vec<String>>>,
+) {
+    let Some(body) = read_body(&mut stream).await else {
+        return;
+    };
+    let number = {
+        let mut received = received.lock().expect("no panic");
+        received.push(body.clone());
+        received.len() - 1
+    };
+    match script(&EngineRequest { number, body }) {
+        Reply::Answer(status, body) => {
+            let length = body.len();
+            let answer = format!(
+                "HTTP/1.1 {status} Some\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            );
+            // The client may have given up.
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+        Reply::Silence => sleep(Duration::from_secs(600)).await,
+        Reply::Disconnect => {}
+    }
+}
+
+async fn read_body(stream: &mut TcpStream) -> Option<String> {
+    let mut bytes = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let head = head.to_ascii_lowercase();
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: "))
+                .and_then(|length| length.parse().ok())
+                .unwrap_or(0);
+            if body.len() >= length {
+                return Some(body.to_owned());
+            }
+        }
+        if stream.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+    }
+}

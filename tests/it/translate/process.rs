@@ -1,0 +1,133 @@
+//! The command's output and exit codes.
+
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+use tonic::Status;
+
+use super::prelude::*;
+use crate::kit::command::command;
+
+#[tokio::test]
+async fn a_run_ends_with_its_summary_and_an_exit_code() {
+    let service = FakeService::with(vec![step("fine", "on"), step("bad", "bad")]).await;
+    let engine = FakeEngine::start(|request| {
+        if request.texts().iter().any(|text| text == "bad") {
+            Reply::Answer(500, String::new())
+        } else {
+            upper_case(request)
+        }
+    })
+    .await;
+    let args = [
+        "translate",
+        "--languages=de",
+        "--account=42",
+        "--retries=1",
+        "--backoff=1ms",
+        "--server",
+        &service.url,
+        "--engine-url",
+        &engine.url,
+    ];
+    let output = command(&args).run_in_background().await;
+    assert_eq!(
+        output.stdout,
+        "written 1, skipped as locked 0, stale 0, not found 0, failed 1\n"
+    );
+    assert!(
+        output
+            .stderr
+            .contains("failed bad de: the engine does not answer: status 500"),
+        "{output:?}"
+    );
+    assert_eq!(output.code, Some(1));
+
+    service.state().pages = vec![vec![step("fine", "on")]];
+    let output = command(&args).run_in_background().await.succeeded();
+    let summary = output.stdout;
+    assert!(summary.starts_with("written 1,") && summary.ends_with("failed 0\n"));
+}
+
+#[tokio::test]
+async fn an_interrupted_run_prints_its_summary_and_fails() {
+    let service = FakeService::with(vec![step("s", "on")]).await;
+    let engine = FakeEngine::start(|_| Reply::Silence).await;
+    let args = [
+        "translate",
+        "--languages=de",
+        "--account=42",
+        "--server",
+        &service.url,
+        "--engine-url",
+        &engine.url,
+    ];
+    let run = command(&args).start();
+    let asked = async {
+        while engine.requests().is_empty() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let asked = timeout(Duration::from_secs(60), asked).await;
+    asked.expect("the engine is asked");
+    run.signal("INT");
+    let ended = tokio::task::spawn_blocking(|| run.end());
+    let ended = timeout(Duration::from_secs(20), ended).await;
+    let output = ended.expect("it ends").expect("no panic");
+    assert!(output.stdout.starts_with("written 0,"), "{output:?}");
+    assert!(
+        output.stderr.contains("interrupted: the rest is left"),
+        "{output:?}"
+    );
+    assert_eq!(output.code, Some(1));
+}
+
+#[tokio::test]
+async fn token_and_key_are_never_shown() {
+    let engine = FakeEngine::start(|request| {
+        Reply::Answer(400, format!("{{\"error\": {:?}}}", request.body))
+    })
+    .await;
+    for errors in [vec![], vec![Status::unauthenticated("Bearer to.ken")]] {
+        let service = FakeService::start(State {
+            pages: vec![vec![step("s", "on")]],
+            errors,
+            ..State::default()
+        })
+        .await;
+        let args = [
+            "translate",
+            "--languages=de",
+            "--server",
+            &service.url,
+            "--engine-url",
+            &engine.url,
+        ];
+        let environment = [
+            ("EXPERTISE_TOKEN", "to.ken"),
+            ("EXPERTISE_ENGINE_API_KEY", "sesame"),
+            ("EXPERTISE_LOG", "trace"),
+        ];
+        let output = command(&args).envs(&environment).run_in_background().await;
+        let shown = output.stdout + &output.stderr;
+        assert_eq!(output.code, Some(1));
+        assert!(shown.contains("failed"), "{shown}");
+        assert!(
+            !shown.contains("to.ken") && !shown.contains("sesame"),
+            "{shown}"
+        );
+        assert!(!service.state().metadata.is_empty());
+    }
+}
+
+#[test]
+fn wrong_settings_are_refused_in_one_line_without_secrets() {
+    let line = command(&["translate", "--languages=de", "--account=42"])
+        .env("EXPERTISE_TOKEN", "to.ken")
+        .run()
+        .failure(2);
+    assert!(
+        line.contains("--account is \"42\": it must be left out"),
+        "{line}"
+    );
+}

@@ -1,0 +1,151 @@
+//! Runs with a service that refuses or fails.
+
+use std::collections::HashMap;
+
+use expertise::{
+    config::{Credentials, Secret},
+    domain::ids::TaskId,
+    proto::v1::TranslationResult,
+};
+use tonic::Status;
+
+use super::prelude::*;
+
+#[tokio::test]
+async fn every_page_is_translated_and_no_item_tried_twice() {
+    let service = FakeService::start(State {
+        pages: vec![
+            vec![step("a", "one")],
+            vec![],
+            vec![step("a", "one"), step("b", "two")],
+            vec![],
+        ],
+        results: HashMap::from([("a".to_owned(), TranslationResult::Stale)]),
+        ..State::default()
+    })
+    .await;
+    let engine = FakeEngine::start(upper_case).await;
+    let outcome = run(&config(&service.url, &engine.url)).await;
+    outcome.end.expect("a whole run");
+    assert_eq!((outcome.summary.written, outcome.summary.stale), (1, 1));
+    let tokens: Vec<_> = service
+        .state()
+        .lists
+        .iter()
+        .map(|list| list.page_token.clone())
+        .collect();
+    assert_eq!(tokens, ["", "1", "2", "3"]);
+}
+
+#[tokio::test]
+async fn skipped_items_are_counted_and_no_failure() {
+    let work = ["locked", "stale", "gone", "fine"].map(|guid| step(guid, "on"));
+    let service = FakeService::start(State {
+        pages: vec![work.to_vec()],
+        results: HashMap::from([
+            ("locked".to_owned(), TranslationResult::SkippedLocked),
+            ("stale".to_owned(), TranslationResult::Stale),
+            ("gone".to_owned(), TranslationResult::NotFound),
+        ]),
+        ..State::default()
+    })
+    .await;
+    let engine = FakeEngine::start(upper_case).await;
+    let outcome = run(&config(&service.url, &engine.url)).await;
+    assert_eq!(
+        outcome.summary.to_string(),
+        "written 1, skipped as locked 1, stale 1, not found 1, failed 0"
+    );
+    assert_eq!(service.written(), ["fine"]);
+}
+
+#[tokio::test]
+async fn an_item_refused_by_the_service_does_not_stop_the_others() {
+    let service = FakeService::start(State {
+        pages: vec![["a", "bad", "b"].map(|guid| step(guid, "on")).to_vec()],
+        refused: HashMap::from([("bad".to_owned(), Status::invalid_argument("on and on"))]),
+        ..State::default()
+    })
+    .await;
+    let engine = FakeEngine::start(upper_case).await;
+    let outcome = run(&config(&service.url, &engine.url)).await;
+    outcome.end.expect("a whole run");
+    assert_eq!(service.written(), ["a", "b"]);
+    let failure = outcome.failures.first().expect("a failure");
+    assert_eq!(failure.reason, "the server refuses it: InvalidArgument");
+}
+
+#[tokio::test]
+async fn calls_to_an_unavailable_service_are_retried() {
+    let service = FakeService::start(State {
+        pages: vec![vec![step("s", "on")]],
+        errors: vec![Status::unavailable(""), Status::aborted("")],
+        ..State::default()
+    })
+    .await;
+    let engine = FakeEngine::start(upper_case).await;
+    let outcome = run(&config(&service.url, &engine.url)).await;
+    outcome.end.expect("a whole run");
+    assert_eq!(outcome.summary.written, 1);
+}
+
+#[tokio::test]
+async fn missing_permission_ends_the_run_at_once() {
+    for status in [
+        Status::unauthenticated(""),
+        Status::permission_denied(""),
+        Status::unimplemented(""),
+    ] {
+        let code = format!("{:?}", status.code());
+        let service = FakeService::start(State {
+            pages: vec![vec![step("s", "on")]],
+            errors: vec![status],
+            ..State::default()
+        })
+        .await;
+        let engine = FakeEngine::start(upper_case).await;
+        let end = run(&config(&service.url, &engine.url)).await.end;
+        let line = end.expect_err("not allowed").to_string();
+        assert_eq!(line, format!("the server does not list the work: {code}"));
+        assert_eq!(service.state().metadata.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_is_down_is_an_error_of_one_line() {
+    let engine = FakeEngine::start(upper_case).await;
+    let end = run(&config("http://127.0.0.1:1", &engine.url)).await.end;
+    let line = end.expect_err("nobody is there").to_string();
+    assert!(
+        line.contains("Unavailable") && line.contains("refused"),
+        "{line}"
+    );
+    assert!(!line.contains('\n'));
+}
+
+#[tokio::test]
+async fn credentials_languages_and_task_are_sent() {
+    let service = FakeService::with(vec![step("s", "on")]).await;
+    let engine = FakeEngine::start(upper_case).await;
+    let mut config = config(&service.url, &engine.url);
+    let guid = "01890a5d-ac96-774b-bcce-b302099a8057";
+    config.languages.push(language("pt-BR"));
+    config.task = TaskId::parse(guid);
+    run(&config).await.end.expect("a whole run");
+    config.connection.credentials = Credentials::Token(Secret::new("a.b.c"));
+    run(&config).await.end.expect("a whole run");
+    let state = service.state();
+    let metadata: Vec<_> = state
+        .metadata
+        .iter()
+        .map(|map| {
+            ["x-account-id", "x-scopes", "authorization"].map(|name| map.get(name)?.to_str().ok())
+        })
+        .collect();
+    let account = [Some("42"), Some("translate"), None];
+    let token = [None, None, Some("Bearer a.b.c")];
+    assert_eq!(metadata, [account, account, token, token]);
+    let list = state.lists.first().expect("a list");
+    assert_eq!(list.languages, ["de", "pt-BR"]);
+    assert_eq!(list.task.as_deref(), Some(guid));
+}

@@ -1,0 +1,501 @@
+//! ListTranslationWork lists every resource whose translation is missing or outdated,
+//! and no other.
+
+use crate::kit::prelude::*;
+use serde_json::json;
+
+mod concurrent_edits;
+mod content;
+mod large_bodies;
+mod pages;
+mod refused_writes;
+mod requests;
+mod writes;
+
+on_both_databases![
+    every_task_and_step_is_missing_in_every_language,
+    a_written_row_needs_no_translation,
+    a_row_is_missing_in_its_language_alone,
+    an_empty_row_is_not_missing,
+    a_deleted_row_is_missing_again,
+    a_deleted_step_needs_no_translation,
+    an_unlocked_name_is_outdated_once_the_task_is_renamed,
+    an_unlocked_row_is_outdated_once_a_text_of_the_step_changes,
+    a_subtask_step_is_outdated_once_its_task_is_renamed,
+    untranslated_fields_outdate_nothing,
+    a_locked_row_is_never_outdated,
+    a_row_unlocked_after_its_source_changed_is_outdated,
+    a_row_unlocked_before_its_source_changed_is_outdated,
+    a_row_that_was_written_since_is_not_outdated,
+    a_row_with_one_text_written_since_is_not_outdated,
+    a_row_written_together_with_its_source_is_not_outdated,
+    an_unchanged_row_sent_with_a_changed_source_is_outdated,
+    a_source_that_changed_back_needs_no_translation,
+    a_linked_value_that_changes_outdates_all_that_follows_it,
+    an_import_that_changes_a_source_outdates_its_rows,
+    a_dry_run_outdates_nothing,
+];
+
+const DE: [&str; 1] = ["de"];
+
+/// A resource, a language and the state of the translation.
+type PendingWork = (String, String, TranslationState);
+
+/// The listed work, sorted.
+fn pending(work: Vec<TranslationWork>) -> Vec<PendingWork> {
+    let mut pending: Vec<PendingWork> = work
+        .into_iter()
+        .map(|item| {
+            let state = item.state();
+            (item.guid, item.language, state)
+        })
+        .collect();
+    pending.sort();
+    pending
+}
+
+/// Why the resource needs a translation into German; `None` if it does not.
+async fn state(client: &Client, guid: &str) -> Option<TranslationState> {
+    let mut states = client.translation_work(&DE).await;
+    states.retain(|item| item.guid == guid);
+    assert!(states.len() < 2, "{states:?}");
+    states.first().map(TranslationWork::state)
+}
+
+/// The work into German on this resource, which must need one.
+async fn work_on(client: &Client, guid: &str) -> TranslationWork {
+    let work = client.translation_work(&DE).await;
+    let mut own = work.into_iter().filter(|item| item.guid == guid);
+    own.next().expect("work on the resource")
+}
+
+/// An update of the row in German.
+fn row_of_task(guid: &str, row: TaskTranslation) -> Task {
+    task_of(guid).translated("de", row)
+}
+
+/// An update of the row in German.
+fn row_of_step(guid: &str, row: StepTranslation) -> Step {
+    step_of(guid).translated("de", row)
+}
+
+fn unlocked_name(name: &str) -> TaskTranslation {
+    TaskTranslation {
+        locked: Some(false),
+        ..task_translation(name)
+    }
+}
+
+fn unlocked_title(title: &str) -> StepTranslation {
+    StepTranslation {
+        locked: Some(false),
+        ..step_translation(title)
+    }
+}
+
+/// A task with an unlocked name in German.
+async fn given_unlocked_task(client: &Client, name: &str) -> Task {
+    let sent = task(name).translated("de", unlocked_name("Pumpe"));
+    client.given_task(sent).await
+}
+
+/// An observation with all texts and an unlocked title in German.
+async fn given_unlocked_step(client: &Client, task: &Task) -> Step {
+    let sent = full_step(task).translated("de", unlocked_title("Ventil"));
+    client.given_step(sent).await
+}
+
+async fn rename(client: &Client, guid: &str, name: &str) {
+    let update = task_of(guid).named(name);
+    client.updated_task(update, &["name"]).await;
+}
+
+async fn retitle(client: &Client, guid: &str, title: &str) {
+    let update = step_of(guid).titled(title);
+    client.updated_step(update, &["title"]).await;
+}
+
+async fn every_task_and_step_is_missing_in_every_language(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let other = client.given_task(task("Valve")).await;
+    let mut guids = vec![guide.guid.clone(), other.guid.clone()];
+    for kind in [
+        StepType::Solution,
+        StepType::Observation,
+        StepType::Information,
+        StepType::End,
+        StepType::Idp,
+    ] {
+        let step = client.given_step(step(&guide, kind, "Look")).await;
+        guids.push(step.guid);
+    }
+    guids.push(client.given_step(subtask(&guide, &other)).await.guid);
+    let mut expected: Vec<PendingWork> = Vec::new();
+    for guid in guids {
+        for language in ["de", "fr", "zh-Hant"] {
+            let missing = TranslationState::Missing;
+            expected.push((guid.clone(), language.to_owned(), missing));
+        }
+    }
+    expected.sort();
+    let work = client.translation_work(&["de", "fr", "zh-Hant"]).await;
+    assert_eq!(pending(work), expected);
+}
+
+async fn a_written_row_needs_no_translation(client: Client) {
+    for locked in [None, Some(false)] {
+        let sent = Task {
+            translations: [(
+                "de".to_owned(),
+                TaskTranslation {
+                    locked,
+                    ..task_translation("Pumpe")
+                },
+            )]
+            .into(),
+            ..task("Pump")
+        };
+        let guide = client.given_task(sent).await;
+        let sent = Step {
+            translations: [(
+                "de".to_owned(),
+                StepTranslation {
+                    locked,
+                    ..step_translation("Schauen")
+                },
+            )]
+            .into(),
+            ..information_step(&guide, "Look")
+        };
+        client.given_step(sent).await;
+    }
+    assert_eq!(client.translation_work(&DE).await, []);
+}
+
+async fn a_row_is_missing_in_its_language_alone(client: Client) {
+    let guide = given_unlocked_task(&client, "Pump").await;
+    let work = client.translation_work(&["de", "de-CH", "fr"]).await;
+    let missing = |language: &str| {
+        let language = language.to_owned();
+        (guide.guid.clone(), language, TranslationState::Missing)
+    };
+    assert_eq!(pending(work), [missing("de-CH"), missing("fr")]);
+}
+
+async fn an_empty_row_is_not_missing(client: Client) {
+    let row = TaskTranslation {
+        name: None,
+        locked: Some(false),
+    };
+    let guide = task("Pump").translated("de", row);
+    let guide = client.given_task(guide).await;
+    let row = StepTranslation {
+        locked: Some(false),
+        ..StepTranslation::default()
+    };
+    let step = information_step(&guide, "Look").translated("de", row);
+    client.given_step(step).await;
+    assert_eq!(client.translation_work(&DE).await, []);
+}
+
+async fn a_deleted_row_is_missing_again(client: Client) {
+    let guide = given_unlocked_task(&client, "Pump").await;
+    let step = given_unlocked_step(&client, &guide).await;
+    let mask = ["translations.de"];
+    client.updated_task(task_of(&guide.guid), &mask).await;
+    client.updated_step(step_of(&step.guid), &mask).await;
+    for guid in [guide.guid, step.guid] {
+        assert_eq!(state(&client, &guid).await, Some(TranslationState::Missing));
+    }
+}
+
+async fn a_deleted_step_needs_no_translation(client: Client) {
+    let guide = given_unlocked_task(&client, "Pump").await;
+    let step = client.given_step(information_step(&guide, "Look")).await;
+    client.delete_step(&step.guid).await.accepted();
+    assert_eq!(client.translation_work(&DE).await, []);
+}
+
+async fn an_unlocked_name_is_outdated_once_the_task_is_renamed(client: Client) {
+    let guide = given_unlocked_task(&client, "Pump").await;
+    rename(&client, &guide.guid, "Valve").await;
+    let work = work_on(&client, &guide.guid).await;
+    assert_eq!(work.state(), TranslationState::Outdated);
+    assert_eq!(work.source.unwrap().name(), "Valve");
+}
+
+async fn an_unlocked_row_is_outdated_once_a_text_of_the_step_changes(client: Client) {
+    let guide = given_unlocked_task(&client, "Pump").await;
+    let instructions = vec![object(json!({"tool": "wrench", "size": 14}))];
+    let without_body = Step::default();
+    let changes = [
+        ("title", Step::default().titled("Look")),
+        ("body", Step::default().with_body("<p>Other</p>")),
+        ("body", without_body.clone()),
+        (
+            "instructions",
+            Step::default().with_instructions(instructions),
+        ),
+        ("instructions", without_body),
+    ];
+    for (mask, change) in changes {
+        let step = given_unlocked_step(&client, &guide).await;
+        assert_eq!(state(&client, &step.guid).await, None);
+        let update = Step {
+            guid: step.guid.clone(),
+            ..change
+        };
+        client.updated_step(update, &[mask]).await;
+        let outdated = Some(TranslationState::Outdated);
+        assert_eq!(state(&client, &step.guid).await, outdated, "{mask}");
+    }
+    // Each text of the question on its own.
+    for question in [
+        question("reply", &["yes", "no"]),
+        question("answer", &["yes", "maybe"]),
+        question("answer", &["no", "yes"]),
+        question("answer", &["yes"]),
+        FeedbackConfig {
+            values: vec![answer("yes", "Yes!"), answer("no", "no")],
+            ..question("answer", &[])
+        },
+    ] {
+        let step = given_unlocked_step(&client, &guide).await;
+        let update = step_of(&step.guid).with_question(question.clone());
+        client.updated_step(update, &["feedback_config"]).await;
+        let outdated = Some(TranslationState::Outdated);
+        assert_eq!(state(&client, &step.guid).await, outdated, "{question:?}");
+    }
+}
+
+async fn a_subtask_step_is_outdated_once_its_task_is_renamed(client: Client) {
+    let guide = given_unlocked_task(&client, "Guide").await;
+    let other = given_unlocked_task(&client, "Pump").await;
+    let sent = subtask(&guide, &other).translated("de", unlocked_title("Pumpe"));
+    let step = client.given_step(sent).await;
+    assert_eq!(client.translation_work(&DE).await, []);
+    rename(&client, &other.guid, "Valve").await;
+    let work = work_on(&client, &step.guid).await;
+    assert_eq!(work.state(), TranslationState::Outdated);
+    assert_eq!(work.source.unwrap().title(), "Valve");
+    assert_eq!(state(&client, &guide.guid).await, None);
+}
+
+async fn untranslated_fields_outdate_nothing(client: Client) {
+    let guide = given_unlocked_task(&client, "Pump").await;
+    let step = given_unlocked_step(&client, &guide).await;
+    let update = Task {
+        published: Some(5),
+        roles: vec![AccessLevel::Tech.into()],
+        dependencies: Some(conditions(2)),
+        ..task_of(&guide.guid)
+    };
+    client.updated_task(update, &[]).await;
+    let update = Step {
+        published: Some(5),
+        parts: vec!["bolt".to_owned()],
+        skills: vec!["care".to_owned()],
+        tags: vec!["dry".to_owned()],
+        dependencies: Some(conditions(2)),
+        looping: Some(Looping::default()),
+        ..row_of_step(
+            &step.guid,
+            StepTranslation {
+                locked: Some(false),
+                ..step_translation("Klappe")
+            },
+        )
+    };
+    client.updated_step(update, &[]).await;
+    assert_eq!(client.translation_work(&DE).await, []);
+}
+
+async fn a_locked_row_is_never_outdated(client: Client) {
+    let guide = task("Pump").translated("de", task_translation("Pumpe"));
+    let guide = client.given_task(guide).await;
+    let step = information_step(&guide, "Look").translated("de", step_translation("Schauen"));
+    let step = client.given_step(step).await;
+    rename(&client, &guide.guid, "Valve").await;
+    retitle(&client, &step.guid, "Listen").await;
+    assert_eq!(client.translation_work(&DE).await, []);
+}
+
+async fn a_row_unlocked_after_its_source_changed_is_outdated(client: Client) {
+    let guide = task("Pump").translated("de", task_translation("Pumpe"));
+    let guide = client.given_task(guide).await;
+    let step = information_step(&guide, "Look").translated("de", step_translation("Schauen"));
+    let step = client.given_step(step).await;
+    rename(&client, &guide.guid, "Valve").await;
+    retitle(&client, &step.guid, "Listen").await;
+    let mask = ["translations.de.locked"];
+    let update = row_of_task(&guide.guid, unlocked_name("of no concern"));
+    let updated = client.updated_task(update, &mask).await;
+    assert_eq!(updated.translations["de"], unlocked_name("Pumpe"));
+    let update = row_of_step(&step.guid, unlocked_title("of no concern"));
+    let updated = client.updated_step(update, &mask).await;
+    assert_eq!(updated.translations["de"], unlocked_title("Schauen"));
+    for guid in [guide.guid, step.guid] {
+        assert_eq!(
+            state(&client, &guid).await,
+            Some(TranslationState::Outdated)
+        );
+    }
+}
+
+async fn a_row_unlocked_before_its_source_changed_is_outdated(client: Client) {
+    let guide = task("Pump").translated("de", task_translation("Pumpe"));
+    let guide = client.given_task(guide).await;
+    let update = row_of_task(&guide.guid, unlocked_name("of no concern"));
+    client
+        .updated_task(update, &["translations.de.locked"])
+        .await;
+    assert_eq!(state(&client, &guide.guid).await, None);
+    rename(&client, &guide.guid, "Valve").await;
+    let outdated = Some(TranslationState::Outdated);
+    assert_eq!(state(&client, &guide.guid).await, outdated);
+}
+
+async fn a_row_that_was_written_since_is_not_outdated(client: Client) {
+    let guide = given_unlocked_task(&client, "Pump").await;
+    let step = given_unlocked_step(&client, &guide).await;
+    rename(&client, &guide.guid, "Valve").await;
+    retitle(&client, &step.guid, "Listen").await;
+    let update = row_of_task(&guide.guid, unlocked_name("Klappe"));
+    client.updated_task(update, &[]).await;
+    let update = row_of_step(&step.guid, unlocked_title("Horchen"));
+    client.updated_step(update, &[]).await;
+    assert_eq!(client.translation_work(&DE).await, []);
+}
+
+async fn a_row_with_one_text_written_since_is_not_outdated(client: Client) {
+    let guide = given_unlocked_task(&client, "Pump").await;
+    let step = given_unlocked_step(&client, &guide).await;
+    retitle(&client, &step.guid, "Listen").await;
+    let update = row_of_step(&step.guid, step_translation("Horchen"));
+    let updated = client
+        .updated_step(update, &["translations.de.title"])
+        .await;
+    assert_eq!(updated.translations["de"].locked, Some(false));
+    assert_eq!(client.translation_work(&DE).await, []);
+}
+
+async fn a_row_written_together_with_its_source_is_not_outdated(client: Client) {
+    let guide = given_unlocked_task(&client, "Pump").await;
+    let step = given_unlocked_step(&client, &guide).await;
+    let update = row_of_task(&guide.guid, unlocked_name("Klappe")).named("Valve");
+    client.updated_task(update, &[]).await;
+    let update = row_of_step(&step.guid, unlocked_title("Horchen")).with_body("<p>Listen</p>");
+    client.updated_step(update, &[]).await;
+    assert_eq!(client.translation_work(&DE).await, []);
+}
+
+/// Sending back an unchanged translation does not make it current.
+async fn an_unchanged_row_sent_with_a_changed_source_is_outdated(client: Client) {
+    let guide = given_unlocked_task(&client, "Pump").await;
+    let step = given_unlocked_step(&client, &guide).await;
+    let update = client.get_task(&guide.guid).await.accepted().named("Valve");
+    let guide = client.updated_task(update, &[]).await;
+    let update = Step {
+        title: "Listen".to_owned(),
+        ..step
+    };
+    let step = client.updated_step(update, &[]).await;
+    for guid in [guide.guid, step.guid] {
+        assert_eq!(
+            state(&client, &guid).await,
+            Some(TranslationState::Outdated)
+        );
+    }
+}
+
+async fn a_source_that_changed_back_needs_no_translation(client: Client) {
+    let guide = given_unlocked_task(&client, "Pump").await;
+    let step = given_unlocked_step(&client, &guide).await;
+    for (name, title) in [("Valve", "Listen"), ("Pump", &*step.title)] {
+        rename(&client, &guide.guid, name).await;
+        retitle(&client, &step.guid, title).await;
+    }
+    assert_eq!(client.translation_work(&DE).await, []);
+}
+
+async fn import(client: &Client, document: TaskDocument) -> Task {
+    let request = ImportTaskRequest {
+        document: Some(document),
+        ..ImportTaskRequest::default()
+    };
+    let imported = client.tasks().import_task(request).await.accepted();
+    imported.into_inner().task.unwrap()
+}
+
+/// Writes an automatic translation of all work.
+async fn translate_all(client: &Client) {
+    for item in client.translation_work(&DE).await {
+        let became = client.written(automatic(&item, "machine")).await;
+        assert_eq!(became, TranslationResult::Written);
+    }
+    assert_eq!(client.translation_work(&DE).await, []);
+}
+
+async fn a_linked_value_that_changes_outdates_all_that_follows_it(client: Client) {
+    let linked = FeedbackConfig {
+        linked: Some(true),
+        ..question("answer", &["yes", "no"])
+    };
+    let asking = step(&Task::default(), StepType::Observation, "Ask").with_question(linked);
+    let document = TaskDocument {
+        task: Some(task("Pump")),
+        steps: vec![asking],
+    };
+    let guide = import(&client, document).await;
+    // The guide, the observation, and a task with its step for each value.
+    assert_eq!(client.translation_work(&DE).await.len(), 6);
+    translate_all(&client).await;
+    let asking = client.get_step(&guide.steps[0]).await.accepted();
+    let mut config = asking.feedback_config[0].clone();
+    config.values[0].value = "Yes!".to_owned();
+    let managed = config.values[0].link.clone();
+    let update = step_of(&asking.guid).with_question(config);
+    client.updated_step(update, &["feedback_config"]).await;
+    let outdated = |guid: &String| {
+        let language = "de".to_owned();
+        (guid.clone(), language, TranslationState::Outdated)
+    };
+    let mut expected = [&asking.guid, &guide.steps[1], &managed].map(outdated);
+    expected.sort();
+    let work = client.translation_work(&DE).await;
+    for item in &work[..] {
+        let source = item.source.clone().unwrap();
+        let follows = source.name.or(source.title).unwrap();
+        assert!(["Yes!", "Ask"].contains(&&*follows), "{follows}");
+    }
+    assert_eq!(pending(work), expected);
+}
+
+async fn an_import_that_changes_a_source_outdates_its_rows(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let steps = client.given_steps(&guide, &["Look", "Listen"]).await;
+    translate_all(&client).await;
+    let changed = step_of(&steps[0]).with_body("<p>closely</p>");
+    let same = step_of(&steps[1]).titled("Listen");
+    let document = TaskDocument {
+        task: Some(task_of(&guide.guid).named("Valve")),
+        steps: vec![changed, same],
+    };
+    import(&client, document).await;
+    let outdated = Some(TranslationState::Outdated);
+    assert_eq!(state(&client, &guide.guid).await, outdated);
+    assert_eq!(state(&client, &steps[0]).await, outdated);
+    assert_eq!(state(&client, &steps[1]).await, None);
+}
+
+async fn a_dry_run_outdates_nothing(client: Client) {
+    let guide = given_unlocked_task(&client, "Pump").await;
+    let update = task_of(&guide.guid).named("Valve");
+    let request = UpdateTaskRequest {
+        task: Some(update),
+        update_mask: field_mask(&["name"]),
+        validate_only: true,
+    };
+    client.tasks().update_task(request).await.accepted();
+    assert_eq!(client.translation_work(&DE).await, []);
+}

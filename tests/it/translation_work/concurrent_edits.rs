@@ -1,0 +1,446 @@
+//! Concurrent edits of people and automatic writes: no locked row is overwritten, and
+//! no row made from an old source counts as current.
+
+use super::{
+    DE, rename, retitle, row_of_step, row_of_task, state, unlocked_name, unlocked_title, work_on,
+};
+use crate::kit::prelude::*;
+use tokio::task::JoinSet;
+
+on_both_databases![
+    a_person_who_writes_a_step_meanwhile_keeps_the_row,
+    a_person_who_writes_a_task_meanwhile_keeps_the_row,
+    a_row_locked_by_mask_meanwhile_holds_what_was_locked,
+    a_row_locked_as_it_was_read_holds_what_was_read,
+    a_name_that_changes_meanwhile_never_leaves_a_row_current,
+    a_title_that_changes_meanwhile_never_leaves_a_row_current,
+    a_body_that_changes_meanwhile_never_leaves_a_row_current,
+    a_subtask_that_is_renamed_meanwhile_never_leaves_a_row_current,
+    two_concurrent_automatic_writes_leave_one_of_their_rows,
+    batches_in_opposite_orders_are_all_written,
+    concurrent_batches_and_renames_all_succeed,
+    a_deleted_step_is_written_before_or_not_found,
+];
+
+const CLIENTS: usize = 8;
+const ROUNDS: usize = 8;
+
+/// Runs many rounds of a race concurrently, each with a number and two connections.
+async fn race<F: Future<Output = ()> + Send + 'static>(
+    client: &Client,
+    round: fn(Client, Client, usize) -> F,
+) {
+    let mut clients = JoinSet::new();
+    for first in 0..CLIENTS {
+        let person = client.over_new_connection();
+        let machine = client.over_new_connection();
+        clients.spawn(async move {
+            for number in 0..ROUNDS {
+                round(person.clone(), machine.clone(), first + number).await;
+            }
+        });
+    }
+    clients.join_all().await;
+}
+
+/// The one that starts first alternates between rounds.
+async fn moment(number: usize, turn: usize) {
+    if number % 3 == turn {
+        tokio::time::sleep(std::time::Duration::from_micros(500)).await;
+    }
+}
+
+/// The work of a new task of this name alone.
+async fn work_of(client: &Client, task: &str) -> Vec<TranslationWork> {
+    let request = ListTranslationWorkRequest {
+        task: Some(task.to_owned()),
+        ..translation_work_request(&DE)
+    };
+    client.all_translation_work(request).await
+}
+
+async fn work_of_one(client: &Client, task: &str, guid: &str) -> TranslationWork {
+    let work = work_of(client, task).await;
+    let mut own = work.into_iter().filter(|item| item.guid == guid);
+    own.next().expect("work on the resource")
+}
+
+async fn a_person_who_writes_a_step_meanwhile_keeps_the_row(client: Client) {
+    race(&client, |person, machine, number| async move {
+        let guide = person.given_task(task("Pump")).await;
+        let guid = person
+            .given_step(information_step(&guide, "Look"))
+            .await
+            .guid;
+        let work = work_of_one(&machine, &guide.guid, &guid).await;
+        let update = row_of_step(&guid, step_translation("person"));
+        let (updated, _) = tokio::join!(
+            async {
+                moment(number, 0).await;
+                person.update_step(update, &[]).await
+            },
+            async {
+                moment(number, 1).await;
+                machine.written(automatic(&work, "machine")).await
+            },
+        );
+        updated.accepted();
+        let read = person.get_step(&guid).await.accepted();
+        let expected = StepTranslation {
+            locked: Some(true),
+            ..step_translation("person")
+        };
+        assert_eq!(read.translations["de"], expected);
+        let late = machine.written(automatic(&work, "machine")).await;
+        assert_eq!(late, TranslationResult::SkippedLocked);
+    })
+    .await;
+}
+
+async fn a_person_who_writes_a_task_meanwhile_keeps_the_row(client: Client) {
+    race(&client, |person, machine, number| async move {
+        let guid = person.given_task(task("Pump")).await.guid;
+        let work = work_of_one(&machine, &guid, &guid).await;
+        let update = row_of_task(&guid, task_translation("person"));
+        let (updated, _) = tokio::join!(
+            async {
+                moment(number, 0).await;
+                person.update_task(update, &[]).await
+            },
+            async {
+                moment(number, 1).await;
+                machine.written(automatic(&work, "machine")).await
+            },
+        );
+        updated.accepted();
+        let read = person.get_task(&guid).await.accepted();
+        let expected = TaskTranslation {
+            locked: Some(true),
+            ..task_translation("person")
+        };
+        assert_eq!(read.translations["de"], expected);
+    })
+    .await;
+}
+
+/// Locking keeps the row as it is: the automatic one if its write came first, which
+/// then reports WRITTEN.
+async fn a_row_locked_by_mask_meanwhile_holds_what_was_locked(client: Client) {
+    race(&client, |person, machine, number| async move {
+        let guide = person.given_task(task("Pump")).await;
+        let sent = information_step(&guide, "Look").translated("de", unlocked_title("person"));
+        let guid = person.given_step(sent).await.guid;
+        retitle(&person, &guid, "Listen").await;
+        let work = work_of_one(&machine, &guide.guid, &guid).await;
+        let lock = StepTranslation {
+            locked: Some(true),
+            ..StepTranslation::default()
+        };
+        let update = row_of_step(&guid, lock);
+        let (updated, became) = tokio::join!(
+            async {
+                moment(number, 0).await;
+                person
+                    .update_step(update, &["translations.de.locked"])
+                    .await
+            },
+            async {
+                moment(number, 1).await;
+                machine.written(automatic(&work, "machine")).await
+            },
+        );
+        let updated = updated.accepted().step.unwrap();
+        let read = person.get_step(&guid).await.accepted();
+        assert_eq!(read, updated, "written after it was locked");
+        let title = match became {
+            TranslationResult::Written => "machine",
+            TranslationResult::SkippedLocked => "person",
+            other => panic!("{other:?}"),
+        };
+        let expected = StepTranslation {
+            locked: Some(true),
+            ..step_translation(title)
+        };
+        assert_eq!(read.translations["de"], expected);
+    })
+    .await;
+}
+
+async fn a_row_locked_as_it_was_read_holds_what_was_read(client: Client) {
+    race(&client, |person, machine, number| async move {
+        let sent = task("Pump").translated("de", unlocked_name("person"));
+        let guid = person.given_task(sent).await.guid;
+        rename(&person, &guid, "Valve").await;
+        let read = person.get_task(&guid).await.accepted();
+        let work = work_of_one(&machine, &guid, &guid).await;
+        let lock = TaskTranslation {
+            name: None,
+            locked: Some(true),
+        };
+        let update = row_of_task(&guid, lock).with_etag(read.etag);
+        let (updated, became) = tokio::join!(
+            async {
+                moment(number, 0).await;
+                person
+                    .update_task(update, &["translations.de.locked"])
+                    .await
+            },
+            async {
+                moment(number, 1).await;
+                machine.written(automatic(&work, "machine")).await
+            },
+        );
+        let read = person.get_task(&guid).await.accepted();
+        let row = &read.translations["de"];
+        match (updated, became) {
+            (Ok(_), TranslationResult::SkippedLocked) => {
+                assert_eq!((row.name(), row.locked()), ("person", true));
+            }
+            (Err(status), TranslationResult::Written) => {
+                Failure::from(status).is(Code::Aborted, "ETAG_MISMATCH");
+                assert_eq!((row.name(), row.locked()), ("machine", false));
+            }
+            both => panic!("{both:?}"),
+        }
+    })
+    .await;
+}
+
+/// Asserts the row's state after a source changed during an automatic write.
+#[track_caller]
+fn never_fresh(became: TranslationResult, state: Option<TranslationState>) {
+    let expected = match became {
+        TranslationResult::Written => TranslationState::Outdated,
+        TranslationResult::Stale => TranslationState::Missing,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(state, Some(expected), "{became:?}");
+}
+
+/// Why the resource of this task needs a translation.
+async fn state_of(client: &Client, task: &str, guid: &str) -> Option<TranslationState> {
+    let mut work = work_of(client, task).await;
+    work.retain(|item| item.guid == guid);
+    work.first().map(TranslationWork::state)
+}
+
+async fn a_name_that_changes_meanwhile_never_leaves_a_row_current(client: Client) {
+    race(&client, |person, machine, number| async move {
+        let guid = person.given_task(task("Pump")).await.guid;
+        let work = work_of_one(&machine, &guid, &guid).await;
+        let ((), became) = tokio::join!(
+            async {
+                moment(number, 0).await;
+                rename(&person, &guid, "Valve").await;
+            },
+            async {
+                moment(number, 1).await;
+                machine.written(automatic(&work, "Pumpe")).await
+            },
+        );
+        never_fresh(became, state_of(&person, &guid, &guid).await);
+    })
+    .await;
+}
+
+async fn a_title_that_changes_meanwhile_never_leaves_a_row_current(client: Client) {
+    race(&client, |person, machine, number| async move {
+        let guide = person.given_task(task("Pump")).await;
+        let guid = person
+            .given_step(information_step(&guide, "Look"))
+            .await
+            .guid;
+        let work = work_of_one(&machine, &guide.guid, &guid).await;
+        let ((), became) = tokio::join!(
+            async {
+                moment(number, 0).await;
+                retitle(&person, &guid, "Listen").await;
+            },
+            async {
+                moment(number, 1).await;
+                machine.written(automatic(&work, "Schauen")).await
+            },
+        );
+        never_fresh(became, state_of(&person, &guide.guid, &guid).await);
+    })
+    .await;
+}
+
+async fn a_body_that_changes_meanwhile_never_leaves_a_row_current(client: Client) {
+    race(&client, |person, machine, number| async move {
+        let guide = person.given_task(task("Pump")).await;
+        let guid = person
+            .given_step(information_step(&guide, "Look"))
+            .await
+            .guid;
+        let work = work_of_one(&machine, &guide.guid, &guid).await;
+        let update = step_of(&guid).with_body("<p>new</p>");
+        let (_, became) = tokio::join!(
+            async {
+                moment(number, 0).await;
+                person.updated_step(update, &["body"]).await
+            },
+            async {
+                moment(number, 1).await;
+                machine.written(automatic(&work, "Schauen")).await
+            },
+        );
+        never_fresh(became, state_of(&person, &guide.guid, &guid).await);
+    })
+    .await;
+}
+
+async fn a_subtask_that_is_renamed_meanwhile_never_leaves_a_row_current(client: Client) {
+    race(&client, |person, machine, number| async move {
+        let guide = person.given_task(task("Guide")).await;
+        let other = person.given_task(task("Pump")).await;
+        let guid = person.given_step(subtask(&guide, &other)).await.guid;
+        let work = work_of_one(&machine, &guide.guid, &guid).await;
+        let ((), became) = tokio::join!(
+            async {
+                moment(number, 0).await;
+                rename(&person, &other.guid, "Valve").await;
+            },
+            async {
+                moment(number, 1).await;
+                machine.written(automatic(&work, "Pumpe")).await
+            },
+        );
+        never_fresh(became, state_of(&person, &guide.guid, &guid).await);
+    })
+    .await;
+}
+
+async fn two_concurrent_automatic_writes_leave_one_of_their_rows(client: Client) {
+    race(&client, |one, two, number| async move {
+        let guide = one.given_task(task("Pump")).await;
+        let guid = one.given_step(information_step(&guide, "Look")).await.guid;
+        let work = work_of_one(&one, &guide.guid, &guid).await;
+        let text = |text: &str| AutomaticTranslation {
+            body: Some(text.to_owned()),
+            ..automatic(&work, text)
+        };
+        let became = tokio::join!(
+            async {
+                moment(number, 0).await;
+                one.written(text("one")).await
+            },
+            async {
+                moment(number, 1).await;
+                two.written(text("two")).await
+            },
+        );
+        let written = TranslationResult::Written;
+        assert_eq!(became, (written, written));
+        let read = one.get_step(&guid).await.accepted();
+        let row = &read.translations["de"];
+        assert_eq!(row.title(), row.body());
+    })
+    .await;
+}
+
+/// Tasks with a subtask step each that stands for the next of them.
+async fn given_ring(client: &Client, count: usize) -> Vec<Task> {
+    let mut tasks = Vec::new();
+    for n in 0..count {
+        tasks.push(client.given_task(task(&format!("task {n}"))).await);
+    }
+    for (n, task) in tasks.iter().enumerate() {
+        let next = &tasks[(n + 1) % count];
+        client.given_step(subtask(task, next)).await;
+    }
+    tasks
+}
+
+async fn batches_in_opposite_orders_are_all_written(client: Client) {
+    given_ring(&client, 12).await;
+    let work = client.translation_work(&DE).await;
+    assert_eq!(work.len(), 24);
+    let mut machines = JoinSet::new();
+    for machine in 0..CLIENTS {
+        let client = client.over_new_connection();
+        let text = format!("machine {machine}");
+        let mut sent: Vec<_> = work.iter().map(|item| automatic(item, &text)).collect();
+        sent.rotate_left(machine * 3);
+        if machine % 2 == 0 {
+            sent.reverse();
+        }
+        machines.spawn(async move {
+            for _ in 0..4 {
+                let response = client.write_translations(sent.clone()).await.accepted();
+                let results: Vec<_> = response.results().collect();
+                assert_eq!(results, [TranslationResult::Written; 24]);
+            }
+        });
+    }
+    machines.join_all().await;
+    assert_eq!(client.translation_work(&DE).await, []);
+}
+
+async fn concurrent_batches_and_renames_all_succeed(client: Client) {
+    let tasks = given_ring(&client, 8).await;
+    let mut clients = JoinSet::new();
+    for task in tasks {
+        let client = client.over_new_connection();
+        clients.spawn(async move {
+            for n in 0..6 {
+                rename(&client, &task.guid, &format!("{} {n}", task.name)).await;
+            }
+        });
+    }
+    for machine in 0..4 {
+        let client = client.over_new_connection();
+        clients.spawn(async move {
+            for _ in 0..6 {
+                let work = client.translation_work(&DE).await;
+                let mut sent: Vec<_> = work.iter().map(|item| automatic(item, "x")).collect();
+                if machine % 2 == 0 {
+                    sent.reverse();
+                }
+                if sent.is_empty() {
+                    continue;
+                }
+                let response = client.write_translations(sent).await.accepted();
+                for became in response.results() {
+                    let (written, stale) = (TranslationResult::Written, TranslationResult::Stale);
+                    assert!(became == written || became == stale, "{became:?}");
+                }
+            }
+        });
+    }
+    clients.join_all().await;
+    // Without concurrent edits the rest of the work can be done.
+    for item in client.translation_work(&DE).await {
+        let became = client.written(automatic(&item, "last")).await;
+        assert_eq!(became, TranslationResult::Written);
+    }
+    assert_eq!(client.translation_work(&DE).await, []);
+}
+
+async fn a_deleted_step_is_written_before_or_not_found(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    for number in 0..24 {
+        let guid = client
+            .given_step(information_step(&guide, "Look"))
+            .await
+            .guid;
+        let work = work_on(&client, &guid).await;
+        let (person, machine) = (client.over_new_connection(), client.over_new_connection());
+        let (deleted, became) = tokio::join!(
+            async {
+                moment(number, 0).await;
+                person.delete_step(&guid).await
+            },
+            async {
+                moment(number, 1).await;
+                machine.written(automatic(&work, "Schauen")).await
+            },
+        );
+        deleted.accepted();
+        assert!(
+            [TranslationResult::Written, TranslationResult::NotFound].contains(&became),
+            "{became:?}"
+        );
+        assert_eq!(state(&client, &guid).await, None);
+    }
+}

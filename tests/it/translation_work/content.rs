@@ -1,0 +1,252 @@
+//! The content of an item of work.
+
+use super::{DE, rename, retitle, work_on};
+use crate::kit::prelude::*;
+use std::collections::BTreeSet;
+
+on_both_databases![
+    a_task_comes_with_its_name,
+    a_step_comes_with_its_texts,
+    a_step_without_texts_comes_with_its_title,
+    a_body_comes_byte_for_byte,
+    a_question_comes_without_links,
+    a_subtask_step_comes_with_the_name_of_its_task,
+    the_digest_is_the_same_in_every_language,
+    the_digest_stays_while_the_texts_stay,
+    the_digest_changes_with_each_text,
+    the_digest_tells_which_text_says_what,
+    the_digest_of_equal_texts_is_equal,
+];
+
+/// The digest of the step's current texts.
+async fn digest(client: &Client, guid: &str) -> String {
+    work_on(client, guid).await.source_digest
+}
+
+async fn a_task_comes_with_its_name(client: Client) {
+    let guide = client.given_task(task("Pump drips")).await;
+    let work = work_on(&client, &guide.guid).await;
+    let expected = TranslationWork {
+        guid: guide.guid,
+        kind: TranslationKind::Task.into(),
+        language: "de".to_owned(),
+        state: TranslationState::Missing.into(),
+        source: Some(TranslationSource {
+            name: Some("Pump drips".to_owned()),
+            ..TranslationSource::default()
+        }),
+        source_digest: work.source_digest.clone(),
+    };
+    assert_eq!(work, expected);
+    assert_ne!(work.source_digest, "");
+}
+
+async fn a_step_comes_with_its_texts(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let sent = Step {
+        translations: [].into(),
+        ..full_step(&guide)
+    };
+    let step = client.given_step(sent.clone()).await;
+    let work = work_on(&client, &step.guid).await;
+    let expected = TranslationWork {
+        guid: step.guid,
+        kind: TranslationKind::Step.into(),
+        language: "de".to_owned(),
+        state: TranslationState::Missing.into(),
+        source: Some(TranslationSource {
+            name: None,
+            title: Some(sent.title),
+            body: sent.body,
+            instructions: sent.instructions,
+            feedback_config: sent.feedback_config,
+        }),
+        source_digest: work.source_digest.clone(),
+    };
+    assert_eq!(work, expected);
+    assert_ne!(work.source_digest, "");
+}
+
+async fn a_step_without_texts_comes_with_its_title(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let step = client.given_step(information_step(&guide, "Look")).await;
+    let expected = TranslationSource {
+        title: Some("Look".to_owned()),
+        ..TranslationSource::default()
+    };
+    let work = work_on(&client, &step.guid).await;
+    assert_eq!(work.source, Some(expected));
+}
+
+async fn a_body_comes_byte_for_byte(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    for body in ["", " \r\n<p>\t\u{feff}ü\u{1}&nbsp;</P>\u{2028}🔧"] {
+        let sent = information_step(&guide, "Look").with_body(body);
+        let step = client.given_step(sent).await;
+        let work = work_on(&client, &step.guid).await;
+        assert_eq!(work.source.unwrap().body.as_deref(), Some(body));
+    }
+}
+
+async fn a_question_comes_without_links(client: Client) {
+    let sent = Step {
+        feedback_config: vec![FeedbackConfig {
+            linked: Some(true),
+            ..question("answer", &["yes", "no"])
+        }],
+        ..step(&Task::default(), StepType::Observation, "Ask")
+    };
+    let request = ImportTaskRequest {
+        document: Some(TaskDocument {
+            task: Some(task("Pump")),
+            steps: vec![sent],
+        }),
+        ..ImportTaskRequest::default()
+    };
+    let imported = client.tasks().import_task(request).await.accepted();
+    let guide = imported.into_inner().task.unwrap();
+    let step = client.get_step(&guide.steps[0]).await.accepted();
+    assert_ne!(step.feedback_config[0].values[0].link, "");
+    let work = work_on(&client, &step.guid).await;
+    assert_eq!(
+        work.source.unwrap().feedback_config,
+        [question("answer", &["yes", "no"])]
+    );
+}
+
+async fn a_subtask_step_comes_with_the_name_of_its_task(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let other = client.given_task(task("Pump")).await;
+    let step = client.given_step(subtask(&guide, &other)).await;
+    let work = work_on(&client, &step.guid).await;
+    assert_eq!(work.kind(), TranslationKind::Step);
+    assert_eq!(work.source.unwrap().title(), "Pump");
+}
+
+async fn the_digest_is_the_same_in_every_language(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    client.given_step(information_step(&guide, "Look")).await;
+    let work = client.translation_work(&["de", "fr", "it"]).await;
+    let pairs: BTreeSet<(String, String)> = work
+        .into_iter()
+        .map(|item| (item.guid, item.source_digest))
+        .collect();
+    assert_eq!(pairs.len(), 2);
+}
+
+async fn the_digest_stays_while_the_texts_stay(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let step = client.given_step(information_step(&guide, "Look")).await;
+    let before = client.translation_work(&DE).await;
+    let update = Task {
+        published: Some(0),
+        translations: [("fr".to_owned(), task_translation("Pompe"))].into(),
+        ..task_of(&guide.guid)
+    };
+    client.updated_task(update, &[]).await;
+    let update = Step {
+        tags: vec!["wet".to_owned()],
+        translations: [("fr".to_owned(), step_translation("Regarder"))].into(),
+        ..step_of(&step.guid)
+    };
+    client.updated_step(update, &[]).await;
+    assert_eq!(client.translation_work(&DE).await, before);
+}
+
+async fn the_digest_changes_with_each_text(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let first = digest(&client, &guide.guid).await;
+    rename(&client, &guide.guid, "Valve").await;
+    assert_ne!(digest(&client, &guide.guid).await, first);
+
+    let step = Step {
+        translations: [].into(),
+        ..full_step(&guide)
+    };
+    let guid = client.given_step(step).await.guid;
+    let mut seen: BTreeSet<String> = [digest(&client, &guid).await].into();
+    retitle(&client, &guid, "Look").await;
+    seen.insert(digest(&client, &guid).await);
+    for (mask, update) in [
+        ("body", step_of(&guid).with_body("<p>Other</p>")),
+        ("body", step_of(&guid).with_body(String::new())),
+        ("body", step_of(&guid)),
+        ("instructions", step_of(&guid)),
+        (
+            "feedback_config",
+            step_of(&guid).with_question(question("answer", &["yes"])),
+        ),
+    ] {
+        client.updated_step(update, &[mask]).await;
+        let new = seen.insert(digest(&client, &guid).await);
+        assert!(new, "{mask}");
+    }
+}
+
+/// The same words in other fields are another source.
+async fn the_digest_tells_which_text_says_what(client: Client) {
+    let guide = client.given_task(task("a")).await;
+    let mut seen: BTreeSet<String> = [digest(&client, &guide.guid).await].into();
+    let plain = information_step(&guide, "a");
+    let asking = |name: &str, answers: &[(&str, &str)]| {
+        let values = answers.iter().map(|(key, value)| answer(key, value));
+        Step {
+            feedback_config: vec![FeedbackConfig {
+                values: values.collect(),
+                ..question(name, &[])
+            }],
+            ..plain.clone()
+        }
+    };
+    let instructed = |instructions: &[serde_json::Value]| {
+        plain
+            .clone()
+            .with_instructions(instructions.iter().cloned().map(object).collect())
+    };
+    let with_body = plain.clone().with_body("b");
+    let other_way = plain.clone().titled("b").with_body("a");
+    let with_both = plain.clone().titled("ab");
+    let different = [
+        plain.clone(),
+        with_body,
+        other_way,
+        with_both,
+        asking("b", &[("c", "d")]),
+        asking("b", &[("d", "c")]),
+        asking("bc", &[("d", "e")]),
+        asking("b", &[("cd", "e")]),
+        asking("b", &[("c", "de")]),
+        asking("b", &[("c", "d"), ("e", "f")]),
+        instructed(&[serde_json::json!({"b": "c"})]),
+        instructed(&[serde_json::json!({"c": "b"})]),
+        instructed(&[serde_json::json!({"b": ["c"]})]),
+        instructed(&[serde_json::json!({"b": 1})]),
+        instructed(&[serde_json::json!({"b": "1"})]),
+        instructed(&[serde_json::json!({"b": true})]),
+        instructed(&[serde_json::json!({"b": null})]),
+        instructed(&[serde_json::json!({})]),
+        instructed(&[serde_json::json!({}), serde_json::json!({})]),
+        instructed(&[serde_json::json!({"b": "c"}), serde_json::json!({"d": "e"})]),
+        instructed(&[serde_json::json!({"d": "e"}), serde_json::json!({"b": "c"})]),
+        instructed(&[serde_json::json!({"b": "c", "d": "e"})]),
+    ];
+    for step in different {
+        let guid = client.given_step(step.clone()).await.guid;
+        let new = seen.insert(digest(&client, &guid).await);
+        assert!(new, "{step:?}");
+    }
+}
+
+async fn the_digest_of_equal_texts_is_equal(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let step = Step {
+        translations: [].into(),
+        ..full_step(&guide)
+    };
+    let mut digests = BTreeSet::new();
+    for _ in 0..2 {
+        let guid = client.given_step(step.clone()).await.guid;
+        digests.insert(digest(&client, &guid).await);
+    }
+    assert_eq!(digests.len(), 1);
+}

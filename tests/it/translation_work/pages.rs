@@ -1,0 +1,401 @@
+//! Pages of work: how large they are, how they follow each other, and whose
+//! tokens are taken.
+
+use super::{DE, pending};
+use crate::kit::prelude::*;
+use std::collections::BTreeSet;
+
+on_both_databases![
+    a_page_holds_50_unless_asked,
+    a_page_holds_500_at_most,
+    a_negative_page_size_is_refused,
+    the_last_page_has_no_token,
+    pages_neither_repeat_nor_skip,
+    the_page_size_may_change_between_pages,
+    the_languages_may_change_their_order_between_pages,
+    an_altered_token_is_refused,
+    a_token_of_another_account_is_refused,
+    a_token_of_other_filters_is_refused,
+    a_token_of_another_call_is_refused,
+    a_page_ends_early_rather_than_pass_3_mib,
+    one_text_in_many_languages_ends_a_page_early_too,
+    existing_translations_are_not_part_of_the_work,
+    work_done_between_two_pages_moves_no_other,
+    work_that_vanishes_at_the_edge_of_a_page_loses_no_other,
+    a_page_may_be_empty_before_the_end,
+];
+
+const THREE_MIB: usize = 3 * 1024 * 1024;
+const LANGUAGES: [&str; 3] = ["de", "fr", "it"];
+
+fn page(page_size: i32, page_token: &str) -> ListTranslationWorkRequest {
+    ListTranslationWorkRequest {
+        page_size,
+        page_token: page_token.to_owned(),
+        ..translation_work_request(&LANGUAGES)
+    }
+}
+
+/// Two guides of two steps each, one of them done in one language.
+async fn given_guides(client: &Client) {
+    for name in ["Pump", "Valve"] {
+        let task = client.given_task(task(name)).await;
+        client.given_steps(&task, &["Look"]).await;
+        let sent = information_step(&task, "Listen").translated("fr", step_translation("Horchen"));
+        client.given_step(sent).await;
+    }
+}
+
+/// How many items the guides make.
+const ITEMS: usize = 6 * 3 - 2;
+
+async fn a_page_holds_50_unless_asked(client: Client) {
+    for n in 0..17 {
+        client.given_task(task(&format!("task {n}"))).await;
+    }
+    let first = client.list_translation_work(page(0, "")).await.accepted();
+    assert_eq!(first.work.len(), 50);
+    let second = client
+        .list_translation_work(page(0, &first.next_page_token))
+        .await;
+    assert_eq!(second.accepted().work.len(), 1);
+}
+
+async fn a_page_holds_500_at_most(client: Client) {
+    for n in 0..6 {
+        client.given_task(task(&format!("task {n}"))).await;
+    }
+    let tags = tags(100);
+    let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
+    for page_size in [500, 501, i32::MAX] {
+        let request = ListTranslationWorkRequest {
+            page_size,
+            ..translation_work_request(&tags)
+        };
+        let listed = client.list_translation_work(request).await.accepted();
+        assert_eq!(listed.work.len(), 500);
+        assert_ne!(listed.next_page_token, "");
+    }
+}
+
+async fn a_negative_page_size_is_refused(client: Client) {
+    for page_size in [-1, i32::MIN] {
+        let listed = client.list_translation_work(page(page_size, "")).await;
+        let violation = [("page_size", "FIELD_OUT_OF_RANGE")];
+        listed.refused().violates(&violation);
+    }
+}
+
+async fn the_last_page_has_no_token(client: Client) {
+    given_guides(&client).await;
+    let whole = client.list_translation_work(page(500, "")).await.accepted();
+    assert_eq!(whole.work.len(), ITEMS);
+    assert_eq!(whole.next_page_token, "");
+}
+
+async fn pages_neither_repeat_nor_skip(client: Client) {
+    given_guides(&client).await;
+    let whole = client
+        .list_translation_work(page(500, ""))
+        .await
+        .accepted()
+        .work;
+    let items: BTreeSet<_> = pending(whole.clone()).into_iter().collect();
+    assert_eq!(items.len(), ITEMS);
+    for page_size in 1..=17 {
+        let (mut found, mut token) = (Vec::new(), String::new());
+        loop {
+            let listed = client
+                .list_translation_work(page(page_size, &token))
+                .await
+                .accepted();
+            assert!(listed.work.len() <= page_size as usize);
+            found.extend(listed.work);
+            token = listed.next_page_token;
+            if token.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(found, whole, "pages of {page_size}");
+    }
+}
+
+async fn the_page_size_may_change_between_pages(client: Client) {
+    given_guides(&client).await;
+    let whole = client
+        .list_translation_work(page(500, ""))
+        .await
+        .accepted()
+        .work;
+    let first = client.list_translation_work(page(4, "")).await.accepted();
+    let rest = client
+        .all_translation_work(page(7, &first.next_page_token))
+        .await;
+    assert_eq!(rest, whole[4..]);
+}
+
+async fn the_languages_may_change_their_order_between_pages(client: Client) {
+    given_guides(&client).await;
+    let whole = client
+        .list_translation_work(page(500, ""))
+        .await
+        .accepted()
+        .work;
+    let first = client.list_translation_work(page(4, "")).await.accepted();
+    let request = ListTranslationWorkRequest {
+        page_token: first.next_page_token,
+        ..translation_work_request(&["it", "DE", "fr", "it"])
+    };
+    assert_eq!(client.all_translation_work(request).await, whole[4..]);
+}
+
+const BAD_TOKEN: [(&str, &str); 1] = [("page_token", "PAGE_TOKEN_INVALID")];
+
+/// A token after the first of several items.
+async fn token(client: &Client) -> String {
+    given_guides(client).await;
+    let first = client.list_translation_work(page(1, "")).await.accepted();
+    assert_ne!(first.next_page_token, "");
+    first.next_page_token
+}
+
+async fn an_altered_token_is_refused(client: Client) {
+    let token = token(&client).await;
+    let altered = token.char_indices().map(|(at, character)| {
+        let other = if character == 'A' { 'B' } else { 'A' };
+        let rest = &token[at + character.len_utf8()..];
+        format!("{}{other}{rest}", &token[..at])
+    });
+    let mut tokens: Vec<String> = altered.collect();
+    tokens.extend([
+        format!("{token}A"),
+        token[1..].to_owned(),
+        token[..token.len() / 2].to_owned(),
+        " ".to_owned(),
+        "ü🔧".to_owned(),
+        "\0".to_owned(),
+        "A".repeat(100_000),
+    ]);
+    for token in tokens {
+        let listed = client.list_translation_work(page(1, &token)).await;
+        listed.refused().violates(&BAD_TOKEN);
+    }
+}
+
+async fn a_token_of_another_account_is_refused(client: Client) {
+    let token = token(&client).await;
+    let other = client.other_account();
+    given_guides(&other).await;
+    let listed = other.list_translation_work(page(1, &token)).await;
+    listed.refused().violates(&BAD_TOKEN);
+}
+
+async fn a_token_of_other_filters_is_refused(client: Client) {
+    let token = token(&client).await;
+    let tasks = client.list_tasks(ListTasksRequest::default()).await;
+    let tasks = tasks.accepted().tasks;
+    let narrowed = |index: usize, page_token: &str| ListTranslationWorkRequest {
+        task: Some(tasks[index].guid.clone()),
+        ..page(1, page_token)
+    };
+    let into = |languages: &[&str]| ListTranslationWorkRequest {
+        page_token: token.clone(),
+        ..translation_work_request(languages)
+    };
+    for request in [
+        narrowed(0, &token),
+        into(&["de"]),
+        into(&["de", "fr"]),
+        into(&["de", "fr", "it", "nl"]),
+        into(&["de", "fr", "nl"]),
+    ] {
+        let listed = client.list_translation_work(request).await;
+        listed.refused().violates(&BAD_TOKEN);
+    }
+    let first = client
+        .list_translation_work(narrowed(0, ""))
+        .await
+        .accepted();
+    for request in [
+        narrowed(1, &first.next_page_token),
+        page(1, &first.next_page_token),
+    ] {
+        let listed = client.list_translation_work(request).await;
+        listed.refused().violates(&BAD_TOKEN);
+    }
+}
+
+async fn a_token_of_another_call_is_refused(client: Client) {
+    let token = token(&client).await;
+    let request = ListTasksRequest {
+        page_size: 1,
+        ..ListTasksRequest::default()
+    };
+    let theirs = ListTasksRequest {
+        page_token: token,
+        ..request.clone()
+    };
+    let listed = client.list_tasks(theirs).await;
+    listed.refused().violates(&BAD_TOKEN);
+    let first = client.list_tasks(request).await.accepted();
+    let listed = client
+        .list_translation_work(page(1, &first.next_page_token))
+        .await;
+    listed.refused().violates(&BAD_TOKEN);
+}
+
+/// Reads all pages, none of which may be too large or empty: the bytes of each item's
+/// body, and the number of pages.
+async fn bodies(
+    client: &Client,
+    mut request: ListTranslationWorkRequest,
+) -> (Vec<(usize, String)>, usize) {
+    let (mut found, mut pages) = (Vec::new(), 0);
+    loop {
+        let listed = client
+            .list_translation_work(request.clone())
+            .await
+            .accepted();
+        let size = prost::Message::encoded_len(&listed);
+        assert!(size <= THREE_MIB || listed.work.len() == 1, "{size}");
+        assert!(!listed.work.is_empty());
+        for item in listed.work {
+            let source = item.source.unwrap();
+            if source.title.is_some() {
+                found.push((source.body().len(), item.language));
+            }
+        }
+        pages += 1;
+        request.page_token = listed.next_page_token;
+        if request.page_token.is_empty() {
+            return (found, pages);
+        }
+    }
+}
+
+async fn given_bodies(client: &Client, sizes: &[usize]) {
+    let task = client.given_task(task("Heavy")).await;
+    for size in sizes {
+        let sent = information_step(&task, "heavy").with_body("x".repeat(*size));
+        client.given_step(sent).await;
+    }
+}
+
+async fn a_page_ends_early_rather_than_pass_3_mib(client: Client) {
+    let sizes = [1, 1, 1, 2, 4, 1, 1].map(|mib| mib * 1_000_000);
+    given_bodies(&client, &sizes).await;
+    let request = ListTranslationWorkRequest {
+        page_size: 500,
+        ..translation_work_request(&DE)
+    };
+    let (found, pages) = bodies(&client, request).await;
+    let mut found: Vec<usize> = found.into_iter().map(|(size, _)| size).collect();
+    found.sort_unstable();
+    let mut expected = sizes.to_vec();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+    assert!((4..=6).contains(&pages), "{pages} pages");
+}
+
+async fn one_text_in_many_languages_ends_a_page_early_too(client: Client) {
+    given_bodies(&client, &[1_200_000, 3_200_000]).await;
+    let (mut found, pages) = bodies(&client, page(500, "")).await;
+    found.sort_unstable();
+    let mut expected = Vec::new();
+    for size in [1_200_000, 3_200_000] {
+        expected.extend(LANGUAGES.map(|language| (size, language.to_owned())));
+    }
+    assert_eq!(found, expected);
+    // Two of the small, one of the small, each of the large.
+    assert!((4..=6).contains(&pages), "{pages} pages");
+}
+
+async fn existing_translations_are_not_part_of_the_work(client: Client) {
+    let task = client.given_task(task("Heavy")).await;
+    for n in 0..3 {
+        let row = StepTranslation {
+            body: Some("x".repeat(2_000_000)),
+            ..StepTranslation::default()
+        };
+        let sent = information_step(&task, &format!("step {n}")).translated("fr", row);
+        client.given_step(sent).await;
+    }
+    let work = client.translation_work(&LANGUAGES).await;
+    assert_eq!(work.len(), 3 + 3 * 2);
+    let bytes: usize = work.iter().map(prost::Message::encoded_len).sum();
+    assert!(bytes < 10_000, "{bytes}");
+}
+
+async fn work_done_between_two_pages_moves_no_other(client: Client) {
+    given_guides(&client).await;
+    let whole = client.translation_work(&LANGUAGES).await;
+    let (mut found, mut token) = (Vec::new(), String::new());
+    loop {
+        let listed = client
+            .list_translation_work(page(3, &token))
+            .await
+            .accepted();
+        for item in &listed.work {
+            let became = client.written(automatic(item, "done")).await;
+            assert_eq!(became, TranslationResult::Written);
+        }
+        found.extend(listed.work);
+        token = listed.next_page_token;
+        if token.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(found, whole);
+    assert_eq!(client.translation_work(&LANGUAGES).await, []);
+}
+
+async fn work_that_vanishes_at_the_edge_of_a_page_loses_no_other(client: Client) {
+    let task = client.given_task(task("Pump")).await;
+    client.given_steps(&task, &["a", "b", "c", "d"]).await;
+    let whole = client.translation_work(&LANGUAGES).await;
+    // Of the steps, the languages of the first and one of the second.
+    let first = client
+        .list_translation_work(page(3 + 4, ""))
+        .await
+        .accepted();
+    assert_eq!(first.work, whole[..7]);
+    let gone = first.work[6].guid.clone();
+    client.delete_step(&gone).await.accepted();
+    let rest = client
+        .all_translation_work(page(0, &first.next_page_token))
+        .await;
+    let mut expected = whole[7..].to_vec();
+    expected.retain(|item| item.guid != gone);
+    assert_eq!(expected.len(), 6);
+    assert_eq!(rest, expected);
+}
+
+/// A call examines a limited number of resources, whether or not it finds work in them.
+async fn a_page_may_be_empty_before_the_end(client: Client) {
+    let done =
+        information_step(&Task::default(), "Done").translated("de", step_translation("Fertig"));
+    let request = ImportTaskRequest {
+        document: Some(TaskDocument {
+            task: Some(task("Long").translated("de", task_translation("Lang"))),
+            steps: vec![done; 2_100],
+        }),
+        ..ImportTaskRequest::default()
+    };
+    let imported = client.tasks().import_task(request).await.accepted();
+    // Made after all the others, so it is listed after them.
+    let task = imported.into_inner().task.unwrap();
+    let step = client.given_step(information_step(&task, "Open")).await;
+    let first = client
+        .list_translation_work(translation_work_request(&DE))
+        .await
+        .accepted();
+    assert_eq!(first.work, []);
+    assert_ne!(first.next_page_token, "");
+    let request = ListTranslationWorkRequest {
+        page_token: first.next_page_token,
+        ..translation_work_request(&DE)
+    };
+    let missing = TranslationState::Missing;
+    let rest = pending(client.all_translation_work(request).await);
+    assert_eq!(rest, [(step.guid, "de".to_owned(), missing)]);
+}

@@ -1,0 +1,340 @@
+//! Requests of WriteTranslations that are refused and write nothing.
+
+use super::{DE, work_on};
+use crate::kit::prelude::*;
+use serde_json::json;
+
+on_both_databases![
+    a_hundred_are_accepted_and_one_more_is_not,
+    an_empty_list_is_refused,
+    missing_fields_are_named_for_each_item,
+    every_violation_is_reported_at_once,
+    nothing_is_written_when_one_is_malformed,
+    a_name_has_the_limits_of_the_name,
+    a_title_has_the_limits_of_the_title,
+    a_body_has_the_limits_of_the_body,
+    instructions_have_the_limits_of_the_instructions,
+    a_question_has_the_limits_of_the_question,
+    ignored_texts_are_checked_too,
+    the_hundredth_language_is_accepted_and_one_more_is_not,
+    a_known_language_of_a_hundred_is_written,
+    nothing_is_written_when_one_language_is_too_many,
+];
+
+fn nothing() -> AutomaticTranslation {
+    AutomaticTranslation::default()
+}
+
+/// A task and a step without translations, and their work.
+async fn given_work(client: &Client) -> [TranslationWork; 2] {
+    let guide = client.given_task(task("Pump")).await;
+    let step = client.given_step(information_step(&guide, "Look")).await;
+    [
+        work_on(client, &guide.guid).await,
+        work_on(client, &step.guid).await,
+    ]
+}
+
+async fn refused(client: &Client, translations: Vec<AutomaticTranslation>) -> Failure {
+    let before = client.translation_work(&DE).await;
+    let failure = client.write_translations(translations).await.refused();
+    assert_eq!(client.translation_work(&DE).await, before);
+    failure
+}
+
+async fn a_hundred_are_accepted_and_one_more_is_not(client: Client) {
+    let [_, step] = given_work(&client).await;
+    let sent: Vec<_> = tags(100)
+        .into_iter()
+        .map(|language| AutomaticTranslation {
+            language,
+            ..automatic(&step, "x")
+        })
+        .collect();
+    let mut many = sent.clone();
+    many.push(sent[0].clone());
+    let failure = client.write_translations(many).await.refused();
+    failure.violates(&[("translations", "TOO_MANY_ELEMENTS")]);
+    let read = client.get_step(&step.guid).await.accepted();
+    assert!(read.translations.is_empty());
+    let response = client.write_translations(sent).await.accepted();
+    let results: Vec<_> = response.results().collect();
+    assert_eq!(results, [TranslationResult::Written; 100]);
+    let read = client.get_step(&step.guid).await.accepted();
+    assert_eq!(read.translations.len(), 100);
+}
+
+async fn an_empty_list_is_refused(client: Client) {
+    let failure = client.write_translations(Vec::new()).await.refused();
+    failure.violates(&[("translations", "FIELD_REQUIRED")]);
+}
+
+async fn missing_fields_are_named_for_each_item(client: Client) {
+    let sent = vec![nothing(), nothing()];
+    let failure = client.write_translations(sent).await.refused();
+    failure.violates(&[
+        ("translations[0].guid", "FIELD_REQUIRED"),
+        ("translations[0].language", "FIELD_REQUIRED"),
+        ("translations[0].source_digest", "FIELD_REQUIRED"),
+        ("translations[1].guid", "FIELD_REQUIRED"),
+        ("translations[1].language", "FIELD_REQUIRED"),
+        ("translations[1].source_digest", "FIELD_REQUIRED"),
+    ]);
+}
+
+async fn every_violation_is_reported_at_once(client: Client) {
+    let [guide, step] = given_work(&client).await;
+    let sent = vec![
+        automatic(&guide, "Pumpe"),
+        AutomaticTranslation {
+            guid: "1".to_owned(),
+            language: "de_DE".to_owned(),
+            ..automatic(&guide, "")
+        },
+        AutomaticTranslation {
+            body: Some("\0".to_owned()),
+            instructions: vec![object(json!({})); 1_001],
+            feedback_config: vec![question("", &[])],
+            ..automatic(&step, &"x".repeat(401))
+        },
+    ];
+    let failure = refused(&client, sent).await;
+    failure.violates(&[
+        ("translations[1].guid", "FIELD_INVALID"),
+        ("translations[1].language", "FIELD_INVALID"),
+        ("translations[1].name", "FIELD_REQUIRED"),
+        ("translations[2].body", "FIELD_INVALID"),
+        ("translations[2].feedback_config[0].name", "FIELD_REQUIRED"),
+        (
+            "translations[2].feedback_config[0].values",
+            "FIELD_REQUIRED",
+        ),
+        ("translations[2].instructions", "TOO_MANY_ELEMENTS"),
+        ("translations[2].title", "FIELD_TOO_LONG"),
+    ]);
+}
+
+async fn nothing_is_written_when_one_is_malformed(client: Client) {
+    let [guide, step] = given_work(&client).await;
+    let sent = vec![
+        automatic(&guide, "Pumpe"),
+        automatic(&step, "Schauen"),
+        AutomaticTranslation {
+            guid: "nonsense".to_owned(),
+            ..automatic(&step, "Schauen")
+        },
+    ];
+    let failure = refused(&client, sent).await;
+    failure.violates(&[("translations[2].guid", "FIELD_INVALID")]);
+    let read = client.get_task(&guide.guid).await.accepted();
+    assert!(read.translations.is_empty());
+}
+
+/// Values of a text of this many code points at most that are refused.
+fn bad_lines(limit: usize) -> [(String, &'static str); 4] {
+    [
+        ("🔧".repeat(limit + 1), "FIELD_TOO_LONG"),
+        (String::new(), "FIELD_REQUIRED"),
+        (" \t\n".to_owned(), "FIELD_REQUIRED"),
+        ("x\0".to_owned(), "FIELD_INVALID"),
+    ]
+}
+
+async fn a_name_has_the_limits_of_the_name(client: Client) {
+    let [guide, _] = given_work(&client).await;
+    for (name, reason) in bad_lines(200) {
+        let failure = refused(&client, vec![automatic(&guide, &name)]).await;
+        failure.violates(&[("translations[0].name", reason)]);
+    }
+    let sent = automatic(&guide, &"🔧".repeat(200));
+    assert_eq!(client.written(sent).await, TranslationResult::Written);
+}
+
+async fn a_title_has_the_limits_of_the_title(client: Client) {
+    let [_, step] = given_work(&client).await;
+    for (title, reason) in bad_lines(400) {
+        let failure = refused(&client, vec![automatic(&step, &title)]).await;
+        failure.violates(&[("translations[0].title", reason)]);
+    }
+    let sent = automatic(&step, &"🔧".repeat(400));
+    assert_eq!(client.written(sent).await, TranslationResult::Written);
+}
+
+async fn a_body_has_the_limits_of_the_body(client: Client) {
+    let _turn = crate::large_bodies::ONE_AT_A_TIME.lock().await;
+    let [_, step] = given_work(&client).await;
+    for (body, reason) in [
+        ("x".repeat(16_000_001), "FIELD_TOO_LONG"),
+        ("x\0".to_owned(), "FIELD_INVALID"),
+    ] {
+        let sent = AutomaticTranslation {
+            body: Some(body),
+            ..automatic(&step, "Schauen")
+        };
+        let failure = refused(&client, vec![sent]).await;
+        failure.violates(&[("translations[0].body", reason)]);
+    }
+    let sent = AutomaticTranslation {
+        body: Some(String::new()),
+        ..automatic(&step, "Schauen")
+    };
+    assert_eq!(client.written(sent).await, TranslationResult::Written);
+    let read = client.get_step(&step.guid).await.accepted();
+    assert_eq!(read.translations["de"].body.as_deref(), Some(""));
+}
+
+async fn instructions_have_the_limits_of_the_instructions(client: Client) {
+    let [_, step] = given_work(&client).await;
+    let with = |instructions| AutomaticTranslation {
+        instructions,
+        ..automatic(&step, "Schauen")
+    };
+    let bad = |member: prost_types::Value| prost_types::Struct {
+        fields: [("a".to_owned(), member)].into(),
+    };
+    for (instructions, reason) in [
+        (vec![object(json!({})); 1_001], "TOO_MANY_ELEMENTS"),
+        (vec![objects_deep(33)], "NESTING_TOO_DEEP"),
+        (vec![bad(number(f64::NAN))], "FIELD_INVALID"),
+        (vec![bad(text("\0"))], "FIELD_INVALID"),
+    ] {
+        let failure = refused(&client, vec![with(instructions)]).await;
+        failure.violates_below("translations[0].instructions", reason);
+    }
+    let mut full = vec![object(json!({})); 999];
+    full.push(objects_deep(32));
+    let became = client.written(with(full.clone())).await;
+    assert_eq!(became, TranslationResult::Written);
+    let read = client.get_step(&step.guid).await.accepted();
+    assert_eq!(read.translations["de"].instructions, full);
+}
+
+async fn a_question_has_the_limits_of_the_question(client: Client) {
+    let [_, step] = given_work(&client).await;
+    let answers: Vec<String> = (0..1_001).map(|n| n.to_string()).collect();
+    let answers: Vec<&str> = answers.iter().map(String::as_str).collect();
+    let typed = FeedbackConfig {
+        r#type: "text".to_owned(),
+        ..question("q", &["a"])
+    };
+    let mut document = question("q", &["a"]);
+    document.values[0].task_json = Some(TaskDocument::default());
+    let blank = FeedbackConfig {
+        values: vec![answer("a", " ")],
+        ..question("q", &[])
+    };
+    for (configs, at, reason) in [
+        (vec![question("q", &["a"]); 2], "", "TOO_MANY_ELEMENTS"),
+        (vec![question(" ", &["a"])], "[0].name", "FIELD_REQUIRED"),
+        (vec![typed], "[0].type", "FIELD_INVALID"),
+        (vec![question("q", &[])], "[0].values", "FIELD_REQUIRED"),
+        (
+            vec![question("q", &answers)],
+            "[0].values",
+            "TOO_MANY_ELEMENTS",
+        ),
+        (
+            vec![question("q", &["a", "a"])],
+            "[0].values[1].key",
+            "FIELD_INVALID",
+        ),
+        (vec![blank], "[0].values[0].value", "FIELD_REQUIRED"),
+        (vec![document], "[0].values[0].task_json", "FIELD_INVALID"),
+    ] {
+        let sent = AutomaticTranslation {
+            feedback_config: configs,
+            ..automatic(&step, "Fragen")
+        };
+        let failure = refused(&client, vec![sent]).await;
+        let field = format!("translations[0].feedback_config{at}");
+        failure.violates(&[(&*field, reason)]);
+    }
+}
+
+async fn ignored_texts_are_checked_too(client: Client) {
+    let [guide, step] = given_work(&client).await;
+    let sent = vec![
+        AutomaticTranslation {
+            title: Some("x".repeat(401)),
+            ..automatic(&guide, "Pumpe")
+        },
+        AutomaticTranslation {
+            name: Some("x".repeat(201)),
+            ..automatic(&step, "Schauen")
+        },
+    ];
+    let failure = refused(&client, sent).await;
+    failure.violates(&[
+        ("translations[0].title", "FIELD_TOO_LONG"),
+        ("translations[1].name", "FIELD_TOO_LONG"),
+    ]);
+}
+
+/// A task and a step that have rows in the first of these languages, and their
+/// work in the next.
+async fn given_languages(client: &Client, tags: &[String], count: usize) -> [TranslationWork; 2] {
+    let rows = tags[..count].iter();
+    let guide = Task {
+        translations: rows
+            .clone()
+            .map(|tag| (tag.clone(), task_translation("x")))
+            .collect(),
+        ..task("Pump")
+    };
+    let guide = client.given_task(guide).await;
+    let step = Step {
+        translations: rows
+            .map(|tag| (tag.clone(), step_translation("x")))
+            .collect(),
+        ..information_step(&guide, "Look")
+    };
+    client.given_step(step).await;
+    let work = client.translation_work(&[&tags[count]]).await;
+    work.try_into().expect("two items")
+}
+
+fn into(language: &str, work: &TranslationWork) -> AutomaticTranslation {
+    AutomaticTranslation {
+        language: language.to_owned(),
+        ..automatic(work, "machine")
+    }
+}
+
+const ONE_LANGUAGE_TOO_MANY: [(&str, &str); 1] =
+    [("translations[0].language", "TOO_MANY_ELEMENTS")];
+
+async fn the_hundredth_language_is_accepted_and_one_more_is_not(client: Client) {
+    let tags = tags(101);
+    for item in given_languages(&client, &tags, 99).await {
+        let became = client.written(into(&tags[99], &item)).await;
+        assert_eq!(became, TranslationResult::Written);
+        let sent = vec![into(&tags[100], &item)];
+        let failure = client.write_translations(sent).await.refused();
+        failure.violates(&ONE_LANGUAGE_TOO_MANY);
+    }
+}
+
+async fn a_known_language_of_a_hundred_is_written(client: Client) {
+    let tags = tags(101);
+    for item in given_languages(&client, &tags, 99).await {
+        for _ in 0..2 {
+            let became = client.written(into(&tags[99], &item)).await;
+            assert_eq!(became, TranslationResult::Written);
+        }
+        let became = client.written(into(&tags[0], &item)).await;
+        assert_eq!(became, TranslationResult::SkippedLocked);
+    }
+}
+
+async fn nothing_is_written_when_one_language_is_too_many(client: Client) {
+    let tags = tags(101);
+    let [guide, step] = given_languages(&client, &tags, 99).await;
+    let sent = vec![
+        into(&tags[99], &guide),
+        into(&tags[99], &step),
+        into(&tags[100], &step),
+    ];
+    let failure = client.write_translations(sent).await.refused();
+    failure.violates(&[("translations[2].language", "TOO_MANY_ELEMENTS")]);
+    assert_eq!(client.translation_work(&[&tags[99]]).await.len(), 2);
+}

@@ -1,0 +1,233 @@
+//! Requests for work: languages, a task, and scopes.
+
+use super::{DE, pending};
+use crate::kit::prelude::*;
+
+on_both_databases![
+    a_language_comes_in_canonical_case,
+    a_language_named_twice_counts_once,
+    a_hundred_languages_are_accepted_and_one_more_is_not,
+    an_empty_list_of_languages_is_refused,
+    malformed_languages_are_refused_all_at_once,
+    every_violation_is_reported_at_once,
+    a_task_narrows_the_work_to_itself_and_its_steps,
+    the_id_of_a_task_may_be_in_upper_case,
+    an_unknown_task_and_a_foreign_one_are_not_found_alike,
+    a_deleted_task_is_not_found,
+    a_steps_id_names_no_task,
+    a_malformed_task_is_refused,
+    an_empty_account_has_no_work,
+    work_of_other_accounts_is_not_listed,
+    work_needs_the_scope_translate,
+    writes_need_the_scope_translate,
+    the_scope_translate_opens_nothing_else,
+];
+
+fn of_task(task: &str) -> ListTranslationWorkRequest {
+    ListTranslationWorkRequest {
+        task: Some(task.to_owned()),
+        ..translation_work_request(&DE)
+    }
+}
+
+async fn a_language_comes_in_canonical_case(client: Client) {
+    client.given_task(task("Pump")).await;
+    let work = client
+        .translation_work(&["ZH-hant-TW", "EN-us", "De"])
+        .await;
+    let languages: Vec<String> = pending(work).into_iter().map(|(_, tag, _)| tag).collect();
+    assert_eq!(languages, ["de", "en-US", "zh-Hant-TW"]);
+}
+
+async fn a_language_named_twice_counts_once(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let work = client.translation_work(&["de", "DE", "de", "dE"]).await;
+    let missing = TranslationState::Missing;
+    assert_eq!(pending(work), [(guide.guid, "de".to_owned(), missing)]);
+}
+
+async fn a_hundred_languages_are_accepted_and_one_more_is_not(client: Client) {
+    client.given_task(task("Pump")).await;
+    let tags = tags(101);
+    let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
+    assert_eq!(client.translation_work(&tags[..100]).await.len(), 100);
+    let failure = client
+        .list_translation_work(translation_work_request(&tags))
+        .await
+        .refused();
+    failure.violates(&[("languages", "TOO_MANY_ELEMENTS")]);
+}
+
+async fn an_empty_list_of_languages_is_refused(client: Client) {
+    let failure = client
+        .list_translation_work(translation_work_request(&[]))
+        .await
+        .refused();
+    failure.violates(&[("languages", "FIELD_REQUIRED")]);
+}
+
+async fn malformed_languages_are_refused_all_at_once(client: Client) {
+    let tags = ["de", "de_DE", "fr", "1", "d\0", " de"];
+    let failure = client
+        .list_translation_work(translation_work_request(&tags))
+        .await
+        .refused();
+    failure.violates(&[
+        ("languages[1]", "FIELD_INVALID"),
+        ("languages[3]", "FIELD_INVALID"),
+        ("languages[4]", "FIELD_INVALID"),
+        ("languages[5]", "FIELD_INVALID"),
+    ]);
+    let failure = client
+        .list_translation_work(translation_work_request(&["de", ""]))
+        .await
+        .refused();
+    failure.violates_below("languages[1]", failure.reason());
+}
+
+async fn every_violation_is_reported_at_once(client: Client) {
+    let request = ListTranslationWorkRequest {
+        languages: vec!["de_DE".to_owned()],
+        task: Some("Pump".to_owned()),
+        page_size: -1,
+        page_token: "nonsense".to_owned(),
+    };
+    let failure = client.list_translation_work(request).await.refused();
+    failure.violates(&[
+        ("languages[0]", "FIELD_INVALID"),
+        ("task", "FIELD_INVALID"),
+        ("page_size", "FIELD_OUT_OF_RANGE"),
+        ("page_token", "PAGE_TOKEN_INVALID"),
+    ]);
+}
+
+async fn a_task_narrows_the_work_to_itself_and_its_steps(client: Client) {
+    let mut expected = Vec::new();
+    for name in ["Pump", "Valve", "Pipe"] {
+        let task = client.given_task(task(name)).await;
+        let mut guids = client.given_steps(&task, &["a", "b"]).await;
+        guids.push(task.guid);
+        guids.sort();
+        expected.push(guids);
+    }
+    let tasks = client.list_tasks(ListTasksRequest::default()).await;
+    for (task, guids) in tasks.accepted().tasks.iter().zip(expected) {
+        let work = pending(client.all_translation_work(of_task(&task.guid)).await);
+        let found: Vec<String> = work.into_iter().map(|(guid, ..)| guid).collect();
+        assert_eq!(found, guids, "{}", task.name);
+    }
+}
+
+async fn the_id_of_a_task_may_be_in_upper_case(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let request = of_task(&guide.guid.to_uppercase());
+    let work = client.list_translation_work(request).await.accepted().work;
+    assert_eq!(work[0].guid, guide.guid);
+}
+
+async fn an_unknown_task_and_a_foreign_one_are_not_found_alike(client: Client) {
+    let foreign = client.other_account().given_task(task("Pump")).await.guid;
+    let unknown = unknown_guid();
+    let mut messages = Vec::new();
+    for guid in [&foreign, &unknown] {
+        let failure = client.list_translation_work(of_task(guid)).await.refused();
+        failure.is_task_not_found(guid);
+        messages.push(failure.message.replace(guid, "?"));
+    }
+    assert_eq!(messages[0], messages[1]);
+}
+
+async fn a_deleted_task_is_not_found(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    client.delete_task(&guide.guid).await.accepted();
+    let failure = client
+        .list_translation_work(of_task(&guide.guid))
+        .await
+        .refused();
+    failure.is_task_not_found(&guide.guid);
+}
+
+async fn a_steps_id_names_no_task(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let step = client.given_step(information_step(&guide, "Look")).await;
+    let failure = client
+        .list_translation_work(of_task(&step.guid))
+        .await
+        .refused();
+    failure.is_task_not_found(&step.guid);
+}
+
+async fn a_malformed_task_is_refused(client: Client) {
+    for task in ["1", "Pump", "\0", "0198c2f0"] {
+        let failure = client.list_translation_work(of_task(task)).await.refused();
+        failure.violates(&[("task", "FIELD_INVALID")]);
+    }
+}
+
+async fn an_empty_account_has_no_work(client: Client) {
+    let listed = client
+        .list_translation_work(translation_work_request(&DE))
+        .await
+        .accepted();
+    assert_eq!(listed, ListTranslationWorkResponse::default());
+}
+
+async fn work_of_other_accounts_is_not_listed(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    client.given_step(information_step(&guide, "Look")).await;
+    assert_eq!(client.other_account().translation_work(&DE).await, []);
+}
+
+#[track_caller]
+fn lacks_translate(failure: Failure) {
+    failure.is(Code::PermissionDenied, "SCOPE_MISSING");
+    let scope = failure.metadata().remove("scope");
+    assert_eq!(scope.as_deref(), Some("translate"));
+}
+
+async fn work_needs_the_scope_translate(client: Client) {
+    client.given_task(task("Pump")).await;
+    for scopes in ["read", "write", "admin", "read write admin"] {
+        let other = client.with_scopes(scopes);
+        lacks_translate(
+            other
+                .list_translation_work(translation_work_request(&DE))
+                .await
+                .refused(),
+        );
+        // Before the message is checked.
+        lacks_translate(
+            other
+                .list_translation_work(translation_work_request(&[]))
+                .await
+                .refused(),
+        );
+    }
+    let process = client.with_scopes("translate");
+    assert_eq!(process.translation_work(&DE).await.len(), 1);
+}
+
+async fn writes_need_the_scope_translate(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let work = client.translation_work(&DE).await;
+    let sent = automatic(&work[0], "Pumpe");
+    for scopes in ["read", "write", "admin", "read write admin"] {
+        let other = client.with_scopes(scopes);
+        let outcome = other.write_translations(vec![sent.clone()]).await;
+        lacks_translate(outcome.refused());
+    }
+    let read = client.get_task(&guide.guid).await.accepted();
+    assert!(read.translations.is_empty());
+    let process = client.with_scopes("translate");
+    assert_eq!(process.written(sent).await, TranslationResult::Written);
+}
+
+async fn the_scope_translate_opens_nothing_else(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let process = client.with_scopes("translate");
+    let failure = process.get_task(&guide.guid).await.refused();
+    failure.is(Code::PermissionDenied, "SCOPE_MISSING");
+    let failure = process.update_task(task_of(&guide.guid), &[]).await;
+    let failure = failure.refused();
+    failure.is(Code::PermissionDenied, "SCOPE_MISSING");
+}

@@ -1,0 +1,525 @@
+//! WriteTranslations: the results of automatic translations.
+
+use super::{
+    DE, given_unlocked_step, given_unlocked_task, rename, retitle, row_of_task, state,
+    unlocked_name, unlocked_title, work_on,
+};
+use crate::kit::prelude::*;
+use TranslationResult::{NotFound, SkippedLocked, Stale, Written};
+use serde_json::json;
+
+on_both_databases![
+    a_written_name_is_seen_and_unlocked,
+    written_texts_are_seen_and_unlocked,
+    a_write_changes_the_version_of_the_resource,
+    a_write_to_a_step_leaves_its_task_as_it_was,
+    the_same_write_again_changes_nothing,
+    a_written_row_is_replaced_whole,
+    an_outdated_row_is_written_anew,
+    the_same_texts_from_a_changed_source_count_as_new,
+    a_write_without_text_creates_a_row,
+    the_other_languages_stay,
+    a_locked_row_is_left_as_it_is,
+    an_empty_locked_row_is_left_as_it_is,
+    a_locked_row_is_skipped_whatever_the_digest,
+    an_unlocked_row_of_a_person_is_written,
+    a_row_that_was_deleted_is_written,
+    a_source_that_changed_since_is_stale,
+    a_digest_that_was_never_given_out_is_stale,
+    a_digest_of_another_resource_is_stale,
+    absent_and_foreign_resources_are_not_found,
+    deleted_resources_are_not_found,
+    results_are_in_the_order_of_the_request,
+    the_last_of_several_for_one_row_stays,
+    a_language_may_come_in_another_case,
+    an_id_may_come_in_upper_case,
+    texts_of_the_other_kind_are_ignored_and_listed,
+    links_in_a_question_are_ignored_and_listed,
+    unwritten_items_are_not_listed_as_ignored,
+];
+
+async fn write(client: &Client, translations: Vec<AutomaticTranslation>) -> Vec<TranslationResult> {
+    let response = client.write_translations(translations).await.accepted();
+    response.results().collect()
+}
+
+async fn a_written_name_is_seen_and_unlocked(client: Client) {
+    let guid = client.given_task(task("Pump")).await.guid;
+    let sent = automatic(&work_on(&client, &guid).await, "Pumpe");
+    let response = client.write_translations(vec![sent]).await.accepted();
+    let expected = WriteTranslationsResponse {
+        results: vec![Written.into()],
+        ignored_paths: Vec::new(),
+    };
+    assert_eq!(response, expected);
+    let read = client.get_task(&guid).await.accepted();
+    assert_eq!(read.translations.len(), 1);
+    assert_eq!(read.translations["de"], unlocked_name("Pumpe"));
+    assert_eq!(client.translation_work(&DE).await, []);
+}
+
+async fn written_texts_are_seen_and_unlocked(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let guid = client.given_step(full_step(&guide)).await.guid;
+    let row = StepTranslation {
+        title: Some("Vérifier".to_owned()),
+        body: Some("<p>Ouvrir&nbsp;\r\n</p>".to_owned()),
+        instructions: vec![object(json!({"outil": [null, 1.5, {}]})), object(json!({}))],
+        feedback_config: vec![question("réponse", &["oui", "non"])],
+        locked: Some(false),
+    };
+    let work = client.translation_work(&["fr"]).await;
+    let work = work.into_iter().find(|item| item.guid == guid).unwrap();
+    let sent = AutomaticTranslation {
+        body: row.body.clone(),
+        instructions: row.instructions.clone(),
+        feedback_config: row.feedback_config.clone(),
+        ..automatic(&work, "Vérifier")
+    };
+    assert_eq!(client.written(sent).await, Written);
+    let read = client.get_step(&guid).await.accepted();
+    assert_eq!(read.translations.len(), 2);
+    assert_eq!(read.translations["fr"], row);
+}
+
+async fn a_write_changes_the_version_of_the_resource(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let step = client.given_step(information_step(&guide, "Look")).await;
+    let guide = client.get_task(&guide.guid).await.accepted();
+    let all = client.translation_work(&DE).await;
+    let sent = all.iter().map(|item| automatic(item, "x")).collect();
+    assert_eq!(write(&client, sent).await, [Written, Written]);
+    let read = client.get_task(&guide.guid).await.accepted();
+    assert_ne!(read.etag, guide.etag);
+    assert_ne!(read.modified_ts, guide.modified_ts);
+    assert_eq!(read.created_ts, guide.created_ts);
+    let read = client.get_step(&step.guid).await.accepted();
+    assert_ne!(read.etag, step.etag);
+    assert_ne!(read.modified_ts, step.modified_ts);
+    assert_eq!(read.created_ts, step.created_ts);
+    // An update with the earlier etag is outdated.
+    let update = step_of(&step.guid).titled("Listen").with_etag(step.etag);
+    let failure = client.update_step(update, &["title"]).await.refused();
+    failure.is(Code::Aborted, "ETAG_MISMATCH");
+}
+
+async fn a_write_to_a_step_leaves_its_task_as_it_was(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let step = client.given_step(information_step(&guide, "Look")).await;
+    let before = client.get_task(&guide.guid).await.accepted();
+    let sent = automatic(&work_on(&client, &step.guid).await, "Schauen");
+    assert_eq!(client.written(sent).await, Written);
+    assert_eq!(client.get_task(&guide.guid).await.accepted(), before);
+}
+
+async fn the_same_write_again_changes_nothing(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let step = client.given_step(full_step(&guide)).await;
+    let work = client.translation_work(&["fr"]).await;
+    let full = |item: &TranslationWork| AutomaticTranslation {
+        body: Some("<p>x</p>".to_owned()),
+        instructions: vec![object(json!({"a": 1.5}))],
+        feedback_config: vec![question("q", &["a"])],
+        ..automatic(item, "x")
+    };
+    let sent: Vec<_> = work
+        .iter()
+        .map(|item| match item.kind() {
+            TranslationKind::Step => full(item),
+            _ => automatic(item, "x"),
+        })
+        .collect();
+    assert_eq!(write(&client, sent.clone()).await, [Written, Written]);
+    let guide = client.get_task(&guide.guid).await.accepted();
+    let step = client.get_step(&step.guid).await.accepted();
+    assert_eq!(write(&client, sent).await, [Written, Written]);
+    assert_eq!(client.get_task(&guide.guid).await.accepted(), guide);
+    assert_eq!(client.get_step(&step.guid).await.accepted(), step);
+}
+
+async fn a_written_row_is_replaced_whole(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let step = given_unlocked_step(&client, &guide).await;
+    retitle(&client, &step.guid, "Listen").await;
+    let work = work_on(&client, &step.guid).await;
+    let sent = AutomaticTranslation {
+        body: Some("<p>Neu</p>".to_owned()),
+        title: None,
+        ..automatic(&work, "")
+    };
+    assert_eq!(client.written(sent).await, Written);
+    let expected = StepTranslation {
+        body: Some("<p>Neu</p>".to_owned()),
+        locked: Some(false),
+        ..StepTranslation::default()
+    };
+    let read = client.get_step(&step.guid).await.accepted();
+    assert_eq!(read.translations["de"], expected);
+}
+
+async fn an_outdated_row_is_written_anew(client: Client) {
+    let guide = given_unlocked_task(&client, "Pump").await;
+    rename(&client, &guide.guid, "Valve").await;
+    let sent = automatic(&work_on(&client, &guide.guid).await, "Klappe");
+    assert_eq!(client.written(sent).await, Written);
+    let read = client.get_task(&guide.guid).await.accepted();
+    assert_eq!(read.translations["de"], unlocked_name("Klappe"));
+    assert_eq!(client.translation_work(&DE).await, []);
+}
+
+async fn the_same_texts_from_a_changed_source_count_as_new(client: Client) {
+    let guide = given_unlocked_task(&client, "Pump").await;
+    let step = given_unlocked_step(&client, &guide).await;
+    rename(&client, &guide.guid, "Pump!").await;
+    retitle(&client, &step.guid, "Look!").await;
+    for (guid, text) in [(&guide.guid, "Pumpe"), (&step.guid, "Ventil")] {
+        let sent = automatic(&work_on(&client, guid).await, text);
+        assert_eq!(client.written(sent).await, Written);
+    }
+    assert_eq!(client.translation_work(&DE).await, []);
+}
+
+async fn a_write_without_text_creates_a_row(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let step = client.given_step(information_step(&guide, "Look")).await;
+    let work = client.translation_work(&DE).await;
+    let bare = work.iter().map(|item| AutomaticTranslation {
+        name: None,
+        title: None,
+        ..automatic(item, "")
+    });
+    assert_eq!(write(&client, bare.collect()).await, [Written, Written]);
+    let read = client.get_step(&step.guid).await.accepted();
+    let empty = StepTranslation {
+        locked: Some(false),
+        ..StepTranslation::default()
+    };
+    assert_eq!(read.translations["de"], empty);
+    assert_eq!(client.translation_work(&DE).await, []);
+}
+
+async fn the_other_languages_stay(client: Client) {
+    let sent = Task {
+        translations: [
+            ("fr".to_owned(), task_translation("Pompe")),
+            ("it".to_owned(), unlocked_name("Pompa")),
+        ]
+        .into(),
+        ..task("Pump")
+    };
+    let guide = client.given_task(sent).await;
+    let sent = automatic(&work_on(&client, &guide.guid).await, "Pumpe");
+    assert_eq!(client.written(sent).await, Written);
+    let mut expected = guide.translations;
+    expected.insert("de".to_owned(), unlocked_name("Pumpe"));
+    let read = client.get_task(&guide.guid).await.accepted();
+    assert_eq!(read.translations, expected);
+}
+
+async fn a_locked_row_is_left_as_it_is(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let step = client.given_step(information_step(&guide, "Look")).await;
+    let work = client.translation_work(&DE).await;
+    let guide = client
+        .updated_task(row_of_task(&guide.guid, task_translation("Pumpe")), &[])
+        .await;
+    let update = step_of(&step.guid).translated("de", step_translation("Schauen"));
+    let step = client.updated_step(update, &[]).await;
+    let sent = work.iter().map(|item| automatic(item, "machine")).collect();
+    assert_eq!(write(&client, sent).await, [SkippedLocked, SkippedLocked]);
+    assert_eq!(client.get_task(&guide.guid).await.accepted(), guide);
+    assert_eq!(client.get_step(&step.guid).await.accepted(), step);
+}
+
+async fn an_empty_locked_row_is_left_as_it_is(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let work = work_on(&client, &guide.guid).await;
+    let row = TaskTranslation {
+        name: None,
+        locked: Some(true),
+    };
+    let update = row_of_task(&guide.guid, row);
+    let guide = client.updated_task(update, &["translations.de.locked"]);
+    let guide = guide.await;
+    let sent = automatic(&work, "machine");
+    assert_eq!(client.written(sent).await, SkippedLocked);
+    assert_eq!(client.get_task(&guide.guid).await.accepted(), guide);
+}
+
+async fn a_locked_row_is_skipped_whatever_the_digest(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let work = work_on(&client, &guide.guid).await;
+    let update = row_of_task(&guide.guid, task_translation("Pumpe"));
+    client.updated_task(update, &[]).await;
+    rename(&client, &guide.guid, "Valve").await;
+    for source_digest in [work.source_digest.clone(), "nonsense".to_owned()] {
+        let sent = AutomaticTranslation {
+            source_digest,
+            ..automatic(&work, "machine")
+        };
+        assert_eq!(client.written(sent).await, SkippedLocked);
+    }
+}
+
+async fn an_unlocked_row_of_a_person_is_written(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let work = work_on(&client, &guide.guid).await;
+    let update = row_of_task(&guide.guid, unlocked_name("Pumpe"));
+    client.updated_task(update, &[]).await;
+    assert_eq!(client.written(automatic(&work, "machine")).await, Written);
+    let read = client.get_task(&guide.guid).await.accepted();
+    assert_eq!(read.translations["de"], unlocked_name("machine"));
+}
+
+async fn a_row_that_was_deleted_is_written(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let work = work_on(&client, &guide.guid).await;
+    let update = row_of_task(&guide.guid, task_translation("Pumpe"));
+    client.updated_task(update, &[]).await;
+    let mask = ["translations.de"];
+    client.updated_task(task_of(&guide.guid), &mask).await;
+    assert_eq!(client.written(automatic(&work, "machine")).await, Written);
+}
+
+async fn a_source_that_changed_since_is_stale(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let other = client.given_task(task("Valve")).await;
+    let step = client.given_step(information_step(&guide, "Look")).await;
+    let wired = client.given_step(subtask(&guide, &other)).await;
+    let work = client.translation_work(&DE).await;
+    rename(&client, &guide.guid, "Pump 2").await;
+    rename(&client, &other.guid, "Valve 2").await;
+    let update = step_of(&step.guid).with_body("<p>new</p>");
+    let step = client.updated_step(update, &[]).await;
+    let wired = client.get_step(&wired.guid).await.accepted();
+    let sent: Vec<_> = work.iter().map(|item| automatic(item, "late")).collect();
+    assert_eq!(write(&client, sent).await, [Stale; 4]);
+    for guid in [guide.guid, other.guid] {
+        let read = client.get_task(&guid).await.accepted();
+        assert!(read.translations.is_empty());
+    }
+    assert_eq!(client.get_step(&step.guid).await.accepted(), step);
+    assert_eq!(client.get_step(&wired.guid).await.accepted(), wired);
+}
+
+async fn a_digest_that_was_never_given_out_is_stale(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let work = work_on(&client, &guide.guid).await;
+    let digest = &work.source_digest;
+    for source_digest in [
+        " ".to_owned(),
+        "nonsense".to_owned(),
+        "ü🔧".to_owned(),
+        format!("{digest}A"),
+        format!("{digest}="),
+        digest[1..].to_owned(),
+        format!("{}{digest}", &digest[..1]),
+        digest.to_lowercase() + digest,
+        "A".repeat(digest.len()),
+        "A".repeat(100_000),
+    ] {
+        let sent = AutomaticTranslation {
+            source_digest,
+            ..automatic(&work, "Pumpe")
+        };
+        assert_eq!(client.written(sent).await, Stale);
+    }
+    let read = client.get_task(&guide.guid).await.accepted();
+    assert!(read.translations.is_empty());
+}
+
+async fn a_digest_of_another_resource_is_stale(client: Client) {
+    // The texts are equal, yet a step is another kind of source.
+    let guide = client.given_task(task("Pump")).await;
+    client.given_step(information_step(&guide, "Pump")).await;
+    let work = client.translation_work(&DE).await;
+    let crossed = |item: &TranslationWork, other: &TranslationWork| AutomaticTranslation {
+        source_digest: other.source_digest.clone(),
+        ..automatic(item, "x")
+    };
+    let sent = vec![crossed(&work[0], &work[1]), crossed(&work[1], &work[0])];
+    assert_eq!(write(&client, sent).await, [Stale, Stale]);
+}
+
+async fn absent_and_foreign_resources_are_not_found(client: Client) {
+    let foreign = client.other_account();
+    let guide = foreign.given_task(task("Pump")).await;
+    foreign.given_step(information_step(&guide, "Look")).await;
+    let mut sent = Vec::new();
+    for item in foreign.translation_work(&DE).await {
+        sent.push(automatic(&item, "theirs"));
+        let item = TranslationWork {
+            guid: unknown_guid(),
+            ..item
+        };
+        sent.push(automatic(&item, "nobody's"));
+    }
+    assert_eq!(write(&client, sent).await, [NotFound; 4]);
+    assert_eq!(foreign.translation_work(&DE).await.len(), 2);
+}
+
+async fn deleted_resources_are_not_found(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let step = client.given_step(information_step(&guide, "Look")).await;
+    let work = client.translation_work(&DE).await;
+    client.delete_step(&step.guid).await.accepted();
+    client.delete_task(&guide.guid).await.accepted();
+    let sent = work.iter().map(|item| automatic(item, "late")).collect();
+    assert_eq!(write(&client, sent).await, [NotFound, NotFound]);
+}
+
+async fn results_are_in_the_order_of_the_request(client: Client) {
+    let mut work = Vec::new();
+    for name in ["free", "locked", "stale", "gone"] {
+        let guide = client.given_task(task(name)).await;
+        let step = client.given_step(information_step(&guide, name)).await;
+        work.push(work_on(&client, &step.guid).await);
+        work.push(work_on(&client, &guide.guid).await);
+        match name {
+            "locked" => {
+                let update = row_of_task(&guide.guid, task_translation("x"));
+                client.updated_task(update, &[]).await;
+                let update = step_of(&step.guid).translated("de", step_translation("x"));
+                client.updated_step(update, &[]).await;
+            }
+            "stale" => {
+                rename(&client, &guide.guid, "changed").await;
+                retitle(&client, &step.guid, "changed").await;
+            }
+            "gone" => {
+                client.delete_step(&step.guid).await.accepted();
+                client.delete_task(&guide.guid).await.accepted();
+            }
+            _ => {}
+        }
+    }
+    let order = [7, 0, 4, 2, 6, 1, 3, 5];
+    let sent = order.map(|index| automatic(&work[index], "machine"));
+    let expected = [
+        NotFound,
+        Written,
+        Stale,
+        SkippedLocked,
+        NotFound,
+        Written,
+        SkippedLocked,
+        Stale,
+    ];
+    assert_eq!(write(&client, sent.to_vec()).await, expected);
+}
+
+async fn the_last_of_several_for_one_row_stays(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let step = client.given_step(information_step(&guide, "Look")).await;
+    let mut sent = Vec::new();
+    for item in client.translation_work(&DE).await {
+        for (text, language) in [("first, longer", "de"), ("second", "DE"), ("third", "de")] {
+            sent.push(AutomaticTranslation {
+                language: language.to_owned(),
+                ..automatic(&item, text)
+            });
+        }
+    }
+    assert_eq!(write(&client, sent).await, [Written; 6]);
+    let read = client.get_task(&guide.guid).await.accepted();
+    assert_eq!(read.translations.len(), 1);
+    assert_eq!(read.translations["de"], unlocked_name("third"));
+    let read = client.get_step(&step.guid).await.accepted();
+    assert_eq!(read.translations.len(), 1);
+    assert_eq!(read.translations["de"], unlocked_title("third"));
+}
+
+async fn a_language_may_come_in_another_case(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let work = client.translation_work(&["zh-Hant"]).await;
+    let sent = AutomaticTranslation {
+        language: "ZH-hant".to_owned(),
+        ..automatic(&work[0], "泵")
+    };
+    assert_eq!(client.written(sent).await, Written);
+    let read = client.get_task(&guide.guid).await.accepted();
+    assert_eq!(read.translations["zh-Hant"], unlocked_name("泵"));
+}
+
+async fn an_id_may_come_in_upper_case(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let work = work_on(&client, &guide.guid).await;
+    let sent = AutomaticTranslation {
+        guid: guide.guid.to_uppercase(),
+        ..automatic(&work, "Pumpe")
+    };
+    assert_eq!(client.written(sent).await, Written);
+    assert_eq!(state(&client, &guide.guid).await, None);
+}
+
+async fn texts_of_the_other_kind_are_ignored_and_listed(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let step = client.given_step(information_step(&guide, "Look")).await;
+    let everything = |item: TranslationWork| AutomaticTranslation {
+        name: Some("Name".to_owned()),
+        title: Some("Titel".to_owned()),
+        body: Some("<p>Text</p>".to_owned()),
+        instructions: vec![object(json!({"a": 1}))],
+        feedback_config: vec![question("q", &["a"])],
+        ..automatic(&item, "")
+    };
+    let sent = everything(work_on(&client, &guide.guid).await);
+    let response = client.write_translations(vec![sent]).await.accepted();
+    assert_eq!(response.results().collect::<Vec<_>>(), [Written]);
+    assert_eq!(
+        response.ignored_paths,
+        [
+            "translations.body",
+            "translations.feedback_config",
+            "translations.instructions",
+            "translations.title",
+        ]
+    );
+    let read = client.get_task(&guide.guid).await.accepted();
+    assert_eq!(read.translations["de"], unlocked_name("Name"));
+    let sent = everything(work_on(&client, &step.guid).await);
+    let response = client.write_translations(vec![sent]).await.accepted();
+    assert_eq!(response.results().collect::<Vec<_>>(), [Written]);
+    assert_eq!(response.ignored_paths, ["translations.name"]);
+    let read = client.get_step(&step.guid).await.accepted();
+    assert_eq!(read.translations["de"].title(), "Titel");
+}
+
+async fn links_in_a_question_are_ignored_and_listed(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let asking = step(&guide, StepType::Observation, "Ask");
+    let step = client.given_step(asking).await;
+    let mut config = question("Antwort", &["ja", "nein"]);
+    config.linked = Some(true);
+    config.values[1].link = unknown_guid();
+    let sent = AutomaticTranslation {
+        feedback_config: vec![config],
+        ..automatic(&work_on(&client, &step.guid).await, "Fragen")
+    };
+    let response = client.write_translations(vec![sent]).await.accepted();
+    assert_eq!(response.results().collect::<Vec<_>>(), [Written]);
+    assert_eq!(
+        response.ignored_paths,
+        [
+            "translations.feedback_config.linked",
+            "translations.feedback_config.values.link",
+        ]
+    );
+    let read = client.get_step(&step.guid).await.accepted();
+    let row = &read.translations["de"];
+    assert_eq!(row.feedback_config, [question("Antwort", &["ja", "nein"])]);
+}
+
+/// Ignored texts are reported for written items alone.
+async fn unwritten_items_are_not_listed_as_ignored(client: Client) {
+    let guide = client.given_task(task("Pump")).await;
+    let work = work_on(&client, &guide.guid).await;
+    let sent = AutomaticTranslation {
+        title: Some("Titel".to_owned()),
+        source_digest: "nonsense".to_owned(),
+        ..automatic(&work, "Pumpe")
+    };
+    let response = client.write_translations(vec![sent]).await.accepted();
+    assert_eq!(response.results().collect::<Vec<_>>(), [Stale]);
+    assert_eq!(response.ignored_paths, [""; 0]);
+}

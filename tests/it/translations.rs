@@ -1,0 +1,297 @@
+//! Translations in tasks and steps: language tags, rows and locks.
+
+use crate::kit::prelude::*;
+use std::collections::BTreeMap;
+
+on_both_databases![
+    a_row_is_locked_unless_it_says_otherwise,
+    an_unlocked_row_that_is_written_again_is_locked,
+    a_write_to_a_text_leaves_the_lock_as_it_was,
+    a_write_to_a_text_that_makes_the_row_locks_it,
+    responses_always_carry_the_lock,
+    tags_are_stored_in_canonical_case,
+    a_tag_in_another_case_is_the_same_row,
+    two_tags_that_become_one_are_refused,
+    a_malformed_tag_is_refused,
+    a_hundred_languages_are_accepted_and_one_more_is_not,
+    the_merged_languages_are_counted,
+    a_translated_name_has_the_limits_of_the_name,
+    a_steps_texts_have_the_limits_of_the_fields,
+    a_row_may_translate_nothing_yet,
+    a_translated_question_links_nothing,
+    a_translated_question_has_one_element_at_most,
+];
+
+fn in_languages(names: &[&str]) -> Task {
+    let rows = names.iter().map(|language| {
+        let row = task_translation(&format!("in {language}"));
+        ((*language).to_owned(), row)
+    });
+    Task {
+        translations: rows.collect(),
+        ..task("Translated")
+    }
+}
+
+fn in_language(language: &str, row: TaskTranslation) -> BTreeMap<String, TaskTranslation> {
+    [(language.to_owned(), row)].into()
+}
+
+fn row(name: &str, locked: Option<bool>) -> TaskTranslation {
+    TaskTranslation {
+        locked,
+        ..task_translation(name)
+    }
+}
+
+async fn a_row_is_locked_unless_it_says_otherwise(client: Client) {
+    for (sent, kept) in [(None, true), (Some(true), true), (Some(false), false)] {
+        let sent = Task {
+            translations: in_language("de", row("x", sent)),
+            ..task("Locked")
+        };
+        let created = client.given_task(sent).await;
+        assert_eq!(created.translations["de"].locked, Some(kept));
+    }
+}
+
+async fn an_unlocked_row_that_is_written_again_is_locked(client: Client) {
+    let sent = Task {
+        translations: in_language("de", row("x", Some(false))),
+        ..task("Relocked")
+    };
+    let guid = client.given_task(sent).await.guid;
+    let update = Task {
+        translations: in_language("de", row("y", None)),
+        ..task_of(&guid)
+    };
+    let updated = client.updated_task(update, &[]).await;
+    assert_eq!(updated.translations["de"], row("y", Some(true)));
+}
+
+async fn a_write_to_a_text_leaves_the_lock_as_it_was(client: Client) {
+    for locked in [true, false] {
+        let sent = Task {
+            translations: in_language("de", row("x", Some(locked))),
+            ..task("Kept")
+        };
+        let guid = client.given_task(sent).await.guid;
+        let update = Task {
+            translations: in_language("de", row("y", Some(!locked))),
+            ..task_of(&guid)
+        };
+        let mask = ["translations.de.name"];
+        let updated = client.updated_task(update, &mask).await;
+        assert_eq!(updated.translations["de"], row("y", Some(locked)));
+    }
+}
+
+async fn a_write_to_a_text_that_makes_the_row_locks_it(client: Client) {
+    let guid = client.given_task(task("Fresh")).await.guid;
+    let update = Task {
+        translations: in_language("de", row("y", None)),
+        ..task_of(&guid)
+    };
+    let updated = client.updated_task(update, &["translations.de.name"]).await;
+    assert_eq!(updated.translations["de"], row("y", Some(true)));
+}
+
+async fn responses_always_carry_the_lock(client: Client) {
+    let task = client.given_task(full_task()).await;
+    let step = client.given_step(full_step(&task)).await;
+    let listed = client.list_tasks(ListTasksRequest::default()).await;
+    for task in listed.accepted().tasks {
+        assert!(task.translations.values().all(|row| row.locked.is_some()));
+    }
+    for step in [
+        step.clone(),
+        client.steps_of(&task.guid, 0).await[0].clone(),
+    ] {
+        assert!(step.translations.values().all(|row| row.locked.is_some()));
+    }
+}
+
+async fn tags_are_stored_in_canonical_case(client: Client) {
+    let sent = [
+        "DE",
+        "en-us",
+        "ZH-HANT-tw",
+        "sr-LATN",
+        "Es-419",
+        "de-CH-1996",
+    ];
+    let created = client.given_task(in_languages(&sent)).await;
+    let kept: Vec<&str> = created.translations.keys().map(String::as_str).collect();
+    assert_eq!(
+        kept,
+        [
+            "de",
+            "de-CH-1996",
+            "en-US",
+            "es-419",
+            "sr-Latn",
+            "zh-Hant-TW"
+        ]
+    );
+}
+
+async fn a_tag_in_another_case_is_the_same_row(client: Client) {
+    let guid = client.given_task(in_languages(&["pt-br"])).await.guid;
+    let update = Task {
+        translations: in_language("PT-BR", task_translation("novo")),
+        ..task_of(&guid)
+    };
+    let updated = client.updated_task(update, &[]).await;
+    assert_eq!(updated.translations.len(), 1);
+    assert_eq!(updated.translations["pt-BR"].name.as_deref(), Some("novo"));
+}
+
+async fn two_tags_that_become_one_are_refused(client: Client) {
+    let failure = client.create_task(in_languages(&["de", "DE"])).await;
+    let failure = failure.refused();
+    failure.violates_below("task.translations", "FIELD_INVALID");
+}
+
+async fn a_malformed_tag_is_refused(client: Client) {
+    for tag in [
+        "",
+        " ",
+        "d",
+        "de_DE",
+        "-de",
+        "de-",
+        "de--DE",
+        "toolonglanguage",
+        "de DE",
+        "dé",
+        "1",
+    ] {
+        let failure = client.create_task(in_languages(&[tag])).await.refused();
+        failure.violates_below("task.translations", "FIELD_INVALID");
+    }
+    let task = client.given_task(task("Guide")).await;
+    let sent = information_step(&task, "translated").translated("de_DE", step_translation("x"));
+    let failure = client.create_step(sent).await.refused();
+    failure.violates_below("step.translations", "FIELD_INVALID");
+}
+
+async fn a_hundred_languages_are_accepted_and_one_more_is_not(client: Client) {
+    let tags = tags(101);
+    let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
+    let created = client.given_task(in_languages(&tags[..100])).await;
+    assert_eq!(created.translations.len(), 100);
+    let failure = client.create_task(in_languages(&tags)).await.refused();
+    failure.violates(&[("task.translations", "TOO_MANY_ELEMENTS")]);
+}
+
+async fn the_merged_languages_are_counted(client: Client) {
+    let tags = tags(101);
+    let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
+    let guid = client.given_task(in_languages(&tags[..100])).await.guid;
+    let update = Task {
+        translations: in_language(tags[100], task_translation("one too many")),
+        ..task_of(&guid)
+    };
+    let failure = client.update_task(update, &[]).await.refused();
+    failure.violates(&[("task.translations", "TOO_MANY_ELEMENTS")]);
+}
+
+async fn a_translated_name_has_the_limits_of_the_name(client: Client) {
+    let full = Task {
+        translations: in_language("de", task_translation(&"🔧".repeat(200))),
+        ..task("Limited")
+    };
+    client.given_task(full).await;
+    for (name, reason) in [
+        ("x".repeat(201), "FIELD_TOO_LONG"),
+        (" ".to_owned(), "FIELD_REQUIRED"),
+        (String::new(), "FIELD_REQUIRED"),
+        ("x\0".to_owned(), "FIELD_INVALID"),
+    ] {
+        let sent = Task {
+            translations: in_language("de", task_translation(&name)),
+            ..task("Limited")
+        };
+        let failure = client.create_task(sent).await.refused();
+        failure.violates(&[(r#"task.translations["de"].name"#, reason)]);
+    }
+}
+
+async fn a_steps_texts_have_the_limits_of_the_fields(client: Client) {
+    let task = client.given_task(task("Guide")).await;
+    let row = StepTranslation {
+        title: Some("x".repeat(401)),
+        body: Some("x\0".to_owned()),
+        instructions: vec![object(serde_json::json!({})); 1_001],
+        feedback_config: vec![FeedbackConfig {
+            name: String::new(),
+            ..question("q", &["a"])
+        }],
+        locked: None,
+    };
+    let sent = information_step(&task, "limited").translated("de", row);
+    let failure = client.create_step(sent).await.refused();
+    failure.violates(&[
+        (r#"step.translations["de"].title"#, "FIELD_TOO_LONG"),
+        (r#"step.translations["de"].body"#, "FIELD_INVALID"),
+        (
+            r#"step.translations["de"].instructions"#,
+            "TOO_MANY_ELEMENTS",
+        ),
+        (
+            r#"step.translations["de"].feedback_config[0].name"#,
+            "FIELD_REQUIRED",
+        ),
+    ]);
+}
+
+async fn a_row_may_translate_nothing_yet(client: Client) {
+    let sent = Task {
+        translations: in_language("de", TaskTranslation::default()),
+        ..task("Locked alone")
+    };
+    let created = client.given_task(sent).await;
+    let kept = TaskTranslation {
+        name: None,
+        locked: Some(true),
+    };
+    assert_eq!(created.translations["de"], kept);
+}
+
+async fn a_translated_question_links_nothing(client: Client) {
+    let task = client.given_task(task("Guide")).await;
+    let mut config = question("Frage", &["ja"]);
+    config.linked = Some(true);
+    config.values[0].link = unknown_guid();
+    let row = StepTranslation {
+        feedback_config: vec![config],
+        ..step_translation("Titel")
+    };
+    let sent = step(&task, StepType::Observation, "asking").translated("de", row);
+    let response = client.create_step(sent).await.accepted();
+    assert_eq!(
+        response.ignored_paths,
+        [
+            "step.translations.feedback_config.linked",
+            "step.translations.feedback_config.values.link",
+        ]
+    );
+    let stored = response.step.unwrap();
+    let config = &stored.translations["de"].feedback_config[0];
+    assert!(!config.linked.unwrap_or_default());
+    assert_eq!(config.values[0].link, "");
+}
+
+async fn a_translated_question_has_one_element_at_most(client: Client) {
+    let task = client.given_task(task("Guide")).await;
+    let row = StepTranslation {
+        feedback_config: vec![question("a", &["x"]), question("b", &["x"])],
+        ..StepTranslation::default()
+    };
+    let sent = information_step(&task, "asking").translated("de", row);
+    let failure = client.create_step(sent).await.refused();
+    failure.violates(&[(
+        r#"step.translations["de"].feedback_config"#,
+        "TOO_MANY_ELEMENTS",
+    )]);
+}

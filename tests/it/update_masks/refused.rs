@@ -1,0 +1,122 @@
+//! Mask paths that are refused.
+
+use crate::kit::prelude::*;
+
+on_both_databases![
+    a_path_that_the_message_does_not_have_is_refused_at_its_place,
+    a_path_into_another_field_is_refused,
+    a_path_with_a_list_index_is_refused,
+    a_path_too_deep_into_translations_is_refused,
+    a_malformed_language_in_a_path_is_refused,
+    a_star_with_other_paths_is_refused,
+    every_bad_path_is_reported,
+];
+
+async fn refusal(client: &Client, mask: &[&str]) -> Failure {
+    let task = client.given_task(full_task()).await;
+    let update = task_of(&task.guid).named("Never");
+    let failure = client.update_task(update, mask).await.refused();
+    assert_eq!(client.get_task(&task.guid).await.accepted(), task);
+    failure
+}
+
+async fn step_refusal(client: &Client, mask: &[&str]) -> Failure {
+    let task = client.given_task(task("Guide")).await;
+    let step = client.given_step(full_step(&task)).await;
+    let updated = client.update_step(step.clone(), mask).await;
+    let failure = updated.refused();
+    assert_eq!(client.get_step(&step.guid).await.accepted(), step);
+    failure
+}
+
+const UNKNOWN_AT_1: [(&str, &str); 1] = [("update_mask.paths[1]", "MASK_PATH_UNKNOWN")];
+
+async fn a_path_that_the_message_does_not_have_is_refused_at_its_place(client: Client) {
+    for path in ["nome", "Name", "task.name", "", " name", "title"] {
+        refusal(&client, &["name", path])
+            .await
+            .violates(&UNKNOWN_AT_1);
+    }
+    for path in ["name", "step.title", "feedbackConfig"] {
+        step_refusal(&client, &["title", path])
+            .await
+            .violates(&UNKNOWN_AT_1);
+    }
+}
+
+async fn a_path_into_another_field_is_refused(client: Client) {
+    for path in ["dependencies.operator", "name.x", "created_ts.seconds"] {
+        refusal(&client, &["name", path])
+            .await
+            .violates(&UNKNOWN_AT_1);
+    }
+    for path in ["looping.alias", "r_data.x"] {
+        step_refusal(&client, &["title", path])
+            .await
+            .violates(&UNKNOWN_AT_1);
+    }
+}
+
+async fn a_path_with_a_list_index_is_refused(client: Client) {
+    for path in ["roles.0", "roles[0]", "dependencies.nodes[0].condition"] {
+        refusal(&client, &["name", path])
+            .await
+            .violates(&UNKNOWN_AT_1);
+    }
+    for path in [
+        "tags.0",
+        "instructions[0]",
+        "feedback_config[0].name",
+        "feedback_config.0.name",
+    ] {
+        step_refusal(&client, &["title", path])
+            .await
+            .violates(&UNKNOWN_AT_1);
+    }
+}
+
+async fn a_path_too_deep_into_translations_is_refused(client: Client) {
+    for path in ["translations.de.title", "translations.de.name.x"] {
+        refusal(&client, &["name", path])
+            .await
+            .violates(&UNKNOWN_AT_1);
+    }
+    for path in [
+        "translations.de.name",
+        "translations.de.feedback_config.name",
+        "translations.de.instructions[0]",
+    ] {
+        step_refusal(&client, &["title", path])
+            .await
+            .violates(&UNKNOWN_AT_1);
+    }
+}
+
+async fn a_malformed_language_in_a_path_is_refused(client: Client) {
+    for path in [
+        "translations.",
+        "translations.d_e",
+        "translations.`de",
+        "translations.``",
+    ] {
+        let failure = refusal(&client, &["name", path]).await;
+        let fields: Vec<&str> = failure.violations().iter().map(|v| v.0).collect();
+        assert_eq!(fields, ["update_mask.paths[1]"], "{path}");
+        assert_eq!(failure.code, Code::InvalidArgument);
+    }
+}
+
+async fn a_star_with_other_paths_is_refused(client: Client) {
+    for mask in [["*", "name"], ["name", "*"]] {
+        let failure = refusal(&client, &mask).await;
+        failure.violates_below("update_mask.paths[", "FIELD_INVALID");
+    }
+}
+
+async fn every_bad_path_is_reported(client: Client) {
+    let failure = refusal(&client, &["x", "name", "roles.0"]).await;
+    failure.violates(&[
+        ("update_mask.paths[0]", "MASK_PATH_UNKNOWN"),
+        ("update_mask.paths[2]", "MASK_PATH_UNKNOWN"),
+    ]);
+}

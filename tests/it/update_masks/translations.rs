@@ -1,0 +1,199 @@
+//! Mask paths into `translations`.
+
+use crate::kit::prelude::*;
+
+on_both_databases![
+    a_masked_language_is_written_alone,
+    a_masked_language_that_is_absent_is_deleted,
+    a_masked_language_that_was_never_there_is_no_error,
+    a_masked_text_is_written_alone,
+    a_masked_text_that_is_unset_is_cleared,
+    a_key_may_stand_in_backticks,
+    a_key_is_read_in_any_case,
+    a_lock_can_be_masked,
+    a_masked_lock_that_is_unset_is_true,
+    a_steps_language_is_written_alone,
+    a_steps_masked_text_is_written_alone,
+];
+
+async fn stored(client: &Client) -> Task {
+    client.given_task(full_task()).await
+}
+
+fn translated(guid: &str, rows: &[(&str, TaskTranslation)]) -> Task {
+    Task {
+        translations: rows
+            .iter()
+            .map(|(language, row)| ((*language).to_owned(), row.clone()))
+            .collect(),
+        ..task_of(guid)
+    }
+}
+
+async fn a_masked_language_is_written_alone(client: Client) {
+    let before = stored(&client).await;
+    let update = translated(
+        &before.guid,
+        &[
+            ("de", task_translation("Neu")),
+            ("fr", task_translation("Nouveau")),
+        ],
+    );
+    let after = client.updated_task(update, &["translations.fr"]).await;
+    assert_eq!(after.translations["fr"].name.as_deref(), Some("Nouveau"));
+    assert_eq!(after.translations["de"], before.translations["de"]);
+    assert_eq!(
+        after.translations["zh-Hant"],
+        before.translations["zh-Hant"]
+    );
+}
+
+async fn a_masked_language_that_is_absent_is_deleted(client: Client) {
+    let before = stored(&client).await;
+    let update = translated(&before.guid, &[]);
+    let after = client.updated_task(update, &["translations.de"]).await;
+    assert_eq!(after.translations.keys().collect::<Vec<_>>(), ["zh-Hant"]);
+}
+
+async fn a_masked_language_that_was_never_there_is_no_error(client: Client) {
+    let before = stored(&client).await;
+    let update = translated(&before.guid, &[]);
+    let after = client.updated_task(update, &["translations.fr"]).await;
+    assert_eq!(after, before);
+}
+
+async fn a_masked_text_is_written_alone(client: Client) {
+    let before = stored(&client).await;
+    let row = TaskTranslation {
+        name: Some("Neu".to_owned()),
+        locked: Some(false),
+    };
+    let update = translated(&before.guid, &[("de", row)]);
+    let after = client.updated_task(update, &["translations.de.name"]).await;
+    let expected = TaskTranslation {
+        name: Some("Neu".to_owned()),
+        locked: before.translations["de"].locked,
+    };
+    assert_eq!(after.translations["de"], expected);
+}
+
+async fn a_masked_text_that_is_unset_is_cleared(client: Client) {
+    let before = stored(&client).await;
+    let update = translated(&before.guid, &[("de", TaskTranslation::default())]);
+    let after = client.updated_task(update, &["translations.de.name"]).await;
+    let expected = TaskTranslation {
+        name: None,
+        locked: before.translations["de"].locked,
+    };
+    assert_eq!(after.translations["de"], expected);
+}
+
+async fn a_key_may_stand_in_backticks(client: Client) {
+    let before = stored(&client).await;
+    for (path, name) in [
+        ("translations.`zh-Hant`", "一"),
+        ("translations.`zh-Hant`.name", "二"),
+        ("translations.zh-Hant", "三"),
+        ("translations.zh-Hant.name", "四"),
+    ] {
+        let update = translated(&before.guid, &[("zh-Hant", task_translation(name))]);
+        let after = client.updated_task(update, &[path]).await;
+        assert_eq!(after.translations["zh-Hant"].name.as_deref(), Some(name));
+        assert_eq!(after.translations["de"], before.translations["de"]);
+    }
+}
+
+async fn a_key_is_read_in_any_case(client: Client) {
+    let before = stored(&client).await;
+    let update = translated(&before.guid, &[("ZH-HANT", task_translation("新"))]);
+    let mask = ["translations.zh-hant.name"];
+    let after = client.updated_task(update, &mask).await;
+    assert_eq!(after.translations["zh-Hant"].name.as_deref(), Some("新"));
+    assert_eq!(after.translations.len(), 2);
+}
+
+async fn a_lock_can_be_masked(client: Client) {
+    let before = stored(&client).await;
+    let row = TaskTranslation {
+        name: Some("unread".to_owned()),
+        locked: Some(false),
+    };
+    let update = translated(&before.guid, &[("de", row)]);
+    let mask = ["translations.de.locked"];
+    let after = client.updated_task(update, &mask).await;
+    let expected = TaskTranslation {
+        name: before.translations["de"].name.clone(),
+        locked: Some(false),
+    };
+    assert_eq!(after.translations["de"], expected);
+}
+
+async fn a_masked_lock_that_is_unset_is_true(client: Client) {
+    let before = stored(&client).await;
+    assert_eq!(before.translations["zh-Hant"].locked, Some(false));
+    let update = translated(&before.guid, &[("zh-Hant", TaskTranslation::default())]);
+    let mask = ["translations.zh-Hant.locked"];
+    let after = client.updated_task(update, &mask).await;
+    assert_eq!(after.translations["zh-Hant"].locked, Some(true));
+}
+
+async fn stored_step(client: &Client) -> Step {
+    let task = stored(client).await;
+    client.given_step(full_step(&task)).await
+}
+
+async fn a_steps_language_is_written_alone(client: Client) {
+    let before = stored_step(&client).await;
+    let update = step_of(&before.guid).translated("fr", step_translation("Titre"));
+    let after = client.updated_step(update, &["translations.fr"]).await;
+    assert_eq!(after.translations["de"], before.translations["de"]);
+    let expected = StepTranslation {
+        locked: Some(true),
+        ..step_translation("Titre")
+    };
+    assert_eq!(after.translations["fr"], expected);
+}
+
+async fn a_steps_masked_text_is_written_alone(client: Client) {
+    let before = stored_step(&client).await;
+    let row = &before.translations["de"];
+    let sent = StepTranslation {
+        title: Some("Neu".to_owned()),
+        body: Some("<p>neu</p>".to_owned()),
+        instructions: vec![object(serde_json::json!({"neu": true}))],
+        feedback_config: vec![question("Neu", &["a"])],
+        locked: Some(true),
+    };
+    for (path, expected) in [
+        (
+            "translations.de.title",
+            StepTranslation {
+                title: sent.title.clone(),
+                ..row.clone()
+            },
+        ),
+        (
+            "translations.de.body",
+            StepTranslation {
+                body: sent.body.clone(),
+                ..row.clone()
+            },
+        ),
+        (
+            "translations.de.instructions",
+            StepTranslation {
+                instructions: sent.instructions.clone(),
+                ..row.clone()
+            },
+        ),
+    ] {
+        let restored = Step {
+            translations: before.translations.clone(),
+            ..step_of(&before.guid)
+        };
+        client.updated_step(restored, &["translations"]).await;
+        let update = step_of(&before.guid).translated("de", sent.clone());
+        let after = client.updated_step(update, &[path]).await;
+        assert_eq!(after.translations["de"], expected, "{path}");
+    }
+}

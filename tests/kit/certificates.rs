@@ -1,0 +1,96 @@
+//! A certificate authority of a test's own.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use expertise::config::Tls;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::{
+    ServerConfig,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+use tokio_rustls::TlsAcceptor;
+use tonic::transport::{Certificate, Identity};
+
+/// A certificate authority.
+pub struct Authority {
+    pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+/// A certificate and its key, in PEM.
+pub struct Pair {
+    pub cert: String,
+    pub key: String,
+}
+
+impl Authority {
+    pub fn new() -> Self {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new([]).expect("names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let certificate = params.self_signed(&key).expect("a certificate");
+        Self {
+            pem: certificate.pem(),
+            issuer: Issuer::new(params, key),
+        }
+    }
+
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    pub fn certificate(&self) -> Certificate {
+        Certificate::from_pem(&self.pem)
+    }
+
+    /// A certificate for this name.
+    pub fn make(&self, name: &str) -> Pair {
+        let key = KeyPair::generate().expect("a key");
+        let params = CertificateParams::new([name.to_owned()]).expect("a name");
+        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
+        Pair {
+            cert: certificate.pem(),
+            key: key.serialize_pem(),
+        }
+    }
+
+    /// The certificate and key of a client.
+    pub fn identity(&self) -> Identity {
+        let pair = self.make("client");
+        Identity::from_pem(pair.cert, pair.key)
+    }
+
+    /// The files of a server called localhost, without client certificates.
+    pub fn files(&self, directory: &Path) -> Tls {
+        let pair = self.make("localhost");
+        Tls {
+            cert_file: write(directory, "cert.pem", &pair.cert),
+            key_file: write(directory, "key.pem", &pair.key),
+            client_ca_file: None,
+        }
+    }
+
+    /// TLS for a fake server called localhost.
+    pub fn acceptor(&self) -> TlsAcceptor {
+        let pair = self.make("localhost");
+        let cert = CertificateDer::from_pem_slice(pair.cert.as_bytes()).expect("a certificate");
+        let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).expect("a key");
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![cert], key);
+        TlsAcceptor::from(Arc::new(config.expect("TLS")))
+    }
+}
+
+pub fn write(directory: &Path, name: &str, text: &str) -> PathBuf {
+    let path = directory.join(name);
+    fs::write(&path, text).expect("a file of our own");
+    path
+}

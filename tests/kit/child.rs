@@ -1,0 +1,88 @@
+//! Child processes that never outlive the test that started them.
+
+use std::{
+    process::{Child, ChildStdout, Command, ExitStatus},
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{deadline::poll_for, scratch::Scratch};
+
+/// A child process. It is killed when this is dropped, and by the watchdog when
+/// this process dies.
+pub struct SupervisedChild {
+    child: Child,
+    end: EndSignal,
+}
+
+/// The signal that ends a child first; SIGKILL follows where it does not help.
+#[derive(Clone, Copy)]
+pub enum EndSignal {
+    /// Ends anything.
+    Kill,
+    /// Ends PostgreSQL with what it started, and frees its shared memory.
+    Quit,
+}
+
+impl EndSignal {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Kill => "KILL",
+            Self::Quit => "QUIT",
+        }
+    }
+}
+
+/// How long a child may take to follow SIGQUIT.
+const QUIT_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl SupervisedChild {
+    /// Starts the command.
+    pub fn spawn(command: &mut Command, end: EndSignal) -> Self {
+        let child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        Scratch::of_this_run().end_with_the_run(end.name(), child.id());
+        Self { child, end }
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its standard output, where it is piped and was not taken before.
+    pub fn take_stdout(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal)
+            .unwrap_or_else(|error| panic!("{signal:?}: {error}"));
+    }
+
+    /// How it ended; `None` while it runs.
+    pub fn exit_status(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("the state of a child")
+    }
+
+    /// Waits for its end; `None` when it runs on after the time-out.
+    pub fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
+        poll_for(timeout, || self.exit_status())
+    }
+}
+
+impl Drop for SupervisedChild {
+    fn drop(&mut self) {
+        if matches!(self.end, EndSignal::Quit) && self.exit_status().is_none() {
+            let _ = kill_process(Pid::from_child(&self.child), Signal::QUIT);
+            self.wait(QUIT_TIMEOUT);
+        }
+        // Neither does anything to a child that has been waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        Scratch::of_this_run().has_ended(self.end.name(), self.child.id());
+    }
+}

@@ -1,0 +1,540 @@
+//! A client of the service that calls as one account, and the calls that most
+//! tests make.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use expertise::proto::v1::{
+    role_service_client::RoleServiceClient, step_service_client::StepServiceClient,
+    task_service_client::TaskServiceClient, translation_service_client::TranslationServiceClient,
+    *,
+};
+use prost_types::FieldMask;
+use tonic::{
+    Request, Response, Status,
+    metadata::AsciiMetadataValue,
+    service::{Interceptor, interceptor::InterceptedService},
+    transport::{Channel, Endpoint},
+};
+
+use super::{deadline::in_time, raw::RawCodec, sample};
+
+/// Largest message in bytes: a body can take 64 MB.
+const MESSAGE_LIMIT: usize = 72 * 1024 * 1024;
+
+const ACCOUNT: &str = "x-account-id";
+const SCOPES: &str = "x-scopes";
+
+/// One account on one server.
+#[derive(Clone, Debug)]
+pub struct Client {
+    server: SocketAddr,
+    channel: Channel,
+    metadata: Metadata,
+}
+
+/// The metadata of every call of a client.
+#[derive(Clone, Debug, Default)]
+pub struct Metadata(Vec<(&'static str, AsciiMetadataValue)>);
+
+impl Interceptor for Metadata {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        for (name, value) in &self.0 {
+            request.metadata_mut().append(*name, value.clone());
+        }
+        Ok(request)
+    }
+}
+
+/// A channel whose calls carry the client's metadata.
+pub type Authenticated = InterceptedService<Channel, Metadata>;
+
+impl Client {
+    /// A new account on the server.
+    pub fn at(server: SocketAddr) -> Self {
+        Self::over(connect(server), server).with_account(&uuid::Uuid::now_v7().to_string())
+    }
+
+    /// Calls without credentials over a channel to the server.
+    pub fn over(channel: Channel, server: SocketAddr) -> Self {
+        Self {
+            server,
+            channel,
+            metadata: Metadata::default(),
+        }
+    }
+
+    /// Another new account on the same server.
+    pub fn other_account(&self) -> Self {
+        self.with_account(&uuid::Uuid::now_v7().to_string())
+    }
+
+    /// The same server, called as this account.
+    pub fn with_account(&self, account: &str) -> Self {
+        self.without(ACCOUNT).with_metadata(ACCOUNT, account)
+    }
+
+    /// The same server, called without an account.
+    pub fn without_credentials(&self) -> Self {
+        self.without(ACCOUNT)
+    }
+
+    /// The same account with these scopes alone.
+    pub fn with_scopes(&self, scopes: &str) -> Self {
+        self.without(SCOPES).with_metadata(SCOPES, scopes)
+    }
+
+    /// The same with one more metadata entry.
+    pub fn with_metadata(&self, name: &'static str, value: &str) -> Self {
+        let mut client = self.clone();
+        let value = AsciiMetadataValue::try_from(value.as_bytes()).expect("a metadata value");
+        client.metadata.0.push((name, value));
+        client
+    }
+
+    fn without(&self, name: &str) -> Self {
+        let mut client = self.clone();
+        client.metadata.0.retain(|(known, _)| *known != name);
+        client
+    }
+
+    /// The same account over a new connection.
+    pub fn over_new_connection(&self) -> Self {
+        Self {
+            channel: connect(self.server),
+            ..self.clone()
+        }
+    }
+
+    /// The account's id.
+    pub fn account(&self) -> &str {
+        let mut entries = self.metadata.0.iter();
+        let account = entries.find(|(name, _)| *name == ACCOUNT);
+        account
+            .and_then(|(_, value)| value.to_str().ok())
+            .unwrap_or_default()
+    }
+
+    /// Where the server listens.
+    pub fn address(&self) -> SocketAddr {
+        self.server
+    }
+
+    /// The connection, without credentials.
+    pub fn channel(&self) -> Channel {
+        self.channel.clone()
+    }
+
+    /// The connection, with credentials.
+    pub fn authenticated(&self) -> Authenticated {
+        InterceptedService::new(self.channel.clone(), self.metadata.clone())
+    }
+
+    pub fn tasks(&self) -> TaskServiceClient<Authenticated> {
+        TaskServiceClient::new(self.authenticated())
+            .max_decoding_message_size(MESSAGE_LIMIT)
+            .max_encoding_message_size(MESSAGE_LIMIT)
+    }
+
+    pub fn steps(&self) -> StepServiceClient<Authenticated> {
+        StepServiceClient::new(self.authenticated())
+            .max_decoding_message_size(MESSAGE_LIMIT)
+            .max_encoding_message_size(MESSAGE_LIMIT)
+    }
+
+    pub fn roles(&self) -> RoleServiceClient<Authenticated> {
+        RoleServiceClient::new(self.authenticated())
+    }
+
+    pub fn translations(&self) -> TranslationServiceClient<Authenticated> {
+        TranslationServiceClient::new(self.authenticated())
+            .max_decoding_message_size(MESSAGE_LIMIT)
+            .max_encoding_message_size(MESSAGE_LIMIT)
+    }
+
+    /// Sends these bytes as the message of a call, such as `TaskService/GetTask`.
+    pub async fn send_bytes(&self, call: &str, message: Bytes) -> Result<Bytes, Status> {
+        self.send_request(call, Request::new(message)).await
+    }
+
+    /// The same with metadata of its own.
+    pub async fn send_request(&self, call: &str, request: Request<Bytes>) -> Result<Bytes, Status> {
+        let path = format!("/expertise.v1.{call}");
+        let path = http::uri::PathAndQuery::try_from(path).expect("the path of a call");
+        let mut client = tonic::client::Grpc::new(self.authenticated())
+            .max_encoding_message_size(usize::MAX)
+            .max_decoding_message_size(MESSAGE_LIMIT);
+        let ready = client.ready().await;
+        ready.map_err(|error| Status::unavailable(error.to_string()))?;
+        let response = in_time("an answer", client.unary(request, path, RawCodec)).await;
+        response.map(Response::into_inner)
+    }
+}
+
+/// Tasks.
+impl Client {
+    pub async fn create_task(&self, task: Task) -> Result<CreateTaskResponse, Status> {
+        let request = CreateTaskRequest {
+            task: Some(task),
+            ..CreateTaskRequest::default()
+        };
+        self.tasks().create_task(request).await.map(inner)
+    }
+
+    /// Creates the task; panics on an error.
+    pub async fn given_task(&self, task: Task) -> Task {
+        let response = self.create_task(task).await.expect("the task is created");
+        response.task.expect("the response holds the task")
+    }
+
+    pub async fn get_task(&self, guid: &str) -> Result<Task, Status> {
+        let guid = guid.to_owned();
+        let response = self.tasks().get_task(GetTaskRequest { guid }).await?;
+        Ok(response.into_inner().task.expect("the response's task"))
+    }
+
+    /// No paths: no mask.
+    pub async fn update_task(
+        &self,
+        task: Task,
+        mask: &[&str],
+    ) -> Result<UpdateTaskResponse, Status> {
+        let request = UpdateTaskRequest {
+            task: Some(task),
+            update_mask: field_mask(mask),
+            validate_only: false,
+        };
+        self.tasks().update_task(request).await.map(inner)
+    }
+
+    /// Updates the task; panics on an error.
+    pub async fn updated_task(&self, task: Task, mask: &[&str]) -> Task {
+        let response = self.update_task(task, mask).await;
+        let response = response.expect("the task is updated");
+        response.task.expect("the response holds the task")
+    }
+
+    pub async fn delete_task(&self, guid: &str) -> Result<DeleteTaskResponse, Status> {
+        let request = DeleteTaskRequest {
+            guid: guid.to_owned(),
+            ..DeleteTaskRequest::default()
+        };
+        self.tasks().delete_task(request).await.map(inner)
+    }
+
+    pub async fn list_tasks(&self, request: ListTasksRequest) -> Result<ListTasksResponse, Status> {
+        self.tasks().list_tasks(request).await.map(inner)
+    }
+
+    /// Deletes the task with its steps.
+    pub async fn force_delete_task(&self, guid: &str) -> Result<DeleteTaskResponse, Status> {
+        let request = DeleteTaskRequest {
+            guid: guid.to_owned(),
+            force: true,
+            ..DeleteTaskRequest::default()
+        };
+        self.tasks().delete_task(request).await.map(inner)
+    }
+
+    /// Every task of the account.
+    pub async fn all_tasks(&self) -> Vec<Task> {
+        let mut tasks = Vec::new();
+        let mut request = ListTasksRequest {
+            page_size: 500,
+            ..ListTasksRequest::default()
+        };
+        loop {
+            let page = self.list_tasks(request.clone()).await.expect("a page");
+            tasks.extend(page.tasks);
+            if page.next_page_token.is_empty() {
+                return tasks;
+            }
+            request.page_token = page.next_page_token;
+        }
+    }
+}
+
+/// Documents.
+impl Client {
+    pub async fn send_import(
+        &self,
+        request: ImportTaskRequest,
+    ) -> Result<ImportTaskResponse, Status> {
+        self.tasks().import_task(request).await.map(inner)
+    }
+
+    pub async fn import(&self, document: TaskDocument) -> Result<ImportTaskResponse, Status> {
+        self.import_with(AbsentSteps::Unspecified, document).await
+    }
+
+    /// Imports the document with this treatment of absent steps.
+    pub async fn import_with(
+        &self,
+        absent: AbsentSteps,
+        document: TaskDocument,
+    ) -> Result<ImportTaskResponse, Status> {
+        let request = ImportTaskRequest {
+            document: Some(document),
+            absent_steps: absent.into(),
+            ..ImportTaskRequest::default()
+        };
+        self.send_import(request).await
+    }
+
+    /// Imports the document; panics on an error.
+    pub async fn imported(&self, document: TaskDocument) -> Task {
+        let response = self.import(document).await;
+        let response = response.expect("the document is imported");
+        response.task.expect("the response holds the task")
+    }
+
+    pub async fn export(&self, guid: &str) -> Result<TaskDocument, Status> {
+        let guid = guid.to_owned();
+        let response = self.tasks().export_task(ExportTaskRequest { guid }).await?;
+        let response = response.into_inner();
+        Ok(response.document.expect("the response's document"))
+    }
+
+    /// Exports the task; panics on an error.
+    pub async fn exported(&self, guid: &str) -> TaskDocument {
+        self.export(guid).await.expect("the task is exported")
+    }
+
+    /// Every task of the account with its steps, bodies included, from lists.
+    pub async fn tasks_with_steps(&self) -> Vec<(Task, Vec<Step>)> {
+        let tasks = self.all_tasks().await;
+        let steps = tasks.iter().map(|task| self.steps_with_bodies(&task.guid));
+        let steps = futures_util::future::join_all(steps).await;
+        tasks.into_iter().zip(steps).collect()
+    }
+}
+
+/// Steps.
+impl Client {
+    /// Appends the step.
+    pub async fn create_step(&self, step: Step) -> Result<CreateStepResponse, Status> {
+        self.create_step_after(step, "").await
+    }
+
+    pub async fn create_step_after(
+        &self,
+        step: Step,
+        prevstep: &str,
+    ) -> Result<CreateStepResponse, Status> {
+        let request = CreateStepRequest {
+            step: Some(step),
+            prevstep: prevstep.to_owned(),
+            ..CreateStepRequest::default()
+        };
+        self.steps().create_step(request).await.map(inner)
+    }
+
+    /// Appends the step; panics on an error.
+    pub async fn given_step(&self, step: Step) -> Step {
+        let response = self.create_step(step).await.expect("the step is created");
+        response.step.expect("the response holds the step")
+    }
+
+    /// Appends information steps of these titles and returns their ids.
+    pub async fn given_steps(&self, task: &Task, titles: &[&str]) -> Vec<String> {
+        let mut guids = Vec::new();
+        for title in titles {
+            let step = sample::step(task, StepType::Information, title);
+            guids.push(self.given_step(step).await.guid);
+        }
+        guids
+    }
+
+    pub async fn get_step(&self, guid: &str) -> Result<Step, Status> {
+        let guid = guid.to_owned();
+        let response = self.steps().get_step(GetStepRequest { guid }).await?;
+        Ok(response.into_inner().step.expect("the response's step"))
+    }
+
+    /// No paths: no mask.
+    pub async fn update_step(
+        &self,
+        step: Step,
+        mask: &[&str],
+    ) -> Result<UpdateStepResponse, Status> {
+        let request = UpdateStepRequest {
+            step: Some(step),
+            update_mask: field_mask(mask),
+            validate_only: false,
+        };
+        self.steps().update_step(request).await.map(inner)
+    }
+
+    /// Updates the step; panics on an error.
+    pub async fn updated_step(&self, step: Step, mask: &[&str]) -> Step {
+        let response = self.update_step(step, mask).await;
+        let response = response.expect("the step is updated");
+        response.step.expect("the response holds the step")
+    }
+
+    pub async fn delete_step(&self, guid: &str) -> Result<DeleteStepResponse, Status> {
+        let request = DeleteStepRequest {
+            guid: guid.to_owned(),
+            ..DeleteStepRequest::default()
+        };
+        self.steps().delete_step(request).await.map(inner)
+    }
+
+    pub async fn list_steps(&self, request: ListStepsRequest) -> Result<ListStepsResponse, Status> {
+        self.steps().list_steps(request).await.map(inner)
+    }
+
+    /// Every step of the task from ListSteps, in pages of this size.
+    pub async fn steps_of(&self, task: &str, page_size: i32) -> Vec<Step> {
+        self.all_steps(ListStepsRequest {
+            task: task.to_owned(),
+            page_size,
+            ..ListStepsRequest::default()
+        })
+        .await
+    }
+
+    /// Every step of the task from ListSteps, bodies included.
+    pub async fn steps_with_bodies(&self, task: &str) -> Vec<Step> {
+        self.all_steps(ListStepsRequest {
+            task: task.to_owned(),
+            expand: vec!["body".to_owned()],
+            page_size: 500,
+            ..ListStepsRequest::default()
+        })
+        .await
+    }
+
+    async fn all_steps(&self, mut request: ListStepsRequest) -> Vec<Step> {
+        let mut steps = Vec::new();
+        loop {
+            let page = self.list_steps(request.clone()).await.expect("a page");
+            steps.extend(page.steps);
+            if page.next_page_token.is_empty() {
+                return steps;
+            }
+            request.page_token = page.next_page_token;
+        }
+    }
+
+    /// The titles of the task's steps in their order.
+    pub async fn step_titles(&self, task: &str) -> Vec<String> {
+        let steps = self.steps_of(task, 0).await;
+        steps.into_iter().map(|step| step.title).collect()
+    }
+
+    /// The ids of the task's steps in their order, from GetTask.
+    pub async fn step_order(&self, task: &str) -> Vec<String> {
+        self.get_task(task).await.expect("the task").steps
+    }
+}
+
+/// Roles.
+impl Client {
+    pub async fn create_role(&self, name: &str) -> Result<CreateRoleResponse, Status> {
+        let role = Role {
+            id: 0,
+            name: name.to_owned(),
+        };
+        let request = CreateRoleRequest { role: Some(role) };
+        self.roles().create_role(request).await.map(inner)
+    }
+
+    /// Creates the role; panics on an error.
+    pub async fn given_role(&self, name: &str) -> Role {
+        let response = self.create_role(name).await.expect("the role is created");
+        response.role.expect("the response holds the role")
+    }
+
+    pub async fn delete_role(&self, id: i64) -> Result<DeleteRoleResponse, Status> {
+        let request = DeleteRoleRequest { id };
+        self.roles().delete_role(request).await.map(inner)
+    }
+
+    pub async fn list_roles(
+        &self,
+        page_size: i32,
+        page_token: &str,
+    ) -> Result<ListRolesResponse, Status> {
+        let request = ListRolesRequest {
+            page_size,
+            page_token: page_token.to_owned(),
+        };
+        self.roles().list_roles(request).await.map(inner)
+    }
+}
+
+/// Automatic translations.
+impl Client {
+    pub async fn list_translation_work(
+        &self,
+        request: ListTranslationWorkRequest,
+    ) -> Result<ListTranslationWorkResponse, Status> {
+        let mut client = self.translations();
+        client.list_translation_work(request).await.map(inner)
+    }
+
+    /// All work into these languages, from all pages.
+    pub async fn translation_work(&self, languages: &[&str]) -> Vec<TranslationWork> {
+        self.all_translation_work(sample::translation_work_request(languages))
+            .await
+    }
+
+    /// All work of the request, from all pages after its token.
+    pub async fn all_translation_work(
+        &self,
+        mut request: ListTranslationWorkRequest,
+    ) -> Vec<TranslationWork> {
+        let mut work = Vec::new();
+        loop {
+            let page = self
+                .list_translation_work(request.clone())
+                .await
+                .expect("a page");
+            work.extend(page.work);
+            if page.next_page_token.is_empty() {
+                return work;
+            }
+            request.page_token = page.next_page_token;
+        }
+    }
+
+    pub async fn write_translations(
+        &self,
+        translations: Vec<AutomaticTranslation>,
+    ) -> Result<WriteTranslationsResponse, Status> {
+        let request = WriteTranslationsRequest { translations };
+        let mut client = self.translations();
+        client.write_translations(request).await.map(inner)
+    }
+
+    /// Writes one translation; its result. Panics on an error.
+    pub async fn written(&self, translation: AutomaticTranslation) -> TranslationResult {
+        let response = self.write_translations(vec![translation]).await;
+        let response = response.expect("the translation is taken");
+        response.results().next().expect("a result")
+    }
+}
+
+/// A valid id that no resource has.
+pub fn unknown_guid() -> String {
+    uuid::Uuid::now_v7().to_string()
+}
+
+/// No paths: no mask.
+pub fn field_mask(paths: &[&str]) -> Option<FieldMask> {
+    (!paths.is_empty()).then(|| FieldMask {
+        paths: paths.iter().map(|path| (*path).to_owned()).collect(),
+    })
+}
+
+fn inner<T>(response: Response<T>) -> T {
+    response.into_inner()
+}
+
+/// A connection to the server, made at the first call.
+pub fn connect(server: SocketAddr) -> Channel {
+    Endpoint::from_shared(format!("http://{server}"))
+        .expect("the server's address")
+        .connect_lazy()
+}

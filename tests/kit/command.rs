@@ -1,0 +1,287 @@
+//! The binary run as a command: its arguments, environment and files, and its output.
+
+use std::{
+    env, fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{self, Child, Stdio},
+    sync::mpsc::{Receiver, RecvTimeoutError, channel},
+    thread,
+    time::Duration,
+};
+
+use tempfile::TempDir;
+
+/// Far beyond what a command takes: a wait that long has hung.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A server, and an account on it that nobody else uses.
+pub struct Cli {
+    pub server: String,
+    pub account: String,
+}
+
+impl Cli {
+    /// The binary with these arguments, for this server and account.
+    pub fn command(&self, args: &[&str]) -> Command {
+        command(args)
+            .env("EXPERTISE_SERVER", &self.server)
+            .env("EXPERTISE_ACCOUNT", &self.account)
+    }
+
+    /// Imports documents of `examples/guides`; the ids of their new tasks.
+    pub fn import_guides(&self, guides: &[&str]) -> Vec<String> {
+        let paths: Vec<String> = guides.iter().map(|guide| example_guide(guide)).collect();
+        let mut args = vec!["import", "--output=json"];
+        args.extend(paths.iter().map(String::as_str));
+        let reports = self.command(&args).run().succeeded().json();
+        let reports = reports.as_array().expect("an array");
+        reports.iter().map(|it| text(&it["guid"])).collect()
+    }
+
+    /// The document of a task.
+    pub fn export(&self, guid: &str) -> String {
+        self.command(&["export", guid]).run().succeeded().stdout
+    }
+}
+
+/// The text of a JSON value.
+pub fn text(value: &serde_json::Value) -> String {
+    value.as_str().expect("a text").to_owned()
+}
+
+/// The path of an example guide.
+pub fn example_guide(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/guides");
+    path.join(name).display().to_string()
+}
+
+/// The binary in an empty directory, with no setting from this process.
+pub struct Command {
+    directory: TempDir,
+    command: process::Command,
+    stdin: Option<String>,
+}
+
+pub fn command(args: &[&str]) -> Command {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut command = process::Command::new(env!("CARGO_BIN_EXE_expertise"));
+    command.args(args).current_dir(directory.path());
+    for (name, _) in env::vars_os() {
+        if name.to_string_lossy().starts_with("EXPERTISE_") {
+            command.env_remove(name);
+        }
+    }
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(name);
+    }
+    Command {
+        directory,
+        command,
+        stdin: None,
+    }
+}
+
+impl Command {
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub fn envs(self, variables: &[(&str, &str)]) -> Self {
+        let variables = variables.iter();
+        variables.fold(self, |command, (name, value)| command.env(name, value))
+    }
+
+    pub fn without(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
+    pub fn file(self, name: &str, text: &str) -> Self {
+        fs::write(self.path(name), text).expect("a file of our own");
+        self
+    }
+
+    pub fn stdin(mut self, text: &str) -> Self {
+        self.stdin = Some(text.to_owned());
+        self
+    }
+
+    /// A path in the directory that it runs in.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Runs it to its end.
+    pub fn run(mut self) -> CommandOutput {
+        let stdin = match self.stdin {
+            Some(_) => Stdio::piped(),
+            None => Stdio::null(),
+        };
+        self.command.stdin(stdin);
+        self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.command.spawn().expect("the binary runs");
+        if let Some(text) = self.stdin {
+            let mut pipe = child.stdin.take().expect("it is piped");
+            pipe.write_all(text.as_bytes()).expect("it reads");
+        }
+        let output = child.wait_with_output().expect("its end");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        CommandOutput {
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+            code: output.status.code(),
+            directory: self.directory,
+        }
+    }
+
+    /// Runs it to its end beside the servers of the test's runtime.
+    pub async fn run_in_background(self) -> CommandOutput {
+        let running = tokio::task::spawn_blocking(|| self.run());
+        running.await.expect("no panic")
+    }
+
+    /// Starts it.
+    pub fn start(mut self) -> RunningCommand {
+        self.command.stdin(Stdio::null());
+        self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.command.spawn().expect("the binary runs");
+        RunningCommand {
+            stdout: lines_of(child.stdout.take().expect("it is piped")),
+            stderr: lines_of(child.stderr.take().expect("it is piped")),
+            child,
+            directory: Some(self.directory),
+        }
+    }
+}
+
+/// The lines of an output, read as they come.
+fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = channel();
+    thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    lines
+}
+
+/// A command that runs, until it is dropped at the latest.
+pub struct RunningCommand {
+    child: Child,
+    stdout: Receiver<String>,
+    stderr: Receiver<String>,
+    directory: Option<TempDir>,
+}
+
+impl RunningCommand {
+    /// The next line of its output; `None` when that has ended.
+    pub fn next_line(&self) -> Option<String> {
+        match self.stdout.recv_timeout(TIMEOUT) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("no line in time"),
+        }
+    }
+
+    /// The start line of a server.
+    pub fn start_line(&self) -> String {
+        self.next_line().expect("a start line")
+    }
+
+    /// Where a server listens, once it serves.
+    pub fn address(&self) -> SocketAddr {
+        let line = self.start_line();
+        let address = line.split_whitespace().nth(4).expect("an address");
+        address.parse().expect("an address")
+    }
+
+    /// A path in the directory that it runs in.
+    pub fn path(&self, name: &str) -> PathBuf {
+        let directory = self.directory.as_ref().expect("it runs");
+        directory.path().join(name)
+    }
+
+    /// Sends a signal, such as `TERM`.
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let status = process::Command::new("kill")
+            .args(["-s", name, &pid])
+            .status();
+        assert!(status.expect("kill runs").success());
+    }
+
+    /// Kills it; everything that it had still to say.
+    pub fn kill(mut self) -> CommandOutput {
+        let _ = self.child.kill();
+        self.end()
+    }
+
+    /// Waits for its end; everything that it had still to say.
+    pub fn end(mut self) -> CommandOutput {
+        let stdout = rest_of(&self.stdout);
+        let stderr = rest_of(&self.stderr);
+        CommandOutput {
+            stdout,
+            stderr,
+            code: self.child.wait().expect("its status").code(),
+            directory: self.directory.take().expect("it ran"),
+        }
+    }
+}
+
+fn rest_of(lines: &Receiver<String>) -> String {
+    let mut rest = String::new();
+    loop {
+        match lines.recv_timeout(TIMEOUT) {
+            Ok(line) => rest = rest + &line + "\n",
+            Err(RecvTimeoutError::Disconnected) => return rest,
+            Err(RecvTimeoutError::Timeout) => panic!("it does not end"),
+        }
+    }
+}
+
+impl Drop for RunningCommand {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a command printed, and how it ended.
+#[derive(Debug)]
+pub struct CommandOutput {
+    pub stdout: String,
+    pub stderr: String,
+    pub code: Option<i32>,
+    directory: TempDir,
+}
+
+impl CommandOutput {
+    pub fn succeeded(self) -> Self {
+        assert_eq!(self.code, Some(0), "{}{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// The one line of a failure with this exit code.
+    pub fn failure(self, code: i32) -> String {
+        let line = self.stderr;
+        assert_eq!(self.code, Some(code), "{line}");
+        assert_eq!(self.stdout, "");
+        assert_eq!(line.lines().count(), 1, "{line}");
+        line
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).expect(&self.stdout)
+    }
+
+    /// A file that it wrote.
+    pub fn file(&self, name: &str) -> String {
+        fs::read_to_string(self.directory.path().join(name)).expect(name)
+    }
+}

@@ -1,0 +1,243 @@
+//! The contract as the running server describes it by reflection: its calls, and
+//! every field of their requests.
+
+use std::collections::BTreeMap;
+
+use prost::Message;
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor,
+    MethodDescriptor, ReflectMessage, Value,
+};
+use prost_types::FileDescriptorProto;
+use tonic_reflection::pb::v1::{
+    ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
+    server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
+};
+
+use super::client::Client;
+
+const PACKAGE: &str = "expertise.v1";
+/// How deep a message type may nest in itself: documents hold steps that hold
+/// documents.
+const DEPTH: usize = 2;
+
+/// The response to one reflection request.
+pub async fn reflect(client: &Client, request: MessageRequest) -> MessageResponse {
+    let request = ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(request),
+    };
+    let mut reflection = ServerReflectionClient::new(client.channel());
+    let stream = tokio_stream::once(request);
+    let answers = reflection.server_reflection_info(stream).await;
+    let answer = answers.expect("reflection").into_inner().message().await;
+    let answer = answer.expect("reflection").expect("an answer");
+    answer.message_response.expect("an answer")
+}
+
+/// The calls of the contract.
+pub struct Contract {
+    calls: BTreeMap<String, MethodDescriptor>,
+}
+
+impl Contract {
+    /// Reads the contract from the server.
+    pub async fn of(client: &Client) -> Self {
+        let list = MessageRequest::ListServices(String::new());
+        let MessageResponse::ListServicesResponse(listed) = reflect(client, list).await else {
+            panic!("no list of services");
+        };
+        let names = listed.service.into_iter().map(|service| service.name);
+        let mut asked: Vec<_> = names.map(MessageRequest::FileContainingSymbol).collect();
+        let mut files = BTreeMap::<String, FileDescriptorProto>::new();
+        while let Some(request) = asked.pop() {
+            let MessageResponse::FileDescriptorResponse(found) = reflect(client, request).await
+            else {
+                panic!("no file of the contract");
+            };
+            for file in found.file_descriptor_proto {
+                let file = FileDescriptorProto::decode(&*file).expect("a descriptor");
+                let missing = file
+                    .dependency
+                    .iter()
+                    .filter(|name| !files.contains_key(*name));
+                asked.extend(missing.cloned().map(MessageRequest::FileByFilename));
+                files.insert(file.name().to_owned(), file);
+            }
+        }
+        let mut pool = DescriptorPool::new();
+        pool.add_file_descriptor_protos(files.into_values())
+            .expect("files that belong together");
+        let services = pool.services().filter(|s| s.package_name() == PACKAGE);
+        let calls = services.flat_map(|service| {
+            let name = service.name().to_owned();
+            let named = move |call: MethodDescriptor| (format!("{name}/{}", call.name()), call);
+            service.methods().map(named).collect::<Vec<_>>()
+        });
+        Self {
+            calls: calls.collect(),
+        }
+    }
+
+    /// The names of the calls, such as `TaskService/GetTask`.
+    pub fn calls(&self) -> impl Iterator<Item = &str> {
+        self.calls.keys().map(String::as_str)
+    }
+
+    /// Every path of a request to a value: scalar fields, keys of maps, and messages of
+    /// `google.protobuf`.
+    pub fn field_paths(&self, call: &str) -> Vec<FieldPath> {
+        let mut places = Vec::new();
+        walk(&self.calls[call].input(), &mut Vec::new(), &mut places);
+        places
+    }
+
+    /// Decodes a request.
+    pub fn request(&self, call: &str, bytes: &[u8]) -> DynamicMessage {
+        DynamicMessage::decode(self.calls[call].input(), bytes).expect("a request")
+    }
+
+    /// Decodes a response.
+    pub fn response(&self, call: &str, bytes: &[u8]) -> DynamicMessage {
+        DynamicMessage::decode(self.calls[call].output(), bytes).expect("a response")
+    }
+}
+
+/// A path of fields in a request, or the key of a map.
+#[derive(Clone, Debug)]
+pub struct FieldPath {
+    way: Vec<FieldDescriptor>,
+    /// Whether it is the key of the map, not its values.
+    is_key: bool,
+}
+
+impl FieldPath {
+    /// The names of its fields, such as `step.feedback_config.values.link`; a key is
+    /// `step.translations[key]`.
+    pub fn path(&self) -> String {
+        let names: Vec<_> = self.way.iter().map(FieldDescriptor::name).collect();
+        names.join(".") + self.suffix()
+    }
+
+    /// Its last message and field, such as `FeedbackValue.link`.
+    pub fn field(&self) -> String {
+        let field = self.last();
+        let message = field.parent_message();
+        format!("{}.{}{}", message.name(), field.name(), self.suffix())
+    }
+
+    /// The kind of its value.
+    pub fn kind(&self) -> Kind {
+        match self.last().kind() {
+            Kind::Message(entry) if self.is_key => entry.map_entry_key_field().kind(),
+            kind => kind,
+        }
+    }
+
+    fn suffix(&self) -> &'static str {
+        if self.is_key { "[key]" } else { "" }
+    }
+
+    fn last(&self) -> &FieldDescriptor {
+        self.way.last().expect("a field")
+    }
+
+    /// Sets the value. It descends into the first element of lists and maps, and adds
+    /// one where they are empty.
+    pub fn set(&self, message: &mut DynamicMessage, value: Value) {
+        self.set_below(message, 0, value);
+    }
+
+    fn set_below(&self, message: &mut DynamicMessage, depth: usize, value: Value) {
+        let field = &self.way[depth];
+        let last = depth + 1 == self.way.len();
+        let held = message.get_field_mut(field);
+        if last && self.is_key {
+            let Value::Map(entries) = held else {
+                panic!("{} is no map", self.path());
+            };
+            let text = value.as_str().expect("a key is text").to_owned();
+            let first = entries.drain().next();
+            let content = first.map_or_else(|| element(field), |(_, content)| content);
+            entries.insert(MapKey::String(text), content);
+        } else if last {
+            *held = if field.is_list() {
+                Value::List(vec![value])
+            } else if field.is_map() {
+                Value::Map([(MapKey::String("key".to_owned()), value)].into())
+            } else {
+                value
+            };
+        } else {
+            self.set_below(inner(held, field), depth + 1, value);
+        }
+    }
+}
+
+/// The message in a value; the first one of a list or map.
+fn inner<'a>(held: &'a mut Value, field: &FieldDescriptor) -> &'a mut DynamicMessage {
+    let held = match held {
+        Value::List(list) => {
+            if list.is_empty() {
+                list.push(element(field));
+            }
+            &mut list[0]
+        }
+        Value::Map(entries) => {
+            if entries.is_empty() {
+                entries.insert(MapKey::String("de".to_owned()), element(field));
+            }
+            entries.values_mut().next().expect("an entry")
+        }
+        held => held,
+    };
+    match held {
+        Value::Message(message) => message,
+        other => panic!("{} holds {other:?}", field.full_name()),
+    }
+}
+
+/// An empty element of a list or value of a map.
+fn element(field: &FieldDescriptor) -> Value {
+    let content = match field.kind() {
+        Kind::Message(entry) if field.is_map() => entry.map_entry_value_field().kind(),
+        kind => kind,
+    };
+    match content {
+        Kind::Message(message) => Value::Message(DynamicMessage::new(message)),
+        kind => Value::default_value(&kind),
+    }
+}
+
+fn walk(message: &MessageDescriptor, way: &mut Vec<FieldDescriptor>, places: &mut Vec<FieldPath>) {
+    for field in message.fields() {
+        way.push(field.clone());
+        let place = |is_key| FieldPath {
+            way: way.clone(),
+            is_key,
+        };
+        let content = match field.kind() {
+            Kind::Message(entry) if field.is_map() => {
+                places.push(place(true));
+                entry.map_entry_value_field().kind()
+            }
+            kind => kind,
+        };
+        match content {
+            Kind::Message(inner) if inner.package_name() == PACKAGE => {
+                let outer = way.iter().filter(|field| *field.parent_message() == inner);
+                if outer.count() < DEPTH {
+                    walk(&inner, way, places);
+                }
+            }
+            _ => places.push(place(false)),
+        }
+        way.pop();
+    }
+}
+
+/// A message as JSON, its maps in the order of their keys.
+pub fn json(message: &DynamicMessage) -> serde_json::Value {
+    serde_json::to_value(message)
+        .unwrap_or_else(|error| panic!("{}: {error}", message.descriptor().full_name()))
+}

@@ -1,0 +1,190 @@
+//! The databases that the tests run on, and the server in this process that each has.
+
+use std::{
+    env,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{OnceLock, mpsc},
+    thread,
+};
+
+use expertise::{config::Config, server::Server};
+
+use super::{
+    client::Client, command::Cli, pgbouncer::PgBouncer, postgres, scratch::Scratch,
+    server_process::ServerProcess, statement_log,
+};
+
+/// The database that most tests call, whose statements are checked.
+const CALLS: &str = "calls";
+
+/// A database that the tests run on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Database {
+    /// A file in the run's directory.
+    Sqlite,
+    /// See [`postgres`].
+    Postgres,
+}
+
+/// A test that runs on both databases: of calls to a server in this process, or of
+/// commands for a server in a process of its own.
+pub trait DatabaseTest<Argument> {
+    /// Runs it with an account of its own; `name` is the test's.
+    fn run_on(self, database: Database, name: &str);
+}
+
+impl<T, F> DatabaseTest<Client> for T
+where
+    T: FnOnce(Client) -> F,
+    F: Future<Output = ()>,
+{
+    fn run_on(self, database: Database, _: &str) {
+        let Some(server) = database.server() else {
+            return;
+        };
+        runtime().block_on(async { self(Client::at(server)).await });
+        database.check_statements();
+    }
+}
+
+impl<T: FnOnce(Cli)> DatabaseTest<Cli> for T {
+    fn run_on(self, database: Database, name: &str) {
+        if let Some(server) = database.server_process() {
+            self(Cli {
+                server: server.clone(),
+                account: name.to_owned(),
+            });
+        }
+    }
+}
+
+impl Database {
+    /// Fails when a statement that PostgreSQL has logged reaches beyond its account.
+    pub fn check_statements(self) {
+        match self {
+            Self::Sqlite => {}
+            Self::Postgres => statement_log::assert_statements_stay_within_an_account(),
+        }
+    }
+
+    /// The server on this database, started at the first call; `None` where there is no
+    /// such database, which is said once a run.
+    pub fn server(self) -> Option<SocketAddr> {
+        static SQLITE: OnceLock<SocketAddr> = OnceLock::new();
+        static POSTGRES: OnceLock<Option<SocketAddr>> = OnceLock::new();
+        match self {
+            Self::Sqlite => Some(*SQLITE.get_or_init(|| {
+                let file = Scratch::of_this_run().path("expertise.db");
+                start(Config::for_tests(&format!("sqlite:{}", file.display())))
+            })),
+            Self::Postgres => *POSTGRES.get_or_init(|| {
+                let url = postgres(CALLS)?;
+                let server = start(Config::for_tests(&through_pgbouncer_if_asked(&url)));
+                if let Some((_, Some(log))) = postgres_of_this_run() {
+                    statement_log::watch(&url, CALLS, log);
+                }
+                Some(server)
+            }),
+        }
+    }
+
+    /// The URL of a server in a process of its own, started at the first call.
+    fn server_process(self) -> Option<&'static String> {
+        static SQLITE: OnceLock<Option<String>> = OnceLock::new();
+        static POSTGRES: OnceLock<Option<String>> = OnceLock::new();
+        let (server, name) = match self {
+            Self::Sqlite => (&SQLITE, "sqlite-server"),
+            Self::Postgres => (&POSTGRES, "postgres-server"),
+        };
+        let start = || {
+            let database = match self {
+                Self::Sqlite => Some("sqlite::memory:".to_owned()),
+                Self::Postgres => postgres("commands"),
+            };
+            let process = ServerProcess::start(name, &[("EXPERTISE_DATABASE_URL", &database?)]);
+            let url = format!("http://{}", process.address());
+            // It serves until the run ends.
+            std::mem::forget(process);
+            Some(url)
+        };
+        server.get_or_init(start).as_ref()
+    }
+}
+
+/// The PostgreSQL of this run, started at the first call: the URL of a database in it,
+/// and its log where it is private. `None` where there is none, which is reported.
+fn postgres_of_this_run() -> Option<&'static (String, Option<PathBuf>)> {
+    static POSTGRES: OnceLock<Option<(String, Option<PathBuf>)>> = OnceLock::new();
+    let start = || postgres::database_and_log(&statement_log::SETTINGS);
+    POSTGRES.get_or_init(start).as_ref()
+}
+
+/// The URL of a new database in the PostgreSQL of this run; `None` where there is none.
+/// `name` is what it is called in a private one.
+pub fn postgres(name: &str) -> Option<String> {
+    let (url, log) = postgres_of_this_run()?;
+    let name = match log {
+        Some(_) => name.to_owned(),
+        // Later runs delete databases of this name from a server that they share.
+        None => format!("expertise_test_{}", uuid::Uuid::now_v7().simple()),
+    };
+    Some(postgres::make_database_in(url, &name))
+}
+
+/// `EXPERTISE_TEST_PGBOUNCER=1` has all calls go through PgBouncer.
+fn through_pgbouncer_if_asked(url: &str) -> String {
+    if env::var("EXPERTISE_TEST_PGBOUNCER").is_ok_and(|value| value == "1") {
+        // The connection that was idle longest is next, so that transactions change it.
+        let pgbouncer = PgBouncer::start(url, "server_round_robin = 1");
+        let pgbouncer = pgbouncer.expect("EXPERTISE_TEST_PGBOUNCER=1, but there is no pgbouncer");
+        let url = pgbouncer.url().to_owned();
+        // It serves until the run ends.
+        std::mem::forget(pgbouncer);
+        url
+    } else {
+        url.to_owned()
+    }
+}
+
+/// A runtime for one test.
+pub fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}
+
+/// Starts a server in this process, on threads of its own, as no test's runtime
+/// outlives its test.
+pub fn start(config: Config) -> SocketAddr {
+    let database = config.database.to_string();
+    let (started, address) = mpsc::channel();
+    let serve = move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .expect("a runtime for the server");
+        runtime.block_on(async {
+            let server = match Server::bind(config).await {
+                Ok(server) => server,
+                Err(error) => {
+                    let _ = started.send(Err(format!("{database}: {error:?}")));
+                    return;
+                }
+            };
+            let _ = started.send(Ok(server.local_addr()));
+            server.serve(std::future::pending()).await;
+        });
+    };
+    thread::Builder::new()
+        .name("server".to_owned())
+        .spawn(serve)
+        .expect("a thread for the server");
+    match address.recv() {
+        Ok(Ok(address)) => address,
+        Ok(Err(reason)) => panic!("the server does not start: {reason}"),
+        Err(_) => panic!("the server panicked at its start"),
+    }
+}

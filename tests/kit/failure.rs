@@ -1,0 +1,175 @@
+//! Assertions about errors: their code and details.
+
+use std::{collections::HashMap, fmt::Debug};
+
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
+
+/// The result of a call.
+pub trait Outcome<T> {
+    /// The response; panics on an error.
+    fn accepted(self) -> T;
+
+    /// The error; panics on a response.
+    fn refused(self) -> Failure;
+}
+
+impl<T: Debug> Outcome<T> for Result<T, Status> {
+    #[track_caller]
+    fn accepted(self) -> T {
+        match self {
+            Ok(response) => response,
+            Err(status) => panic!("refused: {:?}", Failure::from(status)),
+        }
+    }
+
+    #[track_caller]
+    fn refused(self) -> Failure {
+        match self {
+            Ok(response) => panic!("accepted: {response:?}"),
+            Err(status) => Failure::from(status),
+        }
+    }
+}
+
+/// An error, as a client reads it.
+#[derive(Debug)]
+pub struct Failure {
+    pub code: Code,
+    pub message: String,
+    pub details: ErrorDetails,
+}
+
+impl From<Status> for Failure {
+    fn from(status: Status) -> Self {
+        Self {
+            code: status.code(),
+            message: status.message().to_owned(),
+            details: status.get_error_details(),
+        }
+    }
+}
+
+impl Failure {
+    /// The reason of its ErrorInfo; empty when it has none.
+    pub fn reason(&self) -> &str {
+        self.details
+            .error_info()
+            .map_or("", |info| info.reason.as_str())
+    }
+
+    /// The metadata of its ErrorInfo.
+    pub fn metadata(&self) -> HashMap<String, String> {
+        self.details
+            .error_info()
+            .map(|info| info.metadata.clone())
+            .unwrap_or_default()
+    }
+
+    /// The field and reason of every violation of its BadRequest.
+    pub fn violations(&self) -> Vec<(&str, &str)> {
+        self.details
+            .bad_request()
+            .map(|request| &request.field_violations)
+            .into_iter()
+            .flatten()
+            .map(|violation| (violation.field.as_str(), violation.reason.as_str()))
+            .collect()
+    }
+
+    /// The type and subject of every violation of its PreconditionFailure.
+    pub fn preconditions(&self) -> Vec<(&str, &str)> {
+        self.details
+            .precondition_failure()
+            .map(|failure| &failure.violations)
+            .into_iter()
+            .flatten()
+            .map(|violation| (violation.r#type.as_str(), violation.subject.as_str()))
+            .collect()
+    }
+
+    /// Asserts the code, and the reason in this service's domain.
+    #[track_caller]
+    pub fn is(&self, code: Code, reason: &str) -> &Self {
+        assert_eq!((self.code, self.reason()), (code, reason), "{self:?}");
+        let domain = self.details.error_info().map(|info| info.domain.as_str());
+        assert_eq!(domain, Some("expertise.v1"), "{self:?}");
+        assert!(!self.message.is_empty(), "no message: {self:?}");
+        self
+    }
+
+    /// Asserts INVALID_ARGUMENT with exactly these violations, in any order, each with
+    /// a description. The reason of the error is that of its first violation.
+    #[track_caller]
+    pub fn violates(&self, expected: &[(&str, &str)]) -> &Self {
+        let first = self.violations().first().map_or("", |first| first.1);
+        self.is(Code::InvalidArgument, first);
+        let mut found = self.violations();
+        let mut expected = expected.to_vec();
+        found.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{self:?}");
+        self.describes_its_violations()
+    }
+
+    /// Asserts INVALID_ARGUMENT with one violation of this reason, at this field
+    /// or below it.
+    #[track_caller]
+    pub fn violates_below(&self, field: &str, reason: &str) -> &Self {
+        self.is(Code::InvalidArgument, reason);
+        match self.violations().as_slice() {
+            [(found, found_reason)] => {
+                assert!(found.starts_with(field), "{self:?}");
+                assert_eq!(*found_reason, reason, "{self:?}");
+            }
+            _ => panic!("not one violation: {self:?}"),
+        }
+        self.describes_its_violations()
+    }
+
+    #[track_caller]
+    fn describes_its_violations(&self) -> &Self {
+        let request = self.details.bad_request();
+        for violation in request.into_iter().flat_map(|r| &r.field_violations) {
+            assert!(!violation.description.is_empty(), "{violation:?}");
+        }
+        self
+    }
+
+    /// Asserts NOT_FOUND of this task.
+    #[track_caller]
+    pub fn is_task_not_found(&self, guid: &str) -> &Self {
+        self.is_not_found("TASK_NOT_FOUND", "expertise.v1.Task", guid)
+    }
+
+    /// Asserts NOT_FOUND of this step.
+    #[track_caller]
+    pub fn is_step_not_found(&self, guid: &str) -> &Self {
+        self.is_not_found("STEP_NOT_FOUND", "expertise.v1.Step", guid)
+    }
+
+    /// Asserts NOT_FOUND of this role.
+    #[track_caller]
+    pub fn is_role_not_found(&self, id: i64) -> &Self {
+        self.is_not_found("ROLE_NOT_FOUND", "expertise.v1.Role", &id.to_string())
+    }
+
+    #[track_caller]
+    fn is_not_found(&self, reason: &str, resource_type: &str, name: &str) -> &Self {
+        self.is(Code::NotFound, reason);
+        let resource = self
+            .details
+            .resource_info()
+            .map(|info| (info.resource_type.as_str(), info.resource_name.as_str()));
+        assert_eq!(resource, Some((resource_type, name)), "{self:?}");
+        self
+    }
+
+    /// Asserts FAILED_PRECONDITION with a PreconditionFailure that says why.
+    #[track_caller]
+    pub fn is_precondition(&self, reason: &str) -> &Self {
+        self.is(Code::FailedPrecondition, reason);
+        assert!(!self.preconditions().is_empty(), "{self:?}");
+        self
+    }
+}

@@ -1,0 +1,87 @@
+//! What the integration tests share: servers, databases, clients, sample requests and
+//! assertions.
+
+// Each test binary includes the whole kit and uses a part of it.
+#![allow(dead_code, unused_imports, unused_macros)]
+
+pub mod certificates;
+pub mod child;
+pub mod client;
+pub mod collector;
+pub mod command;
+pub mod contract;
+pub mod databases;
+pub mod deadline;
+pub mod documents;
+pub mod exposition;
+pub mod failure;
+pub mod http2;
+pub mod key_server;
+pub mod links;
+pub mod missing;
+pub mod pgbouncer;
+pub mod postgres;
+pub mod properties;
+pub mod raw;
+pub mod relay;
+pub mod rng;
+pub mod sample;
+pub mod scratch;
+pub mod server;
+pub mod server_process;
+pub mod snapshot;
+pub mod statement_log;
+pub mod store_server;
+pub mod tenancy;
+pub mod tokens;
+
+/// Registers tests that run once on SQLite and once on PostgreSQL: each named function
+/// of the module, an `async fn(Client)` that calls or an `fn(Cli)` that runs commands. A
+/// function left out of the list is dead code, which the compiler points out.
+///
+/// `name: strategy, cases;` registers a property, an `async fn(Client, Case)` that holds
+/// for every case of the strategy. The number is how many cases are tried unless
+/// `PROPTEST_CASES` says otherwise.
+macro_rules! on_both_databases {
+    ($($test:ident),+ $(,)?) => {$(
+        mod $test {
+            use $crate::kit::databases::{Database, DatabaseTest};
+
+            #[test]
+            fn sqlite() {
+                super::$test.run_on(Database::Sqlite, stringify!($test));
+            }
+
+            #[test]
+            fn postgres() {
+                super::$test.run_on(Database::Postgres, stringify!($test));
+            }
+        }
+    )+};
+    ($($property:ident: $strategy:expr, $cases:expr);+ $(;)?) => {$(
+        mod $property {
+            use super::*;
+            use $crate::kit::{databases::Database, properties};
+
+            #[test]
+            fn sqlite() {
+                properties::check(Database::Sqlite, $strategy, $cases, super::$property);
+            }
+
+            #[test]
+            fn postgres() {
+                properties::check(Database::Postgres, $strategy, $cases, super::$property);
+            }
+        }
+    )+};
+}
+
+pub(crate) use on_both_databases;
+
+/// What most modules of tests import.
+pub mod prelude {
+    pub(crate) use super::on_both_databases;
+    pub use super::{client::*, documents::*, failure::*, sample::*};
+    pub use expertise::proto::v1::*;
+    pub use tonic::Code;
+}

@@ -1,0 +1,278 @@
+//! A TCP relay before a server or a database: it can delay, hold, cut and redirect
+//! connections.
+
+use std::{
+    collections::HashSet,
+    net::{Ipv4Addr, SocketAddr},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::watch,
+};
+
+/// Forwards bytes between a port of its own and another. When this is dropped, its
+/// connections are cut.
+pub struct Relay {
+    address: SocketAddr,
+    state: watch::Sender<State>,
+}
+
+#[derive(Clone, Copy)]
+struct State {
+    /// The port that new connections lead to.
+    target: u16,
+    /// How long each read of bytes is delayed.
+    delay: Duration,
+    /// Nothing is forwarded at present.
+    held: bool,
+    /// A connection is cut instead of forwarding the answer to a commit.
+    loses_commits: bool,
+    /// A connection belongs to the epoch in which it was accepted.
+    epoch: u64,
+    /// Connections of earlier epochs are cut.
+    cut_before: u64,
+    /// On connections of earlier epochs nothing is forwarded any more.
+    silent_before: u64,
+}
+
+impl Relay {
+    /// Leads to this port.
+    pub fn to(target: u16) -> Self {
+        Self::with_delay(target, Duration::ZERO)
+    }
+
+    /// Leads to this port, with this delay in either direction.
+    pub fn with_delay(target: u16, delay: Duration) -> Self {
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        listener.set_nonblocking(true).expect("a listener");
+        let address = listener.local_addr().expect("its address");
+        let (state, receiver) = watch::channel(State {
+            target,
+            delay,
+            held: false,
+            loses_commits: false,
+            epoch: 0,
+            cut_before: 0,
+            silent_before: 0,
+        });
+        // In its own thread, it goes on while a test blocks.
+        thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            runtime.expect("a runtime").block_on(async {
+                let listener = TcpListener::from_std(listener).expect("a listener");
+                serve(listener, receiver).await;
+            });
+        });
+        Self { address, state }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The port it listens on.
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// The URL of a PostgreSQL database that leads through this relay instead of to
+    /// the port in it.
+    pub fn url(&self, direct: &str) -> String {
+        let direct: http::Uri = direct.parse().expect("the URL of a database");
+        let port = direct.port_u16().expect("a port").to_string();
+        direct
+            .to_string()
+            .replacen(&port, &self.port().to_string(), 1)
+    }
+
+    /// Forwards nothing from now on; connections are still accepted.
+    pub fn hold(&self) {
+        self.state.send_modify(|state| state.held = true);
+    }
+
+    /// Forwards again, and first what was held.
+    pub fn resume(&self) {
+        self.state.send_modify(|state| state.held = false);
+    }
+
+    /// Cuts the present connections; new ones are forwarded.
+    pub fn cut(&self) {
+        self.state.send_modify(|state| {
+            state.epoch += 1;
+            state.cut_before = state.epoch;
+            state.held = false;
+        });
+    }
+
+    /// Leaves the present connections open and silent for ever, as a host that has
+    /// gone away does; new ones are forwarded.
+    pub fn abandon(&self) {
+        self.state.send_modify(|state| {
+            state.epoch += 1;
+            state.silent_before = state.epoch;
+            state.held = false;
+        });
+    }
+
+    /// From now on cuts each PostgreSQL connection whose COMMIT was answered, or whose
+    /// write outside a transaction, before it forwards the answer.
+    pub fn start_losing_commits(&self) {
+        self.state.send_modify(|state| state.loses_commits = true);
+    }
+
+    /// Forwards the answers to commits again.
+    pub fn stop_losing_commits(&self) {
+        self.state.send_modify(|state| state.loses_commits = false);
+    }
+
+    /// Leads new connections to this port. The others stay as they are.
+    pub fn lead_to(&self, target: u16) {
+        self.state.send_modify(|state| state.target = target);
+    }
+}
+
+async fn serve(listener: TcpListener, mut state: watch::Receiver<State>) {
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                if let Ok((client, _)) = accepted {
+                    tokio::spawn(forward(client, state.clone()));
+                }
+            }
+            changed = state.changed() => if changed.is_err() { return },
+        }
+    }
+}
+
+async fn forward(client: TcpStream, mut state: watch::Receiver<State>) {
+    let epoch = state.borrow().epoch;
+    let states = state.clone();
+    let both_ways = async {
+        let State { target, .. } = may_flow(&mut states.clone(), epoch).await?;
+        let server = TcpStream::connect((Ipv4Addr::LOCALHOST, target))
+            .await
+            .ok()?;
+        client.set_nodelay(true).ok()?;
+        server.set_nodelay(true).ok()?;
+        let (from_client, to_client) = client.into_split();
+        let (from_server, to_server) = server.into_split();
+        let commit_sent = AtomicBool::new(false);
+        let writes = Mutex::new(PreparedWrites::default());
+        let request = |bytes: &[u8]| {
+            let mut writes = writes.lock().expect("prepared writes");
+            let commits = writes.execute(bytes) || contains(bytes, b"COMMIT");
+            commit_sent.fetch_or(commits, Ordering::Relaxed);
+            true
+        };
+        let response = |bytes: &[u8]| {
+            let mut writes = writes.lock().expect("prepared writes");
+            writes.note_transaction_status(bytes);
+            let commits = commit_sent.swap(false, Ordering::Relaxed);
+            !(commits && states.borrow().loses_commits)
+        };
+        tokio::select! {
+            end = pump(from_client, to_server, states.clone(), epoch, request) => end,
+            end = pump(from_server, to_client, states.clone(), epoch, response) => end,
+        }
+    };
+    tokio::select! {
+        _ = both_ways => {}
+        _ = state.wait_for(|state| state.cut_before > epoch) => {}
+    }
+}
+
+/// The prepared statements of a PostgreSQL connection that write.
+#[derive(Default)]
+struct PreparedWrites {
+    names: HashSet<Vec<u8>>,
+    in_transaction: bool,
+}
+
+impl PreparedWrites {
+    /// Whether these messages to PostgreSQL execute a write that is a transaction by
+    /// itself. Remembers the writes that they prepare.
+    fn execute(&mut self, mut bytes: &[u8]) -> bool {
+        let is_alone = !self.in_transaction && !contains(bytes, b"BEGIN");
+        let mut writes = false;
+        while let [kind, a, b, c, d, rest @ ..] = bytes {
+            // The length counts itself, but not the kind.
+            let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
+            let Some((body, next)) = length.checked_sub(4).and_then(|n| rest.split_at_checked(n))
+            else {
+                break;
+            };
+            let mut texts = body.split(|byte| *byte == 0);
+            let (first, second) = (texts.next(), texts.next());
+            match (kind, first, second) {
+                // Parse: the name, and the statement.
+                (b'P', Some(name), Some(sql)) if is_write(sql) => {
+                    self.names.insert(name.to_vec());
+                }
+                (b'P', Some(name), _) => {
+                    self.names.remove(name);
+                }
+                // Bind: the portal, and the name.
+                (b'B', _, Some(name)) => writes |= self.names.contains(name),
+                _ => {}
+            }
+            bytes = next;
+        }
+        writes && is_alone
+    }
+
+    /// Reads ReadyForQuery, which ends the answer to a request.
+    fn note_transaction_status(&mut self, bytes: &[u8]) {
+        if let [.., b'Z', 0, 0, 0, 5, status] = bytes {
+            self.in_transaction = *status != b'I';
+        }
+    }
+}
+
+fn is_write(sql: &[u8]) -> bool {
+    [&b"INSERT INTO"[..], b" SET ", b"DELETE FROM"]
+        .iter()
+        .any(|word| contains(sql, word))
+}
+
+fn contains(bytes: &[u8], word: &[u8]) -> bool {
+    bytes.windows(word.len()).any(|window| window == word)
+}
+
+/// The state once bytes of this epoch may be forwarded; `None` when the relay is gone.
+async fn may_flow(states: &mut watch::Receiver<State>, epoch: u64) -> Option<State> {
+    let open = |state: &State| !state.held && state.silent_before <= epoch;
+    states.wait_for(open).await.ok().map(|state| *state)
+}
+
+async fn pump(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    mut states: watch::Receiver<State>,
+    epoch: u64,
+    may_pass: impl Fn(&[u8]) -> bool,
+) -> Option<()> {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let read = from.read(&mut buffer).await.ok()?;
+        let bytes = buffer.get(..read).filter(|bytes| !bytes.is_empty())?;
+        let State { delay, .. } = may_flow(&mut states, epoch).await?;
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        if !may_pass(bytes) {
+            return None;
+        }
+        to.write_all(bytes).await.ok()?;
+    }
+}

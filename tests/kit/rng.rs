@@ -1,0 +1,84 @@
+//! Random numbers that can be repeated from their seed.
+
+use std::{
+    env,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// A sequence of numbers that follows from its seed (SplitMix64).
+#[derive(Clone, Debug)]
+pub struct Rng(u64);
+
+impl Rng {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// From the seed that the environment variable names, or else from the clock. The
+    /// seed is printed, so that a failure can be repeated.
+    pub fn from_env(test: &str, variable: &str) -> Self {
+        let seed = number_from_env(variable).unwrap_or_else(nanoseconds_now);
+        println!("{test}: {variable}={seed}");
+        Self(seed)
+    }
+
+    /// Another generator whose seed follows from this one.
+    pub fn fork(&mut self) -> Self {
+        Self(self.next())
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below the limit, which is not 0.
+    pub fn below(&mut self, limit: usize) -> usize {
+        let limit = u64::try_from(limit).expect("a limit");
+        usize::try_from(self.next() % limit).expect("below the limit")
+    }
+
+    /// True once in so many times.
+    pub fn one_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+
+    /// One of the items, of which there is at least one.
+    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        self.try_pick(items).expect("an item to pick")
+    }
+
+    /// One of the items; `None` when there are none.
+    pub fn try_pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
+        (!items.is_empty()).then(|| &items[self.below(items.len())])
+    }
+
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
+
+    /// A random UUID.
+    pub fn uuid(&mut self) -> String {
+        let (high, low) = (self.next(), self.next());
+        uuid::Builder::from_random_bytes((u128::from(high) << 64 | u128::from(low)).to_be_bytes())
+            .into_uuid()
+            .to_string()
+    }
+}
+
+/// The number in an environment variable; `None` where it is not set.
+pub fn number_from_env(variable: &str) -> Option<u64> {
+    let text = env::var(variable).ok()?;
+    let number = text.parse();
+    Some(number.unwrap_or_else(|_| panic!("{variable} is {text:?}: it must be a number")))
+}
+
+fn nanoseconds_now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.expect("a clock after 1970").as_nanos() as u64
+}

@@ -1,0 +1,435 @@
+//! Sample resources, and the JSON and dependencies in them.
+
+use expertise::proto::v1::{dependency_node::Node, *};
+use prost_types::{ListValue, Struct, Value, value::Kind};
+
+/// The product of the samples.
+pub const PRODUCT: i64 = 7;
+
+/// A task with a name and a product.
+pub fn task(name: &str) -> Task {
+    Task {
+        name: name.to_owned(),
+        product_id: Some(PRODUCT),
+        ..Task::default()
+    }
+}
+
+/// An update of this task that changes nothing.
+pub fn task_of(guid: &str) -> Task {
+    Task {
+        guid: guid.to_owned(),
+        ..Task::default()
+    }
+}
+
+/// A step with the fields that its type requires; for type 4 see [`subtask`].
+pub fn step(task: &Task, kind: StepType, title: &str) -> Step {
+    let feedback_config = match kind {
+        StepType::Observation => vec![question("answer", &["yes", "no"])],
+        _ => Vec::new(),
+    };
+    Step {
+        task: task.guid.clone(),
+        product_id: Some(PRODUCT),
+        r#type: kind.into(),
+        title: title.to_owned(),
+        feedback_config,
+        ..Step::default()
+    }
+}
+
+/// An information step.
+pub fn information_step(task: &Task, title: &str) -> Step {
+    step(task, StepType::Information, title)
+}
+
+/// A subtask step of `task` that refers to the other task.
+pub fn subtask(task: &Task, other: &Task) -> Step {
+    Step {
+        title: String::new(),
+        subtask_id: other.guid.clone(),
+        subtask_pid: other.product_id,
+        ..step(task, StepType::Subtask, "")
+    }
+}
+
+/// An update of this step that changes nothing.
+pub fn step_of(guid: &str) -> Step {
+    Step {
+        guid: guid.to_owned(),
+        ..Step::default()
+    }
+}
+
+/// A question with these answers, whose texts are their keys.
+pub fn question(name: &str, answers: &[&str]) -> FeedbackConfig {
+    FeedbackConfig {
+        name: name.to_owned(),
+        r#type: "enum".to_owned(),
+        linked: None,
+        values: answers.iter().map(|key| answer(key, key)).collect(),
+    }
+}
+
+/// One answer of a question.
+pub fn answer(key: &str, value: &str) -> FeedbackValue {
+    FeedbackValue {
+        key: key.to_owned(),
+        value: value.to_owned(),
+        ..FeedbackValue::default()
+    }
+}
+
+/// A document that creates a task.
+pub fn document(name: &str, steps: Vec<Step>) -> TaskDocument {
+    TaskDocument {
+        task: Some(task(name)),
+        steps,
+    }
+}
+
+/// A document of an existing task that changes its steps alone.
+pub fn document_of(guid: &str, steps: Vec<Step>) -> TaskDocument {
+    TaskDocument {
+        task: Some(task_of(guid)),
+        steps,
+    }
+}
+
+/// A step of a document with the fields that its type requires.
+pub fn document_step(kind: StepType, title: &str) -> Step {
+    step(&Task::default(), kind, title)
+}
+
+/// Information steps of a document.
+pub fn document_steps(titles: &[&str]) -> Vec<Step> {
+    let titles = titles.iter();
+    titles
+        .map(|title| document_step(StepType::Information, title))
+        .collect()
+}
+
+/// A linked observation of a document with these answers, each a key and a text.
+pub fn linked_observation(answers: &[(&str, &str)]) -> Step {
+    let answers = answers.iter();
+    let values = answers.map(|(key, text)| answer(key, text)).collect();
+    observation_asking(linked_question(values))
+}
+
+/// An observation of a document with this question.
+pub fn observation_asking(question: FeedbackConfig) -> Step {
+    Step {
+        feedback_config: vec![question],
+        ..document_step(StepType::Observation, "What is it?")
+    }
+}
+
+/// A question whose answers each manage a task.
+pub fn linked_question(values: Vec<FeedbackValue>) -> FeedbackConfig {
+    FeedbackConfig {
+        linked: Some(true),
+        values,
+        ..question("it", &[])
+    }
+}
+
+/// An answer with the document of the task that it manages.
+pub fn answer_with(key: &str, value: &str, document: TaskDocument) -> FeedbackValue {
+    FeedbackValue {
+        task_json: Some(document),
+        ..answer(key, value)
+    }
+}
+
+/// The answers of a step's question.
+pub fn answers_of(step: &Step) -> &[FeedbackValue] {
+    step.feedback_config
+        .first()
+        .map_or(&[], |config| &config.values)
+}
+
+/// Conditions of which all must hold.
+pub fn all_of(nodes: Vec<DependencyNode>) -> DependencyGroup {
+    DependencyGroup {
+        operator: LogicalOperator::And.into(),
+        nodes,
+    }
+}
+
+/// Conditions of which one must hold.
+pub fn any_of(nodes: Vec<DependencyNode>) -> DependencyGroup {
+    DependencyGroup {
+        operator: LogicalOperator::Or.into(),
+        nodes,
+    }
+}
+
+/// `variable operator target` as a node.
+pub fn when(variable: &str, operator: &str, target: &str) -> DependencyNode {
+    comparison(Condition {
+        variable: variable.to_owned(),
+        operator: operator.to_owned(),
+        targets: vec![text(target)],
+        path: String::new(),
+    })
+}
+
+/// A condition as a node.
+pub fn comparison(condition: Condition) -> DependencyNode {
+    DependencyNode {
+        node: Some(Node::Condition(condition)),
+    }
+}
+
+/// A group as a node.
+pub fn nested(group: DependencyGroup) -> DependencyNode {
+    DependencyNode {
+        node: Some(Node::Group(group)),
+    }
+}
+
+/// Groups nested this deep around a condition.
+pub fn groups_deep(depth: usize) -> DependencyGroup {
+    (1..depth).fold(all_of(vec![when("a", "=", "1")]), |inner, _| {
+        all_of(vec![nested(inner)])
+    })
+}
+
+/// A group of this many conditions.
+pub fn conditions(count: usize) -> DependencyGroup {
+    all_of(vec![when("a", "=", "1"); count])
+}
+
+/// A JSON value.
+pub fn value(json: serde_json::Value) -> Value {
+    use serde_json::Value as Json;
+    let kind = match json {
+        Json::Null => Kind::NullValue(0),
+        Json::Bool(bool) => Kind::BoolValue(bool),
+        Json::Number(number) => Kind::NumberValue(number.as_f64().unwrap_or(f64::NAN)),
+        Json::String(text) => Kind::StringValue(text),
+        Json::Array(values) => Kind::ListValue(ListValue {
+            values: values.into_iter().map(value).collect(),
+        }),
+        Json::Object(_) => Kind::StructValue(object(json)),
+    };
+    Value { kind: Some(kind) }
+}
+
+/// A JSON object.
+pub fn object(json: serde_json::Value) -> Struct {
+    let serde_json::Value::Object(members) = json else {
+        panic!("not an object: {json}");
+    };
+    Struct {
+        fields: members.into_iter().map(|(k, v)| (k, value(v))).collect(),
+    }
+}
+
+/// A JSON string.
+pub fn text(text: &str) -> Value {
+    value(text.into())
+}
+
+/// A number, which may be one that JSON has no form for.
+pub fn number(number: f64) -> Value {
+    Value {
+        kind: Some(Kind::NumberValue(number)),
+    }
+}
+
+/// Objects nested this deep.
+pub fn objects_deep(depth: usize) -> Struct {
+    (1..depth).fold(object(serde_json::json!({"end": 1})), |inner, _| {
+        let kind = Some(Kind::StructValue(inner));
+        Struct {
+            fields: [("a".to_owned(), Value { kind })].into(),
+        }
+    })
+}
+
+/// Arrays nested this deep.
+pub fn arrays_deep(depth: usize) -> Value {
+    (0..depth).fold(text("end"), |inner, _| Value {
+        kind: Some(Kind::ListValue(ListValue {
+            values: vec![inner],
+        })),
+    })
+}
+
+/// A task's name in another language.
+pub fn task_translation(name: &str) -> TaskTranslation {
+    TaskTranslation {
+        name: Some(name.to_owned()),
+        locked: None,
+    }
+}
+
+/// A step's title in another language.
+pub fn step_translation(title: &str) -> StepTranslation {
+    StepTranslation {
+        title: Some(title.to_owned()),
+        ..StepTranslation::default()
+    }
+}
+
+/// This many well-formed language tags.
+pub fn tags(count: u8) -> Vec<String> {
+    let letter = |index: u8| char::from(b'a' + index);
+    (0..count)
+        .map(|n| format!("q{}{}", letter(n / 26), letter(n % 26)))
+        .collect()
+}
+
+/// A request for the work into these languages.
+pub fn translation_work_request(languages: &[&str]) -> ListTranslationWorkRequest {
+    ListTranslationWorkRequest {
+        languages: languages.iter().map(|tag| (*tag).to_owned()).collect(),
+        ..ListTranslationWorkRequest::default()
+    }
+}
+
+/// An automatic translation of a task's name or a step's title.
+pub fn automatic(work: &TranslationWork, text: &str) -> AutomaticTranslation {
+    let text = Some(text.to_owned());
+    let (name, title) = match work.kind() {
+        TranslationKind::Task => (text, None),
+        _ => (None, text),
+    };
+    AutomaticTranslation {
+        guid: work.guid.clone(),
+        language: work.language.clone(),
+        name,
+        title,
+        source_digest: work.source_digest.clone(),
+        ..AutomaticTranslation::default()
+    }
+}
+
+/// A task with every field that a caller may set.
+pub fn full_task() -> Task {
+    Task {
+        dependencies: Some(all_of(vec![
+            when("power", "=", "on"),
+            nested(any_of(vec![
+                when("model", "!=", "X-1"),
+                comparison(Condition {
+                    variable: "age".to_owned(),
+                    operator: ">".to_owned(),
+                    targets: vec![number(2.5), value(true.into())],
+                    path: "components.7".to_owned(),
+                }),
+            ])),
+        ])),
+        published: Some(0),
+        roles: vec![AccessLevel::Expert.into(), AccessLevel::User.into()],
+        translations: [
+            ("de".to_owned(), task_translation("Pumpe tropft")),
+            (
+                "zh-Hant".to_owned(),
+                TaskTranslation {
+                    locked: Some(false),
+                    ..task_translation("泵漏水")
+                },
+            ),
+        ]
+        .into(),
+        ..task("Pump drips")
+    }
+}
+
+/// A step with every field that a caller may set on its type.
+pub fn full_step(task: &Task) -> Step {
+    Step {
+        body: Some("<p>Open&nbsp;the valve.</p>\r\n<br/>".to_owned()),
+        dependencies: Some(any_of(vec![when("valve", "=", "open")])),
+        instructions: vec![
+            object(serde_json::json!({"tool": "wrench", "size": 13, "extra": [null, true]})),
+            object(serde_json::json!({})),
+        ],
+        looping: Some(Looping {
+            alias: "valve".to_owned(),
+            array: Some(value(serde_json::json!(["left", "right"]))),
+            iterations: Some(value(serde_json::Value::Null)),
+        }),
+        parts: vec!["seal".to_owned(), "seal".to_owned(), "bolt".to_owned()],
+        published: Some(2),
+        skills: vec!["plumbing".to_owned()],
+        tags: vec!["wet".to_owned(), "cold".to_owned()],
+        translations: [(
+            "de".to_owned(),
+            StepTranslation {
+                title: Some("Ventil prüfen".to_owned()),
+                body: Some("<p>Ventil öffnen.</p>".to_owned()),
+                instructions: vec![object(serde_json::json!({"werkzeug": "Schlüssel"}))],
+                feedback_config: vec![question("Antwort", &["ja", "nein"])],
+                locked: Some(false),
+            },
+        )]
+        .into(),
+        ..step(task, StepType::Observation, "Check the valve")
+    }
+}
+
+/// Methods that set one field each, so that a sample differs in what a test is about.
+macro_rules! setters {
+    ($methods:ident of $message:ident {
+        $($method:ident($value:ident: $type:ty) $field:ident = $expression:expr;)+
+    }) => {
+        pub trait $methods {
+            $(fn $method(self, $value: $type) -> Self;)+
+        }
+
+        impl $methods for $message {
+            $(fn $method(mut self, $value: $type) -> Self {
+                self.$field = $expression;
+                self
+            })+
+        }
+    };
+}
+
+setters!(TaskSetters of Task {
+    named(name: impl Into<String>) name = name.into();
+    with_guid(guid: impl Into<String>) guid = guid.into();
+    with_etag(etag: impl Into<String>) etag = etag.into();
+    with_product(id: i64) product_id = Some(id);
+    with_published(published: i32) published = Some(published);
+    with_roles(roles: Vec<i32>) roles = roles;
+    with_dependencies(group: DependencyGroup) dependencies = Some(group);
+    with_shorthand(shorthand: impl Into<String>) dependency_shorthand = Some(shorthand.into());
+});
+
+setters!(StepSetters of Step {
+    titled(title: impl Into<String>) title = title.into();
+    with_guid(guid: impl Into<String>) guid = guid.into();
+    with_etag(etag: impl Into<String>) etag = etag.into();
+    with_body(body: impl Into<String>) body = Some(body.into());
+    with_cost(cost: i32) cost = Some(cost);
+    with_question(question: FeedbackConfig) feedback_config = vec![question];
+    with_instructions(list: Vec<Struct>) instructions = list;
+    with_shorthand(shorthand: impl Into<String>) dependency_shorthand = Some(shorthand.into());
+    with_subtask_id(guid: impl Into<String>) subtask_id = guid.into();
+    with_subtask_pid(id: i64) subtask_pid = Some(id);
+});
+
+/// A resource with texts in other languages.
+pub trait Translated<Row> {
+    /// With these texts in this language alone.
+    fn translated(self, language: impl Into<String>, row: Row) -> Self;
+}
+
+impl Translated<TaskTranslation> for Task {
+    fn translated(mut self, language: impl Into<String>, row: TaskTranslation) -> Self {
+        self.translations = [(language.into(), row)].into();
+        self
+    }
+}
+
+impl Translated<StepTranslation> for Step {
+    fn translated(mut self, language: impl Into<String>, row: StepTranslation) -> Self {
+        self.translations = [(language.into(), row)].into();
+        self
+    }
+}

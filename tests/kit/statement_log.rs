@@ -1,0 +1,164 @@
+//! What PostgreSQL is asked while the tests run: every statement of the service that
+//! the log of its cluster has stays within an account.
+
+use std::{
+    collections::BTreeSet,
+    fs::{self, File},
+    io::{Read, Seek, SeekFrom},
+    path::{Path, PathBuf},
+    sync::{Mutex, OnceLock, PoisonError},
+};
+
+use sqlx::{Connection, PgConnection};
+
+use super::{databases::runtime, tenancy};
+
+/// Has a cluster log every statement with the names of its sender and its database, and
+/// no parameters.
+pub const SETTINGS: [&str; 3] = [
+    "log_statement=all",
+    "log_line_prefix=%a|%d|",
+    "log_error_verbosity=terse",
+];
+/// Where the statements are listed for people to read.
+const LIST: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/statements.sql");
+
+static WATCHED: OnceLock<Watched> = OnceLock::new();
+
+/// A database whose log is read as it grows.
+struct Watched {
+    url: String,
+    /// How the statements of the service begin in the log.
+    prefix: String,
+    log: PathBuf,
+    state: Mutex<LogState>,
+}
+
+/// What was read of a log.
+struct LogState {
+    /// How many bytes were read.
+    offset: u64,
+    /// Tables whose rows belong to an account.
+    tenant_tables: BTreeSet<String>,
+    /// The statements without the numbers of their parameters and without repetitions.
+    statements: BTreeSet<String>,
+}
+
+/// Checks from now on what the service asks this database. What it asked before, as the
+/// migrations did, may concern every account.
+pub fn watch(url: &str, database: &str, log: &Path) {
+    let offset = fs::metadata(log).expect("the log").len();
+    let state = LogState {
+        offset,
+        tenant_tables: BTreeSet::new(),
+        statements: BTreeSet::new(),
+    };
+    let watched = Watched {
+        url: url.to_owned(),
+        prefix: format!("expertise|{database}|LOG:  "),
+        log: log.to_owned(),
+        state: Mutex::new(state),
+    };
+    assert!(WATCHED.set(watched).is_ok(), "it is watched already");
+}
+
+/// Checks what was asked since the last time.
+///
+/// # Panics
+/// When a statement of any test does not stay within an account. The test that reads
+/// the statement first fails.
+pub fn assert_statements_stay_within_an_account() {
+    let Some(watched) = WATCHED.get() else { return };
+    let mut faults = String::new();
+    let mut state = watched.state.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = state.statements.len();
+    for statement in watched.new_statements(&mut state.offset) {
+        let shape = shape(&statement);
+        if state.statements.contains(&shape) {
+            continue;
+        }
+        if state.tenant_tables.is_empty() {
+            state.tenant_tables = runtime().block_on(tenant_tables(&watched.url));
+        }
+        let found = match tenancy::faults(&statement, &state.tenant_tables) {
+            Ok(faults) => faults,
+            Err(error) => vec![format!("cannot be parsed: {error}")],
+        };
+        for fault in found {
+            faults.push_str(&format!("\n{fault}: {shape}"));
+        }
+        state.statements.insert(shape);
+    }
+    if state.statements.len() > before {
+        let list: String = state
+            .statements
+            .iter()
+            .map(|sql| format!("{sql};\n"))
+            .collect();
+        fs::write(LIST, list).expect("the list of statements");
+    }
+    drop(state);
+    assert!(faults.is_empty(), "across accounts:{faults}");
+}
+
+/// The tables whose rows belong to an account, and the statements that were checked;
+/// `None` where no log is watched.
+pub fn checked() -> Option<(BTreeSet<String>, BTreeSet<String>)> {
+    let watched = WATCHED.get()?;
+    let state = watched.state.lock().unwrap_or_else(PoisonError::into_inner);
+    Some((state.tenant_tables.clone(), state.statements.clone()))
+}
+
+impl Watched {
+    /// The statements that were logged from this byte on, which is moved on.
+    fn new_statements(&self, offset: &mut u64) -> Vec<String> {
+        let mut log = File::open(&self.log).expect("the log");
+        log.seek(SeekFrom::Start(*offset)).expect("its end");
+        let mut text = Vec::new();
+        log.read_to_end(&mut text).expect("its new lines");
+        // A line that is being written is left for the next time.
+        let complete = text.iter().rposition(|byte| *byte == b'\n');
+        text.truncate(complete.map_or(0, |end| end + 1));
+        *offset += text.len() as u64;
+        let text = String::from_utf8_lossy(&text);
+        // PostgreSQL begins what continues a line with a tab.
+        let lines = text.replace("\n\t", " ");
+        lines
+            .lines()
+            .filter_map(|line| statement(line, &self.prefix))
+            .map(str::to_owned)
+            .collect()
+    }
+}
+
+/// The statement of a line, if it is one of the service.
+pub fn statement<'a>(line: &'a str, prefix: &str) -> Option<&'a str> {
+    let entry = line.strip_prefix(prefix)?;
+    let (kind, sql) = entry.split_once(": ")?;
+    (kind == "statement" || kind.starts_with("execute ")).then_some(sql)
+}
+
+/// A statement with `$` for each parameter, and one for many in a row.
+pub fn shape(sql: &str) -> String {
+    let mut parts = sql.split('$');
+    let mut shape = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        shape.push('$');
+        shape.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    for (many, one) in [("$, $", "$"), ("($), ($)", "($)")] {
+        while shape.contains(many) {
+            shape = shape.replace(many, one);
+        }
+    }
+    shape
+}
+
+/// The tables whose rows belong to an account.
+async fn tenant_tables(url: &str) -> BTreeSet<String> {
+    let mut connection = PgConnection::connect(url).await.expect("a connection");
+    let tables = "SELECT table_name::text FROM information_schema.columns \
+                  WHERE table_schema = 'public' AND column_name = 'account_id'";
+    let tables = sqlx::query_scalar(tables).fetch_all(&mut connection).await;
+    tables.expect("the tables").into_iter().collect()
+}

@@ -1,0 +1,50 @@
+//! The services on a store alone, without a server's middleware, called as one account.
+
+use expertise::{
+    auth::{Caller, Scope},
+    config::DatabaseUrl,
+    domain::ids::AccountId,
+    grpc::{self, Limits},
+    store::{Options, Store},
+};
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::{Request, service::InterceptorLayer, transport::Server};
+
+use super::client::Client;
+
+/// Largest message, in bytes.
+const MESSAGE_LIMIT: usize = 64 << 20;
+
+/// Opens a store with as many connections and serves it; the client's account has every
+/// scope.
+pub async fn serve(database_url: &str, max_connections: u32) -> (Store, Client) {
+    let store = Store::open(Options {
+        database: DatabaseUrl::parse(database_url).expect("the URL of a database"),
+        replica: None,
+        migrate: true,
+        max_connections,
+        max_message_bytes: MESSAGE_LIMIT,
+    });
+    let store = store.await.expect("a database");
+    let caller = Caller {
+        account: AccountId::parse("store-server").expect("an account"),
+        subject: String::new(),
+        scopes: Scope::ALL.to_vec(),
+    };
+    let authenticated = InterceptorLayer::new(move |mut request: Request<()>| {
+        request.extensions_mut().insert(caller.clone());
+        Ok(request)
+    });
+    let limits = Limits {
+        max_message_bytes: MESSAGE_LIMIT,
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let serving = Server::builder()
+        .layer(authenticated)
+        .add_routes(grpc::routes(store.clone(), limits))
+        .serve_with_incoming(TcpListenerStream::new(listener));
+    tokio::spawn(serving);
+    (store, Client::at(address))
+}
