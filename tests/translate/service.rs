@@ -72,7 +72,10 @@ async fn an_item_that_the_service_refuses_does_not_take_others_along() {
     outcome.end.expect("a whole run");
     assert_eq!(service.written(), ["a", "b"]);
     let failure = outcome.failures.first().expect("a failure");
-    assert_eq!(failure.reason, "the server refuses it: InvalidArgument");
+    assert_eq!(
+        failure.reason,
+        "the server did not write it: InvalidArgument"
+    );
 }
 
 #[tokio::test]
