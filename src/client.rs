@@ -23,7 +23,7 @@ use tonic_types::StatusExt;
 
 pub use self::call_error::{CallError, CallViolation};
 use crate::{
-    config::{Connection, Credentials, RetrySettings, Trust},
+    config::{ConnectionConfig, Credentials, RetrySettings, Trust},
     domain::caller::Scope,
     pem::{self, PemError},
     proto::v1::task_service_client::TaskServiceClient,
@@ -227,8 +227,11 @@ pub(crate) struct Client {
 
 impl Client {
     /// Connects to the server.
-    pub async fn connect(connection: &Connection, scope: Scope) -> Result<Self, ConnectError> {
-        let Connection {
+    pub async fn connect(
+        connection: &ConnectionConfig,
+        scope: Scope,
+    ) -> Result<Self, ConnectError> {
+        let ConnectionConfig {
             server,
             trust,
             credentials,

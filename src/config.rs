@@ -38,7 +38,7 @@ pub use self::{
         Output, ShowArgs,
     },
     command_line::{Invocation, command_line},
-    connection::{Connection, Credentials, RetrySettings, Trust},
+    connection::{ConnectionConfig, Credentials, RetrySettings, Trust},
     database_url::{DatabaseUrl, MASK, PostgresUrl},
     health::HealthConfig,
     secret::{Secret, SigningSecret},
@@ -75,7 +75,7 @@ pub struct Config {
         value_parser = value::boolean
     )]
     pub migrate: bool,
-    /// Connections to PostgreSQL at most, 1 to 1000
+    /// The most connections to PostgreSQL, 1 to 1000
     #[arg(value_name = "COUNT", default_value = "16", value_parser = value::number::<u32>(1..=1000))]
     pub database_max_connections: u32,
     /// Where accounts come from: the settings `auth` and `jwt_*`.
@@ -91,7 +91,7 @@ pub struct Config {
         value_parser = value::number::<usize>(1024..=2_147_483_647)
     )]
     pub max_message_bytes: usize,
-    /// Memory for calls in progress, 1024 to 1099511627776; a call beyond it is refused with RESOURCE_EXHAUSTED and may be repeated later
+    /// The most bytes of calls in progress, 1024 to 1099511627776; a call beyond them is refused with RESOURCE_EXHAUSTED and may be repeated later
     #[arg(
         value_name = "BYTES",
         default_value = "536870912",

@@ -121,14 +121,14 @@ impl<'de> Visitor<'de> for UniqueNames {
 
 /// A document as text that [`parse`] reads.
 pub(super) fn text(document: &TaskDocument) -> Result<String, DocumentError> {
-    let json = Json::of("expertise.v1.TaskDocument", document)?;
+    let json = MessageJson::of("expertise.v1.TaskDocument", document)?;
     let text = serde_json::to_string_pretty(&json).map_err(|_| DocumentError::Contract)?;
     Ok(sanitize_json(&(text + "\n")))
 }
 
 /// A task as JSON.
-pub(super) fn task(task: &Task) -> Result<Json, DocumentError> {
-    Json::of("expertise.v1.Task", task)
+pub(super) fn task(task: &Task) -> Result<MessageJson, DocumentError> {
+    MessageJson::of("expertise.v1.Task", task)
 }
 
 fn descriptor(name: &str) -> Result<MessageDescriptor, DocumentError> {
@@ -138,12 +138,12 @@ fn descriptor(name: &str) -> Result<MessageDescriptor, DocumentError> {
 }
 
 /// A message as JSON.
-pub(super) struct Json {
+pub(super) struct MessageJson {
     value: Value,
-    shape: Shape,
+    shape: JsonShape,
 }
 
-impl Json {
+impl MessageJson {
     fn of(name: &str, message: &impl Message) -> Result<Self, DocumentError> {
         let descriptor = descriptor(name)?;
         let mut dynamic = DynamicMessage::new(descriptor.clone());
@@ -158,12 +158,12 @@ impl Json {
             .ok_or(DocumentError::Contract)?;
         Ok(Self {
             value,
-            shape: Shape::Message(descriptor),
+            shape: JsonShape::Message(descriptor),
         })
     }
 }
 
-impl Serialize for Json {
+impl Serialize for MessageJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         Ordered(&self.value, &self.shape).serialize(serializer)
     }
@@ -171,16 +171,16 @@ impl Serialize for Json {
 
 /// What a value is, which decides the order in which it is written.
 #[derive(Clone)]
-enum Shape {
+enum JsonShape {
     /// A message of the contract: its fields in their order.
     Message(MessageDescriptor),
     /// A map, whose keys are ordered.
-    Map(Box<Shape>),
+    Map(Box<JsonShape>),
     /// Anything else; the members of objects in it are ordered by name.
     Plain,
 }
 
-impl Shape {
+impl JsonShape {
     fn of(kind: &Kind) -> Self {
         match kind {
             Kind::Message(message) if message.is_map_entry() => {
@@ -195,7 +195,7 @@ impl Shape {
     }
 }
 
-struct Ordered<'a>(&'a Value, &'a Shape);
+struct Ordered<'a>(&'a Value, &'a JsonShape);
 
 impl Serialize for Ordered<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -208,11 +208,11 @@ impl Serialize for Ordered<'_> {
                 }
                 list.end()
             }
-            (Value::Object(members), Shape::Message(message)) => {
+            (Value::Object(members), JsonShape::Message(message)) => {
                 let mut object = serializer.serialize_map(None)?;
                 for field in message.fields() {
                     if let Some(value) = members.get(field.name()) {
-                        let shape = Shape::of(&field.kind());
+                        let shape = JsonShape::of(&field.kind());
                         object.serialize_entry(field.name(), &Ordered(value, &shape))?;
                     }
                 }
@@ -220,8 +220,8 @@ impl Serialize for Ordered<'_> {
             }
             (Value::Object(members), shape) => {
                 let shape = match shape {
-                    Shape::Map(value) => value,
-                    Shape::Message(_) | Shape::Plain => &Shape::Plain,
+                    JsonShape::Map(value) => value,
+                    JsonShape::Message(_) | JsonShape::Plain => &JsonShape::Plain,
                 };
                 let sorted: BTreeMap<_, _> = members.iter().collect();
                 let mut object = serializer.serialize_map(Some(sorted.len()))?;

@@ -15,7 +15,7 @@ use prost::Message;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use self::report::{FileReport, ImportFailure, ImportKind, Imported};
+use self::report::{FileReport, ImportFailure, ImportKind, ImportedFile};
 use super::{
     CliError, document,
     out::{JsonArray, print_error, sanitize},
@@ -69,7 +69,7 @@ async fn import_file(
     file: &Path,
     run: Uuid,
     sent: &mut HashMap<Uuid, u32>,
-) -> Result<Imported, ImportFailure> {
+) -> Result<ImportedFile, ImportFailure> {
     let ImportArgs {
         files: _,
         as_new,
@@ -105,7 +105,7 @@ async fn import_file(
         })
         .await
         .map_err(ImportFailure::Refused)?;
-    Ok(Imported {
+    Ok(ImportedFile {
         kind,
         task: answer.task.unwrap_or_default(),
         ignored_paths: answer.ignored_paths,

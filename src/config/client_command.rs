@@ -6,7 +6,7 @@ use clap::{Args, ValueHint};
 
 use super::{
     ConfigError,
-    connection::{Connection, ConnectionSettings},
+    connection::{ConnectionConfig, ConnectionSettings},
     settings::{Environment, Flags, Values},
     value,
 };
@@ -19,7 +19,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientCommandConfig {
     /// Where the service is, and who calls it.
-    pub connection: Connection,
+    pub connection: ConnectionConfig,
     /// How the answer is written.
     pub output: Output,
     /// The command.

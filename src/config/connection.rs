@@ -11,7 +11,7 @@ use crate::domain::ids::AccountId;
 
 /// A server and who calls it, every setting valid.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Connection {
+pub struct ConnectionConfig {
     /// Where the service is, `http://` or `https://`.
     pub server: String,
     /// What TLS needs.
@@ -99,7 +99,7 @@ pub struct RetrySettings {
 }
 
 impl ConnectionSettings {
-    pub fn connection(self, values: &Values) -> Result<Connection, WrongSetting> {
+    pub fn connection(self, values: &Values) -> Result<ConnectionConfig, WrongSetting> {
         let credentials = match (self.account, self.token) {
             (Some(account), None) => Credentials::Account(account),
             (None, Some(token)) => Credentials::Token(token),
@@ -111,7 +111,7 @@ impl ConnectionSettings {
                 return Err(values.wrong("account", "left out, as a token names its account"));
             }
         };
-        Ok(Connection {
+        Ok(ConnectionConfig {
             trust: self.trust.trust(values, &self.server)?,
             server: self.server,
             credentials,

@@ -1,6 +1,6 @@
-//! The machinery of settings. A setting is a field of a struct that derives
-//! `clap::Args`: the field's id is the key in the file, and flag and environment name
-//! derive from it. Unit, default, check and help are the field's attributes and comment.
+//! Reads settings. A setting is one field of a struct that derives `clap::Args`: its id
+//! is the key in the file, and flag and environment name derive from it. Unit, default,
+//! check and help are its attributes and comment. What is masked follows from its type.
 
 use std::{
     any::TypeId, collections::BTreeMap, error::Error, ffi::OsString, fmt, fs, marker::PhantomData,

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::{
     ConfigError,
-    connection::{Connection, ConnectionSettings},
+    connection::{ConnectionConfig, ConnectionSettings},
     secret::Secret,
     settings::{Environment, Flags, Values},
     value,
@@ -21,7 +21,7 @@ use crate::domain::{
 #[derive(Clone, Debug, PartialEq)]
 pub struct TranslateConfig {
     /// Where the service is, and who calls it.
-    pub connection: Connection,
+    pub connection: ConnectionConfig,
     /// The languages to translate into, 1 to 100.
     pub languages: Vec<Language>,
     /// The language of the source texts.

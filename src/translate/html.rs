@@ -32,7 +32,7 @@ const RAW: [&str; 2] = ["script", "style"];
 
 /// Splits an HTML text; the pieces in their order are the text.
 pub fn split(html: &str) -> impl Iterator<Item = Piece<'_>> {
-    let mut pieces = Pieces {
+    let mut pieces = PieceList {
         html,
         at: 0,
         pieces: Vec::new(),
@@ -106,14 +106,14 @@ fn token(event: CallbackEvent<'_>, span: Span<usize>) -> Option<Token> {
     }
 }
 
-struct Pieces<'a> {
+struct PieceList<'a> {
     html: &'a str,
     /// Everything before this place is in the pieces.
     at: usize,
     pieces: Vec<Piece<'a>>,
 }
 
-impl Pieces<'_> {
+impl PieceList<'_> {
     /// Everything up to this place is markup.
     fn push_markup(&mut self, end: usize) {
         if let Some(markup) = self.html.get(self.at..end).filter(|it| !it.is_empty()) {

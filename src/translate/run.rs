@@ -146,7 +146,10 @@ impl Run<'_> {
                 return Err(TranslateError::Write(service::describe(&status)));
             }
             Err(status) => {
-                let reason = format!("the server refuses it: {}", service::describe(&status));
+                let reason = format!(
+                    "the server did not write it: {}",
+                    service::describe(&status)
+                );
                 batch.iter().for_each(|item| self.fail(item, &reason));
                 return Ok(());
             }

@@ -7,7 +7,7 @@ use tonic_types::StatusExt;
 
 use crate::{
     client::{self, CallerMetadata, ConnectError, MAX_MESSAGE_BYTES, call_with_retries},
-    config::{Connection, RetrySettings, TranslateConfig},
+    config::{ConnectionConfig, RetrySettings, TranslateConfig},
     domain::caller::Scope,
     proto::v1::{
         AutomaticTranslation, ListTranslationWorkRequest, ListTranslationWorkResponse,
@@ -31,7 +31,7 @@ pub struct TranslationClient {
 impl TranslationClient {
     /// Connects with the first call.
     pub fn new(config: &TranslateConfig) -> Result<Self, ConnectError> {
-        let Connection {
+        let ConnectionConfig {
             server,
             trust,
             credentials,

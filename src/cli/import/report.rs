@@ -21,7 +21,7 @@ pub enum ImportKind {
 }
 
 /// A document that was imported.
-pub struct Imported {
+pub struct ImportedFile {
     pub kind: ImportKind,
     pub task: Task,
     /// Read-only fields of the document, which were ignored.
@@ -44,12 +44,12 @@ pub enum ImportFailure {
 /// The result of a file.
 pub struct FileReport {
     file: String,
-    result: Result<Imported, ImportFailure>,
+    result: Result<ImportedFile, ImportFailure>,
     dry_run: bool,
 }
 
 impl FileReport {
-    pub fn new(file: &Path, result: Result<Imported, ImportFailure>, dry_run: bool) -> Self {
+    pub fn new(file: &Path, result: Result<ImportedFile, ImportFailure>, dry_run: bool) -> Self {
         Self {
             dry_run,
             file: out::sanitize(&file.display().to_string()),
@@ -79,8 +79,8 @@ impl FileReport {
         Ok(())
     }
 
-    fn success(&self, imported: &Imported) -> String {
-        let Imported {
+    fn success(&self, imported: &ImportedFile) -> String {
+        let ImportedFile {
             kind,
             task,
             ignored_paths,
@@ -109,7 +109,7 @@ impl Serialize for FileReport {
             object.serialize_entry("dry_run", &true)?;
         }
         match &self.result {
-            Ok(Imported {
+            Ok(ImportedFile {
                 kind,
                 task,
                 ignored_paths,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use expertise::{
-    config::{Connection, Credentials, EngineKind, RetrySettings, TranslateConfig, Trust},
+    config::{ConnectionConfig, Credentials, EngineKind, RetrySettings, TranslateConfig, Trust},
     domain::{ids::AccountId, translation::Language},
     proto::v1::{FeedbackConfig, FeedbackValue, TranslationSource, TranslationWork},
     translate::{self, TranslateError, TranslateFailure, TranslateProgress, TranslateSummary},
@@ -30,7 +30,7 @@ impl TranslateProgress for Failures {
 /// Settings without pauses for an account of its own.
 pub fn config(server: &str, engine: &str) -> TranslateConfig {
     TranslateConfig {
-        connection: Connection {
+        connection: ConnectionConfig {
             server: server.to_owned(),
             trust: Trust::default(),
             credentials: Credentials::Account(AccountId::parse("42").expect("an account")),

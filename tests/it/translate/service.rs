@@ -72,7 +72,10 @@ async fn an_item_refused_by_the_service_does_not_stop_the_others() {
     outcome.end.expect("a whole run");
     assert_eq!(service.written(), ["a", "b"]);
     let failure = outcome.failures.first().expect("a failure");
-    assert_eq!(failure.reason, "the server refuses it: InvalidArgument");
+    assert_eq!(
+        failure.reason,
+        "the server did not write it: InvalidArgument"
+    );
 }
 
 #[tokio::test]
