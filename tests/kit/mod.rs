@@ -2,7 +2,7 @@
 //! assertions.
 
 // Each test binary includes the whole kit and uses a part of it.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports, unused_macros)]
 
 pub mod certificates;
 pub mod child;

@@ -17,7 +17,7 @@ const POOL_SIZE: u32 = 4;
 /// A PgBouncer of a test's own. It ends when this is dropped.
 pub struct PgBouncer {
     url: String,
-    _child: SupervisedChild,
+    child: SupervisedChild,
 }
 
 impl PgBouncer {
@@ -48,11 +48,16 @@ impl PgBouncer {
             if is_serving(port, &mut child) {
                 let name = database.path();
                 let url = format!("postgres://postgres@127.0.0.1:{port}{name}?pgbouncer=true");
-                return Some(Self { url, _child: child });
+                return Some(Self { url, child });
             }
         }
         let log = fs::read_to_string(log).unwrap_or_default();
         panic!("pgbouncer did not start: {log}");
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// The address of the database through it.

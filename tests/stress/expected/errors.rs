@@ -1,0 +1,87 @@
+//! What an error of a call says about its write.
+
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+use tonic::Status;
+use tonic_types::StatusExt;
+
+use crate::kit::deadline::WAIT_TIMEOUT;
+
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What is known of a write that was not acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteError {
+    /// It was not done.
+    NotDone,
+    /// It was not done, as the etag is another already.
+    Stale,
+    /// It was not done, as its task, step or role is missing.
+    Missing,
+    /// It was done or was not.
+    Unknown,
+}
+
+/// Classifies an error.
+///
+/// # Panics
+/// When no fault of a server or database explains it.
+pub fn write_error(status: &Status) -> WriteError {
+    let Some(info) = status.get_details_error_info() else {
+        // The connection broke.
+        return WriteError::Unknown;
+    };
+    match info.reason.as_str() {
+        "WRITE_CONFLICT" | "OVERLOADED" => WriteError::NotDone,
+        "ETAG_MISMATCH" => WriteError::Stale,
+        "TASK_NOT_FOUND" | "STEP_NOT_FOUND" | "ROLE_NOT_FOUND" => WriteError::Missing,
+        "STORE_UNAVAILABLE" => {
+            let retry = status.get_details_retry_info();
+            let delay = retry.and_then(|retry| retry.retry_delay);
+            assert!(delay.is_some(), "it does not say when to retry: {status:?}");
+            match info.metadata.get("outcome").map(String::as_str) {
+                Some("unknown") => WriteError::Unknown,
+                None => WriteError::NotDone,
+                Some(_) => panic!("an unknown kind of outcome: {status:?}"),
+            }
+        }
+        "DEADLINE_EXCEEDED" => WriteError::Unknown,
+        _ => panic!("no fault explains this: {status:?}"),
+    }
+}
+
+/// Retries a call while the service or its database is away.
+pub struct RetryLoop(Instant);
+
+impl RetryLoop {
+    pub fn new() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Waits for the next attempt.
+    ///
+    /// # Panics
+    /// When the error is another one, or after [`WAIT_TIMEOUT`].
+    pub async fn wait(&self, status: Status) {
+        let error = write_error(&status);
+        let may_retry = matches!(error, WriteError::NotDone | WriteError::Unknown);
+        assert!(may_retry && self.0.elapsed() < WAIT_TIMEOUT, "{status:?}");
+        sleep(RETRY_INTERVAL).await;
+    }
+}
+
+/// Makes a call again until the service can answer it.
+macro_rules! retry_while_unavailable {
+    ($call:expr) => {{
+        let retries = $crate::expected::RetryLoop::new();
+        loop {
+            match $call {
+                Ok(response) => break response,
+                Err(status) => retries.wait(status).await,
+            }
+        }
+    }};
+}
+
+pub(crate) use retry_while_unavailable;

@@ -1,0 +1,189 @@
+//! A client that cancels calls at random moments.
+
+use std::time::{Duration, Instant};
+
+use expertise::proto::v1::Task;
+use tonic::Status;
+
+use crate::{
+    expected::{Write, WriteError, WriteResponse, Writer, retry_while_unavailable},
+    kit::{client::Client, relay::Relay, rng::Rng},
+    service::Service,
+};
+
+/// How long a call takes, before it is measured.
+const FIRST_ESTIMATE: Duration = Duration::from_millis(20);
+/// The resolution of tokio's timers.
+const TIMER_RESOLUTION: Duration = Duration::from_millis(1);
+
+/// A writer and its connection.
+pub struct CancellingClient {
+    pub writer: Writer,
+    /// How many writes it cancelled.
+    pub cancelled: u64,
+    /// How many of its writes were refused.
+    pub refused: u64,
+    rng: Rng,
+    relay: Relay,
+    client: Client,
+    shared_task: String,
+    typical_duration: Duration,
+}
+
+/// How a call is cancelled.
+enum Cancellation {
+    /// Its stream is reset.
+    Reset,
+    /// Its connection is cut.
+    Cut,
+    /// Its deadline passes.
+    Deadline,
+}
+
+impl CancellingClient {
+    pub fn new(mut writer: Writer, shared_task: &Task, service: &Service) -> Self {
+        let relay = Relay::to(service.address().port());
+        let account = service.client_of_shared_account();
+        Self {
+            rng: writer.rng.fork(),
+            writer,
+            cancelled: 0,
+            refused: 0,
+            client: Client::at(relay.address()).with_account(account.account()),
+            relay,
+            shared_task: shared_task.guid.clone(),
+            typical_duration: FIRST_ESTIMATE,
+        }
+    }
+
+    /// Makes so many calls and cancels most of them, or fewer when each workspace has
+    /// a cancelled write.
+    pub async fn call_and_cancel(mut self, calls: u64) -> Self {
+        for _ in 0..calls {
+            if self.rng.one_in(4) {
+                self.cancel_an_export().await;
+            }
+            let Some((workspace, write)) = self.next_write().await else {
+                break;
+            };
+            let sent = match self.rng.one_in(3) {
+                true => {
+                    let started = Instant::now();
+                    let sent = write.send(&self.client).await;
+                    self.typical_duration = (self.typical_duration * 3 + started.elapsed()) / 4;
+                    Some(sent)
+                }
+                false => self.cancel(async |client| write.send(&client).await).await,
+            };
+            self.note(workspace, write, sent);
+        }
+        self
+    }
+
+    /// Makes so many calls and waits for each.
+    pub async fn call(mut self, direct: Client, calls: u64) -> Self {
+        self.client = direct;
+        for _ in 0..calls {
+            if let Some((workspace, write)) = self.next_write().await {
+                let sent = write.send(&self.client).await;
+                self.note(workspace, write, Some(sent));
+            }
+        }
+        self
+    }
+
+    async fn next_write(&mut self) -> Option<(usize, Write)> {
+        let workspace = self.writer.pick_workspace()?;
+        let write = retry_while_unavailable!(self.writer.next_write(&self.client, workspace).await);
+        Some((workspace, write))
+    }
+
+    fn note(
+        &mut self,
+        workspace: usize,
+        write: Write,
+        sent: Option<Result<WriteResponse, Status>>,
+    ) {
+        let Some(sent) = sent else {
+            self.cancelled += 1;
+            self.writer.workspaces[workspace].unanswered = Some(write);
+            return;
+        };
+        match self.writer.note(workspace, write, sent) {
+            Ok(()) => {}
+            Err(WriteError::NotDone) => self.refused += 1,
+            Err(WriteError::Unknown) => self.cancelled += 1,
+            Err(other) => panic!("{other:?}, but nobody else writes here"),
+        }
+    }
+
+    /// An export reads in a transaction.
+    async fn cancel_an_export(&mut self) {
+        let guid = self.shared_task.clone();
+        let export = async |client: Client| client.export(&guid).await;
+        drop(self.cancel(export).await);
+    }
+
+    /// Makes a call and cancels it at a random moment; its result, when there is one.
+    async fn cancel<T>(
+        &mut self,
+        call: impl AsyncFnOnce(Client) -> Result<T, Status>,
+    ) -> Option<Result<T, Status>> {
+        let moment = self.random_moment();
+        let how = match self.rng.below(4) {
+            0 => Cancellation::Cut,
+            1 => Cancellation::Deadline,
+            _ => Cancellation::Reset,
+        };
+        let client = match how {
+            Cancellation::Deadline => {
+                let timeout = format!("{}u", moment.as_micros());
+                self.client.with_metadata("grpc-timeout", &timeout)
+            }
+            Cancellation::Reset | Cancellation::Cut => self.client.clone(),
+        };
+        let mut call = Box::pin(call(client));
+        if !matches!(how, Cancellation::Deadline) {
+            tokio::select! {
+                biased;
+                result = &mut call => return Some(result),
+                () = sleep_exactly(moment) => {}
+            }
+        }
+        match how {
+            Cancellation::Reset => None,
+            Cancellation::Cut => {
+                self.relay.cut();
+                let result = call.await;
+                self.client = self.client.over_new_connection();
+                Some(result)
+            }
+            Cancellation::Deadline => Some(call.await),
+        }
+    }
+
+    /// A moment of a call or shortly after it, and more often near its ends, where
+    /// transactions begin and end.
+    fn random_moment(&mut self) -> Duration {
+        let typical = self.typical_duration.as_micros() as usize;
+        let (earliest, latest) = match self.rng.below(3) {
+            0 => (0, typical / 3),
+            1 => (0, typical * 4 / 3),
+            _ => (typical * 2 / 3, typical * 4 / 3),
+        };
+        let micros = earliest + self.rng.below((latest - earliest).max(1));
+        Duration::from_micros(micros as u64)
+    }
+}
+
+/// Sleeps more exactly than timers do.
+async fn sleep_exactly(duration: Duration) {
+    let end = Instant::now() + duration;
+    let long = duration.checked_sub(TIMER_RESOLUTION);
+    if let Some(long) = long.filter(|long| *long >= TIMER_RESOLUTION) {
+        tokio::time::sleep(long).await;
+    }
+    while Instant::now() < end {
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,110 @@
+//! Servers that are told to end.
+
+use std::time::{Duration, Instant};
+
+use tonic_health::pb::health_check_response::ServingStatus;
+
+use super::{Scenario, stalled_peers::StalledPeers};
+use crate::{
+    health::Health,
+    kit::{rng::number_from_env, server_process::Setting},
+    machine,
+    service::{LOG_WARNINGS, Service},
+};
+
+/// The latest moment of the end after the load began.
+const LATEST: Duration = Duration::from_millis(500);
+
+/// Far more than the calls under way take: idle peers are not waited for.
+const LONG: Grace = Grace {
+    setting: "60s",
+    suffices: true,
+    time_max: Duration::from_secs(30),
+};
+/// Less than the call takes that never ends.
+const SHORT: Grace = Grace {
+    setting: "1s",
+    suffices: false,
+    time_max: Duration::from_secs(10),
+};
+
+/// How long a server may go on with the calls under way.
+#[derive(Clone, Copy)]
+struct Grace {
+    setting: &'static str,
+    /// Whether all calls under way end before it is over.
+    suffices: bool,
+    /// The most that an end takes, also on a busy machine.
+    time_max: Duration,
+}
+
+#[test]
+fn a_server_that_ends_answers_the_calls_under_way_on_sqlite() {
+    let _machine = machine::shared();
+    let service = Service::on_sqlite("end-sqlite", &LONG.settings());
+    no_acknowledged_write_is_lost("end-sqlite", service, LONG);
+}
+
+#[test]
+fn a_server_that_ends_answers_the_calls_under_way_on_postgres() {
+    let _machine = machine::shared();
+    if let Some(service) = Service::on_own_postgres("end-postgres", &LONG.settings()) {
+        no_acknowledged_write_is_lost("end-postgres", service, LONG);
+    }
+}
+
+#[test]
+fn a_server_whose_grace_is_over_keeps_what_it_acknowledged_on_sqlite() {
+    let _machine = machine::shared();
+    let service = Service::on_sqlite("cut-sqlite", &SHORT.settings());
+    no_acknowledged_write_is_lost("cut-sqlite", service, SHORT);
+}
+
+#[test]
+fn a_server_whose_grace_is_over_keeps_what_it_acknowledged_on_postgres() {
+    let _machine = machine::shared();
+    if let Some(service) = Service::on_own_postgres("cut-postgres", &SHORT.settings()) {
+        no_acknowledged_write_is_lost("cut-postgres", service, SHORT);
+    }
+}
+
+impl Grace {
+    fn settings(self) -> [Setting<'static>; 2] {
+        [("EXPERTISE_SHUTDOWN_GRACE", self.setting), LOG_WARNINGS]
+    }
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn no_acknowledged_write_is_lost(name: &str, mut service: Service, grace: Grace) {
+    let mut scenario = Scenario::new(name, &service).await;
+    let mut longest = Duration::ZERO;
+    for _ in 0..number_from_env("EXPERTISE_SHUTDOWN_CYCLES").unwrap_or(4) {
+        let server = service.address();
+        let health = Health::of(server).watch_to_the_end().await;
+        let peers = match grace.suffices {
+            true => StalledPeers::idle(server).await,
+            false => StalledPeers::idle_and_sending_slowly(server).await,
+        };
+        let (_, took) = scenario.write_during(&mut service, LATEST, terminate).await;
+        drop(peers);
+        assert!(took < grace.time_max, "it took {took:?}");
+        longest = longest.max(took);
+        let health = health.await.expect("the watch ends");
+        assert_eq!(health, ServingStatus::NotServing);
+        service.restart();
+        scenario.verify(&service).await;
+    }
+    let counts = &scenario.counts;
+    println!("{name}: an end took {longest:?} at most, {counts:?}");
+    if grace.suffices {
+        assert_eq!(counts.done, 0, "a write was done and not answered");
+    }
+}
+
+/// Has the server end. How long that took.
+fn terminate(service: &mut Service) -> Duration {
+    let started = Instant::now();
+    let status = service.terminate();
+    assert!(status.success(), "{status}");
+    started.elapsed()
+}

@@ -1,0 +1,97 @@
+//! Several servers on one database, each a process of its own: they agree on everything,
+//! start at the same moment, and answer for one another.
+
+mod histories;
+mod pooler;
+mod shared_state;
+mod start;
+
+use crate::{
+    kit::{client::Client, pgbouncer::PgBouncer, postgres::shared_cluster},
+    service::Service,
+};
+
+/// Runs a test on two servers, directly on PostgreSQL and through PgBouncer.
+macro_rules! on_two_servers {
+    ($($test:ident),+ $(,)?) => {$(
+        mod $test {
+            use crate::{fleet::{Pair, Path}, machine};
+
+            fn run(name: &str, path: Path) {
+                let _machine = machine::shared();
+                let name = format!("{name}_{}", stringify!($test));
+                // PostgreSQL takes names of 63 bytes.
+                if let Some(pair) = Pair::start(&name[..name.len().min(60)], path) {
+                    machine::runtime().block_on(async { super::$test(pair.clients()).await });
+                }
+            }
+
+            #[test]
+            fn directly() {
+                run("direct", Path::Direct);
+            }
+
+            #[test]
+            fn through_pgbouncer() {
+                run("pooled", Path::ThroughPgBouncer);
+            }
+        }
+    )+};
+}
+
+use on_two_servers;
+
+/// What a module of tests imports.
+mod prelude {
+    pub(super) use super::on_two_servers;
+    pub use crate::kit::prelude::*;
+}
+
+/// How the servers reach PostgreSQL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Path {
+    Direct,
+    ThroughPgBouncer,
+}
+
+/// Two servers on one database.
+struct Pair {
+    servers: [Service; 2],
+    _pgbouncer: Option<PgBouncer>,
+}
+
+impl Pair {
+    /// Starts them on an empty database of their own; `None` where there is no
+    /// PostgreSQL or no PgBouncer.
+    fn start(name: &str, path: Path) -> Option<Self> {
+        let mut url = shared_cluster()?.make_database(name);
+        let mut pgbouncer = None;
+        if path == Path::ThroughPgBouncer {
+            let before = start_pgbouncer(&url)?;
+            before.url().clone_into(&mut url);
+            pgbouncer = Some(before);
+        }
+        let server = |which: &str| {
+            let settings = [("EXPERTISE_DATABASE_MAX_CONNECTIONS", "8")];
+            Service::start(&format!("{name}-{which}"), &url, &settings)
+        };
+        Some(Self {
+            servers: [server("one"), server("other")],
+            _pgbouncer: pgbouncer,
+        })
+    }
+
+    /// A client of each server, both of one new account.
+    fn clients(&self) -> [Client; 2] {
+        let [one, other] = &self.servers;
+        let one = one.client();
+        let other = other.client().with_account(one.account());
+        [one, other]
+    }
+}
+
+/// A PgBouncer before this database; `None` where there is none.
+fn start_pgbouncer(url: &str) -> Option<PgBouncer> {
+    // Clients that use libpq send this parameter, so it is often ignored.
+    PgBouncer::start(url, "ignore_startup_parameters = extra_float_digits")
+}

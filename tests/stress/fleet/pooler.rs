@@ -1,0 +1,19 @@
+//! A pooler between the server and PostgreSQL.
+
+use super::start_pgbouncer;
+use crate::{kit::postgres::shared_cluster, machine, service::Service};
+
+#[test]
+fn a_pooler_that_the_url_does_not_name_is_logged_at_the_start() {
+    let _machine = machine::shared();
+    let Some(cluster) = shared_cluster() else {
+        return;
+    };
+    let Some(pgbouncer) = start_pgbouncer(&cluster.make_database("unnamed")) else {
+        return;
+    };
+    let url = pgbouncer.url().replace("?pgbouncer=true", "");
+    let service = Service::start("unnamed", &url, &[]);
+    let log = service.process().log();
+    assert!(log.contains("a connection pooler is between"), "{log}");
+}

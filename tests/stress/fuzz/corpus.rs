@@ -1,0 +1,34 @@
+//! The corpus: valid inputs to mutate, and inputs that once broke something.
+
+use std::{fs, path::PathBuf};
+
+/// The files of a folder of the corpus by their paths within it, in order.
+pub fn files(folder: &str) -> Vec<(String, Vec<u8>)> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/stress/fuzz/corpus");
+    let mut folders = vec![root.join(folder)];
+    let root = root.join(folder);
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder of the corpus") {
+            let path = entry.expect("an entry of the corpus").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let name = path.strip_prefix(&root).expect("below the folder");
+            let name = name.to_string_lossy().into_owned();
+            files.push((name, fs::read(&path).expect("a file of the corpus")));
+        }
+    }
+    files.sort();
+    assert!(!files.is_empty(), "{folder} is empty");
+    files
+}
+
+/// The files of a folder as texts.
+pub fn texts(folder: &str) -> Vec<String> {
+    let files = files(folder).into_iter();
+    files
+        .map(|(name, bytes)| String::from_utf8(bytes).unwrap_or_else(|_| panic!("{name}: UTF-8")))
+        .collect()
+}

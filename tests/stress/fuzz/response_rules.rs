@@ -1,0 +1,221 @@
+//! The rules of the contract for every response.
+
+use expertise::{
+    domain::{dependency, feedback, json, text, translation::Language},
+    proto::v1::{dependency_node::Node, *},
+};
+use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
+use tonic::{Code, Status};
+use tonic_types::StatusExt;
+
+use super::messages::messages_in;
+
+/// The most bytes of trailers that clients take. They hold the details in base64 and the
+/// message percent-encoded.
+const TRAILERS_MAX: usize = 8 * 1024;
+
+/// Asserts that an error follows the contract, fits into the trailers and holds no text
+/// of a driver. Its reason.
+pub fn is_of_the_contract(status: &Status) -> String {
+    let details = status.get_error_details();
+    let info = details.error_info().expect("an ErrorInfo");
+    assert_eq!(info.domain, "expertise.v1", "{status:?}");
+    let name = format!("ERROR_REASON_{}", info.reason);
+    assert!(ErrorReason::from_str_name(&name).is_some(), "{name}");
+    let expected = match info.reason.as_str() {
+        "TASK_NOT_FOUND" | "STEP_NOT_FOUND" | "ROLE_NOT_FOUND" => Code::NotFound,
+        "LINKED_IMPORT_ONLY" | "TASK_HAS_STEPS" | "TASK_REFERENCED" | "TASK_MANAGED"
+        | "STEP_MANAGED" | "ABSENT_STEPS" | "REQUEST_ID_REUSED" => Code::FailedPrecondition,
+        "ETAG_MISMATCH" => Code::Aborted,
+        "MESSAGE_TOO_LARGE" => Code::ResourceExhausted,
+        _ => Code::InvalidArgument,
+    };
+    assert_eq!(status.code(), expected, "{status:?}");
+    if expected == Code::InvalidArgument {
+        let bad = details.bad_request().expect("a BadRequest");
+        assert!((1..=50).contains(&bad.field_violations.len()), "{status:?}");
+        for violation in &bad.field_violations {
+            assert!(!violation.description.is_empty(), "{status:?}");
+            assert!(!violation.reason.is_empty(), "{status:?}");
+        }
+    }
+    let message = status.message();
+    let plain = |byte: &u8| (0x20..0x7f).contains(byte) && *byte != b'%';
+    let encoded: usize = message.bytes().map(|b| if plain(&b) { 1 } else { 3 }).sum();
+    let size = status.details().len().div_ceil(3) * 4 + encoded;
+    assert!(size < TRAILERS_MAX, "{size} bytes of trailers: {status:?}");
+    let lower = message.to_lowercase();
+    for foreign in ["sql", "constraint", "panicked", "prost", "serde"] {
+        assert!(!lower.contains(foreign), "{message}");
+    }
+    info.reason.clone()
+}
+
+/// Asserts that a response keeps the limits of stored resources.
+pub fn keeps_the_limits(answer: &DynamicMessage) {
+    texts_are_valid(answer);
+    json_is_shallow(answer);
+    resources_keep_the_limits(answer);
+}
+
+fn resources_keep_the_limits(message: &DynamicMessage) {
+    match message.descriptor().full_name() {
+        "expertise.v1.Task" => task_keeps_the_limits(&message.transcode_to().expect("a task")),
+        "expertise.v1.Step" => step_keeps_the_limits(&message.transcode_to().expect("a step")),
+        _ => {}
+    }
+    for inner in messages_in(message) {
+        resources_keep_the_limits(inner);
+    }
+}
+
+fn texts_are_valid(message: &DynamicMessage) {
+    fn valid(value: &Value) {
+        match value {
+            Value::String(text) => assert!(!text.contains('\0'), "U+0000 in {text:?}"),
+            Value::F64(number) => assert!(number.is_finite(), "{number}"),
+            Value::Message(message) => texts_are_valid(message),
+            Value::List(list) => list.iter().for_each(valid),
+            Value::Map(map) => {
+                for (key, value) in map {
+                    if let MapKey::String(key) = key {
+                        assert!(!key.contains('\0'), "U+0000 in {key:?}");
+                    }
+                    valid(value);
+                }
+            }
+            _ => {}
+        }
+    }
+    message.fields().for_each(|(_, value)| valid(value));
+}
+
+/// Levels of the JSON that a message is, if it is JSON; asserts the limit for
+/// all below.
+fn json_is_shallow(message: &DynamicMessage) -> usize {
+    let below = messages_in(message).into_iter().map(json_is_shallow);
+    let below = below.max().unwrap_or(0);
+    let level = match message.descriptor().full_name() {
+        "google.protobuf.Struct" | "google.protobuf.ListValue" => below + 1,
+        "google.protobuf.Value" => below,
+        _ => 0,
+    };
+    assert!(level <= json::DEPTH_MAX, "{level} levels of JSON");
+    level
+}
+
+fn task_keeps_the_limits(task: &Task) {
+    text_is(&task.name, text::NAME_MAX);
+    assert!(
+        task.product_id.is_some_and(|product| product > 0),
+        "{task:?}"
+    );
+    assert!(
+        task.published.is_some_and(|published| published >= 0),
+        "{task:?}"
+    );
+    assert!(!task.roles.is_empty(), "{task:?}");
+    let mut roles = task.roles.clone();
+    roles.sort_unstable();
+    roles.dedup();
+    assert_eq!(roles.len(), task.roles.len(), "{task:?}");
+    task.dependencies.iter().for_each(group_keeps_the_limits);
+    tags_are_canonical(task.translations.keys());
+    for row in task.translations.values() {
+        assert!(row.locked.is_some(), "{row:?}");
+        row.name
+            .iter()
+            .for_each(|name| text_is(name, text::NAME_MAX));
+    }
+}
+
+fn step_keeps_the_limits(step: &Step) {
+    text_is(&step.title, text::TITLE_MAX);
+    assert!(
+        step.product_id.is_some_and(|product| product > 0),
+        "{step:?}"
+    );
+    let solves = matches!(step.r#type(), StepType::Solution | StepType::Idp);
+    let cost = step.cost.expect("a cost");
+    assert!(cost == 0 || (solves && cost >= 2), "{step:?}");
+    for list in [&step.parts, &step.skills, &step.tags] {
+        assert!(list.len() <= text::LIST_MAX, "{}", list.len());
+        for label in list {
+            assert!(label.chars().count() <= text::LABEL_MAX, "{label}");
+        }
+    }
+    assert!(step.instructions.len() <= text::LIST_MAX);
+    questions_keep_the_limits(&step.feedback_config);
+    if step.r#type() == StepType::Observation {
+        assert_eq!(step.feedback_config.len(), 1, "{step:?}");
+    }
+    assert_eq!(
+        step.r#type() == StepType::Subtask,
+        !step.subtask_id.is_empty()
+    );
+    step.dependencies.iter().for_each(group_keeps_the_limits);
+    tags_are_canonical(step.translations.keys());
+    for row in step.translations.values() {
+        assert!(row.locked.is_some(), "{row:?}");
+        row.title
+            .iter()
+            .for_each(|title| text_is(title, text::TITLE_MAX));
+        questions_keep_the_limits(&row.feedback_config);
+    }
+}
+
+fn questions_keep_the_limits(questions: &[FeedbackConfig]) {
+    assert!(questions.len() <= 1, "{questions:?}");
+    for question in questions {
+        assert_eq!(question.r#type, "enum");
+        assert!((1..=feedback::VALUES_MAX).contains(&question.values.len()));
+        let mut keys: Vec<&str> = question.values.iter().map(|v| v.key.as_str()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), question.values.len(), "a key twice");
+    }
+}
+
+fn group_keeps_the_limits(group: &DependencyGroup) {
+    let (levels, conditions) = measure(group);
+    assert!(levels <= dependency::GROUPS_MAX, "{levels} levels");
+    assert!(
+        conditions <= dependency::CONDITIONS_MAX,
+        "{conditions} conditions"
+    );
+}
+
+fn measure(group: &DependencyGroup) -> (usize, usize) {
+    assert!(!group.nodes.is_empty(), "an empty group");
+    let (mut levels, mut conditions) = (0, 0);
+    for node in &group.nodes {
+        match node.node.as_ref().expect("a node") {
+            Node::Condition(condition) => {
+                conditions += 1;
+                assert!(!condition.targets.is_empty(), "{condition:?}");
+                text_is(&condition.variable, text::LABEL_MAX);
+            }
+            Node::Group(inner) => {
+                let (below, more) = measure(inner);
+                levels = levels.max(below);
+                conditions += more;
+            }
+        }
+    }
+    (levels + 1, conditions)
+}
+
+fn tags_are_canonical<'a>(tags: impl Iterator<Item = &'a String>) {
+    let mut count = 0;
+    for tag in tags {
+        count += 1;
+        let language = Language::parse(tag).expect("a language");
+        assert_eq!(language.as_str(), tag);
+    }
+    assert!(count <= 100, "{count} languages");
+}
+
+fn text_is(text: &str, max: usize) {
+    assert!(!text.trim().is_empty(), "an empty text");
+    assert!(text.chars().count() <= max, "more than {max}: {text}");
+}

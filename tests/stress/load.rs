@@ -1,0 +1,129 @@
+//! More load than a server can carry, and abuse: memory stays bounded, normal clients
+//! are served, and refused calls get a proper answer.
+//!
+//! The short form always runs. `EXPERTISE_LOAD=full` takes the real numbers, meant for a
+//! release build (`EXPERTISE_LOAD_BINARY`).
+
+mod cores;
+mod floods;
+mod limits;
+mod memory;
+mod normal_client;
+mod overload;
+mod request_generator;
+mod unread;
+
+use std::env;
+
+use tonic::Status;
+use tonic_types::StatusExt;
+
+use crate::{
+    http2::Connection,
+    kit::{failure::Failure, server_process::Setting},
+    machine::{self, MachineLock},
+    service::{Database, Service},
+};
+
+/// Runs a test on a server of its own, on SQLite and on PostgreSQL. The first word is
+/// `measuring` for tests that need the machine for themselves, or else `sharing`.
+macro_rules! on_both_databases {
+    (@lock measuring) => { $crate::machine::exclusive() };
+    (@lock sharing) => { $crate::machine::shared() };
+    ($machine:ident: $($test:ident),+ $(,)?) => {$(
+        mod $test {
+            use crate::{load::{on_both_databases, run_on}, service::Database};
+
+            #[test]
+            fn on_sqlite() {
+                let machine = on_both_databases!(@lock $machine);
+                run_on(Database::Sqlite, stringify!($test), machine, super::$test);
+            }
+
+            #[test]
+            fn on_postgres() {
+                let machine = on_both_databases!(@lock $machine);
+                run_on(Database::Postgres, stringify!($test), machine, super::$test);
+            }
+        }
+    )+};
+}
+
+pub(crate) use on_both_databases;
+
+/// What a module of tests imports.
+mod prelude {
+    pub(super) use super::{
+        TestDatabase, is_full, is_overloaded, normal_client::NormalClient, on_both_databases,
+        short_or_full,
+    };
+    pub(super) use crate::{
+        frame_peer::FramePeer,
+        frames,
+        http2::{Call, Connection, framed, prefix},
+        kit::{deadline::*, prelude::*},
+        service::{MIB, Service},
+    };
+}
+
+/// An empty database for a test.
+pub struct TestDatabase {
+    name: String,
+    url: String,
+}
+
+fn run_on(
+    database: Database,
+    test: &str,
+    _machine: MachineLock,
+    body: impl AsyncFnOnce(TestDatabase),
+) {
+    // PostgreSQL takes names of 63 bytes.
+    let name = format!("{database:?}_{}", &test[..test.len().min(50)]).to_lowercase();
+    let Some(url) = database.make(&name) else {
+        return;
+    };
+    machine::raise_descriptor_limit();
+    let runtime = machine::runtime();
+    runtime.block_on(body(TestDatabase { name, url }));
+    runtime.shutdown_background();
+}
+
+impl TestDatabase {
+    /// Starts the server with its defaults.
+    pub fn serve(&self) -> Service {
+        self.serve_with(&[])
+    }
+
+    /// Starts the server with these settings.
+    pub fn serve_with(&self, settings: &[Setting]) -> Service {
+        let mut all = vec![("EXPERTISE_LOG_FORMAT", "json")];
+        all.extend(settings);
+        Service::start(&self.name, &self.url, &all)
+    }
+}
+
+impl Service {
+    /// An HTTP/2 connection.
+    pub async fn connect(&self) -> Connection {
+        Connection::open(self.address()).await
+    }
+}
+
+/// Whether the real numbers are taken.
+pub fn is_full() -> bool {
+    env::var("EXPERTISE_LOAD").is_ok_and(|form| form == "full")
+}
+
+/// One of two, by the form of the run.
+pub fn short_or_full<T>(short: T, full: T) -> T {
+    if is_full() { full } else { short }
+}
+
+/// Asserts that a refusal says that the server is full, and when to retry.
+#[track_caller]
+pub fn is_overloaded(status: &Status) {
+    Failure::from(status.clone()).is(tonic::Code::ResourceExhausted, "OVERLOADED");
+    let retry = status.get_details_retry_info();
+    assert!(retry.is_some_and(|info| info.retry_delay.is_some()));
+}

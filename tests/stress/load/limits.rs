@@ -1,0 +1,231 @@
+//! What a connection may do, and what is answered beyond that.
+
+use bytes::{Bytes, BytesMut};
+
+use super::prelude::*;
+
+on_both_databases![sharing:
+    settings_tell_the_limits_to_every_client,
+    streams_beyond_the_limit_are_refused_and_the_others_go_on,
+    headers_that_are_too_large_are_answered,
+    headers_without_end_end_the_connection,
+    a_frame_that_is_too_large_ends_the_connection,
+    streams_reset_before_they_are_seen_end_the_connection,
+    a_message_in_tiny_frames_is_refused_before_its_end,
+    a_compressed_message_is_refused_without_inflating_it,
+];
+
+const STREAMS: u32 = 256;
+const GET: &str = "StepService/GetStep";
+
+/// A request that the service refuses with NOT_FOUND.
+fn unknown_step() -> Bytes {
+    framed(&GetStepRequest {
+        guid: unknown_guid(),
+    })
+}
+
+fn get<'a>(headers: &'a [(&'a str, &'a str)]) -> Call<'a> {
+    Call {
+        method: GET,
+        account: "limits",
+        headers,
+    }
+}
+
+/// Asserts that calls are served on a connection.
+async fn is_served(connection: &Connection) {
+    let answer = connection.call(get(&[]), unknown_step()).await;
+    let answer = answer.expect("a response");
+    Failure::from(answer.status).is(Code::NotFound, "STEP_NOT_FOUND");
+}
+
+async fn settings_tell_the_limits_to_every_client(database: TestDatabase) {
+    let service = database.serve();
+    let peer = FramePeer::with_preface(service.address()).await;
+    until_true("settings", || !peer.received().settings.is_empty()).await;
+    let settings = peer.received().settings.clone();
+    let of = |kind| settings.iter().find(|(k, _)| *k == kind).map(|(_, n)| *n);
+    // Streams, window of a stream, bytes of a frame, bytes of headers.
+    assert_eq!(of(3), Some(STREAMS));
+    assert_eq!(of(4), Some(1024 * 1024));
+    assert_eq!(of(5).unwrap_or(16_384), 16_384);
+    assert_eq!(of(6), Some(256 * 1024));
+}
+
+async fn streams_beyond_the_limit_are_refused_and_the_others_go_on(database: TestDatabase) {
+    const BEYOND: u32 = 44;
+    let service = database.serve();
+    let mut peer = FramePeer::with_preface(service.address()).await;
+    for n in 0..STREAMS + BEYOND {
+        let call = frames::call(frames::stream(n), GET, &[]);
+        peer.send(&call).await.expect("the server reads");
+    }
+    let beyond = || peer.received().resets.len() == BEYOND as usize;
+    until_true("streams are refused", beyond).await;
+    let resets = peer.received().resets.clone();
+    for (stream, code) in resets {
+        assert!(stream >= frames::stream(STREAMS));
+        assert_eq!(code, frames::REFUSED_STREAM);
+    }
+    // The others are answered once their messages are there.
+    for n in 0..STREAMS {
+        let stream = frames::stream(n);
+        let message = frames::frame(frames::DATA, frames::END_STREAM, stream, &unknown_step());
+        peer.send(&message).await.expect("the server reads");
+    }
+    let all = || peer.received().answered.len() == STREAMS as usize;
+    until_true("every call is answered", all).await;
+    assert_eq!(peer.received().goaway, None);
+}
+
+async fn headers_that_are_too_large_are_answered(database: TestDatabase) {
+    let service = database.serve();
+    let connection = service.connect().await;
+    let long = "x".repeat(20_000);
+    let headers = [("x-long", long.as_str())];
+    let answer = connection.call(get(&headers), unknown_step()).await;
+    let answer = answer.expect("a response");
+    Failure::from(answer.status).is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+    is_served(&connection).await;
+
+    // What the server does not even read has a response of HTTP alone.
+    let far_too_long = "x".repeat(300_000);
+    let headers = [("x-long", far_too_long.as_str())];
+    let answer = connection.call(get(&headers), unknown_step()).await;
+    assert_eq!(answer.expect("a response").http, 431);
+    is_served(&connection).await;
+}
+
+async fn headers_without_end_end_the_connection(database: TestDatabase) {
+    let service = database.serve();
+    let mut peer = FramePeer::with_preface(service.address()).await;
+    let begun = frames::frame(frames::HEADERS, 0, 1, &frames::header_block(GET, &[]));
+    peer.send(&begun).await.expect("the server reads");
+    // A literal header that claims to be longer than anything that is sent.
+    let mut more = vec![0, 1, b'x'];
+    more.extend([127, 255, 255, 255, 127]);
+    more.resize(16_384, b'x');
+    let mut sent = 0;
+    while peer
+        .send(&frames::frame(frames::CONTINUATION, 0, 1, &more))
+        .await
+        .is_ok()
+    {
+        sent += more.len() as u64;
+        assert!(sent < 64 * MIB, "the server reads everything");
+        more.fill(b'x');
+    }
+    until_true("it ends", || peer.received().ended).await;
+    is_served(&service.connect().await).await;
+    service.stayed_within(200 * MIB);
+}
+
+async fn a_frame_that_is_too_large_ends_the_connection(database: TestDatabase) {
+    let service = database.serve();
+    let mut peer = FramePeer::with_preface(service.address()).await;
+    let call = frames::call(1, GET, &[]);
+    let data = frames::data(1, &[0; 16_385]);
+    peer.send(&[call, data].concat())
+        .await
+        .expect("the server reads");
+    until_true("it ends", || peer.received().ended).await;
+    assert_eq!(peer.received().goaway, Some(frames::FRAME_SIZE_ERROR));
+    is_served(&service.connect().await).await;
+}
+
+async fn streams_reset_before_they_are_seen_end_the_connection(database: TestDatabase) {
+    let service = database.serve();
+    let mut peer = FramePeer::with_preface(service.address()).await;
+    let mut next = 0;
+    while peer.received().goaway.is_none() {
+        let batch = next..next + 1000;
+        next = batch.end;
+        let batch = batch.flat_map(|n| {
+            let stream = frames::stream(n);
+            [frames::call(stream, GET, &[]), frames::reset(stream)].concat()
+        });
+        let batch: Vec<u8> = batch.collect();
+        let sent = peer.send(&batch).await;
+        assert!(next < 1_000_000, "the server reads everything");
+        if sent.is_err() {
+            break;
+        }
+    }
+    until_true("it ends", || peer.received().ended).await;
+    // A reset of TCP may lose the frame before it.
+    let goaway = peer.received().goaway;
+    assert!([None, Some(frames::ENHANCE_YOUR_CALM)].contains(&goaway));
+    is_served(&service.connect().await).await;
+}
+
+async fn a_message_in_tiny_frames_is_refused_before_its_end(database: TestDatabase) {
+    let service = database.serve();
+    for payload in [&b"x"[..], b""] {
+        let mut peer = FramePeer::with_preface(service.address()).await;
+        let mut bytes = frames::call(1, GET, &[]);
+        bytes.extend(frames::data(1, &prefix(false, 1_000_000)));
+        for _ in 0..2000 {
+            bytes.extend(frames::data(1, payload));
+        }
+        // The server may end the connection while they come.
+        let _ = peer.send(&bytes).await;
+        let answered = || !peer.received().answered.is_empty() || peer.received().ended;
+        until_true("it is answered", answered).await;
+    }
+    // It was not the deadline that ended them.
+    let log = service.process().log();
+    assert!(!log.contains("DEADLINE_EXCEEDED"), "{log}");
+    is_served(&service.connect().await).await;
+}
+
+async fn a_compressed_message_is_refused_without_inflating_it(database: TestDatabase) {
+    const INFLATED: usize = 64 * 1024 * 1024;
+    let service = database.serve();
+    let connection = service.connect().await;
+    let bomb = bomb(INFLATED);
+    assert!(bomb.len() < INFLATED / 100);
+    let mut message = BytesMut::from(&prefix(true, bomb.len())[..]);
+    message.extend_from_slice(&bomb);
+    let message = message.freeze();
+    is_served(&connection).await;
+    let before = service.process().peak();
+    for _ in 0..20 {
+        for headers in [
+            &[("grpc-encoding", "gzip")][..],
+            &[("grpc-encoding", "deflate")],
+            &[("grpc-encoding", "zstd")],
+            &[("grpc-encoding", "identity")],
+            &[],
+        ] {
+            let answer = connection.call(get(headers), message.clone()).await;
+            let status = answer.expect("a response").status;
+            Failure::from(status).is(Code::InvalidArgument, "FIELD_INVALID");
+        }
+    }
+    let more = service.process().peak() - before;
+    assert!(more < INFLATED as u64 / 2, "{}", service.memory());
+    is_served(&connection).await;
+}
+
+/// This many zeros in gzip: one, and then copies of 258 of it.
+fn bomb(zeros: usize) -> Vec<u8> {
+    let mut bytes = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+    let mut bits = Vec::new();
+    // The last block, of fixed codes; the literal 0.
+    bits.extend([1, 1, 0]);
+    bits.extend([0, 0, 1, 1, 0, 0, 0, 0]);
+    for _ in 0..zeros / 258 {
+        // A length of 258 at a distance of 1.
+        bits.extend([1, 1, 0, 0, 0, 1, 0, 1]);
+        bits.extend([0; 5]);
+    }
+    bits.extend([0; 7]);
+    for byte in bits.chunks(8) {
+        let bit = |(n, bit): (usize, &u8)| bit << n;
+        bytes.push(byte.iter().enumerate().map(bit).sum());
+    }
+    // Nobody checks the checksum.
+    bytes.extend([0; 8]);
+    bytes
+}

@@ -1,0 +1,68 @@
+//! Responses that clients never read.
+
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use super::prelude::*;
+
+on_both_databases![measuring: responses_that_are_never_read_are_dropped];
+
+const CONNECTIONS: usize = 4;
+
+async fn responses_that_are_never_read_are_dropped(database: TestDatabase) {
+    let (bytes, calls) = short_or_full((2_000_000, 25), (16_000_000, 100));
+    let service = database.serve_with(&[
+        ("EXPERTISE_REQUEST_TIMEOUT", short_or_full("5s", "30s")),
+        (
+            "EXPERTISE_MAX_INFLIGHT_BYTES",
+            short_or_full("67108864", "268435456"),
+        ),
+    ]);
+    let client = service.client();
+    let task = client.given_task(task("Large")).await;
+    let step = Step {
+        body: Some("x".repeat(bytes)),
+        ..information_step(&task, "Large")
+    };
+    let guid = client.given_step(step).await.guid;
+    let request = framed(&GetStepRequest { guid: guid.clone() });
+    let mut calling = JoinSet::new();
+    let mut connections = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let connection = Connection::with_window(service.address(), 65_535).await;
+        for _ in 0..calls {
+            let connection = connection.clone();
+            let (account, request) = (client.account().to_owned(), request.clone());
+            calling.spawn(async move {
+                let call = Call {
+                    method: "StepService/GetStep",
+                    account: &account,
+                    headers: &[],
+                };
+                connection.begin(call, request).await
+            });
+        }
+        connections.push(connection);
+    }
+    // Kept open, and never read.
+    let held = calling.join_all().await;
+    service.print(&format!("{} responses; {}", held.len(), service.memory()));
+    service.stayed_within(short_or_full(200, 700) * MIB);
+    // They do not block other calls for ever.
+    let started = Instant::now();
+    let read = loop {
+        match client.get_step(&guid).await {
+            Ok(step) => break step,
+            Err(status) => assert!(started.elapsed() < WAIT_TIMEOUT, "{status:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
+    assert_eq!(read.body.map(|body| body.len()), Some(bytes));
+    service.print(&format!(
+        "{:?} later: {}",
+        started.elapsed(),
+        service.memory()
+    ));
+    drop((held, connections));
+}

@@ -1,0 +1,69 @@
+//! A PostgreSQL that an administrator makes read-only for a while.
+
+use super::{admin, prelude::*, rounds, serve};
+
+const CLIENTS: usize = 4;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_are_refused_while_postgres_is_read_only_and_reads_go_on() {
+    let _machine = machine::shared();
+    let name = "read-only";
+    let Some(cluster) = Cluster::start("read-only.cluster", &["fsync=off"]) else {
+        return;
+    };
+    let service = serve(name, &cluster.url(), &[]);
+    let client = service.client();
+    let known = client.given_task(task("Known")).await;
+    let mut load = BackgroundLoad::start(name, service.address(), CLIENTS);
+    let mut admin = admin::session(&cluster.url()).await;
+    // A setting and its reset: the session of the administrator becomes read-only too.
+    let settings = [
+        // For every session, at once.
+        (
+            "ALTER SYSTEM SET default_transaction_read_only = on",
+            "ALTER SYSTEM RESET default_transaction_read_only",
+            "SELECT pg_reload_conf()",
+        ),
+        // For new sessions alone, so those of the service are ended. In the end they stay
+        // read-only.
+        (
+            "ALTER DATABASE postgres SET default_transaction_read_only = on",
+            "SET default_transaction_read_only = off; \
+             ALTER DATABASE postgres RESET default_transaction_read_only",
+            "",
+        ),
+    ];
+    for _ in 0..rounds() {
+        for (set, reset, then) in settings {
+            load.is_served(20).await;
+            admin::run(&mut admin, set).await;
+            match then {
+                "" => admin::run(&mut admin, admin::END_SESSIONS).await,
+                then => admin::run(&mut admin, then).await,
+            }
+            load.writes_are_refused(10).await;
+            load.reads_are_served(20).await;
+            the_error_says_that_writes_are_refused(&client, &known).await;
+            admin::run(&mut admin, reset).await;
+            admin::run(&mut admin, then).await;
+            load.is_served_without_errors().await;
+        }
+    }
+    let history = load.end().await;
+    history.has_no_errors_but(name, &[Code::Unavailable, Code::Aborted]);
+}
+
+async fn the_error_says_that_writes_are_refused(client: &Client, known: &Task) {
+    until("writes are refused", async || {
+        let refused = client
+            .create_task(task("More"))
+            .await
+            .err()
+            .map(Failure::from);
+        let refused = refused.filter(|refused| refused.message.contains("takes no writes"))?;
+        refused.is(Code::Unavailable, "STORE_UNAVAILABLE");
+        Some(())
+    })
+    .await;
+    assert_eq!(client.get_task(&known.guid).await.accepted(), *known);
+}

@@ -1,0 +1,50 @@
+//! PostgreSQL stops or crashes under load and starts again.
+
+use std::time::{Duration, Instant};
+
+use super::{prelude::*, rounds, serve};
+
+const CLIENTS: usize = 8;
+/// The most time from when PostgreSQL takes connections to the first success. On an idle
+/// machine it takes less than a second.
+const FIRST_SUCCESS_MAX: Duration = Duration::from_secs(3);
+/// The most time to the start of the last call that fails.
+const LAST_FAILURE_MAX: Duration = Duration::from_secs(5);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_are_refused_while_postgres_is_stopped_and_served_when_it_is_back() {
+    let _machine = machine::shared();
+    let name = "restart";
+    let durable = ["fsync=on", "full_page_writes=on"];
+    let Some(mut cluster) = Cluster::start("restart.cluster", &durable) else {
+        return;
+    };
+    let service = serve(name, &cluster.url(), &[]);
+    let health = Health::of(service.address());
+    health.becomes_serving().await;
+    let mut load = BackgroundLoad::start(name, service.address(), CLIENTS);
+    let mut outages = Vec::new();
+    for how in [Stop::Fast, Stop::Immediate].repeat(rounds()) {
+        load.is_served(20).await;
+        tokio::task::block_in_place(|| cluster.stop(how));
+        let gone = Instant::now();
+        health.becomes_not_serving().await;
+        load.reads_are_refused(5).await;
+        load.writes_are_refused(5).await;
+        tokio::task::block_in_place(|| cluster.start_again());
+        let back = Instant::now();
+        load.is_served_without_errors().await;
+        health.becomes_serving().await;
+        load.is_served(CLIENTS).await;
+        outages.push((how, gone, back, Instant::now()));
+    }
+    let history = load.end().await;
+    history.has_no_errors_but(name, &[Code::Unavailable, Code::Aborted]);
+    for (how, gone, back, end) in outages {
+        let first = history.first_success(gone, back);
+        let last = history.last_failure(back, end);
+        println!("{name}, {how:?}: first success after {first:?}, last failure after {last:?}");
+        assert!(first < FIRST_SUCCESS_MAX, "no call succeeded for {first:?}");
+        assert!(last < LAST_FAILURE_MAX, "calls failed until {last:?} after");
+    }
+}

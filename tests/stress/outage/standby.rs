@@ -1,0 +1,56 @@
+//! A failover: the address of the database leads to a standby, which is then promoted.
+
+use tonic_health::pb::health_check_response::ServingStatus;
+
+use super::{admin, prelude::*, serve};
+
+const CLIENTS: usize = 4;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_are_refused_until_the_address_leads_to_a_primary() {
+    let _machine = machine::shared();
+    let name = "standby";
+    let synchronous = ["fsync=off", "synchronous_commit=remote_apply"];
+    let Some(mut primary) = Cluster::start("standby.primary", &synchronous) else {
+        return;
+    };
+    let standby = primary.standby(&format!("{name}.standby"));
+    // From here on acknowledged writes are on both.
+    let both = "ALTER SYSTEM SET synchronous_standby_names = '*'";
+    admin::once(&primary.url(), both).await;
+    admin::once(&primary.url(), "SELECT pg_reload_conf()").await;
+    let mut session = admin::session(&primary.url()).await;
+    until("the standby keeps up", async || {
+        let state = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
+        (admin::count(&mut session, state).await == 1).then_some(())
+    })
+    .await;
+    drop(session);
+    let relay = Relay::to(primary.port());
+    let service = serve(name, &relay.url(&primary.url()), &[]);
+    let health = Health::of(service.address());
+    let mut load = BackgroundLoad::start(name, service.address(), CLIENTS);
+    load.is_served(20).await;
+
+    // The address leads to the standby too early, and back. Connections that were made
+    // meanwhile still lead to the standby, and the server closes them.
+    relay.lead_to(standby.port());
+    relay.cut();
+    load.writes_are_refused(10).await;
+    load.reads_are_served(20).await;
+    assert_eq!(health.status().await, ServingStatus::Serving);
+    relay.lead_to(primary.port());
+    load.is_served_without_errors().await;
+
+    // The primary stops, and the standby is promoted a while after the address changed.
+    tokio::task::block_in_place(|| primary.stop(Stop::Fast));
+    relay.lead_to(standby.port());
+    load.writes_are_refused(10).await;
+    load.reads_are_served(20).await;
+    admin::once(&standby.url(), "SELECT pg_promote()").await;
+    load.is_served_without_errors().await;
+    health.becomes_serving().await;
+
+    let history = load.end().await;
+    history.has_no_errors_but(name, &[Code::Unavailable, Code::Aborted]);
+}

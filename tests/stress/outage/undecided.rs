@@ -1,0 +1,46 @@
+//! A connection that breaks between a commit of PostgreSQL and its answer.
+
+use super::{prelude::*, serve};
+
+const CLIENTS: usize = 4;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_whose_commit_is_not_answered_has_an_unknown_outcome_and_is_done_once_when_repeated()
+ {
+    let _machine = machine::shared();
+    let name = "undecided";
+    let Some(cluster) = shared_cluster() else {
+        return;
+    };
+    let direct = cluster.make_database(name);
+    let relay = Relay::to(cluster.port());
+    let service = serve(name, &relay.url(&direct), &[]);
+    let client = service.client();
+    let mut load = BackgroundLoad::start(name, service.address(), CLIENTS);
+    load.is_served(20).await;
+
+    relay.start_losing_commits();
+    let request = CreateTaskRequest {
+        task: Some(task("Made")),
+        request_id: unknown_guid(),
+        ..CreateTaskRequest::default()
+    };
+    let sent = client.tasks().create_task(request.clone()).await;
+    let refused = sent.refused();
+    refused.is(Code::Unavailable, "STORE_UNAVAILABLE");
+    let outcome = refused.metadata().remove("outcome");
+    assert_eq!(outcome.as_deref(), Some("unknown"), "{refused:?}");
+    load.writes_are_refused(20).await;
+    load.reads_are_served(20).await;
+    relay.stop_losing_commits();
+
+    let made = client.all_tasks().await;
+    assert_eq!(made.len(), 1);
+    let repeated = client.tasks().create_task(request).await;
+    let repeated = repeated.accepted().into_inner();
+    assert_eq!(repeated.task.as_ref(), made.first());
+    assert_eq!(client.all_tasks().await, made);
+    load.is_served_without_errors().await;
+    let history = load.end().await;
+    history.has_no_errors_but(name, &[Code::Unavailable, Code::Aborted]);
+}

@@ -1,0 +1,218 @@
+//! A server with its database, which tests start, stop and crash.
+
+use std::{
+    net::SocketAddr,
+    path::Path,
+    process::ExitStatus,
+    time::{Duration, Instant},
+};
+
+use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
+
+use crate::kit::{
+    client::Client,
+    postgres::{Cluster, Stop, shared_cluster},
+    relay::Relay,
+    scratch::Scratch,
+    server_process::{ServerProcess, Setting},
+};
+
+/// Settings of a server that logs little.
+pub const LOG_WARNINGS: Setting<'static> = ("EXPERTISE_LOG", "warn");
+
+pub const MIB: u64 = 1024 * 1024;
+/// Address space that a server may have: allocators reserve far more than they use.
+const ADDRESS_SPACE_MAX: u64 = 4 * 1024 * MIB;
+
+/// The account of all clients that write to the same tasks.
+const SHARED_ACCOUNT: &str = "shared";
+
+/// A server and its database. Both end with this.
+pub struct Service {
+    name: String,
+    database: String,
+    /// The address at which the server finds the database.
+    database_of_server: String,
+    settings: Vec<(String, String)>,
+    // Dropped before what it uses.
+    process: Option<ServerProcess>,
+    _relay: Option<Relay>,
+    cluster: Option<Cluster>,
+}
+
+impl Service {
+    /// On the database at this URL.
+    pub fn start(name: &str, database: &str, settings: &[Setting]) -> Self {
+        let mut service = Self::new(name, database, settings);
+        service.restart();
+        service
+    }
+
+    /// On a SQLite file of its own.
+    pub fn on_sqlite(name: &str, settings: &[Setting]) -> Self {
+        Self::start(name, &Scratch::of_this_run().sqlite_url(name), settings)
+    }
+
+    /// On a cluster of its own that would survive a crash of the machine too.
+    /// `None` where there is no PostgreSQL.
+    pub fn on_own_postgres(name: &str, settings: &[Setting]) -> Option<Self> {
+        let cluster = durable_cluster(name)?;
+        let mut service = Self::new(name, &cluster.url(), settings);
+        service.cluster = Some(cluster);
+        service.restart();
+        Some(service)
+    }
+
+    /// The same with this delay between server and database in either direction, so
+    /// that clients go away in the middle of a transaction.
+    pub fn on_slow_postgres(name: &str, delay: Duration, settings: &[Setting]) -> Option<Self> {
+        let cluster = durable_cluster(name)?;
+        let relay = Relay::with_delay(cluster.port(), delay);
+        let mut service = Self::new(name, &cluster.url(), settings);
+        service.database_of_server = relay.url(&cluster.url());
+        service.cluster = Some(cluster);
+        service._relay = Some(relay);
+        service.restart();
+        Some(service)
+    }
+
+    fn new(name: &str, database: &str, settings: &[Setting]) -> Self {
+        let settings = settings.iter();
+        Self {
+            name: name.to_owned(),
+            database: database.to_owned(),
+            database_of_server: database.to_owned(),
+            settings: settings
+                .map(|(variable, value)| ((*variable).to_owned(), (*value).to_owned()))
+                .collect(),
+            process: None,
+            _relay: None,
+            cluster: None,
+        }
+    }
+
+    /// Starts the server again after its end.
+    pub fn restart(&mut self) {
+        let mut settings = vec![("EXPERTISE_DATABASE_URL", self.database_of_server.as_str())];
+        let own = self.settings.iter();
+        settings.extend(own.map(|(variable, value)| (variable.as_str(), value.as_str())));
+        self.process = Some(ServerProcess::start(&self.name, &settings));
+    }
+
+    /// The server, which runs.
+    pub fn process(&self) -> &ServerProcess {
+        self.process.as_ref().expect("it runs")
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.process().address()
+    }
+
+    /// The address of the database.
+    pub fn database(&self) -> &str {
+        &self.database
+    }
+
+    /// A client with a connection and an account of its own.
+    pub fn client(&self) -> Client {
+        Client::at(self.address())
+    }
+
+    /// A client with a connection of its own, and the account that all such share.
+    pub fn client_of_shared_account(&self) -> Client {
+        self.client().with_account(SHARED_ACCOUNT)
+    }
+
+    /// Kills the server.
+    pub fn kill(&mut self) {
+        self.process.take().expect("it runs").kill();
+    }
+
+    /// Asks the server to end, and waits until it has.
+    pub fn terminate(&mut self) -> ExitStatus {
+        self.process.take().expect("it runs").terminate()
+    }
+
+    /// Crashes the database under the server and starts it again.
+    pub fn crash_database(&mut self) {
+        let cluster = self.cluster.as_mut().expect("a cluster");
+        cluster.stop(Stop::Immediate);
+        cluster.start_again();
+    }
+
+    /// Prints a figure of this run.
+    pub fn print(&self, what: &str) {
+        println!("{}: {what}", self.name);
+    }
+
+    /// The memory of the server, as text.
+    pub fn memory(&self) -> String {
+        let process = self.process();
+        format!(
+            "now {} MiB, peak {} MiB, address space {} MiB",
+            process.resident() / MIB,
+            process.peak() / MIB,
+            process.virtual_peak() / MIB,
+        )
+    }
+
+    /// Asserts that the server never held as much memory as this, nor reserved far
+    /// more than it needs.
+    #[track_caller]
+    pub fn stayed_within(&self, resident: u64) {
+        assert!(self.process().peak() < resident, "{}", self.memory());
+        let reserved = self.process().virtual_peak();
+        assert!(reserved < ADDRESS_SPACE_MAX, "{}", self.memory());
+    }
+
+    /// Waits until the server holds less memory than this, and fails when it does not
+    /// in time. How long that took.
+    pub async fn sinks_below(&self, bytes: u64, timeout: Duration) -> Duration {
+        let started = Instant::now();
+        while self.process().resident() >= bytes {
+            assert!(started.elapsed() < timeout, "{}", self.memory());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        started.elapsed()
+    }
+}
+
+fn durable_cluster(name: &str) -> Option<Cluster> {
+    let durable = ["fsync=on", "full_page_writes=on"];
+    Cluster::start(&format!("{name}.cluster"), &durable)
+}
+
+/// A database that a test runs on.
+#[derive(Clone, Copy, Debug)]
+pub enum Database {
+    Sqlite,
+    Postgres,
+}
+
+impl Database {
+    /// The URL of an empty database of this name; `None` where there is no PostgreSQL.
+    pub fn make(self, name: &str) -> Option<String> {
+        match self {
+            Self::Sqlite => Some(Scratch::of_this_run().sqlite_url(name)),
+            Self::Postgres => Some(shared_cluster()?.make_database(name)),
+        }
+    }
+}
+
+/// Asserts that a SQLite file is not corrupt.
+pub async fn sqlite_is_sound(file: &Path) {
+    let options = SqliteConnectOptions::new().filename(file);
+    let connection = SqliteConnection::connect_with(&options).await;
+    let mut connection = connection.expect("the file");
+    let result: String = sqlx::query_scalar("PRAGMA integrity_check")
+        .fetch_one(&mut connection)
+        .await
+        .expect("a result");
+    assert_eq!(result, "ok");
+    let broken = sqlx::query("PRAGMA foreign_key_check")
+        .fetch_all(&mut connection)
+        .await
+        .expect("a result");
+    assert!(broken.is_empty(), "{} references are broken", broken.len());
+    connection.close().await.expect("it is closed");
+}
