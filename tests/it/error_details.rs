@@ -78,10 +78,8 @@ fn words(failure: &Failure) -> String {
 
 async fn fifty_violations_are_reported_and_the_cut_is_said(client: Client) {
     let task = client.given_task(task("Guide")).await;
-    let with_long_tags = |count: usize| Step {
-        tags: vec!["\0".to_owned(); count],
-        ..information_step(&task, "tagged")
-    };
+    let with_long_tags =
+        |count: usize| information_step(&task, "tagged").with_tags(vec!["\0".to_owned(); count]);
     let failure = client.create_step(with_long_tags(50)).await.refused();
     let violations = failure.violations();
     assert!(violations.len() <= 50, "{violations:?}");
@@ -101,14 +99,8 @@ async fn fifty_violations_are_reported_and_the_cut_is_said(client: Client) {
 
 async fn long_paths_do_not_overflow_the_details(client: Client) {
     let rows = (0..100).map(|n| (format!("{n}{}", "🔧".repeat(500)), task_translation("")));
-    let sent = Task {
-        translations: rows.collect(),
-        ..task("Overflowing")
-    };
-    let request = CreateTaskRequest {
-        task: Some(sent),
-        ..CreateTaskRequest::default()
-    };
+    let sent = task("Overflowing").with_translations(rows.collect());
+    let request = create_task_request(sent);
     let status = client.tasks().create_task(request).await.unwrap_err();
     assert!(status.details().len() < 6_000, "{}", status.details().len());
     assert!(status.message().len() < 2_000, "{}", status.message());

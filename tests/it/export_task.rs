@@ -45,10 +45,7 @@ async fn given_guide(client: &Client, outside: &Task) -> Task {
         ],
     };
     let values = vec![
-        FeedbackValue {
-            link: first.clone(),
-            ..answer_with("a", "A", inner)
-        },
+        answer_with("a", "A", inner).with_link(first.clone()),
         answer("b", "B"),
     ];
     let mut steps = vec![

@@ -8,7 +8,7 @@ use prost::Message;
 
 use crate::kit::{
     databases,
-    http2::{Http2Connection, RequestEnd, framed, prefix},
+    http2::{Http2Connection, Http2Response, RequestEnd, framed, prefix},
     prelude::*,
     scratch::Scratch,
 };
@@ -28,19 +28,30 @@ const GET: &str = "/expertise.v1.TaskService/GetTask";
 const LIST: &str = "/expertise.v1.TaskService/ListTasks";
 const CREATE: &str = "/expertise.v1.TaskService/CreateTask";
 
+/// A connection, and the metadata with the client's account.
+async fn connect(client: &Client) -> (Http2Connection, (&str, &str)) {
+    let connection = Http2Connection::to(client.address()).await;
+    (connection, ("x-account-id", client.account()))
+}
+
+/// ListTasks with these headers.
+async fn list(connection: &Http2Connection, headers: &[(&str, &str)]) -> Http2Response {
+    let empty = framed(b"");
+    connection
+        .call(LIST, headers, &empty, RequestEnd::Sent)
+        .await
+}
+
 /// The connection still serves.
 async fn assert_serves(connection: &Http2Connection, account: (&str, &str)) {
-    let answer = connection
-        .call(LIST, &[account], &framed(b""), RequestEnd::Sent)
-        .await;
+    let answer = list(connection, &[account]).await;
     let status = answer.status.expect("a status");
     assert_eq!(status.code(), Code::Ok, "{status:?}");
     assert!(answer.bytes >= 5);
 }
 
 async fn a_body_that_is_not_one_message_is_invalid(client: Client) {
-    let connection = Http2Connection::to(client.address()).await;
-    let account = ("x-account-id", client.account());
+    let (connection, account) = connect(&client).await;
     let guid = GetTaskRequest {
         guid: unknown_guid(),
     }
@@ -78,8 +89,7 @@ async fn a_body_that_is_not_one_message_is_invalid(client: Client) {
 }
 
 async fn a_too_long_message_is_refused_by_its_prefix(client: Client) {
-    let connection = Http2Connection::to(client.address()).await;
-    let account = ("x-account-id", client.account());
+    let (connection, account) = connect(&client).await;
     for length in [72 * 1024 * 1024 + 1, u32::MAX] {
         let claim = prefix(0, length);
         let answer = connection
@@ -117,8 +127,7 @@ async fn credentials_are_checked_before_64_megabytes_arrive(client: Client) {
 }
 
 async fn a_malformed_deadline_is_invalid_and_a_passed_one_exceeded(client: Client) {
-    let connection = Http2Connection::to(client.address()).await;
-    let account = ("x-account-id", client.account());
+    let (connection, account) = connect(&client).await;
     for timeout in [
         "",
         "5",
@@ -132,32 +141,25 @@ async fn a_malformed_deadline_is_invalid_and_a_passed_one_exceeded(client: Clien
         "1SS",
     ] {
         let headers = [account, ("grpc-timeout", timeout)];
-        let answer = connection
-            .call(LIST, &headers, &framed(b""), RequestEnd::Sent)
-            .await;
+        let answer = list(&connection, &headers).await;
         let expected = (Code::InvalidArgument, "FIELD_INVALID".to_owned());
         assert_eq!(answer.refusal(), expected, "{timeout:?}");
     }
     for timeout in ["0S", "1n", "00000000H"] {
         let headers = [account, ("grpc-timeout", timeout)];
-        let answer = connection
-            .call(LIST, &headers, &framed(b""), RequestEnd::Sent)
-            .await;
+        let answer = list(&connection, &headers).await;
         answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
     }
     for timeout in ["99999999H", "59M", "60S", "60000m", "60000000u"] {
         let headers = [account, ("grpc-timeout", timeout)];
-        let answer = connection
-            .call(LIST, &headers, &framed(b""), RequestEnd::Sent)
-            .await;
+        let answer = list(&connection, &headers).await;
         let status = answer.status.expect("a status");
         assert_eq!(status.code(), Code::Ok, "{timeout}: {status:?}");
     }
 }
 
 async fn a_call_whose_message_never_ends_ends_at_its_deadline(client: Client) {
-    let connection = Http2Connection::to(client.address()).await;
-    let account = ("x-account-id", client.account());
+    let (connection, account) = connect(&client).await;
     for begun in [
         &b""[..],
         &prefix(0, 64_000_000),
@@ -173,8 +175,7 @@ async fn a_call_whose_message_never_ends_ends_at_its_deadline(client: Client) {
 }
 
 async fn unknown_paths_are_unimplemented(client: Client) {
-    let connection = Http2Connection::to(client.address()).await;
-    let account = ("x-account-id", client.account());
+    let (connection, account) = connect(&client).await;
     for path in [
         "/expertise.v1.TaskService/MoveTask",
         "/expertise.v1.TaskService/GetTask/again",
@@ -209,8 +210,7 @@ async fn unknown_paths_are_unimplemented(client: Client) {
 }
 
 async fn requests_that_are_not_grpc_get_http_errors(client: Client) {
-    let connection = Http2Connection::to(client.address()).await;
-    let account = ("x-account-id", client.account());
+    let (connection, account) = connect(&client).await;
     for content in [
         "",
         "text/plain",
@@ -246,13 +246,10 @@ async fn requests_that_are_not_grpc_get_http_errors(client: Client) {
 }
 
 async fn too_large_headers_are_refused(client: Client) {
-    let connection = Http2Connection::to(client.address()).await;
-    let account = ("x-account-id", client.account());
+    let (connection, account) = connect(&client).await;
     let long = "x".repeat(17_000);
     let headers = [account, ("x-long", &long)];
-    let answer = connection
-        .call(LIST, &headers, &framed(b""), RequestEnd::Sent)
-        .await;
+    let answer = list(&connection, &headers).await;
     answer.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
     assert_serves(&connection, account).await;
 }

@@ -59,10 +59,7 @@ async fn an_import_equals_separate_creates(client: Client) {
     parts.push(document_step(StepType::Solution, "costly").with_cost(2));
     parts.push(full_step(&Task::default()));
     for part in &parts {
-        let step = Step {
-            task: created.guid.clone(),
-            ..part.clone()
-        };
+        let step = part.clone().in_task(created.guid.clone());
         client.given_step(step).await;
     }
     let sent = TaskDocument {
@@ -179,10 +176,7 @@ async fn tasks_get_new_ids(client: Client) {
         task: Some(task("A").with_guid(known.guid.clone())),
         steps: document_steps(&["inner"]),
     };
-    let value = FeedbackValue {
-        link: unknown_guid(),
-        ..answer_with("a", "A", inner)
-    };
+    let value = answer_with("a", "A", inner).with_link(unknown_guid());
     let sent = value.link.clone();
     let made = client
         .imported(document(
@@ -221,10 +215,7 @@ async fn a_subtask_step_may_refer_to_a_task_of_a_value(client: Client) {
         steps: Vec::new(),
     };
     let values = vec![
-        FeedbackValue {
-            link: by_link.clone(),
-            ..answer("a", "A")
-        },
+        answer("a", "A").with_link(by_link.clone()),
         answer_with("b", "B", inner),
     ];
     // The first step that refers to a managed task becomes its wiring step.
@@ -252,15 +243,9 @@ async fn a_subtask_step_may_refer_ahead_and_upwards(client: Client) {
     let first = document("", vec![refers_to(&root), refers_to(&ahead)]);
     let values = vec![
         answer_with("a", "A", first),
-        FeedbackValue {
-            link: ahead,
-            ..answer("b", "B")
-        },
+        answer("b", "B").with_link(ahead),
     ];
-    let question = Step {
-        task: root,
-        ..observation_asking(linked_question(values))
-    };
+    let question = observation_asking(linked_question(values)).in_task(root);
     let made = client.imported(document("Guide", vec![question])).await;
     let question = client.get_step(&made.steps[0]).await.accepted();
     let [first, second] = answers_of(&question) else {

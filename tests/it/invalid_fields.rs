@@ -238,10 +238,7 @@ async fn a_question_has_one_type(client: Client) {
 }
 
 async fn an_answer_needs_key_and_value(client: Client) {
-    let config = FeedbackConfig {
-        values: vec![answer("a", "b"), answer("", " ")],
-        ..question("q", &[])
-    };
+    let config = question("q", &[]).with_values(vec![answer("a", "b"), answer("", " ")]);
     let violations = [
         ("step.feedback_config[0].values[1].key", "FIELD_REQUIRED"),
         ("step.feedback_config[0].values[1].value", "FIELD_REQUIRED"),

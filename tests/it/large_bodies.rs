@@ -88,10 +88,7 @@ async fn a_step_too_large_to_return_is_refused(client: Client) {
     let sent = information_step(&task, "large").with_body("🔧".repeat(LIMIT));
     let created = client.given_step(sent).await;
     // 64 MB are stored; 14 MB more exceed the message limit.
-    let row = StepTranslation {
-        body: Some("x".repeat(14_000_000)),
-        ..StepTranslation::default()
-    };
+    let row = StepTranslation::default().with_body("x".repeat(14_000_000));
     let update = step_of(&created.guid).translated("de", row);
     let failure = client.update_step(update, &[]).await.refused();
     failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
@@ -131,10 +128,7 @@ async fn a_rename_never_makes_a_step_unreadable(client: Client) {
     // Tries smaller and smaller translations until the step fits into a message.
     let mut rest = 11_490_000;
     let step = loop {
-        let row = StepTranslation {
-            body: Some("x".repeat(rest)),
-            ..step_translation("t")
-        };
+        let row = step_translation("t").with_body("x".repeat(rest));
         let sent = Step {
             body: Some(whole.clone()),
             translations: [("de".to_owned(), row)].into(),

@@ -136,9 +136,8 @@ fn wires(link: &str) -> Step {
 
 /// A linked question whose values have these links.
 fn question_with(links: &[&str]) -> FeedbackConfig {
-    let values = links.iter().enumerate().map(|(index, link)| FeedbackValue {
-        link: (*link).to_owned(),
-        ..answer(&index.to_string(), &format!("value {index}"))
+    let values = links.iter().enumerate().map(|(index, link)| {
+        answer(&index.to_string(), &format!("value {index}")).with_link((*link).to_owned())
     });
     linked_question(values.collect())
 }
@@ -262,10 +261,7 @@ async fn the_name_and_product_in_a_values_document_are_ignored_and_listed(client
 }
 
 async fn a_managed_task_has_the_product_of_its_parent(client: Client) {
-    let observation = Step {
-        product_id: Some(PRODUCT + 1),
-        ..linked_observation(&[("a", "A")])
-    };
+    let observation = linked_observation(&[("a", "A")]).with_product(PRODUCT + 1);
     let made = client.imported(document("Guide", vec![observation])).await;
     let question = client.get_step(&made.steps[0]).await.accepted();
     let task = managed_by(&client, &question).await.remove(0);

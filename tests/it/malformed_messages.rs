@@ -97,10 +97,7 @@ async fn json_nested_200_deep_is_nested_too_deep(client: Client) {
 }
 
 async fn a_truncated_message_is_invalid(client: Client) {
-    let request = CreateTaskRequest {
-        task: Some(full_task()),
-        ..CreateTaskRequest::default()
-    };
+    let request = create_task_request(full_task());
     let whole = Bytes::from(request.encode_to_vec());
     for length in 1..whole.len() {
         let failure = refusal(&client, "TaskService/CreateTask", whole.slice(..length)).await;
@@ -140,10 +137,7 @@ async fn an_empty_message_is_checked_like_any_other(client: Client) {
 }
 
 async fn unknown_fields_are_ignored(client: Client) {
-    let request = CreateTaskRequest {
-        task: Some(task("From the future")),
-        ..CreateTaskRequest::default()
-    };
+    let request = create_task_request(task("From the future"));
     // Field 15, which no request has.
     let message = [&request.encode_to_vec()[..], &field(15, b"new")].concat();
     let answer = client
@@ -200,10 +194,7 @@ type Damage = (proptest::sample::Index, u8);
 
 async fn a_damaged_message_gets_a_documented_code(client: Client, damages: (Damage, Damage)) {
     let task = client.given_task(task("Damaged")).await;
-    let request = CreateStepRequest {
-        step: Some(full_step(&task)),
-        ..CreateStepRequest::default()
-    };
+    let request = create_step_request(full_step(&task));
     let mut message = request.encode_to_vec();
     for (at, byte) in [damages.0, damages.1] {
         let at = at.index(message.len());

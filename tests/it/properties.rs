@@ -2,7 +2,6 @@
 
 mod import_export;
 mod linked_tasks;
-mod step_masks;
 mod step_order;
-mod task_masks;
 mod translation_work;
+mod update_masks;

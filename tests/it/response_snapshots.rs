@@ -41,16 +41,16 @@ async fn tasks(client: Client) {
     let deleted = client.delete_task(&short.guid).await.accepted();
     let answers = json!({
         "CreateTask": {
-            "task": snapshot::task(stored), "ignored_paths": created.ignored_paths,
+            "task": snapshot::message("Task", &stored), "ignored_paths": created.ignored_paths,
         },
-        "CreateTask, plain": snapshot::task(short),
-        "GetTask": snapshot::task(read),
+        "CreateTask, plain": snapshot::message("Task", &short),
+        "GetTask": snapshot::message("Task", &read),
         "UpdateTask": {
-            "task": snapshot::task(updated.task.unwrap()),
+            "task": snapshot::message("Task", &updated.task.unwrap()),
             "ignored_paths": updated.ignored_paths,
         },
         "ListTasks": {
-            "tasks": listed.tasks.into_iter().map(snapshot::task).collect::<Value>(),
+            "tasks": listed.tasks.iter().map(|task| snapshot::message("Task", task)).collect::<Value>(),
             "next_page_token": listed.next_page_token,
         },
         "DeleteTask": {"ignored_paths": deleted.ignored_paths},
@@ -78,17 +78,17 @@ async fn steps(client: Client) {
     let deleted = client.delete_step(&guid).await.accepted();
     let answers = json!({
         "CreateStep": {
-            "step": snapshot::step(stored),
+            "step": snapshot::message("Step", &stored),
             "placement": placement,
             "ignored_paths": created.ignored_paths,
         },
-        "CreateStep, of a subtask": snapshot::step(subtask),
-        "GetStep": snapshot::step(read),
+        "CreateStep, of a subtask": snapshot::message("Step", &subtask),
+        "GetStep": snapshot::message("Step", &read),
         "UpdateStep": {
-            "step": snapshot::step(updated.step.unwrap()),
+            "step": snapshot::message("Step", &updated.step.unwrap()),
             "ignored_paths": updated.ignored_paths,
         },
-        "ListSteps": listed.into_iter().map(snapshot::step).collect::<Value>(),
+        "ListSteps": listed.iter().map(|step| snapshot::message("Step", step)).collect::<Value>(),
         "DeleteStep": {"ignored_paths": deleted.ignored_paths},
     });
     matches("steps", &answers);

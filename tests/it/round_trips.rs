@@ -276,10 +276,7 @@ async fn writes(client: &Client, counts: &mut Counts) {
 async fn translations(client: &Client, counts: &mut Counts) {
     let task = client.given_task(task("Translate")).await;
     let step = client.given_step(information_step(&task, "Step")).await;
-    let request = ListTranslationWorkRequest {
-        task: Some(task.guid.clone()),
-        ..translation_work_request(&["fr"])
-    };
+    let request = translation_work_request(&["fr"]).of_task(task.guid.clone());
     // Of tasks and of steps: which there are, and the texts of those that are shown.
     let list = async || client.list_translation_work(request.clone()).await;
     counts

@@ -190,10 +190,7 @@ fn guide(steps: usize) -> TaskDocument {
 }
 
 fn translated_step(kind: StepType) -> Step {
-    let row = StepTranslation {
-        body: Some("Text".to_owned()),
-        ..step_translation("Schritt")
-    };
+    let row = step_translation("Schritt").with_body("Text");
     Step {
         body: Some("text".to_owned()),
         translations: [("de".to_owned(), row)].into(),

@@ -80,17 +80,11 @@ fn row_of_step(guid: &str, row: StepTranslation) -> Step {
 }
 
 fn unlocked_name(name: &str) -> TaskTranslation {
-    TaskTranslation {
-        locked: Some(false),
-        ..task_translation(name)
-    }
+    task_translation(name).with_lock(false)
 }
 
 fn unlocked_title(title: &str) -> StepTranslation {
-    StepTranslation {
-        locked: Some(false),
-        ..step_translation(title)
-    }
+    step_translation(title).with_lock(false)
 }
 
 /// A task with an unlocked name in German.
@@ -189,10 +183,7 @@ async fn an_empty_row_is_not_missing(client: Client) {
     };
     let guide = task("Pump").translated("de", row);
     let guide = client.given_task(guide).await;
-    let row = StepTranslation {
-        locked: Some(false),
-        ..StepTranslation::default()
-    };
+    let row = StepTranslation::default().with_lock(false);
     let step = information_step(&guide, "Look").translated("de", row);
     client.given_step(step).await;
     assert_eq!(client.translation_work(&DE).await, []);
@@ -255,10 +246,7 @@ async fn an_unlocked_row_is_outdated_once_a_text_of_the_step_changes(client: Cli
         question("answer", &["yes", "maybe"]),
         question("answer", &["no", "yes"]),
         question("answer", &["yes"]),
-        FeedbackConfig {
-            values: vec![answer("yes", "Yes!"), answer("no", "no")],
-            ..question("answer", &[])
-        },
+        question("answer", &[]).with_values(vec![answer("yes", "Yes!"), answer("no", "no")]),
     ] {
         let step = given_unlocked_step(&client, &guide).await;
         let update = step_of(&step.guid).with_question(question.clone());
@@ -298,13 +286,7 @@ async fn untranslated_fields_outdate_nothing(client: Client) {
         tags: vec!["dry".to_owned()],
         dependencies: Some(conditions(2)),
         looping: Some(Looping::default()),
-        ..row_of_step(
-            &step.guid,
-            StepTranslation {
-                locked: Some(false),
-                ..step_translation("Klappe")
-            },
-        )
+        ..row_of_step(&step.guid, step_translation("Klappe").with_lock(false))
     };
     client.updated_step(update, &[]).await;
     assert_eq!(client.translation_work(&DE).await, []);

@@ -27,10 +27,7 @@ fn in_languages(names: &[&str]) -> Task {
         let row = task_translation(&format!("in {language}"));
         ((*language).to_owned(), row)
     });
-    Task {
-        translations: rows.collect(),
-        ..task("Translated")
-    }
+    task("Translated").with_translations(rows.collect())
 }
 
 fn in_language(language: &str, row: TaskTranslation) -> BTreeMap<String, TaskTranslation> {
@@ -46,40 +43,25 @@ fn row(name: &str, locked: Option<bool>) -> TaskTranslation {
 
 async fn a_row_is_locked_unless_it_says_otherwise(client: Client) {
     for (sent, kept) in [(None, true), (Some(true), true), (Some(false), false)] {
-        let sent = Task {
-            translations: in_language("de", row("x", sent)),
-            ..task("Locked")
-        };
+        let sent = task("Locked").with_translations(in_language("de", row("x", sent)));
         let created = client.given_task(sent).await;
         assert_eq!(created.translations["de"].locked, Some(kept));
     }
 }
 
 async fn an_unlocked_row_that_is_written_again_is_locked(client: Client) {
-    let sent = Task {
-        translations: in_language("de", row("x", Some(false))),
-        ..task("Relocked")
-    };
+    let sent = task("Relocked").with_translations(in_language("de", row("x", Some(false))));
     let guid = client.given_task(sent).await.guid;
-    let update = Task {
-        translations: in_language("de", row("y", None)),
-        ..task_of(&guid)
-    };
+    let update = task_of(&guid).with_translations(in_language("de", row("y", None)));
     let updated = client.updated_task(update, &[]).await;
     assert_eq!(updated.translations["de"], row("y", Some(true)));
 }
 
 async fn a_write_to_a_text_leaves_the_lock_as_it_was(client: Client) {
     for locked in [true, false] {
-        let sent = Task {
-            translations: in_language("de", row("x", Some(locked))),
-            ..task("Kept")
-        };
+        let sent = task("Kept").with_translations(in_language("de", row("x", Some(locked))));
         let guid = client.given_task(sent).await.guid;
-        let update = Task {
-            translations: in_language("de", row("y", Some(!locked))),
-            ..task_of(&guid)
-        };
+        let update = task_of(&guid).with_translations(in_language("de", row("y", Some(!locked))));
         let mask = ["translations.de.name"];
         let updated = client.updated_task(update, &mask).await;
         assert_eq!(updated.translations["de"], row("y", Some(locked)));
@@ -88,10 +70,7 @@ async fn a_write_to_a_text_leaves_the_lock_as_it_was(client: Client) {
 
 async fn a_write_to_a_text_that_makes_the_row_locks_it(client: Client) {
     let guid = client.given_task(task("Fresh")).await.guid;
-    let update = Task {
-        translations: in_language("de", row("y", None)),
-        ..task_of(&guid)
-    };
+    let update = task_of(&guid).with_translations(in_language("de", row("y", None)));
     let updated = client.updated_task(update, &["translations.de.name"]).await;
     assert_eq!(updated.translations["de"], row("y", Some(true)));
 }
@@ -137,10 +116,7 @@ async fn tags_are_stored_in_canonical_case(client: Client) {
 
 async fn a_tag_in_another_case_is_the_same_row(client: Client) {
     let guid = client.given_task(in_languages(&["pt-br"])).await.guid;
-    let update = Task {
-        translations: in_language("PT-BR", task_translation("novo")),
-        ..task_of(&guid)
-    };
+    let update = task_of(&guid).with_translations(in_language("PT-BR", task_translation("novo")));
     let updated = client.updated_task(update, &[]).await;
     assert_eq!(updated.translations.len(), 1);
     assert_eq!(updated.translations["pt-BR"].name.as_deref(), Some("novo"));
@@ -188,19 +164,15 @@ async fn the_merged_languages_are_counted(client: Client) {
     let tags = tags(101);
     let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
     let guid = client.given_task(in_languages(&tags[..100])).await.guid;
-    let update = Task {
-        translations: in_language(tags[100], task_translation("one too many")),
-        ..task_of(&guid)
-    };
+    let update =
+        task_of(&guid).with_translations(in_language(tags[100], task_translation("one too many")));
     let failure = client.update_task(update, &[]).await.refused();
     failure.violates(&[("task.translations", "TOO_MANY_ELEMENTS")]);
 }
 
 async fn a_translated_name_has_the_limits_of_the_name(client: Client) {
-    let full = Task {
-        translations: in_language("de", task_translation(&"🔧".repeat(200))),
-        ..task("Limited")
-    };
+    let full =
+        task("Limited").with_translations(in_language("de", task_translation(&"🔧".repeat(200))));
     client.given_task(full).await;
     for (name, reason) in [
         ("x".repeat(201), "FIELD_TOO_LONG"),
@@ -208,10 +180,7 @@ async fn a_translated_name_has_the_limits_of_the_name(client: Client) {
         (String::new(), "FIELD_REQUIRED"),
         ("x\0".to_owned(), "FIELD_INVALID"),
     ] {
-        let sent = Task {
-            translations: in_language("de", task_translation(&name)),
-            ..task("Limited")
-        };
+        let sent = task("Limited").with_translations(in_language("de", task_translation(&name)));
         let failure = client.create_task(sent).await.refused();
         failure.violates(&[(r#"task.translations["de"].name"#, reason)]);
     }
@@ -246,10 +215,8 @@ async fn a_steps_texts_have_the_limits_of_the_fields(client: Client) {
 }
 
 async fn a_row_may_translate_nothing_yet(client: Client) {
-    let sent = Task {
-        translations: in_language("de", TaskTranslation::default()),
-        ..task("Locked alone")
-    };
+    let sent =
+        task("Locked alone").with_translations(in_language("de", TaskTranslation::default()));
     let created = client.given_task(sent).await;
     let kept = TaskTranslation {
         name: None,

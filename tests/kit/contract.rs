@@ -1,8 +1,9 @@
 //! The contract as the running server describes it by reflection: its calls, and
 //! every field of their requests.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
+use expertise::proto::FILE_DESCRIPTOR_SET;
 use prost::Message;
 use prost_reflect::{
     DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor,
@@ -33,6 +34,14 @@ pub async fn reflect(client: &Client, request: MessageRequest) -> MessageRespons
     let answer = answers.expect("reflection").into_inner().message().await;
     let answer = answer.expect("reflection").expect("an answer");
     answer.message_response.expect("an answer")
+}
+
+/// The descriptor of a message of the contract, such as `Task`.
+pub fn descriptor(message: &str) -> MessageDescriptor {
+    static POOL: LazyLock<DescriptorPool> =
+        LazyLock::new(|| DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("the contract"));
+    let message = POOL.get_message_by_name(&format!("{PACKAGE}.{message}"));
+    message.expect("a message of the contract")
 }
 
 /// The calls of the contract.

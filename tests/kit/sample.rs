@@ -1,5 +1,7 @@
 //! Sample resources, and the JSON and dependencies in them.
 
+use std::collections::BTreeMap;
+
 use expertise::proto::v1::{dependency_node::Node, *};
 use prost_types::{ListValue, Struct, Value, value::Kind};
 
@@ -147,6 +149,22 @@ pub fn answers_of(step: &Step) -> &[FeedbackValue] {
     step.feedback_config
         .first()
         .map_or(&[], |config| &config.values)
+}
+
+/// A request that creates the task.
+pub fn create_task_request(task: Task) -> CreateTaskRequest {
+    CreateTaskRequest {
+        task: Some(task),
+        ..CreateTaskRequest::default()
+    }
+}
+
+/// A request that appends the step.
+pub fn create_step_request(step: Step) -> CreateStepRequest {
+    CreateStepRequest {
+        step: Some(step),
+        ..CreateStepRequest::default()
+    }
 }
 
 /// Conditions of which all must hold.
@@ -399,9 +417,15 @@ setters!(TaskSetters of Task {
     with_roles(roles: Vec<i32>) roles = roles;
     with_dependencies(group: DependencyGroup) dependencies = Some(group);
     with_shorthand(shorthand: impl Into<String>) dependency_shorthand = Some(shorthand.into());
+    with_translations(rows: BTreeMap<String, TaskTranslation>) translations = rows;
 });
 
 setters!(StepSetters of Step {
+    in_task(guid: impl Into<String>) task = guid.into();
+    with_product(id: i64) product_id = Some(id);
+    with_link(guid: impl Into<String>) link = guid.into();
+    with_tags(list: Vec<String>) tags = list;
+    with_translations(rows: BTreeMap<String, StepTranslation>) translations = rows;
     titled(title: impl Into<String>) title = title.into();
     with_guid(guid: impl Into<String>) guid = guid.into();
     with_etag(etag: impl Into<String>) etag = etag.into();
@@ -412,6 +436,35 @@ setters!(StepSetters of Step {
     with_shorthand(shorthand: impl Into<String>) dependency_shorthand = Some(shorthand.into());
     with_subtask_id(guid: impl Into<String>) subtask_id = guid.into();
     with_subtask_pid(id: i64) subtask_pid = Some(id);
+});
+
+setters!(TaskTranslationSetters of TaskTranslation {
+    with_lock(lock: bool) locked = Some(lock);
+});
+
+setters!(StepTranslationSetters of StepTranslation {
+    with_body(body: impl Into<String>) body = Some(body.into());
+    with_lock(lock: bool) locked = Some(lock);
+});
+
+setters!(FeedbackConfigSetters of FeedbackConfig {
+    with_values(list: Vec<FeedbackValue>) values = list;
+});
+
+setters!(FeedbackValueSetters of FeedbackValue {
+    with_link(guid: impl Into<String>) link = guid.into();
+});
+
+setters!(AutomaticTranslationSetters of AutomaticTranslation {
+    with_body(body: impl Into<String>) body = Some(body.into());
+    in_language(tag: impl Into<String>) language = tag.into();
+    with_digest(digest: impl Into<String>) source_digest = digest.into();
+});
+
+setters!(TranslationWorkRequestSetters of ListTranslationWorkRequest {
+    of_task(guid: impl Into<String>) task = Some(guid.into());
+    with_page_size(size: i32) page_size = size;
+    after(token: impl Into<String>) page_token = token.into();
 });
 
 /// A resource with texts in other languages.

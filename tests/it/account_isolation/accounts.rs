@@ -133,10 +133,7 @@ impl OtherAccount {
             ..ListStepsRequest::default()
         };
         let steps = self.client.list_steps(steps).await.accepted();
-        let work = ListTranslationWorkRequest {
-            page_size: 1,
-            ..translation_work_request(&["fr"])
-        };
+        let work = translation_work_request(&["fr"]).with_page_size(1);
         let work = self.client.list_translation_work(work).await.accepted();
         let roles = self.client.list_roles(1, "").await.accepted();
         vec![

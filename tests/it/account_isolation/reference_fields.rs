@@ -341,10 +341,7 @@ fn nothing(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
 }
 
 fn new_task(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    let request = CreateTaskRequest {
-        task: Some(task("Anybody's")),
-        ..CreateTaskRequest::default()
-    };
+    let request = create_task_request(task("Anybody's"));
     request.encode_to_vec()
 }
 
@@ -373,10 +370,7 @@ fn new_subtask(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
 }
 
 fn create(step: Step) -> Vec<u8> {
-    let request = CreateStepRequest {
-        step: Some(step),
-        ..CreateStepRequest::default()
-    };
+    let request = create_step_request(step);
     request.encode_to_vec()
 }
 

@@ -12,6 +12,14 @@ use expertise::{auth::KeySource, config::Config};
 
 use super::prelude::*;
 
+/// An issuer with this key, a server that fetches its keys, and calls to it.
+async fn start_with_issuer_of(signer: &Signer, id: &str) -> (KeyServer, TestServer, TokenClient) {
+    let issuer = KeyServer::start(&key_set(&[signer.jwk(id)])).await;
+    let server = start_with_keys_of(&issuer).await;
+    let client = TokenClient::of(&server);
+    (issuer, server, client)
+}
+
 /// Replaces a file atomically, as deployments do.
 fn replace(path: &Path, text: &str) {
     let next = path.with_extension("next");
@@ -110,9 +118,7 @@ async fn a_public_key_file_is_read_again_when_it_changes() {
 #[tokio::test]
 async fn an_unknown_key_id_has_the_set_fetched_again() {
     let (old, new) = (Signer::es256(), Signer::es256());
-    let issuer = KeyServer::start(&key_set(&[old.jwk("old")])).await;
-    let server = start_with_keys_of(&issuer).await;
-    let client = TokenClient::of(&server);
+    let (issuer, _server, client) = start_with_issuer_of(&old, "old").await;
     let by_new = new.token_by("new", &claims());
     client
         .read(&old.token_by("old", &claims()))
@@ -131,9 +137,7 @@ async fn an_unknown_key_id_has_the_set_fetched_again() {
 #[tokio::test]
 async fn calls_at_once_with_a_new_key_share_one_fetch() {
     let (old, new) = (Signer::es256(), Signer::es256());
-    let issuer = KeyServer::start(&key_set(&[old.jwk("old")])).await;
-    let server = start_with_keys_of(&issuer).await;
-    let client = TokenClient::of(&server);
+    let (issuer, _server, client) = start_with_issuer_of(&old, "old").await;
     issuer.set(&key_set(&[new.jwk("new")]));
     let token = new.token_by("new", &claims());
     let calls = (0..20).map(|_| client.read(&token));
@@ -146,9 +150,7 @@ async fn calls_at_once_with_a_new_key_share_one_fetch() {
 #[tokio::test]
 async fn made_up_key_ids_do_not_flood_the_issuer() {
     let signer = Signer::es256();
-    let issuer = KeyServer::start(&key_set(&[signer.jwk("key")])).await;
-    let server = start_with_keys_of(&issuer).await;
-    let client = TokenClient::of(&server);
+    let (issuer, _server, client) = start_with_issuer_of(&signer, "key").await;
     let begun = Instant::now();
     for round in 0..20 {
         let calls = (0..10).map(|call| {
@@ -171,9 +173,7 @@ async fn made_up_key_ids_do_not_flood_the_issuer() {
 #[tokio::test]
 async fn a_failing_issuer_keeps_the_known_keys() {
     let signer = Signer::es256();
-    let issuer = KeyServer::start(&key_set(&[signer.jwk("key")])).await;
-    let server = start_with_keys_of(&issuer).await;
-    let client = TokenClient::of(&server);
+    let (issuer, _server, client) = start_with_issuer_of(&signer, "key").await;
     issuer.set_status("503 Service Unavailable");
     assert_refused(client.read(&signer.token_by("new", &claims())).await);
     assert_eq!(issuer.fetches(), 2);
@@ -217,8 +217,7 @@ async fn wait_for_fetches(issuer: &KeyServer, times: usize) {
 #[tokio::test]
 async fn old_keys_are_fetched_again_without_an_unknown_key_id() {
     let signer = Signer::es256();
-    let issuer = KeyServer::start(&key_set(&[signer.jwk("key")])).await;
-    let server = start_with_keys_of(&issuer).await;
+    let (issuer, server, _) = start_with_issuer_of(&signer, "key").await;
     let token = signer.token_by("key", &claims());
     TokenClient::of(&server)
         .read(&token)
@@ -243,10 +242,8 @@ async fn old_keys_are_fetched_again_without_an_unknown_key_id() {
 #[tokio::test]
 async fn calls_with_known_keys_do_not_wait_for_an_issuer_that_hangs() {
     let signer = Signer::es256();
-    let issuer = KeyServer::start(&key_set(&[signer.jwk("key")])).await;
-    let server = start_with_keys_of(&issuer).await;
+    let (issuer, server, client) = start_with_issuer_of(&signer, "key").await;
     issuer.fall_silent();
-    let client = TokenClient::of(&server);
     let unknown = signer.token_by("new", &claims());
     let waiting = tokio::spawn({
         let client = client.clone();
@@ -274,8 +271,7 @@ async fn calls_with_known_keys_do_not_wait_for_an_issuer_that_hangs() {
 #[tokio::test]
 async fn a_cancelled_call_does_not_cancel_the_key_fetch() {
     let (old, new) = (Signer::es256(), Signer::es256());
-    let issuer = KeyServer::start(&key_set(&[old.jwk("old")])).await;
-    let server = start_with_keys_of(&issuer).await;
+    let (issuer, server, _) = start_with_issuer_of(&old, "old").await;
     issuer.set(&key_set(&[new.jwk("new")]));
     issuer.hold();
     let token = new.token_by("new", &claims());

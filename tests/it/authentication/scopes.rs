@@ -87,7 +87,7 @@ async fn every_call_of_the_contract_needs_exactly_its_scope() {
                     vec![account, ("x-scopes", others.as_str())],
                 ),
             ] {
-                let client = TokenClient::of(&server);
+                let client = TokenClient::of(server);
                 let status = client.call(call, &closed).await.expect_err(call);
                 let info = status.get_details_error_info().expect("a detail");
                 let found = (status.code(), &*info.reason, &*info.metadata["scope"]);

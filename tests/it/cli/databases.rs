@@ -186,9 +186,7 @@ fn a_server_that_is_not_postgres_is_named() {
 fn cluster() -> Option<&'static Cluster> {
     static CLUSTER: OnceLock<Option<Cluster>> = OnceLock::new();
     let made = CLUSTER.get_or_init(|| {
-        let Some(mut cluster) = Cluster::start("strict", &["fsync=off"]) else {
-            return None;
-        };
+        let mut cluster = Cluster::start("strict", &["fsync=off"])?;
         for sql in ["CREATE USER ann PASSWORD 'right'", "CREATE DATABASE e"] {
             block_on(execute(&cluster.url(), sql));
         }

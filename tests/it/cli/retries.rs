@@ -76,6 +76,13 @@ struct UnreliableService {
     request_ids: Arc<Mutex<Vec<String>>>,
 }
 
+impl UnreliableService {
+    /// The request ids so far.
+    fn request_ids(&self) -> Vec<String> {
+        self.request_ids.lock().expect("the ids").clone()
+    }
+}
+
 /// Serves it; its address.
 fn served(runtime: &Runtime, service: UnreliableService) -> String {
     runtime.block_on(async {
@@ -112,7 +119,7 @@ fn an_unanswered_import_is_retried_with_the_same_request_id() {
             .run()
             .succeeded();
         assert!(output.stdout.contains("from a.json"), "{}", output.stdout);
-        let request_ids = service.request_ids.lock().expect("what was request_ids");
+        let request_ids = service.request_ids();
         assert_eq!(request_ids.len(), 3);
         assert!(
             uuid::Uuid::try_parse(&request_ids[0]).is_ok(),
@@ -141,7 +148,7 @@ fn an_import_that_stays_unanswered_says_how_to_repeat_it() {
         .split_once("repeat with --request-id ")
         .expect(&output.stderr);
     import(&["--request-id", id.trim()]);
-    let request_ids = service.request_ids.lock().expect("what was request_ids");
+    let request_ids = service.request_ids();
     assert_eq!(request_ids[0], request_ids[1]);
 }
 
@@ -222,8 +229,7 @@ fn a_cut_connection_is_retried() {
         import.env("EXPERTISE_SERVER", server).run()
     };
     import(&cutting_relay(&runtime, &server, AfterCut::Listen), &[]).succeeded();
-    let request_ids =
-        std::mem::take(&mut *service.request_ids.lock().expect("what was request_ids"));
+    let request_ids = std::mem::take(&mut *service.request_ids.lock().expect("the ids"));
     assert_eq!(request_ids.len(), 2);
     assert_eq!(request_ids[0], request_ids[1]);
 
@@ -278,14 +284,7 @@ fn a_permanent_failure_is_not_retried() {
         .run();
     assert_eq!(output.code, Some(1));
     assert!(!output.stderr.contains("--request-id"), "{}", output.stderr);
-    assert_eq!(
-        service
-            .request_ids
-            .lock()
-            .expect("what was request_ids")
-            .len(),
-        1
-    );
+    assert_eq!(service.request_ids().len(), 1);
 }
 
 #[test]
@@ -327,7 +326,7 @@ impl TaskService for UnreliableService {
         &self,
         request: Request<ImportTaskRequest>,
     ) -> Result<Response<ImportTaskResponse>, Status> {
-        let mut request_ids = self.request_ids.lock().expect("what was request_ids");
+        let mut request_ids = self.request_ids.lock().expect("the ids");
         request_ids.push(request.into_inner().request_id);
         if request_ids.len() <= self.failures {
             return Err(Status::new(self.code, "not now"));

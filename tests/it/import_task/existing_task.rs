@@ -118,10 +118,7 @@ async fn translations_merge_by_language(client: Client) {
     assert_eq!(languages, ["de", "fr", "zh-Hant"]);
     assert_eq!(after.translations["de"], made.translations["de"]);
     let after = client.get_step(&step.guid).await.accepted();
-    let expected = StepTranslation {
-        locked: Some(true),
-        ..step_translation("Neu")
-    };
+    let expected = step_translation("Neu").with_lock(true);
     assert_eq!(after.translations["de"], expected);
     assert_eq!(after.translations.len(), 2);
 }
@@ -368,19 +365,13 @@ async fn everything_is_checked_against_the_merged_task(client: Client) {
         keys.map(|key| (key, task_translation("x")))
     };
     let sent = TaskDocument {
-        task: Some(Task {
-            translations: ('a'..'d').flat_map(rows).collect(),
-            ..task("Guide")
-        }),
+        task: Some(task("Guide").with_translations(('a'..'d').flat_map(rows).collect())),
         steps: Vec::new(),
     };
     let made = client.imported(sent).await;
     assert_eq!(made.translations.len(), 78);
     let more = TaskDocument {
-        task: Some(Task {
-            translations: rows('d').collect(),
-            ..task_of(&made.guid)
-        }),
+        task: Some(task_of(&made.guid).with_translations(rows('d').collect())),
         steps: Vec::new(),
     };
     let failure = client.import(more).await.refused();

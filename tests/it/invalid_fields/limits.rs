@@ -80,10 +80,7 @@ async fn a_questions_texts_have_1000_code_points(client: Client) {
     let sized = |length: usize| {
         let text = "ü".repeat(length);
         Step {
-            feedback_config: vec![FeedbackConfig {
-                values: vec![answer(&text, &text)],
-                ..question(&text, &[])
-            }],
+            feedback_config: vec![question(&text, &[]).with_values(vec![answer(&text, &text)])],
             ..step(&task, StepType::Observation, "sized")
         }
     };

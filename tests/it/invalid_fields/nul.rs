@@ -60,19 +60,13 @@ async fn every_text_of_a_task_refuses_nul(client: Client) {
 async fn every_text_of_a_step_refuses_nul(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let list = vec!["\0".to_owned()];
-    let row = StepTranslation {
-        body: Some("\0".to_owned()),
-        ..step_translation("\0")
-    };
+    let row = step_translation("\0").with_body("\0");
     let sent = Step {
         body: Some("<p>\0</p>".to_owned()),
         parts: list.clone(),
         skills: list.clone(),
         tags: list,
-        feedback_config: vec![FeedbackConfig {
-            values: vec![answer("\0", "\0")],
-            ..question("\0", &[])
-        }],
+        feedback_config: vec![question("\0", &[]).with_values(vec![answer("\0", "\0")])],
         looping: Some(Looping {
             alias: "\0".to_owned(),
             ..Looping::default()

@@ -258,10 +258,7 @@ impl Writer<'_> {
                         let [exported, sent] = self.value(answer, own, idx);
                         step.exported.feedback_config[0].values.push(exported);
                         step.sent.feedback_config[0].values.push(sent);
-                        let wires = Step {
-                            link: task.guid.clone(),
-                            ..effective(reference(&task), &[])
-                        };
+                        let wires = effective(reference(&task), &[]).with_link(task.guid.clone());
                         // Otherwise another step that refers to the task would become
                         // its wiring step.
                         let known = referred.contains(&task.guid);
@@ -291,10 +288,7 @@ impl Writer<'_> {
         let no_document = answer.named_by == TaskName::Link && answer.document.is_empty();
         let text = TEXTS[answer.text];
         [
-            FeedbackValue {
-                link: id.clone(),
-                ..answer_with(KEYS[idx], text, exported)
-            },
+            answer_with(KEYS[idx], text, exported).with_link(id.clone()),
             FeedbackValue {
                 link: if answer.named_by == TaskName::Id {
                     String::new()
@@ -406,10 +400,7 @@ fn effective(mut step: Step, fields: &[Field]) -> Step {
             Field::Tags => step.tags.clone_from(&rich.tags),
             Field::Translations => {
                 step.translations.clone_from(&rich.translations);
-                let row = StepTranslation {
-                    locked: Some(true),
-                    ..step_translation("Vanne")
-                };
+                let row = step_translation("Vanne").with_lock(true);
                 step.translations.insert("fr".to_owned(), row);
             }
             Field::Cost if matches!(step.r#type(), StepType::Solution | StepType::Idp) => {

@@ -584,10 +584,7 @@ async fn update_question(client: &Client, step: &Step, edits: &[Edit], tasks: &[
 }
 
 async fn append(client: &Client, tasks: &[Task], task: &Task, part: &StepPlan) -> Effect {
-    let mut step = Step {
-        task: task.guid.clone(),
-        ..step_message(part, tasks)
-    };
+    let mut step = step_message(part, tasks).in_task(task.guid.clone());
     for value in step
         .feedback_config
         .iter_mut()

@@ -496,10 +496,7 @@ impl Model {
 
     /// Asserts that the work is the model's, page for page.
     async fn assert_work(&self, client: &Client, page_size: i32) {
-        let request = ListTranslationWorkRequest {
-            page_size,
-            ..translation_work_request(&LANGUAGES)
-        };
+        let request = translation_work_request(&LANGUAGES).with_page_size(page_size);
         let work = client.all_translation_work(request).await;
         let mut found: Vec<_> = work
             .into_iter()

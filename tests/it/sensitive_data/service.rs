@@ -48,10 +48,7 @@ impl Service {
                 (None, format!("sqlite:{}", file.display()))
             }
             Database::Postgres => {
-                let Some(cluster) = Cluster::start(&format!("{name}.cluster"), &["fsync=off"])
-                else {
-                    return None;
-                };
+                let cluster = Cluster::start(&format!("{name}.cluster"), &["fsync=off"])?;
                 let url = cluster.url();
                 let url = url.replace("postgres@", &format!("postgres:{PASSWORD}@"));
                 (Some(cluster), url)

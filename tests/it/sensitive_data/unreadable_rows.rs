@@ -1,7 +1,7 @@
 //! Rows that cannot be read, and a database that goes away: the driver's errors quote
 //! texts and addresses.
 
-use sqlx::{AssertSqlSafe, Connection, PgConnection, Row, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
 use tonic::Code;
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
 use crate::kit::{databases::Database, postgres::Stop};
 
 /// Tables whose texts are read as JSON, ids and the like.
-const TABLES: [&str; 4] = ["tasks", "task_translations", "steps", "step_translations"];
+const TABLES: &str = "('tasks', 'task_translations', 'steps', 'step_translations')";
 
 #[tokio::test]
 async fn unreadable_sqlite_rows_are_not_quoted() {
@@ -21,32 +21,18 @@ async fn unreadable_sqlite_rows_are_not_quoted() {
     let service = Service::start(name, Database::Sqlite, Mode::Header, "json");
     let service = service.expect("SQLite is always there");
     let caller = service.caller();
-    let mut database = SqliteConnection::connect(service.database())
-        .await
-        .expect("the database");
-    let mut unreadable = 0;
-    for table in TABLES {
-        let columns = format!("SELECT name FROM pragma_table_info('{table}')");
-        let columns = sqlx::query(AssertSqlSafe(columns))
-            .fetch_all(&mut database)
-            .await
-            .expect("the columns");
-        for column in columns {
-            let column: String = column.get(0);
-            let caller = caller.other_account();
-            let resources = Resources::of(&caller).await;
-            let damage = damage(&caller, table, &column);
-            // A column with a constraint refuses it.
-            if sqlx::query(AssertSqlSafe(damage))
-                .execute(&mut database)
-                .await
-                .is_ok()
-            {
-                unreadable += reads(&caller, &resources).await;
-            }
-        }
-    }
-    assert!(unreadable > 0, "nothing was unreadable");
+    let database = SqliteConnection::connect(service.database()).await;
+    let mut database = database.expect("the database");
+    let columns = format!(
+        "SELECT t.name, c.name FROM sqlite_schema t, pragma_table_info(t.name) c \
+         WHERE t.name IN {TABLES}"
+    );
+    let columns = sqlx::query_as(AssertSqlSafe(columns));
+    let columns = columns.fetch_all(&mut database).await.expect("the columns");
+    damage_each_column(&caller, columns, async |sql| {
+        database.execute(AssertSqlSafe(sql)).await.is_ok()
+    })
+    .await;
     service.end_and_expect_no_mark(caller.calls());
 }
 
@@ -56,48 +42,46 @@ async fn unreadable_postgres_rows_and_the_password_are_not_quoted() {
     let service = Service::start(name, Database::Postgres, Mode::Header, "json");
     let Some(mut service) = service else { return };
     let caller = service.caller();
-    let mut database = PgConnection::connect(service.database())
-        .await
-        .expect("the database");
-    let mut unreadable = 0;
-    for table in TABLES {
-        let columns = format!(
-            "SELECT column_name::text FROM information_schema.columns WHERE table_name = '{table}'"
-        );
-        let columns = sqlx::query(AssertSqlSafe(columns))
-            .fetch_all(&mut database)
-            .await
-            .expect("the columns");
-        for column in columns {
-            let column: String = column.get(0);
-            let caller = caller.other_account();
-            let resources = Resources::of(&caller).await;
-            let damage = damage(&caller, table, &column);
-            if sqlx::query(AssertSqlSafe(damage))
-                .execute(&mut database)
-                .await
-                .is_ok()
-            {
-                unreadable += reads(&caller, &resources).await;
-            }
-        }
-    }
-    assert!(unreadable > 0, "nothing was unreadable");
+    let database = PgConnection::connect(service.database()).await;
+    let mut database = database.expect("the database");
+    let columns = format!(
+        "SELECT table_name::text, column_name::text FROM information_schema.columns \
+         WHERE table_name IN {TABLES}"
+    );
+    let columns = sqlx::query_as(AssertSqlSafe(columns));
+    let columns = columns.fetch_all(&mut database).await.expect("the columns");
+    damage_each_column(&caller, columns, async |sql| {
+        database.execute(AssertSqlSafe(sql)).await.is_ok()
+    })
+    .await;
 
     let resources = Resources::of(&caller).await;
-    service
-        .cluster
-        .as_mut()
-        .expect("a cluster")
-        .stop(Stop::Immediate);
+    let cluster = service.cluster.as_mut().expect("a cluster");
+    cluster.stop(Stop::Immediate);
     for (call, request) in CALLS {
-        let status = caller
-            .send(call, request(&resources))
-            .await
-            .expect_err(call);
+        let answer = caller.send(call, request(&resources)).await;
+        let status = answer.expect_err(call);
         assert_eq!(status.code(), Code::Unavailable, "{call}: {status:?}");
     }
     service.end_and_expect_no_mark(caller.calls());
+}
+
+/// Reads rows with an invalid text in each of these columns of tables in turn.
+async fn damage_each_column(
+    caller: &Caller,
+    columns: Vec<(String, String)>,
+    mut execute: impl AsyncFnMut(String) -> bool,
+) {
+    let mut unreadable = 0;
+    for (table, column) in columns {
+        let caller = caller.other_account();
+        let resources = Resources::of(&caller).await;
+        // A column with a constraint refuses it.
+        if execute(damage(&caller, &table, &column)).await {
+            unreadable += reads(&caller, &resources).await;
+        }
+    }
+    assert!(unreadable > 0, "nothing was unreadable");
 }
 
 /// The statement that puts an invalid text into a column of the account's rows.

@@ -20,23 +20,14 @@ pub struct Resources {
 impl Resources {
     /// Creates them, all with marks.
     pub async fn of(caller: &Caller) -> Self {
-        let create = CreateTaskRequest {
-            task: Some(marked_task()),
-            ..CreateTaskRequest::default()
-        };
+        let create = create_task_request(marked_task());
         let made: CreateTaskResponse = caller.call("TaskService/CreateTask", &create).await;
         let task = made.task.expect("the task");
-        let create = CreateStepRequest {
-            step: Some(marked_step(&task)),
-            ..CreateStepRequest::default()
-        };
+        let create = create_step_request(marked_step(&task));
         let made: CreateStepResponse = caller.call("StepService/CreateStep", &create).await;
         let create = CreateRoleRequest { role: Some(role()) };
         let role: CreateRoleResponse = caller.call("RoleService/CreateRole", &create).await;
-        let list = ListTranslationWorkRequest {
-            task: Some(task.guid.clone()),
-            ..work()
-        };
+        let list = work().of_task(task.guid.clone());
         let listed: ListTranslationWorkResponse = caller
             .call("TranslationService/ListTranslationWork", &list)
             .await;
@@ -61,10 +52,7 @@ pub const CALLS: &[(&str, Make)] = &[
     }),
     ("RoleService/ListRoles", |_| Vec::new()),
     ("StepService/CreateStep", |resources| {
-        let request = CreateStepRequest {
-            step: Some(marked_step(&resources.task)),
-            ..CreateStepRequest::default()
-        };
+        let request = create_step_request(marked_step(&resources.task));
         request.encode_to_vec()
     }),
     ("StepService/DeleteStep", |resources| {
@@ -95,10 +83,7 @@ pub const CALLS: &[(&str, Make)] = &[
         request.encode_to_vec()
     }),
     ("TaskService/CreateTask", |_| {
-        let request = CreateTaskRequest {
-            task: Some(marked_task()),
-            ..CreateTaskRequest::default()
-        };
+        let request = create_task_request(marked_task());
         request.encode_to_vec()
     }),
     ("TaskService/DeleteTask", |resources| {

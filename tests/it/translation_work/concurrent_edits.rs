@@ -52,10 +52,7 @@ async fn moment(number: usize, turn: usize) {
 
 /// The work of a new task of this name alone.
 async fn work_of(client: &Client, task: &str) -> Vec<TranslationWork> {
-    let request = ListTranslationWorkRequest {
-        task: Some(task.to_owned()),
-        ..translation_work_request(&DE)
-    };
+    let request = translation_work_request(&DE).of_task(task);
     client.all_translation_work(request).await
 }
 
@@ -86,10 +83,7 @@ async fn a_person_who_writes_a_step_meanwhile_keeps_the_row(client: Client) {
         );
         updated.accepted();
         let read = person.get_step(&guid).await.accepted();
-        let expected = StepTranslation {
-            locked: Some(true),
-            ..step_translation("person")
-        };
+        let expected = step_translation("person").with_lock(true);
         assert_eq!(read.translations["de"], expected);
         let late = machine.written(automatic(&work, "machine")).await;
         assert_eq!(late, TranslationResult::SkippedLocked);
@@ -114,10 +108,7 @@ async fn a_person_who_writes_a_task_meanwhile_keeps_the_row(client: Client) {
         );
         updated.accepted();
         let read = person.get_task(&guid).await.accepted();
-        let expected = TaskTranslation {
-            locked: Some(true),
-            ..task_translation("person")
-        };
+        let expected = task_translation("person").with_lock(true);
         assert_eq!(read.translations["de"], expected);
     })
     .await;
@@ -132,10 +123,7 @@ async fn a_row_locked_by_mask_meanwhile_holds_what_was_locked(client: Client) {
         let guid = person.given_step(sent).await.guid;
         retitle(&person, &guid, "Listen").await;
         let work = work_of_one(&machine, &guide.guid, &guid).await;
-        let lock = StepTranslation {
-            locked: Some(true),
-            ..StepTranslation::default()
-        };
+        let lock = StepTranslation::default().with_lock(true);
         let update = row_of_step(&guid, lock);
         let (updated, became) = tokio::join!(
             async {
@@ -157,10 +145,7 @@ async fn a_row_locked_by_mask_meanwhile_holds_what_was_locked(client: Client) {
             TranslationResult::SkippedLocked => "person",
             other => panic!("{other:?}"),
         };
-        let expected = StepTranslation {
-            locked: Some(true),
-            ..step_translation(title)
-        };
+        let expected = step_translation(title).with_lock(true);
         assert_eq!(read.translations["de"], expected);
     })
     .await;
@@ -316,10 +301,7 @@ async fn two_concurrent_automatic_writes_leave_one_of_their_rows(client: Client)
         let guide = one.given_task(task("Pump")).await;
         let guid = one.given_step(information_step(&guide, "Look")).await.guid;
         let work = work_of_one(&one, &guide.guid, &guid).await;
-        let text = |text: &str| AutomaticTranslation {
-            body: Some(text.to_owned()),
-            ..automatic(&work, text)
-        };
+        let text = |text: &str| automatic(&work, text).with_body(text);
         let became = tokio::join!(
             async {
                 moment(number, 0).await;

@@ -43,10 +43,7 @@ async fn a_task_comes_with_its_name(client: Client) {
 
 async fn a_step_comes_with_its_texts(client: Client) {
     let guide = client.given_task(task("Pump")).await;
-    let sent = Step {
-        translations: [].into(),
-        ..full_step(&guide)
-    };
+    let sent = full_step(&guide).with_translations([].into());
     let step = client.given_step(sent.clone()).await;
     let work = work_on(&client, &step.guid).await;
     let expected = TranslationWork {
@@ -159,10 +156,7 @@ async fn the_digest_changes_with_each_text(client: Client) {
     rename(&client, &guide.guid, "Valve").await;
     assert_ne!(digest(&client, &guide.guid).await, first);
 
-    let step = Step {
-        translations: [].into(),
-        ..full_step(&guide)
-    };
+    let step = full_step(&guide).with_translations([].into());
     let guid = client.given_step(step).await.guid;
     let mut seen: BTreeSet<String> = [digest(&client, &guid).await].into();
     retitle(&client, &guid, "Look").await;
@@ -191,10 +185,7 @@ async fn the_digest_tells_which_text_says_what(client: Client) {
     let asking = |name: &str, answers: &[(&str, &str)]| {
         let values = answers.iter().map(|(key, value)| answer(key, value));
         Step {
-            feedback_config: vec![FeedbackConfig {
-                values: values.collect(),
-                ..question(name, &[])
-            }],
+            feedback_config: vec![question(name, &[]).with_values(values.collect())],
             ..plain.clone()
         }
     };
@@ -239,10 +230,7 @@ async fn the_digest_tells_which_text_says_what(client: Client) {
 
 async fn the_digest_of_equal_texts_is_equal(client: Client) {
     let guide = client.given_task(task("Pump")).await;
-    let step = Step {
-        translations: [].into(),
-        ..full_step(&guide)
-    };
+    let step = full_step(&guide).with_translations([].into());
     let mut digests = BTreeSet::new();
     for _ in 0..2 {
         let guid = client.given_step(step.clone()).await.guid;

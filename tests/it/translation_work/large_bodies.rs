@@ -30,10 +30,7 @@ async fn a_body_at_the_limit_is_translated(client: Client) {
     drop(body);
 
     let translation = "y".repeat(LIMIT);
-    let sent = AutomaticTranslation {
-        body: Some(translation.clone()),
-        ..automatic(&item, "groß")
-    };
+    let sent = automatic(&item, "groß").with_body(translation.clone());
     assert_eq!(client.written(sent).await, TranslationResult::Written);
     let read = client.get_step(&guid).await.accepted();
     assert!(read.translations["de"].body.as_deref() == Some(&*translation));
@@ -45,10 +42,7 @@ async fn a_translation_that_makes_a_step_too_large_to_return_is_refused(client: 
     let sent = information_step(&guide, "large").with_body("🔧".repeat(LIMIT));
     let guid = client.given_step(sent).await.guid;
     let item = work_on(&client, &guid).await;
-    let of_bytes = |bytes: usize| AutomaticTranslation {
-        body: Some("x".repeat(bytes)),
-        ..automatic(&item, "groß")
-    };
+    let of_bytes = |bytes: usize| automatic(&item, "groß").with_body("x".repeat(bytes));
     // 64 MB are stored; 14 MB more exceed the message limit.
     let failure = client.write_translations(vec![of_bytes(14_000_000)]).await;
     let failure = failure.refused();

@@ -68,10 +68,7 @@ async fn a_page_holds_500_at_most(client: Client) {
     let tags = tags(100);
     let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
     for page_size in [500, 501, i32::MAX] {
-        let request = ListTranslationWorkRequest {
-            page_size,
-            ..translation_work_request(&tags)
-        };
+        let request = translation_work_request(&tags).with_page_size(page_size);
         let listed = client.list_translation_work(request).await.accepted();
         assert_eq!(listed.work.len(), 500);
         assert_ne!(listed.next_page_token, "");
@@ -142,10 +139,7 @@ async fn the_languages_may_change_their_order_between_pages(client: Client) {
         .accepted()
         .work;
     let first = client.list_translation_work(page(4, "")).await.accepted();
-    let request = ListTranslationWorkRequest {
-        page_token: first.next_page_token,
-        ..translation_work_request(&["it", "DE", "fr", "it"])
-    };
+    let request = translation_work_request(&["it", "DE", "fr", "it"]).after(first.next_page_token);
     assert_eq!(client.all_translation_work(request).await, whole[4..]);
 }
 
@@ -194,14 +188,9 @@ async fn a_token_of_other_filters_is_refused(client: Client) {
     let token = token(&client).await;
     let tasks = client.list_tasks(ListTasksRequest::default()).await;
     let tasks = tasks.accepted().tasks;
-    let narrowed = |index: usize, page_token: &str| ListTranslationWorkRequest {
-        task: Some(tasks[index].guid.clone()),
-        ..page(1, page_token)
-    };
-    let into = |languages: &[&str]| ListTranslationWorkRequest {
-        page_token: token.clone(),
-        ..translation_work_request(languages)
-    };
+    let narrowed =
+        |index: usize, page_token: &str| page(1, page_token).of_task(tasks[index].guid.clone());
+    let into = |languages: &[&str]| translation_work_request(languages).after(token.clone());
     for request in [
         narrowed(0, &token),
         into(&["de"]),
@@ -284,10 +273,7 @@ async fn given_bodies(client: &Client, sizes: &[usize]) {
 async fn a_page_ends_early_rather_than_pass_3_mib(client: Client) {
     let sizes = [1, 1, 1, 2, 4, 1, 1].map(|mib| mib * 1_000_000);
     given_bodies(&client, &sizes).await;
-    let request = ListTranslationWorkRequest {
-        page_size: 500,
-        ..translation_work_request(&DE)
-    };
+    let request = translation_work_request(&DE).with_page_size(500);
     let (found, pages) = bodies(&client, request).await;
     let mut found: Vec<usize> = found.into_iter().map(|(size, _)| size).collect();
     found.sort_unstable();
@@ -313,10 +299,7 @@ async fn one_text_in_many_languages_ends_a_page_early_too(client: Client) {
 async fn existing_translations_are_not_part_of_the_work(client: Client) {
     let task = client.given_task(task("Heavy")).await;
     for n in 0..3 {
-        let row = StepTranslation {
-            body: Some("x".repeat(2_000_000)),
-            ..StepTranslation::default()
-        };
+        let row = StepTranslation::default().with_body("x".repeat(2_000_000));
         let sent = information_step(&task, &format!("step {n}")).translated("fr", row);
         client.given_step(sent).await;
     }
@@ -391,10 +374,7 @@ async fn a_page_may_be_empty_before_the_end(client: Client) {
         .accepted();
     assert_eq!(first.work, []);
     assert_ne!(first.next_page_token, "");
-    let request = ListTranslationWorkRequest {
-        page_token: first.next_page_token,
-        ..translation_work_request(&DE)
-    };
+    let request = translation_work_request(&DE).after(first.next_page_token);
     let missing = TranslationState::Missing;
     let rest = pending(client.all_translation_work(request).await);
     assert_eq!(rest, [(step.guid, "de".to_owned(), missing)]);

@@ -46,10 +46,7 @@ async fn a_hundred_are_accepted_and_one_more_is_not(client: Client) {
     let [_, step] = given_work(&client).await;
     let sent: Vec<_> = tags(100)
         .into_iter()
-        .map(|language| AutomaticTranslation {
-            language,
-            ..automatic(&step, "x")
-        })
+        .map(|language| automatic(&step, "x").in_language(language))
         .collect();
     let mut many = sent.clone();
     many.push(sent[0].clone());
@@ -167,17 +164,11 @@ async fn a_body_has_the_limits_of_the_body(client: Client) {
         ("x".repeat(16_000_001), "FIELD_TOO_LONG"),
         ("x\0".to_owned(), "FIELD_INVALID"),
     ] {
-        let sent = AutomaticTranslation {
-            body: Some(body),
-            ..automatic(&step, "Schauen")
-        };
+        let sent = automatic(&step, "Schauen").with_body(body);
         let failure = refused(&client, vec![sent]).await;
         failure.violates(&[("translations[0].body", reason)]);
     }
-    let sent = AutomaticTranslation {
-        body: Some(String::new()),
-        ..automatic(&step, "Schauen")
-    };
+    let sent = automatic(&step, "Schauen").with_body(String::new());
     assert_eq!(client.written(sent).await, TranslationResult::Written);
     let read = client.get_step(&step.guid).await.accepted();
     assert_eq!(read.translations["de"].body.as_deref(), Some(""));
@@ -219,10 +210,7 @@ async fn a_question_has_the_limits_of_the_question(client: Client) {
     };
     let mut document = question("q", &["a"]);
     document.values[0].task_json = Some(TaskDocument::default());
-    let blank = FeedbackConfig {
-        values: vec![answer("a", " ")],
-        ..question("q", &[])
-    };
+    let blank = question("q", &[]).with_values(vec![answer("a", " ")]);
     for (configs, at, reason) in [
         (vec![question("q", &["a"]); 2], "", "TOO_MANY_ELEMENTS"),
         (vec![question(" ", &["a"])], "[0].name", "FIELD_REQUIRED"),
@@ -294,10 +282,7 @@ async fn given_languages(client: &Client, tags: &[String], count: usize) -> [Tra
 }
 
 fn into(language: &str, work: &TranslationWork) -> AutomaticTranslation {
-    AutomaticTranslation {
-        language: language.to_owned(),
-        ..automatic(work, "machine")
-    }
+    automatic(work, "machine").in_language(language)
 }
 
 const ONE_LANGUAGE_TOO_MANY: [(&str, &str); 1] =

@@ -24,10 +24,7 @@ on_both_databases![
 ];
 
 fn of_task(task: &str) -> ListTranslationWorkRequest {
-    ListTranslationWorkRequest {
-        task: Some(task.to_owned()),
-        ..translation_work_request(&DE)
-    }
+    translation_work_request(&DE).of_task(task)
 }
 
 async fn a_language_comes_in_canonical_case(client: Client) {

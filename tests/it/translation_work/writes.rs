@@ -190,10 +190,7 @@ async fn a_write_without_text_creates_a_row(client: Client) {
     });
     assert_eq!(write(&client, bare.collect()).await, [Written, Written]);
     let read = client.get_step(&step.guid).await.accepted();
-    let empty = StepTranslation {
-        locked: Some(false),
-        ..StepTranslation::default()
-    };
+    let empty = StepTranslation::default().with_lock(false);
     assert_eq!(read.translations["de"], empty);
     assert_eq!(client.translation_work(&DE).await, []);
 }
@@ -253,10 +250,7 @@ async fn a_locked_row_is_skipped_whatever_the_digest(client: Client) {
     client.updated_task(update, &[]).await;
     rename(&client, &guide.guid, "Valve").await;
     for source_digest in [work.source_digest.clone(), "nonsense".to_owned()] {
-        let sent = AutomaticTranslation {
-            source_digest,
-            ..automatic(&work, "machine")
-        };
+        let sent = automatic(&work, "machine").with_digest(source_digest);
         assert_eq!(client.written(sent).await, SkippedLocked);
     }
 }
@@ -318,10 +312,7 @@ async fn a_digest_that_was_never_given_out_is_stale(client: Client) {
         "A".repeat(digest.len()),
         "A".repeat(100_000),
     ] {
-        let sent = AutomaticTranslation {
-            source_digest,
-            ..automatic(&work, "Pumpe")
-        };
+        let sent = automatic(&work, "Pumpe").with_digest(source_digest);
         assert_eq!(client.written(sent).await, Stale);
     }
     let read = client.get_task(&guide.guid).await.accepted();
@@ -333,9 +324,8 @@ async fn a_digest_of_another_resource_is_stale(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     client.given_step(information_step(&guide, "Pump")).await;
     let work = client.translation_work(&DE).await;
-    let crossed = |item: &TranslationWork, other: &TranslationWork| AutomaticTranslation {
-        source_digest: other.source_digest.clone(),
-        ..automatic(item, "x")
+    let crossed = |item: &TranslationWork, other: &TranslationWork| {
+        automatic(item, "x").with_digest(other.source_digest.clone())
     };
     let sent = vec![crossed(&work[0], &work[1]), crossed(&work[1], &work[0])];
     assert_eq!(write(&client, sent).await, [Stale, Stale]);
@@ -414,10 +404,7 @@ async fn the_last_of_several_for_one_row_stays(client: Client) {
     let mut sent = Vec::new();
     for item in client.translation_work(&DE).await {
         for (text, language) in [("first, longer", "de"), ("second", "DE"), ("third", "de")] {
-            sent.push(AutomaticTranslation {
-                language: language.to_owned(),
-                ..automatic(&item, text)
-            });
+            sent.push(automatic(&item, text).in_language(language));
         }
     }
     assert_eq!(write(&client, sent).await, [Written; 6]);
@@ -432,10 +419,7 @@ async fn the_last_of_several_for_one_row_stays(client: Client) {
 async fn a_language_may_come_in_another_case(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let work = client.translation_work(&["zh-Hant"]).await;
-    let sent = AutomaticTranslation {
-        language: "ZH-hant".to_owned(),
-        ..automatic(&work[0], "泵")
-    };
+    let sent = automatic(&work[0], "泵").in_language("ZH-hant");
     assert_eq!(client.written(sent).await, Written);
     let read = client.get_task(&guide.guid).await.accepted();
     assert_eq!(read.translations["zh-Hant"], unlocked_name("泵"));

@@ -147,10 +147,7 @@ async fn a_steps_language_is_written_alone(client: Client) {
     let update = step_of(&before.guid).translated("fr", step_translation("Titre"));
     let after = client.updated_step(update, &["translations.fr"]).await;
     assert_eq!(after.translations["de"], before.translations["de"]);
-    let expected = StepTranslation {
-        locked: Some(true),
-        ..step_translation("Titre")
-    };
+    let expected = step_translation("Titre").with_lock(true);
     assert_eq!(after.translations["fr"], expected);
 }
 
@@ -187,10 +184,7 @@ async fn a_steps_masked_text_is_written_alone(client: Client) {
             },
         ),
     ] {
-        let restored = Step {
-            translations: before.translations.clone(),
-            ..step_of(&before.guid)
-        };
+        let restored = step_of(&before.guid).with_translations(before.translations.clone());
         client.updated_step(restored, &["translations"]).await;
         let update = step_of(&before.guid).translated("de", sent.clone());
         let after = client.updated_step(update, &[path]).await;

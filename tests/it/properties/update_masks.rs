@@ -1,0 +1,458 @@
+//! An update by any mask equals the same edit of a model, for tasks and for steps.
+
+use std::{collections::BTreeMap, fmt::Debug};
+
+use crate::kit::{contract::descriptor, prelude::*};
+use proptest::{
+    collection::{btree_map, vec},
+    option,
+    prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof},
+    sample::{select, subsequence},
+};
+use prost::Message;
+use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
+use serde_json::json;
+use tonic::Status;
+
+on_both_databases! {
+    masked_task_updates_equal_edits_of_a_model: vec(update::<Task>(), 1..8), 24;
+    masked_step_updates_equal_edits_of_a_model: vec(update::<Step>(), 1..8), 24;
+}
+
+const LANGUAGES: [&str; 2] = ["de", "zh-Hant"];
+
+/// A resource that masks select fields of.
+trait Masked: Clone + Debug + Message + Default + PartialEq + 'static {
+    const NAME: &'static str;
+    /// The fields that an update may write, but for the translations.
+    const FIELDS: &'static [&'static str];
+    /// The fields of a row; the first one is its name or title.
+    const ROW_FIELDS: &'static [&'static str];
+
+    /// Resources to send.
+    fn any_sent() -> BoxedStrategy<Self>;
+    /// Whether the resource may be stored.
+    fn is_valid(&self) -> bool;
+    /// The resource without what responses add to a question.
+    fn comparable(self) -> Self;
+    fn with_id(self, guid: &str) -> Self;
+    fn id_and_version(&self) -> (&str, &str, Option<prost_types::Timestamp>);
+    async fn store(client: &Client) -> Self;
+    async fn read(client: &Client, guid: &str) -> Self;
+    async fn update(client: &Client, sent: Self, mask: &[&str]) -> Result<Self, Status>;
+}
+
+#[derive(Clone, Debug)]
+struct Update<T> {
+    sent: T,
+    /// Empty: no mask.
+    mask: Vec<String>,
+}
+
+fn update<T: Masked>() -> impl Strategy<Value = Update<T>> {
+    let mask = prop_oneof![
+        2 => Just(Vec::new()),
+        1 => Just(vec!["*".to_owned()]),
+        5 => paths::<T>(),
+    ];
+    (T::any_sent(), mask).prop_map(|(sent, mask)| Update { sent, mask })
+}
+
+fn paths<T: Masked>() -> impl Strategy<Value = Vec<String>> {
+    // Paths into each language, or the whole map.
+    let within = |language: &'static str| {
+        let row_fields = T::ROW_FIELDS.iter().enumerate();
+        let below = row_fields.map(|(index, field)| match index {
+            0 => format!("translations.`{language}`.{field}"),
+            _ => format!("translations.{language}.{field}"),
+        });
+        prop_oneof![
+            1 => Just(vec![format!("translations.{language}")]),
+            2 => subsequence(below.collect::<Vec<_>>(), 0..=T::ROW_FIELDS.len().min(3)),
+        ]
+    };
+    let rows = LANGUAGES.map(within).prop_map(|paths| paths.concat());
+    let map = prop_oneof![3 => rows, 1 => Just(vec!["translations".to_owned()])];
+    let fields: Vec<String> = T::FIELDS.iter().map(|field| (*field).to_owned()).collect();
+    (subsequence(fields, 0..=4), map)
+        .prop_map(|(fields, map)| [fields, map].concat())
+        .prop_shuffle()
+}
+
+/// The language of a path into `translations`, and the field below it.
+fn within(path: &str) -> Option<(String, String)> {
+    let rest = path.strip_prefix("translations.")?.replace('`', "");
+    let (language, field) = rest.split_once('.').unwrap_or((&rest, ""));
+    Some((language.to_owned(), field.to_owned()))
+}
+
+/// The fields of a resource that masks reach, by reflection.
+#[derive(Clone)]
+struct Model(DynamicMessage);
+
+/// Copies a field; an absent one with a default gets it.
+fn copy(to: &mut DynamicMessage, field: &str, from: &DynamicMessage) {
+    if from.has_field_by_name(field) {
+        to.set_field_by_name(field, from.get_field_by_name(field).unwrap().into_owned());
+        return;
+    }
+    match field {
+        "published" => to.set_field_by_name(field, Value::I32(1)),
+        "cost" => to.set_field_by_name(field, Value::I32(0)),
+        "locked" => to.set_field_by_name(field, Value::Bool(true)),
+        _ => to.clear_field_by_name(field),
+    }
+}
+
+impl Model {
+    fn of<T: Masked>(resource: &T) -> Self {
+        let bytes = resource.clone().comparable().encode_to_vec();
+        let whole = DynamicMessage::decode(descriptor(T::NAME), &*bytes).unwrap();
+        let mut reached = DynamicMessage::new(descriptor(T::NAME));
+        for field in T::FIELDS.iter().chain(&["translations"]) {
+            if whole.has_field_by_name(field) {
+                copy(&mut reached, field, &whole);
+            }
+        }
+        Self(reached)
+    }
+
+    fn resource<T: Masked>(&self) -> T {
+        self.0.transcode_to().unwrap()
+    }
+
+    fn rows(&mut self) -> &mut std::collections::HashMap<MapKey, Value> {
+        let rows = self.0.get_field_by_name_mut("translations").unwrap();
+        rows.as_map_mut().unwrap()
+    }
+
+    fn row(&self, language: &str) -> Option<DynamicMessage> {
+        let rows = self.0.get_field_by_name("translations").unwrap();
+        let row = rows.as_map()?.get(&MapKey::String(language.to_owned()))?;
+        row.as_message().cloned()
+    }
+
+    fn set_row(&mut self, language: &str, row: DynamicMessage) {
+        let language = MapKey::String(language.to_owned());
+        self.rows().insert(language, Value::Message(row));
+    }
+
+    /// Writes a whole row: it is locked unless it says otherwise.
+    fn write_row(&mut self, language: &str, sent: &DynamicMessage) {
+        let mut row = sent.clone();
+        copy(&mut row, "locked", sent);
+        self.set_row(language, row);
+    }
+
+    fn write_path(&mut self, path: &str, sent: &Self) {
+        if path == "translations" {
+            self.rows().clear();
+            return self.merge_rows(sent);
+        }
+        let Some((language, field)) = within(path) else {
+            return copy(&mut self.0, path, &sent.0);
+        };
+        let sent_row = sent.row(&language);
+        if field.is_empty() {
+            match sent_row {
+                Some(row) => self.write_row(&language, &row),
+                None => drop(self.rows().remove(&MapKey::String(language))),
+            }
+            return;
+        }
+        let name = format!("{}Translation", self.0.descriptor().name());
+        let empty = DynamicMessage::new(descriptor(&name));
+        if self.row(&language).is_none() {
+            self.write_row(&language, &empty);
+        }
+        let mut row = self.row(&language).unwrap();
+        copy(&mut row, &field, &sent_row.unwrap_or(empty));
+        self.set_row(&language, row);
+    }
+
+    fn merge_rows(&mut self, sent: &Self) {
+        for language in LANGUAGES {
+            if let Some(row) = sent.row(language) {
+                self.write_row(language, &row);
+            }
+        }
+    }
+
+    /// The resource after the update; `None` when it must be refused.
+    fn edited<T: Masked>(&self, update: &Update<T>) -> Option<T> {
+        let (mut after, sent) = (self.clone(), Self::of(&update.sent));
+        match update.mask.as_slice() {
+            [] => {
+                let populated = |field: &&&str| sent.0.has_field_by_name(field);
+                for field in T::FIELDS.iter().filter(populated) {
+                    after.write_path(field, &sent);
+                }
+                after.merge_rows(&sent);
+            }
+            [star] if star == "*" => {
+                for field in T::FIELDS.iter().chain(&["translations"]) {
+                    after.write_path(field, &sent);
+                }
+            }
+            paths => paths.iter().for_each(|path| after.write_path(path, &sent)),
+        }
+        let resource: T = after.resource();
+        resource.is_valid().then_some(resource)
+    }
+
+    /// The update without cases that the contract leaves open: sub-paths that would
+    /// create an empty row.
+    fn unambiguous<T: Masked>(&self, mut update: Update<T>) -> Update<T> {
+        let sent = Self::of(&update.sent);
+        update.mask.retain(|path| match within(path) {
+            Some((language, field)) if !field.is_empty() => {
+                let name = T::ROW_FIELDS[0];
+                let sent_row = sent.row(&language);
+                let named = sent_row.is_some_and(|row| row.has_field_by_name(name));
+                self.row(&language).is_some() || (field == name && named)
+            }
+            _ => true,
+        });
+        update
+    }
+}
+
+async fn updates_equal_edits<T: Masked>(client: &Client, updates: Vec<Update<T>>) {
+    let mut stored = T::store(client).await;
+    for update in updates {
+        let before = Model::of(&stored);
+        let update = before.unambiguous(update);
+        let mask: Vec<&str> = update.mask.iter().map(String::as_str).collect();
+        let (guid, etag, modified) = stored.id_and_version();
+        let sent = update.sent.clone().with_id(guid);
+        let outcome = T::update(client, sent, &mask).await;
+        let Some(expected) = before.edited(&update) else {
+            assert_eq!(outcome.refused().code, Code::InvalidArgument);
+            assert_eq!(T::read(client, guid).await, stored);
+            continue;
+        };
+        let answered = outcome.accepted();
+        assert_eq!(Model::of(&answered).resource::<T>(), expected);
+        let changed = expected != before.resource();
+        let (_, new_etag, new_modified) = answered.id_and_version();
+        assert_eq!(new_etag != etag, changed);
+        assert_eq!(new_modified != modified, changed);
+        stored = T::read(client, guid).await;
+        assert_eq!(stored, answered);
+    }
+}
+
+async fn masked_task_updates_equal_edits_of_a_model(client: Client, updates: Vec<Update<Task>>) {
+    updates_equal_edits(&client, updates).await;
+}
+
+async fn masked_step_updates_equal_edits_of_a_model(client: Client, updates: Vec<Update<Step>>) {
+    updates_equal_edits(&client, updates).await;
+}
+
+fn owned(text: Option<&str>) -> Option<String> {
+    text.map(str::to_owned)
+}
+
+fn any_rows<T: Debug>(row: impl Strategy<Value = T>) -> impl Strategy<Value = BTreeMap<String, T>> {
+    let languages = select(&LANGUAGES[..]).prop_map(str::to_owned);
+    btree_map(languages, row, 0..=2)
+}
+
+fn task_rows() -> impl Strategy<Value = TaskTranslation> {
+    (option::of(select(&["x", "y"][..])), any::<Option<bool>>())
+        .prop_map(|(name, locked)| TaskTranslation {
+            name: owned(name),
+            locked,
+        })
+        .boxed()
+}
+
+impl Masked for Task {
+    const NAME: &'static str = "Task";
+    const FIELDS: &'static [&'static str] = &["name", "published", "roles", "dependencies"];
+    const ROW_FIELDS: &'static [&'static str] = &["name", "locked"];
+
+    fn any_sent() -> BoxedStrategy<Self> {
+        let names = select(&["", "A", "B", "Ü🔧"][..]);
+        let roles = subsequence(vec![8, 0, 5, 2], 0..4);
+        let dependencies = select(vec![
+            None,
+            Some(all_of(vec![when("a", "=", "1")])),
+            full_task().dependencies,
+        ]);
+        (
+            names,
+            option::of(0..3),
+            roles,
+            dependencies,
+            any_rows(task_rows()),
+        )
+            .prop_map(
+                |(name, published, roles, dependencies, translations)| Self {
+                    name: name.to_owned(),
+                    published,
+                    roles,
+                    dependencies,
+                    translations,
+                    ..Self::default()
+                },
+            )
+            .boxed()
+    }
+
+    fn is_valid(&self) -> bool {
+        !self.name.is_empty() && !self.roles.is_empty()
+    }
+
+    fn comparable(self) -> Self {
+        self
+    }
+
+    fn with_id(self, guid: &str) -> Self {
+        self.with_guid(guid)
+    }
+
+    fn id_and_version(&self) -> (&str, &str, Option<prost_types::Timestamp>) {
+        (&self.guid, &self.etag, self.modified_ts)
+    }
+
+    async fn store(client: &Client) -> Self {
+        client.given_task(full_task()).await
+    }
+
+    async fn read(client: &Client, guid: &str) -> Self {
+        client.get_task(guid).await.accepted()
+    }
+
+    async fn update(client: &Client, sent: Self, mask: &[&str]) -> Result<Self, Status> {
+        let response = client.update_task(sent, mask).await?;
+        Ok(response.task.expect("the task"))
+    }
+}
+
+fn instructions() -> impl Strategy<Value = Vec<prost_types::Struct>> {
+    let one = select(vec![
+        object(json!({})),
+        object(json!({"b": [1, null], "a": {"x": true}})),
+    ]);
+    vec(one, 0..3)
+}
+
+fn questions() -> impl Strategy<Value = Vec<FeedbackConfig>> {
+    select(vec![
+        vec![],
+        vec![question("q", &["a"])],
+        vec![question("r", &["a", "b"])],
+    ])
+}
+
+fn step_rows() -> impl Strategy<Value = StepTranslation> {
+    let texts = (
+        option::of(select(&["t", "u"][..])),
+        option::of(select(&["<p>", "<q>"][..])),
+    );
+    let row = (texts, instructions(), questions(), any::<Option<bool>>());
+    row.prop_map(
+        |((title, body), instructions, feedback_config, locked)| StepTranslation {
+            title: owned(title),
+            body: owned(body),
+            instructions,
+            feedback_config,
+            locked,
+        },
+    )
+}
+
+impl Masked for Step {
+    const NAME: &'static str = "Step";
+    const FIELDS: &'static [&'static str] = &[
+        "body",
+        "cost",
+        "dependencies",
+        "feedback_config",
+        "instructions",
+        "looping",
+        "parts",
+        "published",
+        "skills",
+        "tags",
+        "title",
+    ];
+    const ROW_FIELDS: &'static [&'static str] =
+        &["title", "body", "instructions", "feedback_config", "locked"];
+
+    fn any_sent() -> BoxedStrategy<Self> {
+        let looping = select(vec![
+            None,
+            Some(Looping {
+                alias: "x".to_owned(),
+                array: Some(value(json!([1, "2"]))),
+                iterations: None,
+            }),
+            Some(Looping::default()),
+        ]);
+        let dependencies = select(vec![None, Some(any_of(vec![when("a", "<", "1")]))]);
+        let plain = (
+            select(&["", "T", "Ü"][..]),
+            option::of(select(&["<b>", "<i>"][..])),
+            option::of(select(&[0, 1, 2, 9][..])),
+            option::of(0..3),
+        );
+        let texts = || vec(select(&["a", "b"][..]).prop_map(str::to_owned), 0..3);
+        let lists = (texts(), texts(), texts(), instructions(), questions());
+        (plain, lists, looping, dependencies, any_rows(step_rows()))
+            .prop_map(|(plain, lists, looping, dependencies, translations)| Self {
+                title: plain.0.to_owned(),
+                body: owned(plain.1),
+                cost: plain.2,
+                published: plain.3,
+                parts: lists.0,
+                skills: lists.1,
+                tags: lists.2,
+                instructions: lists.3,
+                feedback_config: lists.4,
+                looping,
+                dependencies,
+                translations,
+                ..Self::default()
+            })
+            .boxed()
+    }
+
+    fn is_valid(&self) -> bool {
+        !self.title.is_empty() && self.cost != Some(1)
+    }
+
+    fn comparable(mut self) -> Self {
+        let rows = self.translations.values_mut();
+        let of_rows = rows.flat_map(|row| &mut row.feedback_config);
+        for config in self.feedback_config.iter_mut().chain(of_rows) {
+            config.linked = config.linked.filter(|linked| *linked);
+        }
+        self
+    }
+
+    fn with_id(self, guid: &str) -> Self {
+        self.with_guid(guid)
+    }
+
+    fn id_and_version(&self) -> (&str, &str, Option<prost_types::Timestamp>) {
+        (&self.guid, &self.etag, self.modified_ts)
+    }
+
+    async fn store(client: &Client) -> Self {
+        let task = client.given_task(task("Masked")).await;
+        let sent = step(&task, StepType::Solution, "Start");
+        client.given_step(sent).await
+    }
+
+    async fn read(client: &Client, guid: &str) -> Self {
+        client.get_step(guid).await.accepted()
+    }
+
+    async fn update(client: &Client, sent: Self, mask: &[&str]) -> Result<Self, Status> {
+        let response = client.update_step(sent, mask).await?;
+        Ok(response.step.expect("the step"))
+    }
+}
