@@ -1,6 +1,12 @@
 //! PgBouncer in transaction mode between a server and its PostgreSQL.
 
-use std::{env, fs, net::TcpStream, path::PathBuf, process::Stdio};
+use std::{
+    env, fs,
+    net::TcpStream,
+    path::PathBuf,
+    process::Stdio,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
 use super::{
     child::{EndSignal, SupervisedChild},
@@ -13,6 +19,7 @@ use super::{
 /// Connections to PostgreSQL: fewer than a server has to PgBouncer, so that
 /// transactions share them.
 const POOL_SIZE: u32 = 4;
+static NEXT_NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// A PgBouncer of a test's own. It ends when this is dropped.
 pub struct PgBouncer {
@@ -33,7 +40,9 @@ impl PgBouncer {
         let mut log = PathBuf::new();
         for _ in 0..5 {
             let port = free_port();
-            let home = Scratch::of_this_run().path(&format!("pgbouncer-{port}"));
+            // A port may be free again, so it does not name the directory.
+            let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+            let home = Scratch::of_this_run().path(&format!("pgbouncer-{number}"));
             owner.make_directory(&home);
             log = home.join("log");
             let settings = home.join("pgbouncer.ini");

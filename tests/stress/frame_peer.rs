@@ -17,7 +17,7 @@ use tokio::{
 
 use crate::{frames, http2::prefix};
 
-/// A connection of its own.
+/// A connection that never answers the server.
 pub struct FramePeer {
     writing: OwnedWriteHalf,
     received: Arc<Mutex<Received>>,

@@ -17,7 +17,7 @@ use crate::kit::deadline::in_time;
 /// The window for responses: one of 64 MB does not wait for this client.
 const WINDOW: u32 = 128 * 1024 * 1024;
 
-/// A connection of one client.
+/// A connection to a server.
 #[derive(Clone)]
 pub struct Connection {
     streams: SendRequest<Bytes>,

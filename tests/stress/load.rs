@@ -1,8 +1,8 @@
 //! More load than a server can carry, and abuse: memory stays bounded, normal clients
 //! are served, and refused calls get a proper answer.
 //!
-//! The short form always runs. `EXPERTISE_LOAD=full` takes the real numbers, meant for a
-//! release build (`EXPERTISE_LOAD_BINARY`).
+//! The short form is the default. `EXPERTISE_LOAD=full` runs for minutes, and is meant for
+//! a release build (`EXPERTISE_LOAD_BINARY`).
 
 mod cores;
 mod floods;
@@ -110,7 +110,7 @@ impl Service {
     }
 }
 
-/// Whether the real numbers are taken.
+/// Whether the full form runs.
 pub fn is_full() -> bool {
     env::var("EXPERTISE_LOAD").is_ok_and(|form| form == "full")
 }

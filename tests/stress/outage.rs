@@ -51,7 +51,7 @@ fn rounds() -> usize {
     number_from_env("EXPERTISE_OUTAGE_ROUNDS").map_or(1, |rounds| rounds as usize)
 }
 
-/// The deadline of a call that the server keeps.
+/// The deadline of calls that must end in time.
 const DEADLINE: Duration = Duration::from_secs(1);
 /// What a busy machine may add to a time-out.
 const SLACK: Duration = Duration::from_secs(3);

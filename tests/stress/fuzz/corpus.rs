@@ -1,4 +1,4 @@
-//! The corpus: valid inputs to mutate, and inputs that once broke something.
+//! The corpus: valid inputs to mutate, and inputs that failed once.
 
 use std::{fs, path::PathBuf};
 

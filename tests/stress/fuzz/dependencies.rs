@@ -26,7 +26,7 @@ const WORDS: [&str; 14] = [
 ];
 
 #[test]
-fn dependencies() {
+fn stored_dependencies_are_the_same_when_they_are_stored_again() {
     let corpus = corpus::texts("dependencies");
     for text in &corpus {
         assert!(

@@ -79,7 +79,7 @@ struct Resource {
 }
 
 #[test]
-fn masks() {
+fn an_update_changes_the_fields_that_its_mask_names() {
     let service = LocalService::new();
     let messages = Messages::new();
     let Fixture { task, step, .. } = service.fill();

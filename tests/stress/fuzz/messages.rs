@@ -157,7 +157,7 @@ pub struct Mutator<'a> {
     pub rng: &'a mut Rng,
     /// Ids and the like of what is stored.
     pub words: &'a [String],
-    /// Messages from which others take parts.
+    /// Messages whose parts are put into others.
     pub donors: &'a [(String, DynamicMessage)],
 }
 
@@ -295,7 +295,7 @@ impl Mutator<'_> {
         }
     }
 
-    /// A message of a type: from another request, or made of nothing.
+    /// A message of a type: a part of another request, or a new one.
     fn message(&mut self, descriptor: &MessageDescriptor, depth: usize) -> DynamicMessage {
         if !self.rng.one_in(3) {
             let (_, donor) = self.rng.pick(self.donors);

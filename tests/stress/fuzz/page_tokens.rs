@@ -34,7 +34,7 @@ fn with_token(request: &DynamicMessage, token: &str) -> Bytes {
 }
 
 #[test]
-fn page_tokens() {
+fn a_page_token_is_valid_for_its_own_listing_alone() {
     let mut service = LocalService::new();
     let mut listings = Vec::new();
     for account in ["one", "other"] {

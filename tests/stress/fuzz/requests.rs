@@ -35,7 +35,7 @@ struct Target {
 }
 
 #[test]
-fn requests() {
+fn every_response_follows_the_contract() {
     let mut target = Target::new();
     target.accepts_the_corpus();
     execute("requests", 100, |rng| target.execute(rng));

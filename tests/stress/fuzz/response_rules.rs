@@ -90,8 +90,8 @@ fn texts_are_valid(message: &DynamicMessage) {
     message.fields().for_each(|(_, value)| valid(value));
 }
 
-/// Levels of the JSON that a message is, if it is JSON; asserts the limit for
-/// all below.
+/// Asserts that JSON is not nested too deeply. The levels of this message, 0 where it is
+/// no JSON.
 fn json_is_shallow(message: &DynamicMessage) -> usize {
     let below = messages_in(message).into_iter().map(json_is_shallow);
     let below = below.max().unwrap_or(0);

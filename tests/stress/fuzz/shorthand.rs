@@ -30,7 +30,7 @@ const WORDS: [&str; 12] = [
 ];
 
 #[test]
-fn shorthands() {
+fn parsing_and_rendering_are_inverse() {
     let corpus: Vec<String> = corpus::texts("shorthand")
         .iter()
         .flat_map(|text| text.lines().map(str::to_owned))

@@ -37,7 +37,7 @@ struct Target {
 }
 
 #[test]
-fn tokens() {
+fn no_altered_token_is_accepted() {
     let target = Target::new();
     for token in &target.signed {
         target

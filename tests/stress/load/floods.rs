@@ -29,11 +29,11 @@ const CREATE: &str = "StepService/CreateStep";
 /// The size that a message claims, and what the server allows.
 const CLAIM: usize = 64 * 1024 * 1024;
 
-/// Whether the normal client may be refused, properly and now and then.
+/// When the server may refuse calls of the normal client.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Refusals {
     Never,
-    /// The flood takes all the calls that the server has under way at once.
+    /// The flood has as many calls under way as the server allows.
     WhileFull,
 }
 

@@ -1,4 +1,4 @@
-//! What a connection may do, and what is answered beyond that.
+//! The limits of a connection, and the responses beyond them.
 
 use bytes::{Bytes, BytesMut};
 
@@ -168,7 +168,7 @@ async fn a_message_in_tiny_frames_is_refused_before_its_end(database: TestDataba
         for _ in 0..2000 {
             bytes.extend(frames::data(1, payload));
         }
-        // The server may end the connection while they come.
+        // The server may close the connection before all are sent.
         let _ = peer.send(&bytes).await;
         let answered = || !peer.received().answered.is_empty() || peer.received().ended;
         until_true("it is answered", answered).await;

@@ -39,9 +39,9 @@ struct Progress {
     refused: AtomicUsize,
 }
 
-/// What the client met.
+/// The calls of the client.
 pub struct ClientReport {
-    /// How long an accepted call took in the middle.
+    /// The median time of an accepted call.
     pub median: Duration,
     pub refused: usize,
 }

@@ -40,7 +40,7 @@ pub enum Rate {
     PerSecond(f64),
 }
 
-/// How many calls ended how.
+/// The results of calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallCounts {
     /// Answered with a message within their time-out and the run.

@@ -45,7 +45,7 @@ async fn responses_that_are_never_read_are_dropped(database: TestDatabase) {
         }
         connections.push(connection);
     }
-    // Kept open, and never read.
+    // The responses stay open and are never read.
     let held = calling.join_all().await;
     service.print(&format!("{} responses; {}", held.len(), service.memory()));
     service.stayed_within(short_or_full(200, 700) * MIB);

@@ -13,7 +13,7 @@ pub async fn run(session: &mut PgConnection, sql: &str) {
     done.unwrap_or_else(|error| panic!("{sql}: {error}"));
 }
 
-/// Runs statements in a session of their own.
+/// Runs statements in a new session.
 pub async fn once(url: &str, sql: &str) {
     let mut session = session(url).await;
     run(&mut session, sql).await;

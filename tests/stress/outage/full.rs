@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The room at first: less than SQLite's log takes before its first checkpoint.
-const ROOM: u64 = 2 * 1024 * 1024;
+const ROOM: u64 = 3 * 1024 * 1024;
 /// The room that each round adds.
 const MORE_ROOM: u64 = 8 * 1024 * 1024;
 /// The bytes of a body: a few bodies fill the room.
@@ -112,7 +112,7 @@ async fn refuses_writes_while_full(
     let mut added: Vec<(String, String)> = Vec::new();
     let mut load = BackgroundLoad::start(name, server.address(), CLIENTS);
     for round in 1..=rounds() as u64 {
-        load.is_served(20).await;
+        load.is_served(5).await;
         let refused = fill(&client, &task, &mut added).await;
         refused.is(Code::Unavailable, "STORE_UNAVAILABLE");
         assert!(refused.message.contains("no room"), "{refused:?}");

@@ -142,7 +142,7 @@ async fn a_replica_that_goes_away_costs_no_call_and_is_found_again() {
     }
     readers.end().await;
 
-    // It is read again, and not only by the log.
+    // The log says that it is read again; a read shows it.
     pause_replay(&standby).await;
     client.given_task(task("More")).await;
     until("the replica is read", async || {
