@@ -173,9 +173,12 @@ async fn a_parse_error_names_the_character(client: Client) {
     ] {
         let failure = refused(&client, shorthand).await;
         let request = failure.details.bad_request().unwrap();
-        let said = &request.field_violations[0].description;
-        assert!(said.chars().any(|c| c.is_ascii_digit()), "{said}");
-        assert!(said.contains("expected"), "{said}");
+        let description = &request.field_violations[0].description;
+        assert!(
+            description.chars().any(|c| c.is_ascii_digit()),
+            "{description}"
+        );
+        assert!(description.contains("expected"), "{description}");
     }
 }
 

@@ -90,10 +90,10 @@ async fn fifty_violations_are_reported_and_the_cut_is_said(client: Client) {
     let violations = failure.violations();
     assert!((20..=50).contains(&violations.len()), "{violations:?}");
     let missing = 321 - violations.len();
-    let said = words(&failure);
+    let text = words(&failure);
     assert!(
-        said.contains("321") || said.contains(&missing.to_string()),
-        "{said}"
+        text.contains("321") || text.contains(&missing.to_string()),
+        "{text}"
     );
 }
 

@@ -203,11 +203,11 @@ async fn refused_versions(client: Client) {
 }
 
 async fn refused_credentials(client: Client) {
-    let nobody = client.without_credentials();
+    let anonymous = client.without_credentials();
     let odd = client.with_account("a b");
     let reader = client.with_scopes("read");
     let refusals = json!({
-        "none": snapshot::failure(&nobody.list_roles(0, "").await.refused()),
+        "none": snapshot::failure(&anonymous.list_roles(0, "").await.refused()),
         "malformed": snapshot::failure(&odd.list_roles(0, "").await.refused()),
         "without the scope": snapshot::failure(&reader.create_role("x").await.refused()),
     });

@@ -40,18 +40,23 @@ fn the_default_database_is_a_file_where_it_was_started() {
 #[test]
 fn the_server_serves_once_the_start_line_is_printed() {
     let running = command(&MEMORY).start();
-    let mut peer = TcpStream::connect(running.address()).expect("a connection");
-    greet(&mut peer);
+    let mut connection = TcpStream::connect(running.address()).expect("a connection");
+    begin_http2(&mut connection);
 }
 
 /// Begins HTTP/2 and waits for the server's first frame.
-fn greet(peer: &mut TcpStream) {
+fn begin_http2(connection: &mut TcpStream) {
     const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
-    peer.set_read_timeout(Some(TIMEOUT)).expect("a time-out");
-    peer.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-        .and_then(|()| peer.write_all(&SETTINGS))
+    connection
+        .set_read_timeout(Some(TIMEOUT))
+        .expect("a time-out");
+    connection
+        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        .and_then(|()| connection.write_all(&SETTINGS))
         .expect("the preface is sent");
-    peer.read_exact(&mut [0; 9]).expect("the server's settings");
+    connection
+        .read_exact(&mut [0; 9])
+        .expect("the server's settings");
 }
 
 #[test]
@@ -208,7 +213,7 @@ fn signals_end_the_server_cleanly_despite_silent_connections() {
         // Connections are accepted in order: this one's settings frame proves that the
         // silent one was accepted.
         let mut idle = TcpStream::connect(address).expect("a connection");
-        greet(&mut idle);
+        begin_http2(&mut idle);
         running.signal(signal);
         let output = running.end();
         assert_eq!(output.code, Some(0), "{signal}");

@@ -327,7 +327,7 @@ async fn task_type_and_product_are_fixed(client: Client) {
 
 async fn an_upper_case_guid_names_the_same_step(client: Client) {
     let task = a_task(&client).await;
-    let sent = information_step(&task, "shouted").in_task(task.guid.to_uppercase());
+    let sent = information_step(&task, "upper case").in_task(task.guid.to_uppercase());
     let created = client.given_step(sent).await;
     assert_eq!(created.task, task.guid);
     let read = client.get_step(&created.guid.to_uppercase()).await;

@@ -208,10 +208,10 @@ async fn ignored_paths_are_sorted(client: Client) {
 }
 
 async fn an_upper_case_guid_names_the_same_task(client: Client) {
-    let created = client.given_task(task("Shouted")).await;
+    let created = client.given_task(task("Upper case")).await;
     let read = client.get_task(&created.guid.to_uppercase()).await;
     assert_eq!(read.accepted(), created);
-    let update = task_of(&created.guid.to_uppercase()).named("Heard");
+    let update = task_of(&created.guid.to_uppercase()).named("Renamed");
     let updated = client.updated_task(update, &["name"]).await;
     assert_eq!(updated.guid, created.guid);
 }

@@ -238,11 +238,16 @@ impl Client {
 
     /// Every task of the account.
     pub async fn all_tasks(&self) -> Vec<Task> {
-        let mut tasks = Vec::new();
-        let mut request = ListTasksRequest {
+        self.list_all_tasks(ListTasksRequest {
             page_size: 500,
             ..ListTasksRequest::default()
-        };
+        })
+        .await
+    }
+
+    /// Every task of the request, from all pages after its token.
+    pub async fn list_all_tasks(&self, mut request: ListTasksRequest) -> Vec<Task> {
+        let mut tasks = Vec::new();
         loop {
             let page = self.list_tasks(request.clone()).await.expect("a page");
             tasks.extend(page.tasks);

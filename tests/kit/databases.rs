@@ -69,7 +69,7 @@ impl Database {
     }
 
     /// The server on this database, started at the first call; `None` where there is no
-    /// such database, which is said once a run.
+    /// such database, which is reported.
     pub fn server(self) -> Option<SocketAddr> {
         static SQLITE: OnceLock<SocketAddr> = OnceLock::new();
         static POSTGRES: OnceLock<Option<SocketAddr>> = OnceLock::new();

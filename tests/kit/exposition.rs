@@ -23,8 +23,8 @@ impl Exposition {
         let mut last = String::new();
         assert!(text.ends_with("# EOF\n"), "{text}");
         for line in text.lines() {
-            if let Some(said) = line.strip_prefix("# TYPE ") {
-                let (name, kind) = said.split_once(' ').expect("a type");
+            if let Some(declaration) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = declaration.split_once(' ').expect("a type");
                 last = match kind {
                     "counter" => format!("{name}_total"),
                     "info" => format!("{name}_info"),

@@ -85,7 +85,7 @@ pub fn number_ids(text: &str) -> String {
     while let Some(first) = rest.chars().next() {
         let id = rest
             .get(..LENGTH)
-            .filter(|piece| piece.contains('-') && uuid::Uuid::try_parse(piece).is_ok());
+            .filter(|part| part.contains('-') && uuid::Uuid::try_parse(part).is_ok());
         let Some(id) = id else {
             shown.push(first);
             rest = &rest[first.len_utf8()..];

@@ -14,15 +14,15 @@ on_both_databases![
 ];
 
 async fn a_call_without_an_account_is_unauthenticated(client: Client) {
-    let nobody = client.without_credentials();
+    let anonymous = client.without_credentials();
     let missing = (Code::Unauthenticated, "CREDENTIALS_MISSING");
-    let failure = nobody.get_task(&unknown_guid()).await.refused();
+    let failure = anonymous.get_task(&unknown_guid()).await.refused();
     failure.is(missing.0, missing.1);
-    let failure = nobody.create_task(task("Anonymous")).await.refused();
+    let failure = anonymous.create_task(task("Anonymous")).await.refused();
     failure.is(missing.0, missing.1);
-    let failure = nobody.get_step(&unknown_guid()).await.refused();
+    let failure = anonymous.get_step(&unknown_guid()).await.refused();
     failure.is(missing.0, missing.1);
-    let failure = nobody.list_roles(0, "").await.refused();
+    let failure = anonymous.list_roles(0, "").await.refused();
     failure.is(missing.0, missing.1);
 }
 
@@ -119,8 +119,8 @@ async fn an_unknown_scope_permits_nothing(client: Client) {
 }
 
 async fn credentials_are_checked_before_the_message(client: Client) {
-    let nobody = client.without_credentials();
-    let failure = nobody.create_task(task("")).await.refused();
+    let anonymous = client.without_credentials();
+    let failure = anonymous.create_task(task("")).await.refused();
     failure.is(Code::Unauthenticated, "CREDENTIALS_MISSING");
     let reader = client.with_scopes("read");
     assert_scope_missing(reader.create_task(task("")).await, "write");

@@ -87,9 +87,9 @@ async fn an_issuer_that_returns_no_key_set_is_refused() {
         let line = refusal(jwt(KeySource::KeySetUrl(issuer.url()))).await;
         assert!(line.contains(&status[..3]), "{line}");
     }
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = nobody.local_addr().expect("an address").port();
-    drop(nobody);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    drop(listener);
     let url = format!("http://localhost:{port}/keys");
     let line = refusal(jwt(KeySource::KeySetUrl(url.parse().expect("a URL")))).await;
     assert!(line.contains(&url) && line.contains("no answer"), "{line}");

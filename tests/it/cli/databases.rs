@@ -171,8 +171,9 @@ fn a_server_that_is_not_postgres_is_named() {
     let server = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = server.local_addr().expect("its address").port();
     std::thread::spawn(move || {
-        for peer in server.incoming().flatten() {
-            let _ = std::io::Write::write_all(&mut &peer, b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        for connection in server.incoming().flatten() {
+            let _ =
+                std::io::Write::write_all(&mut &connection, b"HTTP/1.1 400 Bad Request\r\n\r\n");
         }
     });
     let url = format!("postgres://ann@127.0.0.1:{port}/e");

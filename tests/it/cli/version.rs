@@ -49,9 +49,9 @@ fn the_version_names_the_checked_out_commit() {
     let printed = command(&["--version"]).run().succeeded().stdout;
     let (_, rest) = printed.split_once("(commit ").expect("a commit");
     let (shown, _) = rest.split_once(',').expect("its end");
-    let told = option_env!("EXPERTISE_COMMIT").filter(|told| !told.is_empty());
+    let named = option_env!("EXPERTISE_COMMIT").filter(|named| !named.is_empty());
     assert!(
-        commit.starts_with(shown) || told == Some(shown),
+        commit.starts_with(shown) || named == Some(shown),
         "{printed}"
     );
 }

@@ -41,12 +41,12 @@ fn dry_update(task: Task) -> UpdateTaskRequest {
 }
 
 async fn a_dry_create_shows_the_task_and_stores_nothing(client: Client) {
-    let shown = client.tasks().create_task(dry_task(full_task())).await;
-    let shown = shown.accepted().into_inner().task.unwrap();
-    assert_eq!(shown.name, full_task().name);
-    assert_eq!(shown.roles, full_task().roles);
-    let read = client.get_task(&shown.guid).await;
-    read.refused().is_task_not_found(&shown.guid);
+    let dry_run = client.tasks().create_task(dry_task(full_task())).await;
+    let dry_run = dry_run.accepted().into_inner().task.unwrap();
+    assert_eq!(dry_run.name, full_task().name);
+    assert_eq!(dry_run.roles, full_task().roles);
+    let read = client.get_task(&dry_run.guid).await;
+    read.refused().is_task_not_found(&dry_run.guid);
     let listed = client.list_tasks(ListTasksRequest::default()).await;
     assert_eq!(listed.accepted().tasks, []);
 }
@@ -62,20 +62,20 @@ async fn a_dry_create_shows_the_step_and_its_place_and_stores_nothing(client: Cl
     let response = client.steps().create_step(request).await;
     let response = response.accepted().into_inner();
     assert_eq!(response.placement(), Placement::AfterPrevstep);
-    let shown = response.step.unwrap();
-    assert_eq!(shown.title, full_step(&created).title);
-    let read = client.get_step(&shown.guid).await;
-    read.refused().is_step_not_found(&shown.guid);
+    let dry_run = response.step.unwrap();
+    assert_eq!(dry_run.title, full_step(&created).title);
+    let read = client.get_step(&dry_run.guid).await;
+    read.refused().is_step_not_found(&dry_run.guid);
     assert_eq!(client.get_task(&created.guid).await.accepted(), before);
 }
 
 async fn a_dry_update_shows_the_task_and_stores_nothing(client: Client) {
     let before = client.given_task(full_task()).await;
     let update = task_of(&before.guid).named("After");
-    let shown = client.tasks().update_task(dry_update(update)).await;
-    let shown = shown.accepted().into_inner().task.unwrap();
-    assert_eq!(shown.name, "After");
-    assert_eq!(shown.roles, before.roles);
+    let dry_run = client.tasks().update_task(dry_update(update)).await;
+    let dry_run = dry_run.accepted().into_inner().task.unwrap();
+    assert_eq!(dry_run.name, "After");
+    assert_eq!(dry_run.roles, before.roles);
     assert_eq!(client.get_task(&before.guid).await.accepted(), before);
 }
 
@@ -87,9 +87,9 @@ async fn a_dry_update_shows_the_step_and_stores_nothing(client: Client) {
         update_mask: None,
         validate_only: true,
     };
-    let shown = client.steps().update_step(request).await;
-    let shown = shown.accepted().into_inner().step.unwrap();
-    assert_eq!(shown.title, "After");
+    let dry_run = client.steps().update_step(request).await;
+    let dry_run = dry_run.accepted().into_inner().step.unwrap();
+    assert_eq!(dry_run.title, "After");
     assert_eq!(client.get_step(&before.guid).await.accepted(), before);
 }
 
@@ -107,8 +107,8 @@ async fn a_dry_rename_renames_no_step(client: Client) {
 }
 
 async fn a_dry_run_checks_fields(client: Client) {
-    let shown = client.tasks().create_task(dry_task(task(""))).await;
-    let failure = shown.refused();
+    let dry_run = client.tasks().create_task(dry_task(task(""))).await;
+    let failure = dry_run.refused();
     failure.violates(&[("task.name", "FIELD_REQUIRED")]);
 }
 
@@ -119,19 +119,19 @@ async fn a_dry_run_checks_references(client: Client) {
         information_step(&unknown, "lost"),
         subtask(&guide, &unknown),
     ] {
-        let shown = client.steps().create_step(dry_step(step)).await;
-        shown.refused().is_task_not_found(&unknown.guid);
+        let dry_run = client.steps().create_step(dry_step(step)).await;
+        dry_run.refused().is_task_not_found(&unknown.guid);
     }
     let update = task_of(&unknown.guid);
-    let shown = client.tasks().update_task(dry_update(update)).await;
-    shown.refused().is_task_not_found(&unknown.guid);
+    let dry_run = client.tasks().update_task(dry_update(update)).await;
+    dry_run.refused().is_task_not_found(&unknown.guid);
 }
 
 async fn a_dry_run_checks_the_etag(client: Client) {
     let before = client.given_task(task("Before")).await;
     let update = task_of(&before.guid).named("After").with_etag("old");
-    let shown = client.tasks().update_task(dry_update(update)).await;
-    shown.refused().is(Code::Aborted, "ETAG_MISMATCH");
+    let dry_run = client.tasks().update_task(dry_update(update)).await;
+    dry_run.refused().is(Code::Aborted, "ETAG_MISMATCH");
 }
 
 async fn a_dry_run_does_not_use_up_its_request_id(client: Client) {
@@ -139,11 +139,11 @@ async fn a_dry_run_does_not_use_up_its_request_id(client: Client) {
         request_id: unknown_guid(),
         ..dry_task(task("Twice"))
     };
-    let shown = client.tasks().create_task(request.clone()).await.accepted();
+    let dry_run = client.tasks().create_task(request.clone()).await.accepted();
     request.validate_only = false;
     let created = client.tasks().create_task(request).await.accepted();
     let created = created.into_inner().task.unwrap();
-    assert_ne!(created.guid, shown.into_inner().task.unwrap().guid);
+    assert_ne!(created.guid, dry_run.into_inner().task.unwrap().guid);
     client.get_task(&created.guid).await.accepted();
 }
 
@@ -152,17 +152,17 @@ async fn a_dry_run_lists_what_it_ignores(client: Client) {
         parent_guid: unknown_guid(),
         ..task("Ignoring")
     };
-    let shown = client.tasks().create_task(dry_task(sent)).await.accepted();
-    assert_eq!(shown.into_inner().ignored_paths, ["task.parent_guid"]);
+    let dry_run = client.tasks().create_task(dry_task(sent)).await.accepted();
+    assert_eq!(dry_run.into_inner().ignored_paths, ["task.parent_guid"]);
 }
 
 async fn the_etag_of_a_dry_run_matches_no_later_write(client: Client) {
     let created = client.given_task(task("Guide")).await;
     let renamed = |name: &str| task_of(&created.guid).named(name);
-    let shown = client.tasks().update_task(dry_update(renamed("dry"))).await;
-    let shown = shown.accepted().into_inner().task.unwrap();
+    let dry_run = client.tasks().update_task(dry_update(renamed("dry"))).await;
+    let dry_run = dry_run.accepted().into_inner().task.unwrap();
     client.updated_task(renamed("theirs"), &[]).await;
-    let mine = renamed("mine").with_etag(shown.etag);
+    let mine = renamed("mine").with_etag(dry_run.etag);
     let outcome = client.update_task(mine, &[]).await;
     outcome.refused().is(Code::Aborted, "ETAG_MISMATCH");
     let read = client.get_task(&created.guid).await.accepted();

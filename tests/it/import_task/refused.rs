@@ -296,7 +296,7 @@ async fn conflicting_shorthand_is_refused(client: Client) {
 }
 
 /// The error without the id that was sent.
-fn told(failure: &Failure, id: &str) -> String {
+fn error_text(failure: &Failure, id: &str) -> String {
     format!("{failure:?}").replace(id, "ID")
 }
 
@@ -314,7 +314,7 @@ async fn an_absent_or_foreign_subtask_is_not_found(client: Client) {
         ] {
             let failure = refused(&client, document("Guide", steps)).await;
             failure.is_task_not_found(&other.guid);
-            answers.push(told(&failure, &other.guid));
+            answers.push(error_text(&failure, &other.guid));
         }
     }
     assert!(
@@ -333,7 +333,7 @@ async fn an_absent_or_foreign_task_is_not_found(client: Client) {
     for guid in [&theirs.guid, &absent] {
         let failure = refused(&client, document_of(guid, document_steps(&["mine"]))).await;
         failure.is_task_not_found(guid);
-        answers.push(told(&failure, guid));
+        answers.push(error_text(&failure, guid));
     }
     assert_eq!(answers[0], answers[1]);
     assert_eq!(other.get_task(&theirs.guid).await.accepted(), theirs);
@@ -358,7 +358,7 @@ async fn an_absent_or_foreign_step_is_not_found(client: Client) {
             .await
             .refused();
         failure.is_step_not_found(guid);
-        answers.push(told(&failure, guid));
+        answers.push(error_text(&failure, guid));
     }
     assert!(
         answers.iter().all(|answer| *answer == answers[0]),

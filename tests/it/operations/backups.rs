@@ -157,6 +157,6 @@ async fn runs(mut command: Command) {
     command.stderr(Stdio::piped());
     let output = tokio::task::spawn_blocking(move || command.output());
     let output = output.await.expect("no panic").expect("it runs");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
 }

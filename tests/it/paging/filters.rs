@@ -101,20 +101,13 @@ async fn filters_hold_on_every_page(client: Client) {
         expected.push(four[2].clone());
         assert_eq!(expected.len(), 2 * (round + 1));
     }
-    let mut request = ListTasksRequest {
+    let request = ListTasksRequest {
         role: Some(AccessLevel::Expert.into()),
         page_size: 1,
         ..ListTasksRequest::default()
     };
-    let mut guids = Vec::new();
-    loop {
-        let listed = client.list_tasks(request.clone()).await.accepted();
-        guids.extend(listed.tasks.into_iter().map(|task| task.guid));
-        request.page_token = listed.next_page_token;
-        if request.page_token.is_empty() {
-            break;
-        }
-    }
+    let tasks = client.list_all_tasks(request).await;
+    let guids: Vec<String> = tasks.into_iter().map(|task| task.guid).collect();
     assert_eq!(guids, expected);
 }
 

@@ -206,13 +206,13 @@ fn holds_no_mark(call: &str, status: &Status) {
     );
     assert_ne!(status.code(), Code::Unknown, "{call}: {status:?}");
     let details = String::from_utf8_lossy(status.details());
-    let told = format!(
+    let texts = format!(
         "{} {details} {}",
         status.message(),
         shown(status.metadata())
     );
-    let found = marks::found(&told, &[KEY]);
-    assert!(found.is_empty(), "{call} tells {found:?}: {status:?}");
+    let found = marks::found(&texts, &[KEY]);
+    assert!(found.is_empty(), "{call} shows {found:?}: {status:?}");
 }
 
 fn shown(metadata: &MetadataMap) -> String {

@@ -128,11 +128,12 @@ impl Service {
     fn metrics(&self) -> String {
         let line = self.process.start_line();
         let address = line.rsplit_once("metrics on ").expect("an address").1;
-        let mut peer = TcpStream::connect(address.trim_end_matches(')')).expect("a connection");
+        let mut connection =
+            TcpStream::connect(address.trim_end_matches(')')).expect("a connection");
         let request = b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
-        peer.write_all(request).expect("it is sent");
+        connection.write_all(request).expect("it is sent");
         let mut answer = String::new();
-        peer.read_to_string(&mut answer).expect("an answer");
+        connection.read_to_string(&mut answer).expect("an answer");
         answer
     }
 }

@@ -143,8 +143,8 @@ async fn an_unreachable_engine_ends_the_run_early() {
         ..State::default()
     })
     .await;
-    let nobody = "http://127.0.0.1:1";
-    let outcome = run(&config(&service.url, nobody)).await;
+    let unreachable = "http://127.0.0.1:1";
+    let outcome = run(&config(&service.url, unreachable)).await;
     let end = outcome.end.expect_err("the engine is down");
     assert!(end.to_string().contains("20 items in a row"), "{end}");
     assert_eq!((outcome.summary.written, outcome.summary.failed), (0, 20));

@@ -118,7 +118,7 @@ async fn missing_permission_ends_the_run_at_once() {
 async fn a_service_that_is_down_is_an_error_of_one_line() {
     let engine = FakeEngine::start(upper_case).await;
     let end = run(&config("http://127.0.0.1:1", &engine.url)).await.end;
-    let line = end.expect_err("nobody is there").to_string();
+    let line = end.expect_err("the service is down").to_string();
     assert!(
         line.contains("Unavailable") && line.contains("refused"),
         "{line}"
