@@ -86,7 +86,7 @@ async fn a_step_that_changed_while_its_deletion_waited_is_not_deleted() {
 /// PostgreSQL repeats its first answer.
 async fn wait_until_the_deletion_waits(url: &str) {
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
-         AND datname = current_database() AND query LIKE 'WITH changed%'";
+         AND datname = current_database() AND query LIKE 'WITH guard%'";
     let mut watcher = PgConnection::connect(url).await.expect("PostgreSQL");
     let seen = async {
         while sqlx::query_scalar::<_, i64>(waiting)

@@ -61,7 +61,7 @@ async fn every_key_of_the_schema_begins_with_the_account() {
     let keys = sqlx::query_as::<_, (String, String)>(KEYS);
     let keys = keys.fetch_all(&mut connection).await.expect("the keys");
     let of = |kind| keys.iter().filter(move |(what, _)| what.starts_with(kind));
-    assert!(of("table").count() >= 10 && of("index").count() >= 16 && of("foreign").count() >= 14);
+    assert!(of("table").count() >= 9 && of("index").count() >= 15 && of("foreign").count() >= 12);
     // These do not belong to an account.
     let shared = [
         "table server_keys",

@@ -92,9 +92,9 @@ fn statements_within_an_account_have_no_fault() {
         "WITH RECURSIVE tree AS (SELECT guid FROM tasks WHERE account_id = $1 UNION \
          SELECT t.guid FROM tasks t JOIN tree ON t.parent_guid = tree.guid WHERE t.account_id = $1) \
          SELECT guid FROM tree",
-        "WITH changed AS (UPDATE tasks SET version = 2 WHERE account_id = $1 RETURNING guid), \
-         then0 AS (INSERT INTO steps (account_id, guid) SELECT $1, $2 FROM changed) \
-         SELECT * FROM changed",
+        "WITH guard AS (UPDATE tasks SET version = 2 WHERE account_id = $1 RETURNING guid), \
+         then0 AS (INSERT INTO steps (account_id, guid) SELECT $1, $2 FROM guard) \
+         SELECT * FROM guard",
         "UPDATE steps SET position = r.n FROM (SELECT guid FROM steps WHERE account_id = $1) r \
          WHERE steps.account_id = $1 AND steps.guid = r.guid",
         "UPDATE steps SET title = t.name FROM tasks t \
@@ -134,8 +134,8 @@ fn a_table_without_an_account_condition_is_a_fault() {
         "SELECT * FROM tasks WHERE account_id = $1 AND guid IN (SELECT task FROM steps)",
         "WITH tree AS (SELECT guid FROM tasks) SELECT * FROM tree",
         "WITH tasks AS (SELECT 1 AS n) SELECT n FROM tasks",
-        "WITH changed AS (UPDATE tasks SET version = 2 WHERE guid = $1 RETURNING guid) \
-         SELECT * FROM changed",
+        "WITH guard AS (UPDATE tasks SET version = 2 WHERE guid = $1 RETURNING guid) \
+         SELECT * FROM guard",
         "SELECT * FROM steps WHERE account_id = $1 UNION SELECT * FROM steps",
         "UPDATE steps SET title = $1 WHERE guid = $2",
         "UPDATE steps SET title = t.name FROM tasks t WHERE steps.account_id = $1",

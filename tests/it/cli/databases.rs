@@ -28,6 +28,9 @@ fn refused(url: &str) -> String {
     line
 }
 
+/// What is said of a schema that this version does not know.
+const UNKNOWN_SCHEMA: &str = "whose schema this one does not know: run that version";
+
 fn assert_refused_with(url: &str, parts: &[&str]) {
     let line = refused(url);
     for part in parts {
@@ -108,23 +111,27 @@ fn a_file_that_is_no_database_is_named_and_left_alone() {
 }
 
 #[test]
-fn a_database_of_a_newer_version_is_not_touched() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let url = format!("sqlite:{}/e.db", directory.path().display());
-    let migrate = || {
-        command(&["migrate"])
-            .env("EXPERTISE_DATABASE_URL", &url)
-            .run()
-    };
-    migrate().succeeded();
-    let newer = "INSERT INTO seaql_migrations VALUES ('m9999_next_year', 0)";
-    block_on(async {
-        let mut file = SqliteConnection::connect(&url).await.expect("the file");
-        file.execute(newer).await.expect("it is written");
-        file.close().await.expect("it is closed");
-    });
-    assert_refused_with(&url, &["of a newer version: run that version"]);
-    assert!(migrate().failure(1).contains("of a newer version"));
+fn a_database_with_a_schema_of_another_version_is_not_touched() {
+    // A later version's, and one from before the first release.
+    for other in ["m9999_next_year", "m0001_core"] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let url = format!("sqlite:{}/e.db", directory.path().display());
+        let migrate = || {
+            command(&["migrate"])
+                .env("EXPERTISE_DATABASE_URL", &url)
+                .run()
+        };
+        migrate().succeeded();
+        block_on(async {
+            let mut file = SqliteConnection::connect(&url).await.expect("the file");
+            let insert = sqlx::query("INSERT INTO seaql_migrations VALUES ($1, 0)");
+            let inserted = insert.bind(other).execute(&mut file).await;
+            inserted.expect("it is written");
+            file.close().await.expect("it is closed");
+        });
+        assert_refused_with(&url, &[UNKNOWN_SCHEMA]);
+        assert!(migrate().failure(1).contains(UNKNOWN_SCHEMA));
+    }
 }
 
 #[test]
@@ -266,7 +273,7 @@ fn a_database_of_another_application_is_not_touched() {
 }
 
 #[test]
-fn a_postgres_of_a_newer_version_is_not_touched() {
+fn a_postgres_with_a_schema_of_another_version_is_not_touched() {
     let Some(cluster) = cluster() else { return };
     let database = cluster.make_database("newer");
     let migrate = || {
@@ -277,5 +284,5 @@ fn a_postgres_of_a_newer_version_is_not_touched() {
     migrate().succeeded();
     let newer = "INSERT INTO seaql_migrations VALUES ('m9999_next_year', 0)";
     block_on(execute(&database, newer));
-    assert_refused_with(&database, &["of a newer version: run that version"]);
+    assert_refused_with(&database, &[UNKNOWN_SCHEMA]);
 }

@@ -268,7 +268,7 @@ fn left_out_steps_need_the_option_absent_steps(cli: Cli) {
     let refused = import(&[]);
     assert_eq!(refused.code, Some(1));
     assert!(
-        refused.stderr.contains("leaves out 6 steps")
+        refused.stderr.contains("does not list 6 steps")
             && refused
                 .stderr
                 .contains("--absent-steps keep or --absent-steps delete"),
