@@ -81,7 +81,6 @@ where
                 ("position", position),
             ],
         ),
-        ("step_bodies", steps, vec![("step", id("n"))]),
     ];
     let set = connection.execute(dialect.fast_writes).await;
     set.expect("it is set");
