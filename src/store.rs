@@ -88,6 +88,16 @@ pub enum Outcome<T> {
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
+    write_path: WritePath,
+}
+
+/// Which ways a write may take. Both leave equal rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WritePath {
+    /// Without locks first, and under locks where that will not do.
+    OptimisticFirst,
+    /// Under locks alone: slower, for comparing the two.
+    LockedOnly,
 }
 
 /// How writes share the database.
@@ -133,6 +143,7 @@ impl Store {
             None => None,
         };
         Ok(Self {
+            write_path: WritePath::OptimisticFirst,
             inner: Arc::new(Inner {
                 connections,
                 replica,
@@ -142,6 +153,14 @@ impl Store {
                 metrics,
             }),
         })
+    }
+
+    /// The same database, whose writes go this way.
+    pub fn with_write_path(&self, write_path: WritePath) -> Self {
+        Self {
+            write_path,
+            ..self.clone()
+        }
     }
 
     /// The database as one account sees it.
@@ -215,6 +234,10 @@ impl Account {
 
     fn writers(&self) -> &Writers {
         &self.store.inner.connections.writers
+    }
+
+    fn write_path(&self) -> WritePath {
+        self.store.write_path
     }
 
     fn metrics(&self) -> &StoreMetrics {

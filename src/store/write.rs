@@ -30,7 +30,7 @@ use std::{sync::Arc, time::Instant};
 use sea_orm::QueryResult;
 use tracing::Instrument;
 
-use super::{Account, Mode, Outcome, Retry, Writers, error::StoreError};
+use super::{Account, Mode, Outcome, Retry, WritePath, Writers, error::StoreError};
 use crate::domain::{Error, Outage, Result, changes::Changes, decide::WriteContext};
 
 use statements::DecidedWrite;
@@ -83,6 +83,7 @@ trait Operation: Send + Sync + 'static {
 struct PendingWrite<O: Operation> {
     operation: O,
     mode: Mode,
+    path: WritePath,
     retry: Option<Retry<O::Answer>>,
 }
 
@@ -90,7 +91,7 @@ impl<O: Operation> PendingWrite<O> {
     /// Runs the write as a script; `None` when it needs locks. Then, and on an error of
     /// the domain, nothing is done.
     async fn run_optimistic(&self, tx: &Tx) -> Result<Option<Outcome<O::Answer>>, StoreError> {
-        if self.mode == Mode::ValidateOnly {
+        if self.mode == Mode::ValidateOnly || self.path == WritePath::LockedOnly {
             return Ok(None);
         }
         let Some(stored) = self.operation.read(tx).await? else {
@@ -173,6 +174,7 @@ impl Account {
         let write = PendingWrite {
             operation,
             mode,
+            path: self.write_path(),
             retry,
         };
         self.metrics().write(self.run_write(write)).await

@@ -32,6 +32,7 @@ mod idempotency;
 mod import_task;
 mod invalid_fields;
 mod large_bodies;
+mod layers;
 mod linked_tasks;
 mod malformed_messages;
 mod operations;

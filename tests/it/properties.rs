@@ -5,3 +5,4 @@ mod linked_tasks;
 mod step_order;
 mod translation_work;
 mod update_masks;
+mod write_paths;

@@ -19,6 +19,13 @@ const MESSAGE_LIMIT: usize = 64 << 20;
 /// Opens a store with as many connections and serves it; the client's account has every
 /// scope.
 pub async fn serve(database_url: &str, max_connections: u32) -> (Store, Client) {
+    let store = open(database_url, max_connections).await;
+    let client = serve_store(store.clone(), "store-server").await;
+    (store, client)
+}
+
+/// Opens a store with as many connections.
+pub async fn open(database_url: &str, max_connections: u32) -> Store {
     let store = Store::open(Options {
         database: DatabaseUrl::parse(database_url).expect("the URL of a database"),
         replica: None,
@@ -26,9 +33,13 @@ pub async fn serve(database_url: &str, max_connections: u32) -> (Store, Client) 
         max_connections,
         max_message_bytes: MESSAGE_LIMIT,
     });
-    let store = store.await.expect("a database");
+    store.await.expect("a database")
+}
+
+/// Serves a store to an account that has every scope.
+pub async fn serve_store(store: Store, account: &str) -> Client {
     let caller = Caller {
-        account: AccountId::parse("store-server").expect("an account"),
+        account: AccountId::parse(account).expect("an account"),
         subject: String::new(),
         scopes: Scope::ALL.to_vec(),
     };
@@ -43,8 +54,8 @@ pub async fn serve(database_url: &str, max_connections: u32) -> (Store, Client) 
     let address = listener.local_addr().expect("an address");
     let serving = Server::builder()
         .layer(authenticated)
-        .add_routes(grpc::routes(store.clone(), limits))
+        .add_routes(grpc::routes(store, limits))
         .serve_with_incoming(TcpListenerStream::new(listener));
     tokio::spawn(serving);
-    (store, Client::at(address))
+    Client::at(address)
 }

@@ -7,6 +7,7 @@ on_both_databases![
     a_deleted_step_at_the_edge_of_a_page_loses_no_other,
     a_deleted_task_at_the_edge_of_a_page_loses_no_other,
     deleting_everything_ends_the_list,
+    steps_added_after_the_last_ones_were_deleted_are_on_the_next_page,
 ];
 
 async fn page_of(client: &Client, task: &Task, token: &str) -> (Vec<String>, String) {
@@ -87,4 +88,61 @@ async fn deleting_everything_ends_the_list(client: Client) {
         client.delete_step(step).await.accepted();
     }
     assert_eq!(rest(&client, &task, token).await, [""; 0]);
+}
+
+/// A page ended at step b; b and all steps behind it are deleted. What is added then
+/// stands behind the token, whichever way it is written.
+async fn steps_added_after_the_last_ones_were_deleted_are_on_the_next_page(client: Client) {
+    let other = client.given_task(task("Other")).await;
+    for way in [
+        Addition::Append,
+        Addition::Subtask,
+        Addition::BehindTheLast,
+        Addition::Import,
+        Addition::ImportThenSubtask,
+    ] {
+        let (task, steps) = guide(&client).await;
+        let (first, token) = page_of(&client, &task, "").await;
+        assert_eq!(first, steps[..2]);
+        if let Addition::ImportThenSubtask = way {
+            let mut document = client.exported(&task.guid).await;
+            document.steps.truncate(1);
+            let imported = client.import_with(AbsentSteps::Delete, document).await;
+            imported.accepted();
+        } else {
+            for step in &steps[1..] {
+                client.delete_step(step).await.accepted();
+            }
+        }
+        let new = information_step(&task, "new");
+        match way {
+            Addition::Append => {
+                client.given_step(new).await;
+            }
+            Addition::Subtask | Addition::ImportThenSubtask => {
+                client.given_step(subtask(&task, &other)).await;
+            }
+            Addition::BehindTheLast => {
+                client.create_step_after(new, &steps[0]).await.accepted();
+            }
+            Addition::Import => {
+                let mut document = client.exported(&task.guid).await;
+                document.steps.extend(document_steps(&["new"]));
+                client.import(document).await.accepted();
+            }
+        }
+        let order = client.step_order(&task.guid).await;
+        assert_eq!(order.len(), 2, "{way:?}");
+        assert_eq!(rest(&client, &task, token).await, order[1..], "{way:?}");
+    }
+}
+
+/// A way in which a step comes to the end of a task.
+#[derive(Debug)]
+enum Addition {
+    Append,
+    Subtask,
+    BehindTheLast,
+    Import,
+    ImportThenSubtask,
 }

@@ -1,0 +1,468 @@
+//! A history of writes leaves equal rows and gives equal answers, whether each write runs
+//! without locks first or under locks alone.
+
+use std::{collections::HashMap, fmt::Debug};
+
+use expertise::store::WritePath;
+use proptest::{
+    collection::vec,
+    prelude::*,
+    sample::Index,
+    test_runner::{Config, TestRunner},
+};
+use sqlx::{Connection, PgConnection, SqliteConnection};
+use tonic::Status;
+
+use crate::kit::{databases::postgres, prelude::*, scratch::Scratch, store_server};
+
+const CASES: u32 = 12;
+
+/// The tables that hold what an account has, with their keys.
+const TABLES: [(&str, &str); 7] = [
+    ("tasks", "guid"),
+    ("task_translations", "task, language"),
+    ("steps", "guid"),
+    ("step_translations", "step, language"),
+    ("roles", "id"),
+    ("accounts", "account_id"),
+    ("request_outcomes", "created_ts, request_id"),
+];
+
+#[test]
+fn both_write_paths_leave_equal_rows_on_sqlite() {
+    let file = Scratch::of_this_run().path("write-paths.db");
+    both_write_paths_leave_equal_rows(&format!("sqlite:{}", file.display()));
+}
+
+#[test]
+fn both_write_paths_leave_equal_rows_on_postgres() {
+    if let Some(url) = postgres("write_paths") {
+        both_write_paths_leave_equal_rows(&url);
+    }
+}
+
+/// One write of a history. An index chooses among what there is.
+#[derive(Clone, Debug)]
+enum Write {
+    CreateTask { translated: bool, repeated: bool },
+    UpdateTask { task: Index, published: i32 },
+    RenameTask { task: Index },
+    TranslateTask { task: Index, locked: bool },
+    DeleteTask { task: Index, force: bool },
+    AppendStep { task: Index, repeated: bool },
+    InsertStep { step: Index },
+    InsertBehindUnknown { task: Index },
+    CreateSubtask { task: Index, other: Index },
+    UpdateTitle { step: Index },
+    UpdateBody { step: Index, clear: bool },
+    TranslateStep { step: Index, locked: bool },
+    DropTranslations { step: Index },
+    Unlink { step: Index },
+    DeleteStep { step: Index },
+    ImportGuide,
+    ImportAgain { task: Index, reversed: bool },
+    TranslateAutomatically,
+    CreateRole,
+    DeleteRole { id: i64 },
+}
+
+fn write() -> impl Strategy<Value = Write> {
+    let index = any::<Index>;
+    prop_oneof![
+        2 => (any::<bool>(), any::<bool>())
+            .prop_map(|(translated, repeated)| Write::CreateTask { translated, repeated }),
+        2 => (index(), 0..2).prop_map(|(task, published)| Write::UpdateTask { task, published }),
+        2 => index().prop_map(|task| Write::RenameTask { task }),
+        1 => (index(), any::<bool>())
+            .prop_map(|(task, locked)| Write::TranslateTask { task, locked }),
+        1 => (index(), any::<bool>()).prop_map(|(task, force)| Write::DeleteTask { task, force }),
+        4 => (index(), any::<bool>())
+            .prop_map(|(task, repeated)| Write::AppendStep { task, repeated }),
+        3 => index().prop_map(|step| Write::InsertStep { step }),
+        1 => index().prop_map(|task| Write::InsertBehindUnknown { task }),
+        2 => (index(), index()).prop_map(|(task, other)| Write::CreateSubtask { task, other }),
+        2 => index().prop_map(|step| Write::UpdateTitle { step }),
+        2 => (index(), any::<bool>()).prop_map(|(step, clear)| Write::UpdateBody { step, clear }),
+        2 => (index(), any::<bool>())
+            .prop_map(|(step, locked)| Write::TranslateStep { step, locked }),
+        1 => index().prop_map(|step| Write::DropTranslations { step }),
+        1 => index().prop_map(|step| Write::Unlink { step }),
+        3 => index().prop_map(|step| Write::DeleteStep { step }),
+        1 => Just(Write::ImportGuide),
+        1 => (index(), any::<bool>())
+            .prop_map(|(task, reversed)| Write::ImportAgain { task, reversed }),
+        1 => Just(Write::TranslateAutomatically),
+        1 => Just(Write::CreateRole),
+        1 => (1..3_i64).prop_map(|id| Write::DeleteRole { id }),
+    ]
+}
+
+fn both_write_paths_leave_equal_rows(url: &str) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.expect("a runtime");
+    let store = runtime.block_on(store_server::open(url, 4));
+    let config = Config {
+        cases: CASES,
+        failure_persistence: None,
+        max_shrink_iters: 100,
+        ..Config::default()
+    };
+    let checked = TestRunner::new(config).run(&vec(write(), 1..30), |history| {
+        runtime.block_on(async {
+            let mut ends = Vec::new();
+            for path in [WritePath::OptimisticFirst, WritePath::LockedOnly] {
+                let account = unknown_guid();
+                let store = store.with_write_path(path);
+                let client = store_server::serve_store(store, &account).await;
+                let mut names = Names::default();
+                let mut lines = Vec::new();
+                for (number, write) in history.iter().enumerate() {
+                    let answer = apply(&client, write, number).await;
+                    lines.push(names.normalised(&format!("{write:?}: {answer}")));
+                }
+                for row in rows(url, &account).await {
+                    lines.push(names.normalised(&row.replace(&account, "account")));
+                }
+                ends.push(lines);
+            }
+            assert_equal(&ends[0], &ends[1]);
+        });
+        Ok(())
+    });
+    if let Err(broken) = checked {
+        panic!("{broken}");
+    }
+}
+
+/// Fails at the first line in which the two differ.
+fn assert_equal(optimistic: &[String], locked: &[String]) {
+    for (optimistic, locked) in optimistic.iter().zip(locked) {
+        assert_eq!(optimistic, locked);
+    }
+    assert_eq!(optimistic.len(), locked.len());
+}
+
+/// Makes the write, and returns its answer.
+async fn apply(client: &Client, write: &Write, number: usize) -> String {
+    let tasks = client.all_tasks().await;
+    let mut steps = Vec::new();
+    for task in &tasks {
+        steps.extend(client.steps_with_bodies(&task.guid).await);
+    }
+    let any_task = |index: &Index| (!tasks.is_empty()).then(|| index.get(&tasks).clone());
+    let any_step = |index: &Index| (!steps.is_empty()).then(|| index.get(&steps).clone());
+    let text = format!("text {number}");
+    let answer = match write {
+        Write::CreateTask {
+            translated,
+            repeated,
+        } => {
+            let mut new = task(&text);
+            if *translated {
+                new.translations
+                    .insert("de".to_owned(), task_translation("Aufgabe"));
+            }
+            let request = CreateTaskRequest {
+                request_id: request_id(*repeated),
+                ..create_task_request(new)
+            };
+            let first = client.tasks().create_task(request.clone()).await;
+            if *repeated {
+                shown(
+                    client
+                        .tasks()
+                        .create_task(request)
+                        .await
+                        .map(tonic::Response::into_inner),
+                )
+            } else {
+                shown(first.map(tonic::Response::into_inner))
+            }
+        }
+        Write::UpdateTask { task, published } => match any_task(task) {
+            Some(task) => {
+                let task = Task {
+                    published: Some(*published),
+                    ..task_of(&task.guid)
+                };
+                shown(client.update_task(task, &["published"]).await)
+            }
+            None => nothing(),
+        },
+        Write::RenameTask { task } => match any_task(task) {
+            Some(task) => {
+                let task = Task {
+                    name: text,
+                    ..task_of(&task.guid)
+                };
+                shown(client.update_task(task, &["name"]).await)
+            }
+            None => nothing(),
+        },
+        Write::TranslateTask { task, locked } => match any_task(task) {
+            Some(task) => {
+                let row = TaskTranslation {
+                    locked: Some(*locked),
+                    ..task_translation(&text)
+                };
+                let translations = [("fr".to_owned(), row)].into();
+                let task = Task {
+                    translations,
+                    ..task_of(&task.guid)
+                };
+                shown(client.update_task(task, &["translations.fr"]).await)
+            }
+            None => nothing(),
+        },
+        Write::DeleteTask { task, force } => match any_task(task) {
+            Some(task) if *force => shown(client.force_delete_task(&task.guid).await),
+            Some(task) => shown(client.delete_task(&task.guid).await),
+            None => nothing(),
+        },
+        Write::AppendStep { task, repeated } => match any_task(task) {
+            Some(task) => {
+                let request = CreateStepRequest {
+                    request_id: request_id(*repeated),
+                    ..create_step_request(Step {
+                        body: Some(text),
+                        ..information_step(&task, "appended")
+                    })
+                };
+                let first = client.steps().create_step(request.clone()).await;
+                if *repeated {
+                    shown(
+                        client
+                            .steps()
+                            .create_step(request)
+                            .await
+                            .map(tonic::Response::into_inner),
+                    )
+                } else {
+                    shown(first.map(tonic::Response::into_inner))
+                }
+            }
+            None => nothing(),
+        },
+        Write::InsertStep { step } => match any_step(step) {
+            Some(step) => {
+                let task = task_of(&step.task);
+                let new = information_step(&task, "inserted");
+                shown(client.create_step_after(new, &step.guid).await)
+            }
+            None => nothing(),
+        },
+        Write::InsertBehindUnknown { task } => match any_task(task) {
+            Some(task) => {
+                let new = information_step(&task, "inserted");
+                shown(client.create_step_after(new, &unknown_guid()).await)
+            }
+            None => nothing(),
+        },
+        Write::CreateSubtask { task, other } => match (any_task(task), any_task(other)) {
+            (Some(task), Some(other)) => shown(client.create_step(subtask(&task, &other)).await),
+            _ => nothing(),
+        },
+        Write::UpdateTitle { step } => match any_step(step) {
+            Some(step) => {
+                let step = Step {
+                    title: text,
+                    ..step_of(&step.guid)
+                };
+                shown(client.update_step(step, &["title"]).await)
+            }
+            None => nothing(),
+        },
+        Write::UpdateBody { step, clear } => match any_step(step) {
+            Some(step) => {
+                let body = (!clear).then_some(text);
+                let step = Step {
+                    body,
+                    ..step_of(&step.guid)
+                };
+                shown(client.update_step(step, &["body"]).await)
+            }
+            None => nothing(),
+        },
+        Write::TranslateStep { step, locked } => match any_step(step) {
+            Some(step) => {
+                let row = StepTranslation {
+                    locked: Some(*locked),
+                    ..step_translation(&text)
+                };
+                let translations = [("fr".to_owned(), row)].into();
+                let step = Step {
+                    translations,
+                    ..step_of(&step.guid)
+                };
+                shown(client.update_step(step, &["translations.fr"]).await)
+            }
+            None => nothing(),
+        },
+        Write::DropTranslations { step } => match any_step(step) {
+            Some(step) => shown(
+                client
+                    .update_step(step_of(&step.guid), &["translations"])
+                    .await,
+            ),
+            None => nothing(),
+        },
+        Write::Unlink { step } => match any_step(step) {
+            Some(mut step) => {
+                if let Some(question) = step.feedback_config.first_mut() {
+                    question.linked = Some(false);
+                }
+                shown(client.update_step(step, &["feedback_config"]).await)
+            }
+            None => nothing(),
+        },
+        Write::DeleteStep { step } => match any_step(step) {
+            Some(step) => shown(client.delete_step(&step.guid).await),
+            None => nothing(),
+        },
+        Write::ImportGuide => {
+            let steps = [
+                document_steps(&["one", "two"]),
+                vec![linked_observation(&[("on", "On"), ("off", "Off")])],
+            ];
+            shown(client.import(document(&text, steps.concat())).await)
+        }
+        Write::ImportAgain { task, reversed } => match any_task(task) {
+            Some(task) => {
+                let mut document = client.exported(&task.guid).await;
+                if *reversed {
+                    document.steps.reverse();
+                }
+                document.steps.extend(document_steps(&["imported"]));
+                shown(client.import_with(AbsentSteps::Delete, document).await)
+            }
+            None => nothing(),
+        },
+        Write::TranslateAutomatically => {
+            let work = client.translation_work(&["fr", "nl"]).await;
+            let items = work.iter().map(|work| automatic(work, &text)).collect();
+            shown(client.write_translations(items).await)
+        }
+        Write::CreateRole => shown(client.create_role(&text).await),
+        Write::DeleteRole { id } => shown(client.delete_role(*id).await),
+    };
+    answer
+}
+
+fn nothing() -> String {
+    "nothing".to_owned()
+}
+
+fn request_id(wanted: bool) -> String {
+    if wanted {
+        unknown_guid()
+    } else {
+        String::new()
+    }
+}
+
+fn shown<T: Debug>(answer: Result<T, Status>) -> String {
+    match answer {
+        Ok(answer) => format!("{answer:?}"),
+        Err(status) => format!("{:?} {}", status.code(), status.message()),
+    }
+}
+
+/// Replaces ids by the order in which they appear, and removes times and etags.
+#[derive(Default)]
+struct Names(HashMap<String, usize>);
+
+impl Names {
+    fn normalised(&mut self, line: &str) -> String {
+        let mut text = String::with_capacity(line.len());
+        let mut rest = line;
+        while !rest.is_empty() {
+            let length = token_length(rest);
+            let (token, behind) = rest.split_at(length);
+            rest = behind;
+            if is_id(token) {
+                let next = self.0.len();
+                let id = token.replace('-', "").to_lowercase();
+                text.push_str(&format!("<{}>", self.0.entry(id).or_insert(next)));
+            } else {
+                text.push_str(token);
+            }
+        }
+        without(&without(&text, "etag: \"", "\""), "Timestamp {", "}")
+    }
+}
+
+/// The length of the hexadecimal digits and hyphens in front, or of one character.
+fn token_length(text: &str) -> usize {
+    let end = text.find(|c: char| !c.is_ascii_hexdigit() && c != '-');
+    match end.unwrap_or(text.len()) {
+        0 => text.chars().next().map_or(1, char::len_utf8),
+        length => length,
+    }
+}
+
+/// A GUID, or 16 bytes as hexadecimal digits.
+fn is_id(token: &str) -> bool {
+    matches!(token.len(), 32 | 36) && token.replace('-', "").len() == 32
+}
+
+/// The text without what stands between two others.
+fn without(text: &str, from: &str, to: &str) -> String {
+    let mut parts = text.split(from);
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        kept.push_str(part.split_once(to).map_or("", |(_, rest)| rest));
+    }
+    kept
+}
+
+/// Every row of an account as JSON, times left out, in an order of creation.
+async fn rows(url: &str, account: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for (table, key) in TABLES {
+        let found = if url.starts_with("sqlite:") {
+            let mut file = SqliteConnection::connect(url).await.expect("the file");
+            let columns: Vec<String> =
+                sqlx::query_scalar("SELECT name FROM pragma_table_info($1) ORDER BY cid")
+                    .bind(table)
+                    .fetch_all(&mut file)
+                    .await
+                    .expect("the columns");
+            let columns = columns.iter().filter(|column| is_compared(column));
+            let columns = columns.map(|column| {
+                format!(
+                    "'{column}', CASE typeof({column}) WHEN 'blob' THEN hex({column}) \
+                     ELSE {column} END"
+                )
+            });
+            let columns: Vec<String> = columns.collect();
+            let sql = format!(
+                "SELECT json_object({}) FROM {table} WHERE account_id = $1 ORDER BY {key}",
+                columns.join(", ")
+            );
+            sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
+                .bind(account)
+                .fetch_all(&mut file)
+                .await
+        } else {
+            let mut connection = PgConnection::connect(url).await.expect("PostgreSQL");
+            let sql = format!(
+                "SELECT (to_jsonb(t) - 'created_ts' - 'modified_ts' - 'outcome' - 'digest')::text \
+                 FROM {table} t WHERE account_id = $1 ORDER BY {key}"
+            );
+            sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
+                .bind(account)
+                .fetch_all(&mut connection)
+                .await
+        };
+        let found: Vec<String> = found.expect("the rows");
+        all.extend(found.into_iter().map(|row| format!("{table} {row}")));
+    }
+    all
+}
+
+/// Outcomes hold times, and digests of requests with ids in them.
+fn is_compared(column: &str) -> bool {
+    !matches!(column, "created_ts" | "modified_ts" | "outcome" | "digest")
+}
