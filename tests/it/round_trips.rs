@@ -1,6 +1,6 @@
 //! How often a call waits for PostgreSQL, which is what it costs there: a read once, a
-//! write three times at most, BEGIN and COMMIT counted. What must lock several resources
-//! before it knows what to write takes more, and is named here too.
+//! write without locks twice at most. What must lock several resources before it knows
+//! what to write takes more, BEGIN and COMMIT counted, and is named here too.
 //!
 //! A round trip ends where the driver asks PostgreSQL to say that it is ready again, after
 //! it has sent something else: the driver's pool asks once more when a connection is given
