@@ -27,7 +27,7 @@ pub mod task;
 pub mod text;
 pub mod time;
 pub mod translation;
+pub mod translation_work;
 pub mod violation;
-pub mod work;
 
 pub use error::{Error, Outage, Precondition, Result};

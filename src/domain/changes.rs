@@ -12,7 +12,7 @@ use super::{
     task::Task,
     text::Name,
     translation::{Language, StepOverlay, TaskOverlay},
-    work::Digest,
+    translation_work::SourceDigest,
 };
 
 /// What a write changes.
@@ -116,7 +116,7 @@ pub struct TranslatedStep {
     /// The title that they were made from.
     pub title: String,
     /// Stands for the other texts that they were made from.
-    pub rest: Digest,
+    pub rest: SourceDigest,
     /// The texts by language.
     pub rows: Vec<(Language, StepOverlay)>,
     /// How many languages come to those that it has.

@@ -9,10 +9,11 @@ use uuid::Uuid;
 
 use super::{ids::AccountId, time::Timestamp};
 
-pub use steps::{CreateStep, DeleteStep, ManagedBy, NewStepSnapshot, StepSnapshot, UpdateStep};
+pub use steps::{CreateStep, DeleteStep, ManagedTasks, NewStepSnapshot, StepSnapshot, UpdateStep};
 pub use tasks::{DeleteTask, TaskToDelete, UpdateTask, create_task};
 pub use translations::{
-    StepTarget, StoredOverlay, TaskTarget, TranslationTargets, write_translations,
+    StepTranslationSnapshot, StoredOverlay, TaskTranslationSnapshot, TranslationSnapshot,
+    write_translations,
 };
 
 /// What a decision needs beside what is stored and what is asked for.

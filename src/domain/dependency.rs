@@ -48,7 +48,7 @@ pub struct Condition {
     /// How it is compared.
     pub operator: Comparison,
     /// What it is compared with; at least one.
-    pub targets: Vec<Target>,
+    pub targets: Vec<ConditionTarget>,
     /// Where the variable lives.
     pub path: Tag,
 }
@@ -89,7 +89,7 @@ impl Comparison {
 /// A value that a variable is compared with. Numbers are equal when their bits
 /// are: 0 and -0 are two values, as they are on the wire.
 #[derive(Clone, Debug)]
-pub enum Target {
+pub enum ConditionTarget {
     /// A text without U+0000.
     Text(String),
     /// A finite number.
@@ -98,7 +98,7 @@ pub enum Target {
     Bool(bool),
 }
 
-impl PartialEq for Target {
+impl PartialEq for ConditionTarget {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Text(one), Self::Text(other)) => one == other,
@@ -178,9 +178,9 @@ impl Node {
 
 impl Condition {
     fn bytes(&self) -> usize {
-        let target = |target: &Target| match target {
-            Target::Text(text) => WIRE_OVERHEAD + text.len(),
-            Target::Number(_) | Target::Bool(_) => WIRE_OVERHEAD,
+        let target = |target: &ConditionTarget| match target {
+            ConditionTarget::Text(text) => WIRE_OVERHEAD + text.len(),
+            ConditionTarget::Number(_) | ConditionTarget::Bool(_) => WIRE_OVERHEAD,
         };
         let texts = self.variable.as_str().len() + self.path.as_str().len();
         let targets: usize = self.targets.iter().map(target).sum();
@@ -188,7 +188,7 @@ impl Condition {
     }
 
     fn to_json(&self) -> Value {
-        let targets: Vec<Value> = self.targets.iter().map(Target::to_json).collect();
+        let targets: Vec<Value> = self.targets.iter().map(ConditionTarget::to_json).collect();
         json!({
             "variable": self.variable.as_str(),
             "operator": self.operator.symbol(),
@@ -206,14 +206,14 @@ impl Condition {
                 .get("targets")?
                 .as_array()?
                 .iter()
-                .map(Target::from_json)
+                .map(ConditionTarget::from_json)
                 .collect::<Option<_>>()?,
             path: Tag::parse(text("path")?).ok()?,
         })
     }
 }
 
-impl Target {
+impl ConditionTarget {
     fn to_json(&self) -> Value {
         match self {
             Self::Text(text) => json!(text),

@@ -41,8 +41,8 @@ pub enum Error {
     /// The database cannot serve the call at present.
     #[error("the database is unavailable: {0:?}")]
     Unavailable(Outage),
-    /// A fault of the service. Carries a class of fault, never driver text.
-    #[error("internal fault: {0}")]
+    /// An error of the service itself. The text is a fixed class, never driver text.
+    #[error("internal error: {0}")]
     Internal(String),
 }
 
@@ -81,7 +81,7 @@ pub enum Precondition {
     TaskReferenced {
         /// The task.
         task: TaskId,
-        /// The first of the steps, at most [`Precondition::NAMED`].
+        /// The first of the steps, at most [`Precondition::REFERRING_STEPS_MAX`].
         by: Vec<StepId>,
     },
     /// An observation manages the task.
@@ -108,7 +108,7 @@ pub enum Precondition {
 
 impl Precondition {
     /// How many referring steps an answer names.
-    pub const NAMED: usize = 20;
+    pub const REFERRING_STEPS_MAX: usize = 20;
 }
 
 impl From<Violations> for Error {

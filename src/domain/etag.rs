@@ -42,14 +42,14 @@ impl fmt::Display for Etag {
 
 /// The state that a caller expects a resource to be in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Expected {
+pub enum ExpectedEtag {
     /// Any: the caller sent no etag.
     Any,
     /// The one with this etag.
     Is(String),
 }
 
-impl Expected {
+impl ExpectedEtag {
     /// Reads an etag; empty is any.
     pub fn parse(etag: &str) -> Self {
         if etag.is_empty() {
@@ -82,12 +82,12 @@ mod tests {
             ..Revision::first(Timestamp(0))
         };
         let etag = Etag::of(one, &revision(7, 1));
-        let expected = Expected::parse(&etag.to_string());
+        let expected = ExpectedEtag::parse(&etag.to_string());
         assert!(expected.check(&Etag::of(one, &revision(7, 1))).is_ok());
         assert!(expected.check(&Etag::of(one, &revision(8, 1))).is_err());
         assert!(expected.check(&Etag::of(one, &revision(7, 2))).is_err());
         assert!(expected.check(&Etag::of(other, &revision(7, 1))).is_err());
-        assert!(Expected::parse("").check(&etag).is_ok());
-        assert!(Expected::parse("v7").check(&etag).is_err());
+        assert!(ExpectedEtag::parse("").check(&etag).is_ok());
+        assert!(ExpectedEtag::parse("v7").check(&etag).is_err());
     }
 }

@@ -13,4 +13,4 @@ pub use document::{
     AbsentSteps, DEPTH_MAX, Document, DocumentStep, DocumentTask, DocumentValue, STEPS_MAX, Says,
 };
 pub use plan::{plan, without_indexes};
-pub use state::{Context, Plan, Tree};
+pub use state::{ImportContext, ImportPlan, TaskTree};

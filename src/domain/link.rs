@@ -13,7 +13,7 @@ use super::{
 
 /// What a managed task takes from its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Following {
+pub struct ManagedTaskUpdate {
     /// The task.
     pub task: TaskId,
     /// Its name: what the value shows.
@@ -26,7 +26,7 @@ pub struct Following {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkChanges {
     /// Tasks that stay managed, with what they take from their values now.
-    pub following: Vec<Following>,
+    pub still_managed: Vec<ManagedTaskUpdate>,
     /// Tasks that are managed no longer.
     pub unlinked: Vec<TaskId>,
     /// Values that are linked and have no task yet, by position.
@@ -37,16 +37,16 @@ impl LinkChanges {
     /// Whether no task is concerned.
     pub fn is_empty(&self) -> bool {
         let Self {
-            following,
+            still_managed,
             unlinked,
             unmatched,
         } = self;
-        following.is_empty() && unlinked.is_empty() && unmatched.is_empty()
+        still_managed.is_empty() && unlinked.is_empty() && unmatched.is_empty()
     }
 }
 
 /// Carries the links of a question over to its new form, by key.
-pub fn carry_over(before: Option<&Feedback>, after: &mut Feedback) -> LinkChanges {
+pub fn keep_links(before: Option<&Feedback>, after: &mut Feedback) -> LinkChanges {
     let known = |key: &Label| {
         let value = before?.values.iter().find(|value| value.key == *key)?;
         value.link
@@ -61,8 +61,11 @@ pub fn carry_over(before: Option<&Feedback>, after: &mut Feedback) -> LinkChange
         if !after.linked {
             continue;
         }
-        match value.link.and_then(|task| follow(task, value, index)) {
-            Some(following) => changes.following.push(following),
+        match value
+            .link
+            .and_then(|task| managed_task_update(task, value, index))
+        {
+            Some(update) => changes.still_managed.push(update),
             None => changes.unmatched.push(index),
         }
     }
@@ -82,8 +85,12 @@ pub fn linked_tasks(feedback: &Feedback) -> impl Iterator<Item = TaskId> {
 
 /// What a task takes from a value that manages it. `None` when the value's text
 /// is no name, which a linked value's never is.
-pub fn follow(task: TaskId, value: &FeedbackValue, index: usize) -> Option<Following> {
-    Some(Following {
+pub fn managed_task_update(
+    task: TaskId,
+    value: &FeedbackValue,
+    index: usize,
+) -> Option<ManagedTaskUpdate> {
+    Some(ManagedTaskUpdate {
         task,
         name: Name::parse(value.value.as_str().to_owned()).ok()?,
         idx: i32::try_from(index).ok()?,

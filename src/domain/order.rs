@@ -140,7 +140,7 @@ impl Insertion {
     }
 
     /// Behind a step, as seen in a version of the task; `None` when there is no room.
-    pub fn behind(neighbours: &Neighbours, task_version: i64) -> Option<Self> {
+    pub fn after(neighbours: &Neighbours, task_version: i64) -> Option<Self> {
         let end = Self {
             task_version: Some(task_version),
             ..Self::at_end(Placement::AfterPrevstep)
@@ -238,7 +238,7 @@ fn fit(known: &[Option<&Place>], mut numbering: Numbering) -> Option<(Vec<Place>
 
 /// Where a page of a task's steps ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cursor {
+pub struct StepCursor {
     /// The numbering that the place belongs to. When the order has been made
     /// anew since, the place means nothing.
     pub epoch: i64,

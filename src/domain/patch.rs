@@ -34,6 +34,6 @@ impl<T> Edit<T> {
     }
 }
 
-/// A value whose faults count only where the field is honored: the title of a
+/// A value whose violations count only where the field is honored: the title of a
 /// subtask step is ignored, whatever it is.
 pub type Deferred<T> = Result<T, Violation>;

@@ -19,7 +19,9 @@ use super::{
 
 mod merge;
 
-pub use merge::{COSTLESS, LINKED_OBSERVATIONS_ONLY, Merged, StepPatch, linked_import_only};
+pub use merge::{
+    COST_NOT_ALLOWED, LINKED_OBSERVATIONS_ONLY, MergedStep, StepPatch, linked_import_only,
+};
 
 /// What a step asks. The numbers are the contract's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -335,7 +337,7 @@ pub enum Placement {
 
 /// The task behind a reference, as the store found it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Referenced {
+pub struct ReferencedTask {
     /// The task.
     pub task: TaskId,
     /// Its product.
@@ -344,7 +346,7 @@ pub struct Referenced {
     pub name: Name,
 }
 
-impl Referenced {
+impl ReferencedTask {
     /// A task as a reference sees it.
     pub fn to(task: &Task) -> Self {
         Self {
@@ -355,9 +357,9 @@ impl Referenced {
     }
 
     /// Notes when a caller's product is not that of the task.
-    pub fn check_product(&self, product: ProductId, step: &Path<'_>, faults: &mut Violations) {
+    pub fn check_product(&self, product: ProductId, step: &Path<'_>, violations: &mut Violations) {
         if product != self.product {
-            faults.add(
+            violations.add(
                 &step.field("subtask_pid"),
                 Reason::FieldInvalid,
                 "is not the product of the task that `subtask_id` names",

@@ -6,11 +6,11 @@ use super::{
     error::Error,
     etag::Etag,
     ids::{AccountId, ProductId, StepId, TaskId},
-    link::Following,
+    link::ManagedTaskUpdate,
     order::Numbering,
     patch::{Deferred, Edit},
     revision::Revision,
-    step::Referenced,
+    step::ReferencedTask,
     text::Name,
     time::Timestamp,
     translation::{
@@ -121,7 +121,7 @@ pub struct NewTask {
 
 /// The observation's value that manages a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Managed {
+pub struct ManagedBy {
     /// The task whose observation it is.
     pub parent: TaskId,
     /// The value's position, from 0.
@@ -161,7 +161,7 @@ pub struct Task {
     /// Its texts in other languages.
     pub translations: TaskTranslations,
     /// What manages it, if anything does.
-    pub managed: Option<Managed>,
+    pub managed: Option<ManagedBy>,
     /// Its steps in order.
     pub steps: Vec<StepId>,
     /// How its steps are numbered.
@@ -197,7 +197,7 @@ pub struct TaskHead {
 
 impl Task {
     /// A task that is made now, without steps.
-    pub fn create(new: NewTask, managed: Option<Managed>, context: &WriteContext) -> Self {
+    pub fn create(new: NewTask, managed: Option<ManagedBy>, context: &WriteContext) -> Self {
         let NewTask {
             name,
             product,
@@ -224,11 +224,11 @@ impl Task {
     }
 
     /// The task with what it takes from the value that manages it.
-    pub fn following(self, value: Following) -> Self {
-        let Following { task: _, name, idx } = value;
+    pub fn apply_value(self, value: ManagedTaskUpdate) -> Self {
+        let ManagedTaskUpdate { task: _, name, idx } = value;
         Self {
             name,
-            managed: self.managed.map(|managed| Managed { idx, ..managed }),
+            managed: self.managed.map(|managed| ManagedBy { idx, ..managed }),
             ..self
         }
     }
@@ -264,8 +264,8 @@ impl TaskHead {
     }
 
     /// The task as a reference sees it.
-    pub fn referenced(&self) -> Referenced {
-        Referenced {
+    pub fn referenced(&self) -> ReferencedTask {
+        ReferencedTask {
             task: self.guid,
             product: self.product,
             name: self.name.clone(),
@@ -277,7 +277,7 @@ impl TaskHead {
 #[derive(Clone, Debug, Default)]
 pub struct TaskPatch {
     /// What was wrong with the request so far.
-    pub faults: Violations,
+    pub violations: Violations,
     /// The name; ignored for a managed task.
     pub name: Edit<Deferred<Name>>,
     /// Whether the name was sent or named in the mask, so that a receipt is
@@ -300,12 +300,12 @@ impl Task {
     /// The task after an update, and the fields of the update that were not
     /// honored. Everything is checked against the merged task.
     pub fn merge(&self, patch: TaskPatch) -> Result<(Task, Vec<&'static str>), Error> {
-        let mut faults = Violations::new();
-        let merged = self.merge_at(patch, &TASK, &mut faults);
-        if faults.is_empty() {
+        let mut violations = Violations::new();
+        let merged = self.merge_at(patch, &TASK, &mut violations);
+        if violations.is_empty() {
             Ok(merged)
         } else {
-            Err(Error::Invalid(faults))
+            Err(Error::Invalid(violations))
         }
     }
 
@@ -315,10 +315,10 @@ impl Task {
         &self,
         patch: TaskPatch,
         at: &Path<'_>,
-        faults: &mut Violations,
+        violations: &mut Violations,
     ) -> (Task, Vec<&'static str>) {
         let TaskPatch {
-            faults: earlier,
+            violations: earlier,
             name,
             name_sent,
             dependencies,
@@ -326,7 +326,7 @@ impl Task {
             roles,
             translations,
         } = patch;
-        faults.append(earlier);
+        violations.append(earlier);
         let mut task = self.clone();
         let mut ignored = Vec::new();
         if self.managed.is_some() {
@@ -335,17 +335,17 @@ impl Task {
             match name {
                 Edit::Keep => {}
                 Edit::Clear => {
-                    faults.add(&at.field("name"), Reason::FieldRequired, "is required");
+                    violations.add(&at.field("name"), Reason::FieldRequired, "is required");
                 }
                 Edit::Set(Ok(name)) => task.name = name,
-                Edit::Set(Err(fault)) => faults.push(fault),
+                Edit::Set(Err(violation)) => violations.push(violation),
             }
         }
         dependencies.apply(&mut task.dependencies);
         published.apply_or(&mut task.published, Published::default());
         match roles {
             Edit::Keep => {}
-            Edit::Clear => faults.add(
+            Edit::Clear => violations.add(
                 &at.field("roles"),
                 Reason::FieldRequired,
                 "needs at least one access level",
@@ -353,15 +353,15 @@ impl Task {
             Edit::Set(roles) => task.roles = roles,
         }
         translations.apply(&mut task.translations);
-        check_languages(at, task.translations.len(), faults);
+        check_languages(at, task.translations.len(), violations);
         (task, ignored)
     }
 }
 
 /// Notes when a resource would have too many languages.
-pub fn check_languages(resource: &Path<'_>, languages: usize, faults: &mut Violations) {
+pub fn check_languages(resource: &Path<'_>, languages: usize, violations: &mut Violations) {
     if languages > LANGUAGES_MAX {
-        faults.add(
+        violations.add(
             &resource.field("translations"),
             Reason::TooManyElements,
             format!("would have {languages} languages; at most {LANGUAGES_MAX} are allowed"),

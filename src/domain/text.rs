@@ -19,7 +19,7 @@ pub const LIST_MAX: usize = 1_000;
 
 /// What is wrong with a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TextFault {
+pub enum TextError {
     /// Empty or only white space.
     Missing,
     /// More code points than this.
@@ -28,7 +28,7 @@ pub enum TextFault {
     Nul,
 }
 
-impl TextFault {
+impl TextError {
     /// The reason to report.
     pub fn reason(self) -> Reason {
         match self {
@@ -39,7 +39,7 @@ impl TextFault {
     }
 }
 
-impl fmt::Display for TextFault {
+impl fmt::Display for TextError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing => f.write_str("is required"),
@@ -50,26 +50,26 @@ impl fmt::Display for TextFault {
 }
 
 /// Checks what every text must keep: at most `max` code points, no U+0000.
-pub fn check(text: &str, max: usize) -> Result<(), TextFault> {
+pub fn check(text: &str, max: usize) -> Result<(), TextError> {
     if text.as_bytes().contains(&0) {
-        return Err(TextFault::Nul);
+        return Err(TextError::Nul);
     }
     // A code point takes at least a byte, so only long texts are counted.
     if text.len() > max && text.chars().count() > max {
-        return Err(TextFault::TooLong(max));
+        return Err(TextError::TooLong(max));
     }
     Ok(())
 }
 
 /// A text that says something: 1 to `MAX` code points, not only white space.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Line<const MAX: usize>(String);
+pub struct NonBlankText<const MAX: usize>(String);
 
-impl<const MAX: usize> Line<MAX> {
+impl<const MAX: usize> NonBlankText<MAX> {
     /// Checks a text.
-    pub fn parse(text: String) -> Result<Self, TextFault> {
+    pub fn parse(text: String) -> Result<Self, TextError> {
         if text.trim().is_empty() {
-            return Err(TextFault::Missing);
+            return Err(TextError::Missing);
         }
         check(&text, MAX)?;
         Ok(Self(text))
@@ -88,11 +88,11 @@ impl<const MAX: usize> Line<MAX> {
 
 /// A text that may be empty: at most `MAX` code points.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Text<const MAX: usize>(String);
+pub struct BoundedText<const MAX: usize>(String);
 
-impl<const MAX: usize> Text<MAX> {
+impl<const MAX: usize> BoundedText<MAX> {
     /// Checks a text.
-    pub fn parse(text: String) -> Result<Self, TextFault> {
+    pub fn parse(text: String) -> Result<Self, TextError> {
         check(&text, MAX)?;
         Ok(Self(text))
     }
@@ -115,7 +115,7 @@ pub struct Body(Arc<String>);
 
 impl Body {
     /// Checks a text.
-    pub fn parse(text: String) -> Result<Self, TextFault> {
+    pub fn parse(text: String) -> Result<Self, TextError> {
         check(&text, BODY_MAX)?;
         Ok(Self(Arc::new(text)))
     }
@@ -132,10 +132,10 @@ impl Body {
 }
 
 /// The name of a task or role.
-pub type Name = Line<NAME_MAX>;
+pub type Name = NonBlankText<NAME_MAX>;
 /// The title of a step.
-pub type Title = Line<TITLE_MAX>;
+pub type Title = NonBlankText<TITLE_MAX>;
 /// A name, key or variable.
-pub type Label = Line<LABEL_MAX>;
+pub type Label = NonBlankText<LABEL_MAX>;
 /// A path, tag or part, which may be empty.
-pub type Tag = Text<LABEL_MAX>;
+pub type Tag = BoundedText<LABEL_MAX>;

@@ -157,7 +157,7 @@ impl Violation {
 }
 
 /// Everything wrong with a request. Counts all, keeps the first
-/// [`Violations::KEPT`].
+/// [`Violations::KEPT_MAX`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Violations {
     kept: Vec<Violation>,
@@ -166,7 +166,7 @@ pub struct Violations {
 
 impl Violations {
     /// How many violations an answer names.
-    pub const KEPT: usize = 50;
+    pub const KEPT_MAX: usize = 50;
 
     /// Nothing wrong so far.
     pub fn new() -> Self {
@@ -176,7 +176,7 @@ impl Violations {
     /// Notes a violation.
     pub fn add(&mut self, path: &Path<'_>, reason: Reason, description: impl Into<String>) {
         self.total += 1;
-        if self.kept.len() < Self::KEPT {
+        if self.kept.len() < Self::KEPT_MAX {
             self.kept.push(Violation::new(path, reason, description));
         }
     }
@@ -184,7 +184,7 @@ impl Violations {
     /// Notes a violation made elsewhere.
     pub fn push(&mut self, violation: Violation) {
         self.total += 1;
-        if self.kept.len() < Self::KEPT {
+        if self.kept.len() < Self::KEPT_MAX {
             self.kept.push(violation);
         }
     }
@@ -192,7 +192,7 @@ impl Violations {
     /// Notes all violations of another list.
     pub fn append(&mut self, other: Violations) {
         let Self { kept, total } = other;
-        let room = Self::KEPT.saturating_sub(self.kept.len());
+        let room = Self::KEPT_MAX.saturating_sub(self.kept.len());
         self.kept.extend(kept.into_iter().take(room));
         self.total += total;
     }

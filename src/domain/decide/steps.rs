@@ -3,10 +3,10 @@
 use crate::domain::{
     Error, Precondition, Result,
     changes::{Changes, StepDeletion, StepListChange},
-    etag::Expected,
+    etag::ExpectedEtag,
     ids::{StepId, TaskId},
     order::{Insertion, OrderChange, Place},
-    step::{Merged, NewStep, Placement, Referenced, Step, StepPatch},
+    step::{MergedStep, NewStep, Placement, ReferencedTask, Step, StepPatch},
     task::Task,
     violation::{Path, Violations},
 };
@@ -28,7 +28,7 @@ pub struct NewStepSnapshot {
     /// Where it goes.
     pub insertion: Insertion,
     /// For a subtask step the task that it refers to.
-    pub target: Option<Referenced>,
+    pub target: Option<ReferencedTask>,
 }
 
 impl CreateStep {
@@ -83,19 +83,19 @@ pub struct StepSnapshot {
     /// Where it stands.
     pub place: Place,
     /// What it manages.
-    pub manages: ManagedBy,
+    pub manages: ManagedTasks,
 }
 
 /// What an observation manages: tasks, and the steps that wire them in.
 #[derive(Debug, Default)]
-pub struct ManagedBy {
+pub struct ManagedTasks {
     /// The tasks.
     pub tasks: Vec<Task>,
     /// The wiring steps and their places.
     pub wiring: Vec<(Step, Place)>,
 }
 
-impl ManagedBy {
+impl ManagedTasks {
     /// Makes managed tasks ordinary ones, and their wiring steps ordinary subtask steps.
     fn unlink(
         &self,
@@ -127,7 +127,7 @@ pub struct UpdateStep {
     /// The step.
     pub guid: StepId,
     /// The state it must be in.
-    pub expected: Expected,
+    pub expected: ExpectedEtag,
     /// What changes.
     pub patch: StepPatch,
 }
@@ -138,7 +138,7 @@ impl UpdateStep {
     pub fn decide(
         self,
         stored: Option<StepSnapshot>,
-        target: Option<Referenced>,
+        target: Option<ReferencedTask>,
         context: &WriteContext,
     ) -> Result<(Changes, (Step, Vec<&'static str>))> {
         let Self {
@@ -148,17 +148,17 @@ impl UpdateStep {
         } = self;
         // What is wrong with the request comes before what it names.
         let Some(stored) = stored else {
-            return Err(missing(patch.faults, Error::StepNotFound(guid)));
+            return Err(missing(patch.violations, Error::StepNotFound(guid)));
         };
         let StepSnapshot {
             step: before,
             place,
             manages,
         } = stored;
-        if patch.faults.is_empty() {
+        if patch.violations.is_empty() {
             expected.check(&before.etag())?;
         }
-        let Merged {
+        let MergedStep {
             step: mut after,
             ignored,
             links,
@@ -168,10 +168,10 @@ impl UpdateStep {
         if !after.revise(&before, context) {
             return Ok((changes, (after, ignored)));
         }
-        for followed in links.following {
-            let task = manages.tasks.iter().find(|task| task.guid == followed.task);
+        for update in links.still_managed {
+            let task = manages.tasks.iter().find(|task| task.guid == update.task);
             let task = task.ok_or_else(|| Error::Internal("a link to no task".to_owned()))?;
-            let renamed = task.clone().following(followed);
+            let renamed = task.clone().apply_value(update);
             changes.put_task(Some(task.clone()), renamed, context)?;
         }
         manages.unlink(&links.unlinked, &mut changes, context)?;
@@ -186,7 +186,7 @@ pub struct DeleteStep {
     /// The step.
     pub guid: StepId,
     /// The state it must be in.
-    pub expected: Expected,
+    pub expected: ExpectedEtag,
 }
 
 impl DeleteStep {

@@ -3,7 +3,7 @@
 use crate::domain::{
     Error, Precondition, Result,
     changes::{Changes, TaskChange},
-    etag::Expected,
+    etag::ExpectedEtag,
     ids::{StepId, TaskId},
     task::{NewTask, Task, TaskHead, TaskPatch},
     violation::Violations,
@@ -25,7 +25,7 @@ pub struct UpdateTask {
     /// The task.
     pub guid: TaskId,
     /// The state it must be in.
-    pub expected: Expected,
+    pub expected: ExpectedEtag,
     /// What changes.
     pub patch: TaskPatch,
 }
@@ -44,9 +44,9 @@ impl UpdateTask {
         } = self;
         // What is wrong with the request comes before what it names.
         let Some(before) = before else {
-            return Err(missing(patch.faults, Error::TaskNotFound(guid)));
+            return Err(missing(patch.violations, Error::TaskNotFound(guid)));
         };
-        if patch.faults.is_empty() {
+        if patch.violations.is_empty() {
             expected.check(&before.etag())?;
         }
         let (mut after, ignored) = before.merge(patch)?;
@@ -73,7 +73,7 @@ pub struct DeleteTask {
     /// The task.
     pub guid: TaskId,
     /// The state it must be in.
-    pub expected: Expected,
+    pub expected: ExpectedEtag,
     /// Whether its steps are deleted with it.
     pub force: bool,
 }
@@ -86,7 +86,7 @@ pub struct TaskToDelete {
     /// The tasks that its observations manage.
     pub managed: Vec<Task>,
     /// The first subtask steps of other tasks that refer to it, at most
-    /// [`Precondition::NAMED`].
+    /// [`Precondition::REFERRING_STEPS_MAX`].
     pub referenced_by: Vec<StepId>,
 }
 

@@ -11,24 +11,24 @@ use crate::domain::{
     size::{StepSize, bytes, task_overlay_size},
     task::TaskHead,
     translation::{LANGUAGES_MAX, Language, StepOverlay, TaskOverlay},
+    translation_work::{AutomaticTranslation, ResourceId, SourceDigest, TranslationOutcome},
     violation::{Path, Reason},
-    work::{Automatic, Digest, Target, Verdict},
 };
 
 use super::WriteContext;
 
 /// The tasks and steps that translations are of, as they are stored.
 #[derive(Debug, Default)]
-pub struct TranslationTargets {
+pub struct TranslationSnapshot {
     /// The tasks.
-    pub tasks: BTreeMap<Uuid, TaskTarget>,
+    pub tasks: BTreeMap<Uuid, TaskTranslationSnapshot>,
     /// The steps.
-    pub steps: BTreeMap<Uuid, StepTarget>,
+    pub steps: BTreeMap<Uuid, StepTranslationSnapshot>,
 }
 
 /// A task, and its translations as far as they are asked for.
 #[derive(Debug)]
-pub struct TaskTarget {
+pub struct TaskTranslationSnapshot {
     /// The task.
     pub head: TaskHead,
     /// Its translations, with the name that each was made from.
@@ -37,18 +37,18 @@ pub struct TaskTarget {
 
 /// A step without its bodies, and its translations as far as they are asked for.
 #[derive(Debug)]
-pub struct StepTarget {
+pub struct StepTranslationSnapshot {
     /// Its title.
     pub title: String,
     /// Stands for its other texts.
-    pub rest: Digest,
+    pub rest: SourceDigest,
     /// Its bytes on the wire.
     pub size: StepSize,
     /// How many languages it is translated into.
     pub languages: usize,
     /// Its translations, with what each was made from: the title, and what stands for
     /// the other texts.
-    pub rows: BTreeMap<Language, StoredOverlay<StepOverlay, (String, Digest)>>,
+    pub rows: BTreeMap<Language, StoredOverlay<StepOverlay, (String, SourceDigest)>>,
 }
 
 /// A translation as it is stored.
@@ -64,54 +64,54 @@ pub struct StoredOverlay<O, S> {
 
 /// Decides what becomes of each translation.
 pub fn write_translations(
-    items: &[Automatic],
-    mut stored: TranslationTargets,
+    items: &[AutomaticTranslation],
+    mut stored: TranslationSnapshot,
     context: &WriteContext,
-) -> Result<(Changes, Vec<Verdict>)> {
+) -> Result<(Changes, Vec<TranslationOutcome>)> {
     let mut tasks = BTreeMap::new();
     let mut steps = BTreeMap::new();
-    let mut verdicts = Vec::with_capacity(items.len());
+    let mut outcomes = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
-        let verdict = if let Some(task) = stored.tasks.get_mut(&item.guid) {
+        let outcome = if let Some(task) = stored.tasks.get_mut(&item.guid) {
             task.write(index, item, &mut tasks)?
         } else if let Some(step) = stored.steps.get_mut(&item.guid) {
             step.write(index, item, &mut steps, context)?
         } else {
-            Verdict::NotFound
+            TranslationOutcome::NotFound
         };
-        verdicts.push(verdict);
+        outcomes.push(outcome);
     }
     let changes = Changes {
         translated_tasks: tasks.into_values().collect(),
         translated_steps: steps.into_values().collect(),
         ..Changes::default()
     };
-    Ok((changes, verdicts))
+    Ok((changes, outcomes))
 }
 
-impl TaskTarget {
+impl TaskTranslationSnapshot {
     fn write(
         &mut self,
         index: usize,
-        item: &Automatic,
+        item: &AutomaticTranslation,
         written: &mut BTreeMap<Uuid, TranslatedTask>,
-    ) -> Result<Verdict> {
+    ) -> Result<TranslationOutcome> {
         let Self { head, rows } = self;
         let known = rows.get(&item.language);
         if known.is_some_and(|row| row.overlay.locked) {
-            return Ok(Verdict::Locked);
+            return Ok(TranslationOutcome::Locked);
         }
-        if item.digest != Some(Digest::of_task(head.name.as_str())) {
-            return Ok(Verdict::Stale);
+        if item.digest != Some(SourceDigest::of_task(head.name.as_str())) {
+            return Ok(TranslationOutcome::Stale);
         }
-        let verdict = Verdict::Written(Target::Task(head.guid));
+        let outcome = TranslationOutcome::Written(ResourceId::Task(head.guid));
         let row = StoredOverlay {
             overlay: item.task_overlay(),
             body_bytes: 0,
             source: head.name.as_str().to_owned(),
         };
         if known == Some(&row) {
-            return Ok(verdict);
+            return Ok(outcome);
         }
         let language = &item.language;
         let size = |row: &StoredOverlay<_, _>| task_overlay_size(language, &row.overlay);
@@ -129,27 +129,27 @@ impl TaskTarget {
         change.growth += size(&row) - known.map_or(0, size);
         put(&mut change.rows, language, row.overlay.clone());
         rows.insert(language.clone(), row);
-        Ok(verdict)
+        Ok(outcome)
     }
 }
 
-impl StepTarget {
+impl StepTranslationSnapshot {
     fn write(
         &mut self,
         index: usize,
-        item: &Automatic,
+        item: &AutomaticTranslation,
         written: &mut BTreeMap<Uuid, TranslatedStep>,
         context: &WriteContext,
-    ) -> Result<Verdict> {
+    ) -> Result<TranslationOutcome> {
         let known = self.rows.get(&item.language);
         if known.is_some_and(|row| row.overlay.locked) {
-            return Ok(Verdict::Locked);
+            return Ok(TranslationOutcome::Locked);
         }
-        if item.digest != Some(Digest::of_step(&self.title, self.rest)) {
-            return Ok(Verdict::Stale);
+        if item.digest != Some(SourceDigest::of_step(&self.title, self.rest)) {
+            return Ok(TranslationOutcome::Stale);
         }
         let step = StepId(item.guid);
-        let verdict = Verdict::Written(Target::Step(step));
+        let outcome = TranslationOutcome::Written(ResourceId::Step(step));
         let overlay = item.step_overlay();
         let row = StoredOverlay {
             body_bytes: bytes(overlay.body.as_ref().map_or(0, |body| body.as_str().len())),
@@ -157,7 +157,7 @@ impl StepTarget {
             source: (self.title.clone(), self.rest),
         };
         if known == Some(&row) {
-            return Ok(verdict);
+            return Ok(outcome);
         }
         let language = &item.language;
         let size = |row: &StoredOverlay<StepOverlay, _>| StepSize {
@@ -182,7 +182,7 @@ impl StepTarget {
         change.growth = change.growth.plus(growth);
         put(&mut change.rows, language, row.overlay.clone());
         self.rows.insert(language.clone(), row);
-        Ok(verdict)
+        Ok(outcome)
     }
 }
 

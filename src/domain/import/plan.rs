@@ -8,13 +8,13 @@ use crate::domain::{
     changes::Changes,
     decide::WriteContext,
     ids::{ProductId, StepId, TaskId},
-    step::{Referenced, Step, StepKind, SubtaskRef},
-    task::Managed,
+    step::{ReferencedTask, Step, StepKind, SubtaskRef},
+    task::ManagedBy,
     text::Name,
     violation::{Path, Violations},
 };
 
-use super::{AbsentSteps, Context, Document, Plan};
+use super::{AbsentSteps, Document, ImportContext, ImportPlan};
 
 mod draft;
 mod steps;
@@ -24,8 +24,8 @@ use draft::TaskDraft;
 pub(super) use draft::{Draft, Reference};
 
 /// Plans an import.
-pub fn plan(document: Document, context: Context<'_>) -> Result<Plan, Error> {
-    let Context {
+pub fn plan(document: Document, context: ImportContext<'_>) -> Result<ImportPlan, Error> {
+    let ImportContext {
         write,
         existing,
         referenced,
@@ -38,7 +38,7 @@ pub fn plan(document: Document, context: Context<'_>) -> Result<Plan, Error> {
         again: existing.is_some(),
         tasks: Vec::new(),
         ignored: BTreeSet::new(),
-        faults: Violations::new(),
+        violations: Violations::new(),
         unknown: Vec::new(),
         missing: Vec::new(),
         absent: Vec::new(),
@@ -51,20 +51,20 @@ pub fn plan(document: Document, context: Context<'_>) -> Result<Plan, Error> {
 
 /// The value that manages a task.
 struct Manager {
-    managed: Managed,
+    managed: ManagedBy,
     name: Name,
     product: ProductId,
 }
 
 struct Planner<'a> {
     write: &'a WriteContext,
-    referenced: &'a BTreeMap<TaskId, Referenced>,
+    referenced: &'a BTreeMap<TaskId, ReferencedTask>,
     policy: AbsentSteps,
     /// Whether the outermost task existed before.
     again: bool,
     tasks: Vec<TaskDraft>,
     ignored: BTreeSet<String>,
-    faults: Violations,
+    violations: Violations,
     /// Steps that the document names and the task does not have.
     unknown: Vec<StepId>,
     /// Tasks that the document names and the account does not have.
@@ -84,11 +84,11 @@ impl Planner<'_> {
 
     /// Gives every subtask step its task and that task's name.
     pub(super) fn resolve_references(&mut self) {
-        let planned: BTreeMap<TaskId, Referenced> = self
+        let planned: BTreeMap<TaskId, ReferencedTask> = self
             .tasks
             .iter()
             .filter_map(|draft| draft.after.as_ref())
-            .map(|task| (task.guid, Referenced::to(task)))
+            .map(|task| (task.guid, ReferencedTask::to(task)))
             .collect();
         let mut tasks = std::mem::take(&mut self.tasks);
         for draft in tasks.iter_mut().flat_map(|task| &mut task.steps) {
@@ -103,7 +103,7 @@ impl Planner<'_> {
         &mut self,
         draft: &mut Draft,
         reference: Reference,
-        planned: &BTreeMap<TaskId, Referenced>,
+        planned: &BTreeMap<TaskId, ReferencedTask>,
     ) {
         let Reference {
             task,
@@ -124,7 +124,7 @@ impl Planner<'_> {
             return;
         };
         if let Some(product) = product.filter(|_| id == sent) {
-            target.check_product(product, &Path::root(&path), &mut self.faults);
+            target.check_product(product, &Path::root(&path), &mut self.violations);
         }
         if title.is_some_and(|title| title != target.name.as_str()) {
             self.ignore(&path, "title");
@@ -138,9 +138,9 @@ impl Planner<'_> {
         }
     }
 
-    pub(super) fn finish(self) -> Result<Plan, Error> {
-        if !self.faults.is_empty() {
-            return Err(Error::Invalid(self.faults));
+    pub(super) fn finish(self) -> Result<ImportPlan, Error> {
+        if !self.violations.is_empty() {
+            return Err(Error::Invalid(self.violations));
         }
         if let Some(step) = self.unknown.first() {
             return Err(Error::StepNotFound(*step));
@@ -157,7 +157,7 @@ impl Planner<'_> {
             let task = draft.settle(&mut changes, self.write)?;
             imported = imported.or(task);
         }
-        Ok(Plan {
+        Ok(ImportPlan {
             changes,
             task: imported.ok_or_else(|| Error::Internal("an import of no task".to_owned()))?,
             ignored: self.ignored,
@@ -182,10 +182,10 @@ pub fn without_indexes(path: &str) -> String {
 
 /// The task that a step referred to before, if it is this one: it need not be
 /// looked up.
-fn stood(before: &Step, task: TaskId) -> Option<Referenced> {
+fn stood(before: &Step, task: TaskId) -> Option<ReferencedTask> {
     let subtask = before.kind.subtask()?;
     let name = Name::parse(before.title.clone()).ok()?;
-    (subtask.task == task).then_some(Referenced {
+    (subtask.task == task).then_some(ReferencedTask {
         task,
         product: subtask.product,
         name,

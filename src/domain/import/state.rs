@@ -7,7 +7,7 @@ use crate::domain::{
     decide::WriteContext,
     ids::{StepId, TaskId},
     order::Place,
-    step::{Referenced, Step},
+    step::{ReferencedTask, Step},
     task::Task,
 };
 
@@ -16,7 +16,7 @@ use super::AbsentSteps;
 /// An existing task with its steps in order and the tasks that its observations
 /// manage.
 #[derive(Clone, Debug)]
-pub struct Tree {
+pub struct TaskTree {
     /// The task.
     pub task: Task,
     /// Its steps in order.
@@ -24,24 +24,24 @@ pub struct Tree {
     /// Where each of them stands.
     pub places: BTreeMap<StepId, Place>,
     /// The managed tasks, by id.
-    pub managed: BTreeMap<TaskId, Tree>,
+    pub managed: BTreeMap<TaskId, TaskTree>,
 }
 
 /// What the plan needs to know beside the document.
-pub struct Context<'a> {
+pub struct ImportContext<'a> {
     /// What every write needs.
     pub write: &'a WriteContext,
     /// The task to bring to the document's state; `None` makes one.
-    pub existing: Option<&'a Tree>,
+    pub existing: Option<&'a TaskTree>,
     /// Tasks of the account that subtask steps of the document name.
-    pub referenced: &'a BTreeMap<TaskId, Referenced>,
+    pub referenced: &'a BTreeMap<TaskId, ReferencedTask>,
     /// What becomes of steps that are left out.
     pub absent: AbsentSteps,
 }
 
 /// What an import makes.
 #[derive(Debug)]
-pub struct Plan {
+pub struct ImportPlan {
     /// All that changes.
     pub changes: Changes,
     /// The imported task as it is to be.

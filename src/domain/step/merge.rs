@@ -14,7 +14,7 @@ use crate::domain::{
     violation::{Path, Reason, Violations},
 };
 
-use super::{Cost, Looping, Referenced, Step, StepKind, SubtaskRef};
+use super::{Cost, Looping, ReferencedTask, Step, StepKind, SubtaskRef};
 
 /// Where violations of a step's own fields are reported.
 const STEP: Path<'static> = Path::root("step");
@@ -23,7 +23,7 @@ const STEP: Path<'static> = Path::root("step");
 #[derive(Clone, Debug, Default)]
 pub struct StepPatch {
     /// What was wrong with the request so far.
-    pub faults: Violations,
+    pub violations: Violations,
     /// Honored fields of some types that were sent or named in the mask, so
     /// that a receipt is due when this step's type ignores them.
     pub sent: Vec<&'static str>,
@@ -70,7 +70,7 @@ impl StepPatch {
 
 /// A step after an update.
 #[derive(Debug)]
-pub struct Merged {
+pub struct MergedStep {
     /// The step.
     pub step: Step,
     /// Fields of the update that were not honored.
@@ -85,11 +85,15 @@ impl Step {
     /// The step after an update of its own. Everything is checked against the
     /// merged step. `target` is the task that [`StepPatch::new_subtask`] names,
     /// if it is in the account. New links are refused: an import makes those.
-    pub fn merge(&self, patch: StepPatch, target: Option<Referenced>) -> Result<Merged, Error> {
-        let mut faults = Violations::new();
-        let merged = self.merge_at(patch, target, &STEP, &mut faults);
-        if !faults.is_empty() {
-            return Err(Error::Invalid(faults));
+    pub fn merge(
+        &self,
+        patch: StepPatch,
+        target: Option<ReferencedTask>,
+    ) -> Result<MergedStep, Error> {
+        let mut violations = Violations::new();
+        let merged = self.merge_at(patch, target, &STEP, &mut violations);
+        if !violations.is_empty() {
+            return Err(Error::Invalid(violations));
         }
         if let Some(task) = merged.missing {
             return Err(Error::TaskNotFound(task));
@@ -105,11 +109,11 @@ impl Step {
     pub fn merge_at(
         &self,
         mut patch: StepPatch,
-        target: Option<Referenced>,
+        target: Option<ReferencedTask>,
         at: &Path<'_>,
-        faults: &mut Violations,
-    ) -> Merged {
-        faults.append(std::mem::take(&mut patch.faults));
+        violations: &mut Violations,
+    ) -> MergedStep {
+        violations.append(std::mem::take(&mut patch.violations));
         let mut step = self.clone();
         let is_subtask = self.kind.subtask().is_some();
         // A wiring step refers to the task that it wires and to no other.
@@ -126,12 +130,12 @@ impl Step {
             .collect();
         let mut missing = None;
         if honors_subtask {
-            missing = step.merge_subtask(&patch, target, at, faults);
+            missing = step.merge_subtask(&patch, target, at, violations);
         } else if !is_subtask {
-            step.merge_title(patch.title, at, faults);
+            step.merge_title(patch.title, at, violations);
         }
-        step.merge_cost(patch.cost, at, faults);
-        let links = step.merge_feedback(patch.feedback, at, faults);
+        step.merge_cost(patch.cost, at, violations);
+        let links = step.merge_feedback(patch.feedback, at, violations);
         let content = &mut step.content;
         patch.body.apply(&mut content.body);
         patch.dependencies.apply(&mut content.dependencies);
@@ -144,8 +148,8 @@ impl Step {
         replace(patch.skills, &mut content.skills);
         replace(patch.tags, &mut content.tags);
         patch.translations.apply(&mut content.translations);
-        check_languages(at, content.translations.len(), faults);
-        Merged {
+        check_languages(at, content.translations.len(), violations);
+        MergedStep {
             step,
             ignored,
             links,
@@ -153,14 +157,19 @@ impl Step {
         }
     }
 
-    fn merge_title(&mut self, edit: Edit<Deferred<Title>>, at: &Path<'_>, faults: &mut Violations) {
+    fn merge_title(
+        &mut self,
+        edit: Edit<Deferred<Title>>,
+        at: &Path<'_>,
+        violations: &mut Violations,
+    ) {
         let new = match edit {
             Edit::Keep => return,
             Edit::Clear => {
-                faults.add(&at.field("title"), Reason::FieldRequired, "is required");
+                violations.add(&at.field("title"), Reason::FieldRequired, "is required");
                 return;
             }
-            Edit::Set(Err(fault)) => return faults.push(fault),
+            Edit::Set(Err(violation)) => return violations.push(violation),
             Edit::Set(Ok(new)) => new,
         };
         match &mut self.kind {
@@ -180,9 +189,9 @@ impl Step {
     fn merge_subtask(
         &mut self,
         patch: &StepPatch,
-        target: Option<Referenced>,
+        target: Option<ReferencedTask>,
         at: &Path<'_>,
-        faults: &mut Violations,
+        violations: &mut Violations,
     ) -> Option<TaskId> {
         let StepKind::Subtask { subtask, .. } = &mut self.kind else {
             return None;
@@ -192,13 +201,13 @@ impl Step {
         match &patch.subtask_id {
             Edit::Keep => current = Some(subtask.product),
             Edit::Clear => {
-                faults.add(
+                violations.add(
                     &at.field("subtask_id"),
                     Reason::FieldRequired,
                     "is required",
                 );
             }
-            Edit::Set(Err(fault)) => faults.push(fault.clone()),
+            Edit::Set(Err(violation)) => violations.push(violation.clone()),
             Edit::Set(Ok(task)) => match &target {
                 None => missing = Some(*task),
                 Some(found) => {
@@ -214,15 +223,15 @@ impl Step {
         match &patch.subtask_pid {
             Edit::Keep => {}
             Edit::Clear => {
-                faults.add(
+                violations.add(
                     &at.field("subtask_pid"),
                     Reason::FieldRequired,
                     "is required",
                 );
             }
-            Edit::Set(Err(fault)) => faults.push(fault.clone()),
+            Edit::Set(Err(violation)) => violations.push(violation.clone()),
             Edit::Set(Ok(product)) if current.is_some_and(|current| current != *product) => {
-                faults.add(
+                violations.add(
                     &at.field("subtask_pid"),
                     Reason::FieldInvalid,
                     "is not the product of the task that `subtask_id` names",
@@ -233,7 +242,7 @@ impl Step {
         missing
     }
 
-    fn merge_cost(&mut self, edit: Edit<Cost>, at: &Path<'_>, faults: &mut Violations) {
+    fn merge_cost(&mut self, edit: Edit<Cost>, at: &Path<'_>, violations: &mut Violations) {
         let new = match edit {
             Edit::Keep => return,
             Edit::Clear => Cost::default(),
@@ -246,7 +255,7 @@ impl Step {
             | StepKind::Subtask { .. }
             | StepKind::End { .. } => {
                 if new != Cost::default() {
-                    faults.add(&at.field("cost"), Reason::FieldOutOfRange, COSTLESS);
+                    violations.add(&at.field("cost"), Reason::FieldOutOfRange, COST_NOT_ALLOWED);
                 }
             }
         }
@@ -257,7 +266,7 @@ impl Step {
         &mut self,
         edit: Edit<Feedback>,
         at: &Path<'_>,
-        faults: &mut Violations,
+        violations: &mut Violations,
     ) -> LinkChanges {
         let path = at.field("feedback_config");
         let new = match edit {
@@ -268,14 +277,14 @@ impl Step {
         match &mut self.kind {
             StepKind::Observation { feedback, .. } => {
                 let Some(mut new) = new else {
-                    faults.add(
+                    violations.add(
                         &path,
                         Reason::FieldRequired,
                         "is required for an observation",
                     );
                     return LinkChanges::default();
                 };
-                let changes = link::carry_over(Some(feedback), &mut new);
+                let changes = link::keep_links(Some(feedback), &mut new);
                 *feedback = new;
                 changes
             }
@@ -285,7 +294,7 @@ impl Step {
             | StepKind::End { feedback, .. }
             | StepKind::Idp { feedback, .. } => {
                 if new.as_ref().is_some_and(|new| new.linked) {
-                    faults.add(
+                    violations.add(
                         &path.index(0).field("linked"),
                         Reason::FieldInvalid,
                         LINKED_OBSERVATIONS_ONLY,
@@ -299,7 +308,7 @@ impl Step {
 }
 
 /// Why a cost is refused on a type that has none.
-pub const COSTLESS: &str = "must be 0 for this type of step";
+pub const COST_NOT_ALLOWED: &str = "must be 0 for this type of step";
 /// Why links are refused on a type that has none.
 pub const LINKED_OBSERVATIONS_ONLY: &str = "only an observation can be linked";
 

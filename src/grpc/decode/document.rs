@@ -229,7 +229,7 @@ fn step_patch(message: v1::Step, path: &str, ignored: &mut Ignored) -> StepPatch
     let field = Field::root(path, &mut violations);
     let update = step::update(message, &Mask::Document, field, ignored);
     let mut patch = update.map_or_else(StepPatch::default, |update| update.patch);
-    patch.faults.append(violations);
+    patch.violations.append(violations);
     patch
 }
 
@@ -242,6 +242,6 @@ fn task_patch(mut message: v1::Task, path: &str) -> TaskPatch {
     let field = Field::root(path, &mut violations);
     let update = task::update(message, &Mask::Document, field, &mut Ignored::default());
     let mut patch = update.map_or_else(TaskPatch::default, |update| update.patch);
-    patch.faults.append(violations);
+    patch.violations.append(violations);
     patch
 }

@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::import::{
-    AbsentSteps, Document, DocumentStep, DocumentValue, Says, Tree,
+    AbsentSteps, Document, DocumentStep, DocumentValue, Says, TaskTree,
     wiring::{Wire, wire_up},
 };
 use crate::domain::{
     changes::StepDeletion,
     ids::{ProductId, StepId, TaskId},
-    link::{LinkChanges, carry_over, linked_tasks},
+    link::{LinkChanges, keep_links, linked_tasks},
     patch::{Deferred, Edit},
     step::{NewStep, Step, StepContent, StepKind, StepPatch, SubtaskRef},
-    task::Managed,
+    task::ManagedBy,
     text::Name,
     violation::{Path, Reason, Violation, Violations},
 };
@@ -26,7 +26,7 @@ impl Planner<'_> {
         task: TaskId,
         product: Option<ProductId>,
         said: Vec<DocumentStep>,
-        existing: Option<&Tree>,
+        existing: Option<&TaskTree>,
     ) -> (Vec<Draft>, Vec<StepDeletion>) {
         let mut drafts = Vec::with_capacity(said.len());
         let mut wires = Vec::new();
@@ -112,7 +112,7 @@ impl Planner<'_> {
         if !found {
             self.unknown.push(guid);
         } else if !listed.insert(guid) {
-            self.faults.add(
+            self.violations.add(
                 &Path::root(path).field("guid"),
                 Reason::FieldInvalid,
                 "is the id of another step of the list",
@@ -155,7 +155,7 @@ impl Planner<'_> {
         product: Option<ProductId>,
         said: DocumentStep,
         known: Option<&Step>,
-        existing: Option<&Tree>,
+        existing: Option<&TaskTree>,
     ) -> Option<Built> {
         let DocumentStep {
             path,
@@ -233,16 +233,16 @@ impl Planner<'_> {
             }
         });
         // References are resolved when every task of the document is known.
-        for fault in [
+        for violation in [
             take_fault(&mut patch.subtask_id),
             take_fault(&mut patch.subtask_pid),
         ] {
-            if let Some(fault) = fault.filter(|_| reference.is_some()) {
-                self.faults.push(fault);
+            if let Some(violation) = violation.filter(|_| reference.is_some()) {
+                self.violations.push(violation);
             }
         }
         let at = Path::root(path);
-        let merged = step.merge_at(patch, None, &at, &mut self.faults);
+        let merged = step.merge_at(patch, None, &at, &mut self.violations);
         // What a subtask step takes from elsewhere counts as ignored only if it
         // differs, which is known when references are resolved.
         if step.kind.subtask().is_none() {
@@ -268,8 +268,8 @@ impl Planner<'_> {
     ) -> Option<(Draft, LinkChanges)> {
         let mut new = match says.new {
             Ok(new) => NewStep { task, ..new },
-            Err(faults) => {
-                self.faults.append(faults);
+            Err(violations) => {
+                self.violations.append(violations);
                 return None;
             }
         };
@@ -281,7 +281,7 @@ impl Planner<'_> {
         });
         let mut links = LinkChanges::default();
         if let StepKind::Observation { feedback, .. } = &mut new.kind {
-            links = carry_over(None, feedback);
+            links = keep_links(None, feedback);
         }
         // The title of a subtask step comes with its reference.
         let title = new.kind.title().map_or("", |title| title.as_str());
@@ -304,7 +304,7 @@ impl Planner<'_> {
         product: Option<ProductId>,
         step: &mut Step,
         said: Vec<DocumentValue>,
-        existing: Option<&Tree>,
+        existing: Option<&TaskTree>,
         path: &str,
     ) -> Vec<(TaskId, Vec<TaskId>)> {
         let product = product.unwrap_or(step.product);
@@ -339,7 +339,7 @@ impl Planner<'_> {
                 continue;
             };
             let by = Manager {
-                managed: Managed { parent: task, idx },
+                managed: ManagedBy { parent: task, idx },
                 name,
                 product,
             };
@@ -369,7 +369,7 @@ impl Planner<'_> {
             for step in document.steps {
                 let may_exist = self.again && step.guid.is_some();
                 self.check(if may_exist {
-                    Some(step.says.patch.faults)
+                    Some(step.says.patch.violations)
                 } else {
                     step.says.new.err()
                 });
@@ -378,8 +378,8 @@ impl Planner<'_> {
         }
     }
 
-    fn check(&mut self, faults: Option<Violations>) {
-        self.faults.append(faults.unwrap_or_default());
+    fn check(&mut self, violations: Option<Violations>) {
+        self.violations.append(violations.unwrap_or_default());
     }
 
     /// Lists nested documents that nothing is made of.
@@ -433,7 +433,7 @@ struct Sent {
 /// Takes an edit out of a patch and returns what was wrong with it.
 fn take_fault<T>(edit: &mut Edit<Deferred<T>>) -> Option<Violation> {
     match std::mem::take(edit) {
-        Edit::Set(Err(fault)) => Some(fault),
+        Edit::Set(Err(violation)) => Some(violation),
         Edit::Set(Ok(_)) | Edit::Clear | Edit::Keep => None,
     }
 }

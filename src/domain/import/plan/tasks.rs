@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::import::{Document, DocumentTask, Tree};
+use crate::domain::import::{Document, DocumentTask, TaskTree};
 use crate::domain::{
     ids::TaskId,
     task::{NewTask, Task},
@@ -15,7 +15,7 @@ impl Planner<'_> {
     pub(super) fn task(
         &mut self,
         document: Document,
-        existing: Option<&Tree>,
+        existing: Option<&TaskTree>,
         by: Option<Manager>,
     ) -> TaskId {
         let Document { path, task, steps } = document;
@@ -55,8 +55,8 @@ impl Planner<'_> {
         }
         let new = match said.says.new {
             Ok(new) => new,
-            Err(faults) => {
-                self.faults.append(faults);
+            Err(violations) => {
+                self.violations.append(violations);
                 return None;
             }
         };
@@ -79,7 +79,7 @@ impl Planner<'_> {
 
     fn changed_task(
         &mut self,
-        tree: &Tree,
+        tree: &TaskTree,
         said: DocumentTask,
         by: Option<Manager>,
         path: &str,
@@ -94,7 +94,9 @@ impl Planner<'_> {
         }
         let named = said.name;
         let at = Path::root(path);
-        let (mut task, ignored) = tree.task.merge_at(said.says.patch, &at, &mut self.faults);
+        let (mut task, ignored) = tree
+            .task
+            .merge_at(said.says.patch, &at, &mut self.violations);
         match by {
             Some(by) => {
                 task.name = by.name;
@@ -125,7 +127,7 @@ impl Planner<'_> {
 
     /// A managed task that the document says nothing of but what its value
     /// shows.
-    pub(super) fn follow(&mut self, tree: &Tree, by: Manager) -> TaskId {
+    pub(super) fn follow(&mut self, tree: &TaskTree, by: Manager) -> TaskId {
         let mut after = tree.task.clone();
         after.name = by.name;
         after.managed = Some(by.managed);
@@ -134,12 +136,12 @@ impl Planner<'_> {
     }
 
     /// A task that no value manages any longer.
-    pub(super) fn unlink(&mut self, tree: &Tree) {
+    pub(super) fn unlink(&mut self, tree: &TaskTree) {
         self.keep_steps(tree, tree.task.clone().unmanaged());
     }
 
     /// Changes a task and none of its steps.
-    fn keep_steps(&mut self, tree: &Tree, after: Task) {
+    fn keep_steps(&mut self, tree: &TaskTree, after: Task) {
         self.tasks.push(TaskDraft {
             before: Some(tree.task.clone()),
             after: Some(after),

@@ -18,9 +18,9 @@ pub const WRITES_MAX: usize = 100;
 /// Stands for texts: equal for equal texts, and for no others that anybody will
 /// find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Digest(pub [u8; 16]);
+pub struct SourceDigest(pub [u8; 16]);
 
-impl Digest {
+impl SourceDigest {
     fn of<'a>(parts: impl IntoIterator<Item = Option<&'a [u8]>>) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
@@ -39,10 +39,10 @@ impl Digest {
         Self::of([Some(b"task".as_slice()), Some(name.as_bytes())])
     }
 
-    /// The texts of a step: its title, and [`Digest::of_rest`] of the others.
+    /// The texts of a step: its title, and [`SourceDigest::of_content`] of the others.
     /// Apart, as the title of a subtask step changes without the others being
     /// at hand.
-    pub fn of_step(title: &str, rest: Digest) -> Self {
+    pub fn of_step(title: &str, rest: SourceDigest) -> Self {
         Self::of([
             Some(b"step".as_slice()),
             Some(title.as_bytes()),
@@ -51,7 +51,7 @@ impl Digest {
     }
 
     /// The texts of a step but its title.
-    pub fn of_rest(content: &StepContent, feedback: Option<&Feedback>) -> Self {
+    pub fn of_content(content: &StepContent, feedback: Option<&Feedback>) -> Self {
         let body = content.body.as_ref().map(|body| body.as_str().as_bytes());
         let instructions: Vec<_> = content
             .instructions
@@ -74,7 +74,7 @@ impl Digest {
 
 /// The task or step that a translation is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum ResourceId {
     /// A task.
     Task(TaskId),
     /// A step.
@@ -83,7 +83,7 @@ pub enum Target {
 
 /// Why there is something to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum TranslationState {
     /// There is no translation.
     Missing,
     /// It is unlocked, and its source has changed since.
@@ -92,7 +92,7 @@ pub enum State {
 
 /// Texts to translate.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum SourceTexts {
     /// A task's.
     Task {
         /// Its name.
@@ -113,22 +113,22 @@ pub enum Source {
 
 /// One thing to translate into one language.
 #[derive(Clone, Debug)]
-pub struct Work {
+pub struct TranslationWork {
     /// What it is of.
-    pub target: Target,
+    pub target: ResourceId,
     /// The language to translate into.
     pub language: Language,
     /// Why.
-    pub state: State,
+    pub state: TranslationState,
     /// The texts.
-    pub source: Source,
+    pub source: SourceTexts,
     /// Stands for the texts.
-    pub digest: Digest,
+    pub digest: SourceDigest,
 }
 
 /// Which work is asked for.
 #[derive(Clone, Debug)]
-pub struct WorkFilter {
+pub struct TranslationWorkFilter {
     /// The languages, sorted, each once; at least one.
     pub languages: Vec<Language>,
     /// Only this task and its steps.
@@ -138,7 +138,7 @@ pub struct WorkFilter {
 /// Where a listing of work goes on: tasks by id, then steps by id, each
 /// language by language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkCursor {
+pub struct TranslationWorkCursor {
     /// Whether tasks are done.
     pub steps: bool,
     /// The resource at hand.
@@ -147,7 +147,7 @@ pub struct WorkCursor {
     pub languages: usize,
 }
 
-impl WorkCursor {
+impl TranslationWorkCursor {
     /// The beginning.
     pub const START: Self = Self {
         steps: false,
@@ -158,17 +158,17 @@ impl WorkCursor {
 
 /// Work of one page.
 #[derive(Clone, Debug)]
-pub struct WorkPage {
+pub struct TranslationWorkPage {
     /// The work, each with where the listing goes on behind it.
-    pub items: Vec<(Work, WorkCursor)>,
+    pub items: Vec<(TranslationWork, TranslationWorkCursor)>,
     /// Where the listing goes on; `None` at the end. A page may be short, even
     /// empty, before the end: a call looks at so many resources and no more.
-    pub next: Option<WorkCursor>,
+    pub next: Option<TranslationWorkCursor>,
 }
 
 /// A translation made by a machine.
 #[derive(Clone, Debug)]
-pub struct Automatic {
+pub struct AutomaticTranslation {
     /// The id of a task or step.
     pub guid: Uuid,
     /// The language.
@@ -184,10 +184,10 @@ pub struct Automatic {
     /// The question, if it is of a step; never linked.
     pub feedback: Option<Feedback>,
     /// What stood for the source texts; `None` if it was never given out.
-    pub digest: Option<Digest>,
+    pub digest: Option<SourceDigest>,
 }
 
-impl Automatic {
+impl AutomaticTranslation {
     /// The row that it makes of a task.
     pub fn task_overlay(&self) -> TaskOverlay {
         TaskOverlay {
@@ -210,9 +210,9 @@ impl Automatic {
 
 /// What became of an automatic translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TranslationOutcome {
     /// Written, and unlocked.
-    Written(Target),
+    Written(ResourceId),
     /// A person has locked the language.
     Locked,
     /// The source has changed since.
