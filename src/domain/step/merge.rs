@@ -284,7 +284,7 @@ impl Step {
                     );
                     return LinkChanges::default();
                 };
-                let changes = link::keep_links(Some(feedback), &mut new);
+                let changes = link::copy_links(feedback, &mut new);
                 *feedback = new;
                 changes
             }
