@@ -22,21 +22,21 @@ pub enum LogicalOperator {
     Or,
 }
 
-/// Nodes that combine; at least one.
+/// A group of at least one node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// How they combine.
+    /// How its nodes combine.
     pub operator: LogicalOperator,
-    /// What is combined, in order.
+    /// Its nodes, in order.
     pub nodes: Vec<Node>,
 }
 
-/// One operand of a group.
+/// A node of a group.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
     /// A comparison.
     Condition(Condition),
-    /// A group of its own.
+    /// A nested group.
     Group(Group),
 }
 
@@ -47,9 +47,9 @@ pub struct Condition {
     pub variable: Label,
     /// How it is compared.
     pub operator: Comparison,
-    /// What it is compared with; at least one.
+    /// The values that it is compared with; at least one.
     pub targets: Vec<ConditionTarget>,
-    /// Where the variable lives.
+    /// The path of the variable.
     pub path: Tag,
 }
 
@@ -67,10 +67,10 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// All of them, the longest spelling first.
+    /// All operators, longer symbols first.
     pub const ALL: [Self; 4] = [Self::NotEqual, Self::Equal, Self::Greater, Self::Less];
 
-    /// The operator as it is written.
+    /// The symbol of the operator.
     pub fn symbol(self) -> &'static str {
         match self {
             Self::Equal => "=",
@@ -80,14 +80,14 @@ impl Comparison {
         }
     }
 
-    /// Reads an operator.
+    /// Parses a symbol.
     pub fn parse(symbol: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|op| op.symbol() == symbol)
     }
 }
 
-/// A value that a variable is compared with. Numbers are equal when their bits
-/// are: 0 and -0 are two values, as they are on the wire.
+/// A value that a variable is compared with. Numbers are equal if their bits are, so 0 and
+/// -0 differ.
 #[derive(Clone, Debug)]
 pub enum ConditionTarget {
     /// A text without U+0000.
@@ -120,8 +120,7 @@ impl LogicalOperator {
 }
 
 impl Group {
-    /// Bytes that the group takes on the wire at most, its short form
-    /// included.
+    /// Upper bound of the encoded size of the group and its short form, in bytes.
     pub fn wire_bytes(&self) -> usize {
         self.bytes() + shorthand::render(self).map_or(0, |short| short.len())
     }
@@ -140,7 +139,7 @@ impl Group {
         json!([self.operator.name(), nodes])
     }
 
-    /// Reads the stored form; `None` if it is none.
+    /// Parses the stored form.
     pub fn from_json(value: &Value) -> Option<Self> {
         let [operator, nodes] = value.as_array()?.as_slice() else {
             return None;

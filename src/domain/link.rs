@@ -1,7 +1,7 @@
-//! Links between the values of an observation and the tasks they manage.
+//! Links between the values of an observation and the tasks that they manage.
 //!
-//! Values are matched by key: a value whose key was there before keeps its
-//! task, and what it shows becomes the task's name.
+//! An update matches values by key: a value whose key existed before keeps its task, and
+//! its text becomes the task's name.
 
 use std::collections::BTreeSet;
 

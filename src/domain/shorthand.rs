@@ -1,8 +1,8 @@
 //! The short form of a single condition:
 //! `components.{product_id}.{variable} {op} {value}[, {value}…]`.
 //!
-//! *Law:* for every condition of this form, parsing its rendering gives the
-//! condition back. Conditions of another form have no rendering.
+//! *Invariant:* parsing the rendering of a condition returns the same condition.
+//! Conditions of any other form have no rendering.
 
 use std::fmt;
 
@@ -16,9 +16,9 @@ const PREFIX: &str = "components.";
 /// Why a shorthand cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShorthandError {
-    /// The character at which, counted in code points from 1.
+    /// The position of the error, in code points from 1.
     pub at: usize,
-    /// What was expected there.
+    /// What is expected there.
     pub expected: &'static str,
 }
 
@@ -28,7 +28,7 @@ impl fmt::Display for ShorthandError {
     }
 }
 
-/// Reads a shorthand: an AND of one condition.
+/// Parses a shorthand: an AND of one condition.
 pub fn parse(text: &str) -> Result<Group, ShorthandError> {
     let mut parser = ShorthandParser { text, byte: 0 };
     let condition = parser.condition()?;
@@ -38,7 +38,7 @@ pub fn parse(text: &str) -> Result<Group, ShorthandError> {
     })
 }
 
-/// Renders dependencies that are exactly one condition of the short form.
+/// Renders dependencies; `None` unless they are exactly one condition of the short form.
 pub fn render(group: &Group) -> Option<String> {
     let (LogicalOperator::And, [Node::Condition(condition)]) =
         (group.operator, group.nodes.as_slice())
@@ -112,7 +112,7 @@ impl<'a> ShorthandParser<'a> {
         self.byte += rest.len() - rest.trim_start().len();
     }
 
-    fn eat(&mut self, token: &str) -> bool {
+    fn take(&mut self, token: &str) -> bool {
         let found = self.rest().starts_with(token);
         if found {
             self.byte += token.len();
@@ -123,7 +123,7 @@ impl<'a> ShorthandParser<'a> {
     fn condition(&mut self) -> Result<Condition, ShorthandError> {
         self.skip_space();
         let start = self.byte;
-        if !self.eat(PREFIX) {
+        if !self.take(PREFIX) {
             return self.error("`components.`");
         }
         let digits = self.rest().bytes().take_while(u8::is_ascii_digit).count();
@@ -135,7 +135,7 @@ impl<'a> ShorthandParser<'a> {
         let Ok(path) = Tag::parse(path.to_owned()) else {
             return self.error("a path of at most 1000 code points");
         };
-        if !self.eat(".") {
+        if !self.take(".") {
             return self.error("`.` and a variable");
         }
         let variable = self.variable()?;
@@ -171,10 +171,9 @@ impl<'a> ShorthandParser<'a> {
     fn operator(&mut self) -> Result<Comparison, ShorthandError> {
         let found = Comparison::ALL
             .into_iter()
-            .find(|operator| self.eat(operator.symbol()));
+            .find(|operator| self.take(operator.symbol()));
         match found {
-            // `>=` and the like are no operators, and surely not meant as a
-            // value that starts with `=`.
+            // A value after `>` cannot start with `=`, so that `>=` is refused.
             Some(_) if self.rest().starts_with(is_operator) => {
                 self.error("a value (the operators are `=`, `!=`, `>` and `<`)")
             }
@@ -195,14 +194,14 @@ impl<'a> ShorthandParser<'a> {
             if !takes_several(operator) {
                 return self.error("the end, as `>` and `<` take one value");
             }
-            if !self.eat(",") {
+            if !self.take(",") {
                 return self.error("`,` or the end");
             }
         }
     }
 
     fn value(&mut self) -> Result<String, ShorthandError> {
-        if self.eat("\"") {
+        if self.take("\"") {
             return self.quoted();
         }
         let rest = self.rest();

@@ -1,6 +1,5 @@
-//! Bounded texts. Lengths are counted in Unicode code points, limits are
-//! inclusive, and U+0000 is no part of any text, so that every database keeps
-//! every text alike.
+//! Bounded texts. Lengths are counted in Unicode code points, and limits are inclusive.
+//! No text contains U+0000, which PostgreSQL cannot store.
 
 use std::{fmt, sync::Arc};
 
@@ -8,16 +7,16 @@ use super::violation::Reason;
 
 /// Longest name of a task or role, in code points.
 pub const NAME_MAX: usize = 200;
-/// Longest title of a step.
+/// Longest title of a step, in code points.
 pub const TITLE_MAX: usize = 400;
-/// Longest body of a step.
+/// Longest body of a step, in code points.
 pub const BODY_MAX: usize = 16_000_000;
-/// Longest path, variable, key, tag and the like.
+/// Longest path, variable, key, tag and the like, in code points.
 pub const LABEL_MAX: usize = 1_000;
 /// Most instructions, parts, skills or tags of a step.
 pub const LIST_MAX: usize = 1_000;
 
-/// What is wrong with a text.
+/// Why a text is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextError {
     /// Empty or only white space.
@@ -29,7 +28,7 @@ pub enum TextError {
 }
 
 impl TextError {
-    /// The reason to report.
+    /// The reason of the violation.
     pub fn reason(self) -> Reason {
         match self {
             Self::Missing => Reason::FieldRequired,
@@ -49,7 +48,7 @@ impl fmt::Display for TextError {
     }
 }
 
-/// Checks what every text must keep: at most `max` code points, no U+0000.
+/// Checks that a text has at most `max` code points and no U+0000.
 pub fn check(text: &str, max: usize) -> Result<(), TextError> {
     if text.as_bytes().contains(&0) {
         return Err(TextError::Nul);
@@ -61,7 +60,7 @@ pub fn check(text: &str, max: usize) -> Result<(), TextError> {
     Ok(())
 }
 
-/// A text that says something: 1 to `MAX` code points, not only white space.
+/// A text of 1 to `MAX` code points that are not all white space.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NonBlankText<const MAX: usize>(String);
 
@@ -86,7 +85,7 @@ impl<const MAX: usize> NonBlankText<MAX> {
     }
 }
 
-/// A text that may be empty: at most `MAX` code points.
+/// A text of at most `MAX` code points, which may be empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct BoundedText<const MAX: usize>(String);
 
@@ -108,8 +107,8 @@ impl<const MAX: usize> BoundedText<MAX> {
     }
 }
 
-/// The body of a step, which may be empty: at most [`BODY_MAX`] code points. A clone
-/// shares the text: it has megabytes, and a step is cloned when it changes.
+/// The body of a step: at most [`BODY_MAX`] code points, which may be empty. Clones share
+/// the text, as it can have megabytes and steps are cloned for every update.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Body(Arc<String>);
 
@@ -125,7 +124,7 @@ impl Body {
         &self.0
     }
 
-    /// The text, owned; copied while others share it.
+    /// The text, owned. It is copied if there are other clones.
     pub fn into_string(self) -> String {
         Arc::unwrap_or_clone(self.0)
     }

@@ -1,4 +1,4 @@
-//! What an automatic translator has to do, and what it has done.
+//! Automatic translation: the work to do, and its results.
 
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
@@ -15,8 +15,7 @@ use super::{
 /// Most translations in one write.
 pub const WRITES_MAX: usize = 100;
 
-/// Stands for texts: equal for equal texts, and for no others that anybody will
-/// find.
+/// A cryptographic digest of source texts: different texts have different digests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceDigest(pub [u8; 16]);
 
@@ -34,23 +33,22 @@ impl SourceDigest {
         Self(short)
     }
 
-    /// The texts of a task.
+    /// The digest of a task's texts.
     pub fn of_task(name: &str) -> Self {
         Self::of([Some(b"task".as_slice()), Some(name.as_bytes())])
     }
 
-    /// The texts of a step: its title, and [`SourceDigest::of_content`] of the others.
-    /// Apart, as the title of a subtask step changes without the others being
-    /// at hand.
-    pub fn of_step(title: &str, rest: SourceDigest) -> Self {
+    /// The digest of a step's texts, from its title and [`SourceDigest::of_content`]. The
+    /// title of a subtask step changes without its content being read.
+    pub fn of_step(title: &str, content: SourceDigest) -> Self {
         Self::of([
             Some(b"step".as_slice()),
             Some(title.as_bytes()),
-            Some(&rest.0),
+            Some(&content.0),
         ])
     }
 
-    /// The texts of a step but its title.
+    /// The digest of a step's texts without its title.
     pub fn of_content(content: &StepContent, feedback: Option<&Feedback>) -> Self {
         let body = content.body.as_ref().map(|body| body.as_str().as_bytes());
         let instructions: Vec<_> = content
@@ -72,7 +70,7 @@ impl SourceDigest {
     }
 }
 
-/// The task or step that a translation is of.
+/// The id of a task or step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResourceId {
     /// A task.
@@ -81,24 +79,24 @@ pub enum ResourceId {
     Step(StepId),
 }
 
-/// Why there is something to do.
+/// Why a text needs translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TranslationState {
-    /// There is no translation.
+    /// It has no translation.
     Missing,
-    /// It is unlocked, and its source has changed since.
+    /// Its source has changed since it was translated, and the translation is not locked.
     Outdated,
 }
 
 /// Texts to translate.
 #[derive(Clone, Debug)]
 pub enum SourceTexts {
-    /// A task's.
+    /// The texts of a task.
     Task {
         /// Its name.
         name: String,
     },
-    /// A step's.
+    /// The texts of a step.
     Step {
         /// Its title.
         title: String,
@@ -111,44 +109,44 @@ pub enum SourceTexts {
     },
 }
 
-/// One thing to translate into one language.
+/// A task or step to translate into one language.
 #[derive(Clone, Debug)]
 pub struct TranslationWork {
-    /// What it is of.
-    pub target: ResourceId,
+    /// The task or step.
+    pub resource: ResourceId,
     /// The language to translate into.
     pub language: Language,
-    /// Why.
+    /// Why it needs translation.
     pub state: TranslationState,
-    /// The texts.
+    /// The texts to translate.
     pub source: SourceTexts,
-    /// Stands for the texts.
+    /// The digest of the texts.
     pub digest: SourceDigest,
 }
 
-/// Which work is asked for.
+/// The filter of a list of work.
 #[derive(Clone, Debug)]
 pub struct TranslationWorkFilter {
-    /// The languages, sorted, each once; at least one.
+    /// The languages, sorted, without duplicates; at least one.
     pub languages: Vec<Language>,
     /// Only this task and its steps.
     pub task: Option<TaskId>,
 }
 
-/// Where a listing of work goes on: tasks by id, then steps by id, each
-/// language by language.
+/// The position in a list of work, which has tasks by id, then steps by id, and for each
+/// its languages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TranslationWorkCursor {
-    /// Whether tasks are done.
+    /// Whether it is among the steps, after all tasks.
     pub steps: bool,
-    /// The resource at hand.
+    /// The current task or step.
     pub guid: Uuid,
-    /// How many of the languages are done for it.
+    /// How many of the languages are listed for it.
     pub languages: usize,
 }
 
 impl TranslationWorkCursor {
-    /// The beginning.
+    /// The start of the list.
     pub const START: Self = Self {
         steps: false,
         guid: Uuid::nil(),
@@ -156,17 +154,17 @@ impl TranslationWorkCursor {
     };
 }
 
-/// Work of one page.
+/// A page of a list of work.
 #[derive(Clone, Debug)]
 pub struct TranslationWorkPage {
-    /// The work, each with where the listing goes on behind it.
+    /// The work, each with the position after it.
     pub items: Vec<(TranslationWork, TranslationWorkCursor)>,
-    /// Where the listing goes on; `None` at the end. A page may be short, even
-    /// empty, before the end: a call looks at so many resources and no more.
+    /// Where the next page starts; `None` at the end. A page before the end may be short
+    /// or empty, as a call examines a limited number of resources.
     pub next: Option<TranslationWorkCursor>,
 }
 
-/// A translation made by a machine.
+/// A translation to write.
 #[derive(Clone, Debug)]
 pub struct AutomaticTranslation {
     /// The id of a task or step.
@@ -183,12 +181,12 @@ pub struct AutomaticTranslation {
     pub instructions: Vec<Instruction>,
     /// The question, if it is of a step; never linked.
     pub feedback: Option<Feedback>,
-    /// What stood for the source texts; `None` if it was never given out.
+    /// The digest of the source texts; `None` if the sent one is no digest.
     pub digest: Option<SourceDigest>,
 }
 
 impl AutomaticTranslation {
-    /// The row that it makes of a task.
+    /// The stored form for a task.
     pub fn task_overlay(&self) -> TaskOverlay {
         TaskOverlay {
             name: self.name.clone(),
@@ -196,7 +194,7 @@ impl AutomaticTranslation {
         }
     }
 
-    /// The row that it makes of a step.
+    /// The stored form for a step.
     pub fn step_overlay(&self) -> StepOverlay {
         StepOverlay {
             title: self.title.clone(),
@@ -208,14 +206,14 @@ impl AutomaticTranslation {
     }
 }
 
-/// What became of an automatic translation.
+/// The result of writing an automatic translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TranslationOutcome {
-    /// Written, and unlocked.
+    /// It is written, and not locked.
     Written(ResourceId),
-    /// A person has locked the language.
+    /// It is not written, as the stored translation is locked.
     Locked,
-    /// The source has changed since.
+    /// It is not written, as the source has changed.
     Stale,
     /// The account has no such task or step.
     NotFound,

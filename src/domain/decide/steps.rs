@@ -6,28 +6,30 @@ use crate::domain::{
     etag::ExpectedEtag,
     ids::{StepId, TaskId},
     order::{Insertion, OrderChange, Place},
-    step::{MergedStep, NewStep, Placement, ReferencedTask, Step, StepPatch},
+    step::{
+        MergedStep, NewStep, Placement, ReferencedTask, Step, StepPatch, check_subtask_product,
+    },
     task::Task,
     violation::{Path, Violations},
 };
 
-use super::{WriteContext, tasks::missing};
+use super::{WriteContext, tasks::violations_or};
 
 /// A new step.
 #[derive(Clone, Debug)]
 pub struct CreateStep {
     /// The step.
     pub new: NewStep,
-    /// The step that it is to stand behind.
+    /// The step that it follows, if one is requested.
     pub prevstep: Option<StepId>,
 }
 
-/// What a new step needs to know.
+/// What the creation of a step reads.
 #[derive(Debug)]
 pub struct NewStepSnapshot {
-    /// Where it goes.
+    /// Its place.
     pub insertion: Insertion,
-    /// For a subtask step the task that it refers to.
+    /// The task that a subtask step refers to.
     pub target: Option<ReferencedTask>,
 }
 
@@ -44,7 +46,8 @@ impl CreateStep {
             (Some(title), _, _) => title.as_str().to_owned(),
             (None, Some(subtask), Some(target)) => {
                 let mut violations = Violations::new();
-                target.check_product(subtask.product, &Path::root("step"), &mut violations);
+                let at = Path::root("step");
+                check_subtask_product(subtask.product, target.product, &at, &mut violations);
                 if !violations.is_empty() {
                     return Err(Error::Invalid(violations));
                 }
@@ -75,18 +78,18 @@ impl CreateStep {
     }
 }
 
-/// A step, and what a write of it may reach.
+/// A step, and what an update or deletion of it may change.
 #[derive(Debug)]
 pub struct StepSnapshot {
     /// The step.
     pub step: Step,
-    /// Where it stands.
+    /// Its place.
     pub place: Place,
-    /// What it manages.
+    /// The tasks that it manages.
     pub manages: ManagedTasks,
 }
 
-/// What an observation manages: tasks, and the steps that wire them in.
+/// The tasks that an observation manages, and their wiring steps.
 #[derive(Debug, Default)]
 pub struct ManagedTasks {
     /// The tasks.
@@ -96,7 +99,7 @@ pub struct ManagedTasks {
 }
 
 impl ManagedTasks {
-    /// Makes managed tasks ordinary ones, and their wiring steps ordinary subtask steps.
+    /// Makes managed tasks unmanaged, and their wiring steps ordinary subtask steps.
     fn unlink(
         &self,
         unlinked: &[TaskId],
@@ -126,15 +129,15 @@ impl ManagedTasks {
 pub struct UpdateStep {
     /// The step.
     pub guid: StepId,
-    /// The state it must be in.
+    /// The etag that it must have.
     pub expected: ExpectedEtag,
     /// What changes.
     pub patch: StepPatch,
 }
 
 impl UpdateStep {
-    /// Decides the update. `target` is the task that the update names for a subtask
-    /// step. The answer is the step, and the fields that were not honored.
+    /// Decides the update. `target` is the task that a subtask step refers to after it.
+    /// Returns the step, and the fields that were not honored.
     pub fn decide(
         self,
         stored: Option<StepSnapshot>,
@@ -146,9 +149,9 @@ impl UpdateStep {
             expected,
             patch,
         } = self;
-        // What is wrong with the request comes before what it names.
+        // Violations come before the error of a missing step.
         let Some(stored) = stored else {
-            return Err(missing(patch.violations, Error::StepNotFound(guid)));
+            return Err(violations_or(patch.violations, Error::StepNotFound(guid)));
         };
         let StepSnapshot {
             step: before,
@@ -185,12 +188,12 @@ impl UpdateStep {
 pub struct DeleteStep {
     /// The step.
     pub guid: StepId,
-    /// The state it must be in.
+    /// The etag that it must have.
     pub expected: ExpectedEtag,
 }
 
 impl DeleteStep {
-    /// Decides the deletion. Tasks that the step manages become ordinary ones.
+    /// Decides the deletion. Tasks that the step manages become unmanaged.
     pub fn decide(
         self,
         stored: Option<StepSnapshot>,

@@ -1,4 +1,4 @@
-//! Writing automatic translations. A row that a person has locked is never touched.
+//! Writing automatic translations. A locked translation is never changed.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::domain::{
 
 use super::WriteContext;
 
-/// The tasks and steps that translations are of, as they are stored.
+/// The stored tasks and steps of the translations to write.
 #[derive(Debug, Default)]
 pub struct TranslationSnapshot {
     /// The tasks.
@@ -26,43 +26,43 @@ pub struct TranslationSnapshot {
     pub steps: BTreeMap<Uuid, StepTranslationSnapshot>,
 }
 
-/// A task, and its translations as far as they are asked for.
+/// A task, and its stored translations in the languages to write.
 #[derive(Debug)]
 pub struct TaskTranslationSnapshot {
     /// The task.
     pub head: TaskHead,
-    /// Its translations, with the name that each was made from.
+    /// Its translations, with the name that each was translated from.
     pub rows: BTreeMap<Language, StoredOverlay<TaskOverlay, String>>,
 }
 
-/// A step without its bodies, and its translations as far as they are asked for.
+/// A step without its bodies, and its stored translations in the languages to write.
 #[derive(Debug)]
 pub struct StepTranslationSnapshot {
     /// Its title.
     pub title: String,
-    /// Stands for its other texts.
-    pub rest: SourceDigest,
-    /// Its bytes on the wire.
+    /// The digest of its other texts.
+    pub content_digest: SourceDigest,
+    /// Its size.
     pub size: StepSize,
     /// How many languages it is translated into.
     pub languages: usize,
-    /// Its translations, with what each was made from: the title, and what stands for
-    /// the other texts.
+    /// Its translations, with the title and the digest of the other texts that each was
+    /// translated from.
     pub rows: BTreeMap<Language, StoredOverlay<StepOverlay, (String, SourceDigest)>>,
 }
 
-/// A translation as it is stored.
+/// A stored translation.
 #[derive(Debug, PartialEq)]
 pub struct StoredOverlay<O, S> {
-    /// The texts, without a body that is too large to be compared.
+    /// The texts, without a body that is too large to compare.
     pub overlay: O,
-    /// The bytes of the body.
+    /// The size of the body, in bytes.
     pub body_bytes: i64,
-    /// The source that they were made from.
+    /// The source that was translated.
     pub source: S,
 }
 
-/// Decides what becomes of each translation.
+/// Decides which translations are written.
 pub fn write_translations(
     items: &[AutomaticTranslation],
     mut stored: TranslationSnapshot,
@@ -145,7 +145,7 @@ impl StepTranslationSnapshot {
         if known.is_some_and(|row| row.overlay.locked) {
             return Ok(TranslationOutcome::Locked);
         }
-        if item.digest != Some(SourceDigest::of_step(&self.title, self.rest)) {
+        if item.digest != Some(SourceDigest::of_step(&self.title, self.content_digest)) {
             return Ok(TranslationOutcome::Stale);
         }
         let step = StepId(item.guid);
@@ -154,7 +154,7 @@ impl StepTranslationSnapshot {
         let row = StoredOverlay {
             body_bytes: bytes(overlay.body.as_ref().map_or(0, |body| body.as_str().len())),
             overlay,
-            source: (self.title.clone(), self.rest),
+            source: (self.title.clone(), self.content_digest),
         };
         if known == Some(&row) {
             return Ok(outcome);
@@ -167,7 +167,7 @@ impl StepTranslationSnapshot {
         let change = written.entry(item.guid).or_insert_with(|| TranslatedStep {
             step,
             title: self.title.clone(),
-            rest: self.rest,
+            content_digest: self.content_digest,
             rows: Vec::new(),
             added_languages: 0,
             growth: StepSize::default(),
@@ -186,13 +186,13 @@ impl StepTranslationSnapshot {
     }
 }
 
-/// Adds a language's texts, or replaces those that an earlier item has brought.
+/// Adds a language's texts, or replaces those of an earlier item.
 fn put<O>(rows: &mut Vec<(Language, O)>, language: &Language, overlay: O) {
     rows.retain(|(known, _)| known != language);
     rows.push((language.clone(), overlay));
 }
 
-/// Counts one language more, or refuses it.
+/// Counts one more language, or refuses it.
 fn check_room(languages: &mut usize, index: usize) -> Result<()> {
     if *languages >= LANGUAGES_MAX {
         return Err(Error::invalid(

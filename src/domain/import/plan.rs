@@ -8,7 +8,7 @@ use crate::domain::{
     changes::Changes,
     decide::WriteContext,
     ids::{StepId, TaskId},
-    step::{ReferencedTask, Step, StepKind, SubtaskRef},
+    step::{ReferencedTask, Step, StepKind, SubtaskRef, check_subtask_product},
     text::Name,
     violation::{Path, Violations},
 };
@@ -139,7 +139,8 @@ impl Planner<'_> {
             return;
         };
         if let Some(product) = product.filter(|_| id == sent) {
-            target.check_product(product, &Path::root(&path), &mut self.violations);
+            let at = Path::root(&path);
+            check_subtask_product(product, target.product, &at, &mut self.violations);
         }
         self.ignore_difference(title.as_deref(), target.name.as_str(), &path, "title");
         if let StepKind::Subtask { subtask, .. } = &mut step.after.kind {

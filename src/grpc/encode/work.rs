@@ -10,13 +10,13 @@ use crate::{
 /// A task or step to translate.
 pub fn work(work: TranslationWork) -> v1::TranslationWork {
     let TranslationWork {
-        target,
+        resource,
         language,
         state,
         source,
         digest: source_digest,
     } = work;
-    let (guid, kind) = match target {
+    let (guid, kind) = match resource {
         ResourceId::Task(task) => (task.to_string(), v1::TranslationKind::Task),
         ResourceId::Step(step) => (step.to_string(), v1::TranslationKind::Step),
     };

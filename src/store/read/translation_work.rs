@@ -219,7 +219,7 @@ impl Account {
             // What was deleted since it was found is no work.
             let (source, digest) = sources.get(&(steps, guid))?.clone();
             let work = TranslationWork {
-                target: if steps {
+                resource: if steps {
                     ResourceId::Step(StepId(guid))
                 } else {
                     ResourceId::Task(TaskId(guid))

@@ -334,7 +334,7 @@ statements! {
         translated_steps: vec![TranslatedStep {
             step: StepId(Uuid::nil()),
             title: "Step".to_owned(),
-            rest: crate::domain::translation_work::SourceDigest([0; 16]),
+            content_digest: crate::domain::translation_work::SourceDigest([0; 16]),
             rows: vec![(language(), step_overlay())],
             added_languages: 1,
             growth: crate::domain::size::StepSize::default(),

@@ -140,10 +140,10 @@ impl WriteTranslations {
             .into_tuple()
             .all(&tx.db)
             .await?;
-        let target = |(guid, title, rest, listed, bodies, languages): TargetRow| {
+        let target = |(guid, title, content, listed, bodies, languages): TargetRow| {
             let target = StepTranslationSnapshot {
                 title,
-                rest: digest(&rest)?,
+                content_digest: digest(&content)?,
                 size: StepSize { listed, bodies },
                 languages: usize::try_from(languages).unwrap_or_default(),
                 rows: BTreeMap::new(),

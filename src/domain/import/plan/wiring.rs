@@ -29,7 +29,7 @@ impl Planner<'_> {
         let mut added: BTreeMap<usize, Vec<PlannedStep>> = BTreeMap::new();
         for (observation, ids) in managed.into_iter().enumerate() {
             for ids in ids {
-                let unlisted = self.wire(&mut steps, observation, &ids, &stored);
+                let unlisted = self.find_or_add_wiring_step(&mut steps, observation, &ids, &stored);
                 added.entry(observation).or_default().extend(unlisted);
             }
         }
@@ -43,7 +43,7 @@ impl Planner<'_> {
 
     /// Makes a listed step the wiring step of a managed task, or returns one that the
     /// document does not list.
-    fn wire(
+    fn find_or_add_wiring_step(
         &self,
         steps: &mut [PlannedStep],
         observation: usize,
