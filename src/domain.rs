@@ -1,8 +1,8 @@
-//! The language of the service: values that are valid by construction, and the
-//! pure laws over them. No clock, no I/O, no wire and no database types.
+//! The domain model: tasks, steps, and the decisions of every write. Pure code, without
+//! clock, I/O, protobuf or database types.
 //!
-//! *Invariant:* a value of a type in here is valid. Whoever holds one never
-//! checks it again; whoever makes one goes through its constructor.
+//! *Invariant:* every value is valid. Its constructor checks it, and no other code checks
+//! it again.
 
 pub mod caller;
 pub mod changes;
@@ -27,7 +27,7 @@ pub mod task;
 pub mod text;
 pub mod time;
 pub mod translation;
+pub mod translation_work;
 pub mod violation;
-pub mod work;
 
 pub use error::{Error, Outage, Precondition, Result};

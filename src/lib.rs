@@ -74,7 +74,7 @@
 //!
 //! let fault = shorthand::parse("components.1204.charge_light is off").unwrap_err();
 //! assert_eq!(fault.to_string(), "at character 36: expected an operator (`=`, `!=`, `>` or `<`)");
-//! # Ok::<(), shorthand::ShorthandFault>(())
+//! # Ok::<(), shorthand::ShorthandError>(())
 //! ```
 
 pub mod auth;

@@ -1,8 +1,8 @@
-//! What is known of a caller: its subject and what it may do.
+//! Callers: their subject and scopes.
 
 use std::fmt;
 
-/// What a caller may do. Each rpc needs exactly one; none implies another.
+/// A permission of a caller. Each rpc needs exactly one; none implies another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Get, list and export.
@@ -29,8 +29,8 @@ impl Scope {
         }
     }
 
-    /// The scopes that a space-separated list names. Names of no scope of ours
-    /// are left out: credentials may speak of other services too.
+    /// The scopes in a space-separated list. Unknown names are skipped, as credentials may
+    /// list scopes of other services too.
     pub fn parse_list(list: &str) -> Vec<Self> {
         let named = |scope: &Self| list.split_ascii_whitespace().any(|n| n == scope.name());
         Self::ALL.into_iter().filter(named).collect()
@@ -43,16 +43,15 @@ impl fmt::Display for Scope {
     }
 }
 
-/// The person or process behind a call, as a log line may name it.
+/// The person or process that makes a call, for log lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject(String);
 
 impl Subject {
-    /// The longest subject, in bytes: it stands in every log line.
+    /// The longest subject, in bytes. Every log line has it.
     pub const MAX: usize = 256;
 
-    /// Accepts a text without control characters that is neither empty nor too
-    /// long.
+    /// Accepts 1 to [`Self::MAX`] bytes without control characters.
     pub fn parse(text: &str) -> Option<Self> {
         let valid = (1..=Self::MAX).contains(&text.len()) && !text.contains(char::is_control);
         valid.then(|| Self(text.to_owned()))

@@ -1,5 +1,5 @@
-//! What a write changes: the one value that every decision makes and the store turns
-//! into statements.
+//! The changes of a write. Every decision returns them, and the store turns them into
+//! statements.
 
 use super::{
     decide::WriteContext,
@@ -12,83 +12,82 @@ use super::{
     task::Task,
     text::Name,
     translation::{Language, StepOverlay, TaskOverlay},
-    work::Digest,
+    translation_work::SourceDigest,
 };
 
-/// What a write changes.
+/// The changes of a write.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// Tasks; parents stand before the tasks that they manage.
+    /// Changed tasks. Parents come before the tasks that they manage.
     pub tasks: Vec<TaskChange>,
-    /// The order of tasks' steps, where the task itself is not among
-    /// [`Changes::tasks`].
+    /// Changed step lists of tasks that are not in [`Changes::tasks`].
     pub orders: Vec<StepListChange>,
-    /// Steps that are new or change.
+    /// Created and updated steps.
     pub steps: Vec<StepChange>,
-    /// Steps that are deleted.
+    /// Deleted steps.
     pub deleted_steps: Vec<StepDeletion>,
-    /// Steps of which the place alone changes. That makes no new state of them.
+    /// Steps of which only the place changes. Their version stays the same.
     pub moved: Vec<(StepId, Place)>,
-    /// Tasks whose name has changed: subtask steps that refer to them take it on.
+    /// Tasks whose name changes, and with it the title of subtask steps that refer to them.
     pub renamed: Vec<TaskId>,
     /// Automatic translations of tasks.
     pub translated_tasks: Vec<TranslatedTask>,
     /// Automatic translations of steps.
     pub translated_steps: Vec<TranslatedStep>,
-    /// A role.
+    /// A created or deleted role.
     pub role: Option<RoleChange>,
 }
 
-/// What becomes of a task.
+/// The change of a task.
 #[derive(Debug)]
 pub enum TaskChange {
-    /// It is new.
+    /// It is created.
     Create(Box<Task>),
-    /// It changes.
+    /// It is updated.
     Update {
-        /// As it was.
+        /// The stored task.
         before: Box<Task>,
-        /// As it is to be.
+        /// The task after the write.
         after: Box<Task>,
     },
     /// It is deleted with its steps.
     Delete {
         /// The task.
         task: TaskId,
-        /// Whether it has any.
+        /// Whether it has steps.
         has_steps: bool,
     },
 }
 
-/// A step that is new or changes.
+/// A created or updated step.
 #[derive(Debug)]
 pub struct StepChange {
-    /// As it was; `None` if it is new.
+    /// The stored step; `None` if it is created.
     pub before: Option<Box<Step>>,
-    /// As it is to be.
+    /// The step after the write.
     pub after: Box<Step>,
-    /// Where it stands then; `None` is behind all others, where the database finds
-    /// the place.
+    /// Its place after the write; `None` appends it, and the database computes the
+    /// place.
     pub place: Option<Place>,
 }
 
-/// A step that is deleted.
+/// A deleted step.
 #[derive(Debug)]
 pub struct StepDeletion {
     /// The step.
     pub step: StepId,
-    /// The state that the decision was made on.
+    /// The revision that the decision is based on.
     pub revision: Revision,
 }
 
-/// A change of the steps that a task has.
+/// The change of a task's step list.
 #[derive(Debug)]
 pub struct StepListChange {
     /// The task.
     pub task: TaskId,
     /// The change.
     pub change: OrderChange,
-    /// The version of the task that it was decided in, where the task is not locked
+    /// The version of the task that the change is based on. Set if the task is not locked
     /// and its order matters.
     pub task_version: Option<i64>,
 }
@@ -98,13 +97,13 @@ pub struct StepListChange {
 pub struct TranslatedTask {
     /// The task.
     pub task: TaskId,
-    /// The name that they were made from.
+    /// The name that was translated.
     pub name: Name,
-    /// The texts by language.
+    /// The translations by language.
     pub rows: Vec<(Language, TaskOverlay)>,
-    /// How many languages come to those that it has.
+    /// How many languages are new.
     pub added_languages: i64,
-    /// By how much the task grows.
+    /// The change of the task's size, in bytes.
     pub growth: i64,
 }
 
@@ -113,29 +112,29 @@ pub struct TranslatedTask {
 pub struct TranslatedStep {
     /// The step.
     pub step: StepId,
-    /// The title that they were made from.
+    /// The title that was translated.
     pub title: String,
-    /// Stands for the other texts that they were made from.
-    pub rest: Digest,
-    /// The texts by language.
+    /// The digest of the other texts that were translated.
+    pub content_digest: SourceDigest,
+    /// The translations by language.
     pub rows: Vec<(Language, StepOverlay)>,
-    /// How many languages come to those that it has.
+    /// How many languages are new.
     pub added_languages: i64,
-    /// By how much the step grows.
+    /// The change of the step's size.
     pub growth: StepSize,
 }
 
-/// What becomes of a role.
+/// The change of a role.
 #[derive(Debug)]
 pub enum RoleChange {
-    /// A role of this name is new.
+    /// A role of this name is created.
     Create(Name),
     /// It is deleted.
     Delete(RoleId),
 }
 
 impl Changes {
-    /// Adds a new task, or what differs between two states of one.
+    /// Adds a created task, or an updated one if it differs from `before`.
     pub fn put_task(
         &mut self,
         before: Option<Task>,
@@ -165,8 +164,8 @@ impl Changes {
         Ok(())
     }
 
-    /// Adds a new step, or what differs between two states of one. `place` is where it
-    /// stands then.
+    /// Adds a created step, or an updated one if it differs from `before`. `place` is
+    /// its place after the write.
     pub fn put_step(
         &mut self,
         before: Option<Step>,
@@ -189,7 +188,7 @@ impl Changes {
         Ok(())
     }
 
-    /// Whether nothing is written.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         let Self {
             tasks,

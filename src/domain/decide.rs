@@ -1,4 +1,4 @@
-//! The decision of every write: what is stored and what is asked for become
+//! The decision of every write: a pure function from what is stored and requested to
 //! [`Changes`](super::changes::Changes) or an error.
 
 mod steps;
@@ -9,21 +9,22 @@ use uuid::Uuid;
 
 use super::{ids::AccountId, time::Timestamp};
 
-pub use steps::{CreateStep, DeleteStep, ManagedBy, NewStepSnapshot, StepSnapshot, UpdateStep};
+pub use steps::{CreateStep, DeleteStep, ManagedTasks, NewStepSnapshot, StepSnapshot, UpdateStep};
 pub use tasks::{DeleteTask, TaskToDelete, UpdateTask, create_task};
 pub use translations::{
-    StepTarget, StoredOverlay, TaskTarget, TranslationTargets, write_translations,
+    StepTranslationSnapshot, StoredOverlay, TaskTranslationSnapshot, TranslationSnapshot,
+    write_translations,
 };
 
-/// What a decision needs beside what is stored and what is asked for.
+/// What a decision needs beside the stored rows and the request.
 #[derive(Clone, Debug)]
 pub struct WriteContext {
-    /// Whose write it is.
+    /// The account that writes.
     pub account: AccountId,
-    /// The time stamp of everything it makes.
+    /// The time of the write.
     pub now: Timestamp,
-    /// Makes ids.
+    /// Generates ids.
     pub new_id: fn() -> Uuid,
-    /// The largest message, in bytes: what could not be returned is not stored.
+    /// The largest message, in bytes. A task or step that could not be returned is refused.
     pub max_message_bytes: usize,
 }

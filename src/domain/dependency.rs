@@ -22,21 +22,21 @@ pub enum LogicalOperator {
     Or,
 }
 
-/// Nodes that combine; at least one.
+/// A group of at least one node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// How they combine.
+    /// How its nodes combine.
     pub operator: LogicalOperator,
-    /// What is combined, in order.
+    /// Its nodes, in order.
     pub nodes: Vec<Node>,
 }
 
-/// One operand of a group.
+/// A node of a group.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
     /// A comparison.
     Condition(Condition),
-    /// A group of its own.
+    /// A nested group.
     Group(Group),
 }
 
@@ -47,9 +47,9 @@ pub struct Condition {
     pub variable: Label,
     /// How it is compared.
     pub operator: Comparison,
-    /// What it is compared with; at least one.
-    pub targets: Vec<Target>,
-    /// Where the variable lives.
+    /// The values that it is compared with; at least one.
+    pub targets: Vec<ConditionTarget>,
+    /// The path of the variable.
     pub path: Tag,
 }
 
@@ -67,10 +67,10 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// All of them, the longest spelling first.
+    /// All operators, longer symbols first.
     pub const ALL: [Self; 4] = [Self::NotEqual, Self::Equal, Self::Greater, Self::Less];
 
-    /// The operator as it is written.
+    /// The symbol of the operator.
     pub fn symbol(self) -> &'static str {
         match self {
             Self::Equal => "=",
@@ -80,16 +80,16 @@ impl Comparison {
         }
     }
 
-    /// Reads an operator.
+    /// Parses a symbol.
     pub fn parse(symbol: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|op| op.symbol() == symbol)
     }
 }
 
-/// A value that a variable is compared with. Numbers are equal when their bits
-/// are: 0 and -0 are two values, as they are on the wire.
+/// A value that a variable is compared with. Numbers are equal if their bits are, so 0 and
+/// -0 differ.
 #[derive(Clone, Debug)]
-pub enum Target {
+pub enum ConditionTarget {
     /// A text without U+0000.
     Text(String),
     /// A finite number.
@@ -98,7 +98,7 @@ pub enum Target {
     Bool(bool),
 }
 
-impl PartialEq for Target {
+impl PartialEq for ConditionTarget {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Text(one), Self::Text(other)) => one == other,
@@ -120,8 +120,7 @@ impl LogicalOperator {
 }
 
 impl Group {
-    /// Bytes that the group takes on the wire at most, its short form
-    /// included.
+    /// Upper bound of the encoded size of the group and its short form, in bytes.
     pub fn wire_bytes(&self) -> usize {
         self.bytes() + shorthand::render(self).map_or(0, |short| short.len())
     }
@@ -140,7 +139,7 @@ impl Group {
         json!([self.operator.name(), nodes])
     }
 
-    /// Reads the stored form; `None` if it is none.
+    /// Parses the stored form.
     pub fn from_json(value: &Value) -> Option<Self> {
         let [operator, nodes] = value.as_array()?.as_slice() else {
             return None;
@@ -178,9 +177,9 @@ impl Node {
 
 impl Condition {
     fn bytes(&self) -> usize {
-        let target = |target: &Target| match target {
-            Target::Text(text) => WIRE_OVERHEAD + text.len(),
-            Target::Number(_) | Target::Bool(_) => WIRE_OVERHEAD,
+        let target = |target: &ConditionTarget| match target {
+            ConditionTarget::Text(text) => WIRE_OVERHEAD + text.len(),
+            ConditionTarget::Number(_) | ConditionTarget::Bool(_) => WIRE_OVERHEAD,
         };
         let texts = self.variable.as_str().len() + self.path.as_str().len();
         let targets: usize = self.targets.iter().map(target).sum();
@@ -188,7 +187,7 @@ impl Condition {
     }
 
     fn to_json(&self) -> Value {
-        let targets: Vec<Value> = self.targets.iter().map(Target::to_json).collect();
+        let targets: Vec<Value> = self.targets.iter().map(ConditionTarget::to_json).collect();
         json!({
             "variable": self.variable.as_str(),
             "operator": self.operator.symbol(),
@@ -206,14 +205,14 @@ impl Condition {
                 .get("targets")?
                 .as_array()?
                 .iter()
-                .map(Target::from_json)
+                .map(ConditionTarget::from_json)
                 .collect::<Option<_>>()?,
             path: Tag::parse(text("path")?).ok()?,
         })
     }
 }
 
-impl Target {
+impl ConditionTarget {
     fn to_json(&self) -> Value {
         match self {
             Self::Text(text) => json!(text),

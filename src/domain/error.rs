@@ -1,4 +1,4 @@
-//! How a call can fail, one variant for each thing that a caller does about it.
+//! Errors of a call: one variant for each reaction of a caller.
 
 use super::{
     ids::{RequestId, RoleId, StepId, TaskId},
@@ -8,10 +8,10 @@ use super::{
 /// The result of a call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// How a call can fail.
+/// The error of a call.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The request is wrong; the caller mends it.
+    /// The request is invalid.
     #[error("the request is invalid")]
     Invalid(Violations),
     /// The account has no such task.
@@ -23,53 +23,53 @@ pub enum Error {
     /// The account has no such role.
     #[error("role not found")]
     RoleNotFound(RoleId),
-    /// The state of things forbids it; the caller changes that first.
+    /// The state of a resource forbids the call; the caller must change that first.
     #[error("the state of the resource forbids it")]
     Precondition(Precondition),
-    /// The resource changed since the caller read it.
+    /// The resource has another etag than the one that the caller sent.
     #[error("the resource has changed")]
     EtagMismatch,
-    /// Lost against concurrent writes and rolled back whole.
-    #[error("lost against concurrent writes")]
+    /// Concurrent writes conflicted with the call, which was rolled back.
+    #[error("conflict with concurrent writes")]
     WriteConflict,
-    /// The resource as written could not be returned.
-    #[error("the resource would pass {limit} bytes")]
+    /// The resource would be too large to be returned.
+    #[error("the resource would be larger than {limit} bytes")]
     TooLarge {
         /// The largest message, in bytes.
         limit: usize,
     },
-    /// The database cannot serve the call at present.
+    /// The database cannot serve the call now.
     #[error("the database is unavailable: {0:?}")]
     Unavailable(Outage),
-    /// A fault of the service. Carries a class of fault, never driver text.
-    #[error("internal fault: {0}")]
+    /// An error of the service itself. The text is a fixed class, never driver text.
+    #[error("internal error: {0}")]
     Internal(String),
 }
 
-/// What keeps the database from serving. All but [`Outage::Undecided`] leave
-/// nothing of a write.
+/// Why the database cannot serve a call. A write was rolled back, except after
+/// [`Outage::Undecided`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outage {
-    /// It does not answer, or ended the connection.
+    /// It does not answer, or closed the connection.
     Away,
-    /// It gave no connection in time: it takes none, or all were in use.
+    /// There was no connection in time: it accepts none, or all are in use.
     Busy,
-    /// It takes no writes: a standby, or a database set to be read-only.
+    /// It is a standby, or set to read-only.
     ReadOnly,
-    /// There is no room for what was to be written.
+    /// It has no space left.
     Full,
-    /// Its disk cannot be read or written.
+    /// Its disk has errors.
     Disk,
-    /// The connection was lost at COMMIT: the write was done or was not.
+    /// The connection was lost at COMMIT, so the write may or may not be committed.
     Undecided,
 }
 
-/// What the state of things forbids.
+/// The state of a resource that forbids a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Precondition {
-    /// Links are made by an import only.
+    /// Only an import creates links.
     LinkedImportOnly {
-        /// Where the request asks for one.
+        /// The path of the requested link.
         path: String,
     },
     /// The task still has steps.
@@ -81,7 +81,7 @@ pub enum Precondition {
     TaskReferenced {
         /// The task.
         task: TaskId,
-        /// The first of the steps, at most [`Precondition::NAMED`].
+        /// The first of the steps, at most [`Precondition::REFERRING_STEPS_MAX`].
         by: Vec<StepId>,
     },
     /// An observation manages the task.
@@ -89,17 +89,17 @@ pub enum Precondition {
         /// The task.
         task: TaskId,
     },
-    /// The step wires a managed task.
+    /// The step is the wiring step of a managed task.
     StepManaged {
         /// The step.
         step: StepId,
     },
-    /// A re-import leaves out steps and does not say what becomes of them.
+    /// A re-import leaves out steps without a policy for them.
     AbsentSteps {
         /// The steps.
         steps: Vec<StepId>,
     },
-    /// The id was used before with another payload.
+    /// The id was used before with another request.
     RequestIdReused {
         /// The id.
         id: RequestId,
@@ -107,8 +107,8 @@ pub enum Precondition {
 }
 
 impl Precondition {
-    /// How many referring steps an answer names.
-    pub const NAMED: usize = 20;
+    /// How many referring steps an error lists at most.
+    pub const REFERRING_STEPS_MAX: usize = 20;
 }
 
 impl From<Violations> for Error {

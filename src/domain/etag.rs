@@ -1,4 +1,4 @@
-//! Versions as callers see them.
+//! Etags: opaque versions of a resource.
 
 use std::fmt;
 
@@ -11,16 +11,15 @@ use super::{
     revision::Revision,
 };
 
-/// The state of one resource as an opaque text.
+/// The version of a resource as an opaque text.
 ///
-/// It is made from the row's version and the moment of its last change, so that
-/// an etag shown by a dry run, whose change never came to be, matches nothing
-/// that is written later under the same version number.
+/// It is a hash of id, version and time of the last update. The time makes sure that an
+/// etag from a dry run matches no later write with the same version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Etag(String);
 
 impl Etag {
-    /// The etag of a resource in a state.
+    /// The etag of a revision of a resource.
     pub fn of(guid: Uuid, revision: &Revision) -> Self {
         let Revision {
             version, modified, ..
@@ -40,17 +39,17 @@ impl fmt::Display for Etag {
     }
 }
 
-/// The state that a caller expects a resource to be in.
+/// The etag that a caller expects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Expected {
+pub enum ExpectedEtag {
     /// Any: the caller sent no etag.
     Any,
-    /// The one with this etag.
+    /// This etag.
     Is(String),
 }
 
-impl Expected {
-    /// Reads an etag; empty is any.
+impl ExpectedEtag {
+    /// Parses an etag; an empty one is [`Self::Any`].
     pub fn parse(etag: &str) -> Self {
         if etag.is_empty() {
             Self::Any
@@ -59,7 +58,7 @@ impl Expected {
         }
     }
 
-    /// Fails when the resource is in another state than the expected one.
+    /// Fails if a resource has another etag than the expected one.
     pub fn check(&self, etag: &Etag) -> Result<()> {
         match self {
             Self::Is(expected) if *expected != etag.0 => Err(Error::EtagMismatch),
@@ -74,7 +73,7 @@ mod tests {
     use crate::domain::time::Timestamp;
 
     #[test]
-    fn an_etag_matches_its_own_state_only() {
+    fn an_etag_matches_only_its_own_revision() {
         let (one, other) = (Uuid::now_v7(), Uuid::now_v7());
         let revision = |version, modified| Revision {
             version,
@@ -82,12 +81,12 @@ mod tests {
             ..Revision::first(Timestamp(0))
         };
         let etag = Etag::of(one, &revision(7, 1));
-        let expected = Expected::parse(&etag.to_string());
+        let expected = ExpectedEtag::parse(&etag.to_string());
         assert!(expected.check(&Etag::of(one, &revision(7, 1))).is_ok());
         assert!(expected.check(&Etag::of(one, &revision(8, 1))).is_err());
         assert!(expected.check(&Etag::of(one, &revision(7, 2))).is_err());
         assert!(expected.check(&Etag::of(other, &revision(7, 1))).is_err());
-        assert!(Expected::parse("").check(&etag).is_ok());
-        assert!(Expected::parse("v7").check(&etag).is_err());
+        assert!(ExpectedEtag::parse("").check(&etag).is_ok());
+        assert!(ExpectedEtag::parse("v7").check(&etag).is_err());
     }
 }

@@ -4,7 +4,7 @@ use super::{ids::TaskId, text::Label};
 
 /// Most values of one question.
 pub const VALUES_MAX: usize = 1_000;
-/// The only way a question is answered so far.
+/// The type of every question: one of its values is chosen.
 pub const TYPE_ENUM: &str = "enum";
 
 /// A question with its possible answers.
@@ -21,10 +21,10 @@ pub struct Feedback {
 /// One possible answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeedbackValue {
-    /// What is stored when it is chosen.
+    /// The stored answer.
     pub key: Label,
-    /// What is shown.
+    /// The shown text.
     pub value: Label,
-    /// The task it manages.
+    /// The task that it manages.
     pub link: Option<TaskId>,
 }

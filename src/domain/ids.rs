@@ -4,8 +4,8 @@ use std::fmt;
 
 use uuid::Uuid;
 
-/// The account that owns everything a call can see. It comes from credentials,
-/// never from a message.
+/// The account of a call. It comes from credentials, never from a message, and a call sees
+/// no other account.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AccountId(String);
 
@@ -34,8 +34,7 @@ impl fmt::Display for AccountId {
     }
 }
 
-/// Reads a hyphenated UUID of either case; other spellings of a UUID are not
-/// GUIDs of this service.
+/// Parses a hyphenated UUID of either case. Other spellings of a UUID are refused.
 fn parse_guid(text: &str) -> Option<Uuid> {
     (text.len() == uuid::fmt::Hyphenated::LENGTH)
         .then(|| Uuid::try_parse(text).ok())
@@ -49,7 +48,7 @@ macro_rules! guid {
         pub struct $name(pub Uuid);
 
         impl $name {
-            /// Reads a hyphenated UUID of either case.
+            /// Parses a hyphenated UUID of either case.
             pub fn parse(text: &str) -> Option<Self> {
                 parse_guid(text).map(Self)
             }
@@ -64,15 +63,15 @@ macro_rules! guid {
 }
 
 guid!(
-    /// Names a task within its account.
+    /// Identifies a task within its account.
     TaskId
 );
 guid!(
-    /// Names a step within its account.
+    /// Identifies a step within its account.
     StepId
 );
 guid!(
-    /// Names one intent of a caller, so that a retry is recognised.
+    /// Identifies a request, so that a retry of it is recognised.
     RequestId
 );
 
@@ -81,7 +80,7 @@ guid!(
 pub struct ProductId(i64);
 
 impl ProductId {
-    /// Accepts what is greater than 0.
+    /// Accepts numbers greater than 0.
     pub fn new(id: i64) -> Option<Self> {
         (id > 0).then_some(Self(id))
     }

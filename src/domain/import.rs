@@ -1,16 +1,58 @@
-//! What an import makes of a document: a plan of every task and step as it is
-//! to be, all or nothing.
+//! Imports: a pure plan of every task and step as the document wants them.
 //!
-//! The plan is pure: the store reads what there is, and turns the plan's changes into
-//! statements.
+//! The store reads the existing task, and turns the plan's changes into statements.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    changes::Changes,
+    decide::WriteContext,
+    ids::{StepId, TaskId},
+    order::Place,
+    step::{ReferencedTask, Step},
+    task::Task,
+};
 
 mod document;
 mod plan;
-mod state;
-mod wiring;
 
 pub use document::{
-    AbsentSteps, DEPTH_MAX, Document, DocumentStep, DocumentTask, DocumentValue, STEPS_MAX, Says,
+    AbsentSteps, DEPTH_MAX, Document, DocumentStep, DocumentTask, DocumentValue, STEPS_MAX,
 };
 pub use plan::{plan, without_indexes};
-pub use state::{Context, Plan, Tree};
+
+/// An existing task with its steps and its managed tasks.
+#[derive(Clone, Debug)]
+pub struct TaskTree {
+    /// The task.
+    pub task: Task,
+    /// Its steps in order.
+    pub steps: Vec<Step>,
+    /// The places of its steps.
+    pub places: BTreeMap<StepId, Place>,
+    /// The tasks that its observations manage, by id.
+    pub managed: BTreeMap<TaskId, TaskTree>,
+}
+
+/// What the plan needs beside the document.
+pub struct ImportContext<'a> {
+    /// What every write needs.
+    pub write: &'a WriteContext,
+    /// The task to update; `None` creates one.
+    pub existing: Option<&'a TaskTree>,
+    /// Tasks of the account that subtask steps of the document refer to.
+    pub referenced: &'a BTreeMap<TaskId, ReferencedTask>,
+    /// What to do with existing steps that the document leaves out.
+    pub absent: AbsentSteps,
+}
+
+/// What an import writes and answers.
+#[derive(Debug)]
+pub struct ImportPlan {
+    /// What is written.
+    pub changes: Changes,
+    /// The imported task.
+    pub task: Task,
+    /// Fields that were sent and not honored, as paths below `document`.
+    pub ignored: BTreeSet<String>,
+}

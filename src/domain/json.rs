@@ -1,25 +1,24 @@
-//! JSON values of the caller's own shape.
+//! JSON values that the service does not interpret.
 
 use serde_json::{Map, Value};
 
 /// Deepest JSON value: every object and array counts one.
 pub const DEPTH_MAX: usize = 32;
 
-/// A JSON value of at most [`DEPTH_MAX`] levels, with finite numbers and
-/// without U+0000. Made by the wire and the store from values that they have
-/// checked while converting.
+/// A JSON value of at most [`DEPTH_MAX`] levels, with finite numbers and without U+0000.
+/// The gRPC and store layers check it while they convert it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Json(pub Value);
 
-/// An instruction: a JSON object of the caller's own shape.
+/// An instruction: a JSON object that the service does not interpret.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Instruction(pub Map<String, Value>);
 
-/// Bytes that a field's tag, length and nesting take on the wire at most.
+/// Upper bound of the encoded tag, length and nesting of a field, in bytes.
 pub const WIRE_OVERHEAD: usize = 16;
 
-/// Bytes that a value takes on the wire at most; its stored text may be far
-/// shorter, as a number takes nine bytes and more.
+/// Upper bound of a value's encoded size, in bytes. Its JSON text may be far shorter, as an
+/// encoded number has at least nine bytes.
 pub fn wire_bytes(value: &Value) -> usize {
     let inside = match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
@@ -30,14 +29,14 @@ pub fn wire_bytes(value: &Value) -> usize {
     WIRE_OVERHEAD + inside
 }
 
-/// Bytes that the members of an object take on the wire at most.
+/// Upper bound of the encoded size of an object's members, in bytes.
 pub fn object_wire_bytes(members: &Map<String, Value>) -> usize {
     let member = |(key, value): (&String, &Value)| key.len() + WIRE_OVERHEAD + wire_bytes(value);
     members.iter().map(member).sum()
 }
 
-/// A JSON number from a double: whole numbers that a double holds exactly are
-/// written without a fraction. `None` unless finite.
+/// A JSON number from a double; `None` unless it is finite. Whole numbers that a double
+/// represents exactly become integers.
 pub fn number(number: f64) -> Option<Value> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let whole = number.fract() == 0.0 && number.abs() < EXACT;

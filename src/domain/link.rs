@@ -1,7 +1,7 @@
-//! Links between the values of an observation and the tasks they manage.
+//! Links between the values of an observation and the tasks that they manage.
 //!
-//! Values are matched by key: a value whose key was there before keeps its
-//! task, and what it shows becomes the task's name.
+//! An update matches values by key: a value whose key existed before keeps its task, and
+//! its text becomes the task's name.
 
 use std::collections::BTreeSet;
 
@@ -11,65 +11,51 @@ use super::{
     text::{Label, Name},
 };
 
-/// What a managed task takes from its value.
+/// The fields that a managed task takes from its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Following {
+pub struct ManagedTaskUpdate {
     /// The task.
     pub task: TaskId,
-    /// Its name: what the value shows.
+    /// Its name: the text of the value.
     pub name: Name,
     /// The value's position, from 0.
     pub idx: i32,
 }
 
-/// What a change of a question means for the tasks it manages.
+/// How an update of a question changes its managed tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkChanges {
-    /// Tasks that stay managed, with what they take from their values now.
-    pub following: Vec<Following>,
-    /// Tasks that are managed no longer.
+    /// Tasks that stay managed, with their new fields.
+    pub still_managed: Vec<ManagedTaskUpdate>,
+    /// Tasks that are no longer managed.
     pub unlinked: Vec<TaskId>,
-    /// Values that are linked and have no task yet, by position.
+    /// Positions of linked values without a task.
     pub unmatched: Vec<usize>,
 }
 
-impl LinkChanges {
-    /// Whether no task is concerned.
-    pub fn is_empty(&self) -> bool {
-        let Self {
-            following,
-            unlinked,
-            unmatched,
-        } = self;
-        following.is_empty() && unlinked.is_empty() && unmatched.is_empty()
-    }
-}
-
-/// Carries the links of a question over to its new form, by key.
-pub fn carry_over(before: Option<&Feedback>, after: &mut Feedback) -> LinkChanges {
-    let known = |key: &Label| {
-        let value = before?.values.iter().find(|value| value.key == *key)?;
+/// Copies the links of a question to its new form, by key.
+pub fn copy_links(before: &Feedback, after: &mut Feedback) -> LinkChanges {
+    let former_link = |key: &Label| {
+        let value = before.values.iter().find(|value| value.key == *key)?;
         value.link
     };
     let mut changes = LinkChanges::default();
     for (index, value) in after.values.iter_mut().enumerate() {
-        value.link = if after.linked {
-            known(&value.key)
-        } else {
-            None
-        };
+        value.link = None;
         if !after.linked {
             continue;
         }
-        match value.link.and_then(|task| follow(task, value, index)) {
-            Some(following) => changes.following.push(following),
+        value.link = former_link(&value.key);
+        match value
+            .link
+            .and_then(|task| managed_task_update(task, value, index))
+        {
+            Some(update) => changes.still_managed.push(update),
             None => changes.unmatched.push(index),
         }
     }
     let kept: BTreeSet<TaskId> = linked_tasks(after).collect();
-    changes.unlinked = before
-        .into_iter()
-        .flat_map(linked_tasks)
+    changes.unlinked = linked_tasks(before)
         .filter(|task| !kept.contains(task))
         .collect();
     changes
@@ -80,10 +66,13 @@ pub fn linked_tasks(feedback: &Feedback) -> impl Iterator<Item = TaskId> {
     feedback.values.iter().filter_map(|value| value.link)
 }
 
-/// What a task takes from a value that manages it. `None` when the value's text
-/// is no name, which a linked value's never is.
-pub fn follow(task: TaskId, value: &FeedbackValue, index: usize) -> Option<Following> {
-    Some(Following {
+/// `None` if the value's text is no task name, which a linked value's always is.
+fn managed_task_update(
+    task: TaskId,
+    value: &FeedbackValue,
+    index: usize,
+) -> Option<ManagedTaskUpdate> {
+    Some(ManagedTaskUpdate {
         task,
         name: Name::parse(value.value.as_str().to_owned()).ok()?,
         idx: i32::try_from(index).ok()?,

@@ -1,33 +1,31 @@
 //! The order of a task's steps.
 //!
-//! A step's place is a whole number and, where no number is left between two
-//! neighbours, a fraction behind it. A new place is found from its two
-//! neighbours alone, and no other step changes, so an insert costs the same in
-//! a task of any length. Places grow by one bit for each insert at the same
-//! spot; past [`FRACTION_MAX`] the task is renumbered.
+//! A step's place is a whole number, with a fraction if no number is free between its
+//! neighbours. An insert needs only the places of its two neighbours and changes no other
+//! step, so it costs the same in a task of any length. Each insert between the same two
+//! steps adds one bit to the fraction; past [`FRACTION_MAX`] the task is renumbered.
 //!
-//! *Invariant:* an appended step stands behind every place that its task ever gave
-//! out in the same numbering, so a page that ended at a deleted step does not skip it.
+//! *Invariant:* an appended step comes after every place that its task ever used in the
+//! same numbering, so a page that ended at a deleted step does not skip it.
 
 use super::{ids::StepId, step::Placement};
 
-/// Distance between two steps that were appended.
+/// Distance between two appended steps.
 pub const GAP: i64 = 1 << 20;
 /// Longest fraction, in bytes.
 pub const FRACTION_MAX: usize = 128;
 
-/// Where a step stands among its siblings; compares like the order itself.
+/// The place of a step in its task. Places compare in the order of the steps.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The number.
+    /// The whole number.
     pub position: i64,
-    /// What comes behind the number: bytes compared one by one, never ending
-    /// in 0.
+    /// The fraction: bytes compared one by one, never ending in 0.
     pub fraction: Vec<u8>,
 }
 
 impl Place {
-    /// The place of the element at an index of a fresh numbering.
+    /// The place of the step at an index when a task is numbered anew.
     pub fn nth(index: usize) -> Self {
         let number = i64::try_from(index).unwrap_or(i64::MAX / GAP - 1);
         Self {
@@ -36,8 +34,8 @@ impl Place {
         }
     }
 
-    /// A place between two neighbours, `low < high`; `None` when the fraction
-    /// would be too long and the task is to be renumbered.
+    /// A place between two neighbours, `low < high`; `None` if the fraction would be too
+    /// long, so that the task must be renumbered.
     pub fn between(low: &Place, high: &Place) -> Option<Self> {
         let room = high.position.checked_sub(low.position)?;
         let place = if room >= 2 {
@@ -59,14 +57,14 @@ impl Place {
 /// How the steps of a task are numbered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Numbering {
-    /// Counts the numberings: a place means nothing in another one.
+    /// Counts the renumberings: places of different epochs cannot be compared.
     pub epoch: i64,
-    /// The largest number that was given out. It does not fall when a step is deleted.
+    /// The largest number ever used. Deleting a step does not lower it.
     pub last_position: i64,
 }
 
 impl Numbering {
-    /// The place behind all that were given out; `None` when numbers run out.
+    /// The place after all that were ever used; `None` if there are no more numbers.
     pub fn append(self) -> Option<Place> {
         Some(Place {
             position: self.last_position.checked_add(GAP)?,
@@ -74,7 +72,7 @@ impl Numbering {
         })
     }
 
-    /// The numbering once a place is given out.
+    /// The numbering after a place is used.
     fn with(self, place: &Place) -> Self {
         Self {
             last_position: self.last_position.max(place.position),
@@ -83,52 +81,51 @@ impl Numbering {
     }
 }
 
-/// The place of a step, and of the one behind it.
+/// The place of a step, and of the next one.
 #[derive(Clone, Debug)]
 pub struct Neighbours {
-    /// The step's.
+    /// The place of the step.
     pub before: Place,
-    /// That of the one behind it; `None` if it is the last.
+    /// The place of the next step; `None` if the step is the last.
     pub after: Option<Place>,
 }
 
-/// What a new or a removed step does to the order of its task.
+/// The change of a task's order by a new or a removed step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OrderChange {
-    /// A step is added behind all places; the database counts.
+    /// A step is appended; the database computes its place.
     Append,
-    /// A step is added at a place with this number.
+    /// A step is inserted at a place.
     Insert {
-        /// The number.
+        /// The number of the place.
         position: i64,
     },
-    /// A step is added and all are numbered anew.
+    /// A step is inserted and all steps are renumbered.
     Renumber {
-        /// The number of the last one.
+        /// The number of the last step.
         last_position: i64,
     },
     /// A step is removed.
     Remove,
 }
 
-/// Where a new step goes.
+/// The insertion of a new step.
 #[derive(Clone, Debug)]
 pub struct Insertion {
-    /// How that relates to what was asked for.
+    /// How the place relates to the requested one.
     pub placement: Placement,
-    /// The place; `None` is behind all others, where the database finds it.
+    /// The place; `None` appends, and the database computes the place.
     pub place: Option<Place>,
-    /// What it does to the order of the task.
+    /// The change of the task's order.
     pub change: OrderChange,
-    /// Other steps that move.
+    /// Other steps that get a new place.
     pub moved: Vec<(StepId, Place)>,
-    /// The version of the task in which the place was found, where the task is not
-    /// locked.
+    /// The version of the task that the place is based on, if the task is not locked.
     pub task_version: Option<i64>,
 }
 
 impl Insertion {
-    /// Behind all others, whatever they are.
+    /// Appends the step, whatever steps there are.
     pub fn at_end(placement: Placement) -> Self {
         Self {
             placement,
@@ -139,8 +136,8 @@ impl Insertion {
         }
     }
 
-    /// Behind a step, as seen in a version of the task; `None` when there is no room.
-    pub fn behind(neighbours: &Neighbours, task_version: i64) -> Option<Self> {
+    /// Inserts after a step, as read in a version of the task; `None` if there is no room.
+    pub fn after(neighbours: &Neighbours, task_version: i64) -> Option<Self> {
         let end = Self {
             task_version: Some(task_version),
             ..Self::at_end(Placement::AfterPrevstep)
@@ -151,7 +148,7 @@ impl Insertion {
         }
     }
 
-    /// Behind a step, or at the end, of a locked task; `None` when there is no room.
+    /// Inserts after a step, or appends, in a locked task; `None` if there is no room.
     pub fn in_locked(
         placement: Placement,
         neighbours: Option<&Neighbours>,
@@ -167,11 +164,11 @@ impl Insertion {
         Some(Self::at_end(placement).at(place))
     }
 
-    /// Behind a step, or at the end, with all steps numbered anew. `order` are the
-    /// steps that there are.
-    pub fn renumbering(placement: Placement, order: &[StepId], behind: Option<StepId>) -> Self {
-        let behind = order.iter().position(|step| Some(*step) == behind);
-        let index = behind.map_or(order.len(), |behind| behind + 1);
+    /// Inserts after a step, or appends, and renumbers all steps. `order` are the existing
+    /// steps.
+    pub fn renumbering(placement: Placement, order: &[StepId], after: Option<StepId>) -> Self {
+        let after = order.iter().position(|step| Some(*step) == after);
+        let index = after.map_or(order.len(), |after| after + 1);
         let place = |at: usize| Place::nth(if at < index { at } else { at + 1 });
         let moved = order.iter().enumerate();
         Self {
@@ -195,12 +192,11 @@ impl Insertion {
     }
 }
 
-/// Places for steps in a new order, and how they are numbered then. `known` are the
-/// places of those that are there already, which stay where they are if that can be;
-/// else all are numbered anew.
+/// Places for steps in a new order, and the new numbering. `known` are the places of
+/// existing steps. They are kept if possible; otherwise all steps are renumbered.
 pub fn arrange(known: &[Option<&Place>], numbering: Numbering) -> (Vec<Place>, Numbering) {
-    if let Some(fitted) = fit(known, numbering) {
-        return fitted;
+    if let Some(kept) = keep_known(known, numbering) {
+        return kept;
     }
     let places: Vec<Place> = (0..known.len()).map(Place::nth).collect();
     let numbering = Numbering {
@@ -210,14 +206,17 @@ pub fn arrange(known: &[Option<&Place>], numbering: Numbering) -> (Vec<Place>, N
     (places, numbering)
 }
 
-/// Places that leave every known one as it is; `None` when the known ones change their
-/// order or there is no room.
-fn fit(known: &[Option<&Place>], mut numbering: Numbering) -> Option<(Vec<Place>, Numbering)> {
-    let standing: Vec<&Place> = known.iter().copied().flatten().collect();
-    if !standing.is_sorted_by(|a, b| a < b) {
+/// Places that keep every known one; `None` if the known ones change their order or
+/// there is no room.
+fn keep_known(
+    known: &[Option<&Place>],
+    mut numbering: Numbering,
+) -> Option<(Vec<Place>, Numbering)> {
+    let existing: Vec<&Place> = known.iter().copied().flatten().collect();
+    if !existing.is_sorted_by(|a, b| a < b) {
         return None;
     }
-    let mut ahead = standing.into_iter().peekable();
+    let mut ahead = existing.into_iter().peekable();
     let mut places: Vec<Place> = Vec::with_capacity(known.len());
     for known in known {
         let place = match (known, places.last(), ahead.peek()) {
@@ -227,7 +226,7 @@ fn fit(known: &[Option<&Place>], mut numbering: Numbering) -> Option<(Vec<Place>
             }
             (None, Some(low), Some(high)) => Place::between(low, high)?,
             (None, _, None) => numbering.append()?,
-            // Nothing is ever placed before a first step that stands.
+            // No step is inserted before the first existing one.
             (None, None, Some(_)) => return None,
         };
         numbering = numbering.with(&place);
@@ -236,17 +235,16 @@ fn fit(known: &[Option<&Place>], mut numbering: Numbering) -> Option<(Vec<Place>
     Some((places, numbering))
 }
 
-/// Where a page of a task's steps ended.
+/// The end of a page of a task's steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cursor {
-    /// The numbering that the place belongs to. When the order has been made
-    /// anew since, the place means nothing.
+pub struct StepCursor {
+    /// The numbering of the place. The cursor is invalid after a renumbering.
     pub epoch: i64,
-    /// The place of the last step shown, whether or not it is still there.
+    /// The place of the last step of the page, which may since have been deleted.
     pub place: Place,
 }
 
-/// A byte string between two, of which the upper may be open.
+/// A byte string between two; `None` is no upper bound.
 fn middle(low: &[u8], mut high: Option<&[u8]>) -> Vec<u8> {
     let mut out = Vec::with_capacity(low.len() + 1);
     for index in 0.. {
@@ -259,7 +257,7 @@ fn middle(low: &[u8], mut high: Option<&[u8]>) -> Vec<u8> {
             break;
         }
         if ceiling > floor {
-            // Whatever follows stays below `high`.
+            // Any further bytes keep the result below `high`.
             high = None;
         }
         out.push(u8::try_from(floor).unwrap_or(u8::MAX));
@@ -273,7 +271,7 @@ mod tests {
 
     use super::*;
 
-    /// Places in their order, with how they are numbered.
+    /// Sorted places and their numbering.
     #[derive(Default)]
     struct Places {
         all: Vec<Place>,
@@ -286,13 +284,13 @@ mod tests {
             Self { all, numbering }
         }
 
-        /// Inserts behind the element at an index, or at the end; whether all were
-        /// numbered anew for it.
-        fn insert(&mut self, behind: Option<usize>) -> bool {
-            let behind = behind.filter(|index| *index < self.all.len());
+        /// Inserts after the element at an index, or appends. Returns whether all were
+        /// renumbered.
+        fn insert(&mut self, after: Option<usize>) -> bool {
+            let after = after.filter(|index| *index < self.all.len());
             let epoch = self.numbering.epoch;
             let mut known: Vec<Option<&Place>> = self.all.iter().map(Some).collect();
-            known.insert(behind.map_or(known.len(), |index| index + 1), None);
+            known.insert(after.map_or(known.len(), |index| index + 1), None);
             let (all, numbering) = arrange(&known, self.numbering);
             *self = Self { all, numbering };
             numbering.epoch != epoch
@@ -304,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn five_hundred_inserts_at_one_spot_need_no_renumbering() {
+    fn five_hundred_inserts_between_the_same_steps_need_no_renumbering() {
         let mut places = Places::of(2);
         for _ in 0..500 {
             assert!(!places.insert(Some(0)));
@@ -313,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spot_that_runs_full_is_renumbered() {
+    fn places_without_room_between_them_are_renumbered() {
         let mut places = Places::of(2);
         let renumbered = (0..3_000).filter(|_| places.insert(Some(0))).count();
         assert!((1..=3).contains(&renumbered), "{renumbered}");
@@ -321,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn an_appended_step_stands_behind_a_deleted_last_one() {
+    fn an_appended_step_comes_after_a_deleted_last_one() {
         let mut places = Places::of(3);
         let deleted = places.all.pop();
         places.insert(None);
@@ -329,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renumbering_makes_room_behind_a_step() {
+    fn a_renumbering_makes_room_after_a_step() {
         let ids: Vec<StepId> = (0..3).map(|_| StepId(uuid::Uuid::now_v7())).collect();
         let insertion = Insertion::renumbering(Placement::AfterPrevstep, &ids, Some(ids[0]));
         assert_eq!(insertion.place, Some(Place::nth(1)));
@@ -346,11 +344,11 @@ mod tests {
     proptest! {
         #[test]
         fn any_history_of_inserts_stays_sorted(
-            spots in prop::collection::vec(prop::option::of(0_usize..40), 1..400),
+            indexes in prop::collection::vec(prop::option::of(0_usize..40), 1..400),
         ) {
             let mut places = Places::default();
-            for spot in spots {
-                places.insert(spot);
+            for index in indexes {
+                places.insert(index);
                 prop_assert!(places.are_sorted());
                 prop_assert!(places.all.iter().all(|place| place.fraction.last() != Some(&0)));
                 let last = places.all.iter().map(|place| place.position).max();

@@ -1,7 +1,7 @@
-//! Pages of a listing.
+//! Pages of a list.
 
-/// Bytes of an encoded page beyond which it ends early, as stock clients
-/// receive at most 4 MiB. One item always fits.
+/// A page ends early once it has this many encoded bytes, as gRPC clients receive at most
+/// 4 MiB by default. Every page has at least one item.
 pub const PAGE_BYTES: usize = 3 * 1024 * 1024;
 
 /// How many items a page holds at most: 1 to 500.
@@ -9,12 +9,12 @@ pub const PAGE_BYTES: usize = 3 * 1024 * 1024;
 pub struct PageSize(u32);
 
 impl PageSize {
-    /// What 0 stands for.
+    /// The size if 0 is requested.
     pub const DEFAULT: u32 = 50;
-    /// What anything above stands for.
+    /// The largest size; more is reduced to it.
     pub const MAX: u32 = 500;
 
-    /// 0 means 50, above 500 means 500, negative is none.
+    /// The size for a requested number; `None` if that is negative.
     pub fn new(size: i32) -> Option<Self> {
         let size = u32::try_from(size).ok()?;
         Some(Self(match size {
@@ -29,10 +29,10 @@ impl PageSize {
     }
 }
 
-/// Items of a listing, and whether more follow.
+/// Items of a list, and whether more follow.
 #[derive(Clone, Debug)]
 pub struct Page<T> {
-    /// The items, in the listing's order.
+    /// The items, in the order of the list.
     pub items: Vec<T>,
     /// Whether there are items after these.
     pub more: bool,

@@ -1,21 +1,21 @@
-//! What an update does to a field.
+//! Edits of single fields.
 
-use super::violation::Violation;
+use super::violation::{Path, Reason, Violation, Violations};
 
-/// What an update does to a field.
+/// The edit of a field by an update.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Edit<T> {
-    /// Leaves it.
+    /// Keeps the value.
     #[default]
     Keep,
-    /// Returns it to its default.
+    /// Sets the default.
     Clear,
-    /// Replaces it.
+    /// Sets a new value.
     Set(T),
 }
 
 impl<T> Edit<T> {
-    /// The field after the update, for a field whose default is absence.
+    /// Edits a field whose default is `None`.
     pub fn apply(self, field: &mut Option<T>) {
         match self {
             Self::Keep => {}
@@ -24,7 +24,7 @@ impl<T> Edit<T> {
         }
     }
 
-    /// The field after the update, for a field that has a default.
+    /// Edits a field that has a default.
     pub fn apply_or(self, field: &mut T, default: T) {
         match self {
             Self::Keep => {}
@@ -34,6 +34,25 @@ impl<T> Edit<T> {
     }
 }
 
-/// A value whose faults count only where the field is honored: the title of a
-/// subtask step is ignored, whatever it is.
+impl<T> Edit<Deferred<T>> {
+    /// The new value of a required field, if there is one. Adds a violation if the field is
+    /// cleared or the value is invalid.
+    pub fn required(self, path: &Path<'_>, violations: &mut Violations) -> Option<T> {
+        match self {
+            Self::Keep => None,
+            Self::Clear => {
+                violations.add(path, Reason::FieldRequired, "is required");
+                None
+            }
+            Self::Set(Ok(value)) => Some(value),
+            Self::Set(Err(violation)) => {
+                violations.push(violation);
+                None
+            }
+        }
+    }
+}
+
+/// A value whose violation counts only if the field is honored. A subtask step, for
+/// example, ignores any title.
 pub type Deferred<T> = Result<T, Violation>;

@@ -1,22 +1,22 @@
-//! Which state a stored task or step is in.
+//! Revisions of tasks and steps.
 
 use super::time::Timestamp;
 
-/// The state of a stored task or step. Every write of it makes the next one.
+/// The revision of a task or step. Every update creates the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Revision {
-    /// Counts the states, from 1.
+    /// The version, from 1.
     pub version: i64,
-    /// Whether it was written since the external index read it.
+    /// Whether it was changed after the external index read it.
     pub dirty: bool,
-    /// When the first state was written.
+    /// The time of its creation.
     pub created: Timestamp,
-    /// When this state was written.
+    /// The time of its last update.
     pub modified: Timestamp,
 }
 
 impl Revision {
-    /// The first state.
+    /// The revision of a new task or step.
     pub fn first(now: Timestamp) -> Self {
         Self {
             version: 1,
@@ -26,7 +26,7 @@ impl Revision {
         }
     }
 
-    /// The state that a write makes of this one.
+    /// The revision after an update.
     pub fn next(self, now: Timestamp) -> Self {
         Self {
             version: self.version + 1,

@@ -1,12 +1,12 @@
-//! Roles that an account has named.
+//! Roles of an account.
 
 use super::{ids::RoleId, text::Name};
 
 /// A named role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// Never used twice in an account.
+    /// The id, unique in the account and never reused.
     pub id: RoleId,
-    /// Need not be unique.
+    /// The name, which need not be unique.
     pub name: Name,
 }

@@ -1,13 +1,13 @@
 //! The short form of a single condition:
 //! `components.{product_id}.{variable} {op} {value}[, {value}…]`.
 //!
-//! *Law:* for every condition of this form, parsing its rendering gives the
-//! condition back. Conditions of another form have no rendering.
+//! *Invariant:* parsing the rendering of a condition returns the same condition.
+//! Conditions of any other form have no rendering.
 
 use std::fmt;
 
 use super::{
-    dependency::{Comparison, Condition, Group, LogicalOperator, Node, Target},
+    dependency::{Comparison, Condition, ConditionTarget, Group, LogicalOperator, Node},
     text::{Label, Tag},
 };
 
@@ -15,30 +15,30 @@ const PREFIX: &str = "components.";
 
 /// Why a shorthand cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShorthandFault {
-    /// The character at which, counted in code points from 1.
+pub struct ShorthandError {
+    /// The position of the error, in code points from 1.
     pub at: usize,
-    /// What was expected there.
+    /// What is expected there.
     pub expected: &'static str,
 }
 
-impl fmt::Display for ShorthandFault {
+impl fmt::Display for ShorthandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "at character {}: expected {}", self.at, self.expected)
     }
 }
 
-/// Reads a shorthand: an AND of one condition.
-pub fn parse(text: &str) -> Result<Group, ShorthandFault> {
-    let mut cursor = Cursor { text, byte: 0 };
-    let condition = cursor.condition()?;
+/// Parses a shorthand: an AND of one condition.
+pub fn parse(text: &str) -> Result<Group, ShorthandError> {
+    let mut parser = ShorthandParser { text, byte: 0 };
+    let condition = parser.condition()?;
     Ok(Group {
         operator: LogicalOperator::And,
         nodes: vec![Node::Condition(condition)],
     })
 }
 
-/// Renders dependencies that are exactly one condition of the short form.
+/// Renders dependencies; `None` unless they are exactly one condition of the short form.
 pub fn render(group: &Group) -> Option<String> {
     let (LogicalOperator::And, [Node::Condition(condition)]) =
         (group.operator, group.nodes.as_slice())
@@ -65,8 +65,8 @@ pub fn render(group: &Group) -> Option<String> {
     Some(format!("{path}.{variable} {op} {}", values.join(", ")))
 }
 
-fn render_value(target: &Target) -> Option<String> {
-    let Target::Text(value) = target else {
+fn render_value(target: &ConditionTarget) -> Option<String> {
+    let ConditionTarget::Text(value) = target else {
         return None;
     };
     let quoted = value.is_empty() || value.trim() != value || value.contains([',', '"', '\\']);
@@ -89,19 +89,19 @@ fn takes_several(operator: Comparison) -> bool {
     }
 }
 
-struct Cursor<'a> {
+struct ShorthandParser<'a> {
     text: &'a str,
     byte: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> ShorthandParser<'a> {
     fn rest(&self) -> &'a str {
         self.text.get(self.byte..).unwrap_or_default()
     }
 
-    fn fault<T>(&self, expected: &'static str) -> Result<T, ShorthandFault> {
+    fn error<T>(&self, expected: &'static str) -> Result<T, ShorthandError> {
         let before = self.text.get(..self.byte).unwrap_or_default();
-        Err(ShorthandFault {
+        Err(ShorthandError {
             at: before.chars().count() + 1,
             expected,
         })
@@ -112,7 +112,7 @@ impl<'a> Cursor<'a> {
         self.byte += rest.len() - rest.trim_start().len();
     }
 
-    fn eat(&mut self, token: &str) -> bool {
+    fn take(&mut self, token: &str) -> bool {
         let found = self.rest().starts_with(token);
         if found {
             self.byte += token.len();
@@ -120,23 +120,23 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    fn condition(&mut self) -> Result<Condition, ShorthandFault> {
+    fn condition(&mut self) -> Result<Condition, ShorthandError> {
         self.skip_space();
         let start = self.byte;
-        if !self.eat(PREFIX) {
-            return self.fault("`components.`");
+        if !self.take(PREFIX) {
+            return self.error("`components.`");
         }
         let digits = self.rest().bytes().take_while(u8::is_ascii_digit).count();
         if digits == 0 {
-            return self.fault("the digits of a product id");
+            return self.error("the digits of a product id");
         }
         self.byte += digits;
         let path = self.text.get(start..self.byte).unwrap_or_default();
         let Ok(path) = Tag::parse(path.to_owned()) else {
-            return self.fault("a path of at most 1000 code points");
+            return self.error("a path of at most 1000 code points");
         };
-        if !self.eat(".") {
-            return self.fault("`.` and a variable");
+        if !self.take(".") {
+            return self.error("`.` and a variable");
         }
         let variable = self.variable()?;
         let operator = self.operator()?;
@@ -149,11 +149,11 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    fn variable(&mut self) -> Result<Label, ShorthandFault> {
+    fn variable(&mut self) -> Result<Label, ShorthandError> {
         let rest = self.rest();
         let Some(end) = rest.find(is_operator) else {
             self.byte = self.text.trim_end().len().max(self.byte);
-            return self.fault("an operator (`=`, `!=`, `>` or `<`)");
+            return self.error("an operator (`=`, `!=`, `>` or `<`)");
         };
         let (before, after) = rest.split_at(end);
         let variable = match before.strip_suffix('!') {
@@ -162,74 +162,73 @@ impl<'a> Cursor<'a> {
         };
         let length = variable.len();
         let Ok(label) = Label::parse(variable.trim().to_owned()) else {
-            return self.fault("a variable of 1 to 1000 code points without U+0000");
+            return self.error("a variable of 1 to 1000 code points without U+0000");
         };
         self.byte += length;
         Ok(label)
     }
 
-    fn operator(&mut self) -> Result<Comparison, ShorthandFault> {
+    fn operator(&mut self) -> Result<Comparison, ShorthandError> {
         let found = Comparison::ALL
             .into_iter()
-            .find(|operator| self.eat(operator.symbol()));
+            .find(|operator| self.take(operator.symbol()));
         match found {
-            // `>=` and the like are no operators, and surely not meant as a
-            // value that starts with `=`.
+            // A value after `>` cannot start with `=`, so that `>=` is refused.
             Some(_) if self.rest().starts_with(is_operator) => {
-                self.fault("a value (the operators are `=`, `!=`, `>` and `<`)")
+                self.error("a value (the operators are `=`, `!=`, `>` and `<`)")
             }
             Some(operator) => Ok(operator),
-            None => self.fault("an operator (`=`, `!=`, `>` or `<`)"),
+            None => self.error("an operator (`=`, `!=`, `>` or `<`)"),
         }
     }
 
-    fn values(&mut self, operator: Comparison) -> Result<Vec<Target>, ShorthandFault> {
+    fn values(&mut self, operator: Comparison) -> Result<Vec<ConditionTarget>, ShorthandError> {
         let mut values = Vec::new();
         loop {
             self.skip_space();
-            values.push(Target::Text(self.value()?));
+            values.push(ConditionTarget::Text(self.value()?));
             self.skip_space();
             if self.rest().is_empty() {
                 return Ok(values);
             }
             if !takes_several(operator) {
-                return self.fault("the end, as `>` and `<` take one value");
+                return self.error("the end, as `>` and `<` take one value");
             }
-            if !self.eat(",") {
-                return self.fault("`,` or the end");
+            if !self.take(",") {
+                return self.error("`,` or the end");
             }
         }
     }
 
-    fn value(&mut self) -> Result<String, ShorthandFault> {
-        if self.eat("\"") {
+    fn value(&mut self) -> Result<String, ShorthandError> {
+        if self.take("\"") {
             return self.quoted();
         }
         let rest = self.rest();
         let end = rest.find([',', '"', '\\']).unwrap_or(rest.len());
         let (value, after) = rest.split_at(end);
         if value.contains('\0') {
-            return self.fault("a value without U+0000");
+            return self.error("a value without U+0000");
         }
         if after.starts_with(['"', '\\']) {
             self.byte += end;
-            return self.fault("a value in quotes, as it holds a quote or a backslash");
+            return self.error("a value in quotes, as it holds a quote or a backslash");
         }
         let value = value.trim_end();
         if value.is_empty() {
-            return self.fault("a value (an empty one is written `\"\"`)");
+            return self.error("a value (an empty one is written `\"\"`)");
         }
         self.byte += value.len();
         Ok(value.to_owned())
     }
 
-    fn quoted(&mut self) -> Result<String, ShorthandFault> {
+    fn quoted(&mut self) -> Result<String, ShorthandError> {
         let mut value = String::new();
         loop {
             let mut chars = self.rest().chars();
             match chars.next() {
-                None => return self.fault("a closing quote"),
-                Some('\0') => return self.fault("a value without U+0000"),
+                None => return self.error("a closing quote"),
+                Some('\0') => return self.error("a value without U+0000"),
                 Some('"') => {
                     self.byte += 1;
                     return Ok(value);
@@ -241,7 +240,7 @@ impl<'a> Cursor<'a> {
                     }
                     _ => {
                         self.byte += 1;
-                        return self.fault("`\"` or `\\` after a backslash");
+                        return self.error("`\"` or `\\` after a backslash");
                     }
                 },
                 Some(c) => {

@@ -9,9 +9,9 @@ fn condition(text: &str) -> Condition {
     }
 }
 
-fn fault(text: &str) -> (usize, &'static str) {
-    let fault = parse(text).unwrap_err();
-    (fault.at, fault.expected)
+fn error_of(text: &str) -> (usize, &'static str) {
+    let error = parse(text).unwrap_err();
+    (error.at, error.expected)
 }
 
 fn texts(condition: &Condition) -> Vec<&str> {
@@ -19,10 +19,12 @@ fn texts(condition: &Condition) -> Vec<&str> {
     targets.map(text_of).collect()
 }
 
-fn text_of(target: &Target) -> &str {
+fn text_of(target: &ConditionTarget) -> &str {
     match target {
-        Target::Text(text) => text,
-        Target::Number(_) | Target::Bool(_) => panic!("a text expected, got {target:?}"),
+        ConditionTarget::Text(text) => text,
+        ConditionTarget::Number(_) | ConditionTarget::Bool(_) => {
+            panic!("a text expected, got {target:?}")
+        }
     }
 }
 
@@ -49,20 +51,20 @@ fn quotes_hold_what_would_be_syntax() {
 
 #[test]
 fn faults_name_the_character_counted_in_code_points() {
-    assert_eq!(fault("").0, 1);
-    assert_eq!(fault("component.7.a = b").0, 1);
-    assert_eq!(fault("components.x.a = b").0, 12);
-    assert_eq!(fault("components.7").0, 13);
-    assert_eq!(fault("components.7. = b").0, 14);
-    assert_eq!(fault("components.7.ü").0, 15);
-    assert_eq!(fault("components.7.ü >= 5").0, 17);
-    assert_eq!(fault("components.7.ü = ").0, 18);
-    assert_eq!(fault("components.7.ü = b,").0, 20);
-    assert_eq!(fault("components.7.ü > 1, 2").0, 19);
-    assert_eq!(fault("components.7.ü = a\"b").0, 19);
-    assert_eq!(fault("components.7.ü = \"a\" b").0, 22);
-    assert_eq!(fault("components.7.ü = \"a").0, 20);
-    assert_eq!(fault(r#"components.7.ü = "\n""#).0, 20);
+    assert_eq!(error_of("").0, 1);
+    assert_eq!(error_of("component.7.a = b").0, 1);
+    assert_eq!(error_of("components.x.a = b").0, 12);
+    assert_eq!(error_of("components.7").0, 13);
+    assert_eq!(error_of("components.7. = b").0, 14);
+    assert_eq!(error_of("components.7.ü").0, 15);
+    assert_eq!(error_of("components.7.ü >= 5").0, 17);
+    assert_eq!(error_of("components.7.ü = ").0, 18);
+    assert_eq!(error_of("components.7.ü = b,").0, 20);
+    assert_eq!(error_of("components.7.ü > 1, 2").0, 19);
+    assert_eq!(error_of("components.7.ü = a\"b").0, 19);
+    assert_eq!(error_of("components.7.ü = \"a\" b").0, 22);
+    assert_eq!(error_of("components.7.ü = \"a").0, 20);
+    assert_eq!(error_of(r#"components.7.ü = "\n""#).0, 20);
 }
 
 #[test]
@@ -82,8 +84,14 @@ fn other_forms_have_no_rendering() {
         change(&mut condition);
         render(&and(condition))
     };
-    assert_eq!(with(|c| c.targets = vec![Target::Number(1.0)]), None);
-    assert_eq!(with(|c| c.targets = vec![Target::Bool(true)]), None);
+    assert_eq!(
+        with(|c| c.targets = vec![ConditionTarget::Number(1.0)]),
+        None
+    );
+    assert_eq!(
+        with(|c| c.targets = vec![ConditionTarget::Bool(true)]),
+        None
+    );
     assert_eq!(
         with(|c| c.path = Tag::parse("parts.7".into()).unwrap()),
         None
@@ -100,7 +108,10 @@ fn other_forms_have_no_rendering() {
     assert_eq!(
         with(|c| {
             c.operator = Comparison::Less;
-            c.targets = vec![Target::Text("1".into()), Target::Text("2".into())];
+            c.targets = vec![
+                ConditionTarget::Text("1".into()),
+                ConditionTarget::Text("2".into()),
+            ];
         }),
         None
     );
@@ -122,7 +133,7 @@ fn any_group() -> impl Strategy<Value = Group> {
         let condition = Condition {
             variable: Label::parse(v).ok()?,
             operator,
-            targets: values.into_iter().map(Target::Text).collect(),
+            targets: values.into_iter().map(ConditionTarget::Text).collect(),
             path: Tag::parse(p).ok()?,
         };
         Some(Group {

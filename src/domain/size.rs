@@ -1,7 +1,7 @@
-//! How large a task or step is on the wire, so that nothing is stored that could
-//! never be returned, and a page is cut before anything large is read.
+//! Encoded sizes of tasks and steps. A task or step that is too large to be returned is not
+//! stored, and a page ends before rows that do not fit are read.
 //!
-//! Sizes are upper bounds: text counts as it is, and what frames it is rounded up.
+//! Sizes are upper bounds: texts are counted exactly, and their framing is rounded up.
 
 use super::{
     dependency::Group,
@@ -17,16 +17,16 @@ use super::{
 const FIXED_BYTES: usize = 400;
 /// Bytes that a step's id adds to its task.
 pub const STEP_ID_BYTES: i64 = 38;
-/// Bytes left free below the largest message, as names that are taken from elsewhere
-/// may still grow: the title of a subtask step, the name of a managed task.
+/// Bytes reserved below the largest message, as names that come from elsewhere may grow:
+/// the title of a subtask step, and the name of a managed task.
 pub const RESERVED_BYTES: i64 = 4096;
 
-/// The bytes of a step on the wire.
+/// The encoded size of a step, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepSize {
-    /// All but bodies.
+    /// Everything except bodies.
     pub listed: i64,
-    /// The bodies: its own and those of its translations.
+    /// Its body and those of its translations.
     pub bodies: i64,
 }
 
@@ -64,7 +64,7 @@ impl StepSize {
         })
     }
 
-    /// What a translation adds to its step.
+    /// The size of a step's translation.
     pub fn of_overlay(language: &Language, overlay: &StepOverlay) -> Self {
         let StepOverlay {
             title,
@@ -85,7 +85,7 @@ impl StepSize {
         }
     }
 
-    /// Both together.
+    /// The sum of two sizes.
     pub fn plus(self, other: Self) -> Self {
         Self {
             listed: self.listed + other.listed,
@@ -93,7 +93,7 @@ impl StepSize {
         }
     }
 
-    /// The one without the other.
+    /// The difference of two sizes.
     pub fn minus(self, other: Self) -> Self {
         Self {
             listed: self.listed - other.listed,
@@ -101,13 +101,13 @@ impl StepSize {
         }
     }
 
-    /// Refuses what could never be returned.
+    /// Refuses a step that is too large to be returned.
     pub fn check(self, max_message_bytes: usize) -> Result<()> {
         check(self.listed.saturating_add(self.bodies), max_message_bytes)
     }
 }
 
-/// The bytes of a task on the wire, its list of steps left out.
+/// The encoded size of a task without its list of steps, in bytes.
 pub fn task_size(task: &Task) -> i64 {
     let overlays = task.translations.iter();
     let overlays: i64 = overlays
@@ -117,14 +117,14 @@ pub fn task_size(task: &Task) -> i64 {
     bytes(FIXED_BYTES + task.name.as_str().len() + dependencies.unwrap_or_default()) + overlays
 }
 
-/// What a translation adds to its task.
+/// The size of a task's translation, in bytes.
 pub fn task_overlay_size(language: &Language, overlay: &TaskOverlay) -> i64 {
     let TaskOverlay { name, locked: _ } = overlay;
     let name = name.as_ref().map_or(0, |name| name.as_str().len());
     bytes(language.as_str().len() + name + WIRE_OVERHEAD)
 }
 
-/// Refuses a task that could never be returned with its list of steps.
+/// Refuses a task that is too large to be returned with its list of steps.
 pub fn check_task(task: &Task, max_message_bytes: usize) -> Result<()> {
     let steps = bytes(task.steps.len()).saturating_mul(STEP_ID_BYTES);
     check(task_size(task).saturating_add(steps), max_message_bytes)
@@ -138,7 +138,7 @@ fn check(size: i64, limit: usize) -> Result<()> {
 }
 
 fn feedback_bytes(feedback: Option<&Feedback>) -> usize {
-    /// A link, with all that frames a value.
+    /// A link and the framing of a value.
     const VALUE_BYTES: usize = 64;
     feedback.map_or(0, |feedback| {
         let values = feedback.values.iter();
@@ -154,7 +154,7 @@ fn instruction_bytes(list: &[Instruction]) -> usize {
     list.iter().map(object).sum()
 }
 
-/// A number of bytes as the database counts it.
+/// A number of bytes as the database stores it.
 pub fn bytes(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -19,9 +19,11 @@ use super::{
 
 mod merge;
 
-pub use merge::{COSTLESS, LINKED_OBSERVATIONS_ONLY, Merged, StepPatch, linked_import_only};
+pub use merge::{
+    COST_NOT_ALLOWED, LINKED_OBSERVATIONS_ONLY, MergedStep, StepPatch, linked_import_only,
+};
 
-/// What a step asks. The numbers are the contract's.
+/// The type of a step, with the numbers of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepType {
     /// Something to try.
@@ -30,7 +32,7 @@ pub enum StepType {
     Observation = 2,
     /// Something to read.
     Information = 3,
-    /// Another task, followed here.
+    /// Another task, whose guide is followed.
     Subtask = 4,
     /// The end of the guide.
     End = 5,
@@ -68,12 +70,12 @@ impl StepType {
     }
 }
 
-/// What trying a step costs: 0, or 2 and more.
+/// The cost of trying a step: 0, or at least 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Cost(i32);
 
 impl Cost {
-    /// Accepts 0, and 2 and more.
+    /// Accepts 0 and numbers from 2.
     pub fn new(cost: i32) -> Option<Self> {
         (cost == 0 || cost >= 2).then_some(Self(cost))
     }
@@ -84,7 +86,7 @@ impl Cost {
     }
 }
 
-/// The task that a subtask step stands for.
+/// The task that a subtask step refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubtaskRef {
     /// The task.
@@ -93,16 +95,16 @@ pub struct SubtaskRef {
     pub product: ProductId,
 }
 
-/// What each type of step needs, and nothing that it must not have.
+/// The fields that depend on the type of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepKind {
     /// Something to try.
     Solution {
         /// The heading.
         title: Title,
-        /// What trying costs.
+        /// The cost of trying it.
         cost: Cost,
-        /// A question, kept for its author.
+        /// A question, if the author has set one.
         feedback: Option<Feedback>,
     },
     /// Something to look at and answer.
@@ -116,30 +118,30 @@ pub enum StepKind {
     Information {
         /// The heading.
         title: Title,
-        /// A question, kept for its author.
+        /// A question, if the author has set one.
         feedback: Option<Feedback>,
     },
     /// Another task; its name is the heading.
     Subtask {
         /// The task.
         subtask: SubtaskRef,
-        /// A question, kept for its author.
+        /// A question, if the author has set one.
         feedback: Option<Feedback>,
     },
     /// The end of the guide.
     End {
         /// The heading.
         title: Title,
-        /// A question, kept for its author.
+        /// A question, if the author has set one.
         feedback: Option<Feedback>,
     },
     /// An identified problem.
     Idp {
         /// The heading.
         title: Title,
-        /// What trying costs.
+        /// The cost of trying it.
         cost: Cost,
-        /// A question, kept for its author.
+        /// A question, if the author has set one.
         feedback: Option<Feedback>,
     },
 }
@@ -157,7 +159,7 @@ impl StepKind {
         }
     }
 
-    /// The step's own heading; none for a subtask.
+    /// The heading; `None` for a subtask step.
     pub fn title(&self) -> Option<&Title> {
         match self {
             Self::Solution { title, .. }
@@ -169,7 +171,7 @@ impl StepKind {
         }
     }
 
-    /// What trying costs; 0 where the type has no cost.
+    /// The cost of trying it; 0 for types without a cost.
     pub fn cost(&self) -> Cost {
         match self {
             Self::Solution { cost, .. } | Self::Idp { cost, .. } => *cost,
@@ -192,7 +194,7 @@ impl StepKind {
         }
     }
 
-    /// The task that a subtask step stands for.
+    /// The task that a subtask step refers to.
     pub fn subtask(&self) -> Option<SubtaskRef> {
         match self {
             Self::Subtask { subtask, .. } => Some(*subtask),
@@ -208,15 +210,15 @@ impl StepKind {
 /// How a step repeats.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Looping {
-    /// The name under which one round sees its element.
+    /// The name of the current element.
     pub alias: Tag,
-    /// What is looped over.
+    /// The elements.
     pub array: Option<Json>,
-    /// How often, or in which rounds.
+    /// The number of iterations, or a list of them.
     pub iterations: Option<Json>,
 }
 
-/// What steps of every type have. The default is a step that says nothing.
+/// The fields of every type of step. By default, all are empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepContent {
     /// The text.
@@ -239,20 +241,20 @@ pub struct StepContent {
     pub translations: StepTranslations,
 }
 
-/// What a caller says of a new step.
+/// A step to create.
 #[derive(Clone, Debug)]
 pub struct NewStep {
-    /// The task it belongs to, for ever.
+    /// The task that it belongs to. It never changes.
     pub task: TaskId,
-    /// The product it is about, for ever.
+    /// The product that it is about. It never changes.
     pub product: ProductId,
-    /// What it asks, for ever.
+    /// The fields of its type, which never changes.
     pub kind: StepKind,
-    /// The rest.
+    /// The other fields.
     pub content: StepContent,
 }
 
-/// A step as stored.
+/// A stored step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     /// Its id.
@@ -263,22 +265,22 @@ pub struct Step {
     pub task: TaskId,
     /// The product it is about.
     pub product: ProductId,
-    /// What it asks.
+    /// The fields of its type.
     pub kind: StepKind,
-    /// The heading as a reader sees it: its own, or the subtask's name.
+    /// The heading: its own, or the name of the task that a subtask step refers to.
     pub title: String,
-    /// What steps of every type have.
+    /// The other fields.
     pub content: StepContent,
-    /// The managed task that it wires.
+    /// The managed task whose wiring step it is.
     pub link: Option<TaskId>,
     /// Data of reporting systems.
     pub r_data: Map<String, Value>,
-    /// Which state it is in.
+    /// Its revision.
     pub revision: Revision,
 }
 
 impl Step {
-    /// A step that is made now, with its title as a reader sees it.
+    /// Creates a step with the title that readers see.
     pub fn create(new: NewStep, title: String, context: &WriteContext) -> Self {
         let NewStep {
             task,
@@ -300,8 +302,7 @@ impl Step {
         }
     }
 
-    /// Makes this the next state of a step, unless it says the same; whether it does
-    /// not.
+    /// Sets the next revision if the step differs from `before`. Returns whether it does.
     pub fn revise(&mut self, before: &Self, context: &WriteContext) -> bool {
         let changed = self != before;
         if changed {
@@ -310,7 +311,7 @@ impl Step {
         changed
     }
 
-    /// The state it is in, as callers see it.
+    /// The etag of its revision.
     pub fn etag(&self) -> Etag {
         Etag::of(self.guid.0, &self.revision)
     }
@@ -327,15 +328,15 @@ impl Step {
 pub enum Placement {
     /// At the end.
     Appended,
-    /// Right after the step named.
+    /// Right after the requested step.
     AfterPrevstep,
-    /// At the end, as the step named is not of the task.
+    /// At the end, as the requested step is not in the task.
     AppendedPrevstepUnknown,
 }
 
-/// The task behind a reference, as the store found it.
+/// A task that a subtask step refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Referenced {
+pub struct ReferencedTask {
     /// The task.
     pub task: TaskId,
     /// Its product.
@@ -344,8 +345,8 @@ pub struct Referenced {
     pub name: Name,
 }
 
-impl Referenced {
-    /// A task as a reference sees it.
+impl ReferencedTask {
+    /// The reference to a task.
     pub fn to(task: &Task) -> Self {
         Self {
             task: task.guid,
@@ -353,15 +354,20 @@ impl Referenced {
             name: task.name.clone(),
         }
     }
+}
 
-    /// Notes when a caller's product is not that of the task.
-    pub fn check_product(&self, product: ProductId, step: &Path<'_>, faults: &mut Violations) {
-        if product != self.product {
-            faults.add(
-                &step.field("subtask_pid"),
-                Reason::FieldInvalid,
-                "is not the product of the task that `subtask_id` names",
-            );
-        }
+/// Adds a violation if a subtask step's sent product is not that of its task.
+pub fn check_subtask_product(
+    sent: ProductId,
+    task_product: ProductId,
+    step: &Path<'_>,
+    violations: &mut Violations,
+) {
+    if sent != task_product {
+        violations.add(
+            &step.field("subtask_pid"),
+            Reason::FieldInvalid,
+            "is not the product of the task that `subtask_id` names",
+        );
     }
 }

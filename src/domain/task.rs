@@ -6,11 +6,11 @@ use super::{
     error::Error,
     etag::Etag,
     ids::{AccountId, ProductId, StepId, TaskId},
-    link::Following,
+    link::ManagedTaskUpdate,
     order::Numbering,
     patch::{Deferred, Edit},
     revision::Revision,
-    step::Referenced,
+    step::ReferencedTask,
     text::Name,
     time::Timestamp,
     translation::{
@@ -19,7 +19,7 @@ use super::{
     violation::{Path, Reason, Violations},
 };
 
-/// Who may see a task. The numbers are the contract's.
+/// Who may see a task, with the numbers of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessLevel {
     /// End users.
@@ -39,7 +39,7 @@ pub enum AccessLevel {
 }
 
 impl AccessLevel {
-    /// All levels: who sees a task that names none.
+    /// All levels: the default of a task.
     pub const ALL: [Self; 7] = [
         Self::User,
         Self::Tech,
@@ -66,13 +66,13 @@ impl AccessLevel {
     }
 }
 
-/// Whether something is shown: 0 is hidden, 1 published, other numbers are the
-/// callers' own.
+/// Whether a task or step is shown: 0 is hidden and 1 is published. Callers define the
+/// meaning of other numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published(i32);
 
 impl Published {
-    /// Accepts what is not negative.
+    /// Accepts numbers that are not negative.
     pub fn new(number: i32) -> Option<Self> {
         (number >= 0).then_some(Self(number))
     }
@@ -89,25 +89,25 @@ impl Default for Published {
     }
 }
 
-/// Which tasks a listing shows; an absent filter does not filter.
+/// The filters of a task list. `None` does not filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskFilter {
     /// Only tasks of this product.
     pub product: Option<ProductId>,
-    /// Only tasks with this value.
+    /// Only tasks with this `published` value.
     pub published: Option<Published>,
-    /// Only tasks that this level may see.
+    /// Only tasks that this access level may see.
     pub role: Option<AccessLevel>,
-    /// Only managed tasks, or only others.
+    /// Only managed tasks, or only unmanaged ones.
     pub managed: Option<bool>,
 }
 
-/// What a caller says of a new task.
+/// A task to create.
 #[derive(Clone, Debug)]
 pub struct NewTask {
-    /// What people call it.
+    /// Its name.
     pub name: Name,
-    /// The product it is about, for ever.
+    /// The product that it is about. It never changes.
     pub product: ProductId,
     /// When it is visible; `None` is always.
     pub dependencies: Option<Group>,
@@ -119,36 +119,36 @@ pub struct NewTask {
     pub translations: TaskTranslations,
 }
 
-/// The observation's value that manages a task.
+/// The value of an observation that manages a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Managed {
-    /// The task whose observation it is.
+pub struct ManagedBy {
+    /// The task of the observation.
     pub parent: TaskId,
     /// The value's position, from 0.
     pub idx: i32,
 }
 
-/// State of the external index.
+/// The state of a task in the external index.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct IndexState {
-    /// Whether it holds the task.
+    /// Whether the index has the task.
     pub indexed: bool,
-    /// The version it holds.
+    /// The version that it has.
     pub version: i64,
-    /// What it says.
+    /// Its message.
     pub info: String,
-    /// When it last read the task.
+    /// The time when it last read the task.
     pub at: Option<Timestamp>,
 }
 
-/// A task as stored.
+/// A stored task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
     /// Its id.
     pub guid: TaskId,
     /// Its owner.
     pub account: AccountId,
-    /// What people call it.
+    /// Its name.
     pub name: Name,
     /// The product it is about.
     pub product: ProductId,
@@ -160,24 +160,24 @@ pub struct Task {
     pub roles: Vec<AccessLevel>,
     /// Its texts in other languages.
     pub translations: TaskTranslations,
-    /// What manages it, if anything does.
-    pub managed: Option<Managed>,
+    /// The value that manages it, if it is managed.
+    pub managed: Option<ManagedBy>,
     /// Its steps in order.
     pub steps: Vec<StepId>,
     /// How its steps are numbered.
     pub numbering: Numbering,
-    /// State of the external index.
+    /// Its state in the external index.
     pub index: IndexState,
-    /// Which state it is in. A change of its list of steps makes a new one too.
+    /// Its revision. A change of its list of steps creates a new one, too.
     pub revision: Revision,
 }
 
-/// A task as far as writes of its steps and references to it need it.
+/// The part of a task that writes of its steps and references to it need.
 #[derive(Clone, Debug)]
 pub struct TaskHead {
     /// Its id.
     pub guid: TaskId,
-    /// What people call it.
+    /// Its name.
     pub name: Name,
     /// The product it is about.
     pub product: ProductId,
@@ -187,17 +187,17 @@ pub struct TaskHead {
     pub step_count: i64,
     /// How its steps are numbered.
     pub numbering: Numbering,
-    /// Its bytes on the wire, its list of steps left out.
+    /// Its encoded size without its list of steps, in bytes.
     pub size: i64,
     /// How many languages it is translated into.
     pub languages: usize,
-    /// Which state it is in.
+    /// Its revision.
     pub revision: Revision,
 }
 
 impl Task {
-    /// A task that is made now, without steps.
-    pub fn create(new: NewTask, managed: Option<Managed>, context: &WriteContext) -> Self {
+    /// Creates a task without steps.
+    pub fn create(new: NewTask, managed: Option<ManagedBy>, context: &WriteContext) -> Self {
         let NewTask {
             name,
             product,
@@ -223,17 +223,17 @@ impl Task {
         }
     }
 
-    /// The task with what it takes from the value that manages it.
-    pub fn following(self, value: Following) -> Self {
-        let Following { task: _, name, idx } = value;
+    /// Sets the fields that a managed task takes from its value.
+    pub fn apply_value(self, value: ManagedTaskUpdate) -> Self {
+        let ManagedTaskUpdate { task: _, name, idx } = value;
         Self {
             name,
-            managed: self.managed.map(|managed| Managed { idx, ..managed }),
+            managed: self.managed.map(|managed| ManagedBy { idx, ..managed }),
             ..self
         }
     }
 
-    /// The task when no observation manages it any longer.
+    /// Makes the task unmanaged.
     pub fn unmanaged(self) -> Self {
         Self {
             managed: None,
@@ -241,8 +241,7 @@ impl Task {
         }
     }
 
-    /// Makes this the next state of a task, unless it says the same; whether it does
-    /// not.
+    /// Sets the next revision if the task differs from `before`. Returns whether it does.
     pub fn revise(&mut self, before: &Self, context: &WriteContext) -> bool {
         let changed = self != before;
         if changed {
@@ -251,21 +250,21 @@ impl Task {
         changed
     }
 
-    /// The state it is in, as callers see it.
+    /// The etag of its revision.
     pub fn etag(&self) -> Etag {
         Etag::of(self.guid.0, &self.revision)
     }
 }
 
 impl TaskHead {
-    /// The state it is in, as callers see it.
+    /// The etag of its revision.
     pub fn etag(&self) -> Etag {
         Etag::of(self.guid.0, &self.revision)
     }
 
-    /// The task as a reference sees it.
-    pub fn referenced(&self) -> Referenced {
-        Referenced {
+    /// The reference to the task.
+    pub fn referenced(&self) -> ReferencedTask {
+        ReferencedTask {
             task: self.guid,
             product: self.product,
             name: self.name.clone(),
@@ -273,52 +272,50 @@ impl TaskHead {
     }
 }
 
-/// What an update says of a task.
+/// An update of a task.
 #[derive(Clone, Debug, Default)]
 pub struct TaskPatch {
-    /// What was wrong with the request so far.
-    pub faults: Violations,
+    /// Violations found while the request was decoded.
+    pub violations: Violations,
     /// The name; ignored for a managed task.
     pub name: Edit<Deferred<Name>>,
-    /// Whether the name was sent or named in the mask, so that a receipt is
-    /// due when it is ignored.
+    /// Whether the name was sent or is in the mask. A managed task then lists it as
+    /// ignored.
     pub name_sent: bool,
     /// When it is visible.
     pub dependencies: Edit<Group>,
     /// Whether it is shown.
     pub published: Edit<Published>,
-    /// Who may see it; never emptied.
+    /// Who may see it; cannot be cleared.
     pub roles: Edit<Vec<AccessLevel>>,
     /// Its texts in other languages.
     pub translations: TranslationsEdit<TaskOverlay, TaskOverlayEdit>,
 }
 
-/// Where violations of a task's own fields are reported.
+/// The path of a task in an update request.
 const TASK: Path<'static> = Path::root("task");
 
 impl Task {
-    /// The task after an update, and the fields of the update that were not
-    /// honored. Everything is checked against the merged task.
+    /// Applies an update. Returns the task, and the fields that are not honored.
     pub fn merge(&self, patch: TaskPatch) -> Result<(Task, Vec<&'static str>), Error> {
-        let mut faults = Violations::new();
-        let merged = self.merge_at(patch, &TASK, &mut faults);
-        if faults.is_empty() {
+        let mut violations = Violations::new();
+        let merged = self.merge_at(patch, &TASK, &mut violations);
+        if violations.is_empty() {
             Ok(merged)
         } else {
-            Err(Error::Invalid(faults))
+            Err(Error::Invalid(violations))
         }
     }
 
-    /// The task after an update, as part of something larger: `at` is where the
-    /// task stands in the request, and what is wrong is noted.
+    /// Applies an update to the task at a path of a request, and adds its violations.
     pub fn merge_at(
         &self,
         patch: TaskPatch,
         at: &Path<'_>,
-        faults: &mut Violations,
+        violations: &mut Violations,
     ) -> (Task, Vec<&'static str>) {
         let TaskPatch {
-            faults: earlier,
+            violations: earlier,
             name,
             name_sent,
             dependencies,
@@ -326,26 +323,19 @@ impl Task {
             roles,
             translations,
         } = patch;
-        faults.append(earlier);
+        violations.append(earlier);
         let mut task = self.clone();
         let mut ignored = Vec::new();
         if self.managed.is_some() {
             ignored.extend(name_sent.then_some("name"));
-        } else {
-            match name {
-                Edit::Keep => {}
-                Edit::Clear => {
-                    faults.add(&at.field("name"), Reason::FieldRequired, "is required");
-                }
-                Edit::Set(Ok(name)) => task.name = name,
-                Edit::Set(Err(fault)) => faults.push(fault),
-            }
+        } else if let Some(name) = name.required(&at.field("name"), violations) {
+            task.name = name;
         }
         dependencies.apply(&mut task.dependencies);
         published.apply_or(&mut task.published, Published::default());
         match roles {
             Edit::Keep => {}
-            Edit::Clear => faults.add(
+            Edit::Clear => violations.add(
                 &at.field("roles"),
                 Reason::FieldRequired,
                 "needs at least one access level",
@@ -353,15 +343,15 @@ impl Task {
             Edit::Set(roles) => task.roles = roles,
         }
         translations.apply(&mut task.translations);
-        check_languages(at, task.translations.len(), faults);
+        check_languages(at, task.translations.len(), violations);
         (task, ignored)
     }
 }
 
-/// Notes when a resource would have too many languages.
-pub fn check_languages(resource: &Path<'_>, languages: usize, faults: &mut Violations) {
+/// Adds a violation if a resource would have too many languages.
+pub fn check_languages(resource: &Path<'_>, languages: usize, violations: &mut Violations) {
     if languages > LANGUAGES_MAX {
-        faults.add(
+        violations.add(
             &resource.field("translations"),
             Reason::TooManyElements,
             format!("would have {languages} languages; at most {LANGUAGES_MAX} are allowed"),

@@ -1,6 +1,5 @@
-//! Bounded texts. Lengths are counted in Unicode code points, limits are
-//! inclusive, and U+0000 is no part of any text, so that every database keeps
-//! every text alike.
+//! Bounded texts. Lengths are counted in Unicode code points, and limits are inclusive.
+//! No text contains U+0000, which PostgreSQL cannot store.
 
 use std::{fmt, sync::Arc};
 
@@ -8,18 +7,18 @@ use super::violation::Reason;
 
 /// Longest name of a task or role, in code points.
 pub const NAME_MAX: usize = 200;
-/// Longest title of a step.
+/// Longest title of a step, in code points.
 pub const TITLE_MAX: usize = 400;
-/// Longest body of a step.
+/// Longest body of a step, in code points.
 pub const BODY_MAX: usize = 16_000_000;
-/// Longest path, variable, key, tag and the like.
+/// Longest path, variable, key, tag and the like, in code points.
 pub const LABEL_MAX: usize = 1_000;
 /// Most instructions, parts, skills or tags of a step.
 pub const LIST_MAX: usize = 1_000;
 
-/// What is wrong with a text.
+/// Why a text is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TextFault {
+pub enum TextError {
     /// Empty or only white space.
     Missing,
     /// More code points than this.
@@ -28,8 +27,8 @@ pub enum TextFault {
     Nul,
 }
 
-impl TextFault {
-    /// The reason to report.
+impl TextError {
+    /// The reason of the violation.
     pub fn reason(self) -> Reason {
         match self {
             Self::Missing => Reason::FieldRequired,
@@ -39,7 +38,7 @@ impl TextFault {
     }
 }
 
-impl fmt::Display for TextFault {
+impl fmt::Display for TextError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing => f.write_str("is required"),
@@ -49,27 +48,27 @@ impl fmt::Display for TextFault {
     }
 }
 
-/// Checks what every text must keep: at most `max` code points, no U+0000.
-pub fn check(text: &str, max: usize) -> Result<(), TextFault> {
+/// Checks that a text has at most `max` code points and no U+0000.
+pub fn check(text: &str, max: usize) -> Result<(), TextError> {
     if text.as_bytes().contains(&0) {
-        return Err(TextFault::Nul);
+        return Err(TextError::Nul);
     }
     // A code point takes at least a byte, so only long texts are counted.
     if text.len() > max && text.chars().count() > max {
-        return Err(TextFault::TooLong(max));
+        return Err(TextError::TooLong(max));
     }
     Ok(())
 }
 
-/// A text that says something: 1 to `MAX` code points, not only white space.
+/// A text of 1 to `MAX` code points that are not all white space.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Line<const MAX: usize>(String);
+pub struct NonBlankText<const MAX: usize>(String);
 
-impl<const MAX: usize> Line<MAX> {
+impl<const MAX: usize> NonBlankText<MAX> {
     /// Checks a text.
-    pub fn parse(text: String) -> Result<Self, TextFault> {
+    pub fn parse(text: String) -> Result<Self, TextError> {
         if text.trim().is_empty() {
-            return Err(TextFault::Missing);
+            return Err(TextError::Missing);
         }
         check(&text, MAX)?;
         Ok(Self(text))
@@ -86,13 +85,13 @@ impl<const MAX: usize> Line<MAX> {
     }
 }
 
-/// A text that may be empty: at most `MAX` code points.
+/// A text of at most `MAX` code points, which may be empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Text<const MAX: usize>(String);
+pub struct BoundedText<const MAX: usize>(String);
 
-impl<const MAX: usize> Text<MAX> {
+impl<const MAX: usize> BoundedText<MAX> {
     /// Checks a text.
-    pub fn parse(text: String) -> Result<Self, TextFault> {
+    pub fn parse(text: String) -> Result<Self, TextError> {
         check(&text, MAX)?;
         Ok(Self(text))
     }
@@ -108,14 +107,14 @@ impl<const MAX: usize> Text<MAX> {
     }
 }
 
-/// The body of a step, which may be empty: at most [`BODY_MAX`] code points. A clone
-/// shares the text: it has megabytes, and a step is cloned when it changes.
+/// The body of a step: at most [`BODY_MAX`] code points, which may be empty. Clones share
+/// the text, as it can have megabytes and steps are cloned for every update.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Body(Arc<String>);
 
 impl Body {
     /// Checks a text.
-    pub fn parse(text: String) -> Result<Self, TextFault> {
+    pub fn parse(text: String) -> Result<Self, TextError> {
         check(&text, BODY_MAX)?;
         Ok(Self(Arc::new(text)))
     }
@@ -125,17 +124,17 @@ impl Body {
         &self.0
     }
 
-    /// The text, owned; copied while others share it.
+    /// The text, owned. It is copied if there are other clones.
     pub fn into_string(self) -> String {
         Arc::unwrap_or_clone(self.0)
     }
 }
 
 /// The name of a task or role.
-pub type Name = Line<NAME_MAX>;
+pub type Name = NonBlankText<NAME_MAX>;
 /// The title of a step.
-pub type Title = Line<TITLE_MAX>;
+pub type Title = NonBlankText<TITLE_MAX>;
 /// A name, key or variable.
-pub type Label = Line<LABEL_MAX>;
+pub type Label = NonBlankText<LABEL_MAX>;
 /// A path, tag or part, which may be empty.
-pub type Tag = Text<LABEL_MAX>;
+pub type Tag = BoundedText<LABEL_MAX>;

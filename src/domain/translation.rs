@@ -17,7 +17,7 @@ pub const LANGUAGES_MAX: usize = 100;
 pub struct Language(String);
 
 impl Language {
-    /// Accepts a well-formed tag of either case.
+    /// Parses a well-formed tag of either case.
     pub fn parse(tag: &str) -> Option<Self> {
         if tag.len() > LABEL_MAX {
             return None;
@@ -27,7 +27,7 @@ impl Language {
             .map(|tag| Self(tag.into_inner()))
     }
 
-    /// A tag that is known to be canonical.
+    /// A tag read from the database, which holds canonical tags only.
     pub(crate) fn stored(tag: String) -> Self {
         Self(tag)
     }
@@ -49,7 +49,7 @@ impl fmt::Display for Language {
 pub struct TaskOverlay {
     /// The name, if translated.
     pub name: Option<Name>,
-    /// Whether the automatic translation keeps off.
+    /// Whether automatic translation must not change it.
     pub locked: bool,
 }
 
@@ -60,11 +60,11 @@ pub struct StepOverlay {
     pub title: Option<Title>,
     /// The body, if translated.
     pub body: Option<Body>,
-    /// The instructions; none if not translated.
+    /// The instructions; empty if not translated.
     pub instructions: Vec<Instruction>,
     /// The question, if translated; never linked.
     pub feedback: Option<Feedback>,
-    /// Whether the automatic translation keeps off.
+    /// Whether automatic translation must not change it.
     pub locked: bool,
 }
 
@@ -73,28 +73,27 @@ pub type TaskTranslations = BTreeMap<Language, TaskOverlay>;
 /// A step's rows by language.
 pub type StepTranslations = BTreeMap<Language, StepOverlay>;
 
-/// A row of texts whose fields can be edited one by one.
+/// The texts of a resource in one language, whose fields can be edited one by one.
 pub trait Overlay: Sized {
     /// Edits of single fields.
     type Fields;
 
-    /// A new row as a caller makes it: nothing translated, locked.
-    fn blank() -> Self;
+    /// A locked row without any translated text.
+    fn empty() -> Self;
 
     /// Edits single fields.
     fn edit(&mut self, fields: Self::Fields);
 
-    /// Whether an edit leaves something worth a new row.
-    fn makes_row(fields: &Self::Fields) -> bool;
+    /// Whether the edits create a row that does not exist yet.
+    fn creates_row(fields: &Self::Fields) -> bool;
 }
 
-/// Edits of single fields of a task's row. A lock is set, never cleared to
-/// nothing.
+/// Edits of single fields of a task's row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskOverlayEdit {
     /// The name.
     pub name: Edit<Name>,
-    /// The lock.
+    /// Whether the row is locked; `None` keeps the lock as it is.
     pub locked: Option<bool>,
 }
 
@@ -109,14 +108,14 @@ pub struct StepOverlayEdit {
     pub instructions: Option<Vec<Instruction>>,
     /// The question.
     pub feedback: Edit<Feedback>,
-    /// The lock.
+    /// Whether the row is locked; `None` keeps the lock as it is.
     pub locked: Option<bool>,
 }
 
 impl Overlay for TaskOverlay {
     type Fields = TaskOverlayEdit;
 
-    fn blank() -> Self {
+    fn empty() -> Self {
         Self {
             name: None,
             locked: true,
@@ -129,7 +128,7 @@ impl Overlay for TaskOverlay {
         self.locked = locked.unwrap_or(self.locked);
     }
 
-    fn makes_row(fields: &TaskOverlayEdit) -> bool {
+    fn creates_row(fields: &TaskOverlayEdit) -> bool {
         let TaskOverlayEdit { name, locked } = fields;
         matches!(name, Edit::Set(_)) || locked.is_some()
     }
@@ -138,7 +137,7 @@ impl Overlay for TaskOverlay {
 impl Overlay for StepOverlay {
     type Fields = StepOverlayEdit;
 
-    fn blank() -> Self {
+    fn empty() -> Self {
         Self {
             title: None,
             body: None,
@@ -165,7 +164,7 @@ impl Overlay for StepOverlay {
         self.locked = locked.unwrap_or(self.locked);
     }
 
-    fn makes_row(fields: &StepOverlayEdit) -> bool {
+    fn creates_row(fields: &StepOverlayEdit) -> bool {
         let StepOverlayEdit {
             title,
             body,
@@ -184,22 +183,20 @@ impl Overlay for StepOverlay {
 /// What an update does to one row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RowEdit<O, F> {
-    /// Replaces it.
-    Put(O),
-    /// Deletes it.
-    Remove,
-    /// Edits single fields of it, and makes it where there is something to
-    /// keep.
-    Fields(F),
-    /// Edits single fields of it if it is there: the request says nothing of
-    /// the language.
-    Reset(F),
+    /// Replaces the row.
+    Replace(O),
+    /// Deletes the row.
+    Delete,
+    /// Edits single fields; creates a missing row if an edit has content for it.
+    Upsert(F),
+    /// Edits single fields of an existing row. Creates none.
+    UpdateExisting(F),
 }
 
 /// What an update does to the rows of a resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TranslationsEdit<O, F> {
-    /// Whether rows that are not named below vanish.
+    /// Whether rows that are not in `rows` are deleted.
     pub replace: bool,
     /// The rows that change.
     pub rows: BTreeMap<Language, RowEdit<O, F>>,
@@ -222,21 +219,21 @@ impl<O: Overlay> TranslationsEdit<O, O::Fields> {
         }
         for (language, edit) in self.rows {
             match edit {
-                RowEdit::Put(row) => {
+                RowEdit::Replace(row) => {
                     rows.insert(language, row);
                 }
-                RowEdit::Remove => {
+                RowEdit::Delete => {
                     rows.remove(&language);
                 }
-                RowEdit::Reset(fields) => {
+                RowEdit::UpdateExisting(fields) => {
                     if let Some(row) = rows.get_mut(&language) {
                         row.edit(fields);
                     }
                 }
-                RowEdit::Fields(fields) => match rows.get_mut(&language) {
+                RowEdit::Upsert(fields) => match rows.get_mut(&language) {
                     Some(row) => row.edit(fields),
-                    None if O::makes_row(&fields) => {
-                        let mut row = O::blank();
+                    None if O::creates_row(&fields) => {
+                        let mut row = O::empty();
                         row.edit(fields);
                         rows.insert(language, row);
                     }

@@ -1,8 +1,8 @@
-//! What is wrong with a request, field by field.
+//! Violations: invalid fields of a request.
 
 use std::fmt::{self, Write};
 
-/// Why a field is refused. The names are those of the contract's `ErrorReason`.
+/// Why a field is invalid. The names are those of the contract's `ErrorReason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Missing, empty or only white space.
@@ -17,13 +17,13 @@ pub enum Reason {
     TooManyElements,
     /// Nested deeper than the limit.
     NestingTooDeep,
-    /// An update mask names what the message does not have.
+    /// An update mask names a field that the message does not have.
     MaskPathUnknown,
     /// A dependency shorthand that cannot be parsed.
     ShorthandInvalid,
-    /// A shorthand and dependencies that differ.
+    /// Both a shorthand and dependencies, and they differ.
     ShorthandConflict,
-    /// A page token that is not for this listing.
+    /// A page token of another list or filter, or a malformed one.
     PageTokenInvalid,
 }
 
@@ -45,9 +45,9 @@ impl Reason {
     }
 }
 
-/// Where in a request something stands, such as
-/// `step.translations["de"].title`. A path is a chain on the stack and becomes
-/// text only when there is something to report.
+/// The path of a field in a request, such as `step.translations["de"].title`.
+///
+/// It borrows its parent and is formatted only when a violation is reported.
 #[derive(Clone, Copy, Debug)]
 pub struct Path<'a> {
     parent: Option<&'a Path<'a>>,
@@ -95,8 +95,8 @@ impl<'a> Path<'a> {
     }
 }
 
-/// Longest part of a caller's text that a path or description repeats.
-const ECHO: usize = 64;
+/// How many characters of a caller's text a path or description repeats at most.
+const CLIP_LENGTH_MAX: usize = 64;
 
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -112,11 +112,11 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// A caller's text as it may stand in an error: short and printable.
+/// A caller's text for an error: escaped, and cut to 64 characters.
 pub fn clip(text: &str) -> String {
     let mut out = String::new();
     for (count, c) in text.chars().enumerate() {
-        if count == ECHO {
+        if count == CLIP_LENGTH_MAX {
             out.push('…');
             break;
         }
@@ -134,14 +134,14 @@ pub fn clip(text: &str) -> String {
     out
 }
 
-/// One thing wrong with a request.
+/// An invalid field of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Where: a path in the request's own field names.
+    /// The path of the field.
     pub path: String,
-    /// Why, for machines.
+    /// Why it is invalid, for programs.
     pub reason: Reason,
-    /// Why, for people; never repeats more than a clip of what was sent.
+    /// Why it is invalid, for people. A sent text is repeated only as [`clip`] cuts it.
     pub description: String,
 }
 
@@ -156,8 +156,8 @@ impl Violation {
     }
 }
 
-/// Everything wrong with a request. Counts all, keeps the first
-/// [`Violations::KEPT`].
+/// All violations of a request: the first [`Violations::KEPT_MAX`], and the number of
+/// all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Violations {
     kept: Vec<Violation>,
@@ -165,49 +165,49 @@ pub struct Violations {
 }
 
 impl Violations {
-    /// How many violations an answer names.
-    pub const KEPT: usize = 50;
+    /// How many violations an error lists at most.
+    pub const KEPT_MAX: usize = 50;
 
-    /// Nothing wrong so far.
+    /// No violations.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Notes a violation.
+    /// Adds a violation at a path.
     pub fn add(&mut self, path: &Path<'_>, reason: Reason, description: impl Into<String>) {
         self.total += 1;
-        if self.kept.len() < Self::KEPT {
+        if self.kept.len() < Self::KEPT_MAX {
             self.kept.push(Violation::new(path, reason, description));
         }
     }
 
-    /// Notes a violation made elsewhere.
+    /// Adds a violation.
     pub fn push(&mut self, violation: Violation) {
         self.total += 1;
-        if self.kept.len() < Self::KEPT {
+        if self.kept.len() < Self::KEPT_MAX {
             self.kept.push(violation);
         }
     }
 
-    /// Notes all violations of another list.
+    /// Adds all violations of another list.
     pub fn append(&mut self, other: Violations) {
         let Self { kept, total } = other;
-        let room = Self::KEPT.saturating_sub(self.kept.len());
+        let room = Self::KEPT_MAX.saturating_sub(self.kept.len());
         self.kept.extend(kept.into_iter().take(room));
         self.total += total;
     }
 
-    /// Whether nothing is wrong.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.total == 0
     }
 
-    /// How many there are, kept or not.
+    /// The number of all violations, also of those that are not kept.
     pub fn total(&self) -> usize {
         self.total
     }
 
-    /// The kept ones, in the order they were found.
+    /// The kept violations, in the order they were added.
     pub fn kept(&self) -> &[Violation] {
         &self.kept
     }

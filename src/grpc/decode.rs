@@ -4,7 +4,7 @@
 //! does not compile until it has a meaning. It notes every violation and goes on;
 //! its result counts only when there is none.
 
-use crate::domain::{etag::Expected, violation::Violations};
+use crate::domain::{etag::ExpectedEtag, violation::Violations};
 
 pub mod dependencies;
 pub mod document;
@@ -23,7 +23,7 @@ pub struct Update<Id, Patch> {
     /// The task or step.
     pub guid: Id,
     /// The version that the caller expects.
-    pub expected: Expected,
+    pub expected: ExpectedEtag,
     /// The changes.
     pub patch: Patch,
 }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::domain::{
     ids::{AccountId, RoleId, TaskId},
-    order::{Cursor, FRACTION_MAX, Place},
+    order::{FRACTION_MAX, Place, StepCursor},
 };
 
 /// Bytes of a token's signature, a truncated HMAC-SHA-256.
@@ -103,7 +103,7 @@ impl PageCursor for RoleId {
     }
 }
 
-impl PageCursor for Cursor {
+impl PageCursor for StepCursor {
     fn to_bytes(&self) -> Vec<u8> {
         let Self {
             epoch,

@@ -53,7 +53,7 @@ proptest! {
         position: i64,
         fraction in prop::collection::vec(any::<u8>(), 0..=FRACTION_MAX),
     ) {
-        let cursor = Cursor { epoch, place: Place { position, fraction } };
+        let cursor = StepCursor { epoch, place: Place { position, fraction } };
         let account = account("mine");
         let tokens = tokens(&account, b"");
         let token = tokens.sign(&cursor);

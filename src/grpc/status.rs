@@ -242,7 +242,7 @@ fn failed_precondition(precondition: Precondition) -> Status {
             ErrorReason::AbsentSteps,
             steps
                 .iter()
-                .take(Precondition::NAMED)
+                .take(Precondition::REFERRING_STEPS_MAX)
                 .map(ToString::to_string)
                 .collect(),
             format!(

@@ -21,12 +21,15 @@ use crate::{
         ids::TaskId,
         page::Page,
         translation::{LANGUAGES_MAX, Language},
+        translation_work::{
+            AutomaticTranslation, ResourceId, SourceDigest, TranslationOutcome,
+            TranslationWorkCursor, TranslationWorkFilter, WRITES_MAX,
+        },
         violation::{Reason, Violations},
-        work::{Automatic, Digest, Target, Verdict, WRITES_MAX, WorkCursor, WorkFilter},
     },
     proto::v1::{
-        AutomaticTranslation, ListTranslationWorkRequest, ListTranslationWorkResponse,
-        TranslationResult, WriteTranslationsRequest, WriteTranslationsResponse,
+        self, ListTranslationWorkRequest, ListTranslationWorkResponse, TranslationResult,
+        WriteTranslationsRequest, WriteTranslationsResponse,
         translation_service_server::TranslationService,
     },
 };
@@ -48,7 +51,7 @@ impl TranslationService for Services {
                 let languages = all_languages(&languages, violations);
                 let task = task
                     .map(|task| field::guid(&task, TaskId::parse, Field::root("task", violations)));
-                let filter = WorkFilter {
+                let filter = TranslationWorkFilter {
                     languages,
                     task: task.flatten(),
                 };
@@ -67,7 +70,7 @@ impl TranslationService for Services {
             let (work, token_of_last) = page::encode(
                 page,
                 &tokens,
-                |(_, cursor): &(_, WorkCursor)| *cursor,
+                |(_, cursor): &(_, TranslationWorkCursor)| *cursor,
                 |(work, _)| encode::work(work),
             );
             // When all that was found fits the page, the next page starts after what was
@@ -93,7 +96,7 @@ impl TranslationService for Services {
         answer(request, async |caller, request| {
             let WriteTranslationsRequest { translations } = request;
             let mut ignored = Ignored::default();
-            let items: Vec<Automatic> = decode::all(|violations| {
+            let items: Vec<AutomaticTranslation> = decode::all(|violations| {
                 let mut list = Field::root("translations", violations);
                 if translations.is_empty() {
                     list.refuse(Reason::FieldRequired, "needs at least one translation");
@@ -109,13 +112,13 @@ impl TranslationService for Services {
             })?;
             let sent: Vec<SentTexts> = items.iter().map(SentTexts::of).collect();
             let account = self.store.account(&caller.account);
-            let verdicts = account.write_translations(items).await?;
-            for (verdict, sent) in verdicts.iter().zip(sent) {
-                sent.list_ignored(*verdict, &mut ignored);
+            let outcomes = account.write_translations(items).await?;
+            for (outcome, sent) in outcomes.iter().zip(sent) {
+                sent.list_ignored(*outcome, &mut ignored);
             }
-            let result = |verdict| i32::from(encode_verdict(verdict));
+            let result = |outcome| i32::from(encode_outcome(outcome));
             Ok(WriteTranslationsResponse {
-                results: verdicts.into_iter().map(result).collect(),
+                results: outcomes.into_iter().map(result).collect(),
                 ignored_paths: ignored.into_fields().map(str::to_owned).collect(),
             })
         })
@@ -139,8 +142,8 @@ fn all_languages(tags: &[String], violations: &mut Violations) -> Vec<Language> 
 
 /// The filters of a listing. The languages are sorted, so their order in the request
 /// does not matter.
-fn filters_as_bytes(filter: &WorkFilter) -> Vec<u8> {
-    let WorkFilter { languages, task } = filter;
+fn filters_as_bytes(filter: &TranslationWorkFilter) -> Vec<u8> {
+    let TranslationWorkFilter { languages, task } = filter;
     let mut bytes = task.map_or_else(Vec::new, |task| task.0.as_bytes().to_vec());
     for language in languages {
         bytes.push(0);
@@ -149,7 +152,7 @@ fn filters_as_bytes(filter: &WorkFilter) -> Vec<u8> {
     bytes
 }
 
-impl PageCursor for WorkCursor {
+impl PageCursor for TranslationWorkCursor {
     fn to_bytes(&self) -> Vec<u8> {
         let Self {
             steps,
@@ -175,12 +178,12 @@ impl PageCursor for WorkCursor {
 }
 
 fn automatic(
-    message: AutomaticTranslation,
+    message: v1::AutomaticTranslation,
     mut at: Field<'_>,
     ignored: &mut Ignored,
-) -> Option<Automatic> {
+) -> Option<AutomaticTranslation> {
     feedback::list_ignored_of_translation(&message.feedback_config, ignored);
-    let AutomaticTranslation {
+    let v1::AutomaticTranslation {
         guid,
         language,
         name,
@@ -199,7 +202,7 @@ fn automatic(
     field::refuse_nul(&source_digest, digest);
     let instructions = json::instructions(instructions, at.field("instructions"));
     let feedback = feedback::translated(feedback_config, at.field("feedback_config"));
-    Some(Automatic {
+    Some(AutomaticTranslation {
         name: name.and_then(|name| field::line(name, at.field("name"))),
         title: title.and_then(|title| field::line(title, at.field("title"))),
         body: body.and_then(|body| field::body(body, at.field("body"))),
@@ -212,13 +215,13 @@ fn automatic(
 }
 
 /// The text of a digest in the contract.
-pub fn digest(digest: Digest) -> String {
+pub fn digest(digest: SourceDigest) -> String {
     URL_SAFE_NO_PAD.encode(digest.0)
 }
 
-fn read_digest(text: &str) -> Option<Digest> {
+fn read_digest(text: &str) -> Option<SourceDigest> {
     let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-    bytes.try_into().ok().map(Digest)
+    bytes.try_into().ok().map(SourceDigest)
 }
 
 /// The texts of an automatic translation, by the resource that has them.
@@ -228,7 +231,7 @@ struct SentTexts {
 }
 
 impl SentTexts {
-    fn of(item: &Automatic) -> Self {
+    fn of(item: &AutomaticTranslation) -> Self {
         let of_step = [
             ("translations.title", item.title.is_some()),
             ("translations.body", item.body.is_some()),
@@ -243,20 +246,22 @@ impl SentTexts {
     }
 
     /// Lists the texts that the written resource does not have.
-    fn list_ignored(self, verdict: Verdict, ignored: &mut Ignored) {
-        match verdict {
-            Verdict::Written(Target::Task(_)) => ignored.add(self.of_step),
-            Verdict::Written(Target::Step(_)) => ignored.add(self.of_task),
-            Verdict::Locked | Verdict::Stale | Verdict::NotFound => {}
+    fn list_ignored(self, outcome: TranslationOutcome, ignored: &mut Ignored) {
+        match outcome {
+            TranslationOutcome::Written(ResourceId::Task(_)) => ignored.add(self.of_step),
+            TranslationOutcome::Written(ResourceId::Step(_)) => ignored.add(self.of_task),
+            TranslationOutcome::Locked
+            | TranslationOutcome::Stale
+            | TranslationOutcome::NotFound => {}
         }
     }
 }
 
-fn encode_verdict(verdict: Verdict) -> TranslationResult {
-    match verdict {
-        Verdict::Written(_) => TranslationResult::Written,
-        Verdict::Locked => TranslationResult::SkippedLocked,
-        Verdict::Stale => TranslationResult::Stale,
-        Verdict::NotFound => TranslationResult::NotFound,
+fn encode_outcome(outcome: TranslationOutcome) -> TranslationResult {
+    match outcome {
+        TranslationOutcome::Written(_) => TranslationResult::Written,
+        TranslationOutcome::Locked => TranslationResult::SkippedLocked,
+        TranslationOutcome::Stale => TranslationResult::Stale,
+        TranslationOutcome::NotFound => TranslationResult::NotFound,
     }
 }

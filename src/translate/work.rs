@@ -8,7 +8,7 @@ use super::{
     instruction::translate_instruction,
 };
 use crate::{
-    domain::text::{self, BODY_MAX, LABEL_MAX, NAME_MAX, TITLE_MAX, TextFault},
+    domain::text::{self, BODY_MAX, LABEL_MAX, NAME_MAX, TITLE_MAX, TextError},
     proto::v1::{
         AutomaticTranslation, FeedbackConfig, FeedbackValue, TranslationSource, TranslationWork,
     },
@@ -21,7 +21,7 @@ pub struct InvalidTranslation {
     /// Which text.
     pub field: &'static str,
     /// What is wrong with it.
-    pub fault: TextFault,
+    pub fault: TextError,
 }
 
 /// The different texts that an engine has to translate for an item.
@@ -251,7 +251,7 @@ mod tests {
                 200,
             ),
         ] {
-            let fault = TextFault::TooLong(max);
+            let fault = TextError::TooLong(max);
             assert_eq!(
                 in_upper_case(source),
                 Err(InvalidTranslation { field, fault })

@@ -3,32 +3,34 @@
 use crate::domain::{
     Error, Precondition, Result,
     changes::{Changes, StepDeletion, StepListChange},
-    etag::Expected,
+    etag::ExpectedEtag,
     ids::{StepId, TaskId},
     order::{Insertion, OrderChange, Place},
-    step::{Merged, NewStep, Placement, Referenced, Step, StepPatch},
+    step::{
+        MergedStep, NewStep, Placement, ReferencedTask, Step, StepPatch, check_subtask_product,
+    },
     task::Task,
     violation::{Path, Violations},
 };
 
-use super::{WriteContext, tasks::missing};
+use super::{WriteContext, tasks::violations_or};
 
 /// A new step.
 #[derive(Clone, Debug)]
 pub struct CreateStep {
     /// The step.
     pub new: NewStep,
-    /// The step that it is to stand behind.
+    /// The step that it follows, if one is requested.
     pub prevstep: Option<StepId>,
 }
 
-/// What a new step needs to know.
+/// What the creation of a step reads.
 #[derive(Debug)]
 pub struct NewStepSnapshot {
-    /// Where it goes.
+    /// Its place.
     pub insertion: Insertion,
-    /// For a subtask step the task that it refers to.
-    pub target: Option<Referenced>,
+    /// The task that a subtask step refers to.
+    pub target: Option<ReferencedTask>,
 }
 
 impl CreateStep {
@@ -44,7 +46,8 @@ impl CreateStep {
             (Some(title), _, _) => title.as_str().to_owned(),
             (None, Some(subtask), Some(target)) => {
                 let mut violations = Violations::new();
-                target.check_product(subtask.product, &Path::root("step"), &mut violations);
+                let at = Path::root("step");
+                check_subtask_product(subtask.product, target.product, &at, &mut violations);
                 if !violations.is_empty() {
                     return Err(Error::Invalid(violations));
                 }
@@ -75,28 +78,28 @@ impl CreateStep {
     }
 }
 
-/// A step, and what a write of it may reach.
+/// A step, and what an update or deletion of it may change.
 #[derive(Debug)]
 pub struct StepSnapshot {
     /// The step.
     pub step: Step,
-    /// Where it stands.
+    /// Its place.
     pub place: Place,
-    /// What it manages.
-    pub manages: ManagedBy,
+    /// The tasks that it manages.
+    pub manages: ManagedTasks,
 }
 
-/// What an observation manages: tasks, and the steps that wire them in.
+/// The tasks that an observation manages, and their wiring steps.
 #[derive(Debug, Default)]
-pub struct ManagedBy {
+pub struct ManagedTasks {
     /// The tasks.
     pub tasks: Vec<Task>,
     /// The wiring steps and their places.
     pub wiring: Vec<(Step, Place)>,
 }
 
-impl ManagedBy {
-    /// Makes managed tasks ordinary ones, and their wiring steps ordinary subtask steps.
+impl ManagedTasks {
+    /// Makes managed tasks unmanaged, and their wiring steps ordinary subtask steps.
     fn unlink(
         &self,
         unlinked: &[TaskId],
@@ -126,19 +129,19 @@ impl ManagedBy {
 pub struct UpdateStep {
     /// The step.
     pub guid: StepId,
-    /// The state it must be in.
-    pub expected: Expected,
+    /// The etag that it must have.
+    pub expected: ExpectedEtag,
     /// What changes.
     pub patch: StepPatch,
 }
 
 impl UpdateStep {
-    /// Decides the update. `target` is the task that the update names for a subtask
-    /// step. The answer is the step, and the fields that were not honored.
+    /// Decides the update. `target` is the task that a subtask step refers to after it.
+    /// Returns the step, and the fields that were not honored.
     pub fn decide(
         self,
         stored: Option<StepSnapshot>,
-        target: Option<Referenced>,
+        target: Option<ReferencedTask>,
         context: &WriteContext,
     ) -> Result<(Changes, (Step, Vec<&'static str>))> {
         let Self {
@@ -146,19 +149,19 @@ impl UpdateStep {
             expected,
             patch,
         } = self;
-        // What is wrong with the request comes before what it names.
+        // Violations come before the error of a missing step.
         let Some(stored) = stored else {
-            return Err(missing(patch.faults, Error::StepNotFound(guid)));
+            return Err(violations_or(patch.violations, Error::StepNotFound(guid)));
         };
         let StepSnapshot {
             step: before,
             place,
             manages,
         } = stored;
-        if patch.faults.is_empty() {
+        if patch.violations.is_empty() {
             expected.check(&before.etag())?;
         }
-        let Merged {
+        let MergedStep {
             step: mut after,
             ignored,
             links,
@@ -168,10 +171,10 @@ impl UpdateStep {
         if !after.revise(&before, context) {
             return Ok((changes, (after, ignored)));
         }
-        for followed in links.following {
-            let task = manages.tasks.iter().find(|task| task.guid == followed.task);
+        for update in links.still_managed {
+            let task = manages.tasks.iter().find(|task| task.guid == update.task);
             let task = task.ok_or_else(|| Error::Internal("a link to no task".to_owned()))?;
-            let renamed = task.clone().following(followed);
+            let renamed = task.clone().apply_value(update);
             changes.put_task(Some(task.clone()), renamed, context)?;
         }
         manages.unlink(&links.unlinked, &mut changes, context)?;
@@ -185,12 +188,12 @@ impl UpdateStep {
 pub struct DeleteStep {
     /// The step.
     pub guid: StepId,
-    /// The state it must be in.
-    pub expected: Expected,
+    /// The etag that it must have.
+    pub expected: ExpectedEtag,
 }
 
 impl DeleteStep {
-    /// Decides the deletion. Tasks that the step manages become ordinary ones.
+    /// Decides the deletion. Tasks that the step manages become unmanaged.
     pub fn decide(
         self,
         stored: Option<StepSnapshot>,

@@ -3,7 +3,7 @@
 use crate::domain::{
     Error, Precondition, Result,
     changes::{Changes, TaskChange},
-    etag::Expected,
+    etag::ExpectedEtag,
     ids::{StepId, TaskId},
     task::{NewTask, Task, TaskHead, TaskPatch},
     violation::Violations,
@@ -24,14 +24,14 @@ pub fn create_task(new: NewTask, context: &WriteContext) -> Result<(Changes, Tas
 pub struct UpdateTask {
     /// The task.
     pub guid: TaskId,
-    /// The state it must be in.
-    pub expected: Expected,
+    /// The etag that it must have.
+    pub expected: ExpectedEtag,
     /// What changes.
     pub patch: TaskPatch,
 }
 
 impl UpdateTask {
-    /// Decides the update. The answer is the task, and the fields that were not honored.
+    /// Decides the update. Returns the task, and the fields that were not honored.
     pub fn decide(
         self,
         before: Option<Task>,
@@ -42,11 +42,11 @@ impl UpdateTask {
             expected,
             patch,
         } = self;
-        // What is wrong with the request comes before what it names.
+        // Violations come before the error of a missing task.
         let Some(before) = before else {
-            return Err(missing(patch.faults, Error::TaskNotFound(guid)));
+            return Err(violations_or(patch.violations, Error::TaskNotFound(guid)));
         };
-        if patch.faults.is_empty() {
+        if patch.violations.is_empty() {
             expected.check(&before.etag())?;
         }
         let (mut after, ignored) = before.merge(patch)?;
@@ -58,8 +58,8 @@ impl UpdateTask {
     }
 }
 
-/// The error of a request that names what is not there.
-pub(super) fn missing(violations: Violations, error: Error) -> Error {
+/// The violations of a request, or another error if there are none.
+pub(super) fn violations_or(violations: Violations, error: Error) -> Error {
     if violations.is_empty() {
         error
     } else {
@@ -72,13 +72,13 @@ pub(super) fn missing(violations: Violations, error: Error) -> Error {
 pub struct DeleteTask {
     /// The task.
     pub guid: TaskId,
-    /// The state it must be in.
-    pub expected: Expected,
+    /// The etag that it must have.
+    pub expected: ExpectedEtag,
     /// Whether its steps are deleted with it.
     pub force: bool,
 }
 
-/// What the deletion of a task needs to know.
+/// What the deletion of a task reads.
 #[derive(Debug)]
 pub struct TaskToDelete {
     /// The task.
@@ -86,12 +86,12 @@ pub struct TaskToDelete {
     /// The tasks that its observations manage.
     pub managed: Vec<Task>,
     /// The first subtask steps of other tasks that refer to it, at most
-    /// [`Precondition::NAMED`].
+    /// [`Precondition::REFERRING_STEPS_MAX`].
     pub referenced_by: Vec<StepId>,
 }
 
 impl DeleteTask {
-    /// Decides the deletion. Tasks that it manages become ordinary ones.
+    /// Decides the deletion. Tasks that it manages become unmanaged.
     pub fn decide(self, stored: TaskToDelete, context: &WriteContext) -> Result<(Changes, ())> {
         let Self {
             guid,

@@ -1,4 +1,4 @@
-//! Writing automatic translations. A row that a person has locked is never touched.
+//! Writing automatic translations. A locked translation is never changed.
 
 use std::collections::BTreeMap;
 
@@ -11,107 +11,107 @@ use crate::domain::{
     size::{StepSize, bytes, task_overlay_size},
     task::TaskHead,
     translation::{LANGUAGES_MAX, Language, StepOverlay, TaskOverlay},
+    translation_work::{AutomaticTranslation, ResourceId, SourceDigest, TranslationOutcome},
     violation::{Path, Reason},
-    work::{Automatic, Digest, Target, Verdict},
 };
 
 use super::WriteContext;
 
-/// The tasks and steps that translations are of, as they are stored.
+/// The stored tasks and steps of the translations to write.
 #[derive(Debug, Default)]
-pub struct TranslationTargets {
+pub struct TranslationSnapshot {
     /// The tasks.
-    pub tasks: BTreeMap<Uuid, TaskTarget>,
+    pub tasks: BTreeMap<Uuid, TaskTranslationSnapshot>,
     /// The steps.
-    pub steps: BTreeMap<Uuid, StepTarget>,
+    pub steps: BTreeMap<Uuid, StepTranslationSnapshot>,
 }
 
-/// A task, and its translations as far as they are asked for.
+/// A task, and its stored translations in the languages to write.
 #[derive(Debug)]
-pub struct TaskTarget {
+pub struct TaskTranslationSnapshot {
     /// The task.
     pub head: TaskHead,
-    /// Its translations, with the name that each was made from.
+    /// Its translations, with the name that each was translated from.
     pub rows: BTreeMap<Language, StoredOverlay<TaskOverlay, String>>,
 }
 
-/// A step without its bodies, and its translations as far as they are asked for.
+/// A step without its bodies, and its stored translations in the languages to write.
 #[derive(Debug)]
-pub struct StepTarget {
+pub struct StepTranslationSnapshot {
     /// Its title.
     pub title: String,
-    /// Stands for its other texts.
-    pub rest: Digest,
-    /// Its bytes on the wire.
+    /// The digest of its other texts.
+    pub content_digest: SourceDigest,
+    /// Its size.
     pub size: StepSize,
     /// How many languages it is translated into.
     pub languages: usize,
-    /// Its translations, with what each was made from: the title, and what stands for
-    /// the other texts.
-    pub rows: BTreeMap<Language, StoredOverlay<StepOverlay, (String, Digest)>>,
+    /// Its translations, with the title and the digest of the other texts that each was
+    /// translated from.
+    pub rows: BTreeMap<Language, StoredOverlay<StepOverlay, (String, SourceDigest)>>,
 }
 
-/// A translation as it is stored.
+/// A stored translation.
 #[derive(Debug, PartialEq)]
 pub struct StoredOverlay<O, S> {
-    /// The texts, without a body that is too large to be compared.
+    /// The texts, without a body that is too large to compare.
     pub overlay: O,
-    /// The bytes of the body.
+    /// The size of the body, in bytes.
     pub body_bytes: i64,
-    /// The source that they were made from.
+    /// The source that was translated.
     pub source: S,
 }
 
-/// Decides what becomes of each translation.
+/// Decides which translations are written.
 pub fn write_translations(
-    items: &[Automatic],
-    mut stored: TranslationTargets,
+    items: &[AutomaticTranslation],
+    mut stored: TranslationSnapshot,
     context: &WriteContext,
-) -> Result<(Changes, Vec<Verdict>)> {
+) -> Result<(Changes, Vec<TranslationOutcome>)> {
     let mut tasks = BTreeMap::new();
     let mut steps = BTreeMap::new();
-    let mut verdicts = Vec::with_capacity(items.len());
+    let mut outcomes = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
-        let verdict = if let Some(task) = stored.tasks.get_mut(&item.guid) {
+        let outcome = if let Some(task) = stored.tasks.get_mut(&item.guid) {
             task.write(index, item, &mut tasks)?
         } else if let Some(step) = stored.steps.get_mut(&item.guid) {
             step.write(index, item, &mut steps, context)?
         } else {
-            Verdict::NotFound
+            TranslationOutcome::NotFound
         };
-        verdicts.push(verdict);
+        outcomes.push(outcome);
     }
     let changes = Changes {
         translated_tasks: tasks.into_values().collect(),
         translated_steps: steps.into_values().collect(),
         ..Changes::default()
     };
-    Ok((changes, verdicts))
+    Ok((changes, outcomes))
 }
 
-impl TaskTarget {
+impl TaskTranslationSnapshot {
     fn write(
         &mut self,
         index: usize,
-        item: &Automatic,
+        item: &AutomaticTranslation,
         written: &mut BTreeMap<Uuid, TranslatedTask>,
-    ) -> Result<Verdict> {
+    ) -> Result<TranslationOutcome> {
         let Self { head, rows } = self;
         let known = rows.get(&item.language);
         if known.is_some_and(|row| row.overlay.locked) {
-            return Ok(Verdict::Locked);
+            return Ok(TranslationOutcome::Locked);
         }
-        if item.digest != Some(Digest::of_task(head.name.as_str())) {
-            return Ok(Verdict::Stale);
+        if item.digest != Some(SourceDigest::of_task(head.name.as_str())) {
+            return Ok(TranslationOutcome::Stale);
         }
-        let verdict = Verdict::Written(Target::Task(head.guid));
+        let outcome = TranslationOutcome::Written(ResourceId::Task(head.guid));
         let row = StoredOverlay {
             overlay: item.task_overlay(),
             body_bytes: 0,
             source: head.name.as_str().to_owned(),
         };
         if known == Some(&row) {
-            return Ok(verdict);
+            return Ok(outcome);
         }
         let language = &item.language;
         let size = |row: &StoredOverlay<_, _>| task_overlay_size(language, &row.overlay);
@@ -129,35 +129,35 @@ impl TaskTarget {
         change.growth += size(&row) - known.map_or(0, size);
         put(&mut change.rows, language, row.overlay.clone());
         rows.insert(language.clone(), row);
-        Ok(verdict)
+        Ok(outcome)
     }
 }
 
-impl StepTarget {
+impl StepTranslationSnapshot {
     fn write(
         &mut self,
         index: usize,
-        item: &Automatic,
+        item: &AutomaticTranslation,
         written: &mut BTreeMap<Uuid, TranslatedStep>,
         context: &WriteContext,
-    ) -> Result<Verdict> {
+    ) -> Result<TranslationOutcome> {
         let known = self.rows.get(&item.language);
         if known.is_some_and(|row| row.overlay.locked) {
-            return Ok(Verdict::Locked);
+            return Ok(TranslationOutcome::Locked);
         }
-        if item.digest != Some(Digest::of_step(&self.title, self.rest)) {
-            return Ok(Verdict::Stale);
+        if item.digest != Some(SourceDigest::of_step(&self.title, self.content_digest)) {
+            return Ok(TranslationOutcome::Stale);
         }
         let step = StepId(item.guid);
-        let verdict = Verdict::Written(Target::Step(step));
+        let outcome = TranslationOutcome::Written(ResourceId::Step(step));
         let overlay = item.step_overlay();
         let row = StoredOverlay {
             body_bytes: bytes(overlay.body.as_ref().map_or(0, |body| body.as_str().len())),
             overlay,
-            source: (self.title.clone(), self.rest),
+            source: (self.title.clone(), self.content_digest),
         };
         if known == Some(&row) {
-            return Ok(verdict);
+            return Ok(outcome);
         }
         let language = &item.language;
         let size = |row: &StoredOverlay<StepOverlay, _>| StepSize {
@@ -167,7 +167,7 @@ impl StepTarget {
         let change = written.entry(item.guid).or_insert_with(|| TranslatedStep {
             step,
             title: self.title.clone(),
-            rest: self.rest,
+            content_digest: self.content_digest,
             rows: Vec::new(),
             added_languages: 0,
             growth: StepSize::default(),
@@ -182,17 +182,17 @@ impl StepTarget {
         change.growth = change.growth.plus(growth);
         put(&mut change.rows, language, row.overlay.clone());
         self.rows.insert(language.clone(), row);
-        Ok(verdict)
+        Ok(outcome)
     }
 }
 
-/// Adds a language's texts, or replaces those that an earlier item has brought.
+/// Adds a language's texts, or replaces those of an earlier item.
 fn put<O>(rows: &mut Vec<(Language, O)>, language: &Language, overlay: O) {
     rows.retain(|(known, _)| known != language);
     rows.push((language.clone(), overlay));
 }
 
-/// Counts one language more, or refuses it.
+/// Counts one more language, or refuses it.
 fn check_room(languages: &mut usize, index: usize) -> Result<()> {
     if *languages >= LANGUAGES_MAX {
         return Err(Error::invalid(

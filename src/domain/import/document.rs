@@ -1,4 +1,7 @@
-//! A document as a caller wrote it, decoded.
+//! A decoded document.
+//!
+//! Only the planner knows whether a task or step of the document exists, so each is
+//! decoded as a new one and as an update.
 
 use std::collections::BTreeSet;
 
@@ -16,21 +19,21 @@ pub const STEPS_MAX: usize = 10_000;
 /// Deepest nesting of documents, the outermost counted.
 pub const DEPTH_MAX: usize = 8;
 
-/// What becomes of steps that a re-import leaves out.
+/// What an import does with existing steps that the document leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AbsentSteps {
-    /// The import fails when there are any.
+    /// Fails if there are any.
     Refuse,
-    /// They follow the listed ones in their former order.
+    /// Moves them after the listed steps, in their former order.
     Keep,
-    /// They are deleted.
+    /// Deletes them.
     Delete,
 }
 
 /// A task with its steps.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// Where it stands in the request, such as
+    /// The path in the request, such as
     /// `document.steps[3].feedback_config[0].values[1].task_json`.
     pub path: String,
     /// The task.
@@ -39,64 +42,58 @@ pub struct Document {
     pub steps: Vec<DocumentStep>,
 }
 
-/// What a document says of its task.
+/// The task of a document.
 #[derive(Clone, Debug)]
 pub struct DocumentTask {
-    /// The id that the document gives it.
+    /// Its id in the document.
     pub guid: Option<TaskId>,
     /// The product, if one was sent.
     pub product: Option<ProductId>,
     /// The name, if one was sent: a managed task ignores it.
     pub name: Option<String>,
-    /// What it says of a new or an existing task.
-    pub says: Says<NewTask, TaskPatch>,
+    /// The task, if it is created.
+    pub new: Result<NewTask, Violations>,
+    /// The update, if it exists.
+    pub patch: TaskPatch,
 }
 
-/// What a document says of one step.
+/// A step of a document.
 #[derive(Clone, Debug)]
 pub struct DocumentStep {
-    /// Where it stands in the request.
+    /// The path in the request.
     pub path: String,
-    /// The id that the document gives it.
+    /// Its id in the document.
     pub guid: Option<StepId>,
-    /// The task that it belongs to, by the document's id.
+    /// The document's id of the task that it belongs to.
     pub task: Option<TaskId>,
-    /// The task that it wires, by the document's id.
+    /// The document's id of the task whose wiring step it is.
     pub link: Option<TaskId>,
-    /// The type, if one was sent that there is.
+    /// The type, if a known one was sent.
     pub step_type: Option<StepType>,
     /// The product, if one was sent.
     pub product: Option<ProductId>,
     /// The title, if one was sent: a subtask step ignores it.
     pub title: Option<String>,
-    /// What it says of a new or an existing step.
-    pub says: Says<NewStep, StepPatch>,
-    /// What its question's values say of the tasks that they manage; as many
-    /// as values, or none when no question was sent.
+    /// The step, if it is created.
+    pub new: Result<NewStep, Violations>,
+    /// The update, if it exists.
+    pub patch: StepPatch,
+    /// One element for each value of its question; empty if no question was sent.
     pub values: Vec<DocumentValue>,
 }
 
-/// What a value says of the task that it manages.
+/// The managed task of a value.
 #[derive(Clone, Debug, Default)]
 pub struct DocumentValue {
-    /// The document's ids for the task.
-    pub aliases: Vec<TaskId>,
-    /// The task with its steps.
+    /// The document's ids of the task.
+    pub ids: Vec<TaskId>,
+    /// The task with its steps, if the document has them.
     pub document: Option<Document>,
 }
 
-/// What is said of something that may or may not exist yet.
-#[derive(Clone, Debug)]
-pub struct Says<N, P> {
-    /// If it is to be made: what it is, or what is wrong with that.
-    pub new: Result<N, Violations>,
-    /// If it exists: what changes.
-    pub patch: P,
-}
-
 impl Document {
-    /// The tasks that subtask steps name, by the document's ids, nested
-    /// documents included.
+    /// The document's ids of all tasks that subtask steps refer to, nested documents
+    /// included.
     pub fn subtasks(&self) -> BTreeSet<TaskId> {
         let mut found = BTreeSet::new();
         self.add_subtasks(&mut found);
@@ -105,39 +102,24 @@ impl Document {
 
     fn add_subtasks(&self, found: &mut BTreeSet<TaskId>) {
         for step in &self.steps {
-            let new = step.says.new.as_ref().ok();
+            let new = step.new.as_ref().ok();
             found.extend(new.and_then(|new| new.kind.subtask()).map(|to| to.task));
-            found.extend(step.says.patch.new_subtask());
-            for document in step
-                .values
-                .iter()
-                .filter_map(|value| value.document.as_ref())
-            {
-                document.add_subtasks(found);
+            found.extend(step.patch.new_subtask());
+            for value in &step.values {
+                if let Some(document) = &value.document {
+                    document.add_subtasks(found);
+                }
             }
         }
     }
 
-    /// A document that nothing is made of.
-    pub fn unread(path: String) -> Self {
-        let task = DocumentTask {
-            guid: None,
-            product: None,
-            name: None,
-            says: Says {
-                new: Err(Violations::new()),
-                patch: TaskPatch::default(),
-            },
-        };
-        Self {
-            path,
-            task,
-            steps: Vec::new(),
-        }
+    /// A placeholder for a document that is not imported.
+    pub fn skipped(path: String) -> Self {
+        Self::without_steps(path, Err(Violations::new()))
     }
 
-    /// What is made of a value without a document: a task without steps.
-    pub(super) fn bare(name: Name, product: ProductId) -> Self {
+    /// The document of a value that has none: a task without steps.
+    pub(super) fn for_value(name: Name, product: ProductId) -> Self {
         let new = NewTask {
             name,
             product,
@@ -146,17 +128,19 @@ impl Document {
             roles: AccessLevel::ALL.to_vec(),
             translations: TaskTranslations::new(),
         };
+        Self::without_steps(String::new(), Ok(new))
+    }
+
+    fn without_steps(path: String, new: Result<NewTask, Violations>) -> Self {
         let task = DocumentTask {
             guid: None,
             product: None,
             name: None,
-            says: Says {
-                new: Ok(new),
-                patch: TaskPatch::default(),
-            },
+            new,
+            patch: TaskPatch::default(),
         };
         Self {
-            path: String::new(),
+            path,
             task,
             steps: Vec::new(),
         }

@@ -1,5 +1,5 @@
-//! Making the plan: one walk down the document, then references are resolved,
-//! as they may point forward.
+//! Planning an import: one walk down the document. References are resolved at the end,
+//! as they may point to tasks further down.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,25 +7,25 @@ use crate::domain::{
     Error, Precondition,
     changes::Changes,
     decide::WriteContext,
-    ids::{ProductId, StepId, TaskId},
-    step::{Referenced, Step, StepKind, SubtaskRef},
-    task::Managed,
+    ids::{StepId, TaskId},
+    step::{ReferencedTask, Step, StepKind, SubtaskRef, check_subtask_product},
     text::Name,
     violation::{Path, Violations},
 };
 
-use super::{AbsentSteps, Context, Document, Plan};
+use super::{AbsentSteps, Document, ImportContext, ImportPlan};
 
-mod draft;
+mod managed;
+mod planned;
 mod steps;
 mod tasks;
+mod wiring;
 
-use draft::TaskDraft;
-pub(super) use draft::{Draft, Reference};
+use planned::{ManagedTaskIds, PlannedStep, PlannedTask, SubtaskReference};
 
 /// Plans an import.
-pub fn plan(document: Document, context: Context<'_>) -> Result<Plan, Error> {
-    let Context {
+pub fn plan(document: Document, context: ImportContext<'_>) -> Result<ImportPlan, Error> {
+    let ImportContext {
         write,
         existing,
         referenced,
@@ -34,130 +34,145 @@ pub fn plan(document: Document, context: Context<'_>) -> Result<Plan, Error> {
     let mut planner = Planner {
         write,
         referenced,
-        policy: absent,
-        again: existing.is_some(),
+        absent_steps: absent,
+        reimport: existing.is_some(),
         tasks: Vec::new(),
+        task_ids: BTreeMap::new(),
         ignored: BTreeSet::new(),
-        faults: Violations::new(),
-        unknown: Vec::new(),
-        missing: Vec::new(),
-        absent: Vec::new(),
-        aliases: BTreeMap::new(),
+        violations: Violations::new(),
+        unknown_steps: Vec::new(),
+        unknown_tasks: Vec::new(),
+        refused_steps: Vec::new(),
     };
-    planner.task(document, existing, None);
+    planner.plan_task(document, existing, None);
     planner.resolve_references();
     planner.finish()
 }
 
-/// The value that manages a task.
-struct Manager {
-    managed: Managed,
-    name: Name,
-    product: ProductId,
-}
-
 struct Planner<'a> {
     write: &'a WriteContext,
-    referenced: &'a BTreeMap<TaskId, Referenced>,
-    policy: AbsentSteps,
-    /// Whether the outermost task existed before.
-    again: bool,
-    tasks: Vec<TaskDraft>,
+    referenced: &'a BTreeMap<TaskId, ReferencedTask>,
+    absent_steps: AbsentSteps,
+    /// Whether the outermost task exists.
+    reimport: bool,
+    /// The planned tasks; parents come before the tasks that they manage.
+    tasks: Vec<PlannedTask<'a>>,
+    /// The stored ids of planned tasks, by the document's ids.
+    task_ids: BTreeMap<TaskId, TaskId>,
     ignored: BTreeSet<String>,
-    faults: Violations,
-    /// Steps that the document names and the task does not have.
-    unknown: Vec<StepId>,
-    /// Tasks that the document names and the account does not have.
-    missing: Vec<TaskId>,
-    /// Steps left out, under a policy that refuses that.
-    absent: Vec<StepId>,
-    /// The document's ids of tasks it holds.
-    aliases: BTreeMap<TaskId, TaskId>,
+    violations: Violations,
+    /// Steps in the document that the task does not have.
+    unknown_steps: Vec<StepId>,
+    /// Tasks in the document that the account does not have.
+    unknown_tasks: Vec<TaskId>,
+    /// Steps that the document leaves out under [`AbsentSteps::Refuse`].
+    refused_steps: Vec<StepId>,
 }
 
 impl Planner<'_> {
-    /// Lists something that was sent and not honored.
-    pub(super) fn ignore(&mut self, path: &str, field: &str) {
-        let plain = without_indexes(path);
-        self.ignored.insert(format!("{plain}.{field}"));
+    /// Lists a field that was sent and not honored.
+    fn ignore(&mut self, path: &str, field: &str) {
+        let path = without_indexes(path);
+        self.ignored.insert(format!("{path}.{field}"));
     }
 
-    /// Gives every subtask step its task and that task's name.
-    pub(super) fn resolve_references(&mut self) {
-        let planned: BTreeMap<TaskId, Referenced> = self
+    /// Lists a field that was sent with another value than it keeps.
+    fn ignore_difference<T: PartialEq>(
+        &mut self,
+        sent: Option<T>,
+        kept: T,
+        path: &str,
+        field: &str,
+    ) {
+        if sent.is_some_and(|sent| sent != kept) {
+            self.ignore(path, field);
+        }
+    }
+
+    /// The value of a decoded task or step. Its violations are added to those of the
+    /// import.
+    fn valid<T>(&mut self, decoded: Result<T, Violations>) -> Option<T> {
+        decoded
+            .map_err(|violations| self.violations.append(violations))
+            .ok()
+    }
+
+    /// Sets task, product and title of every subtask step.
+    fn resolve_references(&mut self) {
+        let planned: BTreeMap<TaskId, ReferencedTask> = self
             .tasks
             .iter()
-            .filter_map(|draft| draft.after.as_ref())
-            .map(|task| (task.guid, Referenced::to(task)))
+            .filter_map(|task| task.after.as_ref())
+            .map(|task| (task.guid, ReferencedTask::to(task)))
             .collect();
         let mut tasks = std::mem::take(&mut self.tasks);
-        for draft in tasks.iter_mut().flat_map(|task| &mut task.steps) {
-            if let Some(reference) = draft.reference.take() {
-                self.resolve(draft, reference, &planned);
+        for step in tasks.iter_mut().flat_map(|task| &mut task.steps) {
+            if let Some(reference) = step.reference.take() {
+                self.resolve(step, reference, &planned);
             }
         }
         self.tasks = tasks;
     }
 
-    pub(super) fn resolve(
+    fn resolve(
         &mut self,
-        draft: &mut Draft,
-        reference: Reference,
-        planned: &BTreeMap<TaskId, Referenced>,
+        step: &mut PlannedStep,
+        reference: SubtaskReference,
+        planned: &BTreeMap<TaskId, ReferencedTask>,
     ) {
-        let Reference {
+        let SubtaskReference {
             task,
             product,
             title,
             path,
         } = reference;
-        let sent = self.aliases.get(&task).copied().unwrap_or(task);
-        // A wiring step refers to the task that it wires, whatever was sent.
-        let id = draft.after.link.unwrap_or(sent);
+        let sent = self.task_ids.get(&task).copied().unwrap_or(task);
+        // A wiring step refers to its managed task, whatever was sent.
+        let id = step.after.link.unwrap_or(sent);
         if id != sent && !path.is_empty() {
             self.ignore(&path, "subtask_id");
         }
         let found = planned.get(&id).or_else(|| self.referenced.get(&id));
-        let stood = || stood(draft.before.as_ref()?, id);
-        let Some(target) = found.cloned().or_else(stood) else {
-            self.missing.push(task);
+        let former = || former_reference(step.before.as_ref()?, id);
+        let Some(target) = found.cloned().or_else(former) else {
+            self.unknown_tasks.push(task);
             return;
         };
         if let Some(product) = product.filter(|_| id == sent) {
-            target.check_product(product, &Path::root(&path), &mut self.faults);
+            let at = Path::root(&path);
+            check_subtask_product(product, target.product, &at, &mut self.violations);
         }
-        if title.is_some_and(|title| title != target.name.as_str()) {
-            self.ignore(&path, "title");
-        }
-        if let StepKind::Subtask { subtask, .. } = &mut draft.after.kind {
+        self.ignore_difference(title.as_deref(), target.name.as_str(), &path, "title");
+        if let StepKind::Subtask { subtask, .. } = &mut step.after.kind {
             *subtask = SubtaskRef {
                 task: target.task,
                 product: target.product,
             };
-            draft.after.title = target.name.into_string();
+            step.after.title = target.name.into_string();
         }
     }
 
-    pub(super) fn finish(self) -> Result<Plan, Error> {
-        if !self.faults.is_empty() {
-            return Err(Error::Invalid(self.faults));
+    fn finish(self) -> Result<ImportPlan, Error> {
+        if !self.violations.is_empty() {
+            return Err(Error::Invalid(self.violations));
         }
-        if let Some(step) = self.unknown.first() {
+        if let Some(step) = self.unknown_steps.first() {
             return Err(Error::StepNotFound(*step));
         }
-        if let Some(task) = self.missing.first() {
+        if let Some(task) = self.unknown_tasks.first() {
             return Err(Error::TaskNotFound(*task));
         }
-        if !self.absent.is_empty() {
-            return Err(Precondition::AbsentSteps { steps: self.absent }.into());
+        if !self.refused_steps.is_empty() {
+            let steps = self.refused_steps;
+            return Err(Precondition::AbsentSteps { steps }.into());
         }
         let mut changes = Changes::default();
         let mut imported = None;
-        for draft in self.tasks {
-            let task = draft.settle(&mut changes, self.write)?;
+        for planned in self.tasks {
+            let task = planned.add_to(&mut changes, self.write)?;
             imported = imported.or(task);
         }
-        Ok(Plan {
+        Ok(ImportPlan {
             changes,
             task: imported.ok_or_else(|| Error::Internal("an import of no task".to_owned()))?,
             ignored: self.ignored,
@@ -165,7 +180,7 @@ impl Planner<'_> {
     }
 }
 
-/// A path as receipts name it: list indexes and map keys left out.
+/// A path as in `ignored_paths`: without list indexes and map keys.
 pub fn without_indexes(path: &str) -> String {
     let mut plain = String::with_capacity(path.len());
     let mut depth = 0_u32;
@@ -180,12 +195,11 @@ pub fn without_indexes(path: &str) -> String {
     plain
 }
 
-/// The task that a step referred to before, if it is this one: it need not be
-/// looked up.
-fn stood(before: &Step, task: TaskId) -> Option<Referenced> {
-    let subtask = before.kind.subtask()?;
-    let name = Name::parse(before.title.clone()).ok()?;
-    (subtask.task == task).then_some(Referenced {
+/// The task that a stored step refers to, if it is this one: it need not be read.
+fn former_reference(step: &Step, task: TaskId) -> Option<ReferencedTask> {
+    let subtask = step.kind.subtask()?;
+    let name = Name::parse(step.title.clone()).ok()?;
+    (subtask.task == task).then_some(ReferencedTask {
         task,
         product: subtask.product,
         name,

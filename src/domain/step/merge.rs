@@ -1,4 +1,4 @@
-//! Updates of steps, checked against what they make of the step.
+//! Updates of steps. The updated step is checked, not the update alone.
 
 use crate::domain::{
     dependency::Group,
@@ -14,26 +14,26 @@ use crate::domain::{
     violation::{Path, Reason, Violations},
 };
 
-use super::{Cost, Looping, Referenced, Step, StepKind, SubtaskRef};
+use super::{Cost, Looping, ReferencedTask, Step, StepKind, SubtaskRef, check_subtask_product};
 
-/// Where violations of a step's own fields are reported.
+/// The path of a step in an update request.
 const STEP: Path<'static> = Path::root("step");
 
-/// What an update says of a step.
+/// An update of a step.
 #[derive(Clone, Debug, Default)]
 pub struct StepPatch {
-    /// What was wrong with the request so far.
-    pub faults: Violations,
-    /// Honored fields of some types that were sent or named in the mask, so
-    /// that a receipt is due when this step's type ignores them.
+    /// Violations found while the request was decoded.
+    pub violations: Violations,
+    /// Type-dependent fields that were sent or are in the mask. They are listed as ignored
+    /// if the step's type does not have them.
     pub sent: Vec<&'static str>,
-    /// The heading; ignored for a subtask.
+    /// The heading; ignored for a subtask step.
     pub title: Edit<Deferred<Title>>,
-    /// The task of a subtask; ignored for other types.
+    /// The task of a subtask step; ignored for other types.
     pub subtask_id: Edit<Deferred<TaskId>>,
     /// Its product; ignored for other types.
     pub subtask_pid: Edit<Deferred<ProductId>>,
-    /// What trying costs.
+    /// The cost of trying it.
     pub cost: Edit<Cost>,
     /// The question.
     pub feedback: Edit<Feedback>,
@@ -58,8 +58,7 @@ pub struct StepPatch {
 }
 
 impl StepPatch {
-    /// The task that a subtask step would stand for after the update, if the
-    /// update names one.
+    /// The task that the update sets for a subtask step, if any.
     pub fn new_subtask(&self) -> Option<TaskId> {
         match &self.subtask_id {
             Edit::Set(Ok(task)) => Some(*task),
@@ -68,28 +67,31 @@ impl StepPatch {
     }
 }
 
-/// A step after an update.
+/// The result of an update.
 #[derive(Debug)]
-pub struct Merged {
-    /// The step.
+pub struct MergedStep {
+    /// The step after the update.
     pub step: Step,
-    /// Fields of the update that were not honored.
+    /// Fields of the update that are not honored.
     pub ignored: Vec<&'static str>,
-    /// What the update means for managed tasks.
+    /// How the update changes managed tasks.
     pub links: LinkChanges,
-    /// The task that the update names and the account does not have.
+    /// The task that the update refers to, if the account does not have it.
     pub missing: Option<TaskId>,
 }
 
 impl Step {
-    /// The step after an update of its own. Everything is checked against the
-    /// merged step. `target` is the task that [`StepPatch::new_subtask`] names,
-    /// if it is in the account. New links are refused: an import makes those.
-    pub fn merge(&self, patch: StepPatch, target: Option<Referenced>) -> Result<Merged, Error> {
-        let mut faults = Violations::new();
-        let merged = self.merge_at(patch, target, &STEP, &mut faults);
-        if !faults.is_empty() {
-            return Err(Error::Invalid(faults));
+    /// Applies an update. `target` is the task of [`StepPatch::new_subtask`], if the account
+    /// has it. New links are refused, as only an import creates them.
+    pub fn merge(
+        &self,
+        patch: StepPatch,
+        target: Option<ReferencedTask>,
+    ) -> Result<MergedStep, Error> {
+        let mut violations = Violations::new();
+        let merged = self.merge_at(patch, target, &STEP, &mut violations);
+        if !violations.is_empty() {
+            return Err(Error::Invalid(violations));
         }
         if let Some(task) = merged.missing {
             return Err(Error::TaskNotFound(task));
@@ -100,52 +102,62 @@ impl Step {
         Ok(merged)
     }
 
-    /// The step after an update, as part of something larger: `at` is where the
-    /// step stands in the request, and what is wrong is noted.
+    /// Applies an update to the step at a path of a request, and adds its violations.
     pub fn merge_at(
         &self,
-        mut patch: StepPatch,
-        target: Option<Referenced>,
+        patch: StepPatch,
+        target: Option<ReferencedTask>,
         at: &Path<'_>,
-        faults: &mut Violations,
-    ) -> Merged {
-        faults.append(std::mem::take(&mut patch.faults));
+        violations: &mut Violations,
+    ) -> MergedStep {
+        let StepPatch {
+            violations: earlier,
+            sent,
+            title,
+            subtask_id,
+            subtask_pid,
+            cost,
+            feedback,
+            body,
+            dependencies,
+            instructions,
+            looping,
+            parts,
+            published,
+            skills,
+            tags,
+            translations,
+        } = patch;
+        violations.append(earlier);
         let mut step = self.clone();
         let is_subtask = self.kind.subtask().is_some();
-        // A wiring step refers to the task that it wires and to no other.
+        // A wiring step always refers to its managed task.
         let honors_subtask = is_subtask && self.link.is_none();
         let honors = |field: &str| match field {
             "title" => !is_subtask,
             _ => honors_subtask,
         };
-        let ignored = patch
-            .sent
-            .iter()
-            .copied()
-            .filter(|field| !honors(field))
-            .collect();
+        let ignored = sent.into_iter().filter(|field| !honors(field)).collect();
         let mut missing = None;
         if honors_subtask {
-            missing = step.merge_subtask(&patch, target, at, faults);
+            missing = step.merge_subtask(subtask_id, subtask_pid, target, at, violations);
         } else if !is_subtask {
-            step.merge_title(patch.title, at, faults);
+            step.merge_title(title, at, violations);
         }
-        step.merge_cost(patch.cost, at, faults);
-        let links = step.merge_feedback(patch.feedback, at, faults);
+        step.merge_cost(cost, at, violations);
+        let links = step.merge_feedback(feedback, at, violations);
         let content = &mut step.content;
-        patch.body.apply(&mut content.body);
-        patch.dependencies.apply(&mut content.dependencies);
-        patch.looping.apply(&mut content.looping);
-        patch
-            .published
-            .apply_or(&mut content.published, Published::default());
-        replace(patch.instructions, &mut content.instructions);
-        replace(patch.parts, &mut content.parts);
-        replace(patch.skills, &mut content.skills);
-        replace(patch.tags, &mut content.tags);
-        patch.translations.apply(&mut content.translations);
-        check_languages(at, content.translations.len(), faults);
-        Merged {
+        body.apply(&mut content.body);
+        dependencies.apply(&mut content.dependencies);
+        looping.apply(&mut content.looping);
+        published.apply_or(&mut content.published, Published::default());
+        replace(instructions, &mut content.instructions);
+        replace(parts, &mut content.parts);
+        replace(skills, &mut content.skills);
+        replace(tags, &mut content.tags);
+        translations.apply(&mut content.translations);
+        check_languages(at, content.translations.len(), violations);
+        MergedStep {
             step,
             ignored,
             links,
@@ -153,15 +165,14 @@ impl Step {
         }
     }
 
-    fn merge_title(&mut self, edit: Edit<Deferred<Title>>, at: &Path<'_>, faults: &mut Violations) {
-        let new = match edit {
-            Edit::Keep => return,
-            Edit::Clear => {
-                faults.add(&at.field("title"), Reason::FieldRequired, "is required");
-                return;
-            }
-            Edit::Set(Err(fault)) => return faults.push(fault),
-            Edit::Set(Ok(new)) => new,
+    fn merge_title(
+        &mut self,
+        edit: Edit<Deferred<Title>>,
+        at: &Path<'_>,
+        violations: &mut Violations,
+    ) {
+        let Some(new) = edit.required(&at.field("title"), violations) else {
+            return;
         };
         match &mut self.kind {
             StepKind::Solution { title, .. }
@@ -176,64 +187,41 @@ impl Step {
         }
     }
 
-    /// Returns the task that the update names and the account does not have.
+    /// Returns the task that the update refers to, if the account does not have it.
     fn merge_subtask(
         &mut self,
-        patch: &StepPatch,
-        target: Option<Referenced>,
+        id: Edit<Deferred<TaskId>>,
+        product: Edit<Deferred<ProductId>>,
+        target: Option<ReferencedTask>,
         at: &Path<'_>,
-        faults: &mut Violations,
+        violations: &mut Violations,
     ) -> Option<TaskId> {
         let StepKind::Subtask { subtask, .. } = &mut self.kind else {
             return None;
         };
         let mut missing = None;
-        let mut current = None;
-        match &patch.subtask_id {
-            Edit::Keep => current = Some(subtask.product),
-            Edit::Clear => {
-                faults.add(
-                    &at.field("subtask_id"),
-                    Reason::FieldRequired,
-                    "is required",
-                );
-            }
-            Edit::Set(Err(fault)) => faults.push(fault.clone()),
-            Edit::Set(Ok(task)) => match &target {
-                None => missing = Some(*task),
+        let mut task_product = matches!(id, Edit::Keep).then_some(subtask.product);
+        if let Some(task) = id.required(&at.field("subtask_id"), violations) {
+            match target {
+                None => missing = Some(task),
                 Some(found) => {
-                    current = Some(found.product);
                     *subtask = SubtaskRef {
                         task: found.task,
                         product: found.product,
                     };
-                    self.title = found.name.as_str().to_owned();
+                    self.title = found.name.into_string();
+                    task_product = Some(found.product);
                 }
-            },
+            }
         }
-        match &patch.subtask_pid {
-            Edit::Keep => {}
-            Edit::Clear => {
-                faults.add(
-                    &at.field("subtask_pid"),
-                    Reason::FieldRequired,
-                    "is required",
-                );
-            }
-            Edit::Set(Err(fault)) => faults.push(fault.clone()),
-            Edit::Set(Ok(product)) if current.is_some_and(|current| current != *product) => {
-                faults.add(
-                    &at.field("subtask_pid"),
-                    Reason::FieldInvalid,
-                    "is not the product of the task that `subtask_id` names",
-                );
-            }
-            Edit::Set(Ok(_)) => {}
+        let sent = product.required(&at.field("subtask_pid"), violations);
+        if let (Some(sent), Some(task_product)) = (sent, task_product) {
+            check_subtask_product(sent, task_product, at, violations);
         }
         missing
     }
 
-    fn merge_cost(&mut self, edit: Edit<Cost>, at: &Path<'_>, faults: &mut Violations) {
+    fn merge_cost(&mut self, edit: Edit<Cost>, at: &Path<'_>, violations: &mut Violations) {
         let new = match edit {
             Edit::Keep => return,
             Edit::Clear => Cost::default(),
@@ -246,18 +234,18 @@ impl Step {
             | StepKind::Subtask { .. }
             | StepKind::End { .. } => {
                 if new != Cost::default() {
-                    faults.add(&at.field("cost"), Reason::FieldOutOfRange, COSTLESS);
+                    violations.add(&at.field("cost"), Reason::FieldOutOfRange, COST_NOT_ALLOWED);
                 }
             }
         }
     }
 
-    /// Returns what the update means for managed tasks.
+    /// Returns how the update changes managed tasks.
     fn merge_feedback(
         &mut self,
         edit: Edit<Feedback>,
         at: &Path<'_>,
-        faults: &mut Violations,
+        violations: &mut Violations,
     ) -> LinkChanges {
         let path = at.field("feedback_config");
         let new = match edit {
@@ -268,14 +256,14 @@ impl Step {
         match &mut self.kind {
             StepKind::Observation { feedback, .. } => {
                 let Some(mut new) = new else {
-                    faults.add(
+                    violations.add(
                         &path,
                         Reason::FieldRequired,
                         "is required for an observation",
                     );
                     return LinkChanges::default();
                 };
-                let changes = link::carry_over(Some(feedback), &mut new);
+                let changes = link::copy_links(feedback, &mut new);
                 *feedback = new;
                 changes
             }
@@ -285,7 +273,7 @@ impl Step {
             | StepKind::End { feedback, .. }
             | StepKind::Idp { feedback, .. } => {
                 if new.as_ref().is_some_and(|new| new.linked) {
-                    faults.add(
+                    violations.add(
                         &path.index(0).field("linked"),
                         Reason::FieldInvalid,
                         LINKED_OBSERVATIONS_ONLY,
@@ -298,12 +286,12 @@ impl Step {
     }
 }
 
-/// Why a cost is refused on a type that has none.
-pub const COSTLESS: &str = "must be 0 for this type of step";
-/// Why links are refused on a type that has none.
+/// The violation of a cost on a type without one.
+pub const COST_NOT_ALLOWED: &str = "must be 0 for this type of step";
+/// The violation of links on another type than an observation.
 pub const LINKED_OBSERVATIONS_ONLY: &str = "only an observation can be linked";
 
-/// The failure of asking for links outside of an import.
+/// The error of a new link outside of an import.
 pub fn linked_import_only() -> Error {
     Precondition::LinkedImportOnly {
         path: STEP

@@ -9,7 +9,8 @@ use super::{
 use crate::{
     domain::{
         dependency::{
-            CONDITIONS_MAX, Comparison, Condition, GROUPS_MAX, Group, LogicalOperator, Node, Target,
+            CONDITIONS_MAX, Comparison, Condition, ConditionTarget, GROUPS_MAX, Group,
+            LogicalOperator, Node,
         },
         patch::Edit,
         shorthand,
@@ -172,16 +173,16 @@ fn comparison(symbol: &str, mut field: Field<'_>) -> Option<Comparison> {
     comparison
 }
 
-fn target(message: Value, mut field: Field<'_>) -> Option<Target> {
+fn target(message: Value, mut field: Field<'_>) -> Option<ConditionTarget> {
     let Value { kind } = message;
     match kind {
         Some(Kind::StringValue(text)) if check(&text, usize::MAX).is_ok() => {
-            return Some(Target::Text(text));
+            return Some(ConditionTarget::Text(text));
         }
         Some(Kind::NumberValue(number)) if number.is_finite() => {
-            return Some(Target::Number(number));
+            return Some(ConditionTarget::Number(number));
         }
-        Some(Kind::BoolValue(value)) => return Some(Target::Bool(value)),
+        Some(Kind::BoolValue(value)) => return Some(ConditionTarget::Bool(value)),
         Some(
             Kind::StringValue(_)
             | Kind::NumberValue(_)

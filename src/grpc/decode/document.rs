@@ -17,7 +17,7 @@ use crate::{
     domain::{
         ids::{ProductId, StepId, TaskId},
         import::{
-            DEPTH_MAX, Document, DocumentStep, DocumentTask, DocumentValue, STEPS_MAX, Says,
+            DEPTH_MAX, Document, DocumentStep, DocumentTask, DocumentValue, STEPS_MAX,
             without_indexes,
         },
         step::{NewStep, StepPatch, StepType},
@@ -57,7 +57,7 @@ pub fn document(
     // `DocumentReader::task` refuses a malformed id.
     let target = TaskId::parse(&root.guid);
     // The id of a task to be created is in its steps, if the document has one.
-    let alias = target.or_else(|| {
+    let document_id = target.or_else(|| {
         let first = message.steps.first();
         first.and_then(|step| TaskId::parse(&step.task))
     });
@@ -67,7 +67,7 @@ pub fn document(
         ignored,
     };
     let mut document = reader.document(message, "document".to_owned(), None, 1)?;
-    document.task.guid = alias;
+    document.task.guid = document_id;
     Some(ImportDocument { target, document })
 }
 
@@ -135,7 +135,8 @@ impl DocumentReader<'_> {
             guid,
             product,
             name,
-            says: Says { new, patch },
+            new,
+            patch,
         }
     }
 
@@ -149,7 +150,7 @@ impl DocumentReader<'_> {
         let product = message.product_id.and_then(ProductId::new);
         let title = sent_text(message.title.clone());
         let mut ignored = Ignored::default();
-        let says = if self.reimport && guid.is_some() {
+        let (new, patch) = if self.reimport && guid.is_some() {
             // Only the outermost task is known to exist.
             let new = if depth > 1 {
                 new_step(message.clone(), &path, &mut Ignored::default())
@@ -157,12 +158,10 @@ impl DocumentReader<'_> {
                 Err(Violations::new())
             };
             let patch = step_patch(message, &path, &mut ignored);
-            Says { new, patch }
+            (new, patch)
         } else {
-            Says {
-                new: new_step(message, &path, &mut ignored),
-                patch: StepPatch::default(),
-            }
+            let new = new_step(message, &path, &mut ignored);
+            (new, StepPatch::default())
         };
         for field in ignored.into_fields() {
             if LISTED.contains(&field) {
@@ -178,7 +177,8 @@ impl DocumentReader<'_> {
             step_type,
             product,
             title,
-            says,
+            new,
+            patch,
             values,
         }
     }
@@ -198,17 +198,17 @@ impl DocumentReader<'_> {
         values
             .map(|(index, value)| {
                 let nested = value.task_json.take();
-                let mut aliases: Vec<TaskId> = TaskId::parse(&value.link).into_iter().collect();
+                let mut ids: Vec<TaskId> = TaskId::parse(&value.link).into_iter().collect();
                 let path = format!("{step}.feedback_config[0].values[{index}].task_json");
                 let document = match nested {
                     None => None,
                     // Nothing is created from it, so nothing in it is refused.
-                    Some(_) if !linked => Some(Document::unread(path)),
+                    Some(_) if !linked => Some(Document::skipped(path)),
                     Some(nested) => self.document(nested, path, Some(&value.value), depth + 1),
                 };
                 let named = document.as_ref().and_then(|document| document.task.guid);
-                aliases.extend(named);
-                DocumentValue { aliases, document }
+                ids.extend(named);
+                DocumentValue { ids, document }
             })
             .collect()
     }
@@ -229,7 +229,7 @@ fn step_patch(message: v1::Step, path: &str, ignored: &mut Ignored) -> StepPatch
     let field = Field::root(path, &mut violations);
     let update = step::update(message, &Mask::Document, field, ignored);
     let mut patch = update.map_or_else(StepPatch::default, |update| update.patch);
-    patch.faults.append(violations);
+    patch.violations.append(violations);
     patch
 }
 
@@ -242,6 +242,6 @@ fn task_patch(mut message: v1::Task, path: &str) -> TaskPatch {
     let field = Field::root(path, &mut violations);
     let update = task::update(message, &Mask::Document, field, &mut Ignored::default());
     let mut patch = update.map_or_else(TaskPatch::default, |update| update.patch);
-    patch.faults.append(violations);
+    patch.violations.append(violations);
     patch
 }

@@ -4,11 +4,11 @@
 //! notes a violation there and returns `None`.
 
 use crate::domain::{
-    etag::Expected,
+    etag::ExpectedEtag,
     ids::{ProductId, RequestId},
     page::PageSize,
     task::Published,
-    text::{Body, Line, Text, TextFault},
+    text::{Body, BoundedText, NonBlankText, TextError},
     translation::Language,
     violation::{Path, Reason, Violation, Violations},
 };
@@ -103,7 +103,7 @@ impl<'a> Field<'a> {
     }
 
     /// A text of this field, or what is wrong with it.
-    pub fn check_text<T>(&self, parsed: Result<T, TextFault>) -> Result<T, Violation> {
+    pub fn check_text<T>(&self, parsed: Result<T, TextError>) -> Result<T, Violation> {
         parsed.map_err(|fault| Violation::new(&self.path, fault.reason(), fault.to_string()))
     }
 
@@ -130,14 +130,14 @@ impl<'a> Field<'a> {
 }
 
 /// A required text of 1 to `MAX` code points.
-pub fn line<const MAX: usize>(text: String, mut field: Field<'_>) -> Option<Line<MAX>> {
-    let text = field.check_text(Line::parse(text));
+pub fn line<const MAX: usize>(text: String, mut field: Field<'_>) -> Option<NonBlankText<MAX>> {
+    let text = field.check_text(NonBlankText::parse(text));
     field.accept(text)
 }
 
 /// A text of at most `MAX` code points.
-pub fn text<const MAX: usize>(text: String, mut field: Field<'_>) -> Option<Text<MAX>> {
-    let text = field.check_text(Text::parse(text));
+pub fn text<const MAX: usize>(text: String, mut field: Field<'_>) -> Option<BoundedText<MAX>> {
+    let text = field.check_text(BoundedText::parse(text));
     field.accept(text)
 }
 
@@ -148,16 +148,16 @@ pub fn body(text: String, mut field: Field<'_>) -> Option<Body> {
 }
 
 /// The version that a caller expects, by its etag.
-pub fn expected(etag: &str, field: Field<'_>) -> Expected {
+pub fn expected(etag: &str, field: Field<'_>) -> ExpectedEtag {
     refuse_nul(etag, field);
-    Expected::parse(etag)
+    ExpectedEtag::parse(etag)
 }
 
 /// Refuses U+0000; says whether there was none.
 pub fn refuse_nul(text: &str, mut field: Field<'_>) -> bool {
     let refused = text.contains('\0');
     if refused {
-        let nul = TextFault::Nul;
+        let nul = TextError::Nul;
         field.refuse(nul.reason(), nul.to_string());
     }
     !refused

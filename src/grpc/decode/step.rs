@@ -11,8 +11,8 @@ use crate::{
         feedback::Feedback,
         ids::TaskId,
         step::{
-            COSTLESS, Cost, LINKED_OBSERVATIONS_ONLY, Looping, NewStep, StepContent, StepKind,
-            StepType, SubtaskRef,
+            COST_NOT_ALLOWED, Cost, LINKED_OBSERVATIONS_ONLY, Looping, NewStep, StepContent,
+            StepKind, StepType, SubtaskRef,
         },
         task::Published,
         text::{LIST_MAX, Tag, Title},
@@ -137,7 +137,7 @@ fn cost_of(step_type: StepType, sent: Option<i32>, mut field: Field<'_>) -> Opti
         Some(number) if step_type.has_cost() => cost(number, field),
         Some(0) => Some(Cost::default()),
         Some(_) => {
-            field.refuse(Reason::FieldOutOfRange, COSTLESS);
+            field.refuse(Reason::FieldOutOfRange, COST_NOT_ALLOWED);
             None
         }
     }

@@ -87,7 +87,7 @@ pub fn update(
     let expected = expected(&message.etag, at.field("etag"));
     let mut patch = patch(message, mask, &mut at);
     let guid = guid?;
-    patch.faults = at.take_violations();
+    patch.violations = at.take_violations();
     Some(Update {
         guid,
         expected,
@@ -131,7 +131,7 @@ fn patch(message: v1::Task, mask: &Mask, at: &mut Field<'_>) -> TaskPatch {
             let at = at.field("translations");
             translations::edits(translations, mask.translations(), at)
         },
-        faults: Violations::new(),
+        violations: Violations::new(),
     }
 }
 

@@ -64,7 +64,7 @@ impl Translation for v1::StepTranslation {
 
 /// The stored form of a translation that was sent as a whole.
 fn whole<T: Translation>(translation: T, at: Field<'_>) -> T::Overlay {
-    let mut overlay = T::Overlay::blank();
+    let mut overlay = T::Overlay::empty();
     overlay.edit(translation.edits(&LanguageMask::Whole, at));
     overlay
 }
@@ -115,7 +115,9 @@ pub fn edits<T: Translation>(
 ) -> TranslationsEdit<T::Overlay, <T::Overlay as Overlay>::Fields> {
     let put = |sent, at| {
         let decoded = all::<T>(sent, at).into_iter();
-        decoded.map(|(key, row)| (key, RowEdit::Put(row))).collect()
+        decoded
+            .map(|(key, row)| (key, RowEdit::Replace(row)))
+            .collect()
     };
     let (replace, rows) = match mask {
         TranslationsMask::Merge => (false, put(sent, at)),
@@ -148,8 +150,8 @@ fn masked<T: Translation>(
         let mut at = at.key(&key);
         refuse_duplicate(language, &mut seen, &mut at);
         let edit = match mask {
-            LanguageMask::Whole => RowEdit::Put(whole(translation, at)),
-            LanguageMask::Fields(_) => RowEdit::Fields(translation.edits(mask, at)),
+            LanguageMask::Whole => RowEdit::Replace(whole(translation, at)),
+            LanguageMask::Fields(_) => RowEdit::Upsert(translation.edits(mask, at)),
         };
         edits.insert(language.clone(), edit);
     }
@@ -161,11 +163,11 @@ fn absent<T: Translation>(
     mask: &LanguageMask,
 ) -> RowEdit<T::Overlay, <T::Overlay as Overlay>::Fields> {
     match mask {
-        LanguageMask::Whole => RowEdit::Remove,
+        LanguageMask::Whole => RowEdit::Delete,
         LanguageMask::Fields(_) => {
             let mut unused = Violations::new();
             let at = Field::root("translations", &mut unused);
-            RowEdit::Reset(T::default().edits(mask, at))
+            RowEdit::UpdateExisting(T::default().edits(mask, at))
         }
     }
 }

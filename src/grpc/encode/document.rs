@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::{step, task};
 use crate::{
-    domain::{ids::TaskId, import::Tree},
+    domain::{ids::TaskId, import::TaskTree},
     proto::v1,
 };
 
 /// A task with its steps; linked observations hold the managed tasks.
-pub fn document(tree: Tree) -> v1::TaskDocument {
-    let Tree {
+pub fn document(tree: TaskTree) -> v1::TaskDocument {
+    let TaskTree {
         task: root,
         steps,
         places: _,
@@ -26,7 +26,7 @@ pub fn document(tree: Tree) -> v1::TaskDocument {
 }
 
 /// Puts managed tasks into the values that manage them.
-fn with_documents(mut step: v1::Step, managed: &mut BTreeMap<TaskId, Tree>) -> v1::Step {
+fn with_documents(mut step: v1::Step, managed: &mut BTreeMap<TaskId, TaskTree>) -> v1::Step {
     let values = step
         .feedback_config
         .iter_mut()

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     domain::{
-        dependency::{Condition, Group, LogicalOperator, Node, Target},
+        dependency::{Condition, ConditionTarget, Group, LogicalOperator, Node},
         json::Instruction,
         shorthand,
     },
@@ -83,11 +83,11 @@ fn condition(condition: Condition) -> v1::Condition {
     }
 }
 
-fn target(target: Target) -> Message {
+fn target(target: ConditionTarget) -> Message {
     let kind = match target {
-        Target::Text(text) => Kind::StringValue(text),
-        Target::Number(number) => Kind::NumberValue(number),
-        Target::Bool(value) => Kind::BoolValue(value),
+        ConditionTarget::Text(text) => Kind::StringValue(text),
+        ConditionTarget::Number(number) => Kind::NumberValue(number),
+        ConditionTarget::Bool(value) => Kind::BoolValue(value),
     };
     Message { kind: Some(kind) }
 }

@@ -5,7 +5,7 @@ use crate::{
     domain::{
         etag::Etag,
         revision::Revision,
-        task::{IndexState, Managed, Task},
+        task::{IndexState, ManagedBy, Task},
         translation::TaskOverlay,
     },
     proto::v1,
@@ -42,7 +42,7 @@ pub fn task(task: Task) -> v1::Task {
     } = index;
     let (dependencies, dependency_shorthand) = json::dependencies(dependencies);
     let (kind, parent_guid, idx) = match managed {
-        Some(Managed { parent, idx }) => (v1::TaskType::Linked, parent.to_string(), idx),
+        Some(ManagedBy { parent, idx }) => (v1::TaskType::Linked, parent.to_string(), idx),
         None => (v1::TaskType::Standard, String::new(), 0),
     };
     v1::Task {

@@ -2,27 +2,27 @@
 
 use super::{json, step::source_feedback};
 use crate::{
-    domain::work::{Source, State, Target, Work},
+    domain::translation_work::{ResourceId, SourceTexts, TranslationState, TranslationWork},
     grpc::translations::digest,
     proto::v1,
 };
 
 /// A task or step to translate.
-pub fn work(work: Work) -> v1::TranslationWork {
-    let Work {
-        target,
+pub fn work(work: TranslationWork) -> v1::TranslationWork {
+    let TranslationWork {
+        resource,
         language,
         state,
         source,
         digest: source_digest,
     } = work;
-    let (guid, kind) = match target {
-        Target::Task(task) => (task.to_string(), v1::TranslationKind::Task),
-        Target::Step(step) => (step.to_string(), v1::TranslationKind::Step),
+    let (guid, kind) = match resource {
+        ResourceId::Task(task) => (task.to_string(), v1::TranslationKind::Task),
+        ResourceId::Step(step) => (step.to_string(), v1::TranslationKind::Step),
     };
     let state = match state {
-        State::Missing => v1::TranslationState::Missing,
-        State::Outdated => v1::TranslationState::Outdated,
+        TranslationState::Missing => v1::TranslationState::Missing,
+        TranslationState::Outdated => v1::TranslationState::Outdated,
     };
     v1::TranslationWork {
         guid,
@@ -34,16 +34,16 @@ pub fn work(work: Work) -> v1::TranslationWork {
     }
 }
 
-fn texts(source: Source) -> v1::TranslationSource {
+fn texts(source: SourceTexts) -> v1::TranslationSource {
     match source {
-        Source::Task { name } => v1::TranslationSource {
+        SourceTexts::Task { name } => v1::TranslationSource {
             name: Some(name),
             title: None,
             body: None,
             instructions: Vec::new(),
             feedback_config: Vec::new(),
         },
-        Source::Step {
+        SourceTexts::Step {
             title,
             body,
             instructions,

@@ -10,7 +10,7 @@ use crate::{
     domain::{
         Error, Result,
         ids::{AccountId, StepId, TaskId},
-        order::{Cursor, Place},
+        order::{Place, StepCursor},
         page::{PAGE_BYTES, Page, PageSize},
         step::Step,
         violation::{Path, Reason},
@@ -68,7 +68,7 @@ pub async fn find(
 struct StepPage {
     task: TaskId,
     bodies: bool,
-    after: Option<Cursor>,
+    after: Option<StepCursor>,
     size: i64,
 }
 
@@ -85,7 +85,7 @@ impl StepPage {
         let mut values = vec![Value::from(self.task.0), Value::from(self.size + 1)];
         match &self.after {
             None => ("s.account_id = $1 AND s.task = $2", values),
-            Some(Cursor { place, .. }) => {
+            Some(StepCursor { place, .. }) => {
                 values.push(place.position.into());
                 values.push(place.fraction.clone().into());
                 let behind = "s.account_id = $1 AND s.task = $2 \
@@ -111,12 +111,12 @@ impl ListedRow {
         Ok(Self { row, count, epoch })
     }
 
-    fn read(&self, account: &AccountId) -> Result<(Step, Cursor), StoreError> {
+    fn read(&self, account: &AccountId) -> Result<(Step, StepCursor), StoreError> {
         let mut row = RowReader::of(&self.row);
         row.take::<i64>()?;
         let epoch = row.take()?;
         let (step, place) = read_step(&mut row, account)?;
-        Ok((step, Cursor { epoch, place }))
+        Ok((step, StepCursor { epoch, place }))
     }
 }
 
@@ -158,9 +158,9 @@ impl Account {
         &self,
         task: TaskId,
         bodies: bool,
-        after: Option<Cursor>,
+        after: Option<StepCursor>,
         size: PageSize,
-    ) -> Result<Page<(Step, Cursor)>> {
+    ) -> Result<Page<(Step, StepCursor)>> {
         let limit = size.get() as usize;
         let epoch = after.as_ref().map(|cursor| cursor.epoch);
         let page = StepPage {

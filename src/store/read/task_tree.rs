@@ -19,7 +19,7 @@ use crate::{
     domain::{
         Error, Result,
         ids::{AccountId, StepId, TaskId},
-        import::Tree,
+        import::TaskTree,
         order::Place,
         step::Step,
         task::Task,
@@ -67,7 +67,7 @@ pub async fn read_tree(
     db: &impl ConnectionTrait,
     account: &AccountId,
     root: TaskId,
-) -> Result<Option<Tree>, StoreError> {
+) -> Result<Option<TaskTree>, StoreError> {
     let backend = backend(db);
     let run = |sql: String| statement(backend, account, sql, [Value::from(root.0)]);
     let columns = tasks::columns(backend);
@@ -106,14 +106,14 @@ fn assemble(
     task: Task,
     children: &mut BTreeMap<Option<TaskId>, Vec<Task>>,
     steps: &mut BTreeMap<TaskId, Vec<(Step, Place)>>,
-) -> Tree {
+) -> TaskTree {
     let below = children.remove(&Some(task.guid)).unwrap_or_default();
     let steps_here = steps.remove(&task.guid).unwrap_or_default();
     let places: BTreeMap<StepId, Place> = steps_here
         .iter()
         .map(|(step, place)| (step.guid, place.clone()))
         .collect();
-    Tree {
+    TaskTree {
         steps: steps_here.into_iter().map(|(step, _)| step).collect(),
         places,
         managed: below
@@ -126,7 +126,7 @@ fn assemble(
 
 impl Account {
     /// A task with its steps and everything below it, as one state.
-    pub async fn export_task(&self, guid: TaskId) -> Result<Tree> {
+    pub async fn export_task(&self, guid: TaskId) -> Result<TaskTree> {
         let account = self.clone();
         // A transaction that is cancelled while it begins would be left open on
         // its connection, so it runs in a task of its own.
@@ -141,7 +141,7 @@ impl Account {
             .unwrap_or_else(|_| Err(Error::Internal("an export panicked".to_owned())))
     }
 
-    async fn read_task_tree(&self, guid: TaskId) -> Result<Tree, StoreError> {
+    async fn read_task_tree(&self, guid: TaskId) -> Result<TaskTree, StoreError> {
         let ReplicaOrPrimary { primary, replica } = self.lagging();
         if let Some(replica) = replica {
             // What is not there may not be there yet.
@@ -157,7 +157,7 @@ impl Account {
         &self,
         database: &Database,
         guid: TaskId,
-    ) -> Result<Tree, StoreError> {
+    ) -> Result<TaskTree, StoreError> {
         let isolation_level = match backend(database) {
             DbBackend::Postgres => Some(IsolationLevel::RepeatableRead),
             // A transaction of SQLite always sees one state.
@@ -177,7 +177,7 @@ impl Account {
         &self,
         db: &impl ConnectionTrait,
         guid: TaskId,
-    ) -> Result<Option<Tree>, StoreError> {
+    ) -> Result<Option<TaskTree>, StoreError> {
         let sql = format!(
             "{TREE} SELECT CAST(COALESCE(SUM(s.size + s.body_size), 0) AS bigint) AS size \
              FROM steps s JOIN tree ON tree.guid = s.task WHERE s.account_id = $1"

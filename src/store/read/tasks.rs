@@ -12,7 +12,7 @@ use crate::{
         page::{PAGE_BYTES, Page, PageSize},
         revision::Revision,
         size::STEP_ID_BYTES,
-        task::{IndexState, Managed, Published, Task, TaskFilter},
+        task::{IndexState, ManagedBy, Published, Task, TaskFilter},
         text::Name,
         time::Timestamp,
     },
@@ -191,7 +191,7 @@ pub fn read_task(row: &mut RowReader<'_>, account: &AccountId) -> Result<Task, S
         published,
         roles,
         translations: json_columns::read_task_translations(row.take()?)?,
-        managed: managed.map(|parent| Managed {
+        managed: managed.map(|parent| ManagedBy {
             parent: TaskId(parent),
             idx,
         }),

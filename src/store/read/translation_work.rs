@@ -16,7 +16,10 @@ use crate::{
         page::{PAGE_BYTES, PageSize},
         text::Body,
         translation::LANGUAGES_MAX,
-        work::{Digest, Source, State, Target, Work, WorkCursor, WorkFilter, WorkPage},
+        translation_work::{
+            ResourceId, SourceDigest, SourceTexts, TranslationState, TranslationWork,
+            TranslationWorkCursor, TranslationWorkFilter, TranslationWorkPage,
+        },
     },
     store::{Account, backend, error::StoreError, json_columns, placeholders, statement},
 };
@@ -59,9 +62,9 @@ struct StepSource {
 
 /// Something to do, before its texts are read.
 struct FoundWork {
-    cursor: WorkCursor,
+    cursor: TranslationWorkCursor,
     language: usize,
-    state: State,
+    state: TranslationState,
 }
 
 /// Work being gathered.
@@ -70,7 +73,7 @@ struct PageBuilder {
     bytes: usize,
     size: usize,
     /// Where the listing goes on.
-    cursor: WorkCursor,
+    cursor: TranslationWorkCursor,
     full: bool,
 }
 
@@ -78,10 +81,10 @@ impl Account {
     /// Lists work in the order of ids, tasks first.
     pub async fn list_work(
         &self,
-        filter: &WorkFilter,
-        after: Option<WorkCursor>,
+        filter: &TranslationWorkFilter,
+        after: Option<TranslationWorkCursor>,
         size: PageSize,
-    ) -> Result<WorkPage> {
+    ) -> Result<TranslationWorkPage> {
         if let Some(task) = filter.task {
             self.order_epoch(task).await?;
         }
@@ -90,15 +93,15 @@ impl Account {
 
     async fn build_work_page(
         &self,
-        filter: &WorkFilter,
-        after: Option<WorkCursor>,
+        filter: &TranslationWorkFilter,
+        after: Option<TranslationWorkCursor>,
         size: PageSize,
-    ) -> Result<WorkPage, StoreError> {
+    ) -> Result<TranslationWorkPage, StoreError> {
         let mut page = PageBuilder {
             found: Vec::new(),
             bytes: 0,
             size: size.get() as usize,
-            cursor: after.unwrap_or(WorkCursor::START),
+            cursor: after.unwrap_or(TranslationWorkCursor::START),
             full: false,
         };
         let mut ended = false;
@@ -119,22 +122,22 @@ impl Account {
                 break;
             }
             if last {
-                page.cursor = WorkCursor {
+                page.cursor = TranslationWorkCursor {
                     steps: true,
-                    ..WorkCursor::START
+                    ..TranslationWorkCursor::START
                 };
             }
         }
         let next = (!ended).then_some(page.cursor);
         let items = self.read_sources(filter, page.found).await?;
-        Ok(WorkPage { items, next })
+        Ok(TranslationWorkPage { items, next })
     }
 
     /// The next resources from a cursor on.
     async fn examine(
         &self,
-        filter: &WorkFilter,
-        from: WorkCursor,
+        filter: &TranslationWorkFilter,
+        from: TranslationWorkCursor,
     ) -> Result<Vec<ExaminedRow>, StoreError> {
         let db = &self.lagging();
         let languages = filter.languages.len();
@@ -192,19 +195,19 @@ impl Account {
     /// Reads the texts of what was found.
     async fn read_sources(
         &self,
-        filter: &WorkFilter,
+        filter: &TranslationWorkFilter,
         found: Vec<FoundWork>,
-    ) -> Result<Vec<(Work, WorkCursor)>, StoreError> {
+    ) -> Result<Vec<(TranslationWork, TranslationWorkCursor)>, StoreError> {
         let ids = |steps: bool| -> Vec<Uuid> {
             let of = found.iter().filter(|found| found.cursor.steps == steps);
             let mut ids: Vec<Uuid> = of.map(|found| found.cursor.guid).collect();
             ids.dedup();
             ids
         };
-        let mut sources: BTreeMap<(bool, Uuid), (Source, Digest)> = BTreeMap::new();
+        let mut sources: BTreeMap<(bool, Uuid), (SourceTexts, SourceDigest)> = BTreeMap::new();
         for row in self.task_sources(ids(false)).await? {
-            let digest = Digest::of_task(&row.name);
-            let source = Source::Task { name: row.name };
+            let digest = SourceDigest::of_task(&row.name);
+            let source = SourceTexts::Task { name: row.name };
             sources.insert((false, row.guid), (source, digest));
         }
         for row in self.step_sources(ids(true)).await? {
@@ -212,14 +215,14 @@ impl Account {
             sources.insert((true, guid), row.read()?);
         }
         let work = |found: FoundWork| {
-            let WorkCursor { steps, guid, .. } = found.cursor;
+            let TranslationWorkCursor { steps, guid, .. } = found.cursor;
             // What was deleted since it was found is no work.
             let (source, digest) = sources.get(&(steps, guid))?.clone();
-            let work = Work {
-                target: if steps {
-                    Target::Step(StepId(guid))
+            let work = TranslationWork {
+                resource: if steps {
+                    ResourceId::Step(StepId(guid))
                 } else {
-                    Target::Task(TaskId(guid))
+                    ResourceId::Task(TaskId(guid))
                 },
                 language: filter.languages.get(found.language)?.clone(),
                 state: found.state,
@@ -263,7 +266,11 @@ impl Account {
 
 impl PageBuilder {
     /// Adds what there is to do of a resource, as far as the page has room.
-    fn add(&mut self, examined: ExaminedRow, filter: &WorkFilter) -> Result<(), StoreError> {
+    fn add(
+        &mut self,
+        examined: ExaminedRow,
+        filter: &TranslationWorkFilter,
+    ) -> Result<(), StoreError> {
         let ExaminedRow {
             guid,
             bytes,
@@ -285,9 +292,9 @@ impl PageBuilder {
             let state = match row {
                 // There is no room for one language more.
                 None if full => None,
-                None => Some(State::Missing),
+                None => Some(TranslationState::Missing),
                 Some(Row(_, locked, fresh)) if !locked.get() && !fresh.get() => {
-                    Some(State::Outdated)
+                    Some(TranslationState::Outdated)
                 }
                 Some(_) => None,
             };
@@ -298,7 +305,7 @@ impl PageBuilder {
                 self.full = true;
                 return Ok(());
             }
-            self.cursor = WorkCursor {
+            self.cursor = TranslationWorkCursor {
                 steps: self.cursor.steps,
                 guid,
                 languages: index + 1,
@@ -317,7 +324,7 @@ impl PageBuilder {
 }
 
 impl StepSource {
-    fn read(self) -> Result<(Source, Digest), StoreError> {
+    fn read(self) -> Result<(SourceTexts, SourceDigest), StoreError> {
         let Self {
             guid: _,
             title,
@@ -329,8 +336,8 @@ impl StepSource {
         let rest = rest_digest
             .try_into()
             .map_err(|_| StoreError::Corrupt("rest_digest"))?;
-        let digest = Digest::of_step(&title, Digest(rest));
-        let source = Source::Step {
+        let digest = SourceDigest::of_step(&title, SourceDigest(rest));
+        let source = SourceTexts::Step {
             title,
             body: body
                 .map(|body| json_columns::text(Body::parse(body), "body"))

@@ -9,10 +9,10 @@ use crate::{
         Error, Result,
         changes::Changes,
         decide::WriteContext,
-        etag::Expected,
+        etag::ExpectedEtag,
         ids::TaskId,
-        import::{AbsentSteps, Context, Document, Plan, Tree, plan},
-        step::Referenced,
+        import::{AbsentSteps, Document, ImportContext, ImportPlan, TaskTree, plan},
+        step::ReferencedTask,
         task::Task,
     },
     store::{Account, Mode, Outcome, Retry, error::StoreError, read::task_tree},
@@ -26,7 +26,7 @@ pub struct Import {
     /// The document.
     pub document: Document,
     /// The version that the task must have.
-    pub expected: Expected,
+    pub expected: ExpectedEtag,
     /// What becomes of steps that the document leaves out.
     pub absent: AbsentSteps,
 }
@@ -55,8 +55,8 @@ impl Account {
 
 /// What an import needs to know.
 pub struct ImportSnapshot {
-    existing: Option<Tree>,
-    referenced: BTreeMap<TaskId, Referenced>,
+    existing: Option<TaskTree>,
+    referenced: BTreeMap<TaskId, ReferencedTask>,
 }
 
 impl Operation for Import {
@@ -113,14 +113,14 @@ impl Operation for Import {
         }
         let plan = plan(
             self.document.clone(),
-            Context {
+            ImportContext {
                 write: context,
                 existing,
                 referenced: &stored.referenced,
                 absent: self.absent,
             },
         )?;
-        let Plan {
+        let ImportPlan {
             changes,
             task,
             ignored,

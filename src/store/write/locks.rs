@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::transaction::Tx;
 use crate::{
     domain::{
-        decide::{ManagedBy, StepSnapshot},
+        decide::{ManagedTasks, StepSnapshot},
         ids::{StepId, TaskId},
         link::linked_tasks,
         order::{Neighbours, Numbering, Place},
@@ -124,7 +124,7 @@ impl Tx {
         Ok(found.map(|(step, place)| StepSnapshot {
             step,
             place,
-            manages: ManagedBy::default(),
+            manages: ManagedTasks::default(),
         }))
     }
 
@@ -163,7 +163,7 @@ impl Tx {
             return Err(StoreError::Conflict);
         }
         if !managed.is_empty() {
-            snapshot.manages = ManagedBy {
+            snapshot.manages = ManagedTasks {
                 tasks: self.read_tasks(&managed).await?,
                 wiring: self.read_wiring(&locked, guid).await?,
             };

@@ -14,7 +14,7 @@ use crate::{
         step::{Step, StepContent},
         task::Task,
         translation::{Language, StepOverlay, TaskOverlay},
-        work::Digest,
+        translation_work::SourceDigest,
     },
     store::{
         error::StoreError,
@@ -137,8 +137,8 @@ pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreErro
     .into_active_model())
 }
 
-fn rest_digest(step: &Step) -> Digest {
-    Digest::of_rest(&step.content, step.kind.feedback())
+fn rest_digest(step: &Step) -> SourceDigest {
+    SourceDigest::of_content(&step.content, step.kind.feedback())
 }
 
 /// Rows of translations that a write puts and drops.
@@ -254,7 +254,7 @@ pub fn task_translation_row(
 pub fn step_translation_row(
     account: &AccountId,
     step: StepId,
-    made_from: (&str, Digest),
+    made_from: (&str, SourceDigest),
     language: &Language,
     overlay: &StepOverlay,
 ) -> step_translation::ActiveModel {

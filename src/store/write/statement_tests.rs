@@ -10,10 +10,10 @@ use uuid::Uuid;
 use super::*;
 use crate::domain::{
     decide::{
-        CreateStep, DeleteStep, ManagedBy, NewStepSnapshot, StepSnapshot, UpdateStep, UpdateTask,
-        create_task,
+        CreateStep, DeleteStep, ManagedTasks, NewStepSnapshot, StepSnapshot, UpdateStep,
+        UpdateTask, create_task,
     },
-    etag::Expected,
+    etag::ExpectedEtag,
     feedback::{Feedback, FeedbackValue},
     ids::{AccountId, ProductId, RequestId},
     order::Insertion,
@@ -116,7 +116,7 @@ fn stored(step: Step) -> Option<StepSnapshot> {
     Some(StepSnapshot {
         step,
         place: Place::nth(0),
-        manages: ManagedBy::default(),
+        manages: ManagedTasks::default(),
     })
 }
 
@@ -124,7 +124,7 @@ fn update(patch: StepPatch, of: StepKind) -> Changes {
     let step = Step::create(new_step(of), "Step".to_owned(), &context());
     let update = UpdateStep {
         guid: step.guid,
-        expected: Expected::Any,
+        expected: ExpectedEtag::Any,
         patch,
     };
     let decided = update.decide(stored(step), None, &context());
@@ -220,7 +220,7 @@ statements! {
         let mut task = task().1;
         let update = UpdateTask {
             guid: task.guid,
-            expected: Expected::Any,
+            expected: ExpectedEtag::Any,
             patch: TaskPatch {
                 published: Edit::Set(Published::new(0).expect("a number")),
                 ..TaskPatch::default()
@@ -233,7 +233,7 @@ statements! {
         let task = task().1;
         let update = UpdateTask {
             guid: task.guid,
-            expected: Expected::Any,
+            expected: ExpectedEtag::Any,
             patch: TaskPatch {
                 name: Edit::Set(Ok(name("New"))),
                 ..TaskPatch::default()
@@ -247,7 +247,7 @@ statements! {
             before: Place::nth(0),
             after: Some(Place::nth(1)),
         };
-        create(Insertion::behind(&neighbours, 7).expect("room")).0
+        create(Insertion::after(&neighbours, 7).expect("room")).0
     }, kept;
     insert_step_with_a_new_numbering: || {
         let order = [StepId(Uuid::nil()), StepId(Uuid::max())];
@@ -269,14 +269,14 @@ statements! {
     }, no_outcome;
     delete_step: || {
         let step = create(Insertion::at_end(Placement::Appended)).1;
-        let delete = DeleteStep { guid: step.guid, expected: Expected::Any };
+        let delete = DeleteStep { guid: step.guid, expected: ExpectedEtag::Any };
         delete.decide(stored(step), &context()).expect("a deletion").0
     }, no_outcome;
     unlink_tasks_of_an_observation: || {
         let managed = Uuid::max();
         let task = Task {
             guid: TaskId(managed),
-            managed: Some(crate::domain::task::Managed { parent: TaskId(Uuid::nil()), idx: 0 }),
+            managed: Some(crate::domain::task::ManagedBy { parent: TaskId(Uuid::nil()), idx: 0 }),
             ..task().1
         };
         let value = |link| FeedbackValue { key: label("on"), value: label("On"), link };
@@ -303,7 +303,7 @@ statements! {
         };
         let update = UpdateStep {
             guid: observation.guid,
-            expected: Expected::Any,
+            expected: ExpectedEtag::Any,
             patch: StepPatch {
                 feedback: Edit::Set(question(false, None)),
                 ..StepPatch::default()
@@ -312,7 +312,7 @@ statements! {
         let stored = StepSnapshot {
             step: observation,
             place: Place::nth(0),
-            manages: ManagedBy {
+            manages: ManagedTasks {
                 tasks: vec![task],
                 wiring: vec![(wiring, Place::nth(1))],
             },
@@ -334,7 +334,7 @@ statements! {
         translated_steps: vec![TranslatedStep {
             step: StepId(Uuid::nil()),
             title: "Step".to_owned(),
-            rest: crate::domain::work::Digest([0; 16]),
+            content_digest: crate::domain::translation_work::SourceDigest([0; 16]),
             rows: vec![(language(), step_overlay())],
             added_languages: 1,
             growth: crate::domain::size::StepSize::default(),

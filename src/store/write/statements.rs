@@ -236,11 +236,11 @@ impl DecidedWrite<'_> {
             let TranslatedStep {
                 step,
                 title,
-                rest,
+                content_digest,
                 rows,
                 ..
             } = translated;
-            let source = (title.as_str(), *rest);
+            let source = (title.as_str(), *content_digest);
             step_translations
                 .texts
                 .extend(rows.iter().map(|(language, overlay)| {

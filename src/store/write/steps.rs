@@ -9,11 +9,11 @@ use crate::{
         Error, Result,
         changes::Changes,
         decide::{CreateStep, DeleteStep, NewStepSnapshot, StepSnapshot, UpdateStep, WriteContext},
-        etag::Expected,
+        etag::ExpectedEtag,
         ids::{StepId, TaskId},
         order::Insertion,
         patch::Edit,
-        step::{NewStep, Placement, Referenced, Step, StepPatch},
+        step::{NewStep, Placement, ReferencedTask, Step, StepPatch},
         task::TaskHead,
     },
     store::{Account, Mode, Outcome, Retry, error::StoreError, schema::entity::step},
@@ -36,7 +36,7 @@ impl Account {
     pub async fn update_step(
         &self,
         guid: StepId,
-        expected: Expected,
+        expected: ExpectedEtag,
         patch: StepPatch,
         mode: Mode,
     ) -> Result<(Step, Vec<&'static str>)> {
@@ -49,7 +49,7 @@ impl Account {
     }
 
     /// Deletes a step.
-    pub async fn delete_step(&self, guid: StepId, expected: Expected) -> Result<()> {
+    pub async fn delete_step(&self, guid: StepId, expected: ExpectedEtag) -> Result<()> {
         self.write(DeleteStep { guid, expected }, Mode::Store).await
     }
 }
@@ -66,7 +66,7 @@ impl Operation for CreateStep {
             None => Some(Insertion::at_end(Placement::Appended)),
             Some(prevstep) => match tx.neighbours(self.new.task, prevstep).await? {
                 None => Some(Insertion::at_end(Placement::AppendedPrevstepUnknown)),
-                Some((neighbours, version)) => Insertion::behind(&neighbours, version),
+                Some((neighbours, version)) => Insertion::after(&neighbours, version),
             },
         };
         Ok(insertion.map(|insertion| NewStepSnapshot {
@@ -122,7 +122,7 @@ async fn insertion(
 }
 
 /// A step, and the task that an update of it names.
-type StepAndTarget = (Option<StepSnapshot>, Option<Referenced>);
+type StepAndTarget = (Option<StepSnapshot>, Option<ReferencedTask>);
 
 impl Operation for UpdateStep {
     type Snapshot = StepAndTarget;

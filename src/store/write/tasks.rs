@@ -9,7 +9,7 @@ use crate::{
         Error, Precondition, Result,
         changes::Changes,
         decide::{DeleteTask, TaskToDelete, UpdateTask, WriteContext, create_task},
-        etag::Expected,
+        etag::ExpectedEtag,
         ids::{StepId, TaskId},
         patch::Edit,
         task::{NewTask, Task, TaskPatch},
@@ -36,7 +36,7 @@ impl Account {
     pub async fn update_task(
         &self,
         guid: TaskId,
-        expected: Expected,
+        expected: ExpectedEtag,
         patch: TaskPatch,
         mode: Mode,
     ) -> Result<(Task, Vec<&'static str>)> {
@@ -49,7 +49,12 @@ impl Account {
     }
 
     /// Deletes a task, with `force` together with its steps.
-    pub async fn delete_task(&self, guid: TaskId, expected: Expected, force: bool) -> Result<()> {
+    pub async fn delete_task(
+        &self,
+        guid: TaskId,
+        expected: ExpectedEtag,
+        force: bool,
+    ) -> Result<()> {
         let delete = DeleteTask {
             guid,
             expected,
@@ -164,7 +169,7 @@ async fn references_from_elsewhere(tx: &Tx, guid: TaskId) -> Result<Vec<StepId>,
         .filter(step::Column::SubtaskId.eq(guid.0))
         .filter(step::Column::Task.ne(guid.0))
         .order_by_asc(step::Column::Guid)
-        .limit(Precondition::NAMED as u64)
+        .limit(Precondition::REFERRING_STEPS_MAX as u64)
         .into_tuple()
         .all(&tx.db)
         .await?;

@@ -16,14 +16,14 @@ use crate::{
         Result,
         changes::Changes,
         decide::{
-            StepTarget, StoredOverlay, TaskTarget, TranslationTargets, WriteContext,
-            write_translations,
+            StepTranslationSnapshot, StoredOverlay, TaskTranslationSnapshot, TranslationSnapshot,
+            WriteContext, write_translations,
         },
         ids::TaskId,
         size::StepSize,
         text::{Body, Name, Title},
         translation::{Language, StepOverlay, TaskOverlay},
-        work::{Automatic, Digest, Verdict},
+        translation_work::{AutomaticTranslation, SourceDigest, TranslationOutcome},
     },
     store::{
         Account, Mode,
@@ -41,30 +41,35 @@ const MAX_COMPARED_BODY_BYTES: i64 = 1024 * 1024;
 impl Account {
     /// Writes automatic translations, each on its own: what became of each, in
     /// order.
-    pub async fn write_translations(&self, items: Vec<Automatic>) -> Result<Vec<Verdict>> {
+    pub async fn write_translations(
+        &self,
+        items: Vec<AutomaticTranslation>,
+    ) -> Result<Vec<TranslationOutcome>> {
         self.write(WriteTranslations(items), Mode::Store).await
     }
 }
 
-struct WriteTranslations(Vec<Automatic>);
+struct WriteTranslations(Vec<AutomaticTranslation>);
 
 impl Operation for WriteTranslations {
-    type Snapshot = TranslationTargets;
-    type Answer = Vec<Verdict>;
+    type Snapshot = TranslationSnapshot;
+    type Answer = Vec<TranslationOutcome>;
 
-    async fn read(&self, _: &Tx) -> Result<Option<TranslationTargets>, StoreError> {
+    async fn read(&self, _: &Tx) -> Result<Option<TranslationSnapshot>, StoreError> {
         Ok(None)
     }
 
-    async fn read_locked(&self, tx: &Tx) -> Result<TranslationTargets, StoreError> {
-        let mut targets = TranslationTargets::default();
+    async fn read_locked(&self, tx: &Tx) -> Result<TranslationSnapshot, StoreError> {
+        let mut targets = TranslationSnapshot::default();
         // The tasks of the steps are locked too: batches on one guide wait for each
         // other there, and not step by step.
         let mut ids = self.parents(tx).await?;
         ids.extend(self.ids().map(TaskId));
         for head in tx.lock_tasks(&ids).await? {
             let rows = BTreeMap::new();
-            targets.tasks.insert(head.guid.0, TaskTarget { head, rows });
+            targets
+                .tasks
+                .insert(head.guid.0, TaskTranslationSnapshot { head, rows });
         }
         targets.steps = self.lock_targets(tx).await?;
         self.read_task_rows(tx, &mut targets.tasks).await?;
@@ -77,9 +82,9 @@ impl Operation for WriteTranslations {
 
     fn decide(
         &self,
-        stored: TranslationTargets,
+        stored: TranslationSnapshot,
         context: &WriteContext,
-    ) -> Result<(Changes, Vec<Verdict>)> {
+    ) -> Result<(Changes, Vec<TranslationOutcome>)> {
         write_translations(&self.0, stored, context)
     }
 }
@@ -112,7 +117,10 @@ impl WriteTranslations {
 
     /// Locks the steps that translations are of, in the order of ids, and reads what
     /// their texts are compared by.
-    async fn lock_targets(&self, tx: &Tx) -> Result<BTreeMap<Uuid, StepTarget>, StoreError> {
+    async fn lock_targets(
+        &self,
+        tx: &Tx,
+    ) -> Result<BTreeMap<Uuid, StepTranslationSnapshot>, StoreError> {
         use step::Column;
         type TargetRow = (Uuid, String, Vec<u8>, i64, i64, i64);
         let rows: Vec<TargetRow> = step::Entity::find()
@@ -132,10 +140,10 @@ impl WriteTranslations {
             .into_tuple()
             .all(&tx.db)
             .await?;
-        let target = |(guid, title, rest, listed, bodies, languages): TargetRow| {
-            let target = StepTarget {
+        let target = |(guid, title, content, listed, bodies, languages): TargetRow| {
+            let target = StepTranslationSnapshot {
                 title,
-                rest: digest(&rest)?,
+                content_digest: digest(&content)?,
                 size: StepSize { listed, bodies },
                 languages: usize::try_from(languages).unwrap_or_default(),
                 rows: BTreeMap::new(),
@@ -148,7 +156,7 @@ impl WriteTranslations {
     async fn read_task_rows(
         &self,
         tx: &Tx,
-        tasks: &mut BTreeMap<Uuid, TaskTarget>,
+        tasks: &mut BTreeMap<Uuid, TaskTranslationSnapshot>,
     ) -> Result<(), StoreError> {
         use task_translation::{Column, Entity};
         let asked: Vec<Uuid> = self.ids().filter(|guid| tasks.contains_key(guid)).collect();
@@ -183,7 +191,7 @@ impl WriteTranslations {
     async fn read_step_rows(
         &self,
         tx: &Tx,
-        steps: &mut BTreeMap<Uuid, StepTarget>,
+        steps: &mut BTreeMap<Uuid, StepTranslationSnapshot>,
     ) -> Result<(), StoreError> {
         if steps.is_empty() {
             return Ok(());
@@ -215,14 +223,16 @@ impl WriteTranslations {
     }
 }
 
-fn digest(bytes: &[u8]) -> Result<Digest, StoreError> {
+fn digest(bytes: &[u8]) -> Result<SourceDigest, StoreError> {
     let bytes = bytes.try_into();
-    bytes.map(Digest).map_err(|_| StoreError::Corrupt("digest"))
+    bytes
+        .map(SourceDigest)
+        .map_err(|_| StoreError::Corrupt("digest"))
 }
 
 fn read_step_overlay(
     row: &mut RowReader<'_>,
-) -> Result<StoredOverlay<StepOverlay, (String, Digest)>, StoreError> {
+) -> Result<StoredOverlay<StepOverlay, (String, SourceDigest)>, StoreError> {
     const WHAT: &str = "step_translations";
     let locked = row.take()?;
     let title: Option<String> = row.take()?;

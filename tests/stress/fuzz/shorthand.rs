@@ -2,7 +2,7 @@
 //! text.
 
 use expertise::domain::{
-    dependency::{Comparison, Condition, Group, LogicalOperator, Node, Target},
+    dependency::{Comparison, Condition, ConditionTarget, Group, LogicalOperator, Node},
     shorthand,
     text::{Label, Tag},
 };
@@ -122,9 +122,9 @@ fn condition(corpus: &[String], rng: &mut Rng) -> Condition {
     };
     let targets = (0..=rng.below(3))
         .map(|_| match rng.below(12) {
-            0 => Target::Bool(true),
-            1 => Target::Number(0.5),
-            _ => Target::Text(piece(rng).replace('\0', "")),
+            0 => ConditionTarget::Bool(true),
+            1 => ConditionTarget::Number(0.5),
+            _ => ConditionTarget::Text(piece(rng).replace('\0', "")),
         })
         .collect();
     Condition {

@@ -1,162 +1,107 @@
-//! Steps of a document, their order, and the tasks that their values manage.
+//! Steps of a document and their order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use crate::domain::import::{
-    AbsentSteps, Document, DocumentStep, DocumentValue, Says, Tree,
-    wiring::{Wire, wire_up},
-};
 use crate::domain::{
     changes::StepDeletion,
     ids::{ProductId, StepId, TaskId},
-    link::{LinkChanges, carry_over, linked_tasks},
+    import::{AbsentSteps, DocumentStep, TaskTree},
     patch::{Deferred, Edit},
-    step::{NewStep, Step, StepContent, StepKind, StepPatch, SubtaskRef},
-    task::Managed,
-    text::Name,
-    violation::{Path, Reason, Violation, Violations},
+    step::{NewStep, Step, StepPatch},
+    violation::{Path, Reason, Violations},
 };
 
-use super::{Draft, Manager, Planner, Reference};
+use super::{PlannedStep, Planner, SubtaskReference};
 
-impl Planner<'_> {
-    /// The steps of a task in their new order, and those that go.
-    pub(super) fn steps(
+impl<'a> Planner<'a> {
+    /// Plans the steps of a task: their new order, and those to delete. `product` is
+    /// that of the task, if it is valid.
+    pub(super) fn plan_steps(
         &mut self,
         task: TaskId,
         product: Option<ProductId>,
-        said: Vec<DocumentStep>,
-        existing: Option<&Tree>,
-    ) -> (Vec<Draft>, Vec<StepDeletion>) {
-        let mut drafts = Vec::with_capacity(said.len());
-        let mut wires = Vec::new();
+        documents: Vec<DocumentStep>,
+        existing: Option<&'a TaskTree>,
+    ) -> (Vec<PlannedStep>, Vec<StepDeletion>) {
+        let stored: &[Step] = existing.map_or(&[], |tree| &tree.steps);
         let mut listed = BTreeSet::new();
-        let mut unlinked = BTreeSet::new();
-        for step in said {
-            let known = match (existing, step.guid) {
-                (Some(tree), Some(guid)) => {
-                    let found = tree.steps.iter().find(|known| known.guid == guid);
-                    self.note_listing(guid, found.is_some(), &step.path, &mut listed);
-                    found
-                }
-                _ => None,
-            };
-            if known.is_none() && existing.is_some() && step.guid.is_some() {
-                continue;
-            }
-            let position = drafts.len();
-            let Some(built) = self.step(task, product, step, known, existing) else {
-                continue;
-            };
-            unlinked.extend(built.links.unlinked);
-            wires.extend(built.children.into_iter().map(|(task, aliases)| Wire {
-                observation: position,
-                task,
-                aliases,
-            }));
-            drafts.push(built.draft);
-        }
-        let Some(tree) = existing else {
-            let steps = wire_up(drafts, wires, &BTreeMap::new(), |wire, after| {
-                self.wiring_step(wire, after)
-            });
-            return (steps, Vec::new());
-        };
-        let unlisted: BTreeMap<TaskId, &Step> = tree
-            .steps
-            .iter()
-            .filter(|step| !listed.contains(&step.guid))
-            .filter_map(|step| Some((step.link?, step)))
-            .collect();
-        let wired: BTreeSet<TaskId> = wires.iter().map(|wire| wire.task).collect();
-        // Every wire whose step stands in the list is done.
-        let wires = wires
-            .into_iter()
-            .filter(|wire| {
-                let stands = |draft: &Draft| draft.after.link == Some(wire.task);
-                !drafts.iter().any(stands)
-            })
-            .collect();
-        let mut steps = wire_up(drafts, wires, &unlisted, |wire, after| {
-            self.wiring_step(wire, after)
-        });
-        let placed = |step: &Step| {
-            listed.contains(&step.guid) || step.link.is_some_and(|task| wired.contains(&task))
-        };
-        let rest: Vec<&Step> = tree.steps.iter().filter(|step| !placed(step)).collect();
-        let deleted = self.absent_steps(rest, &mut steps, &mut unlinked);
-        for draft in &mut steps {
-            if draft
-                .after
-                .link
-                .is_some_and(|task| unlinked.contains(&task))
+        let mut steps = Vec::with_capacity(documents.len());
+        for document in documents {
+            let mut before = None;
+            if existing.is_some()
+                && let Some(guid) = document.guid
             {
-                draft.after.link = None;
+                before = stored.iter().find(|step| step.guid == guid);
+                if before.is_none() {
+                    self.unknown_steps.push(guid);
+                    continue;
+                }
+                if !listed.insert(guid) {
+                    self.violations.add(
+                        &Path::root(&document.path).field("guid"),
+                        Reason::FieldInvalid,
+                        "is the id of another step of the list",
+                    );
+                }
             }
+            steps.extend(self.plan_step(task, product, document, before, existing));
         }
-        for task in &unlinked {
-            if let Some(child) = tree.managed.get(task) {
-                self.unlink(child);
-            }
+        let mut unlinked: BTreeSet<TaskId> = steps
+            .iter_mut()
+            .flat_map(|step| std::mem::take(&mut step.unlinked))
+            .collect();
+        let mut steps = self.place_wiring_steps(steps, stored);
+        let deleted = self.plan_absent_steps(stored, &mut steps, &mut unlinked);
+        for step in &mut steps {
+            step.after.link = step.after.link.filter(|task| !unlinked.contains(task));
+        }
+        for tree in unlinked
+            .iter()
+            .filter_map(|task| existing?.managed.get(task))
+        {
+            self.put_task(Some(tree), Some(tree.task.clone().unmanaged()));
         }
         (steps, deleted)
     }
 
-    fn note_listing(
+    /// Refuses, keeps or deletes the stored steps that are not among the planned ones.
+    fn plan_absent_steps(
         &mut self,
-        guid: StepId,
-        found: bool,
-        path: &str,
-        listed: &mut BTreeSet<StepId>,
-    ) {
-        if !found {
-            self.unknown.push(guid);
-        } else if !listed.insert(guid) {
-            self.faults.add(
-                &Path::root(path).field("guid"),
-                Reason::FieldInvalid,
-                "is the id of another step of the list",
-            );
-        }
-    }
-
-    /// Deals with steps that the document leaves out.
-    fn absent_steps(
-        &mut self,
-        rest: Vec<&Step>,
-        steps: &mut Vec<Draft>,
+        stored: &[Step],
+        steps: &mut Vec<PlannedStep>,
         unlinked: &mut BTreeSet<TaskId>,
     ) -> Vec<StepDeletion> {
-        match self.policy {
-            AbsentSteps::Refuse => {
-                self.absent.extend(rest.iter().map(|step| step.guid));
-                Vec::new()
-            }
-            AbsentSteps::Keep => {
-                steps.extend(rest.into_iter().map(|step| Draft::standing(step.clone())));
-                Vec::new()
-            }
+        let planned: BTreeSet<StepId> = steps
+            .iter()
+            .filter_map(|step| Some(step.before.as_ref()?.guid))
+            .collect();
+        let absent = stored.iter().filter(|step| !planned.contains(&step.guid));
+        let mut deleted = Vec::new();
+        match self.absent_steps {
+            AbsentSteps::Refuse => self.refused_steps.extend(absent.map(|step| step.guid)),
+            AbsentSteps::Keep => steps.extend(absent.map(PlannedStep::unchanged)),
             AbsentSteps::Delete => {
-                let gone = rest.iter().filter_map(|step| step.kind.feedback());
-                unlinked.extend(gone.flat_map(linked_tasks));
-                let deletion = |step: &Step| StepDeletion {
-                    step: step.guid,
-                    revision: step.revision,
-                };
-                rest.into_iter().map(deletion).collect()
+                for step in absent {
+                    unlinked.extend(step.managed_tasks());
+                    deleted.push(StepDeletion {
+                        step: step.guid,
+                        revision: step.revision,
+                    });
+                }
             }
         }
+        deleted
     }
 
-    /// One step and the tasks that its values manage.
-    fn step(
+    /// Plans a step and the tasks that it manages.
+    fn plan_step(
         &mut self,
         task: TaskId,
         product: Option<ProductId>,
-        said: DocumentStep,
-        known: Option<&Step>,
-        existing: Option<&Tree>,
-    ) -> Option<Built> {
+        document: DocumentStep,
+        before: Option<&Step>,
+        existing: Option<&'a TaskTree>,
+    ) -> Option<PlannedStep> {
         let DocumentStep {
             path,
             guid: _,
@@ -165,275 +110,99 @@ impl Planner<'_> {
             step_type,
             product: sent_product,
             title,
-            says,
-            values,
-        } = said;
-        // An unreadable question leaves nobody to manage what its values hold.
-        let asks = match known {
-            Some(_) => matches!(says.patch.feedback, Edit::Set(_)),
-            None => says.new.is_ok(),
+            new,
+            patch,
+            mut values,
+        } = document;
+        let has_question = match before {
+            Some(_) => matches!(patch.feedback, Edit::Set(_)),
+            None => new.is_ok(),
         };
-        let values = if asks {
-            values
-        } else {
-            self.check_documents(values);
-            Vec::new()
-        };
-        if existing.is_some() && sent_task.is_some_and(|sent| sent != task) {
-            self.ignore(&path, "task");
+        if !has_question {
+            self.check_documents(std::mem::take(&mut values));
         }
-        let (mut draft, links) = match known {
-            Some(step) => {
-                let sent = Sent {
-                    kind: step_type.is_some_and(|kind| kind != step.kind.step_type()),
-                    product: sent_product.is_some_and(|product| product != step.product),
-                };
-                self.note_fixed(sent, &path);
-                self.changed_step(step, says, title, &path)
+        if existing.is_some() {
+            self.ignore_difference(sent_task, task, &path, "task");
+        }
+        let mut step = match before {
+            Some(before) => {
+                self.ignore_difference(step_type, before.kind.step_type(), &path, "type");
+                self.ignore_difference(sent_product, before.product, &path, "product_id");
+                self.changed_step(before, patch, title, &path)
             }
-            None => self.new_step(task, says, title, &path)?,
+            None => self.new_step(task, new, title, &path)?,
         };
-        draft.wires = link;
-        let children = self.children(task, product, &mut draft.after, values, existing, &path);
-        Some(Built {
-            draft,
-            links,
-            children,
-        })
-    }
-
-    fn note_fixed(&mut self, sent: Sent, path: &str) {
-        if sent.kind {
-            self.ignore(path, "type");
-        }
-        if sent.product {
-            self.ignore(path, "product_id");
-        }
+        step.document_link = link;
+        let product = product.unwrap_or(step.after.product);
+        step.managed =
+            self.plan_managed_tasks(task, product, &mut step.after, values, existing, &path);
+        Some(step)
     }
 
     fn changed_step(
         &mut self,
-        step: &Step,
-        says: Says<NewStep, StepPatch>,
+        before: &Step,
+        mut patch: StepPatch,
         title: Option<String>,
         path: &str,
-    ) -> (Draft, LinkChanges) {
-        let mut patch = says.patch;
-        let reference = step.kind.subtask().map(|subtask| {
-            let task = patch.new_subtask();
-            let product = match &patch.subtask_pid {
-                Edit::Set(Ok(product)) => Some(*product),
-                Edit::Set(Err(_)) | Edit::Clear | Edit::Keep => None,
-            };
-            Reference {
-                task: task.unwrap_or(subtask.task),
-                product,
-                title,
-                path: path.to_owned(),
-            }
-        });
+    ) -> PlannedStep {
         // References are resolved when every task of the document is known.
-        for fault in [
-            take_fault(&mut patch.subtask_id),
-            take_fault(&mut patch.subtask_pid),
-        ] {
-            if let Some(fault) = fault.filter(|_| reference.is_some()) {
-                self.faults.push(fault);
-            }
-        }
+        let subtask = before.kind.subtask();
+        let reference = subtask.map(|subtask| SubtaskReference {
+            task: self
+                .take_valid(&mut patch.subtask_id)
+                .unwrap_or(subtask.task),
+            product: self.take_valid(&mut patch.subtask_pid),
+            title,
+            path: path.to_owned(),
+        });
         let at = Path::root(path);
-        let merged = step.merge_at(patch, None, &at, &mut self.faults);
-        // What a subtask step takes from elsewhere counts as ignored only if it
-        // differs, which is known when references are resolved.
-        if step.kind.subtask().is_none() {
+        let merged = before.merge_at(patch, None, &at, &mut self.violations);
+        // A subtask step ignores fields only if they differ from the task that it refers
+        // to, which is known when references are resolved.
+        if reference.is_none() {
             for field in merged.ignored {
                 self.ignore(path, field);
             }
         }
-        let draft = Draft {
-            before: Some(step.clone()),
-            after: merged.step,
-            reference,
-            wires: None,
-        };
-        (draft, merged.links)
+        let mut step = PlannedStep::new(Some(before.clone()), merged.step, reference);
+        step.unlinked = merged.links.unlinked;
+        step
     }
 
     fn new_step(
         &mut self,
         task: TaskId,
-        says: Says<NewStep, StepPatch>,
+        new: Result<NewStep, Violations>,
         title: Option<String>,
         path: &str,
-    ) -> Option<(Draft, LinkChanges)> {
-        let mut new = match says.new {
-            Ok(new) => NewStep { task, ..new },
-            Err(faults) => {
-                self.faults.append(faults);
-                return None;
-            }
+    ) -> Option<PlannedStep> {
+        let new = NewStep {
+            task,
+            ..self.valid(new)?
         };
-        let reference = new.kind.subtask().map(|subtask| Reference {
+        let reference = new.kind.subtask().map(|subtask| SubtaskReference {
             task: subtask.task,
             product: Some(subtask.product),
             title,
             path: path.to_owned(),
         });
-        let mut links = LinkChanges::default();
-        if let StepKind::Observation { feedback, .. } = &mut new.kind {
-            links = carry_over(None, feedback);
-        }
-        // The title of a subtask step comes with its reference.
+        // The title of a subtask step is set when references are resolved.
         let title = new.kind.title().map_or("", |title| title.as_str());
         let title = title.to_owned();
         let after = Step::create(new, title, self.write);
-        let draft = Draft {
-            before: None,
-            after,
-            reference,
-            wires: None,
-        };
-        Some((draft, links))
+        Some(PlannedStep::new(None, after, reference))
     }
 
-    /// Plans the tasks that a linked question's values manage, and returns them
-    /// in value order with the document's ids for them.
-    fn children(
-        &mut self,
-        task: TaskId,
-        product: Option<ProductId>,
-        step: &mut Step,
-        said: Vec<DocumentValue>,
-        existing: Option<&Tree>,
-        path: &str,
-    ) -> Vec<(TaskId, Vec<TaskId>)> {
-        let product = product.unwrap_or(step.product);
-        let StepKind::Observation { feedback, .. } = &mut step.kind else {
-            self.note_documents(&said, path);
-            return Vec::new();
-        };
-        if !feedback.linked {
-            self.note_documents(&said, path);
-            return Vec::new();
-        }
-        let restated = !said.is_empty();
-        let mut said = said.into_iter();
-        let mut children = Vec::new();
-        for (index, value) in feedback.values.iter_mut().enumerate() {
-            let DocumentValue {
-                mut aliases,
-                document,
-            } = said.next().unwrap_or_default();
-            let known = value
-                .link
-                .and_then(|task| existing.and_then(|tree| tree.managed.get(&task)));
-            if !restated {
-                // The question stays as it was, and so do its tasks.
-                children.extend(value.link.map(|task| (task, vec![task])));
-                continue;
+    /// Takes the value out of an edit. Its violation is added to those of the import.
+    fn take_valid<T>(&mut self, edit: &mut Edit<Deferred<T>>) -> Option<T> {
+        match std::mem::take(edit) {
+            Edit::Set(Ok(value)) => Some(value),
+            Edit::Set(Err(violation)) => {
+                self.violations.push(violation);
+                None
             }
-            let (Ok(name), Ok(idx)) = (
-                Name::parse(value.value.as_str().to_owned()),
-                i32::try_from(index),
-            ) else {
-                continue;
-            };
-            let by = Manager {
-                managed: Managed { parent: task, idx },
-                name,
-                product,
-            };
-            let child = match (known, document) {
-                (Some(tree), None) => self.follow(tree, by),
-                (known, Some(document)) => self.task(document, known, Some(by)),
-                (None, None) => {
-                    let bare = Document::bare(by.name.clone(), by.product);
-                    self.task(bare, None, Some(by))
-                }
-            };
-            for alias in &aliases {
-                self.aliases.insert(*alias, child);
-            }
-            value.link = Some(child);
-            aliases.push(child);
-            children.push((child, aliases));
+            Edit::Clear | Edit::Keep => None,
         }
-        children
-    }
-
-    /// Notes what is wrong with documents that stand below something that is
-    /// wrong itself.
-    fn check_documents(&mut self, said: Vec<DocumentValue>) {
-        for document in said.into_iter().filter_map(|value| value.document) {
-            self.check(document.task.says.new.err());
-            for step in document.steps {
-                let may_exist = self.again && step.guid.is_some();
-                self.check(if may_exist {
-                    Some(step.says.patch.faults)
-                } else {
-                    step.says.new.err()
-                });
-                self.check_documents(step.values);
-            }
-        }
-    }
-
-    fn check(&mut self, faults: Option<Violations>) {
-        self.faults.append(faults.unwrap_or_default());
-    }
-
-    /// Lists nested documents that nothing is made of.
-    fn note_documents(&mut self, said: &[DocumentValue], path: &str) {
-        if said.iter().any(|value| value.document.is_some()) {
-            self.ignore(path, "feedback_config.values.task_json");
-        }
-    }
-
-    /// A new step that wires a managed task in behind its observation.
-    fn wiring_step(&mut self, task: TaskId, observation: &Step) -> Draft {
-        let new = NewStep {
-            task: observation.task,
-            product: observation.product,
-            kind: StepKind::Subtask {
-                subtask: SubtaskRef {
-                    task,
-                    product: observation.product,
-                },
-                feedback: None,
-            },
-            content: StepContent::default(),
-        };
-        let after = Step {
-            link: Some(task),
-            // The title comes with the reference.
-            ..Step::create(new, String::new(), self.write)
-        };
-        Draft {
-            before: None,
-            after,
-            reference: Some(Reference::to(task)),
-            wires: None,
-        }
-    }
-}
-
-/// A step of the document and what comes with it.
-struct Built {
-    draft: Draft,
-    links: LinkChanges,
-    children: Vec<(TaskId, Vec<TaskId>)>,
-}
-
-/// Which fixed fields were sent with another value.
-struct Sent {
-    kind: bool,
-    product: bool,
-}
-
-/// Takes an edit out of a patch and returns what was wrong with it.
-fn take_fault<T>(edit: &mut Edit<Deferred<T>>) -> Option<Violation> {
-    match std::mem::take(edit) {
-        Edit::Set(Err(fault)) => Some(fault),
-        Edit::Set(Ok(_)) | Edit::Clear | Edit::Keep => None,
     }
 }

@@ -1,151 +1,107 @@
-//! Tasks of a document: new ones, changed ones, and those that follow a value.
+//! Tasks of a document.
 
-use std::collections::BTreeMap;
-
-use crate::domain::import::{Document, DocumentTask, Tree};
 use crate::domain::{
     ids::TaskId,
-    task::{NewTask, Task},
+    import::{Document, DocumentTask, TaskTree},
+    task::Task,
     violation::Path,
 };
 
-use super::{Manager, Planner, TaskDraft};
+use super::{Planner, managed::InheritedFields, planned::PlannedTask};
 
-impl Planner<'_> {
-    pub(super) fn task(
+impl<'a> Planner<'a> {
+    /// Plans a task with its steps. `inherited` is what a managed task takes from its
+    /// value.
+    pub(super) fn plan_task(
         &mut self,
         document: Document,
-        existing: Option<&Tree>,
-        by: Option<Manager>,
+        existing: Option<&'a TaskTree>,
+        inherited: Option<InheritedFields>,
     ) -> TaskId {
         let Document { path, task, steps } = document;
-        let alias = task.guid;
+        let document_id = task.guid;
         let task_path = format!("{path}.task");
         let after = match existing {
-            Some(tree) => Some(self.changed_task(tree, task, by, &task_path)),
-            None => self.new_task(task, by, &task_path),
+            Some(tree) => Some(self.changed_task(&tree.task, task, inherited, &task_path)),
+            None => self.new_task(task, inherited, &task_path),
         };
-        // A task that cannot be made has an id all the same, for what names it.
-        let id = after.as_ref().map(|task| task.guid);
-        let id = id.unwrap_or_else(|| TaskId((self.write.new_id)()));
-        if let Some(alias) = alias {
-            self.aliases.insert(alias, id);
-        }
+        // An invalid task gets an id too, so that references to it are resolved.
+        let id = after
+            .as_ref()
+            .map_or_else(|| TaskId((self.write.new_id)()), |task| task.guid);
+        self.task_ids.extend(document_id.map(|sent| (sent, id)));
         let product = after.as_ref().map(|task| task.product);
-        // Parents stand before the tasks that they manage.
-        let slot = self.tasks.len();
-        self.tasks.push(TaskDraft {
-            before: existing.map(|tree| tree.task.clone()),
-            after,
-            steps: Vec::new(),
-            places: existing.map(|tree| tree.places.clone()).unwrap_or_default(),
-            deleted: Vec::new(),
-        });
-        let (steps, deleted) = self.steps(id, product, steps, existing);
-        if let Some(draft) = self.tasks.get_mut(slot) {
-            draft.steps = steps;
-            draft.deleted = deleted;
+        let index = self.tasks.len();
+        self.put_task(existing, after);
+        let (steps, deleted) = self.plan_steps(id, product, steps, existing);
+        if let Some(planned) = self.tasks.get_mut(index) {
+            planned.steps = steps;
+            planned.deleted = deleted;
         }
         id
     }
 
-    fn new_task(&mut self, said: DocumentTask, by: Option<Manager>, path: &str) -> Option<Task> {
-        if let Some(by) = &by {
-            self.note_followed(&said, by, path);
+    /// Adds a task of which no step changes.
+    pub(super) fn put_task(&mut self, existing: Option<&'a TaskTree>, after: Option<Task>) {
+        self.tasks.push(PlannedTask {
+            existing,
+            after,
+            steps: Vec::new(),
+            deleted: Vec::new(),
+        });
+    }
+
+    fn new_task(
+        &mut self,
+        document: DocumentTask,
+        inherited: Option<InheritedFields>,
+        path: &str,
+    ) -> Option<Task> {
+        if let Some(inherited) = &inherited {
+            self.ignore_inherited(&document, inherited, path);
         }
-        let new = match said.says.new {
-            Ok(new) => new,
-            Err(faults) => {
-                self.faults.append(faults);
-                return None;
-            }
-        };
-        Some(match by {
-            None => Task::create(new, None, self.write),
-            Some(Manager {
-                managed,
-                name,
-                product,
-            }) => {
-                let new = NewTask {
-                    name,
-                    product,
-                    ..new
-                };
-                Task::create(new, Some(managed), self.write)
-            }
-        })
+        let mut new = self.valid(document.new)?;
+        let managed = inherited.map(|inherited| {
+            new.name = inherited.name;
+            new.product = inherited.product;
+            inherited.managed
+        });
+        Some(Task::create(new, managed, self.write))
     }
 
     fn changed_task(
         &mut self,
-        tree: &Tree,
-        said: DocumentTask,
-        by: Option<Manager>,
+        before: &Task,
+        document: DocumentTask,
+        inherited: Option<InheritedFields>,
         path: &str,
     ) -> Task {
-        if let Some(by) = &by {
-            self.note_followed(&said, by, path);
-        } else if said
-            .product
-            .is_some_and(|product| product != tree.task.product)
-        {
-            self.ignore(path, "product_id");
+        match &inherited {
+            Some(inherited) => self.ignore_inherited(&document, inherited, path),
+            None => self.ignore_difference(document.product, before.product, path, "product_id"),
         }
-        let named = said.name;
         let at = Path::root(path);
-        let (mut task, ignored) = tree.task.merge_at(said.says.patch, &at, &mut self.faults);
-        match by {
-            Some(by) => {
-                task.name = by.name;
-                task.managed = Some(by.managed);
-            }
-            // A managed task that is imported by itself keeps its name.
-            None if !ignored.is_empty() && named.as_deref() != Some(task.name.as_str()) => {
-                self.ignore(path, "name");
+        let (mut task, ignored) = before.merge_at(document.patch, &at, &mut self.violations);
+        match inherited {
+            Some(inherited) => inherited.apply(&mut task),
+            // A managed task that is imported on its own keeps its name.
+            None if !ignored.is_empty() => {
+                self.ignore_difference(document.name.as_deref(), task.name.as_str(), path, "name");
             }
             None => {}
         }
         task
     }
 
-    /// Lists what a managed task's document says that follows the value.
-    fn note_followed(&mut self, said: &DocumentTask, by: &Manager, path: &str) {
-        if said
-            .name
-            .as_deref()
-            .is_some_and(|name| name != by.name.as_str())
-        {
-            self.ignore(path, "name");
-        }
-        if said.product.is_some_and(|product| product != by.product) {
-            self.ignore(path, "product_id");
-        }
-    }
-
-    /// A managed task that the document says nothing of but what its value
-    /// shows.
-    pub(super) fn follow(&mut self, tree: &Tree, by: Manager) -> TaskId {
-        let mut after = tree.task.clone();
-        after.name = by.name;
-        after.managed = Some(by.managed);
-        self.keep_steps(tree, after);
-        tree.task.guid
-    }
-
-    /// A task that no value manages any longer.
-    pub(super) fn unlink(&mut self, tree: &Tree) {
-        self.keep_steps(tree, tree.task.clone().unmanaged());
-    }
-
-    /// Changes a task and none of its steps.
-    fn keep_steps(&mut self, tree: &Tree, after: Task) {
-        self.tasks.push(TaskDraft {
-            before: Some(tree.task.clone()),
-            after: Some(after),
-            steps: Vec::new(),
-            places: BTreeMap::new(),
-            deleted: Vec::new(),
-        });
+    /// Lists fields of a managed task that differ from the inherited ones.
+    fn ignore_inherited(
+        &mut self,
+        document: &DocumentTask,
+        inherited: &InheritedFields,
+        path: &str,
+    ) {
+        let name = document.name.as_deref();
+        self.ignore_difference(name, inherited.name.as_str(), path, "name");
+        self.ignore_difference(document.product, inherited.product, path, "product_id");
     }
 }

@@ -40,7 +40,7 @@ pub fn update(
     let expected = expected(&message.etag, at.field("etag"));
     let mut patch = patch(message, mask, &mut at);
     let guid = guid?;
-    patch.faults = at.take_violations();
+    patch.violations = at.take_violations();
     Some(Update {
         guid,
         expected,
@@ -114,6 +114,6 @@ fn patch(message: v1::Step, mask: &Mask, at: &mut Field<'_>) -> StepPatch {
             let at = at.field("translations");
             translations::edits(translations, mask.translations(), at)
         },
-        faults: Violations::new(),
+        violations: Violations::new(),
     }
 }

@@ -34,7 +34,7 @@ pub struct Model {
     pub size: i64,
     /// [`StepSize::bodies`](crate::domain::size::StepSize::bodies).
     pub body_size: i64,
-    /// [`Digest::of_rest`](crate::domain::work::Digest::of_rest).
+    /// [`SourceDigest::of_content`](crate::domain::translation_work::SourceDigest::of_content).
     pub rest_digest: Vec<u8>,
     /// How many translations it has, so that a read of none does not look for them.
     pub language_count: i64,

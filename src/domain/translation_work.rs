@@ -1,4 +1,4 @@
-//! What an automatic translator has to do, and what it has done.
+//! Automatic translation: the work to do, and its results.
 
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
@@ -15,12 +15,11 @@ use super::{
 /// Most translations in one write.
 pub const WRITES_MAX: usize = 100;
 
-/// Stands for texts: equal for equal texts, and for no others that anybody will
-/// find.
+/// A cryptographic digest of source texts: different texts have different digests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Digest(pub [u8; 16]);
+pub struct SourceDigest(pub [u8; 16]);
 
-impl Digest {
+impl SourceDigest {
     fn of<'a>(parts: impl IntoIterator<Item = Option<&'a [u8]>>) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
@@ -34,24 +33,23 @@ impl Digest {
         Self(short)
     }
 
-    /// The texts of a task.
+    /// The digest of a task's texts.
     pub fn of_task(name: &str) -> Self {
         Self::of([Some(b"task".as_slice()), Some(name.as_bytes())])
     }
 
-    /// The texts of a step: its title, and [`Digest::of_rest`] of the others.
-    /// Apart, as the title of a subtask step changes without the others being
-    /// at hand.
-    pub fn of_step(title: &str, rest: Digest) -> Self {
+    /// The digest of a step's texts, from its title and [`SourceDigest::of_content`]. The
+    /// title of a subtask step changes without its content being read.
+    pub fn of_step(title: &str, content: SourceDigest) -> Self {
         Self::of([
             Some(b"step".as_slice()),
             Some(title.as_bytes()),
-            Some(&rest.0),
+            Some(&content.0),
         ])
     }
 
-    /// The texts of a step but its title.
-    pub fn of_rest(content: &StepContent, feedback: Option<&Feedback>) -> Self {
+    /// The digest of a step's texts without its title.
+    pub fn of_content(content: &StepContent, feedback: Option<&Feedback>) -> Self {
         let body = content.body.as_ref().map(|body| body.as_str().as_bytes());
         let instructions: Vec<_> = content
             .instructions
@@ -72,33 +70,33 @@ impl Digest {
     }
 }
 
-/// The task or step that a translation is of.
+/// The id of a task or step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum ResourceId {
     /// A task.
     Task(TaskId),
     /// A step.
     Step(StepId),
 }
 
-/// Why there is something to do.
+/// Why a text needs translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// There is no translation.
+pub enum TranslationState {
+    /// It has no translation.
     Missing,
-    /// It is unlocked, and its source has changed since.
+    /// Its source has changed since it was translated, and the translation is not locked.
     Outdated,
 }
 
 /// Texts to translate.
 #[derive(Clone, Debug)]
-pub enum Source {
-    /// A task's.
+pub enum SourceTexts {
+    /// The texts of a task.
     Task {
         /// Its name.
         name: String,
     },
-    /// A step's.
+    /// The texts of a step.
     Step {
         /// Its title.
         title: String,
@@ -111,44 +109,44 @@ pub enum Source {
     },
 }
 
-/// One thing to translate into one language.
+/// A task or step to translate into one language.
 #[derive(Clone, Debug)]
-pub struct Work {
-    /// What it is of.
-    pub target: Target,
+pub struct TranslationWork {
+    /// The task or step.
+    pub resource: ResourceId,
     /// The language to translate into.
     pub language: Language,
-    /// Why.
-    pub state: State,
-    /// The texts.
-    pub source: Source,
-    /// Stands for the texts.
-    pub digest: Digest,
+    /// Why it needs translation.
+    pub state: TranslationState,
+    /// The texts to translate.
+    pub source: SourceTexts,
+    /// The digest of the texts.
+    pub digest: SourceDigest,
 }
 
-/// Which work is asked for.
+/// The filter of a list of work.
 #[derive(Clone, Debug)]
-pub struct WorkFilter {
-    /// The languages, sorted, each once; at least one.
+pub struct TranslationWorkFilter {
+    /// The languages, sorted, without duplicates; at least one.
     pub languages: Vec<Language>,
     /// Only this task and its steps.
     pub task: Option<TaskId>,
 }
 
-/// Where a listing of work goes on: tasks by id, then steps by id, each
-/// language by language.
+/// The position in a list of work, which has tasks by id, then steps by id, and for each
+/// its languages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkCursor {
-    /// Whether tasks are done.
+pub struct TranslationWorkCursor {
+    /// Whether it is among the steps, after all tasks.
     pub steps: bool,
-    /// The resource at hand.
+    /// The current task or step.
     pub guid: Uuid,
-    /// How many of the languages are done for it.
+    /// How many of the languages are listed for it.
     pub languages: usize,
 }
 
-impl WorkCursor {
-    /// The beginning.
+impl TranslationWorkCursor {
+    /// The start of the list.
     pub const START: Self = Self {
         steps: false,
         guid: Uuid::nil(),
@@ -156,19 +154,19 @@ impl WorkCursor {
     };
 }
 
-/// Work of one page.
+/// A page of a list of work.
 #[derive(Clone, Debug)]
-pub struct WorkPage {
-    /// The work, each with where the listing goes on behind it.
-    pub items: Vec<(Work, WorkCursor)>,
-    /// Where the listing goes on; `None` at the end. A page may be short, even
-    /// empty, before the end: a call looks at so many resources and no more.
-    pub next: Option<WorkCursor>,
+pub struct TranslationWorkPage {
+    /// The work, each with the position after it.
+    pub items: Vec<(TranslationWork, TranslationWorkCursor)>,
+    /// Where the next page starts; `None` at the end. A page before the end may be short
+    /// or empty, as a call examines a limited number of resources.
+    pub next: Option<TranslationWorkCursor>,
 }
 
-/// A translation made by a machine.
+/// A translation to write.
 #[derive(Clone, Debug)]
-pub struct Automatic {
+pub struct AutomaticTranslation {
     /// The id of a task or step.
     pub guid: Uuid,
     /// The language.
@@ -183,12 +181,12 @@ pub struct Automatic {
     pub instructions: Vec<Instruction>,
     /// The question, if it is of a step; never linked.
     pub feedback: Option<Feedback>,
-    /// What stood for the source texts; `None` if it was never given out.
-    pub digest: Option<Digest>,
+    /// The digest of the source texts; `None` if the sent one is no digest.
+    pub digest: Option<SourceDigest>,
 }
 
-impl Automatic {
-    /// The row that it makes of a task.
+impl AutomaticTranslation {
+    /// The stored form for a task.
     pub fn task_overlay(&self) -> TaskOverlay {
         TaskOverlay {
             name: self.name.clone(),
@@ -196,7 +194,7 @@ impl Automatic {
         }
     }
 
-    /// The row that it makes of a step.
+    /// The stored form for a step.
     pub fn step_overlay(&self) -> StepOverlay {
         StepOverlay {
             title: self.title.clone(),
@@ -208,14 +206,14 @@ impl Automatic {
     }
 }
 
-/// What became of an automatic translation.
+/// The result of writing an automatic translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Written, and unlocked.
-    Written(Target),
-    /// A person has locked the language.
+pub enum TranslationOutcome {
+    /// It is written, and not locked.
+    Written(ResourceId),
+    /// It is not written, as the stored translation is locked.
     Locked,
-    /// The source has changed since.
+    /// It is not written, as the source has changed.
     Stale,
     /// The account has no such task or step.
     NotFound,

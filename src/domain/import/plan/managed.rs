@@ -1,0 +1,138 @@
+//! Managed tasks of a document: one for each value of a linked question.
+
+use crate::domain::{
+    feedback::Feedback,
+    ids::{ProductId, TaskId},
+    import::{Document, DocumentValue, TaskTree},
+    link::linked_tasks,
+    step::{Step, StepKind},
+    task::{ManagedBy, Task},
+    text::Name,
+};
+
+use super::{ManagedTaskIds, Planner};
+
+/// The fields that a managed task takes from its value and its parent.
+pub(super) struct InheritedFields {
+    pub managed: ManagedBy,
+    pub name: Name,
+    pub product: ProductId,
+}
+
+impl InheritedFields {
+    /// Sets the fields of an existing task, whose product never changes.
+    pub fn apply(self, task: &mut Task) {
+        let Self {
+            managed,
+            name,
+            product: _,
+        } = self;
+        task.name = name;
+        task.managed = Some(managed);
+    }
+}
+
+impl<'a> Planner<'a> {
+    /// Plans the tasks that a step of `parent` manages, and returns their ids in value
+    /// order.
+    pub(super) fn plan_managed_tasks(
+        &mut self,
+        parent: TaskId,
+        product: ProductId,
+        step: &mut Step,
+        values: Vec<DocumentValue>,
+        existing: Option<&'a TaskTree>,
+        path: &str,
+    ) -> Vec<ManagedTaskIds> {
+        if let StepKind::Observation { feedback, .. } = &mut step.kind
+            && feedback.linked
+        {
+            return self.plan_values(parent, product, feedback, values, existing);
+        }
+        if values.iter().any(|value| value.document.is_some()) {
+            self.ignore(path, "feedback_config.values.task_json");
+        }
+        Vec::new()
+    }
+
+    fn plan_values(
+        &mut self,
+        parent: TaskId,
+        product: ProductId,
+        feedback: &mut Feedback,
+        values: Vec<DocumentValue>,
+        existing: Option<&'a TaskTree>,
+    ) -> Vec<ManagedTaskIds> {
+        if values.is_empty() {
+            // The update keeps the question, and so its managed tasks.
+            let kept = linked_tasks(feedback).map(|task| ManagedTaskIds {
+                stored: task,
+                in_document: vec![task],
+            });
+            return kept.collect();
+        }
+        let mut values = values.into_iter();
+        let mut managed = Vec::with_capacity(feedback.values.len());
+        for (index, value) in feedback.values.iter_mut().enumerate() {
+            let DocumentValue { mut ids, document } = values.next().unwrap_or_default();
+            let (Ok(name), Ok(idx)) = (
+                Name::parse(value.value.as_str().to_owned()),
+                i32::try_from(index),
+            ) else {
+                continue;
+            };
+            let stored = value
+                .link
+                .and_then(|task| existing.and_then(|tree| tree.managed.get(&task)));
+            let inherited = InheritedFields {
+                managed: ManagedBy { parent, idx },
+                name,
+                product,
+            };
+            let task = self.plan_managed_task(document, stored, inherited);
+            value.link = Some(task);
+            self.task_ids.extend(ids.iter().map(|sent| (*sent, task)));
+            ids.push(task);
+            managed.push(ManagedTaskIds {
+                stored: task,
+                in_document: ids,
+            });
+        }
+        managed
+    }
+
+    fn plan_managed_task(
+        &mut self,
+        document: Option<Document>,
+        stored: Option<&'a TaskTree>,
+        inherited: InheritedFields,
+    ) -> TaskId {
+        if let (None, Some(tree)) = (&document, stored) {
+            let mut after = tree.task.clone();
+            inherited.apply(&mut after);
+            self.put_task(stored, Some(after));
+            return tree.task.guid;
+        }
+        let document = document
+            .unwrap_or_else(|| Document::for_value(inherited.name.clone(), inherited.product));
+        self.plan_task(document, stored, Some(inherited))
+    }
+
+    /// Adds the violations of documents that are not imported because their step is
+    /// invalid.
+    pub(super) fn check_documents(&mut self, values: Vec<DocumentValue>) {
+        for document in values.into_iter().filter_map(|value| value.document) {
+            let invalid = document.task.new.err();
+            self.violations.append(invalid.unwrap_or_default());
+            for step in document.steps {
+                let violations = if self.reimport && step.guid.is_some() {
+                    step.patch.violations
+                } else {
+                    step.new.err().unwrap_or_default()
+                };
+                self.violations.append(violations);
+                self.check_documents(step.values);
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Planned tasks and steps.
+
+use crate::domain::{
+    Result,
+    changes::{Changes, StepDeletion},
+    decide::WriteContext,
+    ids::{ProductId, StepId, TaskId},
+    import::TaskTree,
+    order::{Place, arrange},
+    step::Step,
+    task::Task,
+};
+
+/// A planned task.
+pub(super) struct PlannedTask<'a> {
+    /// The task as it is stored; `None` if it is created.
+    pub existing: Option<&'a TaskTree>,
+    /// The task after the import; `None` if the request is invalid.
+    pub after: Option<Task>,
+    /// Its steps in order; empty if none of them changes.
+    pub steps: Vec<PlannedStep>,
+    pub deleted: Vec<StepDeletion>,
+}
+
+/// A planned step.
+pub(super) struct PlannedStep {
+    /// The step as it is stored; `None` if it is created.
+    pub before: Option<Step>,
+    /// The step after the import, but for what [`Self::reference`] sets.
+    pub after: Step,
+    /// The task that a subtask step refers to, until it is resolved.
+    pub reference: Option<SubtaskReference>,
+    /// The document's id of the task whose wiring step it is.
+    pub document_link: Option<TaskId>,
+    /// The tasks that it manages, in value order.
+    pub managed: Vec<ManagedTaskIds>,
+    /// The tasks that it no longer manages.
+    pub unlinked: Vec<TaskId>,
+}
+
+/// A task that a subtask step refers to, as the document has it.
+pub(super) struct SubtaskReference {
+    /// The document's id of the task.
+    pub task: TaskId,
+    /// The product that was sent.
+    pub product: Option<ProductId>,
+    /// The title that was sent.
+    pub title: Option<String>,
+    /// The path of the step in the request; empty if the document does not list it.
+    pub path: String,
+}
+
+/// The ids of a managed task.
+pub(super) struct ManagedTaskIds {
+    pub stored: TaskId,
+    /// The document's ids; the stored one is among them.
+    pub in_document: Vec<TaskId>,
+}
+
+impl PlannedStep {
+    pub fn new(before: Option<Step>, after: Step, reference: Option<SubtaskReference>) -> Self {
+        Self {
+            before,
+            after,
+            reference,
+            document_link: None,
+            managed: Vec::new(),
+            unlinked: Vec::new(),
+        }
+    }
+
+    /// A step that stays as it is.
+    pub fn unchanged(step: &Step) -> Self {
+        let subtask = step.kind.subtask();
+        let reference = subtask.map(|subtask| SubtaskReference::to(subtask.task));
+        Self::new(Some(step.clone()), step.clone(), reference)
+    }
+}
+
+impl SubtaskReference {
+    /// A reference that is not in the document.
+    pub fn to(task: TaskId) -> Self {
+        Self {
+            task,
+            product: None,
+            title: None,
+            path: String::new(),
+        }
+    }
+}
+
+impl PlannedTask<'_> {
+    /// Adds the task and its steps to the changes where they differ from the stored ones.
+    /// Returns the task after the import.
+    pub fn add_to(self, changes: &mut Changes, context: &WriteContext) -> Result<Option<Task>> {
+        let Self {
+            existing,
+            after,
+            steps,
+            deleted,
+        } = self;
+        let Some(mut after) = after else {
+            return Ok(None);
+        };
+        let known = |step: StepId| existing.and_then(|tree| tree.places.get(&step));
+        let mut places = Vec::new();
+        if !steps.is_empty() || !deleted.is_empty() {
+            after.steps = steps.iter().map(|step| step.after.guid).collect();
+            let known: Vec<Option<&Place>> = after.steps.iter().map(|step| known(*step)).collect();
+            (places, after.numbering) = arrange(&known, after.numbering);
+        }
+        let before = existing.map(|tree| tree.task.clone());
+        if let Some(before) = &before {
+            after.revise(before, context);
+        }
+        changes.put_task(before, after.clone(), context)?;
+        changes.deleted_steps.extend(deleted);
+        for (step, place) in steps.into_iter().zip(places) {
+            let PlannedStep { before, after, .. } = step;
+            if before.as_ref() != Some(&after) {
+                changes.put_step(before, after, Some(place), context)?;
+            } else if known(after.guid) != Some(&place) {
+                changes.moved.push((after.guid, place));
+            }
+        }
+        Ok(Some(after))
+    }
+}
