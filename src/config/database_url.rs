@@ -61,7 +61,7 @@ impl PostgresUrl {
     }
 
     /// Host, port and database name, without user and password.
-    pub fn place(&self) -> String {
+    pub fn address(&self) -> String {
         let host = self.url.host_str().unwrap_or_default();
         let port = self.url.port().map(|port| format!(":{port}"));
         let port = port.unwrap_or_default();
@@ -153,10 +153,10 @@ impl DatabaseUrl {
 
     /// The file, or host, port and database name, without user and password: what the
     /// start line and messages show.
-    pub fn place(&self) -> String {
+    pub fn address(&self) -> String {
         match self {
             Self::SqliteFile(_) | Self::SqliteMemory => self.to_string(),
-            Self::Postgres(url) => url.place(),
+            Self::Postgres(url) => url.address(),
         }
     }
 }
@@ -342,7 +342,7 @@ mod tests {
             let url = DatabaseUrl::parse(text).expect(text);
             assert_eq!(url.to_string(), shown);
             assert_eq!(format!("{url:?}"), shown);
-            assert_eq!(url.place(), place);
+            assert_eq!(url.address(), place);
         }
     }
 
