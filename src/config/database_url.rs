@@ -68,14 +68,14 @@ impl PostgresUrl {
         format!("postgres://{host}{port}{}", self.url.path())
     }
 
-    /// The parameter `pgbouncer`: whether PgBouncer stands before the database and uses
+    /// The parameter `pgbouncer`: whether PgBouncer is in front of the database and uses
     /// another connection for each transaction.
     pub fn pgbouncer(&self) -> Option<bool> {
         self.pgbouncer
     }
 
-    /// How many parameters are unknown. A name that looks unknown may be part of a
-    /// password that holds a `&`, so the names are not told.
+    /// How many parameters are unknown. Their names are not shown, as one may be part of a
+    /// password that contains a `&`.
     pub fn unknown_parameters(&self) -> usize {
         let names = self.url.query_pairs().map(|(name, _)| name);
         let unknown = names.filter(|name| {

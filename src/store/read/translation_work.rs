@@ -41,6 +41,11 @@ struct ExaminedRow {
 #[derive(Deserialize)]
 struct TranslationState(String, json_columns::JsonBool, json_columns::JsonBool);
 
+/// The columns of [`TaskSource`].
+const TASK_COLUMNS: &str = "guid, name";
+/// The columns of [`StepSource`].
+const STEP_COLUMNS: &str = "guid, title, instructions, feedback_config, rest_digest, body";
+
 #[derive(FromQueryResult)]
 struct TaskSource {
     guid: Uuid,
@@ -202,12 +207,14 @@ impl Account {
             ids
         };
         let mut sources: BTreeMap<(bool, Uuid), (Source, Digest)> = BTreeMap::new();
-        for row in self.task_sources(ids(false)).await? {
+        let rows = self.rows_of::<TaskSource>("tasks", TASK_COLUMNS, ids(false));
+        for row in rows.await? {
             let digest = Digest::of_task(&row.name);
             let source = Source::Task { name: row.name };
             sources.insert((false, row.guid), (source, digest));
         }
-        for row in self.step_sources(ids(true)).await? {
+        let rows = self.rows_of::<StepSource>("steps", STEP_COLUMNS, ids(true));
+        for row in rows.await? {
             let guid = row.guid;
             sources.insert((true, guid), row.read()?);
         }
@@ -231,33 +238,24 @@ impl Account {
         Ok(found.into_iter().filter_map(work).collect())
     }
 
-    async fn task_sources(&self, ids: Vec<Uuid>) -> Result<Vec<TaskSource>, StoreError> {
+    /// Reads columns of the rows with these ids.
+    async fn rows_of<R: FromQueryResult>(
+        &self,
+        table: &str,
+        columns: &str,
+        ids: Vec<Uuid>,
+    ) -> Result<Vec<R>, StoreError> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
         let db = &self.replica_or_primary();
         let sql = format!(
-            "SELECT guid, name FROM tasks WHERE account_id = $1 AND guid IN ({})",
+            "SELECT {columns} FROM {table} WHERE account_id = $1 AND guid IN ({})",
             placeholders(2, ids.len())
         );
         let values = ids.into_iter().map(Value::from);
         let statement = statement(backend(db), &self.id, sql, values);
-        Ok(TaskSource::find_by_statement(statement).all(db).await?)
-    }
-
-    async fn step_sources(&self, ids: Vec<Uuid>) -> Result<Vec<StepSource>, StoreError> {
-        if ids.is_empty() {
-            return Ok(Vec::new());
-        }
-        let db = &self.replica_or_primary();
-        let sql = format!(
-            "SELECT guid, title, instructions, feedback_config, rest_digest, body \
-             FROM steps WHERE account_id = $1 AND guid IN ({})",
-            placeholders(2, ids.len())
-        );
-        let values = ids.into_iter().map(Value::from);
-        let statement = statement(backend(db), &self.id, sql, values);
-        Ok(StepSource::find_by_statement(statement).all(db).await?)
+        Ok(R::find_by_statement(statement).all(db).await?)
     }
 }
 
