@@ -22,6 +22,7 @@ use tonic::{
 use tonic_types::StatusExt;
 
 pub use self::call_error::{CallError, CallViolation};
+pub(crate) use self::connect_error::root_cause;
 use crate::{
     config::{ConnectionConfig, Credentials, RetrySettings, Trust},
     domain::caller::Scope,

@@ -30,7 +30,9 @@ use clap_complete::Shell;
 use http::Uri;
 use tracing_subscriber::filter::Targets;
 
-use self::{auth::AuthSettings, client_command::OutputFormat, settings::Values, tls::TlsSettings};
+use self::{
+    auth::AuthSettings, client_command::OutputFormat, settings::SettingValues, tls::TlsSettings,
+};
 pub use self::{
     auth::{AuthMode, KeySource, TokenRules},
     client_command::{
@@ -192,7 +194,7 @@ pub enum Command {
     Translate(Box<TranslateConfig>),
     /// Send a command to a running server.
     Client(Box<ClientCommandConfig>),
-    /// Ask a server for its health.
+    /// Check a server's health.
     Health(HealthConfig),
     /// Print a script that makes a shell complete the command line.
     Completions(Shell),
@@ -203,7 +205,7 @@ pub enum Command {
 /// Why nothing was started. A display is one line, but for [`Self::Usage`].
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The command line cannot be read, or asks for help or the version.
+    /// The command line is invalid, or requests help or the version.
     #[error(transparent)]
     Usage(#[from] clap::Error),
     /// A setting is wrong.
@@ -224,7 +226,7 @@ pub enum WrongSetting {
         /// What would be right.
         expected: String,
     },
-    /// A setting of the server was given to a command that is none.
+    /// A setting of the server was given to a command that does not read it.
     #[error("{flag} is a setting of the server: leave it out of `{command}`")]
     NotOfCommand {
         /// The flag.
@@ -232,11 +234,11 @@ pub enum WrongSetting {
         /// The subcommand.
         command: String,
     },
-    /// A page of the manual that there is not.
-    #[error("{0:?} is no subcommand: `expertise --help` lists them")]
+    /// A page of the manual for an unknown subcommand.
+    #[error("{0:?} is not a subcommand: `expertise --help` lists them")]
     NoCommand(String),
-    /// A key of the file that names no setting.
-    #[error("{0} is no setting: `expertise --help` lists them")]
+    /// A key of the file that is not a setting.
+    #[error("{0} is not a setting: `expertise --help` lists them")]
     Unknown(String),
     /// The file cannot be read.
     #[error("--config is {path:?}: it must be a readable TOML file: {reason}")]
@@ -268,7 +270,7 @@ impl Config {
         }
     }
 
-    fn read(values: &Values, command: &Command) -> Result<Self, ConfigError> {
+    fn read(values: &SettingValues, command: &Command) -> Result<Self, ConfigError> {
         let signing = matches!(command, Command::Token(_));
         if !signing {
             AuthSettings::check_kind(values)?;

@@ -105,7 +105,7 @@ async fn serve(config: &Config) -> anyhow::Result<()> {
         server = Server::bind(config.clone()) => server?,
         () = &mut stop => return Ok(()),
     };
-    // A server whose output nobody reads serves all the same.
+    // A closed standard output does not stop the server.
     let _ = cli::print(&format!("{}\n", server.start_line()));
     let plain = config.auth == AuthMode::Header && config.tls.is_none();
     if io::stdout().is_terminal() && config.reflection && plain {

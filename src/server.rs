@@ -189,7 +189,7 @@ impl Server {
             "expertise {} listening on {} ({}, auth {}{})",
             env!("CARGO_PKG_VERSION"),
             self.address,
-            self.config.database.place(),
+            self.config.database.address(),
             self.config.auth,
             metrics.unwrap_or_default(),
         )

@@ -1,8 +1,8 @@
-//! Every query of the service, and nothing but queries.
+//! All reads and writes of the database.
 //!
-//! *Invariants:* no query without an account: queries hang off [`Account`], which holds
-//! it, and filter by `account_id` first. One write is one transaction, and all writes go
-//! one way: see `write.rs`.
+//! *Invariants:* every query belongs to an account: it is a method of [`Account`] and
+//! filters by `account_id` first. One write is one transaction, and all writes take the
+//! one way that `write.rs` describes.
 
 mod connection;
 mod error;
@@ -24,63 +24,63 @@ use crate::{
 };
 
 use connection::{
-    ConnectionEpoch, Connections, Database, Replica, ReplicaOrPrimary, ReplicaSettings,
+    ConnectionEpoch, Database, DatabaseConnections, Replica, ReplicaOrPrimary, ReplicaSettings,
 };
 use metrics::StoreMetrics;
 use write::{WriteQueue, WriteSlots};
 
 pub use connection::{OpenError, migrate};
-pub use schema::newest as schema;
+pub use schema::newest_migration as schema;
 pub use write::{Import, Imported};
 
-/// Steps of megabytes that are read at once: the driver holds each two or three times.
+/// Large steps that are read at once. The driver holds each two or three times.
 const MAX_LARGE_READS: usize = 4;
 
-/// How to reach the database.
+/// How to reach and use the database.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which one.
+    /// Its address.
     pub database: DatabaseUrl,
-    /// A replica of it, for lists, exports and translation work. It may lag behind
-    /// and may be away; one that is no replica of this database is not asked.
+    /// A replica for lists, exports and translation work. It may lag behind or be
+    /// unreachable; a server that is no replica of the database is not used.
     pub replica: Option<PostgresUrl>,
-    /// Whether to bring its schema up to date; if not, an old one is refused.
+    /// Whether to bring the schema up to date. Otherwise an old schema is refused.
     pub migrate: bool,
     /// Most connections to PostgreSQL.
     pub max_connections: u32,
-    /// Most bytes of a message: what would be larger is not stored, as it could
-    /// never be read.
+    /// Most bytes of a message. Larger resources are not stored, as they could never be
+    /// read.
     pub max_message_bytes: usize,
 }
 
-/// Whether a write stays.
+/// Whether a write is committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// It is stored.
+    /// The write is committed.
     Store,
-    /// Everything is done and taken back.
+    /// The write is run and rolled back.
     ValidateOnly,
 }
 
-/// How a retry of a create is recognised and answered.
-pub struct Retry<T> {
-    /// The caller's id of the intent.
+/// How a retried create is recognised and answered.
+pub struct RetryKey<T> {
+    /// The request id that the caller chose.
     pub id: RequestId,
-    /// Stands for the payload.
+    /// Digest of the request, to refuse another request under the same id.
     pub digest: [u8; 32],
-    /// What is kept to answer a retry with.
-    pub record: Record<T>,
+    /// Encodes the answer that a retry gets.
+    pub encode: EncodeAnswer<T>,
 }
 
-/// Turns an outcome into what is kept of it.
-pub type Record<T> = Box<dyn Fn(&T) -> Vec<u8> + Send + Sync>;
+/// Encodes an answer, to be stored for retries.
+pub type EncodeAnswer<T> = Box<dyn Fn(&T) -> Vec<u8> + Send + Sync>;
 
-/// The outcome of a create.
+/// How a write ended.
 #[derive(Debug)]
-pub enum Outcome<T> {
-    /// It was done now.
+pub enum WriteOutcome<T> {
+    /// It was written by this call.
     Done(T),
-    /// It was done before; what was kept of it.
+    /// An earlier call wrote it. The stored answer of that call.
     Replayed(Vec<u8>),
 }
 
@@ -100,16 +100,16 @@ pub enum WritePath {
     LockedOnly,
 }
 
-/// How writes share the database.
+/// How concurrent writes share the database.
 enum Writers {
-    /// PostgreSQL: each has a slot and a connection of its own.
+    /// PostgreSQL: each write takes a slot and a connection.
     Slots(WriteSlots),
-    /// SQLite: one after the other on one connection, several in one transaction.
+    /// SQLite: writes run in turn on one connection and may share a transaction.
     Queue(WriteQueue),
 }
 
 struct Inner {
-    connections: Connections,
+    connections: DatabaseConnections,
     replica: Option<Replica>,
     page_key: [u8; 32],
     max_message_bytes: usize,
@@ -118,8 +118,8 @@ struct Inner {
 }
 
 impl Store {
-    /// Connects, creates the SQLite file if there is none, and brings the
-    /// schema up to date or refuses an old one.
+    /// Connects, creates a missing SQLite file, and brings the schema up to date or
+    /// refuses an old one.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         let Options {
             database,
@@ -139,7 +139,7 @@ impl Store {
             metrics: Arc::clone(&metrics),
         };
         let replica = match replica.map(settings) {
-            Some(settings) => Some(Replica::follow(settings).await),
+            Some(settings) => Some(Replica::start(settings).await),
             None => None,
         };
         Ok(Self {
@@ -163,7 +163,7 @@ impl Store {
         }
     }
 
-    /// The database as one account sees it.
+    /// The data of one account.
     pub fn account(&self, id: &AccountId) -> Account {
         Account {
             store: self.clone(),
@@ -171,35 +171,33 @@ impl Store {
         }
     }
 
-    /// The secret under which page tokens are sealed, the same for every server
-    /// of a database.
+    /// The secret that seals page tokens, the same for all servers of a database.
     pub fn page_key(&self) -> &[u8; 32] {
         &self.inner.page_key
     }
 
-    /// How many statements this store has sent so far, not counting those that
-    /// begin and end transactions.
+    /// How many statements were sent so far, without those that begin and end
+    /// transactions.
     pub fn statements(&self) -> u64 {
         self.inner.metrics.statements()
     }
 
-    /// Whether the database answers, asked over a connection that is for this
-    /// alone.
+    /// Whether the database answers, checked on a connection of its own.
     pub async fn ping(&self) -> bool {
         self.inner.connections.probe.answers().await
     }
 
-    /// Names what is measured of this store in a registry.
+    /// Registers the store's metrics.
     pub fn register(&self, registry: &mut Registry) {
         self.inner.metrics.register(registry);
     }
 
-    /// Looks at the connections, for what is [registered](Store::register).
+    /// Updates the [registered](Store::register) metrics of the connection pools.
     pub fn sample_pools(&self) {
         self.inner.connections.sample_pools(&self.inner.metrics);
     }
 
-    /// Closes all connections; on SQLite the write-ahead log is folded in.
+    /// Closes all connections. SQLite then moves its write-ahead log into the file.
     pub async fn close(&self) {
         if let Some(replica) = &self.inner.replica {
             replica.close().await;
@@ -208,7 +206,7 @@ impl Store {
     }
 }
 
-/// The database as one account sees it. No query can be made without it.
+/// The data of one account. Every query is a method of it.
 #[derive(Clone)]
 pub struct Account {
     store: Store,
@@ -220,11 +218,11 @@ impl Account {
         &self.store.inner.connections.reader
     }
 
-    /// For reads that may lag.
-    fn lagging(&self) -> ReplicaOrPrimary<'_> {
+    /// For reads that may be stale.
+    fn replica_or_primary(&self) -> ReplicaOrPrimary<'_> {
         ReplicaOrPrimary {
             primary: self.reader(),
-            replica: self.store.inner.replica.as_ref().and_then(Replica::current),
+            replica: self.store.inner.replica.as_ref().and_then(Replica::reader),
         }
     }
 
@@ -248,9 +246,9 @@ impl Account {
         &self.store.inner.connections.epoch
     }
 
-    /// A permit to read what is large, until it is dropped.
+    /// A permit to read a large step, held until dropped.
     async fn large_read_permit(&self) -> Option<SemaphorePermit<'_>> {
-        // Nobody closes it.
+        // The semaphore is never closed.
         self.store.inner.large_reads.acquire().await.ok()
     }
 
@@ -259,13 +257,12 @@ impl Account {
     }
 }
 
-/// Which of the two databases a connection speaks to.
+/// Whether a connection leads to SQLite or to PostgreSQL.
 fn backend(db: &impl ConnectionTrait) -> DbBackend {
     db.get_database_backend()
 }
 
-/// A statement whose placeholders `$1…` both databases understand. `$1` is the account
-/// id.
+/// A statement for both databases. `$1` is the account id; `values` begin at `$2`.
 fn statement(
     backend: DbBackend,
     account: &AccountId,
@@ -276,7 +273,7 @@ fn statement(
     Statement::from_sql_and_values(backend, sql, std::iter::once(account).chain(values))
 }
 
-/// So many placeholders from a number on, as a list.
+/// A list of `count` placeholders, the first of which is `$first`.
 fn placeholders(first: usize, count: usize) -> String {
     let placeholders: Vec<String> = (first..first + count).map(|n| format!("${n}")).collect();
     placeholders.join(", ")

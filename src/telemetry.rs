@@ -22,7 +22,7 @@ pub use self::traces::{
 };
 use crate::config::{Config, LogFormat};
 
-/// The only target that may log below a warning, whatever the filter asks for: other
+/// The only target that may log below a warning, whatever the filter says: other
 /// crates log statements, headers and frames there, and so bodies and tokens.
 const OWN_TARGET: &str = "expertise";
 
@@ -51,7 +51,7 @@ pub fn start(config: &Config) {
     }
 }
 
-/// The most that is logged, whatever the settings ask for.
+/// The most that is logged, whatever the settings say.
 fn most_verbose() -> Targets {
     Targets::new()
         .with_default(LevelFilter::WARN)

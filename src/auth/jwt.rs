@@ -37,7 +37,7 @@ pub struct Tokens {
 /// What is wrong with a token, for the log. It never quotes the token.
 type TokenError = &'static str;
 
-/// The header is not of the form that RFC 6750 asks for.
+/// The header does not have the form of RFC 6750.
 const NOT_BEARER: TokenError = "authorization is not Bearer, one space and a token";
 
 /// The claims that are read here; `jsonwebtoken` checks the others. `iss` is listed so
@@ -83,7 +83,7 @@ impl Tokens {
 
     async fn verify(&self, token: &str) -> Result<Caller, TokenError> {
         let header = decode_header(token)
-            .map_err(|_| "it is no signed token, or its algorithm is not supported")?;
+            .map_err(|_| "it is not a signed token, or its algorithm is not supported")?;
         check_header(&header)?;
         let key = self.keys.find(header.kid.as_deref(), header.alg).await;
         let claims = self.claims(
@@ -158,6 +158,6 @@ fn token_error(kind: &ErrorKind) -> TokenError {
         ErrorKind::MissingRequiredClaim(_)
         | ErrorKind::InvalidClaimFormat(_)
         | ErrorKind::Json(_) => "a claim is missing or of another type",
-        _ => "it is no signed token, or its algorithm is not supported",
+        _ => "it is not a signed token, or its algorithm is not supported",
     }
 }

@@ -231,7 +231,7 @@ impl Serialize for Ordered<'_> {
                 object.end()
             }
             (Value::Number(number), _) => match number.as_f64() {
-                // JSON knows one kind of number: 20 rather than 20.0.
+                // JSON has one kind of number, so whole numbers are written as 20, not 20.0.
                 Some(float)
                     if number.is_f64()
                         && float.fract() == 0.0

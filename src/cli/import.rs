@@ -26,7 +26,7 @@ use crate::{
     proto::v1::{ImportTaskRequest, TaskDocument},
 };
 
-/// Imports each file in turn, and goes on after one that fails.
+/// Imports each file in turn, and continues after one that fails.
 pub(super) async fn import(
     client: &Client,
     import: &ImportArgs,

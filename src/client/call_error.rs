@@ -7,7 +7,7 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
 use super::{connect_error, is_caller_refused, is_unsent, may_have_taken_effect};
-use crate::terminal::sanitize;
+use crate::{proto::code_name, terminal::sanitize};
 
 /// Why a call failed. A display is a line that says what to do, and one more, indented,
 /// for each [`CallViolation`].
@@ -69,7 +69,7 @@ impl CallError {
             None => connect_error::unexpected_answer(server, &text),
         };
         Self {
-            code: name(status.code()),
+            code: code_name(status.code()),
             message: match advice(&reason, names_account) {
                 Some(Advice::Instead(advice)) => advice.to_owned(),
                 Some(Advice::Also(advice)) => format!("{text}: {advice}"),
@@ -162,10 +162,10 @@ fn advice(reason: &str, names_account: bool) -> Option<Advice> {
     use Advice::{Also, Instead};
     match (reason, names_account) {
         ("CREDENTIALS_MISSING", true) => Some(Instead(
-            "the server asks for a token: set EXPERTISE_TOKEN in place of an account",
+            "the server requires a token: set EXPERTISE_TOKEN instead of an account",
         )),
         ("CREDENTIALS_MISSING", false) => Some(Instead(
-            "the server asks for an account: name one with --account in place of a token",
+            "the server requires an account: set --account instead of a token",
         )),
         ("ABSENT_STEPS", _) => Some(Also("use --absent-steps keep or --absent-steps delete")),
         ("SCOPE_MISSING", _) => Some(Also("use a token that has it")),
@@ -175,28 +175,5 @@ fn advice(reason: &str, names_account: bool) -> Option<Advice> {
             "raise EXPERTISE_MAX_MESSAGE_BYTES of the server, or send less at once",
         )),
         _ => None,
-    }
-}
-
-/// The name as the protocol spells it.
-fn name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => INVALID_ARGUMENT,
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
     }
 }

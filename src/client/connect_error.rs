@@ -14,16 +14,21 @@ pub(super) fn message(server: &str, error: &(dyn Error + 'static), answered: boo
             format!("{server} ended the connection: try again later")
         } else if server.starts_with("https:") {
             format!(
-                "{server} ended the connection: if it does not speak TLS, name it with http://; if \
-                 it asks clients for a certificate, name yours with --client-cert-file and \
-                 --client-key-file"
+                "{server} ended the connection: if it does not use TLS, begin its URL with http://; \
+                 if it requires client certificates, set --client-cert-file and --client-key-file"
             )
         } else {
-            format!("{server} ended the connection: if it speaks TLS, name it with https://")
+            format!("{server} ended the connection: if it uses TLS, begin its URL with https://")
         }
     })
 }
 
+/// The last error in the chain of sources.
+pub(crate) fn root_cause<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    causes(error).last().unwrap_or(error)
+}
+
+/// An error and its sources.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     let mut next = Some(error);
     std::iter::from_fn(move || {
@@ -66,11 +71,11 @@ fn is_unknown_host(error: &io::Error) -> bool {
     error.to_string().contains("lookup address")
 }
 
-/// The message for an answer that this service does not give.
+/// The message for an answer that is not one of this service.
 pub(super) fn unexpected_answer(server: &str, text: &str) -> String {
     let colon = if text.is_empty() { "" } else { ": " };
     format!(
-        "{server} does not answer as this service does: check host and port, and proxies before \
+        "{server} is not a server of this service: check host and port, and proxies in front of \
          it{colon}{text}"
     )
 }
@@ -86,19 +91,19 @@ fn io_message(server: &str, error: &io::Error) -> Option<String> {
     };
     match error.kind() {
         ConnectionRefused => Some(format!(
-            "nothing listens at {server}: start the server with `expertise`, or name another \
-             one with --server or EXPERTISE_SERVER"
+            "{server} refuses the connection: start the server with `expertise`, or set another URL \
+             with --server or EXPERTISE_SERVER"
         )),
         HostUnreachable | NetworkUnreachable | TimedOut => Some(format!(
-            "{server} cannot be reached: check that it runs and that the network leads there, or \
-             name another one with --server or EXPERTISE_SERVER"
+            "{server} cannot be reached: check that it runs and check the network, or set another \
+             URL with --server or EXPERTISE_SERVER"
         )),
         UnexpectedEof if server.starts_with("https:") => Some(format!(
-            "{server} ended the connection before it was secure: if it does not speak TLS, name \
-             it with http://"
+            "{server} ended the connection during the TLS handshake: if it does not use TLS, begin \
+             its URL with http://"
         )),
         _ if is_unknown_host(error) => Some(format!(
-            "{server} cannot be found: its name has no address; check --server or EXPERTISE_SERVER"
+            "the host name of {server} has no address: check --server or EXPERTISE_SERVER"
         )),
         _ => None,
     }
@@ -107,14 +112,16 @@ fn io_message(server: &str, error: &io::Error) -> Option<String> {
 fn tls_message(server: &str, error: &rustls::Error) -> String {
     match error {
         rustls::Error::InvalidMessage(_) => {
-            format!("{server} does not speak TLS: name it with http://")
+            format!("{server} does not use TLS: begin its URL with http://")
         }
         rustls::Error::InvalidCertificate(error) => certificate_message(server, error),
         rustls::Error::AlertReceived(_) => format!(
-            "{server} refuses the connection: if it asks clients for a certificate, name yours \
-             with --client-cert-file and --client-key-file"
+            "{server} refuses the TLS connection: if it requires client certificates, set \
+             --client-cert-file and --client-key-file"
         ),
-        _ => format!("{server} and this command do not agree on TLS"),
+        _ => format!(
+            "the TLS handshake with {server} failed: check the TLS versions and ciphers of the server"
+        ),
     }
 }
 
@@ -125,8 +132,8 @@ fn certificate_message(server: &str, error: &CertificateError) -> String {
     };
     match error {
         NotValidForName | NotValidForNameContext { .. } => format!(
-            "the certificate of {server} is for another name: name the server as the certificate \
-             does, or give that name with --server-name"
+            "the certificate of {server} is for another name: use the name of the certificate in the \
+             URL, or set it with --server-name"
         ),
         Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. } => {
             format!("the certificate of {server} is expired or not valid yet: renew it")
@@ -137,8 +144,8 @@ fn certificate_message(server: &str, error: &CertificateError) -> String {
         ),
         // Any other error means that no trusted authority has signed it.
         _ => format!(
-            "the certificate of {server} is from an authority that is not trusted here: name the \
-             file of its certificate with --ca-file or EXPERTISE_CA_FILE"
+            "the certificate of {server} is from an authority that is not trusted: set the file of \
+             the authority's certificate with --ca-file or EXPERTISE_CA_FILE"
         ),
     }
 }

@@ -5,7 +5,7 @@ use std::{fmt, net::SocketAddr, path::PathBuf};
 use clap::Args;
 use http::Uri;
 
-use super::{WrongSetting, secret::SigningSecret, settings::Values, value};
+use super::{WrongSetting, secret::SigningSecret, settings::SettingValues, value};
 
 /// Where accounts come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,7 +95,7 @@ const KEY_SOURCES: [&str; 4] = [
 impl AuthSettings {
     /// Refuses settings of tokens without `jwt`: to ignore them would believe every
     /// caller where tokens were asked for.
-    pub fn check_kind(values: &Values) -> Result<(), WrongSetting> {
+    pub fn check_kind(values: &SettingValues) -> Result<(), WrongSetting> {
         let of_tokens = KEY_SOURCES.into_iter();
         let mut of_tokens = of_tokens.chain(["jwt_issuer", "jwt_audience"]);
         match of_tokens.find_map(|key| values.named(key)) {
@@ -109,7 +109,7 @@ impl AuthSettings {
     /// The mode of a server that listens there.
     pub fn for_serving(
         self,
-        values: &Values,
+        values: &SettingValues,
         listen: SocketAddr,
     ) -> Result<AuthMode, WrongSetting> {
         if self.auth == Some(AuthKind::Jwt) {
@@ -127,7 +127,7 @@ impl AuthSettings {
 
     /// The mode in which tokens are signed. It is `jwt` unless that is excluded, and it
     /// needs the secret.
-    pub fn for_signing(self, values: &Values) -> Result<AuthMode, WrongSetting> {
+    pub fn for_signing(self, values: &SettingValues) -> Result<AuthMode, WrongSetting> {
         if self.auth == Some(AuthKind::Header) {
             return Err(values.wrong("auth", "jwt for there to be tokens"));
         }
@@ -139,7 +139,7 @@ impl AuthSettings {
         self.jwt(values)
     }
 
-    fn jwt(self, values: &Values) -> Result<AuthMode, WrongSetting> {
+    fn jwt(self, values: &SettingValues) -> Result<AuthMode, WrongSetting> {
         let mut given = KEY_SOURCES
             .into_iter()
             .filter_map(|key| Some((key, values.named(key)?)));

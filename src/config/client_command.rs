@@ -7,7 +7,7 @@ use clap::{Args, ValueHint};
 use super::{
     ConfigError,
     connection::{ConnectionConfig, ConnectionSettings},
-    settings::{Environment, Flags, Values},
+    settings::{Environment, Flags, SettingValues},
     value,
 };
 use crate::{
@@ -152,7 +152,7 @@ impl<A: Args> ClientArgs<A> {
         command: fn(A) -> ClientCommand,
         environment: Environment<'_>,
     ) -> Result<ClientCommandConfig, ConfigError> {
-        let mut values = Values::default();
+        let mut values = SettingValues::default();
         values.take_environment::<ConnectionSettings>(environment)?;
         values.take_flags::<ConnectionSettings, _>(&self.connection);
         let settings: ConnectionSettings = values.parse()?;

@@ -11,7 +11,7 @@ use super::{
     WrongSetting,
     client_command::ClientArgs,
     health::HealthSettings,
-    settings::{Environment, Flags, Values, value_error},
+    settings::{Environment, Flags, SettingValues, value_error},
     translate::TranslateSettings,
 };
 
@@ -95,14 +95,14 @@ pub fn command_line(version: String) -> clap::Command {
     CommandLine::command().version(version)
 }
 
-/// What the command line asks for.
+/// A parsed command line with its settings.
 pub struct Invocation {
     /// The subcommand.
     pub command: Command,
     /// The effective settings of a server. A command that does not read them has the
     /// defaults here, and wrong settings do not keep it from running.
     pub config: Config,
-    values: Values,
+    values: SettingValues,
 }
 
 impl Invocation {
@@ -128,7 +128,7 @@ impl Invocation {
         let server = |own: &ServerFlags| server_values(&program, own, environment);
         let client = |config: Result<ClientCommandConfig, ConfigError>| {
             program.refuse(matches.subcommand_name().unwrap_or_default())?;
-            Ok::<_, ConfigError>((Command::Client(Box::new(config?)), Values::default()))
+            Ok::<_, ConfigError>((Command::Client(Box::new(config?)), SettingValues::default()))
         };
         let command = command.unwrap_or_else(|| CommandArgs::Serve(ServerFlags::default()));
         let (command, values) = match command {
@@ -152,7 +152,7 @@ impl Invocation {
                 health,
                 config,
             } => {
-                let mut values = Values::default();
+                let mut values = SettingValues::default();
                 if let Some(path) = config.or(program.config) {
                     values.take_file::<ServerSettings>(path)?;
                 }
@@ -160,15 +160,18 @@ impl Invocation {
                 values.take_flags::<HealthSettings, _>(&program.settings);
                 values.take_flags::<HealthSettings, _>(&health);
                 let health = HealthConfig::read(&values, output)?;
-                (Command::Health(health), Values::default())
+                (Command::Health(health), SettingValues::default())
             }
             CommandArgs::Completions { shell } => {
                 program.refuse("completions")?;
-                (Command::Completions(shell), Values::default())
+                (Command::Completions(shell), SettingValues::default())
             }
             CommandArgs::Man { command } => {
                 program.refuse("man")?;
-                (Command::Man(manual_page(command)?), Values::default())
+                (
+                    Command::Man(manual_page(command)?),
+                    SettingValues::default(),
+                )
             }
         };
         Ok(Self {
@@ -205,8 +208,8 @@ fn server_values(
     program: &ServerFlags,
     own: &ServerFlags,
     environment: Environment<'_>,
-) -> Result<Values, WrongSetting> {
-    let mut values = Values::default();
+) -> Result<SettingValues, WrongSetting> {
+    let mut values = SettingValues::default();
     if let Some(path) = own.config.as_ref().or(program.config.as_ref()) {
         values.take_file::<ServerSettings>(path.clone())?;
     }
@@ -227,7 +230,7 @@ fn wrong_argument(error: clap::Error) -> ConfigError {
     }
 }
 
-/// The subcommand that a page of the manual is asked for.
+/// Checks the subcommand of a manual page.
 fn manual_page(name: Option<String>) -> Result<Option<String>, WrongSetting> {
     match name {
         Some(name) if CommandLine::command().find_subcommand(&name).is_none() => {

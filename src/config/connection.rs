@@ -6,7 +6,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 
-use super::{WrongSetting, secret::Secret, settings::Values, value};
+use super::{WrongSetting, secret::Secret, settings::SettingValues, value};
 use crate::domain::ids::AccountId;
 
 /// A server and who calls it, every setting valid.
@@ -71,7 +71,7 @@ pub(super) struct TrustSettings {
     /// Trust a server whose certificate is from these authorities, in PEM [default: the system's certificate store]
     #[arg(value_name = "PATH", value_parser = value::path)]
     ca_file: Option<PathBuf>,
-    /// The certificate to show to a server that asks for one, in PEM
+    /// The certificate to show to a server that requires one, in PEM
     #[arg(value_name = "PATH", value_parser = value::path)]
     client_cert_file: Option<PathBuf>,
     /// The private key of that certificate, in PEM
@@ -99,7 +99,7 @@ pub struct RetrySettings {
 }
 
 impl ConnectionSettings {
-    pub fn connection(self, values: &Values) -> Result<ConnectionConfig, WrongSetting> {
+    pub fn connection(self, values: &SettingValues) -> Result<ConnectionConfig, WrongSetting> {
         let credentials = match (self.account, self.token) {
             (Some(account), None) => Credentials::Account(account),
             (None, Some(token)) => Credentials::Token(token),
@@ -108,7 +108,7 @@ impl ConnectionSettings {
                 return Err(values.wrong("account", right));
             }
             (Some(_), Some(_)) => {
-                return Err(values.wrong("account", "left out, as a token names its account"));
+                return Err(values.wrong("account", "left out, as a token contains its account"));
             }
         };
         Ok(ConnectionConfig {
@@ -121,9 +121,9 @@ impl ConnectionSettings {
 }
 
 impl TrustSettings {
-    /// Refuses settings of TLS for a server without TLS: whoever sets them does not want
-    /// to send a token unencrypted.
-    pub fn trust(self, values: &Values, server: &str) -> Result<Trust, WrongSetting> {
+    /// Refuses settings of TLS for a server without TLS, so that no token is sent
+    /// unencrypted by mistake.
+    pub fn trust(self, values: &SettingValues, server: &str) -> Result<Trust, WrongSetting> {
         let keys = [
             "ca_file",
             "client_cert_file",
@@ -134,7 +134,7 @@ impl TrustSettings {
         if let Some(key) = given
             && !server.starts_with("https:")
         {
-            let right = format!("left out, as {server} is without TLS: name it with https://");
+            let right = format!("left out, as {server} has no TLS: begin the URL with https://");
             return Err(values.wrong(key, right));
         }
         Ok(Trust {

@@ -61,21 +61,21 @@ impl PostgresUrl {
     }
 
     /// Host, port and database name, without user and password.
-    pub fn place(&self) -> String {
+    pub fn address(&self) -> String {
         let host = self.url.host_str().unwrap_or_default();
         let port = self.url.port().map(|port| format!(":{port}"));
         let port = port.unwrap_or_default();
         format!("postgres://{host}{port}{}", self.url.path())
     }
 
-    /// The parameter `pgbouncer`: whether PgBouncer stands before the database and uses
+    /// The parameter `pgbouncer`: whether PgBouncer is in front of the database and uses
     /// another connection for each transaction.
     pub fn pgbouncer(&self) -> Option<bool> {
         self.pgbouncer
     }
 
-    /// How many parameters are unknown. A name that looks unknown may be part of a
-    /// password that holds a `&`, so the names are not told.
+    /// How many parameters are unknown. Their names are not shown, as one may be part of a
+    /// password that contains a `&`.
     pub fn unknown_parameters(&self) -> usize {
         let names = self.url.query_pairs().map(|(name, _)| name);
         let unknown = names.filter(|name| {
@@ -153,10 +153,10 @@ impl DatabaseUrl {
 
     /// The file, or host, port and database name, without user and password: what the
     /// start line and messages show.
-    pub fn place(&self) -> String {
+    pub fn address(&self) -> String {
         match self {
             Self::SqliteFile(_) | Self::SqliteMemory => self.to_string(),
-            Self::Postgres(url) => url.place(),
+            Self::Postgres(url) => url.address(),
         }
     }
 }
@@ -342,7 +342,7 @@ mod tests {
             let url = DatabaseUrl::parse(text).expect(text);
             assert_eq!(url.to_string(), shown);
             assert_eq!(format!("{url:?}"), shown);
-            assert_eq!(url.place(), place);
+            assert_eq!(url.address(), place);
         }
     }
 

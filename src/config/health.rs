@@ -1,4 +1,4 @@
-//! The server whose health is asked for: by default the one with the same settings.
+//! The settings of `health`. By default it checks the server with the same settings.
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -11,11 +11,11 @@ use super::{
     ConfigError, DEFAULT_LISTEN,
     client_command::{Output, OutputFormat},
     connection::{Trust, TrustSettings},
-    settings::{Origin, Values},
+    settings::{Origin, SettingValues},
     value,
 };
 
-/// A server whose health is asked for.
+/// A server whose health is checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthConfig {
     /// Its URL, `http://` or `https://`.
@@ -43,7 +43,7 @@ pub(super) struct HealthSettings {
 
 impl HealthConfig {
     pub(super) fn read(
-        values: &Values,
+        values: &SettingValues,
         OutputFormat { output }: OutputFormat,
     ) -> Result<Self, ConfigError> {
         let HealthSettings {

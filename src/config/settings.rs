@@ -21,7 +21,7 @@ use super::{
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// The settings of `A` that were given as flags. Their texts are checked by
-/// [`Values::parse`], together with those from the environment and the file.
+/// [`SettingValues::parse`], together with those from the environment and the file.
 pub(super) struct Flags<A> {
     texts: BTreeMap<String, String>,
     settings: PhantomData<A>,
@@ -157,9 +157,9 @@ struct Given {
 /// Every setting that was given, by its key. What is taken later replaces what was taken
 /// before, so that the strongest source comes last.
 #[derive(Default)]
-pub(super) struct Values(BTreeMap<String, Given>);
+pub(super) struct SettingValues(BTreeMap<String, Given>);
 
-impl Values {
+impl SettingValues {
     /// Takes the settings of `A` from a TOML file, which may hold no others.
     pub fn take_file<A: Args>(&mut self, path: PathBuf) -> Result<(), WrongSetting> {
         let unreadable = |reason: String| WrongSetting::File {

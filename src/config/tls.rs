@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{WrongSetting, settings::Values, value};
+use super::{WrongSetting, settings::SettingValues, value};
 
 /// The files that TLS takes, each in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) struct TlsSettings {
 
 impl TlsSettings {
     /// A pair of files, or nothing at all.
-    pub fn tls(self, values: &Values) -> Result<Option<Tls>, WrongSetting> {
+    pub fn tls(self, values: &SettingValues) -> Result<Option<Tls>, WrongSetting> {
         match (
             self.tls_cert_file,
             self.tls_key_file,

@@ -1,4 +1,4 @@
-//! What `token` is asked to sign.
+//! The arguments of `token`.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::domain::{
     ids::AccountId,
 };
 
-/// What a token is to say.
+/// The content of a token.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct TokenGrant {
     /// The account that calls with the token work on

@@ -9,7 +9,7 @@ use super::{
     ConfigError,
     connection::{ConnectionConfig, ConnectionSettings},
     secret::Secret,
-    settings::{Environment, Flags, Values},
+    settings::{Environment, Flags, SettingValues},
     value,
 };
 use crate::domain::{
@@ -32,7 +32,7 @@ pub struct TranslateConfig {
     pub engine: EngineKind,
     /// Where the engine is, without a trailing slash.
     pub engine_url: String,
-    /// The API key that the engine asks for.
+    /// The API key that the engine requires.
     pub engine_api_key: Option<Secret>,
     /// Requests to the engine at once, 1 to 64.
     pub parallel: usize,
@@ -106,7 +106,7 @@ impl TranslateConfig {
         flags: &Flags<TranslateSettings>,
         environment: Environment<'_>,
     ) -> Result<Self, ConfigError> {
-        let mut values = Values::default();
+        let mut values = SettingValues::default();
         values.take_environment::<TranslateSettings>(environment)?;
         values.take_flags::<TranslateSettings, _>(flags);
         let TranslateSettings {

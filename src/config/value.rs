@@ -121,8 +121,7 @@ pub(super) fn subject(text: &str) -> Result<Subject, String> {
         .ok_or_else(|| format!("1 to {} bytes without control characters", Subject::MAX))
 }
 
-/// A list of known scopes. A misspelt one would make a token that allows less than asked
-/// for.
+/// A list of known scopes. A misspelt one would make a token that allows too little.
 pub(super) fn scopes(text: &str) -> Result<Vec<Scope>, &'static str> {
     let known = |name: &str| Scope::ALL.iter().any(|scope| scope.name() == name);
     let scopes = Scope::parse_list(text);

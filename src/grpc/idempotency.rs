@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use super::decode::field;
 use crate::{
     domain::{Error, ids::RequestId, violation::Violations},
-    store::Retry,
+    store::RetryKey,
 };
 
 /// A request with a `request_id`: the id, and the payload that it stands for.
@@ -44,11 +44,11 @@ impl IdempotentRequest {
     pub fn retry<T, R: Message>(
         &self,
         response: impl Fn(&T) -> R + Send + Sync + 'static,
-    ) -> Retry<T> {
-        Retry {
+    ) -> RetryKey<T> {
+        RetryKey {
             id: self.id,
             digest: self.digest,
-            record: Box::new(move |outcome| response(outcome).encode_to_vec()),
+            encode: Box::new(move |outcome| response(outcome).encode_to_vec()),
         }
     }
 

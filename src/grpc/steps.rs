@@ -25,7 +25,7 @@ use crate::{
         GetStepRequest, GetStepResponse, ListStepsRequest, ListStepsResponse, UpdateStepRequest,
         UpdateStepResponse, step_service_server::StepService,
     },
-    store::Outcome,
+    store::WriteOutcome,
 };
 
 #[tonic::async_trait]
@@ -63,13 +63,13 @@ impl StepService for Services {
                 .create_step(new, prevstep, retry, mode(validate_only))
                 .await?;
             match (outcome, idempotent) {
-                (Outcome::Done((step, placement)), _) => {
+                (WriteOutcome::Done((step, placement)), _) => {
                     Ok(created(encode::step(step), placement, ignored))
                 }
-                (Outcome::Replayed(stored), Some(request)) => {
+                (WriteOutcome::Replayed(stored), Some(request)) => {
                     Ok(with_bodies(decode_stored(&stored)?, request.payload()?))
                 }
-                (Outcome::Replayed(stored), None) => decode_stored(&stored),
+                (WriteOutcome::Replayed(stored), None) => decode_stored(&stored),
             }
         })
         .await

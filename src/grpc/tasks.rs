@@ -29,7 +29,7 @@ use crate::{
         ImportTaskResponse, ListTasksRequest, ListTasksResponse, UpdateTaskRequest,
         UpdateTaskResponse, task_service_server::TaskService,
     },
-    store::{Import, Imported, Outcome},
+    store::{Import, Imported, WriteOutcome},
 };
 
 #[tonic::async_trait]
@@ -56,8 +56,8 @@ impl TaskService for Services {
             });
             let account = self.store.account(&caller.account);
             match account.create_task(new, retry, mode(validate_only)).await? {
-                Outcome::Done(task) => Ok(created(task, ignored)),
-                Outcome::Replayed(response) => decode_stored(&response),
+                WriteOutcome::Done(task) => Ok(created(task, ignored)),
+                WriteOutcome::Replayed(response) => decode_stored(&response),
             }
         })
         .await
@@ -187,8 +187,8 @@ impl TaskService for Services {
                 .import_task(import, retry, mode(validate_only))
                 .await?
             {
-                Outcome::Done(done) => Ok(imported(done, ignored)),
-                Outcome::Replayed(response) => decode_stored(&response),
+                WriteOutcome::Done(done) => Ok(imported(done, ignored)),
+                WriteOutcome::Replayed(response) => decode_stored(&response),
             }
         })
         .await

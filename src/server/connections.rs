@@ -39,13 +39,13 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_CONNECTIONS: usize = 16 * 1024;
 /// File descriptors for the log, files and so on, beside those for the database.
 const RESERVED_DESCRIPTORS: u64 = 64;
-/// The most file descriptors that the process asks the system for.
+/// The most file descriptors that the process requests from the system.
 const MAX_DESCRIPTORS: u64 = 64 * 1024;
 /// At shutdown, a connection without calls is closed after this time without traffic.
 const DRAIN_IDLE_TIMEOUT: Duration = Duration::from_millis(500);
-/// How often idle connections are looked for at shutdown.
+/// How often idle connections are closed at shutdown.
 const DRAIN_CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// How often connections are looked for whose peers do not read their responses.
+/// How often connections are closed whose peers do not read their responses.
 const STALLED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often, at most, the log warns that there are too many connections.
 const WARNING_INTERVAL: Duration = Duration::from_secs(10);
@@ -77,7 +77,7 @@ struct ConnectionState {
 
 impl Connections {
     /// As many connections as there are file descriptors for, without those reserved for
-    /// the database. The process asks the system for more descriptors.
+    /// the database. The process raises its limit of descriptors.
     pub fn within_descriptors(database_connections: u32) -> Arc<Self> {
         let reserved = RESERVED_DESCRIPTORS + u64::from(database_connections);
         let free = raise_descriptor_limit().saturating_sub(reserved);
@@ -171,7 +171,7 @@ impl Connections {
     }
 }
 
-/// The file descriptors that the process may have, after it has asked for more.
+/// The limit of file descriptors of the process, after raising it.
 fn raise_descriptor_limit() -> u64 {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let current = current.unwrap_or(MAX_DESCRIPTORS);
@@ -254,7 +254,7 @@ impl ConnectionState {
     }
 }
 
-/// The connection as its calls know it.
+/// The connection of a call.
 #[derive(Clone)]
 pub struct ConnectionHandle(Arc<ConnectionState>);
 
@@ -265,7 +265,7 @@ impl ConnectionHandle {
     }
 }
 
-/// The entry of a connection, which goes when this is dropped.
+/// The entry of a connection, removed when this is dropped.
 struct ConnectionEntry {
     connections: Arc<Connections>,
     number: u64,

@@ -20,7 +20,7 @@ const LISTEN_BACKLOG: u32 = 1024;
 /// Accepted connections that the rate limiter delays at once.
 const MAX_DELAYED_CONNECTIONS: usize = 1024;
 
-/// Accepted connections. After a failure there is a pause, and accepting goes on.
+/// Accepted connections. After a failure, accepting continues after a pause.
 pub fn incoming(
     listener: TcpListener,
     connections: Arc<Connections>,

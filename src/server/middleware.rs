@@ -277,7 +277,7 @@ impl Middleware {
             },
         };
         let status = normalise(status, &call, max_message_bytes);
-        // Where the request broke off, the caller has gone: the call counts as cancelled.
+        // The request broke off, so the caller has disconnected: the call is cancelled.
         if !call.is_broken() {
             call.end(&status);
         }

@@ -55,7 +55,7 @@ pub struct OperationsEndpoint {
     sampled: SampledMetrics,
 }
 
-/// Metrics that are read when they are asked for.
+/// Metrics that are sampled when they are requested.
 #[derive(Default)]
 struct SampledMetrics {
     inflight_bytes: Gauge,

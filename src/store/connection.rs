@@ -1,4 +1,4 @@
-//! Connections to the two databases.
+//! Opens the connections to SQLite or PostgreSQL and brings the schema up to date.
 
 mod advice;
 mod database;
@@ -28,65 +28,64 @@ use super::{
 };
 use crate::config::{DatabaseUrl, PostgresUrl};
 
-use database::Link;
+use database::Pooling;
 use probe::HealthProbe;
 
 pub use database::Database;
 pub use epoch::ConnectionEpoch;
 pub use replica::{Replica, ReplicaOrPrimary, ReplicaSettings};
 
-/// Name of the key that seals page tokens.
+/// The name of the key that seals page tokens, in `server_keys`.
 const PAGE_KEY: &str = "page_token";
-/// How many reads SQLite serves at once.
-const SQLITE_READERS: u32 = 4;
+/// Connections that read from SQLite.
+const MAX_SQLITE_READERS: u32 = 4;
 /// How long a write waits for another process that holds the SQLite file.
 const SQLITE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a write waits for its turn on SQLite's one writing connection. All
-/// writes pass there, large ones too, so a queue is no sign of trouble as it is
-/// with [`postgres::ACQUIRE_TIMEOUT`].
-const SQLITE_WRITE_WAIT: Duration = Duration::from_secs(15);
-/// Key of the PostgreSQL advisory lock under which one server migrates.
+/// How long a write waits for SQLite's one writing connection. It is longer than
+/// [`postgres::ACQUIRE_TIMEOUT`], as all writes queue for this connection, large ones too.
+const SQLITE_WRITE_TIMEOUT: Duration = Duration::from_secs(15);
+/// Key of the PostgreSQL advisory lock that a server holds while it migrates.
 const MIGRATION_LOCK: i64 = 0x6578_7065_7274_6973;
 
-/// Why the database cannot be used. One line that says what to do.
+/// Why the database cannot be used: one line that says what is wrong and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The address cannot be read.
+    /// The URL is not valid.
     #[error(
-        "EXPERTISE_DATABASE_URL cannot be read: see its port and its parametricss, such as sslmode=require"
+        "EXPERTISE_DATABASE_URL is not a valid PostgreSQL URL: check its port and its parameters, such as sslmode=require"
     )]
-    Address,
+    InvalidUrl,
     /// The SQLite file cannot be opened or created.
     #[error("EXPERTISE_DATABASE_URL names the file {path}, which cannot be used: {why}")]
     File {
-        /// The file.
+        /// The path of the file.
         path: String,
         /// What is wrong, and what to do.
         why: String,
     },
-    /// PostgreSQL does not let us in.
-    #[error("EXPERTISE_DATABASE_URL names {place}, which cannot be used: {why}")]
+    /// No connection to PostgreSQL can be opened.
+    #[error("EXPERTISE_DATABASE_URL names {address}, which cannot be used: {why}")]
     Connect {
-        /// The database, without user and password.
-        place: String,
+        /// Host, port and database, without user and password.
+        address: String,
         /// What is wrong, and what to do.
         why: String,
     },
     /// The schema has migrations that this version does not know.
     #[error(
-        "the database was made by a version whose schema this one does not know: run that version, or name another database in EXPERTISE_DATABASE_URL"
+        "the database has a schema that this version does not know: run the version that created it, or set EXPERTISE_DATABASE_URL to another database"
     )]
     UnknownSchema,
-    /// The schema is older than this version and may not be changed.
+    /// The schema is older than this version, and migrating is switched off.
     #[error(
-        "the database schema is not the one of this version ({pending} migrations to go): run `expertise migrate`, or set EXPERTISE_MIGRATE=true"
+        "the database schema is older than this version ({pending} migrations are missing): run `expertise migrate`, or set EXPERTISE_MIGRATE=true"
     )]
     OldSchema {
         /// How many migrations are missing.
         pending: usize,
     },
-    /// The schema cannot be made or read.
-    #[error("cannot bring the database schema up to date: {0}")]
+    /// The schema cannot be created, changed or read.
+    #[error("the database schema cannot be read or brought up to date: {0}")]
     Schema(String),
 }
 
@@ -97,30 +96,30 @@ pub async fn migrate(database: &DatabaseUrl) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// A database whose schema is that of this version.
-pub struct Connections {
+/// Connections to a database with the schema of this version.
+pub struct DatabaseConnections {
     /// For transactions that write. On SQLite a single connection.
     pub writer: Database,
     /// For reads. On SQLite read-only connections, on PostgreSQL the same pool.
     pub reader: Database,
-    /// For the question whether it answers.
+    /// For checks of the database's health.
     pub probe: HealthProbe,
-    /// Which connections may be used.
+    /// Decides which open connections may still be used.
     pub epoch: Arc<ConnectionEpoch>,
-    /// Who writes.
+    /// Slots or queue of writes.
     pub writers: Writers,
 }
 
-impl Connections {
-    /// Samples the pools.
+impl DatabaseConnections {
+    /// Records the size and use of each pool.
     pub fn sample_pools(&self, metrics: &StoreMetrics) {
         for database in [&self.writer, &self.reader] {
-            metrics.sample_pool(database.pool, &database.connection);
+            metrics.sample_pool(database.pool_name, &database.connection);
         }
     }
 
-    /// Closes all of them. SQLite folds the write-ahead log in with the last one,
-    /// which must be the one that writes.
+    /// Closes all connections. The writer is closed last: SQLite moves the write-ahead
+    /// log into the file when its last connection is a writing one.
     pub async fn close(&self) {
         self.probe.close().await;
         self.reader.close().await;
@@ -128,12 +127,13 @@ impl Connections {
     }
 }
 
+/// Connects to a database and brings its schema up to date, or refuses an old one.
 pub async fn connect(
     database: &DatabaseUrl,
     max_connections: u32,
     migrate: bool,
     metrics: &Arc<StoreMetrics>,
-) -> Result<Connections, OpenError> {
+) -> Result<DatabaseConnections, OpenError> {
     match database {
         DatabaseUrl::SqliteFile(path) => sqlite_file(path, migrate, metrics).await,
         DatabaseUrl::SqliteMemory => sqlite_memory(metrics).await,
@@ -145,24 +145,24 @@ async fn sqlite_file(
     path: &Path,
     migrate: bool,
     metrics: &Arc<StoreMetrics>,
-) -> Result<Connections, OpenError> {
+) -> Result<DatabaseConnections, OpenError> {
     let epoch = Arc::new(ConnectionEpoch::new());
-    let refused = |err| advice::of_file(path, &err);
+    let file_error = |err| advice::file_error(path, &err);
     let file = || SqliteConnectOptions::new().filename(path);
     let options = sqlite(file())
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal);
-    let mut writer = sqlite_pool(1, options, &epoch).await.map_err(refused)?;
+    let mut writer = sqlite_pool(1, options, &epoch).await.map_err(file_error)?;
     prepare_schema(&writer, migrate).await?;
     writer.measure("writer", metrics);
     let reading = || sqlite(file()).read_only(true);
-    let reader = sqlite_pool(SQLITE_READERS, reading(), &epoch);
-    let mut reader = reader.await.map_err(refused)?;
+    let reader = sqlite_pool(MAX_SQLITE_READERS, reading(), &epoch);
+    let mut reader = reader.await.map_err(file_error)?;
     reader.measure("reader", metrics);
     let probe = sqlite_pool(1, reading(), &epoch);
-    let probe = probe.await.map_err(refused)?;
-    Ok(Connections {
-        writers: Writers::Queue(WriteQueue::on(writer.clone(), SQLITE_WRITE_WAIT)),
+    let probe = probe.await.map_err(file_error)?;
+    Ok(DatabaseConnections {
+        writers: Writers::Queue(WriteQueue::on(writer.clone(), SQLITE_WRITE_TIMEOUT)),
         writer,
         reader,
         probe: HealthProbe::Sqlite(probe),
@@ -170,18 +170,18 @@ async fn sqlite_file(
     })
 }
 
-/// The database lives and dies with its one connection.
-async fn sqlite_memory(metrics: &Arc<StoreMetrics>) -> Result<Connections, OpenError> {
+/// A database in memory exists as long as its one connection.
+async fn sqlite_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConnections, OpenError> {
     let epoch = Arc::new(ConnectionEpoch::new());
     let options =
-        SqliteConnectOptions::from_str("sqlite::memory:").map_err(|_| OpenError::Address)?;
+        SqliteConnectOptions::from_str("sqlite::memory:").map_err(|_| OpenError::InvalidUrl)?;
     let mut writer = sqlite_pool(1, sqlite(options), &epoch)
         .await
-        .map_err(|err| advice::of_file(Path::new(":memory:"), &err))?;
+        .map_err(|err| advice::file_error(Path::new(":memory:"), &err))?;
     prepare_schema(&writer, true).await?;
     writer.measure("shared", metrics);
-    Ok(Connections {
-        writers: Writers::Queue(WriteQueue::on(writer.clone(), SQLITE_WRITE_WAIT)),
+    Ok(DatabaseConnections {
+        writers: Writers::Queue(WriteQueue::on(writer.clone(), SQLITE_WRITE_TIMEOUT)),
         reader: writer.clone(),
         probe: HealthProbe::Sqlite(writer.clone()),
         writer,
@@ -194,30 +194,24 @@ async fn postgres(
     max_connections: u32,
     migrate: bool,
     metrics: &Arc<StoreMetrics>,
-) -> Result<Connections, OpenError> {
+) -> Result<DatabaseConnections, OpenError> {
     let epoch = Arc::new(ConnectionEpoch::new());
-    let options = postgres::options(url)?;
-    let place = url.place();
-    let refused = |err| advice::of_postgres(&place, &err);
-    let link = postgres::link(options, url.pgbouncer()).await;
-    let (options, link) = link.map_err(refused)?;
-    let pool = postgres::open(options.clone(), link, max_connections, &epoch).await;
-    let mut pool = pool.map_err(refused)?;
+    let (options, mut pool) = postgres::open(url, max_connections, &epoch).await?;
     prepare_schema(&pool, migrate).await?;
     pool.measure("shared", metrics);
-    // Writes that wait for a lock leave reads a connection, where there are two.
+    // One connection is kept free of writes, which may wait for locks, so that reads go on.
     let writers = max_connections.saturating_sub(1).max(1);
-    Ok(Connections {
+    Ok(DatabaseConnections {
         writer: pool.clone(),
         reader: pool.clone(),
-        probe: HealthProbe::of_postgres(options, pool),
+        probe: HealthProbe::postgres(options, pool),
         epoch,
         writers: Writers::Slots(WriteSlots::new(writers as usize, postgres::ACQUIRE_TIMEOUT)),
     })
 }
 
-/// What SQLite files and connections have in common. An answer OK means durable:
-/// `synchronous=FULL` syncs the log at each commit.
+/// The settings of every SQLite connection. `synchronous=FULL` syncs the write-ahead log
+/// at each COMMIT, so a write that was answered is durable.
 fn sqlite(options: SqliteConnectOptions) -> SqliteConnectOptions {
     options
         .synchronous(SqliteSynchronous::Full)
@@ -231,24 +225,24 @@ async fn sqlite_pool(
     options: SqliteConnectOptions,
     epoch: &Arc<ConnectionEpoch>,
 ) -> Result<Database, sqlx::Error> {
-    let at_hand = Arc::clone(epoch);
+    let open_epoch = Arc::clone(epoch);
     let pool = SqlitePoolOptions::new()
         .min_connections(1)
         .max_connections(connections)
-        .acquire_timeout(SQLITE_WRITE_WAIT)
+        .acquire_timeout(SQLITE_WRITE_TIMEOUT)
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false)
-        // SQLite ends a transaction by itself when the disk is full, say. sqlx
-        // does not hear of it, and would never begin one on this connection again.
+        // SQLite ends a transaction itself on some errors, such as a full disk. sqlx then
+        // believes that it is still open and could not begin another one.
         .after_connect(|_, _| {
-            metrics::has_connection();
+            metrics::end_connection_wait();
             Box::pin(ready(Ok(())))
         })
         .before_acquire(move |connection, about| {
-            let usable = at_hand.includes(about.age) && !connection.is_in_transaction();
+            let usable = open_epoch.includes(about.age) && !connection.is_in_transaction();
             if usable {
-                metrics::has_connection();
+                metrics::end_connection_wait();
             }
             Box::pin(ready(Ok(usable)))
         })
@@ -256,35 +250,34 @@ async fn sqlite_pool(
         .await?;
     Ok(Database {
         connection: SqlxSqliteConnector::from_sqlx_sqlite_pool(pool),
-        link: Link::Direct,
+        pooling: Pooling::Session,
         epoch: Arc::clone(epoch),
-        pool: "unmeasured",
+        pool_name: "unmeasured",
         metrics: None,
     })
 }
 
-/// Brings the schema up to date, or refuses one that is not.
+/// Brings the schema up to date, or refuses an old one.
 async fn prepare_schema(db: &Database, migrate: bool) -> Result<(), OpenError> {
-    let schema = |err: DbErr| advice::of_schema(&err);
-    let look = db
+    let schema = |err: DbErr| advice::schema_error(&err);
+    let transaction = db
         .begin(TransactionOptions::default())
         .await
         .map_err(schema)?;
-    let pending = match pending(&look).await {
+    let pending = match pending_migrations(&transaction).await {
         Ok(pending) => pending,
-        // There are migrations that this version does not know.
+        // The database has migrations that this version does not know.
         Err(DbErr::Custom(_)) => return Err(OpenError::UnknownSchema),
         Err(err) => return Err(schema(err)),
     };
-    look.rollback().await.map_err(schema)?;
+    transaction.rollback().await.map_err(schema)?;
     if pending == 0 {
         return Ok(());
     }
     if !migrate {
         return Err(OpenError::OldSchema { pending });
     }
-    // Several servers may start at once: one migrates, the others wait and find
-    // nothing left to do.
+    // When several servers start at once, one migrates while the others wait for it.
     let transaction = db
         .begin(TransactionOptions {
             sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
@@ -293,7 +286,7 @@ async fn prepare_schema(db: &Database, migrate: bool) -> Result<(), OpenError> {
         .await
         .map_err(schema)?;
     if super::backend(&transaction) == DbBackend::Postgres {
-        // Whoever migrates may take its time.
+        // Migrations of another server may take longer than `lock_timeout`.
         let lock =
             format!("SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})");
         transaction
@@ -305,18 +298,20 @@ async fn prepare_schema(db: &Database, migrate: bool) -> Result<(), OpenError> {
     transaction.commit().await.map_err(schema)
 }
 
-/// How many migrations are missing.
-async fn pending(db: &DatabaseTransaction) -> Result<usize, DbErr> {
+/// How many migrations the database lacks.
+async fn pending_migrations(db: &DatabaseTransaction) -> Result<usize, DbErr> {
     let pending = Migrator::get_pending_migrations_read_only(db).await?;
     Ok(pending.len())
 }
 
-/// The secret under which page tokens are sealed.
+/// Reads the secret that seals page tokens.
 pub async fn page_key(db: &Database) -> Result<[u8; 32], OpenError> {
     server_key::Entity::find_by_id(PAGE_KEY)
         .one(db)
         .await
-        .map_err(|err| advice::of_schema(&err))?
+        .map_err(|err| advice::schema_error(&err))?
         .and_then(|key| key.value.try_into().ok())
-        .ok_or_else(|| OpenError::Schema("the key of page tokens is missing".to_owned()))
+        .ok_or_else(|| {
+            OpenError::Schema("the table server_keys has no valid key named page_token".to_owned())
+        })
 }

@@ -1,5 +1,5 @@
-//! Errors of the database, sorted by what is to be done about them. Driver text goes no
-//! further.
+//! Errors of the database, classified by how the service reacts. The driver's text stays
+//! in this module.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -11,33 +11,33 @@ use tracing::{debug, warn};
 
 use crate::domain::{self, Outage};
 
-/// How often the log repeats that an outage goes on.
+/// How often the log repeats a lasting outage.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How store work can fail.
+/// Why a read or write of the store fails.
 #[derive(Debug)]
 pub enum StoreError {
-    /// As the caller is logged.
+    /// An error for the caller.
     Domain(domain::Error),
-    /// The transaction lost against another and is to be run again.
+    /// A concurrent transaction was in the way. The write can be retried.
     Conflict,
-    /// The database cannot serve at present.
+    /// The database cannot be used at present.
     Unavailable(Outage),
-    /// The database failed.
+    /// Any other error of the database.
     Database(DbErr),
-    /// A row that no version of this service has written.
+    /// A row with an invalid value in this column.
     Corrupt(&'static str),
 }
 
 impl From<DbErr> for StoreError {
     fn from(err: DbErr) -> Self {
         match class(&err) {
-            Class::Conflict => Self::Conflict,
-            Class::Unavailable(outage) => {
-                debug!(cause = describe(&err), "the database is out");
+            ErrorClass::Conflict => Self::Conflict,
+            ErrorClass::Unavailable(outage) => {
+                debug!(cause = describe(&err), "the database cannot be used");
                 Self::Unavailable(outage)
             }
-            Class::Other => Self::Database(err),
+            ErrorClass::Other => Self::Database(err),
         }
     }
 }
@@ -55,10 +55,10 @@ impl StoreError {
         }
     }
 
-    /// What it means when a COMMIT fails. A connection that is lost then leaves
-    /// open whether the database heard it.
-    pub fn of_commit(err: DbErr) -> Self {
-        // Without a connection nothing was sent.
+    /// The error of a failed COMMIT. If the connection is lost meanwhile, the write may
+    /// have been committed.
+    pub fn from_commit(err: DbErr) -> Self {
+        // Without a connection, no COMMIT was sent.
         let sent = !matches!(err, DbErr::ConnectionAcquire(_) | DbErr::Conn(_));
         match Self::from(err) {
             fault if !sent => fault,
@@ -89,7 +89,7 @@ impl From<StoreError> for domain::Error {
                 log_outage(outage);
                 Self::Unavailable(outage)
             }
-            StoreError::Corrupt(what) => Self::Internal(format!("unreadable row: {what}")),
+            StoreError::Corrupt(what) => Self::Internal(format!("invalid value in a row: {what}")),
             StoreError::Database(err) => Self::Internal(describe(&err)),
         }
     }
@@ -105,106 +105,113 @@ fn log_outage(outage: Outage) {
     }
     logged.push((outage, Instant::now()));
     match outage {
-        Outage::Away => warn!("the database ends connections or does not take them"),
+        Outage::Away => {
+            warn!("the database refuses or ends connections: check that it runs and can be reached")
+        }
         Outage::Busy => warn!(
-            "no connection to the database within two seconds: it takes none, or calls hold them \
-             all; see what holds them, or raise EXPERTISE_DATABASE_MAX_CONNECTIONS"
+            "no connection to the database within two seconds: it accepts none, or all are in \
+             use; check what uses them, or raise EXPERTISE_DATABASE_MAX_CONNECTIONS"
         ),
-        Outage::ReadOnly => warn!("the database takes no writes: it is read-only or a standby"),
-        Outage::Full => warn!("no room on the disk of the database: writes are refused"),
+        Outage::ReadOnly => warn!("the database is read-only or a standby: writes are refused"),
+        Outage::Full => warn!("the disk of the database is full: writes are refused"),
         Outage::Disk => warn!("the database cannot read or write its disk"),
-        Outage::Undecided => warn!("the database went away while a write was stored"),
+        Outage::Undecided => warn!(
+            "the connection to the database was lost during a COMMIT: the write may be stored"
+        ),
     }
 }
 
-enum Class {
-    /// Another transaction was in the way.
+/// How an error of the database is treated.
+enum ErrorClass {
+    /// A concurrent transaction was in the way.
     Conflict,
-    /// The database cannot serve at present.
+    /// The database cannot be used at present.
     Unavailable(Outage),
     /// Anything else.
     Other,
 }
 
-fn class(err: &DbErr) -> Class {
+fn class(err: &DbErr) -> ErrorClass {
     match err {
-        DbErr::ConnectionAcquire(ConnAcquireErr::Timeout) => Class::Unavailable(Outage::Busy),
-        // Whatever keeps us from having a connection, a refused password as well
-        // as a dead host, the caller can do nothing but wait.
+        DbErr::ConnectionAcquire(ConnAcquireErr::Timeout) => ErrorClass::Unavailable(Outage::Busy),
+        // A failure to connect is an outage whatever the cause: the caller can only
+        // wait.
         DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed) | DbErr::Conn(_) => {
-            Class::Unavailable(Outage::Away)
+            ErrorClass::Unavailable(Outage::Away)
         }
         DbErr::Exec(RuntimeErr::SqlxError(err)) | DbErr::Query(RuntimeErr::SqlxError(err)) => {
             sqlx_class(err)
         }
-        _ => Class::Other,
+        _ => ErrorClass::Other,
     }
 }
 
-fn sqlx_class(err: &SqlxError) -> Class {
+fn sqlx_class(err: &SqlxError) -> ErrorClass {
     match err {
-        SqlxError::Database(err) => err.code().map_or(Class::Other, |code| code_class(&code)),
+        SqlxError::Database(err) => err
+            .code()
+            .map_or(ErrorClass::Other, |code| code_class(&code)),
         SqlxError::Io(_)
         | SqlxError::Tls(_)
         | SqlxError::Protocol(_)
         | SqlxError::PoolTimedOut
         | SqlxError::PoolClosed
         | SqlxError::WorkerCrashed
-        | SqlxError::BeginFailed => Class::Unavailable(Outage::Away),
-        _ => Class::Other,
+        | SqlxError::BeginFailed => ErrorClass::Unavailable(Outage::Away),
+        _ => ErrorClass::Other,
     }
 }
 
-/// Sorts a five-character SQLSTATE, or a numeric extended SQLite code.
-fn code_class(code: &str) -> Class {
+/// Classifies a SQLSTATE of five characters or a numeric SQLite code.
+fn code_class(code: &str) -> ErrorClass {
     match code.len() {
         5 => state_class(code),
         _ => sqlite_class(code.parse().unwrap_or_default()),
     }
 }
 
-fn state_class(state: &str) -> Class {
+fn state_class(state: &str) -> ErrorClass {
     match state {
-        // Serialisation failure, deadlock, lock not available; a row that another has
-        // just added, such as the outcome of the same request; and the
-        // division by zero of a script that found a row changed.
-        "40001" | "40P01" | "55P03" | "23505" | "22012" => Class::Conflict,
-        // A read-only transaction: the server has become a standby, or the
-        // database was set so.
-        "25006" => Class::Unavailable(Outage::ReadOnly),
-        "53100" => Class::Unavailable(Outage::Full),
+        // Serialization failure; deadlock; lock not available; a key that a concurrent
+        // transaction inserted; and the division by zero with which an optimistic
+        // write reports a changed row.
+        "40001" | "40P01" | "55P03" | "23505" | "22012" => ErrorClass::Conflict,
+        // A read-only transaction: the server is a standby, or the database is
+        // set to read-only.
+        "25006" => ErrorClass::Unavailable(Outage::ReadOnly),
+        "53100" => ErrorClass::Unavailable(Outage::Full),
         // Time-outs that end the connection of a transaction.
-        "25P03" | "25P04" => Class::Unavailable(Outage::Away),
+        "25P03" | "25P04" => ErrorClass::Unavailable(Outage::Away),
         _ => match state.get(..2) {
             // Connection failure, out of resources, operator intervention, I/O.
-            Some("08" | "53" | "57" | "58") => Class::Unavailable(Outage::Away),
-            _ => Class::Other,
+            Some("08" | "53" | "57" | "58") => ErrorClass::Unavailable(Outage::Away),
+            _ => ErrorClass::Other,
         },
     }
 }
 
-fn sqlite_class(code: u32) -> Class {
-    /// SQLITE_IOERR_WRITE and SQLITE_IOERR_SHMSIZE: what a quota and a limit of
-    /// the file's size come to, which leave SQLite no other sign.
+fn sqlite_class(code: u32) -> ErrorClass {
+    /// SQLITE_IOERR_WRITE and SQLITE_IOERR_SHMSIZE, which SQLite reports when a quota or a
+    /// limit of the file size is reached.
     const FULL: [u32; 2] = [778, 4874];
     if FULL.contains(&code) {
-        return Class::Unavailable(Outage::Full);
+        return ErrorClass::Unavailable(Outage::Full);
     }
     match code & 0xff {
         // SQLITE_BUSY, SQLITE_LOCKED
-        5 | 6 => Class::Conflict,
+        5 | 6 => ErrorClass::Conflict,
         // SQLITE_READONLY
-        8 => Class::Unavailable(Outage::ReadOnly),
+        8 => ErrorClass::Unavailable(Outage::ReadOnly),
         // SQLITE_FULL
-        13 => Class::Unavailable(Outage::Full),
+        13 => ErrorClass::Unavailable(Outage::Full),
         // SQLITE_IOERR, SQLITE_CANTOPEN
-        10 | 14 => Class::Unavailable(Outage::Disk),
-        _ => Class::Other,
+        10 | 14 => ErrorClass::Unavailable(Outage::Disk),
+        _ => ErrorClass::Other,
     }
 }
 
-/// What went wrong, for the log: codes and names of the schema. The driver's own
-/// text may quote what was being written or read.
+/// Describes an error for the log by codes and names of the schema. The driver's text is
+/// left out, as it may quote stored values.
 pub(super) fn describe(err: &DbErr) -> String {
     match err {
         DbErr::Conn(RuntimeErr::SqlxError(err))
@@ -226,8 +233,8 @@ fn describe_sqlx(err: &SqlxError) -> String {
             }
         }
         SqlxError::ColumnDecode { index, .. } => format!("undecodable column {index}"),
-        SqlxError::Io(err) => format!("input or output: {}", err.kind()),
-        SqlxError::Tls(_) => "TLS".to_owned(),
+        SqlxError::Io(err) => format!("I/O error: {}", err.kind()),
+        SqlxError::Tls(_) => "TLS error".to_owned(),
         SqlxError::PoolTimedOut => "no connection in time".to_owned(),
         _ => "database driver".to_owned(),
     }

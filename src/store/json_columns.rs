@@ -1,5 +1,5 @@
-//! Values in columns: lists and trees are kept as JSON text, the same on both
-//! databases and never re-ordered.
+//! Encodes and decodes columns that hold lists and trees as JSON text, which keeps their
+//! order and is the same on both databases.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -17,18 +17,18 @@ use crate::domain::{
     translation::{Language, StepOverlay, StepTranslations, TaskOverlay, TaskTranslations},
 };
 
-/// A truth value in a JSON aggregate: PostgreSQL writes true, SQLite 1.
+/// A boolean in a JSON aggregate.
 #[derive(Deserialize)]
 #[serde(untagged)]
-pub enum Flag {
+pub enum JsonBool {
     /// As PostgreSQL writes it.
     Bool(bool),
     /// As SQLite writes it.
     Number(i64),
 }
 
-impl Flag {
-    /// The truth value.
+impl JsonBool {
+    /// The boolean.
     pub fn get(&self) -> bool {
         match self {
             Self::Bool(value) => *value,
@@ -55,12 +55,12 @@ fn optional_list<T>(
     text.map_or(Ok(Vec::new()), |text| read(&text))
 }
 
-/// A text in a column, by the rule of its type.
-pub fn text<T, E>(value: Result<T, E>, what: &'static str) -> Result<T, StoreError> {
+/// Turns an invalid value into [`StoreError::Corrupt`].
+pub fn valid<T, E>(value: Result<T, E>, what: &'static str) -> Result<T, StoreError> {
     value.map_err(|_| StoreError::Corrupt(what))
 }
 
-/// A product in a column.
+/// Reads a product's id.
 pub fn product(id: i64) -> Result<ProductId, StoreError> {
     ProductId::new(id).ok_or(StoreError::Corrupt("product_id"))
 }
@@ -70,7 +70,7 @@ pub fn write_roles(roles: &[AccessLevel]) -> String {
     Value::from_iter(roles.iter().map(|level| level.number())).to_string()
 }
 
-/// The same as a set of bits.
+/// Access levels as a set of bits.
 pub fn role_bits(roles: &[AccessLevel]) -> i32 {
     roles.iter().fold(0, |bits, level| bits | level.bit())
 }
@@ -83,7 +83,7 @@ pub fn read_roles(text: &str) -> Result<Vec<AccessLevel>, StoreError> {
         .collect()
 }
 
-/// Dependencies in their stored form.
+/// Dependencies as a JSON tree.
 pub fn write_dependencies(group: Option<&Group>) -> Option<String> {
     group.map(|group| group.to_json().to_string())
 }
@@ -95,7 +95,7 @@ pub fn read_dependencies(text: Option<String>) -> Result<Option<Group>, StoreErr
     })
 }
 
-/// A question as the specification stores it.
+/// A feedback question as a JSON object.
 #[derive(Serialize, Deserialize)]
 struct StoredFeedback {
     name: String,
@@ -113,7 +113,7 @@ struct StoredValue {
     link: Option<Uuid>,
 }
 
-/// A question as a list of one.
+/// A feedback question as a JSON list with one object.
 pub fn write_feedback(feedback: Option<&Feedback>) -> Option<String> {
     let Feedback {
         name,
@@ -152,14 +152,14 @@ pub fn read_feedback(text: Option<String>) -> Result<Option<Feedback>, StoreErro
             .into_iter()
             .map(|StoredValue { key, value, link }| {
                 Ok(FeedbackValue {
-                    key: self::text(Label::parse(key), WHAT)?,
-                    value: self::text(Label::parse(value), WHAT)?,
+                    key: valid(Label::parse(key), WHAT)?,
+                    value: valid(Label::parse(value), WHAT)?,
                     link: link.map(TaskId),
                 })
             })
             .collect::<Result<_, StoreError>>()?;
         Ok(Feedback {
-            name: self::text(Label::parse(name), WHAT)?,
+            name: valid(Label::parse(name), WHAT)?,
             linked,
             values,
         })
@@ -183,8 +183,7 @@ pub fn read_instructions(text: Option<String>) -> Result<Vec<Instruction>, Store
     })
 }
 
-/// How a step repeats, as a JSON object; what is absent is left out, null is
-/// null.
+/// A step's loop as a JSON object. Absent fields are left out; null stays null.
 pub fn write_looping(looping: Option<&Looping>) -> Option<String> {
     let Looping {
         alias,
@@ -210,14 +209,14 @@ pub fn read_looping(text: Option<String>) -> Result<Option<Looping>, StoreError>
             return Err(StoreError::Corrupt(WHAT));
         };
         Ok(Looping {
-            alias: self::text(Tag::parse(alias), WHAT)?,
+            alias: valid(Tag::parse(alias), WHAT)?,
             array: object.remove("array").map(Json),
             iterations: object.remove("iterations").map(Json),
         })
     })
 }
 
-/// Tags and the like as a JSON list; none as NULL.
+/// Tags, parts or skills as a JSON list; none as NULL.
 pub fn write_tags(tags: &[Tag]) -> Option<String> {
     if tags.is_empty() {
         return None;
@@ -230,26 +229,26 @@ pub fn read_tags(text: Option<String>) -> Result<Vec<Tag>, StoreError> {
     optional_list(text, |text| {
         parse::<Vec<String>>(text, "tags")?
             .into_iter()
-            .map(|tag| self::text(Tag::parse(tag), "tags"))
+            .map(|tag| valid(Tag::parse(tag), "tags"))
             .collect()
     })
 }
 
-/// Data of reporting systems.
+/// Reads the data of reporting systems.
 pub fn read_r_data(text: Option<String>) -> Result<Map<String, Value>, StoreError> {
     text.map_or(Ok(Map::new()), |text| parse(&text, "r_data"))
 }
 
-/// A task's translations, aggregated as rows of `[language, locked, name]`.
+/// Reads a task's translations from a JSON list of `[language, locked, name]`.
 pub fn read_task_translations(text: Option<String>) -> Result<TaskTranslations, StoreError> {
-    type Row = (String, Flag, Option<String>);
+    type TaskTranslationRow = (String, JsonBool, Option<String>);
     const WHAT: &str = "task_translations";
-    let rows = optional_list(text, |text| parse::<Vec<Row>>(text, WHAT))?;
+    let rows = optional_list(text, |text| parse::<Vec<TaskTranslationRow>>(text, WHAT))?;
     rows.into_iter()
         .map(|(language, locked, name)| {
             let overlay = TaskOverlay {
                 name: name
-                    .map(|name| self::text(Name::parse(name), WHAT))
+                    .map(|name| valid(Name::parse(name), WHAT))
                     .transpose()?,
                 locked: locked.get(),
             };
@@ -258,27 +257,27 @@ pub fn read_task_translations(text: Option<String>) -> Result<TaskTranslations, 
         .collect()
 }
 
-/// A step's translations, aggregated as rows of
+/// Reads a step's translations from a JSON list of
 /// `[language, locked, title, instructions, feedback_config, body]`.
 pub fn read_step_translations(text: Option<String>) -> Result<StepTranslations, StoreError> {
-    type Row = (
+    type StepTranslationRow = (
         String,
-        Flag,
+        JsonBool,
         Option<String>,
         Option<String>,
         Option<String>,
         Option<String>,
     );
     const WHAT: &str = "step_translations";
-    let rows = optional_list(text, |text| parse::<Vec<Row>>(text, WHAT))?;
+    let rows = optional_list(text, |text| parse::<Vec<StepTranslationRow>>(text, WHAT))?;
     rows.into_iter()
         .map(|(language, locked, title, instructions, feedback, body)| {
             let overlay = StepOverlay {
                 title: title
-                    .map(|title| self::text(Title::parse(title), WHAT))
+                    .map(|title| valid(Title::parse(title), WHAT))
                     .transpose()?,
                 body: body
-                    .map(|body| self::text(Body::parse(body), WHAT))
+                    .map(|body| valid(Body::parse(body), WHAT))
                     .transpose()?,
                 instructions: read_instructions(instructions)?,
                 feedback: read_feedback(feedback)?,
@@ -289,7 +288,7 @@ pub fn read_step_translations(text: Option<String>) -> Result<StepTranslations, 
         .collect()
 }
 
-/// Ids aggregated as text between commas.
+/// Reads ids separated by commas.
 pub fn read_guids(text: Option<&str>) -> Result<Vec<Uuid>, StoreError> {
     text.unwrap_or_default()
         .split(',')

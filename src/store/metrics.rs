@@ -15,21 +15,21 @@ use sea_orm::{DatabaseConnection, DbBackend, metric::Info};
 
 use crate::call_context::CallContext;
 
-/// A hundred microseconds, which a cached row takes, to the longest wait for a lock.
+/// Seconds: from a read of a cached row to the longest wait for a lock.
 const BUCKETS: [f64; 14] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 15.0,
 ];
 
-type Label = [(&'static str, &'static str); 1];
-type Labels = [(&'static str, &'static str); 2];
-type Histograms = Family<Label, Histogram, fn() -> Histogram>;
+type OneLabel = [(&'static str, &'static str); 1];
+type TwoLabels = [(&'static str, &'static str); 2];
+type Histograms = Family<OneLabel, Histogram, fn() -> Histogram>;
 
 tokio::task_local! {
-    /// Since when the current work has been waiting for a connection.
-    static WAITING: ConnectionWait;
+    /// The current task's wait for a connection.
+    static CONNECTION_WAIT: ConnectionWait;
 }
 
-/// What is measured of a store. Everything here is cheap to record.
+/// Metrics of a store.
 pub struct StoreMetrics {
     statements: AtomicU64,
     reads: Histogram,
@@ -38,11 +38,11 @@ pub struct StoreMetrics {
     commits: Histogram,
     writes: Histogram,
     write_waits: Histogram,
-    lost: Counter,
+    lost_writes: Counter,
     by_kind: Histograms,
-    waits: Histograms,
-    connections: Family<Labels, Gauge>,
-    connections_max: Family<Label, Gauge>,
+    connection_waits: Histograms,
+    connections: Family<TwoLabels, Gauge>,
+    connections_max: Family<OneLabel, Gauge>,
 }
 
 impl Default for StoreMetrics {
@@ -57,9 +57,9 @@ impl Default for StoreMetrics {
             commits: histogram(),
             writes: histogram(),
             write_waits: histogram(),
-            lost: Counter::default(),
+            lost_writes: Counter::default(),
             by_kind,
-            waits: Histograms::new_with_constructor(histogram),
+            connection_waits: Histograms::new_with_constructor(histogram),
             connections: Family::default(),
             connections_max: Family::default(),
         }
@@ -71,7 +71,7 @@ fn histogram() -> Histogram {
 }
 
 impl StoreMetrics {
-    /// Registers everything in a registry.
+    /// Registers all metrics under the prefix `database`.
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("database");
         for (name, help, metric) in [
@@ -82,7 +82,7 @@ impl StoreMetrics {
             ),
             (
                 "write",
-                "Time that a write takes, all waits and repetitions included",
+                "Time that a write takes, with all waits and retries",
                 &self.writes,
             ),
             (
@@ -103,12 +103,12 @@ impl StoreMetrics {
             "connection_wait",
             "Time until a connection of a pool can be used",
             Unit::Seconds,
-            self.waits.clone(),
+            self.connection_waits.clone(),
         );
         registry.register(
             "lost_writes",
-            "Writes that lost against another one and were run again",
-            self.lost.clone(),
+            "Writes that were retried because of a concurrent write",
+            self.lost_writes.clone(),
         );
         registry.register(
             "connections",
@@ -122,16 +122,16 @@ impl StoreMetrics {
         );
     }
 
-    /// How many statements were sent so far.
+    /// How many statements have ended so far.
     pub fn statements(&self) -> u64 {
         self.statements.load(Ordering::Relaxed)
     }
 
-    /// A statement has ended.
-    pub fn statement(&self, info: &Info<'_>) {
+    /// Records a statement that has ended.
+    pub fn record_statement(&self, info: &Info<'_>) {
         self.statements.fetch_add(1, Ordering::Relaxed);
         let sql = info.statement.sql.as_str();
-        let (histogram, what) = if sql.ends_with("FOR UPDATE") {
+        let (histogram, span) = if sql.ends_with("FOR UPDATE") {
             (&self.locks, "database lock")
         } else if sql.starts_with("SELECT") {
             (&self.reads, "database read")
@@ -139,19 +139,22 @@ impl StoreMetrics {
             (&self.changes, "database change")
         };
         histogram.observe(info.elapsed.as_secs_f64());
-        CallContext::record_span(what, info.elapsed, info.failed);
+        CallContext::record_span(span, info.elapsed, info.failed);
     }
 
-    /// Measures a COMMIT.
-    pub async fn commit<T>(&self, commit: impl Future<Output = T>) -> T {
+    /// Records how long a COMMIT takes.
+    pub async fn measure_commit<T>(&self, commit: impl Future<Output = T>) -> T {
         let begun = Instant::now();
         let outcome = commit.await;
         self.commits.observe(begun.elapsed().as_secs_f64());
         outcome
     }
 
-    /// Measures a write from the moment it is asked for.
-    pub async fn write<T, E>(&self, write: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+    /// Records how long a write takes, with its waits and retries.
+    pub async fn measure_write<T, E>(
+        &self,
+        write: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
         let begun = Instant::now();
         let outcome = write.await;
         let took = begun.elapsed();
@@ -160,22 +163,22 @@ impl StoreMetrics {
         outcome
     }
 
-    /// A write has waited so long to begin.
-    pub fn waited_for_turn(&self, waited: Duration) {
+    /// Records how long a write waited to begin.
+    pub fn record_write_wait(&self, waited: Duration) {
         self.write_waits.observe(waited.as_secs_f64());
     }
 
-    /// A write lost against another one and is run again.
-    pub fn lost(&self) {
-        self.lost.inc();
+    /// Counts a write that is retried because of a concurrent write.
+    pub fn count_lost_write(&self) {
+        self.lost_writes.inc();
     }
 
-    /// The histogram of waits for the connections of a pool.
-    pub fn waits_of(&self, pool: &'static str) -> Histogram {
-        self.waits.get_or_create_owned(&[("pool", pool)])
+    /// The histogram of waits for a connection of a pool.
+    pub fn connection_waits(&self, pool: &'static str) -> Histogram {
+        self.connection_waits.get_or_create_owned(&[("pool", pool)])
     }
 
-    /// Samples a pool.
+    /// Records the size and use of a pool.
     pub fn sample_pool(&self, pool: &'static str, connection: &DatabaseConnection) {
         let (size, idle, max) = match connection.get_database_backend() {
             DbBackend::Sqlite => {
@@ -206,7 +209,7 @@ impl StoreMetrics {
     }
 }
 
-/// A wait for a connection, which ends when there is one, or without one.
+/// A wait for a connection, recorded when the connection is there or the wait is given up.
 struct ConnectionWait {
     since: Cell<Option<Instant>>,
     histogram: Histogram,
@@ -226,16 +229,16 @@ impl Drop for ConnectionWait {
     }
 }
 
-/// Runs work that begins with a wait for a connection.
-pub async fn waiting<T>(histogram: &Histogram, work: impl Future<Output = T>) -> T {
-    let waiting = ConnectionWait {
+/// Runs work that begins with a wait for a connection, and records the wait.
+pub async fn measure_wait<T>(histogram: &Histogram, work: impl Future<Output = T>) -> T {
+    let wait = ConnectionWait {
         since: Cell::new(Some(Instant::now())),
         histogram: histogram.clone(),
     };
-    WAITING.scope(waiting, work).await
+    CONNECTION_WAIT.scope(wait, work).await
 }
 
-/// The current work has got its connection.
-pub fn has_connection() {
-    let _ = WAITING.try_with(ConnectionWait::end);
+/// Ends the wait of the current task: it has its connection.
+pub fn end_connection_wait() {
+    let _ = CONNECTION_WAIT.try_with(ConnectionWait::end);
 }

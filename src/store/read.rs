@@ -1,5 +1,5 @@
-//! Queries. What a caller sees is one state: most reads are one statement, and an export
-//! is one transaction.
+//! Reads. Each returns one state of the database: most are one statement, and an export is
+//! one transaction.
 
 mod roles;
 mod row_reader;

@@ -1,15 +1,15 @@
 //! The schema, the same for both databases.
 //!
-//! *Invariant:* every key of an account's table begins with `account_id`, and so does
-//! every foreign key, so that a reference across accounts cannot be stored, and the
-//! tables can be spread by account over a distributed PostgreSQL.
+//! *Invariant:* every primary and foreign key of an account's table begins with
+//! `account_id`. So no reference across accounts can be stored, and a distributed
+//! PostgreSQL can shard the tables by account.
 
 pub mod entity;
 mod m0001;
 
 use sea_orm_migration::{MigrationTrait, MigratorTrait, async_trait};
 
-/// All migrations, oldest first. From the first release on they are only added.
+/// All migrations, oldest first. After the first release, none is changed or removed.
 pub struct Migrator;
 
 #[async_trait::async_trait]
@@ -19,8 +19,8 @@ impl MigratorTrait for Migrator {
     }
 }
 
-/// The name of the newest migration: what the schema of this version is called.
-pub fn newest() -> String {
+/// The name of the newest migration, which names the schema of this version.
+pub fn newest_migration() -> String {
     let newest = Migrator::migrations().pop();
     newest.map_or_else(String::new, |migration| migration.name().to_owned())
 }

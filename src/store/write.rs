@@ -30,7 +30,7 @@ use std::{sync::Arc, time::Instant};
 use sea_orm::QueryResult;
 use tracing::Instrument;
 
-use super::{Account, Mode, Outcome, Retry, WritePath, Writers, error::StoreError};
+use super::{Account, Mode, RetryKey, WriteOutcome, WritePath, Writers, error::StoreError};
 use crate::domain::{Error, Outage, Result, changes::Changes, decide::WriteContext};
 
 use statements::DecidedWrite;
@@ -84,13 +84,13 @@ struct PendingWrite<O: Operation> {
     operation: O,
     mode: Mode,
     path: WritePath,
-    retry: Option<Retry<O::Answer>>,
+    retry: Option<RetryKey<O::Answer>>,
 }
 
 impl<O: Operation> PendingWrite<O> {
     /// Runs the write as a script; `None` when it needs locks. Then, and on an error of
     /// the domain, nothing is done.
-    async fn run_optimistic(&self, tx: &Tx) -> Result<Option<Outcome<O::Answer>>, StoreError> {
+    async fn run_optimistic(&self, tx: &Tx) -> Result<Option<WriteOutcome<O::Answer>>, StoreError> {
         if self.mode == Mode::ValidateOnly || self.path == WritePath::LockedOnly {
             return Ok(None);
         }
@@ -99,7 +99,7 @@ impl<O: Operation> PendingWrite<O> {
         };
         let (changes, answer) = self.operation.decide(stored, &tx.context)?;
         if changes.is_empty() {
-            return Ok(Some(Outcome::Done(answer)));
+            return Ok(Some(WriteOutcome::Done(answer)));
         }
         let write = DecidedWrite {
             outcome: self.retry.as_ref().map(|retry| retry.outcome(&answer)),
@@ -114,15 +114,15 @@ impl<O: Operation> PendingWrite<O> {
             return Ok(None);
         };
         let answer = self.operation.complete(answer, &guard)?;
-        Ok(Some(Outcome::Done(answer)))
+        Ok(Some(WriteOutcome::Done(answer)))
     }
 
     /// Runs the write in a transaction, under locks.
-    async fn run_locked(&self, tx: &Tx) -> Result<Outcome<O::Answer>, StoreError> {
+    async fn run_locked(&self, tx: &Tx) -> Result<WriteOutcome<O::Answer>, StoreError> {
         if let Some(retry) = &self.retry
             && let Some(earlier) = retry.earlier(tx).await?
         {
-            return Ok(Outcome::Replayed(earlier));
+            return Ok(WriteOutcome::Replayed(earlier));
         }
         let stored = self.operation.read_locked(tx).await?;
         let (changes, mut answer) = self.operation.decide(stored, &tx.context)?;
@@ -145,7 +145,7 @@ impl<O: Operation> PendingWrite<O> {
         } else {
             tx.run_locked(write.under_locks()?).await?;
         }
-        Ok(Outcome::Done(answer))
+        Ok(WriteOutcome::Done(answer))
     }
 }
 
@@ -153,8 +153,8 @@ impl Account {
     /// Runs a write that no retry is answered for.
     async fn write<O: Operation>(&self, operation: O, mode: Mode) -> Result<O::Answer> {
         match self.write_once(operation, mode, None).await? {
-            Outcome::Done(answer) => Ok(answer),
-            Outcome::Replayed(_) => Err(Error::Internal("a replay of no retry".to_owned())),
+            WriteOutcome::Done(answer) => Ok(answer),
+            WriteOutcome::Replayed(_) => Err(Error::Internal("a replay of no retry".to_owned())),
         }
     }
 
@@ -169,25 +169,28 @@ impl Account {
         &self,
         operation: O,
         mode: Mode,
-        retry: Option<Retry<O::Answer>>,
-    ) -> Result<Outcome<O::Answer>> {
+        retry: Option<RetryKey<O::Answer>>,
+    ) -> Result<WriteOutcome<O::Answer>> {
         let write = PendingWrite {
             operation,
             mode,
             path: self.write_path(),
             retry,
         };
-        self.metrics().write(self.run_write(write)).await
+        self.metrics().measure_write(self.run_write(write)).await
     }
 
-    async fn run_write<O: Operation>(&self, write: PendingWrite<O>) -> Result<Outcome<O::Answer>> {
+    async fn run_write<O: Operation>(
+        &self,
+        write: PendingWrite<O>,
+    ) -> Result<WriteOutcome<O::Answer>> {
         let slots = match self.writers() {
             Writers::Slots(slots) => slots,
             Writers::Queue(queue) => return queue.run(self, write).await,
         };
         let asked = Instant::now();
         let permit = slots.acquire().await;
-        self.metrics().waited_for_turn(asked.elapsed());
+        self.metrics().record_write_wait(asked.elapsed());
         let permit = permit?;
         // Dropped with this future, it tells the spawned task that nobody waits.
         let (waiting, caller) = CallerLiveness::of_current_call();
@@ -208,7 +211,7 @@ impl Account {
         &self,
         write: &PendingWrite<O>,
         caller: &CallerLiveness,
-    ) -> Result<Outcome<O::Answer>> {
+    ) -> Result<WriteOutcome<O::Answer>> {
         match self.attempt_optimistic(write, caller).await {
             Ok(Some(outcome)) => return Ok(outcome),
             // What stands in the way is waited for, or seen, under locks.
@@ -233,7 +236,7 @@ impl Account {
         &self,
         write: &PendingWrite<O>,
         caller: &CallerLiveness,
-    ) -> Result<Option<Outcome<O::Answer>>, StoreError> {
+    ) -> Result<Option<WriteOutcome<O::Answer>>, StoreError> {
         if caller.is_gone() {
             return Err(StoreError::Conflict);
         }
@@ -248,7 +251,7 @@ impl Account {
         &self,
         write: &PendingWrite<O>,
         caller: &CallerLiveness,
-    ) -> Result<Outcome<O::Answer>, StoreError> {
+    ) -> Result<WriteOutcome<O::Answer>, StoreError> {
         // Nobody hears of what is lost for want of a caller.
         if caller.is_gone() {
             return Err(StoreError::Conflict);

@@ -27,7 +27,7 @@ pub enum EngineError {
     Unavailable {
         /// What happened.
         reason: String,
-        /// The pause that the engine asks for.
+        /// The pause that the engine requests.
         retry_after: Option<Duration>,
     },
     /// The answer is not a translation.

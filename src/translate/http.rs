@@ -1,16 +1,16 @@
 //! Requests to engines, and the meaning of their failures.
 
-use std::{error::Error, time::Duration};
+use std::time::Duration;
 
 use reqwest::{Client, RequestBuilder, Response, StatusCode, header::RETRY_AFTER, redirect};
 use serde::de::DeserializeOwned;
 
 use super::engine::EngineError;
-use crate::terminal::sanitize;
+use crate::{client, terminal::sanitize};
 
 /// The largest answer read, far above a translation of what one request holds.
 const MAX_ANSWER_BYTES: usize = 8 * 1024 * 1024;
-/// The longest pause that an engine may ask for.
+/// The longest pause that an engine may request.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 /// The most characters that a message repeats of an engine's explanation.
 const MAX_EXPLANATION_CHARS: usize = 200;
@@ -79,11 +79,7 @@ fn unavailable(error: reqwest::Error) -> EngineError {
     let reason = if error.is_timeout() {
         "no answer in time".to_owned()
     } else {
-        let mut cause: &dyn Error = &error;
-        while let Some(source) = cause.source() {
-            cause = source;
-        }
-        shortened(&cause.to_string())
+        shortened(&client::root_cause(&error).to_string())
     };
     EngineError::Unavailable {
         reason,

@@ -12,7 +12,7 @@ use crate::terminal::print_error;
 
 const TICK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Is told of the progress of a run.
+/// Receives the progress of a run.
 pub trait TranslateProgress: Send {
     /// Another page of the work list is done.
     fn page(&mut self, summary: &TranslateSummary);

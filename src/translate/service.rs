@@ -94,13 +94,9 @@ pub(super) fn describe(status: &Status) -> String {
         .bad_request()
         .and_then(|bad| bad.field_violations.first())
         .map(|violation| format!("at {}", violation.field));
-    let cause = status.source().map(|error| {
-        let mut cause: &dyn Error = error;
-        while let Some(source) = cause.source() {
-            cause = source;
-        }
-        cause.to_string()
-    });
+    let cause = status
+        .source()
+        .map(|error| client::root_cause(error).to_string());
     let parts = [Some(format!("{:?}", status.code())), reason, field, cause];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

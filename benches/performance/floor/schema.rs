@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS tasks (
     step_count bigint NOT NULL, last_position bigint NOT NULL, etag text NOT NULL,
     dirty_record boolean NOT NULL, mvn_indexed boolean NOT NULL, mvn_version bigint NOT NULL,
     mvn_info text NOT NULL, mvn_ts bigint, created_ts bigint NOT NULL,
-    modified_ts bigint NOT NULL, PRIMARY NAME (account_id, guid));
+    modified_ts bigint NOT NULL, PRIMARY KEY (account_id, guid));
 CREATE TABLE IF NOT EXISTS steps (
     account_id varchar(64) NOT NULL, guid uuid NOT NULL, task uuid NOT NULL,
     position bigint NOT NULL, kind integer NOT NULL, product_id bigint NOT NULL,
@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS steps (
     feedback_config text, instructions text, looping text, parts text, skills text, tags text,
     subtask_id uuid, subtask_pid bigint, link uuid, r_data text, translations text,
     etag text NOT NULL, dirty_record boolean NOT NULL, created_ts bigint NOT NULL,
-    modified_ts bigint NOT NULL, body text, PRIMARY NAME (account_id, guid));
+    modified_ts bigint NOT NULL, body text, PRIMARY KEY (account_id, guid));
 CREATE INDEX IF NOT EXISTS steps_order ON steps (account_id, task, position);
 ";
 

@@ -11,8 +11,10 @@ use prometheus_client::{
 };
 use tonic::Code;
 
-use super::call_record::code_name;
-use crate::grpc::{self, status};
+use crate::{
+    grpc::{self, status},
+    proto::code_name,
+};
 
 /// Seconds, from what the cheapest calls take to the default request timeout.
 const BUCKETS: [f64; 15] = [
@@ -34,7 +36,7 @@ pub struct CallMetrics {
     in_flight: Family<RpcLabels, Gauge>,
 }
 
-/// Metrics of an rpc, looked up once for each call.
+/// Metrics of an rpc, resolved once for each call.
 pub struct RpcMetrics {
     rpc: LabelValue,
     ok: Counter,

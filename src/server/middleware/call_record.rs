@@ -18,6 +18,7 @@ use super::call_metrics::RpcMetrics;
 use crate::{
     auth::Caller,
     call_context::SpanRecorder,
+    proto::code_name,
     server::connections::PendingCall,
     telemetry::{CallSpan, ChildSpans, SpanOutcome, Tracer, trace_context},
 };
@@ -176,28 +177,5 @@ impl Drop for CallRecord {
             duration_us = duration.as_micros() as u64,
             "call"
         );
-    }
-}
-
-/// A code as the gRPC specification spells it.
-pub fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
     }
 }

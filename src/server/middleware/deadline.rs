@@ -15,7 +15,7 @@ use crate::grpc::status;
 
 const GRPC_TIMEOUT: &str = "grpc-timeout";
 
-/// The timeout that the caller asks for, if any.
+/// The timeout that the caller requests, if any.
 pub fn requested(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
     let Some(value) = headers.get(GRPC_TIMEOUT) else {
         return Ok(None);

@@ -6,10 +6,10 @@
 use tonic::{Code, Status};
 use tracing::{debug, error};
 
-use super::call_record::{CallRecord, code_name};
-use crate::grpc::status;
+use super::call_record::CallRecord;
+use crate::{grpc::status, proto::code_name};
 
-/// How tonic's messages about wrong framing begin, and what the caller is told.
+/// How tonic's messages about wrong framing begin, and the messages that replace them.
 const FRAMING_ERRORS: [(&str, &str); 4] = [
     (
         "Missing request message",

@@ -98,7 +98,7 @@ impl ResponseBody {
         self.resources.permit = None;
         let memory = &self.resources.memory;
         if !self.resources.is_read {
-            // The change is done, and the caller must know.
+            // The change is stored, so the caller must receive this answer.
             memory.force_response(data.len());
         } else if memory.try_response(data.len()).is_err() {
             return self.end(status::overloaded());

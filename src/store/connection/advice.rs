@@ -1,5 +1,5 @@
-//! What to do about a database that cannot be used, in a line. What a driver says
-//! may quote names and values, so it stays out.
+//! Errors of opening a database as one line that says what to do. The driver's own text
+//! is left out, as it may quote names and values.
 
 use std::{fs, io, path::Path};
 
@@ -8,47 +8,52 @@ use sea_orm::{DbErr, RuntimeErr};
 use super::OpenError;
 use crate::store::error;
 
-/// Of an SQLite file.
-pub fn of_file(path: &Path, err: &sqlx::Error) -> OpenError {
+/// The error of an SQLite file.
+pub fn file_error(path: &Path, err: &sqlx::Error) -> OpenError {
     OpenError::File {
         path: path.display().to_string(),
         why: match sqlite_code(err).map(|code| code & 0xff) {
             // SQLITE_BUSY, SQLITE_LOCKED
             Some(5 | 6) => {
-                "another process holds it: end that one, or name another file".to_owned()
+                "another process has locked it: stop that process, or use another file".to_owned()
             }
             // SQLITE_IOERR
-            Some(10) => "its disk cannot be read or written".to_owned(),
+            Some(10) => "its disk cannot be read or written: check the disk".to_owned(),
             // SQLITE_CORRUPT
-            Some(11) => "it is damaged: put back a copy of it, or name another file".to_owned(),
+            Some(11) => "it is damaged: restore a backup, or use another file".to_owned(),
             // SQLITE_FULL
-            Some(13) => "its disk is full: make room, or name another file".to_owned(),
+            Some(13) => "its disk is full: free some space, or use another file".to_owned(),
             // SQLITE_NOTADB
-            Some(26) => "it is no SQLite database: name another file".to_owned(),
-            // SQLITE_PERM, SQLITE_READONLY, SQLITE_CANTOPEN and what has no code
-            _ => of_place(path),
+            Some(26) => "it is not an SQLite database: use another file".to_owned(),
+            // SQLITE_PERM, SQLITE_READONLY, SQLITE_CANTOPEN, and errors without a code
+            _ => path_error(path),
         },
     }
 }
 
-/// What is wrong with a place in which SQLite cannot make its files.
-fn of_place(path: &Path) -> String {
+/// Why SQLite cannot create or open a file at this path.
+fn path_error(path: &Path) -> String {
     let parent = path.parent().filter(|parent| *parent != Path::new(""));
     let directory = parent.unwrap_or(Path::new("."));
     if path.is_dir() {
-        return "it is a directory: name a file in it".to_owned();
+        return "it is a directory: use the path of a file in it".to_owned();
     }
     let shown = directory.display();
     match fs::metadata(directory) {
-        Ok(about) if !about.is_dir() => format!("{shown} is no directory: name another place"),
+        Ok(metadata) if !metadata.is_dir() => {
+            format!("{shown} is not a directory: use another path")
+        }
         Ok(_) => format!(
-            "this user may not write it, or may not make files in its directory {shown}: allow \
-             it both, or name another place"
+            "this user may not write it or create files in its directory {shown}: grant both \
+             permissions, or use another path"
         ),
         Err(err) if err.kind() == io::ErrorKind::NotFound => {
-            format!("there is no directory {shown}: make it, or name another place")
+            format!("the directory {shown} does not exist: create it, or use another path")
         }
-        Err(_) => format!("this user may not look into {shown}: allow it, or name another place"),
+        Err(_) => format!(
+            "this user may not access the directory {shown}: grant the permission, or use \
+             another path"
+        ),
     }
 }
 
@@ -56,56 +61,57 @@ fn sqlite_code(err: &sqlx::Error) -> Option<u32> {
     err.as_database_error()?.code()?.parse().ok()
 }
 
-/// Of a PostgreSQL database at this place, which shows neither user nor password.
-pub fn of_postgres(place: &str, err: &sqlx::Error) -> OpenError {
+/// The error of a connection to PostgreSQL. `address` holds neither user nor password.
+pub fn postgres_error(address: &str, err: &sqlx::Error) -> OpenError {
     OpenError::Connect {
-        place: place.to_owned(),
+        address: address.to_owned(),
         why: match err {
-            sqlx::Error::Io(err) => of_network(err).to_owned(),
+            sqlx::Error::Io(err) => network_error(err).to_owned(),
             sqlx::Error::Tls(_) => {
-                "TLS with it cannot be begun: see sslmode and sslrootcert in the URL".to_owned()
+                "the TLS handshake failed: check sslmode and sslrootcert in the URL".to_owned()
             }
             sqlx::Error::PoolTimedOut => {
-                "it does not answer in time: see that it runs and has connections to spare"
-                    .to_owned()
+                "it did not answer in time: check that it runs and has free connections".to_owned()
             }
-            sqlx::Error::Database(err) => of_state(&err.code().unwrap_or_default()),
-            _ => "it does not answer as PostgreSQL does: see its host and port".to_owned(),
+            sqlx::Error::Database(err) => state_error(&err.code().unwrap_or_default()),
+            _ => "the server is not PostgreSQL: check host and port".to_owned(),
         },
     }
 }
 
-fn of_network(err: &io::Error) -> &'static str {
+fn network_error(err: &io::Error) -> &'static str {
     match err.kind() {
         io::ErrorKind::ConnectionRefused => {
-            "nothing listens there: start PostgreSQL, or see its host and port"
+            "the connection is refused: start PostgreSQL, or check host and port"
         }
-        io::ErrorKind::NotFound => "its socket is not there: start PostgreSQL, or see its host",
+        io::ErrorKind::NotFound => {
+            "the socket does not exist: start PostgreSQL, or check the socket's path"
+        }
         _ if err.to_string().contains("lookup address") => {
-            "its host cannot be found: its name has no address"
+            "the host name has no address: check the host"
         }
-        _ => "it cannot be reached: see that it runs, and its host and port",
+        _ => "it cannot be reached: check that it runs, and its host and port",
     }
 }
 
-/// By SQLSTATE.
-fn of_state(state: &str) -> String {
+/// The error of a SQLSTATE.
+fn state_error(state: &str) -> String {
     match state {
         "28P01" | "28000" => {
-            "it does not let this user in: see user and password, and its pg_hba.conf".to_owned()
+            "it rejects the login: check user and password, and its pg_hba.conf".to_owned()
         }
         "3D000" => {
-            "there is no database of this name: make it with createdb, or name another".to_owned()
+            "the database does not exist: create it with createdb, or use another".to_owned()
         }
-        "42501" => "this user may not connect to it: grant it CONNECT".to_owned(),
-        "53300" => "it has no connection to spare: raise its max_connections".to_owned(),
+        "42501" => "this user may not connect to it: grant CONNECT to the user".to_owned(),
+        "53300" => "it has no free connection: raise its max_connections".to_owned(),
         "57P03" => "it is still starting: try again later".to_owned(),
         state => format!("it refuses the connection with SQLSTATE {state}"),
     }
 }
 
-/// Of a schema that cannot be looked at or changed.
-pub fn of_schema(err: &DbErr) -> OpenError {
+/// The error of reading or changing the schema.
+pub fn schema_error(err: &DbErr) -> OpenError {
     let code = match err {
         DbErr::Exec(RuntimeErr::SqlxError(err))
         | DbErr::Query(RuntimeErr::SqlxError(err))
@@ -116,17 +122,19 @@ pub fn of_schema(err: &DbErr) -> OpenError {
     };
     OpenError::Schema(match code.as_deref() {
         Some("42501") => {
-            "this user may not make tables there: grant it CREATE on the schema, or make it the \
-             owner of the database"
+            "this user may not create tables: grant CREATE on the schema to the user, or make it \
+             the owner of the database"
                 .to_owned()
         }
         Some("42P07") => {
-            "it holds tables of something else: give the service a database of its own".to_owned()
+            "the database has tables of another application: use a database of its own".to_owned()
         }
         Some("5" | "261" | "517") => {
-            "another process holds it: end that one, or name another".to_owned()
+            "another process has locked it: stop that process, or use another database".to_owned()
         }
-        Some("25006" | "8" | "1032") => "it takes no writes: name one that does".to_owned(),
+        Some("25006" | "8" | "1032") => {
+            "the database is read-only: use one that can be written".to_owned()
+        }
         _ => error::describe(err),
     })
 }

@@ -1,5 +1,4 @@
-//! A pool of connections to a database, direct or through a pooler that uses another
-//! connection for each transaction.
+//! A pool of connections to a database, direct or through PgBouncer.
 
 use std::{
     future::Future,
@@ -19,46 +18,43 @@ use tracing::Instrument;
 use super::epoch::ConnectionEpoch;
 use crate::store::metrics::{self, StoreMetrics};
 
-/// What is between the store and its database.
+/// How long a connection of the pool keeps the same connection of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Link {
-    /// Nothing: a connection stays the same, and statements prepared on it are
-    /// prepared for as long as it lives.
-    Direct,
-    /// PgBouncer in transaction mode: what was prepared before a transaction is
-    /// somewhere else, and the names of our statements may be taken by somebody
-    /// else's.
-    PgBouncer,
+pub enum Pooling {
+    /// As long as it is open: prepared statements stay prepared.
+    Session,
+    /// For one transaction, as PgBouncer is between. The next transaction may run on a
+    /// connection on which another client prepared statements under the same names.
+    Transaction,
 }
 
-/// As the settings of a connection of our own.
-const SETTINGS: &str =
+/// Settings of a transaction behind PgBouncer, equal to those of a session.
+const TRANSACTION_SETTINGS: &str =
     "SET LOCAL lock_timeout = '2s'; SET LOCAL idle_in_transaction_session_timeout = '10s'; ";
 
 /// A pool of connections to a database.
 ///
-/// Behind PgBouncer every statement runs in a transaction, and every transaction
-/// begins by forgetting what others have prepared on its connection. Transactions
-/// run in tasks of their own: one that is cancelled while it begins would hold a
-/// connection of PgBouncer until its own is used again.
+/// Behind PgBouncer every statement runs in a transaction, and every transaction first
+/// deallocates the prepared statements of its connection. Single statements run in a
+/// spawned task: a cancelled BEGIN would hold a connection of PgBouncer.
 #[derive(Clone)]
 pub struct Database {
     pub connection: DatabaseConnection,
-    pub link: Link,
-    /// Which connections may be used.
+    pub pooling: Pooling,
+    /// Decides which open connections may still be used.
     pub epoch: Arc<ConnectionEpoch>,
-    /// The name of the pool.
-    pub pool: &'static str,
-    /// Where waits for connections and times of statements are recorded.
+    /// The pool's label in metrics.
+    pub pool_name: &'static str,
+    /// Waits for connections of this pool, and all metrics of the store.
     pub metrics: Option<(Histogram, Arc<StoreMetrics>)>,
 }
 
 /// A BEGIN in progress.
 ///
 /// *Invariant:* a connection on which a BEGIN was cancelled is never used again. sqlx
-/// returns it to the pool inside a transaction that it does not know of, in which the
-/// next write would be acknowledged and never committed. So before such a connection is
-/// returned, all open ones are invalidated.
+/// returns it to the pool inside an unknown transaction, in which the next write would be
+/// acknowledged and never committed. So all open connections are invalidated before it is
+/// returned.
 struct BeginGuard<'a, F> {
     begin: Pin<Box<F>>,
     epoch: &'a ConnectionEpoch,
@@ -86,7 +82,7 @@ impl<F: Future> Future for BeginGuard<'_, F> {
 }
 
 impl<F> Drop for BeginGuard<'_, F> {
-    // The connection is given back after this, when the fields are dropped.
+    // The connection returns to the pool after this, when the fields are dropped.
     fn drop(&mut self) {
         if !self.ended {
             self.epoch.invalidate_all();
@@ -95,53 +91,53 @@ impl<F> Drop for BeginGuard<'_, F> {
 }
 
 impl Database {
-    /// Measures the statements from now on, those apart that begin and end
-    /// transactions; not those of clones that are there already.
+    /// Records metrics of this pool's statements from now on, except BEGIN and COMMIT.
+    /// Clones made earlier stay unmeasured.
     pub fn measure(&mut self, pool: &'static str, metrics: &Arc<StoreMetrics>) {
-        self.pool = pool;
-        self.metrics = Some((metrics.waits_of(pool), Arc::clone(metrics)));
+        self.pool_name = pool;
+        self.metrics = Some((metrics.connection_waits(pool), Arc::clone(metrics)));
         let metrics = Arc::clone(metrics);
         self.connection
-            .set_metric_callback(move |info| metrics.statement(info));
+            .set_metric_callback(move |info| metrics.record_statement(info));
     }
 
-    /// Runs work that begins with a wait for a connection.
-    async fn waiting<T>(&self, work: impl Future<Output = T>) -> T {
+    /// Records how long `work` waits for its connection.
+    async fn measure_wait<T>(&self, work: impl Future<Output = T>) -> T {
         match &self.metrics {
-            Some((waits, _)) => metrics::waiting(waits, work).await,
+            Some((waits, _)) => metrics::measure_wait(waits, work).await,
             None => work.await,
         }
     }
 
-    /// Runs the end of a transaction.
-    pub async fn committing<T>(&self, commit: impl Future<Output = T>) -> T {
+    /// Records how long a COMMIT takes.
+    pub async fn measure_commit<T>(&self, commit: impl Future<Output = T>) -> T {
         match &self.metrics {
-            Some((_, metrics)) => metrics.commit(commit).await,
+            Some((_, metrics)) => metrics.measure_commit(commit).await,
             None => commit.await,
         }
     }
 
     /// Begins a transaction.
     pub async fn begin(&self, options: TransactionOptions) -> Result<DatabaseTransaction, DbErr> {
-        self.waiting(self.begin_with(options)).await
+        self.measure_wait(self.begin_with(options)).await
     }
 
     async fn begin_with(&self, options: TransactionOptions) -> Result<DatabaseTransaction, DbErr> {
-        match self.link {
-            Link::Direct => {
+        match self.pooling {
+            Pooling::Session => {
                 let begin = self.connection.begin_with_options(options);
                 BeginGuard::new(&self.epoch, begin).await
             }
-            Link::PgBouncer => {
+            Pooling::Transaction => {
                 let begin = self.connection.begin();
                 let transaction = BeginGuard::new(&self.epoch, begin).await?;
-                // SeaORM would prepare a statement to set the isolation level,
-                // which is too early; and it has to be set before anything runs.
+                // The level must be set before any other statement. SeaORM would
+                // prepare a statement for it, which must not happen before DEALLOCATE.
                 let level = options.isolation_level.map_or_else(String::new, |level| {
                     format!("SET TRANSACTION ISOLATION LEVEL {level}; ")
                 });
                 transaction
-                    .execute_unprepared(&format!("{level}{SETTINGS}DEALLOCATE ALL"))
+                    .execute_unprepared(&format!("{level}{TRANSACTION_SETTINGS}DEALLOCATE ALL"))
                     .await?;
                 Ok(transaction)
             }
@@ -154,7 +150,7 @@ impl Database {
     }
 
     /// Runs one statement in a transaction of its own.
-    async fn alone<T, F>(&self, run: F) -> Result<T, DbErr>
+    async fn run_in_transaction<T, F>(&self, run: F) -> Result<T, DbErr>
     where
         T: Send + 'static,
         F: for<'t> FnOnce(&'t DatabaseTransaction) -> BoxFuture<'t, Result<T, DbErr>>
@@ -184,34 +180,44 @@ impl ConnectionTrait for Database {
     }
 
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
-        match self.link {
-            Link::Direct => self.waiting(self.connection.execute_raw(statement)).await,
-            Link::PgBouncer => {
-                self.alone(move |tx| Box::pin(tx.execute_raw(statement)))
+        match self.pooling {
+            Pooling::Session => {
+                self.measure_wait(self.connection.execute_raw(statement))
+                    .await
+            }
+            Pooling::Transaction => {
+                self.run_in_transaction(move |tx| Box::pin(tx.execute_raw(statement)))
                     .await
             }
         }
     }
 
     async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
-        self.waiting(self.connection.execute_unprepared(sql)).await
+        self.measure_wait(self.connection.execute_unprepared(sql))
+            .await
     }
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
-        match self.link {
-            Link::Direct => self.waiting(self.connection.query_one_raw(statement)).await,
-            Link::PgBouncer => {
-                self.alone(move |tx| Box::pin(tx.query_one_raw(statement)))
+        match self.pooling {
+            Pooling::Session => {
+                self.measure_wait(self.connection.query_one_raw(statement))
+                    .await
+            }
+            Pooling::Transaction => {
+                self.run_in_transaction(move |tx| Box::pin(tx.query_one_raw(statement)))
                     .await
             }
         }
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        match self.link {
-            Link::Direct => self.waiting(self.connection.query_all_raw(statement)).await,
-            Link::PgBouncer => {
-                self.alone(move |tx| Box::pin(tx.query_all_raw(statement)))
+        match self.pooling {
+            Pooling::Session => {
+                self.measure_wait(self.connection.query_all_raw(statement))
+                    .await
+            }
+            Pooling::Transaction => {
+                self.run_in_transaction(move |tx| Box::pin(tx.query_all_raw(statement)))
                     .await
             }
         }

@@ -1,24 +1,24 @@
-//! Which connections may still be used.
+//! Decides which open connections may still be used.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
-/// How long connections are used at least before they expire: on a standby every new one
-/// is as read-only as the last.
-const MIN_EPOCH: Duration = Duration::from_millis(500);
-/// The time of `start`, in microseconds: larger than the age of any connection.
+/// The least time between two expiries. Without it, every write would open a new
+/// connection while the database is a standby, where all are read-only.
+const MIN_EXPIRY_INTERVAL: Duration = Duration::from_millis(500);
+/// The time of `start` in microseconds, larger than the age of any connection.
 const START_MICROS: u64 = 3_600_000_000;
-/// How far the age of a connection may be off when it is checked.
+/// How inexact the age of a connection may be.
 const AGE_TOLERANCE: Duration = Duration::from_secs(1);
 
-/// The time from which on connections may be used. Older ones are closed: a session stays
-/// read-only when the database no longer is, and may lead to a server that has become a
+/// The time from which on connections must have been opened to be used. A session may
+/// stay read-only when the database no longer is, or lead to a server that became a
 /// standby.
 pub struct ConnectionEpoch {
     start: Instant,
-    /// Microseconds, counted so that `start` is [`START_MICROS`].
+    /// Microseconds, on a clock that shows [`START_MICROS`] at `start`.
     begin: AtomicU64,
 }
 
@@ -30,17 +30,17 @@ impl ConnectionEpoch {
         }
     }
 
-    /// Closes every connection that is open now before its next use. Whether that was
-    /// done: not when it was done within the last [`MIN_EPOCH`].
+    /// Has every open connection closed before its next use. Does nothing and returns
+    /// `false` within [`MIN_EXPIRY_INTERVAL`] after the last time.
     pub fn expire(&self) -> bool {
         let now = self.now();
-        let again = micros(MIN_EPOCH);
+        let again = micros(MIN_EXPIRY_INTERVAL);
         let moved = |last| (last == 0 || now >= last + again).then_some(now);
         let (set, read) = (Ordering::Relaxed, Ordering::Relaxed);
         self.begin.fetch_update(set, read, moved).is_ok()
     }
 
-    /// Closes every connection that is open now before its next use, always.
+    /// Has every open connection closed before its next use, at any time.
     pub fn invalidate_all(&self) {
         let now = self.now() + micros(AGE_TOLERANCE);
         self.begin.fetch_max(now, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Whether the database answers.
+//! The health check of the database.
 
 use std::time::Duration;
 
@@ -13,28 +13,29 @@ use super::{PAGE_KEY, database::Database};
 use crate::store::schema::entity::server_key;
 
 /// How long the database may take to answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// SQLSTATE too_many_connections.
 const TOO_MANY_CONNECTIONS: &str = "53300";
 
-/// Asks the database over a connection of its own: that calls hold all others is
-/// no sign of trouble.
+/// Checks whether the database answers, on a connection of its own, so that calls which
+/// hold all others do not make the database seem down.
 pub enum HealthProbe {
-    /// A connection to PostgreSQL, while there is one. One that does not answer in
-    /// time is dropped, never waited for.
+    /// A connection to PostgreSQL, opened when needed. One that does not answer in time
+    /// is dropped.
     Postgres {
         options: Box<PgConnectOptions>,
         connection: Mutex<Option<PgConnection>>,
-        /// Asked in its place when there is no room for one more connection.
+        /// Used when PostgreSQL has no connection left for the check.
         pool: Database,
     },
-    /// A pool that is for this alone.
+    /// A pool for checks alone; in memory, the only connection.
     Sqlite(Database),
 }
 
 impl HealthProbe {
-    pub fn of_postgres(options: PgConnectOptions, pool: Database) -> Self {
+    /// A check of PostgreSQL, which connects at the first use.
+    pub fn postgres(options: PgConnectOptions, pool: Database) -> Self {
         Self::Postgres {
             options: Box::new(options),
             connection: Mutex::new(None),
@@ -44,23 +45,24 @@ impl HealthProbe {
 
     /// Whether the database answers.
     pub async fn answers(&self) -> bool {
-        let asked = async {
+        let check = async {
             match self {
                 Self::Postgres {
                     options,
                     connection,
                     pool,
-                } => match ask(options, connection).await {
+                } => match query(options, connection).await {
                     Ok(()) => true,
-                    Err(err) if is_too_many(&err) => reads(pool).await,
+                    Err(err) if has_no_connection_left(&err) => read_key(pool).await,
                     Err(_) => false,
                 },
-                Self::Sqlite(pool) => reads(pool).await,
+                Self::Sqlite(pool) => read_key(pool).await,
             }
         };
-        timeout(ANSWER_TIMEOUT, asked).await.unwrap_or(false)
+        timeout(CHECK_TIMEOUT, check).await.unwrap_or(false)
     }
 
+    /// Closes the connection of the check.
     pub async fn close(&self) {
         match self {
             Self::Postgres { connection, .. } => {
@@ -73,13 +75,13 @@ impl HealthProbe {
     }
 }
 
-/// Over the open connection, or over a new one when that has ended.
-async fn ask(
+/// Queries over the open connection, or over a new one when that has failed.
+async fn query(
     options: &PgConnectOptions,
     kept: &Mutex<Option<PgConnection>>,
 ) -> Result<(), sqlx::Error> {
     let mut kept = kept.lock().await;
-    // Taken, so that it is gone when this is cancelled.
+    // Taken out, so that cancelling this drops the connection.
     if let Some(mut connection) = kept.take()
         && connection.execute("SELECT 1").await.is_ok()
     {
@@ -92,13 +94,13 @@ async fn ask(
     Ok(())
 }
 
-fn is_too_many(err: &sqlx::Error) -> bool {
+fn has_no_connection_left(err: &sqlx::Error) -> bool {
     let err = err.as_database_error();
     err.and_then(|err| err.try_downcast_ref::<PgDatabaseError>())
         .is_some_and(|err| err.code() == TOO_MANY_CONNECTIONS)
 }
 
-async fn reads(db: &Database) -> bool {
+async fn read_key(db: &Database) -> bool {
     let key = server_key::Entity::find_by_id(PAGE_KEY).one(db).await;
     matches!(key, Ok(Some(_)))
 }

@@ -1,8 +1,7 @@
-//! A replica of the database, while there is one that serves.
+//! Reads from a replica of the database, with the primary as fallback.
 //!
-//! Nothing depends on it: whatever keeps a replica from answering sends its reads
-//! to the primary, and so does what is not there yet where its absence would be
-//! told as a fact.
+//! *Invariant:* no call fails because of the replica. A read that fails there is repeated
+//! on the primary, and so is one whose answer would be NOT_FOUND.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -18,8 +17,7 @@ use tokio::{
 use tracing::{debug, info, warn};
 
 use super::{
-    Database, OpenError, advice, epoch::ConnectionEpoch, page_key, pending, postgres,
-    probe::HealthProbe,
+    Database, epoch::ConnectionEpoch, page_key, pending_migrations, postgres, probe::HealthProbe,
 };
 use crate::{
     config::PostgresUrl,
@@ -27,88 +25,92 @@ use crate::{
     store::{error::StoreError, metrics::StoreMetrics},
 };
 
-/// How long a replica may take to show that it is one.
-const ADMISSION_TIMEOUT: Duration = Duration::from_secs(3);
-/// How often one that serves is asked whether it still does.
+/// How long connecting to a replica and checking it may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// How often a replica in use is checked.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
-/// How long one that does not serve is left alone.
+/// How long an unusable replica is not tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A replica, and whoever looks after it for as long as this is held.
+/// A replica and the task that keeps it connected until this is dropped.
 pub struct Replica {
-    here: watch::Sender<Option<Serving>>,
-    watcher: AbortHandle,
+    current: watch::Sender<Option<ReplicaConnection>>,
+    monitor: AbortHandle,
 }
 
-/// A replica that serves, as far as is known.
+/// Connections to a replica that passed its checks.
 #[derive(Clone)]
-struct Serving {
+struct ReplicaConnection {
     database: Database,
-    /// Tells it from those of the same address before and after it.
+    /// Counts the connections, so that an old one is not taken for its successor.
     number: u64,
 }
 
-/// The replica that a read has found.
+/// Reads from the replica that was connected when the read began.
 pub struct ReplicaReader<'a> {
     replica: &'a Replica,
-    serving: Serving,
+    connection: ReplicaConnection,
 }
 
-/// Where reads go that may lag: to the replica while it serves, else to the
-/// primary. Nothing that matters may be decided by what they find.
+/// Runs reads that may be stale on the replica if one is connected, else on the primary.
+/// No write may depend on what they return.
 pub struct ReplicaOrPrimary<'a> {
     pub primary: &'a Database,
     pub replica: Option<ReplicaReader<'a>>,
 }
 
-/// What a replica is reached and recognised by.
+/// How a replica is reached and recognised.
 #[derive(Clone)]
 pub struct ReplicaSettings {
-    /// Where it is.
+    /// Its address.
     pub url: PostgresUrl,
-    /// The secret that it shares with its primary.
+    /// The primary's secret, which a replica has too.
     pub page_key: [u8; 32],
-    /// Connections at most.
+    /// Most connections to it.
     pub max_connections: u32,
-    /// Where its use is recorded.
+    /// Records its use.
     pub metrics: Arc<StoreMetrics>,
 }
 
-/// Why a replica does not serve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Absence {
+/// Why a replica is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum ReplicaError {
+    #[error("the replica cannot be reached")]
     Unreachable,
-    Foreign,
+    #[error("EXPERTISE_DATABASE_READ_URL is not a replica of the database")]
+    OtherDatabase,
+    #[error("the schema of the replica is not the one of this version")]
     OtherSchema,
-    Gone,
+    #[error("the replica stopped answering")]
+    ConnectionLost,
 }
 
 impl Replica {
-    /// Looks for the replica, and from now on again and again. One that is not
-    /// there is no error.
-    pub async fn follow(settings: ReplicaSettings) -> Self {
-        let here = watch::Sender::new(None);
-        let first = admitted(&settings).await;
-        if let Ok(found) = &first {
-            found.serve(&here, 0);
+    /// Connects to the replica, and keeps reconnecting in the background. An unreachable
+    /// replica is no error.
+    pub async fn start(settings: ReplicaSettings) -> Self {
+        let current = watch::Sender::new(None);
+        let first = connect(&settings).await;
+        if let Ok(replica) = &first {
+            replica.publish(&current, 0);
         }
-        let watcher = tokio::spawn(watch_over(settings, here.clone(), first)).abort_handle();
-        Self { here, watcher }
+        let monitor = tokio::spawn(monitor(settings, current.clone(), first)).abort_handle();
+        Self { current, monitor }
     }
 
-    /// The replica, if it serves.
-    pub fn current(&self) -> Option<ReplicaReader<'_>> {
-        let serving = self.here.borrow().clone()?;
+    /// A reader of the replica, if it is connected.
+    pub fn reader(&self) -> Option<ReplicaReader<'_>> {
+        let connection = self.current.borrow().clone()?;
         Some(ReplicaReader {
             replica: self,
-            serving,
+            connection,
         })
     }
 
     /// Closes all connections.
     pub async fn close(&self) {
-        self.watcher.abort();
-        if let Some(Serving { database, .. }) = self.here.send_replace(None) {
+        self.monitor.abort();
+        if let Some(ReplicaConnection { database, .. }) = self.current.send_replace(None) {
             database.close().await;
         }
     }
@@ -116,67 +118,70 @@ impl Replica {
 
 impl Drop for Replica {
     fn drop(&mut self) {
-        self.watcher.abort();
+        self.monitor.abort();
     }
 }
 
-/// A replica that has shown what it is.
-struct Found {
+/// A replica that passed its checks.
+struct CheckedReplica {
     database: Database,
     probe: HealthProbe,
 }
 
-impl Found {
-    fn serve(&self, here: &watch::Sender<Option<Serving>>, number: u64) {
+impl CheckedReplica {
+    /// Has reads use the replica from now on.
+    fn publish(&self, current: &watch::Sender<Option<ReplicaConnection>>, number: u64) {
         let database = self.database.clone();
-        here.send_replace(Some(Serving { database, number }));
+        current.send_replace(Some(ReplicaConnection { database, number }));
     }
 }
 
-/// Looks after a replica for ever.
-async fn watch_over(
+/// Checks the replica in use and reconnects to a lost one, forever.
+async fn monitor(
     settings: ReplicaSettings,
-    here: watch::Sender<Option<Serving>>,
-    mut found: Result<Found, Absence>,
+    current: watch::Sender<Option<ReplicaConnection>>,
+    mut connected: Result<CheckedReplica, ReplicaError>,
 ) {
-    let replica = settings.url.place();
-    let mut told = None;
+    let address = settings.url.address();
+    let mut logged = None;
     for number in 1.. {
-        let absence = match found {
-            Ok(found) => {
-                info!(replica, "reads that may lag go to the replica");
-                told = None;
-                until_gone(&found.probe, &here).await;
-                here.send_replace(None);
-                Absence::Gone
+        let error = match connected {
+            Ok(replica) => {
+                info!(
+                    replica = address,
+                    "reads that may be stale go to the replica"
+                );
+                logged = None;
+                wait_until_lost(&replica.probe, &current).await;
+                current.send_replace(None);
+                ReplicaError::ConnectionLost
             }
-            Err(absence) => absence,
+            Err(error) => error,
         };
-        // One that is gone is not told of again when it cannot be reached.
-        let known = told == Some(absence)
-            || (told == Some(Absence::Gone) && absence == Absence::Unreachable);
-        if !known {
-            told = Some(absence);
+        // A lost replica that cannot be reached afterwards is logged once.
+        let repeated = logged == Some(error)
+            || (logged == Some(ReplicaError::ConnectionLost) && error == ReplicaError::Unreachable);
+        if !repeated {
+            logged = Some(error);
             warn!(
-                replica,
-                "{}: reads that may lag go to the primary",
-                absence.told()
+                replica = address,
+                "{error}: reads that may be stale go to the primary"
             );
         }
         sleep(RETRY_INTERVAL).await;
-        found = admitted(&settings).await;
-        if let Ok(found) = &found {
-            found.serve(&here, number);
+        connected = connect(&settings).await;
+        if let Ok(replica) = &connected {
+            replica.publish(&current, number);
         }
     }
 }
 
-/// Waits until a call has found the replica gone, or it does not answer.
-async fn until_gone(probe: &HealthProbe, here: &watch::Sender<Option<Serving>>) {
-    let mut here = here.subscribe();
+/// Waits until a read has lost the connection, or a check fails.
+async fn wait_until_lost(probe: &HealthProbe, current: &watch::Sender<Option<ReplicaConnection>>) {
+    let mut current = current.subscribe();
     loop {
         tokio::select! {
-            _ = here.wait_for(Option::is_none) => return,
+            _ = current.wait_for(Option::is_none) => return,
             () = sleep(PROBE_INTERVAL) => {}
         }
         if !probe.answers().await {
@@ -185,91 +190,71 @@ async fn until_gone(probe: &HealthProbe, here: &watch::Sender<Option<Serving>>) 
     }
 }
 
-/// Reaches the replica and finds that it is one: it holds the primary's secret, and
-/// the schema of this version.
-async fn admitted(settings: &ReplicaSettings) -> Result<Found, Absence> {
-    timeout(ADMISSION_TIMEOUT, async {
-        let found = reached(settings).await.map_err(|error| {
+/// Connects to the replica and checks that it has the primary's secret and the schema of
+/// this version.
+async fn connect(settings: &ReplicaSettings) -> Result<CheckedReplica, ReplicaError> {
+    timeout(CONNECT_TIMEOUT, async {
+        let epoch = Arc::new(ConnectionEpoch::new());
+        let opened = postgres::open(&settings.url, settings.max_connections, &epoch).await;
+        let (options, mut database) = opened.map_err(|error| {
             debug!(%error, "the replica cannot be reached");
-            Absence::Unreachable
+            ReplicaError::Unreachable
         })?;
-        match page_key(&found.database).await {
+        database.measure("replica", &settings.metrics);
+        match page_key(&database).await {
             Ok(key) if key == settings.page_key => {}
-            Ok(_) => return Err(Absence::Foreign),
-            Err(_) => return Err(Absence::OtherSchema),
+            Ok(_) => return Err(ReplicaError::OtherDatabase),
+            Err(_) => return Err(ReplicaError::OtherSchema),
         }
-        let look = found.database.begin(TransactionOptions::default());
-        let look = look.await.map_err(|_| Absence::Unreachable)?;
-        let pending = pending(&look).await;
-        let _ = look.rollback().await;
+        let transaction = database.begin(TransactionOptions::default()).await;
+        let transaction = transaction.map_err(|_| ReplicaError::Unreachable)?;
+        let pending = pending_migrations(&transaction).await;
+        let _ = transaction.rollback().await;
         match pending {
-            Ok(0) => Ok(found),
-            Ok(_) | Err(_) => Err(Absence::OtherSchema),
+            Ok(0) => Ok(CheckedReplica {
+                probe: HealthProbe::postgres(options, database.clone()),
+                database,
+            }),
+            Ok(_) | Err(_) => Err(ReplicaError::OtherSchema),
         }
     })
     .await
-    .unwrap_or(Err(Absence::Unreachable))
-}
-
-async fn reached(settings: &ReplicaSettings) -> Result<Found, OpenError> {
-    let options = postgres::options(&settings.url)?;
-    let place = settings.url.place();
-    let refused = |err| advice::of_postgres(&place, &err);
-    let link = postgres::link(options, settings.url.pgbouncer()).await;
-    let (options, link) = link.map_err(refused)?;
-    let epoch = Arc::new(ConnectionEpoch::new());
-    let pool = postgres::open(options.clone(), link, settings.max_connections, &epoch).await;
-    let mut database = pool.map_err(refused)?;
-    database.measure("replica", &settings.metrics);
-    let probe = HealthProbe::of_postgres(options, database.clone());
-    Ok(Found { database, probe })
-}
-
-impl Absence {
-    fn told(self) -> &'static str {
-        match self {
-            Self::Unreachable => "the replica cannot be reached",
-            Self::Foreign => "what is called the replica is none of this database",
-            Self::OtherSchema => "the schema of the replica is not the one of this version",
-            Self::Gone => "the replica does not answer any more",
-        }
-    }
+    .unwrap_or(Err(ReplicaError::Unreachable))
 }
 
 impl ReplicaReader<'_> {
-    /// Its connections.
+    /// The connections to the replica.
     pub fn database(&self) -> &Database {
-        &self.serving.database
+        &self.connection.database
     }
 
-    /// The outcome of a read of the replica; `None` when it failed, for whatever
-    /// reason, or when the replica has gone meanwhile: the primary is to be asked.
-    pub async fn ask<T, E>(&self, read: impl Future<Output = Result<T, E>>) -> Option<T>
+    /// Runs a read on the replica. `None` if it failed or the connection was lost
+    /// meanwhile: the caller then reads from the primary.
+    pub async fn run<T, E>(&self, read: impl Future<Output = Result<T, E>>) -> Option<T>
     where
         StoreError: From<E>,
     {
-        let mut here = self.replica.here.subscribe();
+        let mut current = self.replica.current.subscribe();
         tokio::select! {
-            outcome = read => outcome.map_err(|err| self.failed(&StoreError::from(err))).ok(),
-            _ = here.wait_for(|current| !self.is(current.as_ref())) => None,
+            outcome = read => outcome.map_err(|err| self.handle_error(&StoreError::from(err))).ok(),
+            _ = current.wait_for(|current| !self.uses(current.as_ref())) => None,
         }
     }
 
-    fn is(&self, current: Option<&Serving>) -> bool {
-        current.map(|serving| serving.number) == Some(self.serving.number)
+    fn uses(&self, current: Option<&ReplicaConnection>) -> bool {
+        current.map(|connection| connection.number) == Some(self.connection.number)
     }
 
-    /// One that has ended its connections is not asked by others any more. Anything
-    /// else may be the matter of one read, such as of rows that the replica had to
-    /// let go to keep up.
-    fn failed(&self, fault: &StoreError) {
-        if matches!(fault, StoreError::Unavailable(Outage::Away)) {
-            self.replica.here.send_if_modified(|current| {
-                let ended = self.is(current.as_ref());
-                if ended {
+    /// Takes the replica out of use if it ends connections. Any other error may concern
+    /// this read alone, such as a conflict with the replay of the primary's changes.
+    fn handle_error(&self, error: &StoreError) {
+        if matches!(error, StoreError::Unavailable(Outage::Away)) {
+            self.replica.current.send_if_modified(|current| {
+                let lost = self.uses(current.as_ref());
+                if lost {
                     *current = None;
                 }
-                ended
+                lost
             });
         }
     }
@@ -281,7 +266,7 @@ impl ConnectionTrait for ReplicaOrPrimary<'_> {
         self.primary.get_database_backend()
     }
 
-    // What writes is the primary's.
+    // Only the primary takes writes.
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
         self.primary.execute_raw(statement).await
     }
@@ -293,7 +278,7 @@ impl ConnectionTrait for ReplicaOrPrimary<'_> {
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
         if let Some(replica) = &self.replica {
             let read = replica.database().query_one_raw(statement.clone());
-            if let Some(row) = replica.ask(read).await {
+            if let Some(row) = replica.run(read).await {
                 return Ok(row);
             }
         }
@@ -303,7 +288,7 @@ impl ConnectionTrait for ReplicaOrPrimary<'_> {
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
         if let Some(replica) = &self.replica {
             let read = replica.database().query_all_raw(statement.clone());
-            if let Some(rows) = replica.ask(read).await {
+            if let Some(rows) = replica.run(read).await {
                 return Ok(rows);
             }
         }

@@ -1,4 +1,4 @@
-//! Listing roles.
+//! Lists roles.
 
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl Account {
-    /// The account's roles in the order of their creation.
+    /// A page of the account's roles in order of creation.
     pub async fn list_roles(&self, after: Option<RoleId>, size: PageSize) -> Result<Page<Role>> {
         let limit = size.get() as usize;
         let rows = Entity::find()
@@ -27,20 +27,20 @@ impl Account {
             .filter(Column::Id.gt(after.map_or(0, |id| id.0)))
             .order_by_asc(Column::Id)
             .limit(u64::from(size.get()) + 1)
-            .all(&self.lagging())
+            .all(&self.replica_or_primary())
             .await
             .map_err(StoreError::from)?;
         let more = rows.len() > limit;
         let items = rows
             .into_iter()
             .take(limit)
-            .map(read)
+            .map(read_role)
             .collect::<Result<_, StoreError>>()?;
         Ok(Page { items, more })
     }
 }
 
-fn read(row: Model) -> Result<Role, StoreError> {
+fn read_role(row: Model) -> Result<Role, StoreError> {
     let Model {
         account_id: _,
         id,
@@ -48,6 +48,6 @@ fn read(row: Model) -> Result<Role, StoreError> {
     } = row;
     Ok(Role {
         id: RoleId(id),
-        name: json_columns::text(Name::parse(name), "role name")?,
+        name: json_columns::valid(Name::parse(name), "role name")?,
     })
 }

@@ -1,4 +1,4 @@
-//! A step as it is selected, and as it is in memory.
+//! The columns of a step, and how a step is read from them.
 
 use sea_orm::DbBackend;
 use uuid::Uuid;
@@ -18,24 +18,24 @@ use crate::{
     store::{error::StoreError, json_columns},
 };
 
-/// What is selected of steps.
+/// Which columns of steps are selected.
 #[derive(Clone, Copy, Debug)]
-pub struct Selected {
-    /// Whether bodies are, too.
+pub struct StepColumns {
+    /// Whether the bodies are selected.
     pub bodies: bool,
-    /// Bytes of a step beyond which columns that may be large are left out.
+    /// Large columns are left out of steps with more bytes than this.
     pub max_bytes: Option<i64>,
 }
 
-impl Selected {
-    /// Everything.
-    pub const WHOLE: Self = Self {
+impl StepColumns {
+    /// All columns.
+    pub const ALL: Self = Self {
         bodies: true,
         max_bytes: None,
     };
 
-    /// The bytes of a step `s`, as it is selected.
-    pub fn bytes(self) -> &'static str {
+    /// SQL for the bytes of the selected columns of a step `s`.
+    pub fn size_sql(self) -> &'static str {
         if self.bodies {
             "(s.size + s.body_size)"
         } else {
@@ -49,9 +49,9 @@ impl Selected {
             DbBackend::Sqlite => ("json_array", "json_group_array", "", "NULL"),
             _ => ("json_build_array", "json_agg", "::text", "NULL::text"),
         };
-        let what_may_be_large = |what: &str| match self.max_bytes {
-            Some(max) => format!("CASE WHEN {} <= {max} THEN {what} END", self.bytes()),
-            None => what.to_owned(),
+        let unless_large = |sql: &str| match self.max_bytes {
+            Some(max) => format!("CASE WHEN {} <= {max} THEN {sql} END", self.size_sql()),
+            None => sql.to_owned(),
         };
         let texts = [
             "s.dependencies",
@@ -62,14 +62,14 @@ impl Selected {
             "s.skills",
             "s.tags",
         ];
-        let texts = texts.map(what_may_be_large).join(", ");
-        let r_data = what_may_be_large("s.r_data");
+        let texts = texts.map(unless_large).join(", ");
+        let r_data = unless_large("s.r_data");
         let (body, overlay_body) = if self.bodies {
-            (what_may_be_large("s.body"), "l.body")
+            (unless_large("s.body"), "l.body")
         } else {
             (null.to_owned(), null)
         };
-        let translations = what_may_be_large(&format!(
+        let translations = unless_large(&format!(
             "CASE WHEN s.language_count > 0 THEN \
                (SELECT {rows}({array}(l.language, l.locked, l.title, l.instructions, \
                                       l.feedback_config, {overlay_body})){cast} \
@@ -85,7 +85,7 @@ impl Selected {
     }
 }
 
-/// Reads a step of which [`Selected::columns`] are selected, and its place.
+/// Reads the [columns](StepColumns::columns) of a step, and its place.
 pub fn read_step(
     row: &mut RowReader<'_>,
     account: &AccountId,
@@ -126,7 +126,7 @@ pub fn read_step(
         modified: Timestamp(row.take()?),
     };
     let body: Option<String> = row.take()?;
-    let body = body.map(|body| json_columns::text(Body::parse(body), "body"));
+    let body = body.map(|body| json_columns::valid(Body::parse(body), "body"));
     let content = StepContent {
         body: body.transpose()?,
         dependencies,
@@ -153,7 +153,7 @@ pub fn read_step(
     Ok((step, place))
 }
 
-/// What a step's type asks for, in columns.
+/// The columns that a step's type depends on.
 struct KindColumns<'a> {
     number: i32,
     title: &'a str,
@@ -165,8 +165,8 @@ struct KindColumns<'a> {
 
 impl KindColumns<'_> {
     fn read(self) -> Result<StepKind, StoreError> {
-        let heading = self.title;
-        let title = || json_columns::text(Title::parse(heading.to_owned()), "title");
+        let column = self.title;
+        let title = || json_columns::valid(Title::parse(column.to_owned()), "title");
         let cost = Cost::new(self.cost).ok_or(StoreError::Corrupt("cost"))?;
         let feedback = self.feedback;
         let kind = StepType::from_number(self.number).ok_or(StoreError::Corrupt("kind"))?;

@@ -1,10 +1,10 @@
-//! Reading steps. One statement each, so that what a caller sees is one state.
+//! Reads of steps, each one statement, so that it returns one state of the database.
 
 use sea_orm::{ConnectionTrait, EntityTrait, QueryResult, Value};
 
 use super::{
     row_reader::RowReader,
-    step_row::{Selected, read_step},
+    step_row::{StepColumns, read_step},
 };
 use crate::{
     domain::{
@@ -18,24 +18,24 @@ use crate::{
     store::{Account, backend, error::StoreError, schema::entity::task, statement},
 };
 
-/// Bytes of a step beyond which it is read by a second statement.
+/// A step with more bytes is read whole by a second statement.
 const LARGE_STEP_BYTES: i64 = 1024 * 1024;
 
-/// A step, undecoded, and its bytes.
-struct FoundRow {
+/// A row with one step, and the step's size in bytes.
+struct StepRow {
     row: QueryResult,
     bytes: i64,
 }
 
-impl FoundRow {
-    async fn of(
+impl StepRow {
+    async fn find(
         db: &impl ConnectionTrait,
         account: &AccountId,
         guid: StepId,
-        selected: Selected,
+        selected: StepColumns,
     ) -> Result<Option<Self>, StoreError> {
         let backend = backend(db);
-        let (columns, bytes) = (selected.columns(backend), selected.bytes());
+        let (columns, bytes) = (selected.columns(backend), selected.size_sql());
         let sql = format!(
             "SELECT {bytes}, {columns} FROM steps s WHERE s.account_id = $1 AND s.guid = $2"
         );
@@ -43,44 +43,44 @@ impl FoundRow {
         let Some(row) = db.query_one_raw(statement).await? else {
             return Ok(None);
         };
-        let bytes = RowReader::of(&row).take()?;
+        let bytes = RowReader::new(&row).take()?;
         Ok(Some(Self { row, bytes }))
     }
 
     fn read(&self, account: &AccountId) -> Result<(Step, Place), StoreError> {
-        let mut row = RowReader::of(&self.row);
+        let mut row = RowReader::new(&self.row);
         row.take::<i64>()?;
         read_step(&mut row, account)
     }
 }
 
-/// A step as it is now, and its place.
+/// Reads a step and its place.
 pub async fn find(
     db: &impl ConnectionTrait,
     account: &AccountId,
     guid: StepId,
 ) -> Result<Option<(Step, Place)>, StoreError> {
-    let found = FoundRow::of(db, account, guid, Selected::WHOLE).await?;
+    let found = StepRow::find(db, account, guid, StepColumns::ALL).await?;
     found.map(|found| found.read(account)).transpose()
 }
 
-/// A page that is asked for.
-struct StepPage {
+/// The page that a call requests.
+struct StepPageRequest {
     task: TaskId,
     bodies: bool,
     after: Option<StepCursor>,
     size: i64,
 }
 
-impl StepPage {
-    /// The bytes up to which a step is small: a page of small ones is at most twice as
-    /// large as it should be.
-    fn small_step_bytes(&self) -> i64 {
+impl StepPageRequest {
+    /// Most bytes of a small step. A page of small steps has at most twice
+    /// [`PAGE_BYTES`].
+    fn max_small_step_bytes(&self) -> i64 {
         2 * PAGE_BYTES as i64 / (self.size + 1)
     }
 
-    /// The condition that the columns of its steps meet, and its values from `$2` on,
-    /// with the most that is to be read.
+    /// The condition for the steps of this page and later ones, and the values from `$2`
+    /// on. `$3` is the most rows to read, one more than the page has.
     fn condition(&self) -> (&'static str, Vec<Value>) {
         let mut values = vec![Value::from(self.task.0), Value::from(self.size + 1)];
         match &self.after {
@@ -88,31 +88,31 @@ impl StepPage {
             Some(StepCursor { place, .. }) => {
                 values.push(place.position.into());
                 values.push(place.fraction.clone().into());
-                let behind = "s.account_id = $1 AND s.task = $2 \
+                let after = "s.account_id = $1 AND s.task = $2 \
                      AND (s.position, s.fraction) > ($4, $5)";
-                (behind, values)
+                (after, values)
             }
         }
     }
 }
 
-/// A step of a listing, undecoded.
+/// A row with a step of a list.
 struct ListedRow {
     row: QueryResult,
-    /// The bytes that it has, or how many steps were found.
+    /// In `small_steps` the size of the step, in `large_steps` the number of steps found.
     count: i64,
     epoch: i64,
 }
 
 impl ListedRow {
-    fn of(row: QueryResult) -> Result<Self, StoreError> {
-        let mut columns = RowReader::of(&row);
+    fn new(row: QueryResult) -> Result<Self, StoreError> {
+        let mut columns = RowReader::new(&row);
         let (count, epoch) = (columns.take()?, columns.take()?);
         Ok(Self { row, count, epoch })
     }
 
     fn read(&self, account: &AccountId) -> Result<(Step, StepCursor), StoreError> {
-        let mut row = RowReader::of(&self.row);
+        let mut row = RowReader::new(&self.row);
         row.take::<i64>()?;
         let epoch = row.take()?;
         let (step, place) = read_step(&mut row, account)?;
@@ -120,7 +120,7 @@ impl ListedRow {
     }
 }
 
-/// How many of these steps a page holds: about [`PAGE_BYTES`], or one step.
+/// How many of these steps fit into a page: about [`PAGE_BYTES`], but at least one.
 fn fitting(rows: &[ListedRow], limit: usize) -> usize {
     let mut before = 0_i64;
     let fits = |row: &&ListedRow| {
@@ -132,28 +132,28 @@ fn fitting(rows: &[ListedRow], limit: usize) -> usize {
 }
 
 impl Account {
-    /// A step with its body. A large step takes a second statement under a permit, as
-    /// the driver holds an answer whole before it hands it on.
+    /// Reads a step with its body. A large step takes a second statement and a permit, as
+    /// the driver buffers the whole row.
     pub async fn get_step(&self, guid: StepId) -> Result<Step> {
         let db = self.reader();
-        let small = Selected {
+        let small = StepColumns {
             max_bytes: Some(LARGE_STEP_BYTES),
-            ..Selected::WHOLE
+            ..StepColumns::ALL
         };
-        let mut found = FoundRow::of(db, &self.id, guid, small).await?;
+        let mut found = StepRow::find(db, &self.id, guid, small).await?;
         if found
             .as_ref()
             .is_some_and(|row| row.bytes > LARGE_STEP_BYTES)
         {
             let _permit = self.large_read_permit().await;
-            found = FoundRow::of(db, &self.id, guid, Selected::WHOLE).await?;
+            found = StepRow::find(db, &self.id, guid, StepColumns::ALL).await?;
         }
         let (step, _) = found.ok_or(Error::StepNotFound(guid))?.read(&self.id)?;
         Ok(step)
     }
 
-    /// A task's steps in their order, each with the cursor behind it. A page
-    /// holds about [`PAGE_BYTES`], or one step.
+    /// A page of a task's steps in order, each with the cursor after it. A page has about
+    /// [`PAGE_BYTES`], but at least one step.
     pub async fn list_steps(
         &self,
         task: TaskId,
@@ -163,17 +163,17 @@ impl Account {
     ) -> Result<Page<(Step, StepCursor)>> {
         let limit = size.get() as usize;
         let epoch = after.as_ref().map(|cursor| cursor.epoch);
-        let page = StepPage {
+        let page = StepPageRequest {
             task,
             bodies,
             after,
             size: i64::from(size.get()),
         };
         let mut rows = self.small_steps(&page).await?;
-        let small = page.small_step_bytes();
+        let max_small_bytes = page.max_small_step_bytes();
         let mut found = rows.len();
         rows.truncate(fitting(&rows, limit));
-        if rows.iter().any(|row| row.count > small) {
+        if rows.iter().any(|row| row.count > max_small_bytes) {
             let _permit = self.large_read_permit().await;
             (rows, found) = self.large_steps(&page).await?;
             rows.truncate(limit);
@@ -186,7 +186,7 @@ impl Account {
             return Err(Error::invalid(
                 &Path::root("page_token"),
                 Reason::PageTokenInvalid,
-                "the steps have been numbered anew since; start again from the first page",
+                "the steps have been renumbered since; start again from the first page",
             ));
         }
         let more = found > rows.len();
@@ -195,15 +195,15 @@ impl Account {
         Ok(Page { items, more })
     }
 
-    /// The steps of a page and the one behind it, all read at once. Of those that are
-    /// not small, what may be large is left out.
-    async fn small_steps(&self, page: &StepPage) -> Result<Vec<ListedRow>, StoreError> {
-        let db = &self.lagging();
-        let selected = Selected {
+    /// The steps of a page and the one after it. Steps that are not small come without
+    /// their large columns.
+    async fn small_steps(&self, page: &StepPageRequest) -> Result<Vec<ListedRow>, StoreError> {
+        let db = &self.replica_or_primary();
+        let selected = StepColumns {
             bodies: page.bodies,
-            max_bytes: Some(page.small_step_bytes()),
+            max_bytes: Some(page.max_small_step_bytes()),
         };
-        let (columns, bytes) = (selected.columns(backend(db)), selected.bytes());
+        let (columns, bytes) = (selected.columns(backend(db)), selected.size_sql());
         let (condition, values) = page.condition();
         let sql = format!(
             "SELECT {bytes}, (SELECT t.order_epoch FROM tasks t \
@@ -212,21 +212,24 @@ impl Account {
         );
         let statement = statement(backend(db), &self.id, sql, values);
         let rows = db.query_all_raw(statement).await?;
-        rows.into_iter().map(ListedRow::of).collect()
+        rows.into_iter().map(ListedRow::new).collect()
     }
 
-    /// The steps that fit into a page, whole, and how many there are with those that do
-    /// not.
-    async fn large_steps(&self, page: &StepPage) -> Result<(Vec<ListedRow>, usize), StoreError> {
-        let db = &self.lagging();
-        let selected = Selected {
+    /// The steps that fit into a page with all columns, and how many there are with those
+    /// that do not fit.
+    async fn large_steps(
+        &self,
+        page: &StepPageRequest,
+    ) -> Result<(Vec<ListedRow>, usize), StoreError> {
+        let db = &self.replica_or_primary();
+        let selected = StepColumns {
             bodies: page.bodies,
             max_bytes: None,
         };
-        let (columns, bytes) = (selected.columns(backend(db)), selected.bytes());
+        let (columns, bytes) = (selected.columns(backend(db)), selected.size_sql());
         let (condition, values) = page.condition();
-        // The innermost query finds the page; around it, the bytes before each
-        // step are counted; and only what fits is read whole.
+        // The innermost query finds the page, the next one sums the bytes before each
+        // step, and the outer one reads the steps that fit.
         let sql = format!(
             "SELECT p.found, t.order_epoch, {columns} FROM ( \
                SELECT guid, CAST(SUM(bytes) OVER (ORDER BY position, fraction) - bytes AS bigint) \
@@ -242,14 +245,14 @@ impl Account {
         let rows = db.query_all_raw(statement).await?;
         let rows: Vec<ListedRow> = rows
             .into_iter()
-            .map(ListedRow::of)
+            .map(ListedRow::new)
             .collect::<Result<_, _>>()?;
         let found = rows.first().map_or(0, |row| row.count);
         Ok((rows, usize::try_from(found).unwrap_or(usize::MAX)))
     }
 
-    /// The numbering of a task's steps, or that there is no such task, which a
-    /// replica cannot say.
+    /// The task's order epoch, or [`Error::TaskNotFound`]. Read from the primary, as a
+    /// replica may not have the task yet.
     pub(in crate::store) async fn order_epoch(&self, task: TaskId) -> Result<i64> {
         let row = task::Entity::find_by_id((self.id.as_str().to_owned(), task.0))
             .one(self.reader())

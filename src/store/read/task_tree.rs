@@ -1,5 +1,5 @@
-//! A task with its steps and, below linked observations, the tasks that they
-//! manage: what an import changes and an export shows.
+//! Reads a task tree: a task with its steps and the tasks that its linked observations
+//! manage. Imports and exports use it.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{
     row_reader::RowReader,
-    step_row::{Selected, read_step},
+    step_row::{StepColumns, read_step},
     tasks,
 };
 use crate::{
@@ -32,7 +32,7 @@ use crate::{
     },
 };
 
-/// The ids of a task and of everything that is managed below it.
+/// SQL for the ids of a task and of all tasks managed below it.
 const TREE: &str = "WITH RECURSIVE tree AS ( \
       SELECT guid FROM tasks WHERE account_id = $1 AND guid = $2 \
       UNION \
@@ -50,7 +50,7 @@ struct SizeRow {
     size: i64,
 }
 
-/// The ids of a task and of everything that is managed below it.
+/// The ids of a task and of all tasks managed below it.
 pub async fn ids(
     db: &impl ConnectionTrait,
     account: &AccountId,
@@ -62,44 +62,44 @@ pub async fn ids(
     Ok(rows.into_iter().map(|row| TaskId(row.guid)).collect())
 }
 
-/// Reads a task and everything below it, whole.
+/// Reads a task tree with all texts.
 pub async fn read_tree(
     db: &impl ConnectionTrait,
     account: &AccountId,
     root: TaskId,
 ) -> Result<Option<TaskTree>, StoreError> {
     let backend = backend(db);
-    let run = |sql: String| statement(backend, account, sql, [Value::from(root.0)]);
+    let of_tree = |sql: String| statement(backend, account, sql, [Value::from(root.0)]);
     let columns = tasks::columns(backend);
     let sql = format!(
         "{TREE} SELECT {columns} FROM tasks t JOIN tree ON tree.guid = t.guid \
          WHERE t.account_id = $1"
     );
     let mut children: BTreeMap<Option<TaskId>, Vec<Task>> = BTreeMap::new();
-    let mut top = None;
-    for row in db.query_all_raw(run(sql)).await? {
-        let task = tasks::read_task(&mut RowReader::of(&row), account)?;
+    let mut root_task = None;
+    for row in db.query_all_raw(of_tree(sql)).await? {
+        let task = tasks::read_task(&mut RowReader::new(&row), account)?;
         if task.guid == root {
-            top = Some(task);
+            root_task = Some(task);
         } else {
             let parent = task.managed.map(|managed| managed.parent);
             children.entry(parent).or_default().push(task);
         }
     }
-    let Some(top) = top else {
+    let Some(root_task) = root_task else {
         return Ok(None);
     };
-    let columns = Selected::WHOLE.columns(backend);
+    let columns = StepColumns::ALL.columns(backend);
     let sql = format!(
         "{TREE} SELECT {columns} FROM steps s JOIN tree ON tree.guid = s.task \
          WHERE s.account_id = $1 ORDER BY s.task, s.position, s.fraction"
     );
     let mut steps: BTreeMap<TaskId, Vec<(Step, Place)>> = BTreeMap::new();
-    for row in db.query_all_raw(run(sql)).await? {
-        let (step, place) = read_step(&mut RowReader::of(&row), account)?;
+    for row in db.query_all_raw(of_tree(sql)).await? {
+        let (step, place) = read_step(&mut RowReader::new(&row), account)?;
         steps.entry(step.task).or_default().push((step, place));
     }
-    Ok(Some(assemble(top, &mut children, &mut steps)))
+    Ok(Some(assemble(root_task, &mut children, &mut steps)))
 }
 
 fn assemble(
@@ -107,16 +107,16 @@ fn assemble(
     children: &mut BTreeMap<Option<TaskId>, Vec<Task>>,
     steps: &mut BTreeMap<TaskId, Vec<(Step, Place)>>,
 ) -> TaskTree {
-    let below = children.remove(&Some(task.guid)).unwrap_or_default();
-    let steps_here = steps.remove(&task.guid).unwrap_or_default();
-    let places: BTreeMap<StepId, Place> = steps_here
+    let managed = children.remove(&Some(task.guid)).unwrap_or_default();
+    let own_steps = steps.remove(&task.guid).unwrap_or_default();
+    let places: BTreeMap<StepId, Place> = own_steps
         .iter()
         .map(|(step, place)| (step.guid, place.clone()))
         .collect();
     TaskTree {
-        steps: steps_here.into_iter().map(|(step, _)| step).collect(),
+        steps: own_steps.into_iter().map(|(step, _)| step).collect(),
         places,
-        managed: below
+        managed: managed
             .into_iter()
             .map(|child| (child.guid, assemble(child, children, steps)))
             .collect(),
@@ -125,11 +125,11 @@ fn assemble(
 }
 
 impl Account {
-    /// A task with its steps and everything below it, as one state.
+    /// Reads a task tree in one transaction, so that it is one state of the database.
     pub async fn export_task(&self, guid: TaskId) -> Result<TaskTree> {
         let account = self.clone();
-        // A transaction that is cancelled while it begins would be left open on
-        // its connection, so it runs in a task of its own.
+        // It runs in a spawned task, as a cancelled BEGIN would invalidate all
+        // connections.
         let call = CallContext::current();
         let read = async move {
             let tree = account.read_task_tree(guid).await.map_err(Error::from);
@@ -142,11 +142,11 @@ impl Account {
     }
 
     async fn read_task_tree(&self, guid: TaskId) -> Result<TaskTree, StoreError> {
-        let ReplicaOrPrimary { primary, replica } = self.lagging();
+        let ReplicaOrPrimary { primary, replica } = self.replica_or_primary();
         if let Some(replica) = replica {
-            // What is not there may not be there yet.
+            // A task that is not found here may not have reached the replica yet.
             let read = self.read_task_tree_from(replica.database(), guid);
-            if let Some(tree) = replica.ask(read).await {
+            if let Some(tree) = replica.run(read).await {
                 return Ok(tree);
             }
         }
@@ -160,7 +160,7 @@ impl Account {
     ) -> Result<TaskTree, StoreError> {
         let isolation_level = match backend(database) {
             DbBackend::Postgres => Some(IsolationLevel::RepeatableRead),
-            // A transaction of SQLite always sees one state.
+            // A transaction of SQLite always reads one state.
             _ => None,
         };
         let options = TransactionOptions {
@@ -168,12 +168,13 @@ impl Account {
             ..TransactionOptions::default()
         };
         let db = database.begin(options).await?;
-        let tree = self.read_task_tree_in(&db, guid).await;
+        let tree = self.read_bounded_task_tree(&db, guid).await;
         db.rollback().await?;
         tree?.ok_or_else(|| Error::TaskNotFound(guid).into())
     }
 
-    async fn read_task_tree_in(
+    /// Reads a tree, unless its texts are larger than a message may be.
+    async fn read_bounded_task_tree(
         &self,
         db: &impl ConnectionTrait,
         guid: TaskId,

@@ -1,4 +1,4 @@
-//! Reading tasks. One statement each, so that what a caller sees is one state.
+//! Reads of tasks, each one statement, so that it returns one state of the database.
 
 use sea_orm::{ConnectionTrait, DbBackend, Value};
 use uuid::Uuid;
@@ -19,17 +19,17 @@ use crate::{
     store::{Account, backend, error::StoreError, json_columns, statement},
 };
 
-/// The contract's number of a managed task's type.
-pub const LINKED: i32 = 1;
+/// The number of the contract's `TASK_TYPE_LINKED`, stored in `kind`.
+pub const KIND_LINKED: i32 = 1;
 
-/// The columns of a task `t`, in the order in which [`read_task`] takes them; then come
-/// its list of steps and its translations.
+/// The columns of a task `t` in the order in which [`read_task`] takes them, without the
+/// list of steps and the translations, which follow.
 const COLUMNS: &str = "t.guid, t.name, t.product_id, t.kind, t.published, t.roles, \
      t.dependencies, t.parent_guid, t.idx, t.order_epoch, t.last_position, t.version, \
      t.dirty_record, t.mvn_indexed, t.mvn_version, t.mvn_info, t.mvn_ts, t.created_ts, \
      t.modified_ts";
 
-/// What is selected of a task `t` for [`read_task`].
+/// All columns of a task `t` for [`read_task`].
 pub fn columns(backend: DbBackend) -> String {
     let (guid, rows) = match backend {
         DbBackend::Sqlite => (
@@ -51,7 +51,7 @@ pub fn columns(backend: DbBackend) -> String {
     )
 }
 
-/// A task as it is now.
+/// Reads a task.
 pub async fn find(
     db: &impl ConnectionTrait,
     account: &AccountId,
@@ -61,27 +61,27 @@ pub async fn find(
     let sql = format!("SELECT {columns} FROM tasks t WHERE t.account_id = $1 AND t.guid = $2");
     let statement = statement(backend(db), account, sql, [Value::from(guid.0)]);
     let row = db.query_one_raw(statement).await?;
-    let task = row.map(|row| read_task(&mut RowReader::of(&row), account));
+    let task = row.map(|row| read_task(&mut RowReader::new(&row), account));
     task.transpose()
 }
 
 impl Account {
-    /// A task with its list of steps.
+    /// Reads a task with its list of steps.
     pub async fn get_task(&self, guid: TaskId) -> Result<Task> {
         let db = self.reader();
         let found = find(db, &self.id, guid).await?;
         found.ok_or(Error::TaskNotFound(guid))
     }
 
-    /// The account's tasks in the order of their creation, which is that of
-    /// their ids. A page holds about [`PAGE_BYTES`], or one task.
+    /// A page of the account's tasks in the order of their ids, which is that of creation.
+    /// A page has about [`PAGE_BYTES`], but at least one task.
     pub async fn list_tasks(
         &self,
         filter: TaskFilter,
         after: Option<TaskId>,
         size: PageSize,
     ) -> Result<Page<Task>> {
-        let db = &self.lagging();
+        let db = &self.replica_or_primary();
         let limit = size.get() as usize;
         let mut values = vec![
             Value::from(after.map_or(Uuid::nil(), |task| task.0)),
@@ -89,8 +89,8 @@ impl Account {
         ];
         let conditions = conditions(&filter, &mut values);
         let columns = columns(backend(db));
-        // The innermost query finds the page; around it, the bytes before each
-        // task are counted; and only what fits is read whole.
+        // The innermost query finds the page, the next one sums the bytes before each
+        // task, and the outer one reads the tasks that fit.
         let sql = format!(
             "SELECT p.found, {columns} FROM ( \
                SELECT guid, CAST(SUM(bytes) OVER (ORDER BY guid) - bytes AS bigint) AS before, \
@@ -109,7 +109,7 @@ impl Account {
             .await
             .map_err(StoreError::from)?
         {
-            let mut row = RowReader::of(&row);
+            let mut row = RowReader::new(&row);
             found = row.take().map_err(StoreError::from)?;
             if items.len() < limit {
                 items.push(read_task(&mut row, &self.id)?);
@@ -120,7 +120,7 @@ impl Account {
     }
 }
 
-/// The filters as conditions, their values appended.
+/// The filter as SQL conditions. Their values are appended to `values`.
 fn conditions(filter: &TaskFilter, values: &mut Vec<Value>) -> String {
     let TaskFilter {
         product,
@@ -145,17 +145,17 @@ fn conditions(filter: &TaskFilter, values: &mut Vec<Value>) -> String {
         add(" AND role_bits & ? <> 0", role.bit().into());
     }
     match managed {
-        Some(true) => add(" AND kind = ?", LINKED.into()),
-        Some(false) => add(" AND kind <> ?", LINKED.into()),
+        Some(true) => add(" AND kind = ?", KIND_LINKED.into()),
+        Some(false) => add(" AND kind <> ?", KIND_LINKED.into()),
         None => {}
     }
     sql
 }
 
-/// Reads a task of which [`columns`] are selected.
+/// Reads the [columns] of a task.
 pub fn read_task(row: &mut RowReader<'_>, account: &AccountId) -> Result<Task, StoreError> {
     let guid = TaskId(row.take()?);
-    let name = json_columns::text(Name::parse(row.take()?), "name")?;
+    let name = json_columns::valid(Name::parse(row.take()?), "name")?;
     let product = json_columns::product(row.take()?)?;
     let kind: i32 = row.take()?;
     let published = Published::new(row.take()?).ok_or(StoreError::Corrupt("published"))?;
@@ -181,7 +181,7 @@ pub fn read_task(row: &mut RowReader<'_>, account: &AccountId) -> Result<Task, S
         modified: Timestamp(row.take()?),
     };
     let steps = json_columns::read_guids(row.take::<Option<String>>()?.as_deref())?;
-    let managed = parent.filter(|_| kind == LINKED);
+    let managed = parent.filter(|_| kind == KIND_LINKED);
     Ok(Task {
         guid,
         account: account.clone(),

@@ -1,7 +1,7 @@
-//! What an automatic translator has to do.
+//! Lists the texts that an automatic translator has to translate.
 //!
-//! A call examines a bounded number of resources in the order of their ids, so that it
-//! costs what its page costs even where nearly everything is translated.
+//! A call examines a bounded number of resources in the order of their ids, so that its
+//! cost is bounded even when nearly everything is translated.
 
 use std::collections::BTreeMap;
 
@@ -25,24 +25,29 @@ use crate::{
 };
 
 /// Resources that one statement examines.
-const WINDOW_ROWS: i64 = 500;
-/// Statements that examine resources, in one call.
-const MAX_WINDOWS: usize = 4;
+const BATCH_ROWS: i64 = 500;
+/// Most statements of one call that examine resources.
+const MAX_BATCHES: usize = 4;
 
-/// A resource and what there is of it in the languages asked for.
+/// A resource and its translations into the requested languages.
 #[derive(FromQueryResult)]
 struct ExaminedRow {
     guid: Uuid,
     bytes: i64,
-    /// How many languages it has, asked for or not.
+    /// How many languages it has, requested or not.
     languages: i64,
     rows: Option<String>,
 }
 
-/// A language, whether it is locked, and whether it was made from the source as
-/// it is.
+/// A language, whether its translation is locked, and whether it was made from the current
+/// source.
 #[derive(Deserialize)]
-struct Row(String, json_columns::Flag, json_columns::Flag);
+struct StoredTranslation(String, json_columns::JsonBool, json_columns::JsonBool);
+
+/// The columns of [`TaskSource`].
+const TASK_COLUMNS: &str = "guid, name";
+/// The columns of [`StepSource`].
+const STEP_COLUMNS: &str = "guid, title, instructions, feedback_config, rest_digest, body";
 
 #[derive(FromQueryResult)]
 struct TaskSource {
@@ -60,25 +65,25 @@ struct StepSource {
     body: Option<String>,
 }
 
-/// Something to do, before its texts are read.
+/// A missing or outdated translation, before the source is read.
 struct FoundWork {
     cursor: TranslationWorkCursor,
     language: usize,
     state: TranslationState,
 }
 
-/// Work being gathered.
-struct PageBuilder {
+/// Collects the work of a page.
+struct WorkPageBuilder {
     found: Vec<FoundWork>,
     bytes: usize,
     size: usize,
-    /// Where the listing goes on.
+    /// Where the next page begins.
     cursor: TranslationWorkCursor,
     full: bool,
 }
 
 impl Account {
-    /// Lists work in the order of ids, tasks first.
+    /// A page of work in the order of ids, tasks first.
     pub async fn list_work(
         &self,
         filter: &TranslationWorkFilter,
@@ -97,7 +102,7 @@ impl Account {
         after: Option<TranslationWorkCursor>,
         size: PageSize,
     ) -> Result<TranslationWorkPage, StoreError> {
-        let mut page = PageBuilder {
+        let mut page = WorkPageBuilder {
             found: Vec::new(),
             bytes: 0,
             size: size.get() as usize,
@@ -105,9 +110,9 @@ impl Account {
             full: false,
         };
         let mut ended = false;
-        for _ in 0..MAX_WINDOWS {
+        for _ in 0..MAX_BATCHES {
             let examined = self.examine(filter, page.cursor).await?;
-            let last = examined.len() < usize::try_from(WINDOW_ROWS).unwrap_or(usize::MAX);
+            let last = examined.len() < usize::try_from(BATCH_ROWS).unwrap_or(usize::MAX);
             for resource in examined {
                 page.add(resource, filter)?;
                 if page.full {
@@ -133,22 +138,22 @@ impl Account {
         Ok(TranslationWorkPage { items, next })
     }
 
-    /// The next resources from a cursor on.
+    /// Reads the next resources after a cursor.
     async fn examine(
         &self,
         filter: &TranslationWorkFilter,
         from: TranslationWorkCursor,
     ) -> Result<Vec<ExaminedRow>, StoreError> {
-        let db = &self.lagging();
+        let db = &self.replica_or_primary();
         let languages = filter.languages.len();
-        // A resource whose languages are all done is passed over.
-        let reach = if from.languages < languages {
+        // A resource is skipped once all its languages are examined.
+        let comparison = if from.languages < languages {
             ">="
         } else {
             ">"
         };
-        let mut values = vec![Value::from(from.guid), Value::from(WINDOW_ROWS)];
-        let only = filter.task.map_or("", |task| {
+        let mut values = vec![Value::from(from.guid), Value::from(BATCH_ROWS)];
+        let of_task = filter.task.map_or("", |task| {
             values.push(task.0.into());
             if from.steps {
                 " AND r.task = $4"
@@ -157,7 +162,7 @@ impl Account {
             }
         });
         let first = values.len() + 2;
-        let places = placeholders(first, languages);
+        let languages = placeholders(first, languages);
         values.extend(filter.languages.iter().map(|tag| Value::from(tag.as_str())));
         let (array, rows, cast) = match backend(db) {
             DbBackend::Sqlite => ("json_array", "json_group_array", ""),
@@ -184,15 +189,15 @@ impl Account {
             "SELECT r.guid, {bytes} AS bytes, \
                r.language_count AS languages, \
                CASE WHEN r.language_count > 0 THEN (SELECT {rows}({array}(l.language, l.locked, {fresh})){cast} FROM {overlays} l \
-                WHERE l.account_id = $1 AND l.{key} = r.guid AND l.language IN ({places})) END AS rows \
-             FROM {table} r WHERE r.account_id = $1 AND r.guid {reach} $2{only} \
+                WHERE l.account_id = $1 AND l.{key} = r.guid AND l.language IN ({languages})) END AS rows \
+             FROM {table} r WHERE r.account_id = $1 AND r.guid {comparison} $2{of_task} \
              ORDER BY r.guid LIMIT $3"
         );
         let statement = statement(backend(db), &self.id, sql, values);
         Ok(ExaminedRow::find_by_statement(statement).all(db).await?)
     }
 
-    /// Reads the texts of what was found.
+    /// Reads the source texts of the work found.
     async fn read_sources(
         &self,
         filter: &TranslationWorkFilter,
@@ -205,18 +210,20 @@ impl Account {
             ids
         };
         let mut sources: BTreeMap<(bool, Uuid), (SourceTexts, SourceDigest)> = BTreeMap::new();
-        for row in self.task_sources(ids(false)).await? {
+        let rows = self.rows_of::<TaskSource>("tasks", TASK_COLUMNS, ids(false));
+        for row in rows.await? {
             let digest = SourceDigest::of_task(&row.name);
             let source = SourceTexts::Task { name: row.name };
             sources.insert((false, row.guid), (source, digest));
         }
-        for row in self.step_sources(ids(true)).await? {
+        let rows = self.rows_of::<StepSource>("steps", STEP_COLUMNS, ids(true));
+        for row in rows.await? {
             let guid = row.guid;
             sources.insert((true, guid), row.read()?);
         }
         let work = |found: FoundWork| {
             let TranslationWorkCursor { steps, guid, .. } = found.cursor;
-            // What was deleted since it was found is no work.
+            // The resource may have been deleted meanwhile.
             let (source, digest) = sources.get(&(steps, guid))?.clone();
             let work = TranslationWork {
                 resource: if steps {
@@ -234,38 +241,29 @@ impl Account {
         Ok(found.into_iter().filter_map(work).collect())
     }
 
-    async fn task_sources(&self, ids: Vec<Uuid>) -> Result<Vec<TaskSource>, StoreError> {
+    /// Reads columns of the rows with these ids.
+    async fn rows_of<R: FromQueryResult>(
+        &self,
+        table: &str,
+        columns: &str,
+        ids: Vec<Uuid>,
+    ) -> Result<Vec<R>, StoreError> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let db = &self.lagging();
+        let db = &self.replica_or_primary();
         let sql = format!(
-            "SELECT guid, name FROM tasks WHERE account_id = $1 AND guid IN ({})",
+            "SELECT {columns} FROM {table} WHERE account_id = $1 AND guid IN ({})",
             placeholders(2, ids.len())
         );
         let values = ids.into_iter().map(Value::from);
         let statement = statement(backend(db), &self.id, sql, values);
-        Ok(TaskSource::find_by_statement(statement).all(db).await?)
-    }
-
-    async fn step_sources(&self, ids: Vec<Uuid>) -> Result<Vec<StepSource>, StoreError> {
-        if ids.is_empty() {
-            return Ok(Vec::new());
-        }
-        let db = &self.lagging();
-        let sql = format!(
-            "SELECT guid, title, instructions, feedback_config, rest_digest, body \
-             FROM steps WHERE account_id = $1 AND guid IN ({})",
-            placeholders(2, ids.len())
-        );
-        let values = ids.into_iter().map(Value::from);
-        let statement = statement(backend(db), &self.id, sql, values);
-        Ok(StepSource::find_by_statement(statement).all(db).await?)
+        Ok(R::find_by_statement(statement).all(db).await?)
     }
 }
 
-impl PageBuilder {
-    /// Adds what there is to do of a resource, as far as the page has room.
+impl WorkPageBuilder {
+    /// Adds the missing and outdated translations of a resource while the page has room.
     fn add(
         &mut self,
         examined: ExaminedRow,
@@ -278,7 +276,7 @@ impl PageBuilder {
             rows,
         } = examined;
         let full = usize::try_from(languages).is_ok_and(|count| count >= LANGUAGES_MAX);
-        let rows: Vec<Row> = match rows {
+        let rows: Vec<StoredTranslation> = match rows {
             Some(json) => {
                 serde_json::from_str(&json).map_err(|_| StoreError::Corrupt("translations"))?
             }
@@ -290,10 +288,10 @@ impl PageBuilder {
         for (index, language) in filter.languages.iter().enumerate().skip(done) {
             let row = rows.iter().find(|row| row.0 == language.as_str());
             let state = match row {
-                // There is no room for one language more.
+                // The resource has the most languages that it may have.
                 None if full => None,
                 None => Some(TranslationState::Missing),
-                Some(Row(_, locked, fresh)) if !locked.get() && !fresh.get() => {
+                Some(StoredTranslation(_, locked, fresh)) if !locked.get() && !fresh.get() => {
                     Some(TranslationState::Outdated)
                 }
                 Some(_) => None,
@@ -340,7 +338,7 @@ impl StepSource {
         let source = SourceTexts::Step {
             title,
             body: body
-                .map(|body| json_columns::text(Body::parse(body), "body"))
+                .map(|body| json_columns::valid(Body::parse(body), "body"))
                 .transpose()?,
             instructions: json_columns::read_instructions(instructions)?,
             feedback: json_columns::read_feedback(feedback_config)?,

@@ -1,4 +1,4 @@
-//! The tables as SeaORM sees them. Private to the store.
+//! The SeaORM entities of the tables.
 
 pub mod request_outcome;
 pub mod role;

@@ -1,5 +1,5 @@
-//! The first schema: tasks, steps, their translations, roles, and what makes retries
-//! safe. Names are written out, as entities change later and this does not.
+//! The first schema. Names are written out, as later changes of the entities must not
+//! change this migration.
 
 use sea_orm_migration::{
     prelude::*,
@@ -14,8 +14,8 @@ pub struct Migration;
 /// The name of the key that seals page tokens, in `server_keys`.
 const PAGE_KEY: &str = "page_token";
 
-/// Each table. `{text}` is text that compares by its bytes, `{uuid}` and `{bytes}` are
-/// the database's types.
+/// All tables. `{text}` is text that is compared byte by byte; `{uuid}` and `{bytes}` are
+/// types that differ between the databases.
 const TABLES: [&str; 8] = [
     "CREATE TABLE accounts (
         account_id {text} NOT NULL PRIMARY KEY,
@@ -79,7 +79,7 @@ const TABLES: [&str; 8] = [
         CONSTRAINT task_translations_task FOREIGN KEY (account_id, task)
             REFERENCES tasks (account_id, guid) ON DELETE CASCADE
     )",
-    // The body comes last, so that SQLite reaches the other columns without it.
+    // The body comes last, so that SQLite reads the other columns without reading it.
     "CREATE TABLE steps (
         account_id {text} NOT NULL,
         guid {uuid} NOT NULL,
@@ -136,11 +136,11 @@ const TABLES: [&str; 8] = [
     )",
 ];
 
-/// Each index. All but the last are partial, by a column that their queries name.
+/// All indexes. All but the last are partial, on a column that their queries compare.
 ///
-/// Without statistics PostgreSQL takes an index that begins with the account to be as
-/// good as the primary key for finding a row by its id, and of equals it takes the newer
-/// one. A partial index serves no query that does not name its column.
+/// Without statistics, PostgreSQL prefers a newer index that begins with `account_id` to
+/// the primary key, even to find a row by its id. It uses a partial index only for queries
+/// that compare the index's column.
 const INDEXES: [&str; 6] = [
     "CREATE INDEX tasks_product ON tasks (account_id, product_id, guid)
      WHERE product_id IS NOT NULL",
@@ -166,7 +166,7 @@ impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let db = manager.get_connection();
         let (text, uuid, bytes) = match manager.get_database_backend() {
-            // SQLite compares text by its bytes anyway.
+            // SQLite compares text byte by byte by default.
             DbBackend::Sqlite => ("text", "uuid_text", "blob"),
             _ => ("text COLLATE \"C\"", "uuid", "bytea"),
         };
@@ -190,12 +190,12 @@ impl MigrationTrait for Migration {
 
     async fn down(&self, _: &SchemaManager) -> Result<(), DbErr> {
         Err(DbErr::Migration(
-            "the first schema cannot be undone: restore a back-up".to_owned(),
+            "the first schema cannot be undone: restore a backup".to_owned(),
         ))
     }
 }
 
-/// 32 bytes nobody can guess.
+/// 32 random bytes.
 fn secret() -> Vec<u8> {
     Sha256::new()
         .chain_update(Uuid::new_v4())

@@ -15,7 +15,7 @@ use crate::{
         step::ReferencedTask,
         task::Task,
     },
-    store::{Account, Mode, Outcome, Retry, error::StoreError, read::task_tree},
+    store::{Account, Mode, RetryKey, WriteOutcome, error::StoreError, read::task_tree},
 };
 
 /// What an import is to do.
@@ -46,9 +46,9 @@ impl Account {
     pub async fn import_task(
         &self,
         import: Import,
-        retry: Option<Retry<Imported>>,
+        retry: Option<RetryKey<Imported>>,
         mode: Mode,
-    ) -> Result<Outcome<Imported>> {
+    ) -> Result<WriteOutcome<Imported>> {
         self.write_once(import, mode, retry).await
     }
 }

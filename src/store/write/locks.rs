@@ -25,9 +25,9 @@ use crate::{
         json_columns, placeholders,
         read::{
             RowReader,
-            step_row::{Selected, read_step},
+            step_row::{StepColumns, read_step},
             steps,
-            tasks::{self, LINKED},
+            tasks::{self, KIND_LINKED},
         },
         schema::entity::{step, task},
     },
@@ -112,7 +112,7 @@ impl Tx {
             );
             let ids = guids.iter().map(|guid| Value::from(guid.0));
             for row in self.db.query_all_raw(self.statement(&sql, ids)).await? {
-                found.push(tasks::read_task(&mut RowReader::of(&row), self.account())?);
+                found.push(tasks::read_task(&mut RowReader::new(&row), self.account())?);
             }
         }
         Ok(found)
@@ -190,7 +190,7 @@ impl Tx {
         locked: &[Uuid],
         but: StepId,
     ) -> Result<Vec<(Step, Place)>, StoreError> {
-        let columns = Selected::WHOLE.columns(self.backend());
+        let columns = StepColumns::ALL.columns(self.backend());
         let others: Vec<Uuid> = locked
             .iter()
             .copied()
@@ -204,7 +204,7 @@ impl Tx {
             );
             let ids = steps.iter().map(|step| Value::from(*step));
             for row in self.db.query_all_raw(self.statement(&sql, ids)).await? {
-                found.push(read_step(&mut RowReader::of(&row), self.account())?);
+                found.push(read_step(&mut RowReader::new(&row), self.account())?);
             }
         }
         Ok(found)
@@ -223,7 +223,7 @@ impl Tx {
         let mut places = Vec::with_capacity(2);
         let mut version = 0;
         for row in rows {
-            let mut row = RowReader::of(&row);
+            let mut row = RowReader::new(&row);
             places.push(Place {
                 position: row.take()?,
                 fraction: row.take()?,
@@ -266,9 +266,9 @@ pub enum WithManaged {
 fn task_head(row: task::Model) -> Result<TaskHead, StoreError> {
     Ok(TaskHead {
         guid: TaskId(row.guid),
-        name: json_columns::text(Name::parse(row.name), "name")?,
+        name: json_columns::valid(Name::parse(row.name), "name")?,
         product: json_columns::product(row.product_id)?,
-        managed: row.kind == LINKED,
+        managed: row.kind == KIND_LINKED,
         step_count: row.step_count,
         numbering: Numbering {
             epoch: row.order_epoch,

@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     domain::{Error, Outage, Result},
-    store::{Account, Mode, Outcome, connection::Database, error::StoreError},
+    store::{Account, Mode, WriteOutcome, connection::Database, error::StoreError},
 };
 
 /// How long writes are added to a transaction. A COMMIT takes about as long, and
@@ -80,7 +80,7 @@ impl WriteQueue {
         &self,
         account: &Account,
         write: PendingWrite<O>,
-    ) -> Result<Outcome<O::Answer>> {
+    ) -> Result<WriteOutcome<O::Answer>> {
         let write = Arc::new(write);
         // Dropped with this future, it tells the queue that nobody waits.
         let (_waiting, caller) = CallerLiveness::of_current_call();
@@ -101,7 +101,7 @@ impl WriteQueue {
         account: &Account,
         write: &Arc<PendingWrite<O>>,
         caller: &Arc<CallerLiveness>,
-    ) -> Result<Outcome<O::Answer>, StoreError> {
+    ) -> Result<WriteOutcome<O::Answer>, StoreError> {
         let (begin_sender, begun) = oneshot::channel();
         let (answers, answer) = oneshot::channel();
         let decided = Arc::new(AtomicBool::new(false));
@@ -120,7 +120,7 @@ impl WriteQueue {
         self.jobs.send(Box::new(job)).map_err(|_| closed())?;
         let asked = Instant::now();
         let turn = timeout(self.wait_timeout, begun).await;
-        account.metrics().waited_for_turn(asked.elapsed());
+        account.metrics().record_write_wait(asked.elapsed());
         // Either it is begun or it is given up, never both.
         if turn.is_err() && !decided.swap(true, Ordering::SeqCst) {
             return Err(StoreError::Unavailable(Outage::Busy));
@@ -191,8 +191,8 @@ struct QueuedWrite<O: Operation> {
     /// Tells the caller that the write has begun.
     begin_sender: Option<oneshot::Sender<()>>,
     given_up: bool,
-    outcome: Option<Result<Outcome<O::Answer>, StoreError>>,
-    answers: oneshot::Sender<Result<Outcome<O::Answer>, StoreError>>,
+    outcome: Option<Result<WriteOutcome<O::Answer>, StoreError>>,
+    answers: oneshot::Sender<Result<WriteOutcome<O::Answer>, StoreError>>,
 }
 
 impl<O: Operation> Job for QueuedWrite<O> {
@@ -244,7 +244,7 @@ async fn run<O: Operation>(
     write: &PendingWrite<O>,
     tx: &Tx,
     apart: bool,
-) -> (Result<Outcome<O::Answer>, StoreError>, JobState) {
+) -> (Result<WriteOutcome<O::Answer>, StoreError>, JobState) {
     match write.run_optimistic(tx).await {
         Ok(Some(outcome)) => return (Ok(outcome), JobState::Clean),
         Ok(None) => {}

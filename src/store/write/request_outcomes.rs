@@ -10,7 +10,7 @@ use super::{
 use crate::{
     domain::{Precondition, decide::WriteContext, ids::RequestId},
     store::{
-        Retry,
+        RetryKey,
         error::StoreError,
         schema::entity::request_outcome::{ActiveModel, Entity},
     },
@@ -30,13 +30,13 @@ pub struct KeptOutcome {
     pub answer: Vec<u8>,
 }
 
-impl<T> Retry<T> {
+impl<T> RetryKey<T> {
     /// The outcome to keep.
     pub(super) fn outcome(&self, answer: &T) -> KeptOutcome {
         KeptOutcome {
             request_id: self.id,
             digest: self.digest,
-            answer: (self.record)(answer),
+            answer: (self.encode)(answer),
         }
     }
 

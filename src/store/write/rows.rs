@@ -19,7 +19,7 @@ use crate::{
     store::{
         error::StoreError,
         json_columns,
-        read::tasks::LINKED,
+        read::tasks::KIND_LINKED,
         schema::entity::{step, step_translation, task, task_translation},
     },
 };
@@ -46,7 +46,7 @@ pub fn task_row(task: &Task) -> task::ActiveModel {
         guid: guid.0,
         name: name.as_str().to_owned(),
         product_id: product.get(),
-        kind: if managed.is_some() { LINKED } else { 0 },
+        kind: if managed.is_some() { KIND_LINKED } else { 0 },
         published: published.get(),
         roles: json_columns::write_roles(roles),
         role_bits: json_columns::role_bits(roles),

@@ -16,7 +16,7 @@ use crate::{
         step::{NewStep, Placement, ReferencedTask, Step, StepPatch},
         task::TaskHead,
     },
-    store::{Account, Mode, Outcome, Retry, error::StoreError, schema::entity::step},
+    store::{Account, Mode, RetryKey, WriteOutcome, error::StoreError, schema::entity::step},
 };
 
 impl Account {
@@ -25,9 +25,9 @@ impl Account {
         &self,
         new: NewStep,
         prevstep: Option<StepId>,
-        retry: Option<Retry<(Step, Placement)>>,
+        retry: Option<RetryKey<(Step, Placement)>>,
         mode: Mode,
-    ) -> Result<Outcome<(Step, Placement)>> {
+    ) -> Result<WriteOutcome<(Step, Placement)>> {
         self.write_once(CreateStep { new, prevstep }, mode, retry)
             .await
     }

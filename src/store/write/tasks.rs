@@ -15,7 +15,7 @@ use crate::{
         task::{NewTask, Task, TaskPatch},
     },
     store::{
-        Account, Mode, Outcome, Retry,
+        Account, Mode, RetryKey, WriteOutcome,
         error::StoreError,
         schema::entity::{step, task},
     },
@@ -26,9 +26,9 @@ impl Account {
     pub async fn create_task(
         &self,
         new: NewTask,
-        retry: Option<Retry<Task>>,
+        retry: Option<RetryKey<Task>>,
         mode: Mode,
-    ) -> Result<Outcome<Task>> {
+    ) -> Result<WriteOutcome<Task>> {
         self.write_once(CreateTask(new), mode, retry).await
     }
 

@@ -126,7 +126,7 @@ impl Tx {
         let rows = self.db.query_all_raw(script).await;
         let rows = rows.map_err(|err| match &self.db {
             // It is its own COMMIT.
-            WriteConnection::Alone(_) => StoreError::of_commit(err),
+            WriteConnection::Alone(_) => StoreError::from_commit(err),
             WriteConnection::Within(_) => StoreError::from(err),
         })?;
         Ok(rows.into_iter().next())
@@ -223,8 +223,8 @@ pub async fn commit(
     transaction: Arc<DatabaseTransaction>,
 ) -> Result<(), StoreError> {
     let transaction = owned(transaction)?;
-    let committed = writer.committing(transaction.commit()).await;
-    committed.map_err(StoreError::of_commit)
+    let committed = writer.measure_commit(transaction.commit()).await;
+    committed.map_err(StoreError::from_commit)
 }
 
 /// Ends a transaction that nothing else holds any more, and takes it back.
@@ -238,7 +238,7 @@ fn owned(transaction: Arc<DatabaseTransaction>) -> Result<DatabaseTransaction, S
 
 /// Waits a little longer after each attempt, so that two writes that collide part.
 pub async fn back_off(metrics: &StoreMetrics, attempt: u32) {
-    metrics.lost();
+    metrics.count_lost_write();
     sleep(Duration::from_millis(1 << attempt.min(6))).await;
 }
 

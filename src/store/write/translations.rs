@@ -172,7 +172,7 @@ impl WriteTranslations {
         for row in rows {
             let name = row
                 .name
-                .map(|name| json_columns::text(Name::parse(name), "name"));
+                .map(|name| json_columns::valid(Name::parse(name), "name"));
             let stored = StoredOverlay {
                 overlay: TaskOverlay {
                     name: name.transpose()?,
@@ -211,7 +211,7 @@ impl WriteTranslations {
         );
         let statement = values.statement(&sql, tx.backend(), tx.account());
         for row in tx.db.query_all_raw(statement).await? {
-            let mut row = RowReader::of(&row);
+            let mut row = RowReader::new(&row);
             let guid: Uuid = row.take()?;
             let language = Language::stored(row.take()?);
             let stored = read_step_overlay(&mut row)?;
@@ -236,13 +236,13 @@ fn read_step_overlay(
     const WHAT: &str = "step_translations";
     let locked = row.take()?;
     let title: Option<String> = row.take()?;
-    let title = title.map(|title| json_columns::text(Title::parse(title), WHAT));
+    let title = title.map(|title| json_columns::valid(Title::parse(title), WHAT));
     let instructions = json_columns::read_instructions(row.take()?)?;
     let feedback = json_columns::read_feedback(row.take()?)?;
     let source = (row.take()?, digest(&row.take::<Vec<u8>>()?)?);
     let body_bytes = row.take()?;
     let body: Option<String> = row.take()?;
-    let body = body.map(|body| json_columns::text(Body::parse(body), WHAT));
+    let body = body.map(|body| json_columns::valid(Body::parse(body), WHAT));
     Ok(StoredOverlay {
         overlay: StepOverlay {
             title: title.transpose()?,

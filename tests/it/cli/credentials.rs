@@ -116,7 +116,7 @@ fn an_account_for_a_jwt_mode_server_is_one_line() {
         .run()
         .failure(1);
     assert!(
-        line.contains("set EXPERTISE_TOKEN in place of an account"),
+        line.contains("set EXPERTISE_TOKEN instead of an account"),
         "{line}"
     );
 }
@@ -129,10 +129,7 @@ fn a_token_for_a_header_mode_server_is_one_line() {
         .env("EXPERTISE_TOKEN", "some.to.ken")
         .run()
         .failure(1);
-    assert!(
-        line.contains("name one with --account in place of a token"),
-        "{line}"
-    );
+    assert!(line.contains("set --account instead of a token"), "{line}");
     assert!(!line.contains("some.to.ken"), "{line}");
 }
 
@@ -149,7 +146,7 @@ fn without_credentials_no_server_is_called() {
         .env("EXPERTISE_TOKEN", "some.to.ken");
     let line = both.run().failure(2);
     assert!(
-        line.contains("left out, as a token names its account"),
+        line.contains("left out, as a token contains its account"),
         "{line}"
     );
     assert!(!line.contains("some.to.ken"), "{line}");

@@ -29,7 +29,7 @@ fn refused(url: &str) -> String {
 }
 
 /// What is said of a schema that this version does not know.
-const UNKNOWN_SCHEMA: &str = "whose schema this one does not know: run that version";
+const UNKNOWN_SCHEMA: &str = "does not know: run the version that created it";
 
 fn assert_refused_with(url: &str, parts: &[&str]) {
     let line = refused(url);
@@ -67,7 +67,10 @@ fn an_unsupported_database_scheme_is_refused() {
 fn a_directory_that_is_not_there_is_named() {
     assert_refused_with(
         "sqlite:no/such/e.db",
-        &["no/such/e.db", "there is no directory no/such: make it"],
+        &[
+            "no/such/e.db",
+            "the directory no/such does not exist: create it",
+        ],
     );
 }
 
@@ -75,7 +78,7 @@ fn a_directory_that_is_not_there_is_named() {
 fn a_directory_in_place_of_a_file_is_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let url = format!("sqlite:{}", directory.path().display());
-    assert_refused_with(&url, &["it is a directory: name a file in it"]);
+    assert_refused_with(&url, &["it is a directory: use the path of a file in it"]);
 }
 
 #[test]
@@ -84,7 +87,7 @@ fn a_file_in_place_of_a_directory_is_named() {
     let file = directory.path().join("file");
     fs::write(&file, "").expect("a file");
     let url = format!("sqlite:{}/e.db", file.display());
-    assert_refused_with(&url, &["is no directory: name another place"]);
+    assert_refused_with(&url, &["is not a directory: use another path"]);
 }
 
 #[test]
@@ -92,7 +95,7 @@ fn a_place_that_may_not_be_written_is_named() {
     // Not even root can create files there.
     assert_refused_with(
         "sqlite:/sys/e.db",
-        &["may not make files in its directory /sys"],
+        &["may not write it or create files in its directory /sys"],
     );
 }
 
@@ -105,7 +108,10 @@ fn a_file_that_is_no_database_is_named_and_left_alone() {
     let url = format!("sqlite:{}", file.display());
     assert_refused_with(
         &url,
-        &["notes.txt", "it is no SQLite database: name another file"],
+        &[
+            "notes.txt",
+            "it is not an SQLite database: use another file",
+        ],
     );
     assert_eq!(fs::read_to_string(&file).expect("the file"), notes);
 }
@@ -148,7 +154,7 @@ fn another_writing_process_is_waited_for_and_then_named() {
             .await
             .expect("it is set");
         file.execute("BEGIN EXCLUSIVE").await.expect("it is locked");
-        assert_refused_with(&url, &["another process holds it"]);
+        assert_refused_with(&url, &["another process has locked it"]);
     });
 }
 
@@ -157,11 +163,14 @@ fn a_postgres_that_is_not_there_is_named() {
     let port = free_port();
     let url = format!("postgres://ann:secret@127.0.0.1:{port}/e");
     let place = format!("postgres://127.0.0.1:{port}/e");
-    assert_refused_with(&url, &[&place, "nothing listens there: start PostgreSQL"]);
+    assert_refused_with(
+        &url,
+        &[&place, "the connection is refused: start PostgreSQL"],
+    );
     // Without the detection of PgBouncer.
     assert_refused_with(
         &format!("{url}?pgbouncer=false"),
-        &[&place, "nothing listens there"],
+        &[&place, "the connection is refused"],
     );
 }
 
@@ -169,7 +178,7 @@ fn a_postgres_that_is_not_there_is_named() {
 fn a_postgres_host_that_has_no_address_is_named() {
     assert_refused_with(
         "postgres://ann:secret@no-such-host.invalid/e",
-        &["its host cannot be found"],
+        &["the host name has no address"],
     );
 }
 
@@ -184,10 +193,7 @@ fn a_server_that_is_not_postgres_is_named() {
         }
     });
     let url = format!("postgres://ann@127.0.0.1:{port}/e");
-    assert_refused_with(
-        &url,
-        &["it does not answer as PostgreSQL does: see its host and port"],
-    );
+    assert_refused_with(&url, &["the server is not PostgreSQL: check host and port"]);
 }
 
 /// A cluster with a user `ann` who needs a password and owns nothing.
@@ -228,15 +234,9 @@ fn a_wrong_password_is_named() {
         let url = url(cluster, user, "e");
         assert_refused_with(
             &url,
-            &[
-                "/e, which",
-                "does not let this user in: see user and password",
-            ],
+            &["/e, which", "rejects the login: check user and password"],
         );
-        assert_refused_with(
-            &format!("{url}?pgbouncer=false"),
-            &["does not let this user in"],
-        );
+        assert_refused_with(&format!("{url}?pgbouncer=false"), &["rejects the login"]);
     }
 }
 
@@ -248,7 +248,7 @@ fn a_database_that_is_not_there_is_named() {
         &url,
         &[
             "/nothing, which",
-            "no database of this name: make it with createdb",
+            "the database does not exist: create it with createdb",
         ],
     );
 }
@@ -261,7 +261,7 @@ fn a_user_who_may_not_create_tables_is_named() {
         "REVOKE CREATE ON SCHEMA public FROM PUBLIC",
     ));
     let url = url(cluster, "ann:right", "e");
-    assert_refused_with(&url, &["may not make tables there: grant it CREATE"]);
+    assert_refused_with(&url, &["may not create tables: grant CREATE"]);
 }
 
 #[test]
@@ -269,7 +269,10 @@ fn a_database_of_another_application_is_not_touched() {
     let Some(cluster) = cluster() else { return };
     let database = cluster.make_database("shop");
     block_on(execute(&database, "CREATE TABLE tasks (id int)"));
-    assert_refused_with(&database, &["it holds tables of something else"]);
+    assert_refused_with(
+        &database,
+        &["the database has tables of another application"],
+    );
 }
 
 #[test]

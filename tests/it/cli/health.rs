@@ -61,7 +61,7 @@ fn a_server_that_is_not_there_is_one_line() {
     let server = format!("http://127.0.0.1:{}", free_port());
     let line = command(&["health", "--server", &server]).run().failure(1);
     assert!(
-        line.contains(&format!("nothing listens at {server}")),
+        line.contains(&format!("{server} refuses the connection: start")),
         "{line}"
     );
 }

@@ -79,5 +79,5 @@ fn the_manual_names_every_subcommand_and_has_a_page_of_each() {
         assert!(own.contains(&format!(".TH expertise-{name} 1")), "{own}");
     }
     let line = command(&["man", "improt"]).run().failure(2);
-    assert!(line.contains("\"improt\" is no subcommand"), "{line}");
+    assert!(line.contains("\"improt\" is not a subcommand"), "{line}");
 }

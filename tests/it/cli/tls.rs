@@ -94,7 +94,7 @@ fn an_authority_that_is_not_trusted_is_one_line() {
         .run()
         .failure(1);
     assert!(
-        line.contains("not trusted here") && line.contains("--ca-file"),
+        line.contains("is not trusted") && line.contains("--ca-file"),
         "{line}"
     );
     let health = secured
@@ -145,7 +145,7 @@ fn plain_text_on_a_tls_port_is_one_line() {
     };
     let line = list().env("EXPERTISE_RETRIES", "0").run().failure(1);
     assert!(
-        line.contains("if it speaks TLS, name it with https://"),
+        line.contains("if it uses TLS, begin its URL with https://"),
         "{line}"
     );
 }
@@ -160,7 +160,7 @@ fn tls_on_a_plain_text_port_is_one_line() {
         let command = command(args).env("EXPERTISE_SERVER", &server);
         let line = command.env("EXPERTISE_CA_FILE", &ca).run().failure(1);
         assert!(
-            line.contains("does not speak TLS") && line.contains("http://"),
+            line.contains("does not use TLS") && line.contains("http://"),
             "{line}"
         );
     }

@@ -13,9 +13,9 @@ use super::{admin, prelude::*, serve};
 use crate::kit::postgres::free_port;
 
 /// A line of the log when the server begins to read from the replica.
-const REPLICA_FOUND: &str = "reads that may lag go to the replica";
+const REPLICA_FOUND: &str = "reads that may be stale go to the replica";
 /// And when it stops.
-const REPLICA_LOST: &str = "reads that may lag go to the primary";
+const REPLICA_LOST: &str = "reads that may be stale go to the primary";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lists_exports_and_work_lag_with_the_replica_and_all_else_does_not() {
@@ -163,7 +163,12 @@ async fn a_database_that_is_no_replica_of_the_primary_is_not_read() {
     other_client.given_task(task("Other")).await;
     let service = serve_with_replica("own", &url, &other);
     logs(&service, REPLICA_LOST, 1).await;
-    assert!(service.process().log().contains("none of this database"));
+    assert!(
+        service
+            .process()
+            .log()
+            .contains("not a replica of the database")
+    );
     let client = service.client().with_account(other_client.account());
     assert_eq!(client.all_tasks().await, vec![]);
 }

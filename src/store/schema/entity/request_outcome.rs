@@ -1,8 +1,8 @@
-//! What creates answered, by request id, so that a retry gets the same.
+//! The answers of creates by request id, for retries.
 
 use sea_orm::entity::prelude::*;
 
-/// A row.
+/// A row of `request_outcomes`.
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
 #[sea_orm(table_name = "request_outcomes")]
 pub struct Model {
@@ -15,7 +15,7 @@ pub struct Model {
     pub created_ts: i64,
 }
 
-/// Joins are written where they are used.
+/// Empty, as each query writes its own joins.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

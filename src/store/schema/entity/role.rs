@@ -1,8 +1,8 @@
-//! Roles that an account has named.
+//! Roles of an account.
 
 use sea_orm::entity::prelude::*;
 
-/// A row.
+/// A row of `roles`.
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
 #[sea_orm(table_name = "roles")]
 pub struct Model {
@@ -13,7 +13,7 @@ pub struct Model {
     pub name: String,
 }
 
-/// Joins are written where they are used.
+/// Empty, as each query writes its own joins.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

@@ -1,8 +1,8 @@
-//! Secrets that all servers of a database share.
+//! Secrets of all servers of a database.
 
 use sea_orm::entity::prelude::*;
 
-/// A row.
+/// A row of `server_keys`.
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
 #[sea_orm(table_name = "server_keys")]
 pub struct Model {
@@ -11,7 +11,7 @@ pub struct Model {
     pub value: Vec<u8>,
 }
 
-/// Joins are written where they are used.
+/// Empty, as each query writes its own joins.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

@@ -2,7 +2,7 @@
 
 use sea_orm::entity::prelude::*;
 
-/// A row.
+/// A row of `steps`.
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
 #[sea_orm(table_name = "steps")]
 pub struct Model {
@@ -13,7 +13,7 @@ pub struct Model {
     pub task: Uuid,
     pub position: i64,
     pub fraction: Vec<u8>,
-    /// The contract's number of the type.
+    /// The type's number in the contract.
     pub kind: i32,
     pub product_id: i64,
     pub title: String,
@@ -36,7 +36,7 @@ pub struct Model {
     pub body_size: i64,
     /// [`SourceDigest::of_content`](crate::domain::translation_work::SourceDigest::of_content).
     pub rest_digest: Vec<u8>,
-    /// How many translations it has, so that a read of none does not look for them.
+    /// How many translations it has. Reads skip the translations when there are none.
     pub language_count: i64,
     pub version: i64,
     pub dirty_record: bool,
@@ -45,7 +45,7 @@ pub struct Model {
     pub body: Option<String>,
 }
 
-/// Joins are written where they are used.
+/// Empty, as each query writes its own joins.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

@@ -2,7 +2,7 @@
 
 use sea_orm::entity::prelude::*;
 
-/// A row.
+/// A row of `step_translations`.
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
 #[sea_orm(table_name = "step_translations")]
 pub struct Model {
@@ -23,7 +23,7 @@ pub struct Model {
     pub body: Option<String>,
 }
 
-/// Joins are written where they are used.
+/// Empty, as each query writes its own joins.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

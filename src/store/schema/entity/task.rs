@@ -2,7 +2,7 @@
 
 use sea_orm::entity::prelude::*;
 
-/// A row.
+/// A row of `tasks`.
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
 #[sea_orm(table_name = "tasks")]
 pub struct Model {
@@ -12,12 +12,12 @@ pub struct Model {
     pub guid: Uuid,
     pub name: String,
     pub product_id: i64,
-    /// The contract's number of the type.
+    /// The type's number in the contract.
     pub kind: i32,
     pub published: i32,
     /// The numbers of the access levels as a JSON list, in the caller's order.
     pub roles: String,
-    /// The same as a set of bits, for filters.
+    /// The access levels as a set of bits, for filters.
     pub role_bits: i32,
     /// JSON, see [`Group::to_json`](crate::domain::dependency::Group::to_json).
     pub dependencies: Option<String>,
@@ -30,7 +30,7 @@ pub struct Model {
     pub order_epoch: i64,
     /// [`task_size`](crate::domain::size::task_size).
     pub size: i64,
-    /// How many translations it has, so that a read of none does not look for them.
+    /// How many translations it has. Reads skip the translations when there are none.
     pub language_count: i64,
     pub version: i64,
     pub dirty_record: bool,
@@ -42,7 +42,7 @@ pub struct Model {
     pub modified_ts: i64,
 }
 
-/// Joins are written where they are used.
+/// Empty, as each query writes its own joins.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

@@ -2,7 +2,7 @@
 
 use sea_orm::entity::prelude::*;
 
-/// A row.
+/// A row of `task_translations`.
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
 #[sea_orm(table_name = "task_translations")]
 pub struct Model {
@@ -18,7 +18,7 @@ pub struct Model {
     pub made_name: String,
 }
 
-/// Joins are written where they are used.
+/// Empty, as each query writes its own joins.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 
