@@ -39,7 +39,7 @@ struct ExaminedRow {
 /// A language, whether its translation is locked, and whether it was made from the current
 /// source.
 #[derive(Deserialize)]
-struct TranslationState(String, json_columns::JsonBool, json_columns::JsonBool);
+struct ExaminedTranslation(String, json_columns::JsonBool, json_columns::JsonBool);
 
 /// The columns of [`TaskSource`].
 const TASK_COLUMNS: &str = "guid, name";
@@ -269,7 +269,7 @@ impl WorkPageBuilder {
             rows,
         } = examined;
         let full = usize::try_from(languages).is_ok_and(|count| count >= LANGUAGES_MAX);
-        let rows: Vec<TranslationState> = match rows {
+        let rows: Vec<ExaminedTranslation> = match rows {
             Some(json) => {
                 serde_json::from_str(&json).map_err(|_| StoreError::Corrupt("translations"))?
             }
@@ -284,7 +284,7 @@ impl WorkPageBuilder {
                 // The resource has the most languages that it may have.
                 None if full => None,
                 None => Some(State::Missing),
-                Some(TranslationState(_, locked, fresh)) if !locked.get() && !fresh.get() => {
+                Some(ExaminedTranslation(_, locked, fresh)) if !locked.get() && !fresh.get() => {
                     Some(State::Outdated)
                 }
                 Some(_) => None,
