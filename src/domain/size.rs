@@ -8,7 +8,7 @@ use super::{
     error::{Error, Result},
     feedback::Feedback,
     json::{Instruction, Json, WIRE_OVERHEAD, object_wire_bytes, wire_bytes},
-    step::Step,
+    step::{Step, StepContent},
     task::Task,
     translation::{Language, StepOverlay, TaskOverlay},
 };
@@ -33,14 +33,33 @@ pub struct StepSize {
 impl StepSize {
     /// The size of a step.
     pub fn of(step: &Step) -> Self {
-        let content = &step.content;
-        let tags = content
-            .parts
-            .iter()
-            .chain(&content.skills)
-            .chain(&content.tags);
+        let Step {
+            title,
+            kind,
+            content,
+            r_data,
+            // Fixed fields.
+            guid: _,
+            account: _,
+            task: _,
+            product: _,
+            link: _,
+            revision: _,
+        } = step;
+        let StepContent {
+            body,
+            dependencies,
+            instructions,
+            looping,
+            parts,
+            published: _,
+            skills,
+            tags,
+            translations,
+        } = content;
+        let tags = parts.iter().chain(skills).chain(tags);
         let tags: usize = tags.map(|tag| tag.as_str().len() + WIRE_OVERHEAD).sum();
-        let looping = content.looping.as_ref().map_or(0, |looping| {
+        let looping = looping.as_ref().map_or(0, |looping| {
             let values = looping.array.iter().chain(&looping.iterations);
             let values: usize = values.map(|Json(value)| wire_bytes(value)).sum();
             looping.alias.as_str().len() + values + 4 * WIRE_OVERHEAD
@@ -48,17 +67,17 @@ impl StepSize {
         let own = Self {
             listed: bytes(
                 FIXED_BYTES
-                    + step.title.len()
-                    + content.dependencies.as_ref().map_or(0, Group::wire_bytes)
-                    + feedback_bytes(step.kind.feedback())
-                    + instruction_bytes(&content.instructions)
+                    + title.len()
+                    + dependencies.as_ref().map_or(0, Group::wire_bytes)
+                    + feedback_bytes(kind.feedback())
+                    + instruction_bytes(instructions)
                     + looping
                     + tags
-                    + object_wire_bytes(&step.r_data),
+                    + object_wire_bytes(r_data),
             ),
-            bodies: bytes(content.body.as_ref().map_or(0, |body| body.as_str().len())),
+            bodies: bytes(body.as_ref().map_or(0, |body| body.as_str().len())),
         };
-        let overlays = content.translations.iter();
+        let overlays = translations.iter();
         overlays.fold(own, |sum, (language, overlay)| {
             sum.plus(Self::of_overlay(language, overlay))
         })

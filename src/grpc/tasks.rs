@@ -170,6 +170,12 @@ impl TaskService for Services {
                 let document = document::document(request.document, violations, &mut ignored);
                 let expected = field::expected(&request.etag, Field::root("etag", violations));
                 let document::ImportDocument { target, document } = document?;
+                if target.is_none() && !request.etag.is_empty() {
+                    Field::root("etag", violations).refuse(
+                        Reason::FieldInvalid,
+                        "needs `document.task.guid`: a new task has no etag to match",
+                    );
+                }
                 let import = Import {
                     target,
                     document,

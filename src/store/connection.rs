@@ -162,7 +162,7 @@ async fn sqlite_file(
     let probe = sqlite_pool(1, reading(), &epoch);
     let probe = probe.await.map_err(file_error)?;
     Ok(DatabaseConnections {
-        writers: Writers::Queue(WriteQueue::on(writer.clone(), SQLITE_WRITE_TIMEOUT)),
+        writers: Writers::Queue(WriteQueue::start(writer.clone(), SQLITE_WRITE_TIMEOUT)),
         writer,
         reader,
         probe: HealthProbe::Sqlite(probe),
@@ -181,7 +181,7 @@ async fn sqlite_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConnection
     prepare_schema(&writer, true).await?;
     writer.measure("shared", metrics);
     Ok(DatabaseConnections {
-        writers: Writers::Queue(WriteQueue::on(writer.clone(), SQLITE_WRITE_TIMEOUT)),
+        writers: Writers::Queue(WriteQueue::start(writer.clone(), SQLITE_WRITE_TIMEOUT)),
         reader: writer.clone(),
         probe: HealthProbe::Sqlite(writer.clone()),
         writer,

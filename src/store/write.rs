@@ -4,12 +4,13 @@
 //!
 //! - *optimistic*: it reads without locks, and the version of what it read guards a
 //!   [script](sql::Script), which is one statement on PostgreSQL and one hand-over to the
-//!   connection's thread on SQLite. What changed meanwhile fails the guard.
-//! - *locked*: rows are locked, tasks by id before steps by id, read again, and written
-//!   in batches. For what reaches beyond one step and its task, for dry runs, and for what
-//!   the optimistic way has found changed.
+//!   connection's thread on SQLite. If a row has changed since, the guard matches no row
+//!   and the write is run locked.
+//! - *locked*: rows are locked, tasks by id before steps by id, read, and written in
+//!   batches. Used for writes of several tasks or steps, for dry runs, and after a guard has
+//!   failed.
 //!
-//! [`statements`] is where changes become SQL, whoever makes them: what must happen on
+//! [`statements`] holds every statement that writes tasks and steps: what must happen on
 //! every write is added there.
 
 mod imports;
@@ -35,18 +36,19 @@ use crate::domain::{Error, Outage, Result, changes::Changes, decide::WriteContex
 
 use statements::DecidedWrite;
 use transaction::{
-    CallerLiveness, MAX_ATTEMPTS, Tx, WriteConnection, back_off, commit, immediate, roll_back,
+    CallerLiveness, MAX_LOCKED_ATTEMPTS, Tx, WriteConnection, back_off, commit, immediate,
+    roll_back,
 };
 
 pub use imports::{Import, Imported};
 pub use queue::WriteQueue;
 pub use transaction::WriteSlots;
 
-/// A write: what its decision needs to know, and the decision.
+/// A write: reads, then decides.
 trait Operation: Send + Sync + 'static {
     /// What is stored, as far as the decision needs it.
     type Snapshot: Send;
-    /// What the caller is told.
+    /// The result for the caller.
     type Answer: Send + 'static;
 
     /// Reads without locks, with one statement at most; `None` when the decision needs
@@ -69,7 +71,7 @@ trait Operation: Send + Sync + 'static {
         context: &WriteContext,
     ) -> Result<(Changes, Self::Answer)>;
 
-    /// Adds to the answer what the database has decided: the row of a script's guard.
+    /// Completes the answer with values from the row of a script's guard, such as a new id.
     fn complete(
         &self,
         answer: Self::Answer,
@@ -88,8 +90,8 @@ struct PendingWrite<O: Operation> {
 }
 
 impl<O: Operation> PendingWrite<O> {
-    /// Runs the write as a script; `None` when it needs locks. Then, and on an error of
-    /// the domain, nothing is done.
+    /// Runs the write as a script. `None` if it needs locks or the guard matched no row.
+    /// Nothing is written then, nor on a domain error.
     async fn run_optimistic(&self, tx: &Tx) -> Result<Option<WriteOutcome<O::Answer>>, StoreError> {
         if self.mode == Mode::ValidateOnly || self.path == WritePath::LockedOnly {
             return Ok(None);
@@ -120,7 +122,7 @@ impl<O: Operation> PendingWrite<O> {
     /// Runs the write in a transaction, under locks.
     async fn run_locked(&self, tx: &Tx) -> Result<WriteOutcome<O::Answer>, StoreError> {
         if let Some(retry) = &self.retry
-            && let Some(earlier) = retry.earlier(tx).await?
+            && let Some(earlier) = retry.find_stored_outcome(tx).await?
         {
             return Ok(WriteOutcome::Replayed(earlier));
         }
@@ -136,7 +138,7 @@ impl<O: Operation> PendingWrite<O> {
             context: &tx.context,
         };
         if write.changes.role.is_some() {
-            // A role is its own guard in both ways.
+            // Roles are written by the same script with and without locks.
             if let Some(script) = write.script()? {
                 let script = script.statement(tx.backend(), tx.account());
                 let guard = tx.run_script(script).await?.ok_or(StoreError::Conflict)?;
@@ -150,11 +152,13 @@ impl<O: Operation> PendingWrite<O> {
 }
 
 impl Account {
-    /// Runs a write that no retry is answered for.
+    /// Runs a write without a request id.
     async fn write<O: Operation>(&self, operation: O, mode: Mode) -> Result<O::Answer> {
-        match self.write_once(operation, mode, None).await? {
+        match self.write_idempotent(operation, mode, None).await? {
             WriteOutcome::Done(answer) => Ok(answer),
-            WriteOutcome::Replayed(_) => Err(Error::Internal("a replay of no retry".to_owned())),
+            WriteOutcome::Replayed(_) => Err(Error::Internal(
+                "a write without a request id was replayed".to_owned(),
+            )),
         }
     }
 
@@ -165,7 +169,7 @@ impl Account {
     /// half-way. A transaction that loses against another one is run again from its
     /// beginning. One whose caller has gone is not begun, and on PostgreSQL, where it
     /// shares its COMMIT with nobody, rolled back up to the last moment.
-    async fn write_once<O: Operation>(
+    async fn write_idempotent<O: Operation>(
         &self,
         operation: O,
         mode: Mode,
@@ -214,11 +218,11 @@ impl Account {
     ) -> Result<WriteOutcome<O::Answer>> {
         match self.attempt_optimistic(write, caller).await {
             Ok(Some(outcome)) => return Ok(outcome),
-            // What stands in the way is waited for, or seen, under locks.
+            // Run it under locks, which waits for the other transaction.
             Ok(None) | Err(StoreError::Conflict | StoreError::Unavailable(Outage::ReadOnly)) => {}
             Err(error) => return Err(error.into()),
         }
-        for attempt in 0..MAX_ATTEMPTS {
+        for attempt in 0..MAX_LOCKED_ATTEMPTS {
             match self.attempt_locked(write, caller).await {
                 Err(StoreError::Conflict) if !caller.is_gone() => {
                     back_off(self.metrics(), attempt).await;
@@ -240,7 +244,7 @@ impl Account {
         if caller.is_gone() {
             return Err(StoreError::Conflict);
         }
-        let tx = Tx::of(self, WriteConnection::Alone(self.writer().clone()));
+        let tx = Tx::of(self, WriteConnection::Autocommit(self.writer().clone()));
         tokio::select! {
             outcome = write.run_optimistic(&tx) => outcome,
             () = caller.abandoned() => Err(StoreError::Conflict),
@@ -252,13 +256,13 @@ impl Account {
         write: &PendingWrite<O>,
         caller: &CallerLiveness,
     ) -> Result<WriteOutcome<O::Answer>, StoreError> {
-        // Nobody hears of what is lost for want of a caller.
+        // No caller is left to receive the error.
         if caller.is_gone() {
             return Err(StoreError::Conflict);
         }
         let transaction = Arc::new(self.writer().begin(immediate()).await?);
         let outcome = {
-            let tx = Tx::of(self, WriteConnection::Within(Arc::clone(&transaction)));
+            let tx = Tx::of(self, WriteConnection::Transaction(Arc::clone(&transaction)));
             tokio::select! {
                 outcome = write.run_locked(&tx) => outcome,
                 // A database that fell silent must not hold the connection for ever.
@@ -272,8 +276,7 @@ impl Account {
             }
             (Ok(_), Mode::Store) => commit(self.writer(), transaction).await?,
             (Ok(_), Mode::ValidateOnly) => roll_back(transaction).await?,
-            // What went wrong first says more than that it cannot be rolled back,
-            // as after some errors SQLite has done it by itself. No connection is
+            // Keep the first error: SQLite may have rolled back already. No connection is
             // used again inside a transaction.
             (Err(_), _) => drop(roll_back(transaction).await),
         }

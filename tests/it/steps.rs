@@ -59,6 +59,8 @@ async fn every_field_a_caller_may_set_is_kept(client: Client) {
         ..sent.clone()
     };
     assert_eq!(created, expected);
+    let stored = client.get_step(&created.guid).await.accepted();
+    assert_eq!(stored, created);
     assert_eq!(
         created.feedback_config[0].values,
         sent.feedback_config[0].values
@@ -367,4 +369,39 @@ async fn lists_leave_bodies_out_unless_expanded(client: Client) {
     request.expand = vec!["body".to_owned()];
     let listed = client.list_steps(request).await.accepted();
     assert_eq!(listed.steps, [whole]);
+}
+
+/// Fields that a caller does not set, or that other types of step have.
+const NOT_IN_A_FULL_STEP: [&str; 12] = [
+    "guid",
+    "cost",
+    "dependency_shorthand",
+    "subtask_id",
+    "subtask_pid",
+    "link",
+    "etag",
+    "account_id",
+    "r_data",
+    "dirty_record",
+    "created_ts",
+    "modified_ts",
+];
+
+/// The sample that other tests store and read back has every field of the contract.
+#[test]
+fn a_full_step_sets_every_field_that_a_caller_may_set() {
+    use prost::Message as _;
+    let task = Task {
+        guid: unknown_guid(),
+        ..Task::default()
+    };
+    let bytes = full_step(&task).encode_to_vec();
+    let step = crate::kit::contract::descriptor("Step");
+    let message = prost_reflect::DynamicMessage::decode(step.clone(), &*bytes).unwrap();
+    let unset: Vec<String> = step
+        .fields()
+        .filter(|field| !message.has_field(field))
+        .map(|field| field.name().to_owned())
+        .collect();
+    assert_eq!(unset, NOT_IN_A_FULL_STEP);
 }

@@ -49,7 +49,7 @@ impl Account {
         retry: Option<RetryKey<Imported>>,
         mode: Mode,
     ) -> Result<WriteOutcome<Imported>> {
-        self.write_once(import, mode, retry).await
+        self.write_idempotent(import, mode, retry).await
     }
 }
 

@@ -33,8 +33,8 @@ use crate::{
     },
 };
 
-/// Ids that one statement names.
-pub const BATCH_IDS: usize = 1_000;
+/// Most ids in one statement.
+pub const MAX_IDS_PER_STATEMENT: usize = 1_000;
 
 /// The place of a step and of the one behind it, with the version of its task. The inner
 /// query finds nothing, and so does the outer one, when the step is not of the task.
@@ -52,7 +52,7 @@ impl Tx {
         guids.sort_unstable();
         guids.dedup();
         let mut heads = Vec::with_capacity(guids.len());
-        for guids in guids.chunks(BATCH_IDS) {
+        for guids in guids.chunks(MAX_IDS_PER_STATEMENT) {
             let rows = task::Entity::find()
                 .filter(task::Column::AccountId.eq(self.account_id()))
                 .filter(task::Column::Guid.is_in(guids.iter().map(|guid| guid.0)))
@@ -73,12 +73,12 @@ impl Tx {
     }
 
     /// Locks steps in the order of their ids, and returns those ids.
-    pub async fn lock_steps(&self, which: Expr) -> Result<Vec<Uuid>, StoreError> {
+    pub async fn lock_steps(&self, filter: Expr) -> Result<Vec<Uuid>, StoreError> {
         let locked = step::Entity::find()
             .select_only()
             .column(step::Column::Guid)
             .filter(step::Column::AccountId.eq(self.account_id()))
-            .filter(which)
+            .filter(filter)
             .order_by_asc(step::Column::Guid)
             .lock_exclusive()
             .into_tuple()
@@ -89,7 +89,7 @@ impl Tx {
 
     /// Locks all steps of locked tasks.
     pub async fn lock_steps_of(&self, tasks: &[TaskId]) -> Result<(), StoreError> {
-        for tasks in tasks.chunks(BATCH_IDS) {
+        for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
             let ids = tasks.iter().map(|task| task.0);
             self.lock_steps(step::Column::Task.is_in(ids)).await?;
         }
@@ -105,7 +105,7 @@ impl Tx {
     pub async fn read_tasks(&self, guids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
         let columns = tasks::columns(self.backend());
         let mut found = Vec::with_capacity(guids.len());
-        for guids in guids.chunks(BATCH_IDS) {
+        for guids in guids.chunks(MAX_IDS_PER_STATEMENT) {
             let sql = format!(
                 "SELECT {columns} FROM tasks t WHERE t.account_id = $1 AND t.guid IN ({})",
                 placeholders(2, guids.len())
@@ -118,7 +118,7 @@ impl Tx {
         Ok(found)
     }
 
-    /// A step as it is now, and what it manages if that is asked for. Nothing is locked.
+    /// Reads a step without locking it; `manages` stays empty.
     pub async fn read_step(&self, guid: StepId) -> Result<Option<StepSnapshot>, StoreError> {
         let found = steps::find(&self.db, self.account(), guid).await?;
         Ok(found.map(|(step, place)| StepSnapshot {
@@ -138,8 +138,8 @@ impl Tx {
         with_managed: WithManaged,
     ) -> Result<(Option<StepSnapshot>, Vec<TaskHead>), StoreError> {
         let managed = match with_managed {
-            WithManaged::Yes => self.managed_by_step(guid).await?,
-            WithManaged::No => Vec::new(),
+            WithManaged::Load => self.managed_by_step(guid).await?,
+            WithManaged::Skip => Vec::new(),
         };
         let all: Vec<TaskId> = managed.iter().chain(tasks).copied().collect();
         let heads = if all.is_empty() {
@@ -156,7 +156,7 @@ impl Tx {
         let Some(mut snapshot) = self.read_step(guid).await? else {
             return Ok((None, heads));
         };
-        if let WithManaged::Yes = with_managed
+        if let WithManaged::Load = with_managed
             && snapshot.step.managed_tasks() != managed
         {
             // An import has changed the links since they were looked up.
@@ -184,20 +184,20 @@ impl Tx {
         Ok(feedback.iter().flat_map(linked_tasks).collect())
     }
 
-    /// Reads locked steps but one.
+    /// Reads locked steps, one excepted.
     async fn read_wiring(
         &self,
         locked: &[Uuid],
-        but: StepId,
+        except: StepId,
     ) -> Result<Vec<(Step, Place)>, StoreError> {
         let columns = StepColumns::ALL.columns(self.backend());
         let others: Vec<Uuid> = locked
             .iter()
             .copied()
-            .filter(|step| *step != but.0)
+            .filter(|step| *step != except.0)
             .collect();
         let mut found = Vec::with_capacity(others.len());
-        for steps in others.chunks(BATCH_IDS) {
+        for steps in others.chunks(MAX_IDS_PER_STATEMENT) {
             let sql = format!(
                 "SELECT {columns} FROM steps s WHERE s.account_id = $1 AND s.guid IN ({})",
                 placeholders(2, steps.len())
@@ -254,13 +254,13 @@ impl Tx {
     }
 }
 
-/// Whether what a step manages is read with it.
+/// Whether the tasks that a step manages are loaded with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WithManaged {
-    /// It is.
-    Yes,
-    /// It is not.
-    No,
+    /// They are.
+    Load,
+    /// They are not.
+    Skip,
 }
 
 fn task_head(row: task::Model) -> Result<TaskHead, StoreError> {

@@ -1,9 +1,8 @@
 //! Group commit on SQLite, which has one writer: writes that wait for each other share a
 //! transaction, and so its COMMIT, which is what a write costs on a disk.
 //!
-//! *Invariants:* nobody is answered before the COMMIT; what one write does wrong is
-//! taken back without touching the others; a write that nobody else waits with waits for
-//! nobody.
+//! *Invariants:* nobody is answered before the COMMIT; a failed write is rolled back to
+//! its savepoint without touching the others; a single write starts at once.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -25,7 +24,8 @@ use tracing::{Instrument, Span};
 use super::{
     Operation, PendingWrite,
     transaction::{
-        CallerLiveness, MAX_ATTEMPTS, Tx, WriteConnection, back_off, commit, immediate, roll_back,
+        CallerLiveness, MAX_LOCKED_ATTEMPTS, Tx, WriteConnection, back_off, commit, immediate,
+        roll_back,
     },
 };
 use crate::{
@@ -33,8 +33,8 @@ use crate::{
     store::{Account, Mode, WriteOutcome, connection::Database, error::StoreError},
 };
 
-/// How long writes are added to a transaction. A COMMIT takes about as long, and
-/// those behind it wait for both.
+/// The longest time that writes join a transaction. Writes behind the group wait for this
+/// time and the COMMIT.
 const GROUP_TIME: Duration = Duration::from_millis(4);
 
 /// Writes in the order of their arrival.
@@ -51,25 +51,25 @@ trait Job: Send {
         &'a mut self,
         transaction: &'a Arc<DatabaseTransaction>,
         apart: bool,
-    ) -> BoxFuture<'a, JobState>;
+    ) -> BoxFuture<'a, TransactionState>;
 
     /// Tells the caller how the write went, or that it was not stored.
     fn end(self: Box<Self>, stored: Result<(), StoreError>);
 }
 
-/// What a write has left in the transaction.
+/// What a write has left of the transaction.
 #[derive(Debug, PartialEq, Eq)]
-enum JobState {
-    /// What it did; or nothing, as it was taken back or never begun.
-    Clean,
+enum TransactionState {
+    /// The write is applied, rolled back or never started.
+    Usable,
     /// The transaction must not be committed.
-    Spoilt,
+    MustRollBack,
 }
 
 impl WriteQueue {
-    /// A queue that is worked on as long as it is there. A write that waits longer
-    /// than `wait_timeout` to begin is refused.
-    pub fn on(writer: Database, wait_timeout: Duration) -> Self {
+    /// Starts the queue's task, which ends when the queue is dropped. A write that waits
+    /// longer than `wait_timeout` to begin is refused.
+    pub fn start(writer: Database, wait_timeout: Duration) -> Self {
         let (jobs, queue) = mpsc::unbounded_channel();
         tokio::spawn(run_jobs(writer, queue));
         Self { jobs, wait_timeout }
@@ -85,7 +85,7 @@ impl WriteQueue {
         // Dropped with this future, it tells the queue that nobody waits.
         let (_waiting, caller) = CallerLiveness::of_current_call();
         let caller = Arc::new(caller);
-        for attempt in 0..MAX_ATTEMPTS {
+        for attempt in 0..MAX_LOCKED_ATTEMPTS {
             match self.enqueue(account, &write, &caller).await {
                 Err(StoreError::Conflict) if !caller.is_gone() => {
                     back_off(account.metrics(), attempt).await
@@ -103,18 +103,18 @@ impl WriteQueue {
         caller: &Arc<CallerLiveness>,
     ) -> Result<WriteOutcome<O::Answer>, StoreError> {
         let (begin_sender, begun) = oneshot::channel();
-        let (answers, answer) = oneshot::channel();
-        let decided = Arc::new(AtomicBool::new(false));
+        let (outcome_sender, answer) = oneshot::channel();
+        let claimed = Arc::new(AtomicBool::new(false));
         let job = QueuedWrite {
             account: account.clone(),
             write: Arc::clone(write),
             caller: Arc::clone(caller),
             span: Span::current(),
-            decided: Arc::clone(&decided),
+            claimed: Arc::clone(&claimed),
             begin_sender: Some(begin_sender),
             given_up: false,
             outcome: None,
-            answers,
+            outcome_sender,
         };
         let closed = || StoreError::Unavailable(Outage::Away);
         self.jobs.send(Box::new(job)).map_err(|_| closed())?;
@@ -122,7 +122,7 @@ impl WriteQueue {
         let turn = timeout(self.wait_timeout, begun).await;
         account.metrics().record_write_wait(asked.elapsed());
         // Either it is begun or it is given up, never both.
-        if turn.is_err() && !decided.swap(true, Ordering::SeqCst) {
+        if turn.is_err() && !claimed.swap(true, Ordering::SeqCst) {
             return Err(StoreError::Unavailable(Outage::Busy));
         }
         answer.await.map_err(|_| closed())?
@@ -158,9 +158,8 @@ async fn run_group(
     while let Some(mut job) = next.take() {
         let ran = job.run(&transaction, !jobs.is_empty()).await;
         jobs.push(job);
-        if ran == JobState::Spoilt {
-            // What went wrong first says more than that it cannot be rolled back,
-            // as after some errors SQLite has done it by itself.
+        if ran == TransactionState::MustRollBack {
+            // Keep the first error: SQLite may have rolled back already.
             let _ = roll_back(transaction).await;
             if jobs.len() > 1 {
                 return jobs;
@@ -185,14 +184,14 @@ struct QueuedWrite<O: Operation> {
     write: Arc<PendingWrite<O>>,
     caller: Arc<CallerLiveness>,
     span: Span,
-    /// Set by whoever is first: the queue that begin_sender the write, or the caller who
-    /// gives it up.
-    decided: Arc<AtomicBool>,
+    /// Claimed by whichever comes first: the queue, which starts the write, or the caller,
+    /// who gives it up.
+    claimed: Arc<AtomicBool>,
     /// Tells the caller that the write has begun.
     begin_sender: Option<oneshot::Sender<()>>,
     given_up: bool,
     outcome: Option<Result<WriteOutcome<O::Answer>, StoreError>>,
-    answers: oneshot::Sender<Result<WriteOutcome<O::Answer>, StoreError>>,
+    outcome_sender: oneshot::Sender<Result<WriteOutcome<O::Answer>, StoreError>>,
 }
 
 impl<O: Operation> Job for QueuedWrite<O> {
@@ -200,7 +199,7 @@ impl<O: Operation> Job for QueuedWrite<O> {
         &'a mut self,
         transaction: &'a Arc<DatabaseTransaction>,
         apart: bool,
-    ) -> BoxFuture<'a, JobState> {
+    ) -> BoxFuture<'a, TransactionState> {
         let span = self.span.clone();
         Box::pin(self.run_in(transaction, apart).instrument(span))
     }
@@ -212,28 +211,32 @@ impl<O: Operation> Job for QueuedWrite<O> {
             (Err(fault), _) => Err(fault),
         };
         // Nobody hears it when the caller has gone.
-        let _ = self.answers.send(outcome);
+        let _ = self.outcome_sender.send(outcome);
     }
 }
 
 impl<O: Operation> QueuedWrite<O> {
-    async fn run_in(&mut self, transaction: &Arc<DatabaseTransaction>, apart: bool) -> JobState {
+    async fn run_in(
+        &mut self,
+        transaction: &Arc<DatabaseTransaction>,
+        apart: bool,
+    ) -> TransactionState {
         self.outcome = None;
         if let Some(begin_sender) = self.begin_sender.take() {
-            self.given_up = self.decided.swap(true, Ordering::SeqCst);
+            self.given_up = self.claimed.swap(true, Ordering::SeqCst);
             let _ = begin_sender.send(());
         }
         if self.given_up || self.caller.is_gone() {
-            return JobState::Clean;
+            return TransactionState::Usable;
         }
         let tx = Tx::of(
             &self.account,
-            WriteConnection::Within(Arc::clone(transaction)),
+            WriteConnection::Transaction(Arc::clone(transaction)),
         );
         let run = AssertUnwindSafe(run(&self.write, &tx, apart)).catch_unwind();
         let (outcome, ran) = run.await.unwrap_or_else(|_| {
             let panic = Error::Internal("a write panicked".to_owned());
-            (Err(panic.into()), JobState::Spoilt)
+            (Err(panic.into()), TransactionState::MustRollBack)
         });
         self.outcome = Some(outcome);
         ran
@@ -244,31 +247,34 @@ async fn run<O: Operation>(
     write: &PendingWrite<O>,
     tx: &Tx,
     apart: bool,
-) -> (Result<WriteOutcome<O::Answer>, StoreError>, JobState) {
+) -> (
+    Result<WriteOutcome<O::Answer>, StoreError>,
+    TransactionState,
+) {
     match write.run_optimistic(tx).await {
-        Ok(Some(outcome)) => return (Ok(outcome), JobState::Clean),
+        Ok(Some(outcome)) => return (Ok(outcome), TransactionState::Usable),
         Ok(None) => {}
-        Err(error @ StoreError::Domain(_)) => return (Err(error), JobState::Clean),
-        Err(error) => return (Err(error), JobState::Spoilt),
+        Err(error @ StoreError::Domain(_)) => return (Err(error), TransactionState::Usable),
+        Err(error) => return (Err(error), TransactionState::MustRollBack),
     }
     if apart && let Err(err) = tx.db.execute_unprepared("SAVEPOINT apart").await {
-        return (Err(err.into()), JobState::Spoilt);
+        return (Err(err.into()), TransactionState::MustRollBack);
     }
     let outcome = write.run_locked(tx).await;
     let stays = outcome.is_ok() && write.mode == Mode::Store;
     let harmless = matches!(outcome, Ok(_) | Err(StoreError::Domain(_)));
     let ran = match (stays, apart) {
-        (true, false) => JobState::Clean,
+        (true, false) => TransactionState::Usable,
         (true, true) => savepoint(tx, "RELEASE apart").await,
         (false, true) if harmless => savepoint(tx, "ROLLBACK TO apart; RELEASE apart").await,
-        (false, _) => JobState::Spoilt,
+        (false, _) => TransactionState::MustRollBack,
     };
     (outcome, ran)
 }
 
-async fn savepoint(tx: &Tx, sql: &str) -> JobState {
+async fn savepoint(tx: &Tx, sql: &str) -> TransactionState {
     match tx.db.execute_unprepared(sql).await {
-        Ok(_) => JobState::Clean,
-        Err(_) => JobState::Spoilt,
+        Ok(_) => TransactionState::Usable,
+        Err(_) => TransactionState::MustRollBack,
     }
 }

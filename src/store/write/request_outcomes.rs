@@ -3,8 +3,8 @@
 use sea_orm::{ActiveValue::Set, EntityTrait};
 
 use super::{
-    sql::{GUARD, Rows, Script, Values},
-    statements::{Batch, Unchanged},
+    sql::{GUARD, Script, Upsert, Values},
+    statements::{Batch, IfUnchanged},
     transaction::Tx,
 };
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
 
 /// How long an outcome is kept, in microseconds: two days, where the contract
 /// promises one.
-const OUTCOME_LIFETIME: i64 = 2 * 24 * 60 * 60 * 1_000_000;
+const OUTCOME_LIFETIME_MICROS: i64 = 2 * 24 * 60 * 60 * 1_000_000;
 
 /// The outcome of a create, as it is kept for a retry.
 pub struct KeptOutcome {
@@ -41,7 +41,7 @@ impl<T> RetryKey<T> {
     }
 
     /// What an earlier try was answered with, if there was one.
-    pub(super) async fn earlier(&self, tx: &Tx) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(super) async fn find_stored_outcome(&self, tx: &Tx) -> Result<Option<Vec<u8>>, StoreError> {
         let found = Entity::find_by_id((tx.account_id().to_owned(), self.id.0))
             .one(&tx.db)
             .await?;
@@ -54,9 +54,8 @@ impl<T> RetryKey<T> {
 }
 
 impl KeptOutcome {
-    /// Keeps the outcome as a part of a script, unless there is one: then the guard
-    /// changes nothing. One that another transaction keeps at this moment is not seen,
-    /// and fails the script by its key.
+    /// Adds the outcome to a script. If an outcome with this id is stored, the guard matches
+    /// no row. A concurrent insert of the same id fails with a duplicate key.
     pub fn keep_with(self, mut script: Script, context: &WriteContext) -> Script {
         let values = &mut script.values;
         let id = values.bind(self.request_id.0);
@@ -67,7 +66,7 @@ impl KeptOutcome {
         let delete = delete_expired(values, context);
         script
             .effects
-            .extend(self.row(context).guarded(values, &[]));
+            .extend(self.row(context).insert_if_guarded(values, &[]));
         script
             .effects
             .push(format!("{delete} AND EXISTS (SELECT 1 FROM {GUARD})"));
@@ -79,12 +78,12 @@ impl KeptOutcome {
     pub fn keep(self, batch: &mut Batch, context: &WriteContext) {
         let mut values = Values::new();
         let delete = delete_expired(&mut values, context);
-        batch.push(delete, values, Unchanged::Fine);
-        batch.put(self.row(context));
+        batch.push(delete, values, IfUnchanged::Accept);
+        batch.upsert(self.row(context));
     }
 
-    fn row(self, context: &WriteContext) -> Rows {
-        Rows::new(vec![ActiveModel {
+    fn row(self, context: &WriteContext) -> Upsert {
+        Upsert::new(vec![ActiveModel {
             account_id: Set(context.account.as_str().to_owned()),
             request_id: Set(self.request_id.0),
             digest: Set(self.digest.to_vec()),
@@ -95,6 +94,6 @@ impl KeptOutcome {
 }
 
 fn delete_expired(values: &mut Values, context: &WriteContext) -> String {
-    let expired = values.bind(context.now.0 - OUTCOME_LIFETIME);
+    let expired = values.bind(context.now.0 - OUTCOME_LIFETIME_MICROS);
     format!("DELETE FROM request_outcomes WHERE account_id = $1 AND created_ts < {expired}")
 }

@@ -47,7 +47,7 @@ impl Operation for CreateRole {
             ..Changes::default()
         };
         let role = Role {
-            // The database counts.
+            // `complete` sets the id.
             id: RoleId(0),
             name: self.0.clone(),
         };

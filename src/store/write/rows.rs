@@ -1,5 +1,5 @@
-//! The rows of a task, a step, a translation and a request outcome. There is one builder
-//! for each, whoever writes them.
+//! The rows of a task, a step and a translation. There is one builder for each, whoever
+//! writes them.
 
 use std::collections::BTreeMap;
 
@@ -147,7 +147,7 @@ pub struct TranslationRows<M> {
     pub texts: Vec<M>,
     /// Rows of which the lock alone changes.
     pub locks: Vec<M>,
-    /// Languages that a resource has no longer.
+    /// Translations to delete.
     pub dropped: Vec<(Uuid, Language)>,
 }
 

@@ -1,5 +1,4 @@
-//! Statements being put together. Values are numbered as they are bound, so that nobody
-//! counts placeholders.
+//! Builds statements. Placeholders are numbered as values are bound.
 
 use sea_orm::{
     ActiveModelTrait, DbBackend, EntityName, EntityTrait, Iden, Iterable, Statement, Value,
@@ -44,7 +43,7 @@ impl Values {
     pub fn statement(self, sql: &str, backend: DbBackend, account: &AccountId) -> Statement {
         match (self.with_account, backend) {
             (true, _) => statement(backend, account, sql, self.values),
-            // Looking for the names of thirty thousand placeholders takes seconds.
+            // SQLite looks up `$n` by name, linearly: 30,000 of them take seconds.
             (false, DbBackend::Sqlite) => {
                 Statement::from_sql_and_values(backend, unnumbered(sql), self.values)
             }
@@ -64,8 +63,8 @@ fn unnumbered(sql: &str) -> String {
     text
 }
 
-/// Rows of one table that are put: inserted, or written over those that are there.
-pub struct Rows {
+/// Rows to insert or upsert into one table.
+pub struct Upsert {
     table: String,
     columns: Vec<String>,
     rows: Vec<Vec<Value>>,
@@ -73,7 +72,7 @@ pub struct Rows {
     on_conflict: String,
 }
 
-impl Rows {
+impl Upsert {
     /// Rows that are new.
     pub fn new<A: ActiveModelTrait>(rows: Vec<A>) -> Self {
         let mut columns = Vec::new();
@@ -96,8 +95,8 @@ impl Rows {
         }
     }
 
-    /// The same, which may be there already: of those, the columns change that are not
-    /// `fixed`. The first of the fixed ones are the key.
+    /// Updates a row that exists: on a conflict on `key`, sets the columns for which
+    /// `changes` is true.
     pub fn or_update(self, key: &[&str], changes: impl Fn(&str) -> bool) -> Self {
         let changed = self.columns.iter().filter(|column| changes(column));
         let changed = changed.map(|column| format!("{column} = excluded.{column}"));
@@ -112,8 +111,9 @@ impl Rows {
         }
     }
 
-    /// An INSERT of the rows that ends in its condition, for a guard.
-    pub fn insert(self, values: &mut Values) -> String {
+    /// An INSERT of the one row for a guard. It ends in WHERE, so that conditions can be
+    /// added.
+    pub fn insert_as_guard(self, values: &mut Values) -> String {
         let Self {
             table,
             columns,
@@ -125,7 +125,7 @@ impl Rows {
         format!("INSERT INTO {table} ({names}) SELECT {cells} WHERE true")
     }
 
-    /// A statement for each so many rows.
+    /// Splits the rows into INSERTs within the limits of values and rows.
     pub fn statements(self) -> Vec<(String, Values)> {
         /// Values of one statement: SQLite takes 32,766.
         const MAX_VALUES: usize = 32_000;
@@ -154,7 +154,7 @@ impl Rows {
 
     /// A statement for each row that inserts it when the guard has changed a row.
     /// `replaced` are columns that take an expression over the guard's row.
-    pub fn guarded(self, values: &mut Values, replaced: &[(&str, &str)]) -> Vec<String> {
+    pub fn insert_if_guarded(self, values: &mut Values, replaced: &[(&str, &str)]) -> Vec<String> {
         let Self {
             table,
             columns,
@@ -212,18 +212,17 @@ pub fn list(items: impl Iterator<Item = String>) -> String {
 ///
 /// *Invariant:* the guard changes one row or none; when it changes none, no effect takes
 /// place. It needs no lock held before: on PostgreSQL it waits for whoever changes the
-/// row and then sees the row as that one has left it. What it does not look at may have
-/// changed since, so its row must stand for all that the write relies on, or the effects
-/// must be [verified](Script::verified).
+/// row and then sees the row as that one has left it. The guard must check everything that
+/// the write relies on; otherwise the effects must be [verified](Script::verified).
 pub struct Script {
     /// An INSERT, UPDATE or DELETE with its condition.
     pub guard: String,
     /// The columns of the guard's row that the effects and the answer use.
     pub returning: &'static str,
     /// The FROM and WHERE that find the guard's row again.
-    pub found: String,
-    /// Statements that read from [`GUARD`], each of which changes at least one row; the
-    /// last one may change none, unless the effects are verified.
+    pub guard_row: String,
+    /// Statements that read from [`GUARD`]. On SQLite each runs only if the one before has
+    /// changed a row, so only the last one may change none.
     pub effects: Vec<String>,
     /// Fail and roll back when an effect changes no row.
     pub verified: bool,
@@ -247,12 +246,12 @@ impl Script {
         let Self {
             guard,
             returning,
-            found,
+            guard_row,
             effects,
             verified: _,
             values: _,
         } = self;
-        let changed = format!("(SELECT {returning} {found} AND changes() > 0) AS guard");
+        let changed = format!("(SELECT {returning} {guard_row} AND changes() > 0) AS guard");
         let mut sql = format!("{guard} RETURNING {returning}");
         for effect in effects {
             sql.push_str("; ");
@@ -265,7 +264,7 @@ impl Script {
         let Self {
             guard,
             returning,
-            found: _,
+            guard_row: _,
             effects,
             verified,
             values: _,

@@ -1,5 +1,5 @@
-//! Changes become statements: a guarded script where nothing is locked, batches where
-//! everything is. What must happen on every write is added here.
+//! Turns [`Changes`] into statements: one guarded script without locks, or batches under
+//! locks. What must happen on every write is added here.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,14 @@ use sea_orm::{ActiveModelTrait, ActiveValue::NotSet, DbBackend, Value};
 use uuid::Uuid;
 
 use super::{
+    locks::MAX_IDS_PER_STATEMENT,
     request_outcomes::KeptOutcome,
     rows::{TranslationRows, step_row, step_translation_row, task_row, task_translation_row},
-    sql::{GUARD, Rows, Script, Values, assignments, list},
+    sql::{GUARD, Script, Upsert, Values, assignments, list},
 };
 use crate::{
     domain::{
+        Error,
         changes::{
             Changes, RoleChange, StepChange, StepDeletion, StepListChange, TaskChange,
             TranslatedStep, TranslatedTask,
@@ -31,18 +33,16 @@ use crate::{
     },
 };
 
-/// What one write writes.
+/// The changes of one write, and the outcome to store.
 pub struct DecidedWrite<'a> {
     /// What changes.
     pub changes: Changes,
     /// The outcome to keep for a retry.
     pub outcome: Option<KeptOutcome>,
-    /// Whose write it is, and when.
+    /// Account, time and limits.
     pub context: &'a WriteContext,
 }
 
-/// Ids of one statement.
-const BATCH_ROWS: usize = 1_000;
 /// Locks the rows of a SELECT. SQLite has one writer and no such clause, see
 /// [`for_backend`].
 const FOR_UPDATE: &str = " FOR UPDATE";
@@ -53,17 +53,17 @@ pub struct LockedStatement {
     pub sql: String,
     /// Its values from `$2` on.
     pub values: Values,
-    /// What it means when no row is changed.
-    pub unchanged: Unchanged,
+    /// What happens when no row is changed.
+    pub if_unchanged: IfUnchanged,
 }
 
-/// What it means when a statement changes no row.
+/// What happens when a statement changes no row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unchanged {
-    /// Nothing.
-    Fine,
-    /// The task would be too large.
-    TooLarge,
+pub enum IfUnchanged {
+    /// The write goes on.
+    Accept,
+    /// The write fails, as the task would be too large.
+    RefuseAsTooLarge,
 }
 
 /// The fields that make a new state of a row, as [`Revision::next`] does of one in memory.
@@ -75,13 +75,13 @@ fn next_revision(table: &str, values: &mut Values, context: &WriteContext) -> St
 }
 
 /// Whether an update may change a column of a task.
-fn task_changes(column: &str) -> bool {
+fn is_updated_task_column(column: &str) -> bool {
     !matches!(column, "account_id" | "guid" | "product_id" | "created_ts")
 }
 
 /// Whether an update may change a column of a step. Its body is set apart, as it is only
 /// written when it has changed.
-fn step_changes(column: &str) -> bool {
+fn is_updated_step_column(column: &str) -> bool {
     !matches!(
         column,
         "account_id" | "guid" | "task" | "kind" | "product_id" | "created_ts" | "body"
@@ -89,7 +89,7 @@ fn step_changes(column: &str) -> bool {
 }
 
 /// Whether an update may change a column of a translation.
-fn translation_changes(column: &str) -> bool {
+fn is_updated_translation_column(column: &str) -> bool {
     !matches!(column, "account_id" | "task" | "step" | "language")
 }
 
@@ -121,7 +121,7 @@ impl DecidedWrite<'_> {
             translated_steps,
             role,
         } = changes;
-        let reaches_further = !moved.is_empty()
+        let needs_locks = !moved.is_empty()
             || !renamed.is_empty()
             || !translated_tasks.is_empty()
             || !translated_steps.is_empty();
@@ -134,7 +134,7 @@ impl DecidedWrite<'_> {
             return Ok(None);
         };
         let script = match (task, order, step, deletion, role) {
-            _ if reaches_further => return Ok(None),
+            _ if needs_locks => return Ok(None),
             (Some(TaskChange::Create(task)), None, None, None, None) => create_task(&task),
             (Some(TaskChange::Update { before, after }), None, None, None, None) => {
                 update_task(&before, &after)
@@ -175,6 +175,7 @@ impl DecidedWrite<'_> {
             renamed,
             translated_tasks,
             translated_steps,
+            // A role is always written by a script, see `run_locked`.
             role: _,
         } = changes;
         let mut batch = Batch::default();
@@ -194,7 +195,7 @@ impl DecidedWrite<'_> {
             task_translations.add_task(before.as_deref(), &after);
             rows.push(task_row(&after));
         }
-        batch.put(Rows::new(rows).or_update(&TASK_KEY, task_changes));
+        batch.upsert(Upsert::new(rows).or_update(&TASK_KEY, is_updated_task_column));
         batch.delete(
             "steps",
             "guid",
@@ -207,7 +208,7 @@ impl DecidedWrite<'_> {
                 after,
                 place,
             } = change;
-            let place = place.ok_or(StoreError::Corrupt("a step without a place"))?;
+            let place = place.ok_or_else(|| internal("a written step has no place"))?;
             step_translations.add_step(before.as_deref(), &after);
             let same_body = before.is_some_and(|before| before.content.body == after.content.body);
             let mut row = step_row(*after, place)?;
@@ -218,8 +219,10 @@ impl DecidedWrite<'_> {
                 rows_with_body.push(row);
             }
         }
-        batch.put(Rows::new(rows).or_update(&STEP_KEY, step_changes));
-        batch.put(Rows::new(rows_with_body).or_update(&STEP_KEY, step_or_body_changes));
+        batch.upsert(Upsert::new(rows).or_update(&STEP_KEY, is_updated_step_column));
+        batch.upsert(
+            Upsert::new(rows_with_body).or_update(&STEP_KEY, is_updated_step_or_body_column),
+        );
         batch.move_steps(moved);
         for translated in &translated_tasks {
             let TranslatedTask {
@@ -257,12 +260,12 @@ impl DecidedWrite<'_> {
             &STEP_TRANSLATION_KEY,
             step_translations,
         );
-        batch.grow_tasks(&translated_tasks, context);
-        batch.grow_steps(&translated_steps, context);
+        batch.add_translation_sizes_to_tasks(&translated_tasks, context);
+        batch.add_translation_sizes_to_steps(&translated_steps, context);
         for order in orders {
             let mut values = Values::new();
             let (sql, _) = change_order(order, &mut values, context);
-            batch.push(sql, values, Unchanged::TooLarge);
+            batch.push(sql, values, IfUnchanged::RefuseAsTooLarge);
         }
         for (task, has_steps) in deleted {
             if has_steps {
@@ -270,12 +273,16 @@ impl DecidedWrite<'_> {
             }
             batch.delete("tasks", "guid", [task.0]);
         }
-        batch.rename(&renamed, context);
+        batch.update_subtask_titles(&renamed, context);
         if let Some(outcome) = outcome {
             outcome.keep(&mut batch, context);
         }
         Ok(batch.statements)
     }
+}
+
+fn internal(what: &str) -> StoreError {
+    Error::Internal(what.to_owned()).into()
 }
 
 /// The one element, or none; `None` when there are more.
@@ -293,11 +300,16 @@ fn keeps_subtask(change: &StepChange) -> bool {
 }
 
 /// A script without effects.
-fn guarded(guard: String, returning: &'static str, found: String, values: Values) -> Script {
+fn script_of_guard(
+    guard: String,
+    returning: &'static str,
+    guard_row: String,
+    values: Values,
+) -> Script {
     Script {
         guard,
         returning,
-        found,
+        guard_row,
         effects: Vec::new(),
         verified: false,
         values,
@@ -309,9 +321,9 @@ fn create_task(task: &Task) -> Script {
     translations.add_task(None, task);
     let mut values = Values::new();
     let guid = values.bind(task.guid.0);
-    let guard = Rows::new(vec![task_row(task)]).insert(&mut values);
-    let found = format!("FROM tasks WHERE account_id = $1 AND guid = {guid}");
-    let mut script = guarded(guard, "guid", found, values);
+    let guard = Upsert::new(vec![task_row(task)]).insert_as_guard(&mut values);
+    let guard_row = format!("FROM tasks WHERE account_id = $1 AND guid = {guid}");
+    let mut script = script_of_guard(guard, "guid", guard_row, values);
     translations.add_to(&mut script, "task_translations", &TASK_TRANSLATION_KEY);
     script
 }
@@ -320,7 +332,7 @@ fn update_task(before: &Task, after: &Task) -> Script {
     let mut translations = TaskTranslationRows::default();
     translations.add_task(Some(before), after);
     let mut values = Values::new();
-    let set = assignments(task_row(after), &mut values, task_changes);
+    let set = assignments(task_row(after), &mut values, is_updated_task_column);
     update_guarded(
         "tasks",
         after.guid.0,
@@ -340,7 +352,7 @@ fn update_step(change: StepChange) -> Result<Script, StoreError> {
         place,
     } = change;
     let (Some(before), Some(place)) = (before, place) else {
-        return Err(StoreError::Corrupt("an update of no step"));
+        return Err(internal("a step update has no stored step"));
     };
     let mut translations = StepTranslationRows::default();
     translations.add_step(Some(&before), &after);
@@ -351,9 +363,10 @@ fn update_step(change: StepChange) -> Result<Script, StoreError> {
         row.body = NotSet;
     }
     let mut values = Values::new();
-    // A step may be moved without a new state of it, so its place is left alone.
-    let changes =
-        |column: &str| step_or_body_changes(column) && !matches!(column, "position" | "fraction");
+    // Renumbering moves a step without a new version, so an update leaves its place.
+    let changes = |column: &str| {
+        is_updated_step_or_body_column(column) && !matches!(column, "position" | "fraction")
+    };
     let set = assignments(row, &mut values, changes);
     Ok(update_guarded(
         "steps",
@@ -371,20 +384,20 @@ fn update_step(change: StepChange) -> Result<Script, StoreError> {
 fn update_guarded(
     table: &str,
     guid: Uuid,
-    read: Revision,
+    expected: Revision,
     set: &str,
     mut values: Values,
     add_effects: impl FnOnce(&mut Script),
 ) -> Script {
     let guid = values.bind(guid);
-    let version = values.bind(read.version);
-    let modified = values.bind(read.modified.0);
+    let version = values.bind(expected.version);
+    let modified = values.bind(expected.modified.0);
     let guard = format!(
         "UPDATE {table} SET {set} WHERE account_id = $1 AND guid = {guid} \
          AND version = {version} AND modified_ts = {modified}"
     );
-    let found = format!("FROM {table} WHERE account_id = $1 AND guid = {guid}");
-    let mut script = guarded(guard, "guid", found, values);
+    let guard_row = format!("FROM {table} WHERE account_id = $1 AND guid = {guid}");
+    let mut script = script_of_guard(guard, "guid", guard_row, values);
     add_effects(&mut script);
     script
 }
@@ -399,9 +412,9 @@ fn create_step(
     translations.add_step(None, &after);
     let mut values = Values::new();
     let (guard, task) = change_order(order, &mut values, context);
-    let found = format!("FROM tasks WHERE account_id = $1 AND guid = {task}");
-    let mut script = guarded(guard, "last_position", found, values);
-    // Behind all others is where the guard has counted to.
+    let guard_row = format!("FROM tasks WHERE account_id = $1 AND guid = {task}");
+    let mut script = script_of_guard(guard, "last_position", guard_row, values);
+    // An appended step takes the `last_position` that the guard returns.
     let counted: &[(&str, &str)] = match place {
         Some(_) => &[],
         None => &[("position", "last_position")],
@@ -410,8 +423,8 @@ fn create_step(
         position: 0,
         fraction: Vec::new(),
     });
-    let row = Rows::new(vec![step_row(*after, place)?]);
-    script.effects = row.guarded(&mut script.values, counted);
+    let row = Upsert::new(vec![step_row(*after, place)?]);
+    script.effects = row.insert_if_guarded(&mut script.values, counted);
     translations.add_to(&mut script, "step_translations", &STEP_TRANSLATION_KEY);
     Ok(script)
 }
@@ -428,45 +441,50 @@ fn delete_step(order: StepListChange, deletion: &StepDeletion, context: &WriteCo
         values.bind(deletion.revision.modified.0),
     );
     let guard = format!("{guard} AND EXISTS (SELECT 1 FROM steps WHERE {step})");
-    let found = format!("FROM tasks WHERE account_id = $1 AND guid = {task}");
+    let guard_row = format!("FROM tasks WHERE account_id = $1 AND guid = {task}");
     Script {
         effects: vec![format!(
             "DELETE FROM steps WHERE {step} AND EXISTS (SELECT 1 FROM {GUARD})"
         )],
         // The step may change while the guard waits for the task.
         verified: true,
-        ..guarded(guard, "guid", found, values)
+        ..script_of_guard(guard, "guid", guard_row, values)
     }
 }
 
 fn change_role(change: RoleChange) -> Script {
     let mut values = Values::new();
     match change {
-        // It counts up and never back, so that no id is given out twice.
+        // `last_role_id` only grows, so no id is used twice.
         RoleChange::Create(name) => {
             let guard = "INSERT INTO accounts (account_id, last_role_id) VALUES ($1, 1) \
                  ON CONFLICT (account_id) DO UPDATE SET last_role_id = accounts.last_role_id + 1";
             let name = values.bind(name.into_string());
-            let found = "FROM accounts WHERE account_id = $1";
+            let guard_row = "FROM accounts WHERE account_id = $1";
             let effect = format!(
                 "INSERT INTO roles (account_id, id, name) \
                  SELECT $1, last_role_id, {name} FROM {GUARD}"
             );
             Script {
                 effects: vec![effect],
-                ..guarded(guard.to_owned(), "last_role_id", found.to_owned(), values)
+                ..script_of_guard(
+                    guard.to_owned(),
+                    "last_role_id",
+                    guard_row.to_owned(),
+                    values,
+                )
             }
         }
         RoleChange::Delete(id) => {
             let id = values.bind(id.0);
             let role = format!("FROM roles WHERE account_id = $1 AND id = {id}");
-            guarded(format!("DELETE {role}"), "id", role, values)
+            script_of_guard(format!("DELETE {role}"), "id", role, values)
         }
     }
 }
 
-/// Changes the list of steps that a task has, with the placeholder of the task. A task
-/// that would be too large is not changed.
+/// The UPDATE of a task whose list of steps changes, and the placeholder of its id. It
+/// matches no row if the task would be too large.
 fn change_order(
     order: StepListChange,
     values: &mut Values,
@@ -516,8 +534,8 @@ fn change_order(
     (sql, task)
 }
 
-fn step_or_body_changes(column: &str) -> bool {
-    column == "body" || step_changes(column)
+fn is_updated_step_or_body_column(column: &str) -> bool {
+    column == "body" || is_updated_step_column(column)
 }
 
 impl<M: ActiveModelTrait> TranslationRows<M> {
@@ -538,15 +556,21 @@ impl<M: ActiveModelTrait> TranslationRows<M> {
             ));
         }
         for rows in put_translations(texts, locks, key) {
-            script.effects.extend(rows.guarded(&mut script.values, &[]));
+            script
+                .effects
+                .extend(rows.insert_if_guarded(&mut script.values, &[]));
         }
     }
 }
 
-fn put_translations<M: ActiveModelTrait>(texts: Vec<M>, locks: Vec<M>, key: &[&str]) -> [Rows; 2] {
+fn put_translations<M: ActiveModelTrait>(
+    texts: Vec<M>,
+    locks: Vec<M>,
+    key: &[&str],
+) -> [Upsert; 2] {
     [
-        Rows::new(texts).or_update(key, translation_changes),
-        Rows::new(locks).or_update(key, |column| column == "locked"),
+        Upsert::new(texts).or_update(key, is_updated_translation_column),
+        Upsert::new(locks).or_update(key, |column| column == "locked"),
     ]
 }
 
@@ -558,18 +582,18 @@ pub struct Batch {
 
 impl Batch {
     /// Adds a statement.
-    pub fn push(&mut self, sql: String, values: Values, unchanged: Unchanged) {
+    pub fn push(&mut self, sql: String, values: Values, if_unchanged: IfUnchanged) {
         self.statements.push(LockedStatement {
             sql,
             values,
-            unchanged,
+            if_unchanged,
         });
     }
 
     /// Puts rows.
-    pub fn put(&mut self, rows: Rows) {
+    pub fn upsert(&mut self, rows: Upsert) {
         for (sql, values) in rows.statements() {
-            self.push(sql, values, Unchanged::Fine);
+            self.push(sql, values, IfUnchanged::Accept);
         }
     }
 
@@ -585,13 +609,13 @@ impl Batch {
             dropped,
         } = rows;
         let [_, resource, _] = key;
-        // By language: a condition for each row is an expression that is nested too deep.
+        // By language: an OR for each row would exceed SQLite's depth of expressions.
         let mut by_language: BTreeMap<Language, Vec<Uuid>> = BTreeMap::new();
         for (guid, language) in dropped {
             by_language.entry(language).or_default().push(guid);
         }
         for (language, resources) in by_language {
-            for resources in resources.chunks(BATCH_ROWS) {
+            for resources in resources.chunks(MAX_IDS_PER_STATEMENT) {
                 let mut values = Values::new();
                 let language = values.bind(language.as_str());
                 let resources = values.bind_all(resources.iter().copied());
@@ -599,35 +623,38 @@ impl Batch {
                     "DELETE FROM {table} WHERE account_id = $1 AND language = {language} \
                      AND {resource} IN ({resources})"
                 );
-                self.push(sql, values, Unchanged::Fine);
+                self.push(sql, values, IfUnchanged::Accept);
             }
         }
         for rows in put_translations(texts, locks, key) {
-            self.put(rows);
+            self.upsert(rows);
         }
     }
 
     /// Deletes rows by an id.
     fn delete(&mut self, table: &str, column: &str, ids: impl IntoIterator<Item = Uuid>) {
         let ids: Vec<Uuid> = ids.into_iter().collect();
-        for ids in ids.chunks(BATCH_ROWS) {
+        for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {
             let mut values = Values::new();
             let ids = values.bind_all(ids.iter().copied());
             let sql = format!("DELETE FROM {table} WHERE account_id = $1 AND {column} IN ({ids})");
-            self.push(sql, values, Unchanged::Fine);
+            self.push(sql, values, IfUnchanged::Accept);
         }
     }
 
-    /// Moves steps. Their ids are named twice, so that they are found by the primary key
-    /// whatever the database knows of the table.
+    /// Moves steps. Ids are listed twice, so that PostgreSQL uses the primary key even
+    /// without statistics.
     fn move_steps(&mut self, moved: Vec<(StepId, Place)>) {
         let mut moved = moved.into_iter().peekable();
         while moved.peek().is_some() {
             let mut values = Values::new();
-            let rows = moved.by_ref().take(BATCH_ROWS).map(|(step, place)| {
-                let Place { position, fraction } = place;
-                vec![step.0.into(), position.into(), fraction.into()]
-            });
+            let rows = moved
+                .by_ref()
+                .take(MAX_IDS_PER_STATEMENT)
+                .map(|(step, place)| {
+                    let Place { position, fraction } = place;
+                    vec![step.0.into(), position.into(), fraction.into()]
+                });
             let (ids, rows) = keyed_rows(rows, &mut values);
             let sql = format!(
                 "WITH moved (guid, position, fraction) AS (VALUES {rows}) \
@@ -635,11 +662,15 @@ impl Batch {
                  FROM moved WHERE steps.account_id = $1 AND steps.guid IN ({ids}) \
                  AND steps.guid = moved.guid"
             );
-            self.push(sql, values, Unchanged::Fine);
+            self.push(sql, values, IfUnchanged::Accept);
         }
     }
 
-    fn grow_tasks(&mut self, translated: &[TranslatedTask], context: &WriteContext) {
+    fn add_translation_sizes_to_tasks(
+        &mut self,
+        translated: &[TranslatedTask],
+        context: &WriteContext,
+    ) {
         if translated.is_empty() {
             return;
         }
@@ -660,10 +691,14 @@ impl Batch {
              FROM grown WHERE tasks.account_id = $1 AND tasks.guid IN ({ids}) \
              AND tasks.guid = grown.guid"
         );
-        self.push(sql, values, Unchanged::Fine);
+        self.push(sql, values, IfUnchanged::Accept);
     }
 
-    fn grow_steps(&mut self, translated: &[TranslatedStep], context: &WriteContext) {
+    fn add_translation_sizes_to_steps(
+        &mut self,
+        translated: &[TranslatedStep],
+        context: &WriteContext,
+    ) {
         if translated.is_empty() {
             return;
         }
@@ -686,13 +721,13 @@ impl Batch {
              FROM grown WHERE steps.account_id = $1 AND steps.guid IN ({ids}) \
              AND steps.guid = grown.guid"
         );
-        self.push(sql, values, Unchanged::Fine);
+        self.push(sql, values, IfUnchanged::Accept);
     }
 
     /// Gives subtask steps the names of the tasks that they refer to. They are locked in
     /// the order of their ids first.
-    fn rename(&mut self, tasks: &[TaskId], context: &WriteContext) {
-        for tasks in tasks.chunks(BATCH_ROWS) {
+    fn update_subtask_titles(&mut self, tasks: &[TaskId], context: &WriteContext) {
+        for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
             let ids = || tasks.iter().map(|task| task.0);
             let mut values = Values::new();
             let sql = format!(
@@ -700,7 +735,7 @@ impl Batch {
                  ORDER BY guid{FOR_UPDATE}",
                 values.bind_all(ids()),
             );
-            self.push(sql, values, Unchanged::Fine);
+            self.push(sql, values, IfUnchanged::Accept);
             let mut values = Values::new();
             let revision = next_revision("steps", &mut values, context);
             let ids = values.bind_all(ids());
@@ -711,7 +746,7 @@ impl Batch {
                  AND tasks.account_id = $1 AND tasks.guid = steps.subtask_id \
                  AND steps.title <> tasks.name"
             );
-            self.push(sql, values, Unchanged::Fine);
+            self.push(sql, values, IfUnchanged::Accept);
         }
     }
 }
@@ -727,7 +762,7 @@ fn keyed_rows(rows: impl Iterator<Item = Vec<Value>>, values: &mut Values) -> (S
     (ids.join(", "), rows)
 }
 
-/// A statement without what the database does not know.
+/// Removes FOR UPDATE for SQLite, which has no row locks.
 pub fn for_backend(sql: String, backend: DbBackend) -> String {
     match (backend, sql.strip_suffix(FOR_UPDATE)) {
         (DbBackend::Sqlite, Some(sql)) => sql.to_owned(),

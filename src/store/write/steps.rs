@@ -28,7 +28,7 @@ impl Account {
         retry: Option<RetryKey<(Step, Placement)>>,
         mode: Mode,
     ) -> Result<WriteOutcome<(Step, Placement)>> {
-        self.write_once(CreateStep { new, prevstep }, mode, retry)
+        self.write_idempotent(CreateStep { new, prevstep }, mode, retry)
             .await
     }
 
@@ -134,7 +134,7 @@ impl Operation for UpdateStep {
         }
         let stored = tx.read_step(self.guid).await?;
         let manages = |stored: &StepSnapshot| !stored.step.managed_tasks().is_empty();
-        if self.with_managed() == WithManaged::Yes && stored.as_ref().is_some_and(manages) {
+        if self.with_managed() == WithManaged::Load && stored.as_ref().is_some_and(manages) {
             return Ok(None);
         }
         Ok(Some((stored, None)))
@@ -142,8 +142,8 @@ impl Operation for UpdateStep {
 
     async fn read_locked(&self, tx: &Tx) -> Result<StepAndTarget, StoreError> {
         let target = self.patch.new_subtask();
-        // A rename of the target waits until this step's title is written, and then
-        // reaches it.
+        // Locking the target delays its rename until this title is written; the rename
+        // then updates it.
         let named: Vec<TaskId> = target.into_iter().collect();
         let (stored, heads) = tx.lock_step(self.guid, &named, self.with_managed()).await?;
         let target = heads.iter().find(|head| Some(head.guid) == target);
@@ -163,8 +163,8 @@ impl UpdateStep {
     /// Whether the update may change what the step manages.
     fn with_managed(&self) -> WithManaged {
         match &self.patch.feedback {
-            Edit::Keep => WithManaged::No,
-            Edit::Clear | Edit::Set(_) => WithManaged::Yes,
+            Edit::Keep => WithManaged::Skip,
+            Edit::Clear | Edit::Set(_) => WithManaged::Load,
         }
     }
 }
@@ -193,7 +193,7 @@ impl Operation for DeleteStep {
             return Ok(None);
         };
         let (stored, _) = tx
-            .lock_step(self.guid, &[TaskId(task)], WithManaged::Yes)
+            .lock_step(self.guid, &[TaskId(task)], WithManaged::Load)
             .await?;
         Ok(stored)
     }

@@ -29,7 +29,7 @@ impl Account {
         retry: Option<RetryKey<Task>>,
         mode: Mode,
     ) -> Result<WriteOutcome<Task>> {
-        self.write_once(CreateTask(new), mode, retry).await
+        self.write_idempotent(CreateTask(new), mode, retry).await
     }
 
     /// Updates a task. The fields of the update that were not honored come with it.
@@ -88,7 +88,7 @@ impl Operation for UpdateTask {
     type Answer = (Task, Vec<&'static str>);
 
     async fn read(&self, tx: &Tx) -> Result<Option<Option<Task>>, StoreError> {
-        // A new name reaches the steps that refer to the task.
+        // A rename also changes titles of subtask steps.
         if matches!(self.patch.name, Edit::Set(_)) {
             return Ok(None);
         }
@@ -130,7 +130,7 @@ impl Operation for DeleteTask {
         if managed_by_task(tx, guid).await? != managed {
             return Err(StoreError::Conflict);
         }
-        let referenced_by = references_from_elsewhere(tx, guid).await?;
+        let referenced_by = first_referring_steps(tx, guid).await?;
         if self.force && task.step_count > 0 {
             tx.lock_steps_of(&[guid]).await?;
         }
@@ -161,7 +161,7 @@ async fn managed_by_task(tx: &Tx, parent: TaskId) -> Result<Vec<TaskId>, StoreEr
 }
 
 /// The first subtask steps of other tasks that refer to a task.
-async fn references_from_elsewhere(tx: &Tx, guid: TaskId) -> Result<Vec<StepId>, StoreError> {
+async fn first_referring_steps(tx: &Tx, guid: TaskId) -> Result<Vec<StepId>, StoreError> {
     let steps: Vec<Uuid> = step::Entity::find()
         .select_only()
         .column(step::Column::Guid)

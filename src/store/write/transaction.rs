@@ -15,7 +15,7 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::statements::{LockedStatement, Unchanged, for_backend};
+use super::statements::{IfUnchanged, LockedStatement, for_backend};
 use crate::{
     call_context::CallContext,
     domain::{Error, Outage, Result, decide::WriteContext, ids::AccountId, time::Timestamp},
@@ -24,53 +24,53 @@ use crate::{
     },
 };
 
-/// How often a transaction that loses against others is run.
-pub const MAX_ATTEMPTS: u32 = 10;
+/// Locked attempts of a write before it fails with `WRITE_CONFLICT`.
+pub const MAX_LOCKED_ATTEMPTS: u32 = 10;
 /// How long a write may go on whose caller has gone; longer than a wait for a lock.
 const ABANDONED_WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where the statements of a write go.
 pub enum WriteConnection {
     /// Each statement is a transaction of its own.
-    Alone(Database),
+    Autocommit(Database),
     /// All statements are of one transaction.
-    Within(Arc<DatabaseTransaction>),
+    Transaction(Arc<DatabaseTransaction>),
 }
 
 #[async_trait::async_trait]
 impl ConnectionTrait for WriteConnection {
     fn get_database_backend(&self) -> DbBackend {
         match self {
-            Self::Alone(database) => database.get_database_backend(),
-            Self::Within(transaction) => transaction.get_database_backend(),
+            Self::Autocommit(database) => database.get_database_backend(),
+            Self::Transaction(transaction) => transaction.get_database_backend(),
         }
     }
 
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
         match self {
-            Self::Alone(database) => database.execute_raw(statement).await,
-            Self::Within(transaction) => transaction.execute_raw(statement).await,
+            Self::Autocommit(database) => database.execute_raw(statement).await,
+            Self::Transaction(transaction) => transaction.execute_raw(statement).await,
         }
     }
 
     async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
         match self {
-            Self::Alone(database) => database.execute_unprepared(sql).await,
-            Self::Within(transaction) => transaction.execute_unprepared(sql).await,
+            Self::Autocommit(database) => database.execute_unprepared(sql).await,
+            Self::Transaction(transaction) => transaction.execute_unprepared(sql).await,
         }
     }
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
         match self {
-            Self::Alone(database) => database.query_one_raw(statement).await,
-            Self::Within(transaction) => transaction.query_one_raw(statement).await,
+            Self::Autocommit(database) => database.query_one_raw(statement).await,
+            Self::Transaction(transaction) => transaction.query_one_raw(statement).await,
         }
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
         match self {
-            Self::Alone(database) => database.query_all_raw(statement).await,
-            Self::Within(transaction) => transaction.query_all_raw(statement).await,
+            Self::Autocommit(database) => database.query_all_raw(statement).await,
+            Self::Transaction(transaction) => transaction.query_all_raw(statement).await,
         }
     }
 }
@@ -125,9 +125,9 @@ impl Tx {
     pub async fn run_script(&self, script: Statement) -> Result<Option<QueryResult>, StoreError> {
         let rows = self.db.query_all_raw(script).await;
         let rows = rows.map_err(|err| match &self.db {
-            // It is its own COMMIT.
-            WriteConnection::Alone(_) => StoreError::from_commit(err),
-            WriteConnection::Within(_) => StoreError::from(err),
+            // An error of the statement may be an error of its COMMIT.
+            WriteConnection::Autocommit(_) => StoreError::from_commit(err),
+            WriteConnection::Transaction(_) => StoreError::from(err),
         })?;
         Ok(rows.into_iter().next())
     }
@@ -137,13 +137,13 @@ impl Tx {
         for LockedStatement {
             sql,
             values,
-            unchanged,
+            if_unchanged,
         } in statements
         {
             let sql = for_backend(sql, self.backend());
             let statement = values.statement(&sql, self.backend(), self.account());
             let changed = self.db.execute_raw(statement).await?.rows_affected();
-            if changed == 0 && unchanged == Unchanged::TooLarge {
+            if changed == 0 && if_unchanged == IfUnchanged::RefuseAsTooLarge {
                 let limit = self.context.max_message_bytes;
                 return Err(Error::TooLarge { limit }.into());
             }
@@ -155,8 +155,8 @@ impl Tx {
 /// Bounds how many writes run at once on PostgreSQL.
 ///
 /// *Invariant:* a write waits here, in the future of its caller, and not for a
-/// connection: a caller who goes away or whose deadline passes takes the write
-/// along, and it never begins.
+/// connection. If the caller goes away or its deadline passes meanwhile, the write never
+/// starts.
 pub struct WriteSlots {
     slots: Arc<Semaphore>,
     wait_timeout: Duration,
@@ -181,15 +181,15 @@ impl WriteSlots {
     }
 }
 
-/// Whether anybody still waits for the answer of a write. Holds what the call holds
-/// until the write has ended.
+/// Whether the caller of a write still waits for the answer. Keeps the call's permits and
+/// memory until the write has ended.
 pub struct CallerLiveness {
     waiting: watch::Receiver<()>,
     call: Option<CallContext>,
 }
 
 impl CallerLiveness {
-    /// The caller of the current call. It has gone when the sender is dropped.
+    /// The caller of the current call. Dropping the sender marks it as gone.
     pub fn of_current_call() -> (watch::Sender<()>, Self) {
         let (guard, waiting) = watch::channel(());
         let call = CallContext::current();
@@ -233,10 +233,11 @@ pub async fn roll_back(transaction: Arc<DatabaseTransaction>) -> Result<(), Stor
 }
 
 fn owned(transaction: Arc<DatabaseTransaction>) -> Result<DatabaseTransaction, StoreError> {
-    Arc::try_unwrap(transaction).map_err(|_| StoreError::Corrupt("a write goes on"))
+    let in_use = || Error::Internal("the transaction is still in use".to_owned());
+    Arc::try_unwrap(transaction).map_err(|_| in_use().into())
 }
 
-/// Waits a little longer after each attempt, so that two writes that collide part.
+/// Exponential back-off before a retry.
 pub async fn back_off(metrics: &StoreMetrics, attempt: u32) {
     metrics.count_lost_write();
     sleep(Duration::from_millis(1 << attempt.min(6))).await;

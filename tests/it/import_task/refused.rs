@@ -10,6 +10,7 @@ on_both_databases![
     ids_in_a_document_are_uuids,
     more_violations_than_fit_are_counted,
     ten_thousand_steps_are_the_most,
+    an_etag_needs_the_id_of_the_task,
     documents_nest_eight_deep,
     a_linked_text_has_200_code_points,
     linked_is_for_observations_only,
@@ -410,4 +411,21 @@ async fn import_needs_the_scope_write(client: Client) {
     let failure = reader.import(document("Guide", Vec::new())).await.refused();
     failure.is(Code::PermissionDenied, "SCOPE_MISSING");
     nothing_is_made(&client, failure).await;
+}
+
+async fn an_etag_needs_the_id_of_the_task(client: Client) {
+    let other = client.given_task(task("Other")).await;
+    for etag in ["unknown", &other.etag] {
+        for validate_only in [false, true] {
+            let request = ImportTaskRequest {
+                document: Some(document("Guide", document_steps(&["one"]))),
+                etag: etag.to_owned(),
+                validate_only,
+                ..ImportTaskRequest::default()
+            };
+            let refused = client.send_import(request).await.refused();
+            refused.violates(&[("etag", "FIELD_INVALID")]);
+        }
+    }
+    assert_eq!(client.all_tasks().await.len(), 1, "nothing is imported");
 }
