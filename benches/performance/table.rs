@@ -29,7 +29,7 @@ pub struct Figure {
 }
 
 impl Line {
-    /// Says it on standard error, where the run can be processes.
+    /// Prints the result to standard error as progress.
     pub fn print_progress(&self) {
         let (ratio, target) = (self.rounds.ratio(), self.target);
         let (kind, what) = (self.kind.name(), &self.what);
@@ -69,7 +69,7 @@ impl Line {
 }
 
 impl Figure {
-    /// Says it on standard error, where the run can be processes.
+    /// Prints the result to standard error as progress.
     pub fn print_progress(&self) {
         let Self {
             what,

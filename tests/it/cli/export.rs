@@ -11,8 +11,8 @@ use crate::kit::{
 
 on_both_databases![
     an_export_imported_and_exported_again_is_the_same_byte_for_byte,
-    an_import_of_a_written_export_is_the_same_byte_for_byte,
-    an_export_equals_the_imported_document,
+    importing_an_earlier_export_restores_all_texts,
+    an_export_keeps_the_fields_of_imported_steps,
     a_file_is_written_and_named,
     a_task_that_is_not_there_is_one_line,
     a_file_that_cannot_be_written_is_a_failure,
@@ -42,7 +42,7 @@ fn an_export_imported_and_exported_again_is_the_same_byte_for_byte(cli: Cli) {
     }
 }
 
-fn an_import_of_a_written_export_is_the_same_byte_for_byte(cli: Cli) {
+fn importing_an_earlier_export_restores_all_texts(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let exported = cli.export(guid);
     let changed = exported.replace("Save first", "Save second");
@@ -66,7 +66,7 @@ fn an_import_of_a_written_export_is_the_same_byte_for_byte(cli: Cli) {
     assert_eq!(texts(&cli.export(guid)), texts(&exported));
 }
 
-fn an_export_equals_the_imported_document(cli: Cli) {
+fn an_export_keeps_the_fields_of_imported_steps(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let exported: Value = serde_json::from_str(&cli.export(guid)).expect("JSON");
     let written = fs::read_to_string(example_guide("restart-safely.json")).expect("the example");

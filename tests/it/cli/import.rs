@@ -19,7 +19,7 @@ on_both_databases![
     names_are_read_in_either_spelling,
     a_document_may_come_from_standard_input,
     left_out_steps_need_the_option_absent_steps,
-    an_export_of_another_account_makes_a_new_task,
+    an_export_of_another_account_needs_as_new,
 ];
 
 fn count(cli: &Cli) -> usize {
@@ -289,7 +289,7 @@ fn left_out_steps_need_the_option_absent_steps(cli: Cli) {
     );
 }
 
-fn an_export_of_another_account_makes_a_new_task(cli: Cli) {
+fn an_export_of_another_account_needs_as_new(cli: Cli) {
     let guid = &cli.import_guides(&["laptop-will-not-start.json"])[0];
     let exported = cli.export(guid);
     let elsewhere = Cli {
