@@ -18,7 +18,7 @@ on_both_databases![
     the_service_keeps_serving_after_many_cancellations,
 ];
 
-/// Lets the call run for `moment` steps of 150 µs, then drops it; 0 polls it once.
+/// Lets the call run for `moment` ticks of 150 µs, then drops it; 0 polls it once.
 async fn cancel_after<T>(call: impl Future<Output = T>, moment: u64) -> Option<T> {
     let mut call = pin!(call);
     if moment == 0 {

@@ -13,9 +13,9 @@ on_both_databases![
     an_export_imported_and_exported_again_is_the_same_byte_for_byte,
     importing_an_earlier_export_restores_all_texts,
     an_export_keeps_the_fields_of_imported_steps,
-    a_file_is_written_and_named,
-    a_task_that_is_not_there_is_one_line,
-    a_file_that_cannot_be_written_is_a_failure,
+    out_writes_the_file_and_prints_its_name,
+    an_unknown_task_fails_with_a_one_line_error,
+    an_unwritable_file_exits_with_1,
 ];
 
 fn an_export_imported_and_exported_again_is_the_same_byte_for_byte(cli: Cli) {
@@ -82,7 +82,7 @@ fn an_export_keeps_the_fields_of_imported_steps(cli: Cli) {
     }
 }
 
-fn a_file_is_written_and_named(cli: Cli) {
+fn out_writes_the_file_and_prints_its_name(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let output = cli
         .command(&["export", guid, "--out=r.json"])
@@ -101,7 +101,7 @@ fn a_file_is_written_and_named(cli: Cli) {
     assert_eq!(answer["guid"], guid.as_str());
 }
 
-fn a_task_that_is_not_there_is_one_line(cli: Cli) {
+fn an_unknown_task_fails_with_a_one_line_error(cli: Cli) {
     let guid = uuid::Uuid::now_v7().to_string();
     let line = cli.command(&["export", &guid]).run().failure(1);
     assert!(
@@ -110,7 +110,7 @@ fn a_task_that_is_not_there_is_one_line(cli: Cli) {
     );
 }
 
-fn a_file_that_cannot_be_written_is_a_failure(cli: Cli) {
+fn an_unwritable_file_exits_with_1(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let line = cli
         .command(&["export", guid, "--out=no/r.json"])
