@@ -47,7 +47,7 @@ impl Line {
         let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
         let high = ratios.iter().copied().fold(0.0, f64::max);
         let [a, b] = [&rounds.a, &rounds.b].map(|side| Side::of(side));
-        let pgbench = match rounds.c.as_slice() {
+        let pgbench = match rounds.pgbench_rates.as_slice() {
             [] => String::new(),
             rates => format!("{:.0}", median(rates.to_vec())),
         };
