@@ -28,8 +28,8 @@ use crate::{
     domain::caller::Scope,
 };
 
-/// Why a command failed. A display is one line that says what to do, and one
-/// more for each thing that is wrong with a request.
+/// Why a command failed. Its text is one line that says what to do, and one more line
+/// for each violation of a request.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     /// The server cannot be called.
@@ -44,9 +44,9 @@ pub enum CliError {
     /// The answer cannot be written.
     #[error("cannot write {place}: {reason}")]
     Write {
-        /// Where to.
+        /// The file or stream.
         place: String,
-        /// What the system says.
+        /// The error of the system.
         reason: io::Error,
     },
     /// The server is not SERVING.

@@ -42,24 +42,24 @@ impl Timing {
 pub struct Rounds {
     pub a: Vec<Measured>,
     pub b: Vec<Measured>,
-    /// Calls a second of a third contender.
-    pub c: Vec<f64>,
+    /// Transactions a second of pgbench.
+    pub pgbench_rates: Vec<f64>,
 }
 
 impl Rounds {
-    /// Runs the turns over `connections`, each pair followed by `third`.
+    /// Runs the turns over `connections`, each pair followed by `pgbench`.
     pub async fn run(
         (a, b): (&Contender<'_>, &Contender<'_>),
         timing: Timing,
         connections: usize,
-        third: Option<&dyn Fn() -> f64>,
+        pgbench: Option<&dyn Fn() -> f64>,
     ) -> Self {
         let spec = timing.spec(connections);
         let mut rounds = Self::default();
         for _ in 0..timing.rounds {
             rounds.a.push(a.server.load(&a.requests, spec).await);
             rounds.b.push(b.server.load(&b.requests, spec).await);
-            rounds.c.extend(third.map(|third| third()));
+            rounds.pgbench_rates.extend(pgbench.map(|run| run()));
         }
         rounds
     }

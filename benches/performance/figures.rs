@@ -1,5 +1,5 @@
-//! Measurements that do not compare with the floor alone: many steps, many writers,
-//! start and memory.
+//! Measurements other than the service's calls against the floor: many steps, many
+//! writers, start and memory.
 
 mod bulk_insert;
 pub mod flat;

@@ -6,16 +6,16 @@ use futures_util::future::join_all;
 
 use super::testbed::{Program, Server, Testbed};
 
-/// Tasks of 50 steps.
-pub const FULL: usize = 20;
+/// The number of tasks of 50 steps.
+pub const FULL_TASKS: usize = 20;
 pub const STEPS_OF_FULL: usize = 50;
-/// Tasks of more steps than a page.
-pub const LONG: usize = 10;
+/// The number of tasks of more steps than a page.
+pub const LONG_TASKS: usize = 10;
 pub const STEPS_OF_LONG: usize = 150;
-/// Tasks without steps.
-pub const EMPTY: usize = 1_000;
+/// The number of tasks without steps.
+pub const EMPTY_TASKS: usize = 1_000;
 /// Bytes of a body.
-pub const BODY: usize = 1_024;
+pub const BODY_BYTES: usize = 1_024;
 /// The product of all tasks and steps.
 pub const PRODUCT: i64 = 1_204;
 /// Concurrent imports.
@@ -39,7 +39,7 @@ pub struct Fixture {
 pub enum IdSource {
     /// The server makes them.
     Server,
-    /// They are sent, numbered from 1, see [`id`].
+    /// Requests contain [`id`]s, numbered from 1.
     Numbered,
 }
 
@@ -54,7 +54,7 @@ pub fn step(number: usize) -> Step {
         product_id: Some(PRODUCT),
         r#type: StepType::Solution.into(),
         title: format!("Replace the fuse behind panel {number:08}"),
-        body: Some(body(BODY)),
+        body: Some(body(BODY_BYTES)),
         cost: Some(2),
         ..Step::default()
     }
@@ -100,15 +100,15 @@ impl Fixture {
             tasks: 0,
             steps: 0,
         };
-        let full = importer.tasks(FULL, STEPS_OF_FULL).await;
-        let long = importer.tasks(LONG, STEPS_OF_LONG).await;
-        let empty = importer.tasks(EMPTY, 0).await;
-        let task = |made: Vec<Task>| made.into_iter().map(|task| task.guid).collect();
+        let full = importer.tasks(FULL_TASKS, STEPS_OF_FULL).await;
+        let long = importer.tasks(LONG_TASKS, STEPS_OF_LONG).await;
+        let empty = importer.tasks(EMPTY_TASKS, 0).await;
+        let guids = |made: Vec<Task>| made.into_iter().map(|task| task.guid).collect();
         Self {
             steps: full.iter().flat_map(|task| task.steps.clone()).collect(),
-            full: task(full),
-            long: task(long),
-            empty: task(empty),
+            full: guids(full),
+            long: guids(long),
+            empty: guids(empty),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! The floor: a minimal server with the same messages as the service.
+//! The floor: a minimal server with the same messages as the service. It does
+//! only what any such server must do. The service's speed is given as a ratio to the floor's.
 //!
 //! Each call is one hand-written prepared statement over sqlx. Nothing is validated or
 //! authenticated, and a missing row is a panic. The floor has its own tables, with the
 //! body in the row of the step.
 
-mod answer;
 mod create;
 mod import;
 mod read;
@@ -12,6 +12,7 @@ mod row;
 pub mod schema;
 pub mod sql;
 mod update;
+mod values;
 
 use std::{env, io::Write};
 
@@ -21,8 +22,8 @@ use expertise::proto::v1::{
 use tokio::{net::TcpListener, runtime::Runtime};
 use tonic::transport::{Server, server::TcpIncoming};
 
-pub use answer::ACCOUNT;
 use schema::Database;
+pub use values::ACCOUNT;
 
 /// The windows of the service, so that large requests take as many round trips.
 const STREAM_WINDOW: u32 = 1024 * 1024;

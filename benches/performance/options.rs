@@ -22,7 +22,7 @@ const FIGURES: [&str; 5] = [
 /// The parsed arguments.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The duration of each comparison.
+    /// The number and the duration of turns, and the number of connections.
     pub timing: Timing,
     /// The kinds of database.
     pub kinds: Vec<Kind>,
@@ -46,7 +46,7 @@ impl Options {
             let mut value = || arguments.next().map_or("", String::as_str);
             let mut number = || {
                 let number = value().parse().ok().filter(|number: &f64| *number > 0.0);
-                number.ok_or_else(|| format!("{argument} takes a number above 0"))
+                number.ok_or_else(|| format!("{argument} must be followed by a number above 0"))
             };
             match argument.as_str() {
                 "--bench" => {}
@@ -56,7 +56,7 @@ impl Options {
                 "--connections" => options.timing.connections = number()?.ceil() as usize,
                 name if name.starts_with('-') => {
                     return Err(format!(
-                        "{name}: --seconds N, --rounds N, --connections N, --database KIND, or names"
+                        "{name} is unknown: use --seconds N, --rounds N, --connections N, --database KIND, or names"
                     ));
                 }
                 name => options.names.push(name.to_owned()),
@@ -66,7 +66,10 @@ impl Options {
         let is_known = |name: &String| known.iter().any(|known| known.contains(name.as_str()));
         match options.names.iter().find(|name| !is_known(name)) {
             None => Ok(options),
-            Some(name) => Err(format!("{name}: not a part of any of {}", known.join(", "))),
+            Some(name) => Err(format!(
+                "{name} is not a part of a known name: use one of {}",
+                known.join(", ")
+            )),
         }
     }
 
@@ -80,6 +83,8 @@ fn kind(name: &str) -> Result<Kind, String> {
     match name {
         "sqlite" => Ok(Kind::Sqlite),
         "postgres" => Ok(Kind::Postgres),
-        other => Err(format!("--database {other}: sqlite or postgres")),
+        other => Err(format!(
+            "--database is {other:?}: it must be sqlite or postgres"
+        )),
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     cluster::Cluster,
-    fixture::{BODY, EMPTY, FULL, LONG, STEPS_OF_FULL},
+    fixture::{BODY_BYTES, EMPTY_TASKS, FULL_TASKS, LONG_TASKS, STEPS_OF_FULL},
     floor::{ACCOUNT, sql},
     scratch::Scratch,
 };
@@ -33,7 +33,7 @@ const TITLE: &str = "'Replace the fuse behind panel 00000000'";
 impl Script {
     fn text(self) -> String {
         let account = format!("'{ACCOUNT}'");
-        let steps = (1, FULL * STEPS_OF_FULL);
+        let steps = (1, FULL_TASKS * STEPS_OF_FULL);
         let created = [
             &account,
             ID,
@@ -47,12 +47,15 @@ impl Script {
             ETAG,
             NOW,
         ];
-        let empty = (FULL + LONG + 1, FULL + LONG + EMPTY);
+        let empty = (
+            FULL_TASKS + LONG_TASKS + 1,
+            FULL_TASKS + LONG_TASKS + EMPTY_TASKS,
+        );
         let ((first, last), sql, values) = match self {
             Self::GetStep => (steps, sql::GET_STEP, vec![&account, ID]),
-            Self::GetTask => ((1, FULL), sql::GET_TASK_POSTGRES, vec![&account, ID]),
+            Self::GetTask => ((1, FULL_TASKS), sql::GET_TASK_POSTGRES, vec![&account, ID]),
             Self::ListSteps => (
-                (FULL + 1, FULL + LONG),
+                (FULL_TASKS + 1, FULL_TASKS + LONG_TASKS),
                 sql::LIST_STEPS,
                 vec![&account, ID, "101"],
             ),
@@ -81,7 +84,7 @@ impl Script {
             .args(["--no-vacuum", "--protocol=prepared", "--jobs=2"])
             .arg(format!("--client={clients}"))
             .arg(format!("--time={seconds}"))
-            .arg(format!("--define=body={}", "x".repeat(BODY)))
+            .arg(format!("--define=body={}", "x".repeat(BODY_BYTES)))
             .arg(format!("--port={}", cluster.port()))
             .args(["--host=127.0.0.1", "--username=postgres", "--file"])
             .arg::<PathBuf>(script)

@@ -15,10 +15,10 @@ use super::{
 
 /// The number of connections by default.
 pub const CONNECTIONS: usize = 16;
-/// Steps of one import.
-const IMPORTED: usize = 1_000;
+/// The number of steps of one import.
+const IMPORTED_STEPS: usize = 1_000;
 /// The allowed ratio between the sizes of both responses.
-const SIZE_RATIO: std::ops::Range<f64> = 0.9..1.1;
+const RESPONSE_SIZE_RATIO: std::ops::Range<f64> = 0.9..1.1;
 
 /// A row of the table.
 pub struct Row {
@@ -79,7 +79,7 @@ pub const ROWS: [Row; 7] = [
         name: "import_task",
         call: "ImportTask, 1,000 steps of 1 KB",
         targets: (0.50, 0.50),
-        requests: |_| requests::import_task(IMPORTED),
+        requests: |_| requests::import_task(IMPORTED_STEPS),
         script: None,
     },
 ];
@@ -91,19 +91,20 @@ pub async fn measure(testbed: &Testbed, rows: &[&Row], timing: Timing) -> Vec<Li
     }
     let database = "floor";
     let service = Fixture::create(testbed, Program::Service, "service", IdSource::Server);
-    let (service, of_service) = service.await;
+    let (service, service_fixture) = service.await;
     let floor = Program::Floor(CreateMode::OneStatement);
-    let (floor, of_floor) = Fixture::create(testbed, floor, database, IdSource::Numbered).await;
+    let (floor, floor_fixture) =
+        Fixture::create(testbed, floor, database, IdSource::Numbered).await;
     let connections = timing.connections;
     let mut lines = Vec::new();
     for row in rows {
         let a = Contender {
             server: &service,
-            requests: (row.requests)(&of_service),
+            requests: (row.requests)(&service_fixture),
         };
         let b = Contender {
             server: &floor,
-            requests: (row.requests)(&of_floor),
+            requests: (row.requests)(&floor_fixture),
         };
         let pgbench = testbed.cluster().zip(row.script);
         let pgbench = pgbench.map(|(cluster, script)| {
@@ -113,7 +114,7 @@ pub async fn measure(testbed: &Testbed, rows: &[&Row], timing: Timing) -> Vec<Li
         let rounds = Rounds::run((&a, &b), timing, connections, pgbench).await;
         let sizes = rounds.sizes();
         assert!(
-            SIZE_RATIO.contains(&sizes),
+            RESPONSE_SIZE_RATIO.contains(&sizes),
             "{}: responses of different sizes, ratio {sizes}",
             row.name
         );

@@ -29,7 +29,7 @@ pub struct Figure {
 }
 
 impl Line {
-    /// Says it on standard error, where the run can be processes.
+    /// Prints the result to standard error as progress.
     pub fn print_progress(&self) {
         let (ratio, target) = (self.rounds.ratio(), self.target);
         let (kind, what) = (self.kind.name(), &self.what);
@@ -47,7 +47,7 @@ impl Line {
         let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
         let high = ratios.iter().copied().fold(0.0, f64::max);
         let [a, b] = [&rounds.a, &rounds.b].map(|side| Side::of(side));
-        let pgbench = match rounds.c.as_slice() {
+        let pgbench = match rounds.pgbench_rates.as_slice() {
             [] => String::new(),
             rates => format!("{:.0}", median(rates.to_vec())),
         };
@@ -69,7 +69,7 @@ impl Line {
 }
 
 impl Figure {
-    /// Says it on standard error, where the run can be processes.
+    /// Prints the result to standard error as progress.
     pub fn print_progress(&self) {
         let Self {
             what,

@@ -11,10 +11,10 @@ use super::{KeySource, TokenGrant, TokenRules, crypto};
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignError {
     /// The settings have public keys only.
-    #[error("signing needs a secret: public keys only verify tokens")]
+    #[error("signing needs a secret, as public keys only verify tokens: set EXPERTISE_JWT_SECRET")]
     NoSecret,
     /// The clock of this machine is before 1970.
-    #[error("the clock of this machine is wrong")]
+    #[error("the clock of this machine is before 1970: set it")]
     Clock,
     /// The token cannot be encoded: a bug.
     #[error("the token cannot be encoded")]

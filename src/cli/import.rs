@@ -32,21 +32,21 @@ pub(super) async fn import(
     import: &ImportArgs,
     output: Output,
 ) -> Result<ExitCode, CliError> {
-    let run = import.request_id.map_or_else(Uuid::now_v7, |id| id.0);
+    let run_id = import.request_id.map_or_else(Uuid::now_v7, |id| id.0);
     let progress = ImportProgress::new(import.files.len());
     let mut counts = ImportCounts::default();
-    let mut sent = HashMap::new();
+    let mut sent_counts = HashMap::new();
     let mut array = JsonArray::new();
     for file in &import.files {
         progress.show(file);
         let result = match counts.stopped {
             Some(reason) => Err(ImportFailure::NotTried(reason)),
-            None => import_file(client, import, file, run, &mut sent).await,
+            None => import_file(client, import, file, run_id, &mut sent_counts).await,
         };
         let report = FileReport::new(file, result, import.dry_run);
         counts.add(&report);
         progress.suspend(|| match output {
-            Output::Text => report.print(run),
+            Output::Text => report.print(run_id),
             Output::Json => array.push(&report),
         })?;
         progress.inc();
@@ -62,13 +62,13 @@ pub(super) async fn import(
     })
 }
 
-/// Imports a file. `sent` counts the requests of this run that had the same content.
+/// Imports a file. `sent_counts` has the number of requests of this run for each content.
 async fn import_file(
     client: &Client,
     import: &ImportArgs,
     file: &Path,
-    run: Uuid,
-    sent: &mut HashMap<Uuid, u32>,
+    run_id: Uuid,
+    sent_counts: &mut HashMap<Uuid, u32>,
 ) -> Result<ImportedFile, ImportFailure> {
     let ImportArgs {
         files: _,
@@ -95,8 +95,8 @@ async fn import_file(
         request_id: String::new(),
         validate_only: *dry_run,
     };
-    let id = request_id(run, &message);
-    let sent = sent.entry(id).or_default();
+    let id = request_id(run_id, &message);
+    let sent = sent_counts.entry(id).or_default();
     message.request_id = repeated_request_id(id, *sent).to_string();
     *sent += 1;
     let answer = client
@@ -126,14 +126,14 @@ fn read(file: &Path) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The request id of a message in a run. A repetition of the run sends the same id, and
-/// a file that has been corrected since gets another one.
-fn request_id(run: Uuid, message: &ImportTaskRequest) -> Uuid {
-    hashed_id(&[run.as_bytes(), &message.encode_to_vec()])
+/// The request id of a message in a run. The same message gets the same id when the run
+/// is repeated; a corrected file gets another one.
+fn request_id(run_id: Uuid, message: &ImportTaskRequest) -> Uuid {
+    hashed_id(&[run_id.as_bytes(), &message.encode_to_vec()])
 }
 
-/// The request id of a message that equals others of the run, so that each file with
-/// the same content becomes a task of its own.
+/// The request id of a message that was sent `sent` times before in the run. Files with
+/// equal content get different ids, so each becomes a task.
 fn repeated_request_id(id: Uuid, sent: u32) -> Uuid {
     match sent {
         0 => id,
@@ -171,7 +171,7 @@ impl ImportCounts {
                     ImportFailure::Refused(error) if error.caller_refused => {
                         self.stopped = Some("the server refuses the calls of this caller");
                     }
-                    // The retries of one file are enough.
+                    // The client has already retried; other files would fail too.
                     ImportFailure::Refused(error) if error.unreachable => {
                         self.stopped = Some("the server cannot be reached");
                     }

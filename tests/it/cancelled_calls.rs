@@ -18,7 +18,7 @@ on_both_databases![
     the_service_keeps_serving_after_many_cancellations,
 ];
 
-/// Lets the call run for `moment` steps of 150 µs, then drops it; 0 polls it once.
+/// Lets the call run for `moment` ticks of 150 µs, then drops it; 0 polls it once.
 async fn cancel_after<T>(call: impl Future<Output = T>, moment: u64) -> Option<T> {
     let mut call = pin!(call);
     if moment == 0 {
@@ -32,7 +32,8 @@ async fn cancel_after<T>(call: impl Future<Output = T>, moment: u64) -> Option<T
     tokio::time::timeout(limit, call).await.ok()
 }
 
-/// The task's order and its steps in one state, which an unchanged etag proves.
+/// The task's order and its steps, read while the task's etag did not change. An unchanged
+/// etag proves only that no step was added or removed between the reads.
 async fn read_one_state(client: &Client, task: &str) -> (Vec<String>, Vec<Step>) {
     loop {
         let before = client.get_task(task).await.accepted();

@@ -7,7 +7,7 @@ mod filters;
 
 on_both_databases![
     tasks_are_listed_in_the_order_of_their_creation,
-    a_page_holds_50_unless_asked,
+    the_default_page_size_is_50,
     a_page_holds_500_at_most,
     a_negative_page_size_is_refused,
     the_last_page_has_no_token,
@@ -19,7 +19,7 @@ on_both_databases![
     a_token_of_other_filters_is_refused,
     a_token_of_another_call_is_refused,
     a_token_of_another_task_or_expansion_is_refused,
-    a_page_ends_early_rather_than_pass_3_mib,
+    a_page_ends_early_rather_than_exceed_3_mib,
     steps_of_an_unknown_task_are_not_found,
     an_unknown_expansion_is_refused,
 ];
@@ -51,7 +51,7 @@ async fn tasks_are_listed_in_the_order_of_their_creation(client: Client) {
     assert_eq!(listed.tasks, expected);
 }
 
-async fn a_page_holds_50_unless_asked(client: Client) {
+async fn the_default_page_size_is_50(client: Client) {
     given_tasks(&client, 51).await;
     let first = client.list_tasks(page(0, "")).await.accepted();
     assert_eq!(first.tasks.len(), 50);
@@ -119,7 +119,7 @@ async fn the_page_size_may_change_between_pages(client: Client) {
     assert_eq!(rest.accepted().tasks, created[1..]);
 }
 
-const BAD_TOKEN: [(&str, &str); 1] = [("page_token", "PAGE_TOKEN_INVALID")];
+const TOKEN_VIOLATION: [(&str, &str); 1] = [("page_token", "PAGE_TOKEN_INVALID")];
 
 /// A token after the first of two tasks.
 async fn token(client: &Client) -> String {
@@ -148,7 +148,7 @@ async fn an_altered_token_is_refused(client: Client) {
     ]);
     for token in tokens {
         let listed = client.list_tasks(page(1, &token)).await;
-        listed.refused().violates(&BAD_TOKEN);
+        listed.refused().violates(&TOKEN_VIOLATION);
     }
 }
 
@@ -157,7 +157,7 @@ async fn a_token_of_another_account_is_refused(client: Client) {
     let other = client.other_account();
     given_tasks(&other, 2).await;
     let listed = other.list_tasks(page(1, &token)).await;
-    listed.refused().violates(&BAD_TOKEN);
+    listed.refused().violates(&TOKEN_VIOLATION);
 }
 
 async fn a_token_of_other_filters_is_refused(client: Client) {
@@ -182,17 +182,17 @@ async fn a_token_of_other_filters_is_refused(client: Client) {
         },
     ] {
         let listed = client.list_tasks(request).await;
-        listed.refused().violates(&BAD_TOKEN);
+        listed.refused().violates(&TOKEN_VIOLATION);
     }
 }
 
 async fn a_token_of_another_call_is_refused(client: Client) {
     let token = token(&client).await;
     let listed = client.list_roles(1, &token).await;
-    listed.refused().violates(&BAD_TOKEN);
+    listed.refused().violates(&TOKEN_VIOLATION);
     let task = client.given_task(task("Guide")).await;
     let listed = client.list_steps(steps_page(&task, &token)).await;
-    listed.refused().violates(&BAD_TOKEN);
+    listed.refused().violates(&TOKEN_VIOLATION);
 }
 
 fn steps_page(task: &Task, page_token: &str) -> ListStepsRequest {
@@ -212,16 +212,16 @@ async fn a_token_of_another_task_or_expansion_is_refused(client: Client) {
     let first = client.list_steps(steps_page(&tasks[0], "")).await;
     let token = first.accepted().next_page_token;
     let listed = client.list_steps(steps_page(&tasks[1], &token)).await;
-    listed.refused().violates(&BAD_TOKEN);
+    listed.refused().violates(&TOKEN_VIOLATION);
     let request = ListStepsRequest {
         expand: vec!["body".to_owned()],
         ..steps_page(&tasks[0], &token)
     };
     let listed = client.list_steps(request).await;
-    listed.refused().violates(&BAD_TOKEN);
+    listed.refused().violates(&TOKEN_VIOLATION);
 }
 
-async fn a_page_ends_early_rather_than_pass_3_mib(client: Client) {
+async fn a_page_ends_early_rather_than_exceed_3_mib(client: Client) {
     let task = client.given_task(task("Heavy")).await;
     let sizes = [1, 1, 1, 2, 4, 1, 1].map(|mib| mib * 1_000_000);
     for size in sizes {
@@ -251,9 +251,9 @@ async fn a_page_ends_early_rather_than_pass_3_mib(client: Client) {
 }
 
 async fn steps_of_an_unknown_task_are_not_found(client: Client) {
-    let lost = task_of(&unknown_guid());
-    let listed = client.list_steps(steps_page(&lost, "")).await;
-    listed.refused().is_task_not_found(&lost.guid);
+    let unknown = task_of(&unknown_guid());
+    let listed = client.list_steps(steps_page(&unknown, "")).await;
+    listed.refused().is_task_not_found(&unknown.guid);
 }
 
 async fn an_unknown_expansion_is_refused(client: Client) {

@@ -35,13 +35,13 @@ impl Rng {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below the limit, which is not 0.
+    /// A number in `0..limit`. Panics if `limit` is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         let limit = u64::try_from(limit).expect("a limit");
         usize::try_from(self.next() % limit).expect("below the limit")
     }
 
-    /// True once in so many times.
+    /// True with probability 1/`times`.
     pub fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }

@@ -68,13 +68,13 @@ impl BackgroundLoad {
     }
 
     /// Waits until so many more calls of both kinds were accepted.
-    pub async fn is_served(&mut self, more: usize) {
-        self.reads_are_served(more).await;
-        self.writes_are_served(more).await;
+    pub async fn wait_until_served(&mut self, more: usize) {
+        self.wait_until_reads_are_served(more).await;
+        self.wait_until_writes_are_served(more).await;
     }
 
     /// Waits until all calls of both kinds were accepted for a while.
-    pub async fn is_served_without_errors(&mut self) {
+    pub async fn wait_until_served_without_errors(&mut self) {
         let refused = |counts: &Counts| -> usize {
             let refused = counts.refused.iter();
             refused.map(|count| count.load(Ordering::Relaxed)).sum()
@@ -82,7 +82,7 @@ impl BackgroundLoad {
         let started = Instant::now();
         loop {
             let before = refused(&self.counts);
-            self.is_served(ENOUGH_CALLS).await;
+            self.wait_until_served(ENOUGH_CALLS).await;
             if refused(&self.counts) == before {
                 return;
             }
@@ -91,22 +91,22 @@ impl BackgroundLoad {
         }
     }
 
-    pub async fn reads_are_served(&mut self, more: usize) {
+    pub async fn wait_until_reads_are_served(&mut self, more: usize) {
         self.wait_for("reads are served", more, |counts| &counts.accepted[0])
             .await;
     }
 
-    pub async fn writes_are_served(&mut self, more: usize) {
+    pub async fn wait_until_writes_are_served(&mut self, more: usize) {
         self.wait_for("writes are served", more, |counts| &counts.accepted[1])
             .await;
     }
 
-    pub async fn reads_are_refused(&mut self, more: usize) {
+    pub async fn wait_until_reads_are_refused(&mut self, more: usize) {
         self.wait_for("reads are refused", more, |counts| &counts.refused[0])
             .await;
     }
 
-    pub async fn writes_are_refused(&mut self, more: usize) {
+    pub async fn wait_until_writes_are_refused(&mut self, more: usize) {
         self.wait_for("writes are refused", more, |counts| &counts.refused[1])
             .await;
     }

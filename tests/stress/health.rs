@@ -34,16 +34,16 @@ impl Health {
     }
 
     /// Waits until the server and each of its services serve.
-    pub async fn becomes_serving(&self) {
-        self.becomes(ServingStatus::Serving).await;
+    pub async fn wait_until_serving(&self) {
+        self.wait_until_status(ServingStatus::Serving).await;
     }
 
     /// Waits until neither the server nor any of its services serves.
-    pub async fn becomes_not_serving(&self) {
-        self.becomes(ServingStatus::NotServing).await;
+    pub async fn wait_until_not_serving(&self) {
+        self.wait_until_status(ServingStatus::NotServing).await;
     }
 
-    async fn becomes(&self, status: ServingStatus) {
+    async fn wait_until_status(&self, status: ServingStatus) {
         for service in SERVICES {
             until(&format!("{service} {status:?}"), async || {
                 (self.status_of(service).await == status).then_some(())

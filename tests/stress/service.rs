@@ -200,7 +200,7 @@ impl Database {
 }
 
 /// Asserts that a SQLite file is not corrupt.
-pub async fn sqlite_is_sound(file: &Path) {
+pub async fn assert_sqlite_integrity(file: &Path) {
     let options = SqliteConnectOptions::new().filename(file);
     let connection = SqliteConnection::connect_with(&options).await;
     let mut connection = connection.expect("the file");

@@ -9,9 +9,9 @@ use uuid::Uuid;
 
 use super::{
     CreateMode, Floor,
-    answer::{ACCOUNT, etag, now, parse, timestamp},
-    schema::{Database, GAP, on},
+    schema::{Database, GAP, with_pool},
     sql,
+    values::{ACCOUNT, etag, now, parse, timestamp},
 };
 
 /// A step to be written.
@@ -38,7 +38,9 @@ impl Floor {
             (CreateMode::SixStatements, Database::Sqlite { orm, .. }) => {
                 six_statements(orm, &new).await.expect("SQLite answers")
             }
-            (CreateMode::SixStatements, Database::Postgres(_)) => panic!("for SQLite alone"),
+            (CreateMode::SixStatements, Database::Postgres(_)) => {
+                panic!("SixStatements is only for SQLite")
+            }
         }
         let NewStep {
             guid, etag, now, ..
@@ -65,7 +67,7 @@ impl Floor {
             Database::Postgres(_) => sql::CREATE_STEP_POSTGRES,
         };
         let step = new.step;
-        on!(&self.database, writer, |pool| async {
+        with_pool!(&self.database, writer, |pool| async {
             sqlx::query(sql)
                 .bind(ACCOUNT)
                 .bind(new.task)

@@ -8,9 +8,9 @@ use uuid::Uuid;
 
 use super::{
     Floor,
-    answer::{ACCOUNT, etag, id, now, timestamp},
     schema::{Database, GAP},
     sql,
+    values::{ACCOUNT, etag, id, now, timestamp},
 };
 
 /// Steps of the measured import.

@@ -1,14 +1,15 @@
-//! The rpcs of the floor; those that read are here.
+//! The services of the floor. Rpcs that read are implemented here; those that write are in
+//! `create`, `update` and `import`.
 
 use expertise::proto::v1::{step_service_server::StepService, task_service_server::TaskService, *};
 use tonic::{Request, Response, Status};
 
 use super::{
     Floor,
-    answer::{ACCOUNT, parse, unimplemented},
     row::{StepRow, TaskRow},
-    schema::{Database, on},
+    schema::{Database, with_pool},
     sql,
+    values::{ACCOUNT, parse, unimplemented},
 };
 
 type RpcResult<T> = Result<Response<T>, Status>;
@@ -24,10 +25,11 @@ impl StepService for Floor {
 
     async fn get_step(&self, request: Request<GetStepRequest>) -> RpcResult<GetStepResponse> {
         let guid = parse(&request.get_ref().guid);
-        let StepRow(step) = on!(&self.database, reader, |pool| sqlx::query_as(sql::GET_STEP)
-            .bind(ACCOUNT)
-            .bind(guid)
-            .fetch_one(pool));
+        let StepRow(step) =
+            with_pool!(&self.database, reader, |pool| sqlx::query_as(sql::GET_STEP)
+                .bind(ACCOUNT)
+                .bind(guid)
+                .fetch_one(pool));
         Ok(Response::new(GetStepResponse { step: Some(step) }))
     }
 
@@ -36,7 +38,7 @@ impl StepService for Floor {
             task, page_size, ..
         } = request.into_inner();
         let task = parse(&task);
-        let rows: Vec<StepRow> = on!(&self.database, reader, |pool| sqlx::query_as(
+        let rows: Vec<StepRow> = with_pool!(&self.database, reader, |pool| sqlx::query_as(
             sql::LIST_STEPS
         )
         .bind(ACCOUNT)
@@ -77,7 +79,7 @@ impl TaskService for Floor {
             Database::Sqlite { .. } => sql::GET_TASK_SQLITE,
             Database::Postgres(_) => sql::GET_TASK_POSTGRES,
         };
-        let TaskRow(task) = on!(&self.database, reader, |pool| sqlx::query_as(sql)
+        let TaskRow(task) = with_pool!(&self.database, reader, |pool| sqlx::query_as(sql)
             .bind(ACCOUNT)
             .bind(guid)
             .fetch_one(pool));

@@ -5,7 +5,7 @@ use prost_types::Timestamp;
 use sqlx::{ColumnIndex, Decode, FromRow, Row, Type};
 use uuid::Uuid;
 
-use super::answer::timestamp;
+use super::values::timestamp;
 
 /// A step, with its body if that is selected.
 pub struct StepRow(pub v1::Step);
@@ -42,7 +42,7 @@ where
             dirty_record: row.try_get(8)?,
             created_ts: time(row.try_get(9)?),
             modified_ts: time(row.try_get(10)?),
-            account_id: super::answer::ACCOUNT.to_owned(),
+            account_id: super::values::ACCOUNT.to_owned(),
             body,
             ..v1::Step::default()
         }))
@@ -74,7 +74,7 @@ where
             dirty_record: row.try_get(7)?,
             created_ts: time(row.try_get(8)?),
             modified_ts: time(row.try_get(9)?),
-            account_id: super::answer::ACCOUNT.to_owned(),
+            account_id: super::values::ACCOUNT.to_owned(),
             steps: guids(steps.as_deref()),
             ..v1::Task::default()
         }))

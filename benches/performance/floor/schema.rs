@@ -51,7 +51,7 @@ pub enum Database {
 }
 
 /// Runs a query on the pool for reads or writes of either database.
-macro_rules! on {
+macro_rules! with_pool {
     ($database:expr, $role:ident, |$pool:ident| $query:expr) => {
         match $database {
             $crate::floor::schema::Database::Sqlite { $role: $pool, .. } => {
@@ -63,7 +63,7 @@ macro_rules! on {
         }
     };
 }
-pub(super) use on;
+pub(super) use with_pool;
 
 impl Database {
     /// Opens the database and creates its tables.

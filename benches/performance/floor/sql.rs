@@ -1,5 +1,4 @@
-//! The statements. pgbench runs those for PostgreSQL, too. The comments list the
-//! parameters.
+//! The statements. pgbench runs those for PostgreSQL, too.
 
 /// The columns that a response needs, in the order of [`super::row::StepRow`].
 macro_rules! step {
@@ -19,21 +18,21 @@ macro_rules! task {
     };
 }
 
-/// Account, step.
+/// Parameters: account, step.
 pub const GET_STEP: &str = concat!(
     "SELECT ",
     step!(),
     ", body FROM steps WHERE account_id = $1 AND guid = $2"
 );
 
-/// Account, task, steps of a page and one more.
+/// Parameters: account, task, steps of a page and one more.
 pub const LIST_STEPS: &str = concat!(
     "SELECT ",
     step!(),
     " FROM steps WHERE account_id = $1 AND task = $2 ORDER BY position LIMIT $3"
 );
 
-/// Account, step, title, etag, now.
+/// Parameters: account, step, title, etag, now.
 pub const UPDATE_STEP: &str = concat!(
     "UPDATE steps SET title = $3, etag = $4, dirty_record = true, modified_ts = $5 \
      WHERE account_id = $1 AND guid = $2 RETURNING ",
@@ -41,7 +40,7 @@ pub const UPDATE_STEP: &str = concat!(
     ", body"
 );
 
-/// Account, task.
+/// Parameters: account, task.
 pub const GET_TASK_POSTGRES: &str = concat!(
     "SELECT ",
     task!(),
@@ -50,7 +49,7 @@ pub const GET_TASK_POSTGRES: &str = concat!(
      FROM tasks t WHERE t.account_id = $1 AND t.guid = $2"
 );
 
-/// Account, task.
+/// Parameters: account, task.
 pub const GET_TASK_SQLITE: &str = concat!(
     "SELECT ",
     task!(),
@@ -59,35 +58,35 @@ pub const GET_TASK_SQLITE: &str = concat!(
      FROM tasks t WHERE t.account_id = $1 AND t.guid = $2"
 );
 
-macro_rules! created {
+macro_rules! insert_step {
     () => {
         "INSERT INTO steps (account_id, guid, task, title, body, kind, product_id, cost, \
          published, etag, dirty_record, created_ts, modified_ts, position) "
     };
 }
 
-macro_rules! touched {
+macro_rules! update_task {
     () => {
         "UPDATE tasks SET last_position = last_position + 1048576, step_count = step_count + 1, \
          etag = $10, dirty_record = true, modified_ts = $11 WHERE account_id = $1 AND guid = $2"
     };
 }
 
-/// Account, task, step, title, body, type, product, cost, published, etag, now.
+/// Parameters: account, task, step, title, body, type, product, cost, published, etag, now.
 pub const CREATE_STEP_POSTGRES: &str = concat!(
     "WITH t AS (",
-    touched!(),
+    update_task!(),
     " RETURNING last_position) ",
-    created!(),
+    insert_step!(),
     "SELECT $1, $3, $2, $4, $5, $6, $7, $8, $9, $10, true, $11, $11, last_position FROM t"
 );
 
 /// The same as one string.
 pub const CREATE_STEP_SQLITE: &str = concat!(
     "BEGIN IMMEDIATE; ",
-    touched!(),
+    update_task!(),
     "; ",
-    created!(),
+    insert_step!(),
     "VALUES ($1, $3, $2, $4, $5, $6, $7, $8, $9, $10, true, $11, $11, \
      (SELECT last_position FROM tasks WHERE account_id = $1 AND guid = $2)); COMMIT"
 );
@@ -100,13 +99,13 @@ macro_rules! imported_task {
     };
 }
 
-/// Account, task, name, product, roles, steps, last position, etag, now; and of the
-/// steps: ids, types, titles, bodies, costs.
+/// Parameters: account, task, name, product, roles, steps, last position, etag, now; and
+/// of the steps: ids, types, titles, bodies, costs.
 pub const IMPORT_POSTGRES: &str = concat!(
     "WITH t AS (",
     imported_task!(),
     "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, 0, 1, 0, true, false, 0, '')) ",
-    created!(),
+    insert_step!(),
     "SELECT $1, s.guid, $2, s.title, s.body, s.kind, $4, s.cost, 1, $8, true, $9, $9, s.n * 1048576 \
      FROM unnest($10::uuid[], $11::integer[], $12::text[], $13::text[], $14::integer[]) \
           WITH ORDINALITY AS s(guid, kind, title, body, cost, n)"
@@ -127,7 +126,7 @@ pub fn import_sqlite(steps: usize) -> String {
         let rows: Vec<String> = (1..=steps)
             .map(|n| format!("(?, ?, ?, ?, ?, {n} * 1048576)"))
             .collect();
-        sql.push_str(created!());
+        sql.push_str(insert_step!());
         sql.push_str(
             "SELECT t.account_id, column1, t.guid, column3, column4, column2, t.product_id, \
              column5, 1, t.etag, true, t.created_ts, t.created_ts, column6 FROM (VALUES ",

@@ -4,17 +4,17 @@ use expertise::proto::v1::{UpdateStepRequest, UpdateStepResponse};
 
 use super::{
     Floor,
-    answer::{ACCOUNT, etag, now, parse},
     row::StepRow,
-    schema::on,
+    schema::with_pool,
     sql,
+    values::{ACCOUNT, etag, now, parse},
 };
 
 impl Floor {
     pub(super) async fn update(&self, request: UpdateStepRequest) -> UpdateStepResponse {
         let step = request.step.expect("a step");
         let guid = parse(&step.guid);
-        let StepRow(step) = on!(&self.database, writer, |pool| sqlx::query_as(
+        let StepRow(step) = with_pool!(&self.database, writer, |pool| sqlx::query_as(
             sql::UPDATE_STEP
         )
         .bind(ACCOUNT)

@@ -37,7 +37,8 @@ const COORDINATE_BYTES: usize = 32;
 pub(super) fn public_key(text: &[u8]) -> Result<KeySet, KeyFormatError> {
     let der = SubjectPublicKeyInfoDer::from_pem_slice(text);
     let der = der.map_err(|_| "it has no PUBLIC KEY block")?;
-    let key = der_key(der.as_ref()).ok_or("its key is of another type or size")?;
+    let key = der_key(der.as_ref());
+    let key = key.ok_or("its key is not RSA (2048 to 8192 bits), P-256 or Ed25519")?;
     Ok(KeySet::One(Arc::new(key)))
 }
 
@@ -93,7 +94,7 @@ fn web_key(jwk: &Jwk) -> Option<Key> {
         AlgorithmParameters::OctetKeyPair(point) if point.curve == EllipticCurve::Ed25519 => {
             ed25519(&bytes(&point.x)?)
         }
-        // Among others shared secrets, which do not belong into a public set.
+        // Keys of other types, such as shared secrets, are left out.
         _ => None,
     }?;
     let named = jwk.common.key_algorithm;

@@ -51,10 +51,10 @@ fn contract() -> BTreeSet<String> {
     let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("the descriptors");
     let services = pool
         .services()
-        .filter(|server| server.package_name() == "expertise.v1");
-    let calls = services.flat_map(|server| {
-        let calls = server.methods();
-        let names = calls.map(|call| format!("{}/{}", server.name(), call.name()));
+        .filter(|service| service.package_name() == "expertise.v1");
+    let calls = services.flat_map(|service| {
+        let calls = service.methods();
+        let names = calls.map(|call| format!("{}/{}", service.name(), call.name()));
         names.collect::<Vec<_>>()
     });
     calls.collect()
@@ -75,7 +75,7 @@ async fn every_call_of_the_contract_needs_exactly_its_scope() {
         let (its_own, without) = (bearer(scope), bearer(&others));
         for call in calls {
             let account = ("x-account-id", "42");
-            for (server, opens, closed) in [
+            for (server, permitted, refused) in [
                 (
                     &by_token,
                     vec![("authorization", its_own.as_str())],
@@ -88,7 +88,7 @@ async fn every_call_of_the_contract_needs_exactly_its_scope() {
                 ),
             ] {
                 let client = TokenClient::of(server);
-                let status = client.call(call, &closed).await.expect_err(call);
+                let status = client.call(call, &refused).await.expect_err(call);
                 let info = status.get_details_error_info().expect("a detail");
                 let found = (status.code(), &*info.reason, &*info.metadata["scope"]);
                 assert_eq!(
@@ -97,7 +97,7 @@ async fn every_call_of_the_contract_needs_exactly_its_scope() {
                     "{call}"
                 );
                 // The call is permitted: the next error is about the empty message.
-                match client.call(call, &opens).await {
+                match client.call(call, &permitted).await {
                     Ok(()) => {}
                     Err(status) => assert_eq!(status.code(), Code::InvalidArgument, "{call}"),
                 }

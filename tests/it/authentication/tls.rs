@@ -21,7 +21,7 @@ fn trusting(authority: &Authority) -> ClientTlsConfig {
 
 const ACCOUNT: [(&str, &str); 1] = [("x-account-id", "42")];
 
-/// The connection failed: no answer of the server came.
+/// Asserts that no response came from the service.
 async fn assert_not_served(client: TokenClient) {
     let answer = error_answer(client.list(&ACCOUNT).await);
     assert_eq!(answer.reason, "");
@@ -33,8 +33,8 @@ async fn calls_go_over_tls() {
     let authority = Authority::new();
     let tls = authority.files(directory.path());
     let server = start_with_tls(AuthMode::Header, tls).await;
-    let calls = client(&server, trusting(&authority));
-    calls.list(&ACCOUNT).await.expect("it is served");
+    let trusting_client = client(&server, trusting(&authority));
+    trusting_client.list(&ACCOUNT).await.expect("it is served");
     assert_not_served(client(&server, trusting(&Authority::new()))).await;
 }
 
@@ -46,8 +46,8 @@ async fn plain_text_on_a_tls_port_fails_and_disturbs_no_other_call() {
     let server = start_with_tls(hs256(), tls).await;
     assert_not_served(TokenClient::of(&server)).await;
     let token = Signer::hs256().token(&claims());
-    let calls = client(&server, trusting(&authority));
-    calls.read(&token).await.expect("it is served");
+    let client = client(&server, trusting(&authority));
+    client.read(&token).await.expect("it is served");
 }
 
 #[tokio::test]
@@ -74,9 +74,12 @@ async fn with_a_client_ca_clients_need_its_certificate() {
     let server = start_with_tls(AuthMode::Header, tls).await;
     let trusting = trusting(&servers);
 
-    let known = client(&server, trusting.clone().identity(clients.identity()));
-    known.list(&ACCOUNT).await.expect("it is served");
+    let known_client = client(&server, trusting.clone().identity(clients.identity()));
+    known_client.list(&ACCOUNT).await.expect("it is served");
     assert_not_served(client(&server, trusting.clone())).await;
     assert_not_served(client(&server, trusting.identity(servers.identity()))).await;
-    known.list(&ACCOUNT).await.expect("it is still served");
+    known_client
+        .list(&ACCOUNT)
+        .await
+        .expect("it is still served");
 }

@@ -89,7 +89,7 @@ fn a_token_permits_what_its_scope_names() {
 }
 
 #[test]
-fn a_refused_token_is_one_line_without_the_token() {
+fn a_refused_token_fails_with_a_one_line_error_without_the_token() {
     let expired = expired();
     let foreign = token("read", "somebody else");
     for token in [expired.as_str(), foreign.as_str(), "no.token.atall"] {
@@ -110,7 +110,7 @@ fn a_refused_token_is_one_line_without_the_token() {
 }
 
 #[test]
-fn an_account_for_a_jwt_mode_server_is_one_line() {
+fn an_account_for_a_jwt_mode_server_fails_with_a_one_line_error() {
     let line = list(server())
         .env("EXPERTISE_ACCOUNT", "42")
         .run()
@@ -122,7 +122,7 @@ fn an_account_for_a_jwt_mode_server_is_one_line() {
 }
 
 #[test]
-fn a_token_for_a_header_mode_server_is_one_line() {
+fn a_token_for_a_header_mode_server_fails_with_a_one_line_error() {
     let process = ServerProcess::start("header", &[("EXPERTISE_DATABASE_URL", "sqlite::memory:")]);
     let server = format!("http://{}", process.address());
     let line = list(&server)

@@ -11,11 +11,11 @@ use crate::kit::{
 
 on_both_databases![
     an_export_imported_and_exported_again_is_the_same_byte_for_byte,
-    an_import_of_a_written_export_is_the_same_byte_for_byte,
-    an_export_equals_the_imported_document,
-    a_file_is_written_and_named,
-    a_task_that_is_not_there_is_one_line,
-    a_file_that_cannot_be_written_is_a_failure,
+    importing_an_earlier_export_restores_all_texts,
+    an_export_keeps_the_fields_of_imported_steps,
+    out_writes_the_file_and_prints_its_name,
+    an_unknown_task_fails_with_a_one_line_error,
+    an_unwritable_file_exits_with_1,
 ];
 
 fn an_export_imported_and_exported_again_is_the_same_byte_for_byte(cli: Cli) {
@@ -42,7 +42,7 @@ fn an_export_imported_and_exported_again_is_the_same_byte_for_byte(cli: Cli) {
     }
 }
 
-fn an_import_of_a_written_export_is_the_same_byte_for_byte(cli: Cli) {
+fn importing_an_earlier_export_restores_all_texts(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let exported = cli.export(guid);
     let changed = exported.replace("Save first", "Save second");
@@ -66,7 +66,7 @@ fn an_import_of_a_written_export_is_the_same_byte_for_byte(cli: Cli) {
     assert_eq!(texts(&cli.export(guid)), texts(&exported));
 }
 
-fn an_export_equals_the_imported_document(cli: Cli) {
+fn an_export_keeps_the_fields_of_imported_steps(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let exported: Value = serde_json::from_str(&cli.export(guid)).expect("JSON");
     let written = fs::read_to_string(example_guide("restart-safely.json")).expect("the example");
@@ -82,7 +82,7 @@ fn an_export_equals_the_imported_document(cli: Cli) {
     }
 }
 
-fn a_file_is_written_and_named(cli: Cli) {
+fn out_writes_the_file_and_prints_its_name(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let output = cli
         .command(&["export", guid, "--out=r.json"])
@@ -101,7 +101,7 @@ fn a_file_is_written_and_named(cli: Cli) {
     assert_eq!(answer["guid"], guid.as_str());
 }
 
-fn a_task_that_is_not_there_is_one_line(cli: Cli) {
+fn an_unknown_task_fails_with_a_one_line_error(cli: Cli) {
     let guid = uuid::Uuid::now_v7().to_string();
     let line = cli.command(&["export", &guid]).run().failure(1);
     assert!(
@@ -110,7 +110,7 @@ fn a_task_that_is_not_there_is_one_line(cli: Cli) {
     );
 }
 
-fn a_file_that_cannot_be_written_is_a_failure(cli: Cli) {
+fn an_unwritable_file_exits_with_1(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let line = cli
         .command(&["export", guid, "--out=no/r.json"])

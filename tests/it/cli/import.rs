@@ -16,13 +16,13 @@ on_both_databases![
     json_output_reports_each_file,
     a_dry_run_stores_nothing,
     a_duplicate_json_name_is_refused,
-    names_are_read_in_either_spelling,
+    snake_case_and_camel_case_names_are_read,
     a_document_may_come_from_standard_input,
     left_out_steps_need_the_option_absent_steps,
-    an_export_of_another_account_makes_a_new_task,
+    an_export_of_another_account_needs_as_new,
 ];
 
-fn count(cli: &Cli) -> usize {
+fn count_standard_tasks(cli: &Cli) -> usize {
     let tasks = cli
         .command(&["list", "--output=json"])
         .run()
@@ -72,7 +72,7 @@ fn every_example_is_created(cli: Cli) {
     }
     let summary = format!("{} created, 0 updated, 0 failed\n", paths.len());
     assert_eq!(output.stderr, summary);
-    assert_eq!(count(&cli), paths.len());
+    assert_eq!(count_standard_tasks(&cli), paths.len());
 }
 
 fn a_document_that_names_its_task_updates_it(cli: Cli) {
@@ -90,7 +90,7 @@ fn a_document_that_names_its_task_updates_it(cli: Cli) {
         format!("updated {guid} from d.json: Restart it, 6 steps\n")
     );
     assert_eq!(output.stderr, "");
-    assert_eq!(count(&cli), 1);
+    assert_eq!(count_standard_tasks(&cli), 1);
 }
 
 fn a_file_that_fails_does_not_stop_the_others(cli: Cli) {
@@ -132,7 +132,7 @@ fn a_file_that_fails_does_not_stop_the_others(cli: Cli) {
     ] {
         assert!(output.stderr.contains(part), "{part}:\n{}", output.stderr);
     }
-    assert_eq!(count(&cli), 2);
+    assert_eq!(count_standard_tasks(&cli), 2);
 }
 
 fn violations_are_named_by_their_path(cli: Cli) {
@@ -216,8 +216,8 @@ fn a_dry_run_stores_nothing(cli: Cli) {
         .succeeded();
     let report = &output.json()[0];
     assert_eq!(report["dry_run"], json!(true));
-    assert_eq!(report["guid"], json!(null), "it names nothing");
-    assert_eq!(count(&cli), 0);
+    assert_eq!(report["guid"], json!(null), "a dry run has no guid");
+    assert_eq!(count_standard_tasks(&cli), 0);
 }
 
 fn a_duplicate_json_name_is_refused(cli: Cli) {
@@ -233,16 +233,16 @@ fn a_duplicate_json_name_is_refused(cli: Cli) {
         line.contains("it is not a guide: `name` appears twice"),
         "{line}"
     );
-    assert_eq!(count(&cli), 0);
+    assert_eq!(count_standard_tasks(&cli), 0);
 }
 
-fn names_are_read_in_either_spelling(cli: Cli) {
+fn snake_case_and_camel_case_names_are_read(cli: Cli) {
     let output = cli
         .command(&["import", "a.json"])
         .file("a.json", &guide("A").replace("product_id", "productId"))
         .run();
     output.succeeded();
-    assert_eq!(count(&cli), 1);
+    assert_eq!(count_standard_tasks(&cli), 1);
 }
 
 fn a_document_may_come_from_standard_input(cli: Cli) {
@@ -289,7 +289,7 @@ fn left_out_steps_need_the_option_absent_steps(cli: Cli) {
     );
 }
 
-fn an_export_of_another_account_makes_a_new_task(cli: Cli) {
+fn an_export_of_another_account_needs_as_new(cli: Cli) {
     let guid = &cli.import_guides(&["laptop-will-not-start.json"])[0];
     let exported = cli.export(guid);
     let elsewhere = Cli {
@@ -309,7 +309,7 @@ fn an_export_of_another_account_makes_a_new_task(cli: Cli) {
     );
     let created = import(&["--as-new"]).succeeded();
     assert!(created.stdout.starts_with("created "), "{}", created.stdout);
-    assert_eq!(count(&elsewhere), 1);
+    assert_eq!(count_standard_tasks(&elsewhere), 1);
 }
 
 #[test]

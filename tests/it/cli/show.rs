@@ -16,7 +16,7 @@ on_both_databases![
 ];
 
 /// A guide with every field, and a subtask step that refers to the other task.
-fn rich(other: &str) -> Value {
+fn full_guide(other: &str) -> Value {
     let step = |number: u32, kind: &str, title: &str, more: Value| {
         let mut step = json!({
             "guid": format!("00000000-0000-7000-8000-{number:012}"),
@@ -116,14 +116,14 @@ fn imported(cli: &Cli, document: &Value) -> String {
     text(&reports[0]["guid"])
 }
 
-fn given(cli: &Cli) -> String {
+fn import_full_guide(cli: &Cli) -> String {
     let other = json!({"task": {"name": "Another guide", "product_id": 8}});
     let other = imported(cli, &other);
-    imported(cli, &rich(&other))
+    imported(cli, &full_guide(&other))
 }
 
 fn a_full_guide_is_a_tree(cli: Cli) {
-    let guid = given(&cli);
+    let guid = import_full_guide(&cli);
     let shown = cli.command(&["show", &guid]).run().succeeded().stdout;
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);
@@ -132,7 +132,7 @@ fn a_full_guide_is_a_tree(cli: Cli) {
 }
 
 fn json_output_is_the_document(cli: Cli) {
-    let guid = given(&cli);
+    let guid = import_full_guide(&cli);
     let shown = cli
         .command(&["show", &guid, "--output=json"])
         .run()
@@ -142,7 +142,7 @@ fn json_output_is_the_document(cli: Cli) {
 }
 
 fn colours_are_for_terminals(cli: Cli) {
-    let guid = given(&cli);
+    let guid = import_full_guide(&cli);
     let show = || cli.command(&["show", &guid]);
     let plain = show().run().succeeded().stdout;
     assert!(!plain.contains('\u{1b}'), "{plain}");

@@ -7,8 +7,8 @@ use std::{
 };
 
 /// Starts a server that has all cores but the last, where PostgreSQL and the load run. In
-/// production they run on other machines; on the server's cores, the load would take the
-/// more of them the more it calls. Without two cores and `taskset`, all run on all cores.
+/// production they run on other machines. On the same cores, a heavier load would slow the
+/// server down. Without two cores and `taskset`, all run on all cores.
 pub fn on_separate_cores<T>(start: impl FnOnce() -> T) -> (T, Option<SeparateCores>) {
     let separate = available_parallelism()
         .ok()

@@ -101,7 +101,7 @@ async fn calls_are_refused_soon_while_postgres_accepts_no_connections() {
     is_refused_soon(async || write_unchanged(&client, &known).await).await;
     is_refused_soon(async || client.get_task(&known.guid).await).await;
     rename(&client, &known, DEADLINE).await.is_refused_in_time();
-    health.becomes_not_serving().await;
+    health.wait_until_not_serving().await;
 
     let some = "ALTER ROLE service CONNECTION LIMIT -1";
     admin::once(&url, some).await;
@@ -109,7 +109,7 @@ async fn calls_are_refused_soon_while_postgres_accepts_no_connections() {
         write_unchanged(&client, &known).await.ok()
     })
     .await;
-    health.becomes_serving().await;
+    health.wait_until_serving().await;
 }
 
 /// Writes the task as it is.

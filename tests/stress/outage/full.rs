@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use super::{prelude::*, rounds};
 use crate::{
     kit::{missing::report_missing, scratch::Scratch, server_process::ServerProcess},
-    service::{LOG_WARNINGS, sqlite_is_sound},
+    service::{LOG_WARNINGS, assert_sqlite_integrity},
 };
 
 /// The room at first: less than SQLite's log takes before its first checkpoint.
@@ -112,17 +112,17 @@ async fn refuses_writes_while_full(
     let mut added: Vec<(String, String)> = Vec::new();
     let mut load = BackgroundLoad::start(name, server.address(), CLIENTS);
     for round in 1..=rounds() as u64 {
-        load.is_served(5).await;
+        load.wait_until_served(5).await;
         let refused = fill(&client, &task, &mut added).await;
         refused.is(Code::Unavailable, "STORE_UNAVAILABLE");
         assert!(refused.message.contains("no room"), "{refused:?}");
         assert!(refused.details.retry_info().is_some(), "{refused:?}");
-        load.reads_are_served(20).await;
+        load.wait_until_reads_are_served(20).await;
         assert_eq!(health.status().await, ServingStatus::Serving);
         added_steps_are_there(&client, &task, &added).await;
         would_survive_a_crash(server, directory).await;
         grow(ROOM + round * MORE_ROOM);
-        load.is_served_without_errors().await;
+        load.wait_until_served_without_errors().await;
         add(&client, &task, &mut added).await.accepted();
     }
     let history = load.end().await;
@@ -178,7 +178,7 @@ async fn would_survive_a_crash(server: &ServerProcess, directory: &Path) {
         fs::copy(directory.join(file), copy.join(file)).expect("a copy");
     }
     server.signal(Signal::CONT);
-    sqlite_is_sound(&copy.join("expertise.db")).await;
+    assert_sqlite_integrity(&copy.join("expertise.db")).await;
 }
 
 /// Whether every thread of the process is stopped.

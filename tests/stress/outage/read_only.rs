@@ -35,18 +35,18 @@ async fn writes_are_refused_while_postgres_is_read_only_and_reads_go_on() {
     ];
     for _ in 0..rounds() {
         for (set, reset, then) in settings {
-            load.is_served(20).await;
+            load.wait_until_served(20).await;
             admin::run(&mut admin, set).await;
             match then {
                 "" => admin::run(&mut admin, admin::END_SESSIONS).await,
                 then => admin::run(&mut admin, then).await,
             }
-            load.writes_are_refused(10).await;
-            load.reads_are_served(20).await;
+            load.wait_until_writes_are_refused(10).await;
+            load.wait_until_reads_are_served(20).await;
             the_error_says_that_writes_are_refused(&client, &known).await;
             admin::run(&mut admin, reset).await;
             admin::run(&mut admin, then).await;
-            load.is_served_without_errors().await;
+            load.wait_until_served_without_errors().await;
         }
     }
     let history = load.end().await;

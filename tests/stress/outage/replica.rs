@@ -120,7 +120,7 @@ async fn a_replica_that_goes_away_costs_no_call_and_is_found_again() {
     .await;
     let readers = Readers::start(&client, &read);
     let health = Health::of(service.address());
-    health.becomes_serving().await;
+    health.wait_until_serving().await;
 
     for (round, how) in [Stop::Fast, Stop::Immediate].into_iter().enumerate() {
         readers.are_served().await;
@@ -186,7 +186,7 @@ async fn a_server_starts_without_its_replica() {
     let client = service.client();
     let task = client.given_task(task("Here")).await;
     assert_eq!(client.all_tasks().await, vec![task]);
-    Health::of(service.address()).becomes_serving().await;
+    Health::of(service.address()).wait_until_serving().await;
 }
 
 fn serve_with_replica(name: &str, url: &str, replica: &str) -> Service {

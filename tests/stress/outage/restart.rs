@@ -21,28 +21,28 @@ async fn calls_are_refused_while_postgres_is_stopped_and_served_when_it_is_back(
     };
     let service = serve(name, &cluster.url(), &[]);
     let health = Health::of(service.address());
-    health.becomes_serving().await;
+    health.wait_until_serving().await;
     let mut load = BackgroundLoad::start(name, service.address(), CLIENTS);
     let mut outages = Vec::new();
     for how in [Stop::Fast, Stop::Immediate].repeat(rounds()) {
-        load.is_served(20).await;
+        load.wait_until_served(20).await;
         tokio::task::block_in_place(|| cluster.stop(how));
-        let gone = Instant::now();
-        health.becomes_not_serving().await;
-        load.reads_are_refused(5).await;
-        load.writes_are_refused(5).await;
+        let stopped_at = Instant::now();
+        health.wait_until_not_serving().await;
+        load.wait_until_reads_are_refused(5).await;
+        load.wait_until_writes_are_refused(5).await;
         tokio::task::block_in_place(|| cluster.start_again());
-        let back = Instant::now();
-        load.is_served_without_errors().await;
-        health.becomes_serving().await;
-        load.is_served(CLIENTS).await;
-        outages.push((how, gone, back, Instant::now()));
+        let restarted_at = Instant::now();
+        load.wait_until_served_without_errors().await;
+        health.wait_until_serving().await;
+        load.wait_until_served(CLIENTS).await;
+        outages.push((how, stopped_at, restarted_at, Instant::now()));
     }
     let history = load.end().await;
     history.has_no_errors_but(name, &[Code::Unavailable, Code::Aborted]);
-    for (how, gone, back, end) in outages {
-        let first = history.first_success(gone, back);
-        let last = history.last_failure(back, end);
+    for (how, stopped_at, restarted_at, end) in outages {
+        let first = history.first_success(stopped_at, restarted_at);
+        let last = history.last_failure(restarted_at, end);
         println!("{name}, {how:?}: first success after {first:?}, last failure after {last:?}");
         assert!(first < FIRST_SUCCESS_MAX, "no call succeeded for {first:?}");
         assert!(last < LAST_FAILURE_MAX, "calls failed until {last:?} after");

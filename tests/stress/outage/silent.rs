@@ -34,15 +34,15 @@ async fn calls_end_by_their_deadline_while_postgres_hangs_and_are_served_afterwa
     let health = Health::of(service.address());
     let client = service.client();
     let known = client.given_task(task("Known")).await;
-    health.becomes_serving().await;
+    health.wait_until_serving().await;
     let mut load = BackgroundLoad::start(name, service.address(), CLIENTS);
     for _ in 0..rounds() {
         for end in [End::Resumed, End::Broken, End::Replaced] {
-            load.is_served(20).await;
+            load.wait_until_served(20).await;
             relay.hold();
-            health.becomes_not_serving().await;
-            load.reads_are_refused(3).await;
-            load.writes_are_refused(3).await;
+            health.wait_until_not_serving().await;
+            load.wait_until_reads_are_refused(3).await;
+            load.wait_until_writes_are_refused(3).await;
             deadlines_are_kept(&client, &known).await;
             match end {
                 End::Resumed => relay.resume(),
@@ -50,11 +50,11 @@ async fn calls_end_by_their_deadline_while_postgres_hangs_and_are_served_afterwa
                 End::Replaced => relay.abandon(),
             }
             let back = Instant::now();
-            load.is_served(1).await;
+            load.wait_until_served(1).await;
             let first = back.elapsed();
-            health.becomes_serving().await;
+            health.wait_until_serving().await;
             let healthy = back.elapsed();
-            load.is_served_without_errors().await;
+            load.wait_until_served_without_errors().await;
             println!("{name}, {end:?}: served after {first:?}, healthy after {healthy:?}");
         }
     }

@@ -30,26 +30,26 @@ async fn writes_are_refused_until_the_address_leads_to_a_primary() {
     let service = serve(name, &relay.url(&primary.url()), &[]);
     let health = Health::of(service.address());
     let mut load = BackgroundLoad::start(name, service.address(), CLIENTS);
-    load.is_served(20).await;
+    load.wait_until_served(20).await;
 
     // The address leads to the standby too early, and back. Connections that were made
     // meanwhile still lead to the standby, and the server closes them.
     relay.lead_to(standby.port());
     relay.cut();
-    load.writes_are_refused(10).await;
-    load.reads_are_served(20).await;
+    load.wait_until_writes_are_refused(10).await;
+    load.wait_until_reads_are_served(20).await;
     assert_eq!(health.status().await, ServingStatus::Serving);
     relay.lead_to(primary.port());
-    load.is_served_without_errors().await;
+    load.wait_until_served_without_errors().await;
 
     // The primary stops, and the standby is promoted a while after the address changed.
     tokio::task::block_in_place(|| primary.stop(Stop::Fast));
     relay.lead_to(standby.port());
-    load.writes_are_refused(10).await;
-    load.reads_are_served(20).await;
+    load.wait_until_writes_are_refused(10).await;
+    load.wait_until_reads_are_served(20).await;
     admin::once(&standby.url(), "SELECT pg_promote()").await;
-    load.is_served_without_errors().await;
-    health.becomes_serving().await;
+    load.wait_until_served_without_errors().await;
+    health.wait_until_serving().await;
 
     let history = load.end().await;
     history.has_no_errors_but(name, &[Code::Unavailable, Code::Aborted]);

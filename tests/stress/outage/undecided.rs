@@ -17,7 +17,7 @@ async fn a_write_whose_commit_is_not_answered_has_an_unknown_outcome_and_is_done
     let service = serve(name, &relay.url(&direct), &[]);
     let client = service.client();
     let mut load = BackgroundLoad::start(name, service.address(), CLIENTS);
-    load.is_served(20).await;
+    load.wait_until_served(20).await;
 
     relay.start_losing_commits();
     let request = CreateTaskRequest {
@@ -30,8 +30,8 @@ async fn a_write_whose_commit_is_not_answered_has_an_unknown_outcome_and_is_done
     refused.is(Code::Unavailable, "STORE_UNAVAILABLE");
     let outcome = refused.metadata().remove("outcome");
     assert_eq!(outcome.as_deref(), Some("unknown"), "{refused:?}");
-    load.writes_are_refused(20).await;
-    load.reads_are_served(20).await;
+    load.wait_until_writes_are_refused(20).await;
+    load.wait_until_reads_are_served(20).await;
     relay.stop_losing_commits();
 
     let made = client.all_tasks().await;
@@ -40,7 +40,7 @@ async fn a_write_whose_commit_is_not_answered_has_an_unknown_outcome_and_is_done
     let repeated = repeated.accepted().into_inner();
     assert_eq!(repeated.task.as_ref(), made.first());
     assert_eq!(client.all_tasks().await, made);
-    load.is_served_without_errors().await;
+    load.wait_until_served_without_errors().await;
     let history = load.end().await;
     history.has_no_errors_but(name, &[Code::Unavailable, Code::Aborted]);
 }
