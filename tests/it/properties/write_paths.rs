@@ -154,7 +154,7 @@ async fn apply(client: &Client, write: &Write, number: usize) -> String {
     let any_task = |index: &Index| (!tasks.is_empty()).then(|| index.get(&tasks).clone());
     let any_step = |index: &Index| (!steps.is_empty()).then(|| index.get(&steps).clone());
     let text = format!("text {number}");
-    let answer = match write {
+    match write {
         Write::CreateTask {
             translated,
             repeated,
@@ -346,8 +346,7 @@ async fn apply(client: &Client, write: &Write, number: usize) -> String {
         }
         Write::CreateRole => shown(client.create_role(&text).await),
         Write::DeleteRole { id } => shown(client.delete_role(*id).await),
-    };
-    answer
+    }
 }
 
 fn nothing() -> String {
