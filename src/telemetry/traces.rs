@@ -148,7 +148,7 @@ impl Traces {
         Arc::clone(&self.counts)
     }
 
-    /// Exports the last spans, until `deadline` or [`SHUTDOWN_TIMEOUT`] at most.
+    /// Exports the last spans, until `deadline`, for a few seconds at most.
     pub async fn end(self, deadline: Instant) {
         let deadline = deadline.min(Instant::now() + SHUTDOWN_TIMEOUT);
         let left = deadline.saturating_duration_since(Instant::now());
