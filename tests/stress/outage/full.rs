@@ -115,7 +115,7 @@ async fn refuses_writes_while_full(
         load.wait_until_served(5).await;
         let refused = fill(&client, &task, &mut added).await;
         refused.is(Code::Unavailable, "STORE_UNAVAILABLE");
-        assert!(refused.message.contains("no room"), "{refused:?}");
+        assert!(refused.message.contains("no space"), "{refused:?}");
         assert!(refused.details.retry_info().is_some(), "{refused:?}");
         load.wait_until_reads_are_served(20).await;
         assert_eq!(health.status().await, ServingStatus::Serving);
