@@ -49,9 +49,9 @@ const FOR_UPDATE: &str = " FOR UPDATE";
 
 /// One statement of a write under locks.
 pub struct LockedStatement {
-    /// The statement; `$1` is the account.
+    /// The statement.
     pub sql: String,
-    /// Its values from `$2` on.
+    /// Its values, with the account as `$1` unless the rows name it.
     pub values: Values,
     /// What happens when no row is changed.
     pub if_unchanged: IfUnchanged,
