@@ -1,11 +1,18 @@
 //! Compiles the proto files with protox, so that protoc need not be installed, and
 //! generates messages, servers and clients. Stores the commit that is built.
 
-use std::{env, error::Error, fs, path::Path, process::Command};
+use std::{
+    env,
+    error::Error,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
 
 use prost::Message;
 
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
+    "expertise/v1/analysis.proto",
     "expertise/v1/error_reason.proto",
     "expertise/v1/resources.proto",
     "expertise/v1/role_service.proto",
@@ -46,7 +53,67 @@ fn main() -> Result<(), Box<dyn Error>> {
         .or_else(commit);
     let commit = commit.unwrap_or_else(|| "unknown".to_owned());
     println!("cargo:rustc-env=EXPERTISE_BUILD_COMMIT={}", commit.trim());
+    set_flags_of_ignored_tests(&env::var("PROFILE")?);
     Ok(())
+}
+
+/// A PostgreSQL for the tests that does not run on this machine's programs.
+const TEST_POSTGRES_URL: &str = "EXPERTISE_TEST_POSTGRES_URL";
+
+/// The flag that is set where something is missing, and whether it is there.
+type Need = (&'static str, fn() -> bool);
+
+/// What tests need.
+const NEEDS_OF_TESTS: [Need; 6] = [
+    ("no_postgres", || {
+        is_installed("initdb") || env::var_os(TEST_POSTGRES_URL).is_some()
+    }),
+    ("no_postgres_programs", || is_installed("initdb")),
+    ("no_pgbouncer", || {
+        is_installed("initdb") && is_installed("pgbouncer")
+    }),
+    ("no_apertium", || is_installed("apertium-apy")),
+    ("no_mount", || {
+        let mount = ["mount", "-t", "tmpfs", "tmpfs", "/mnt"];
+        ["-m", "-rm"]
+            .iter()
+            .any(|option| succeeds(Command::new("unshare").arg(option).args(mount)))
+    }),
+    ("no_prlimit", || {
+        succeeds(Command::new("prlimit").arg("--fsize"))
+    }),
+];
+
+/// Tests that need what this machine lacks are ignored in debug builds.
+fn set_flags_of_ignored_tests(profile: &str) {
+    println!("cargo:rerun-if-env-changed={TEST_POSTGRES_URL}");
+    for (flag, is_met) in NEEDS_OF_TESTS {
+        println!("cargo:rustc-check-cfg=cfg({flag})");
+        if profile == "debug" && !is_met() {
+            println!("cargo:rustc-cfg={flag}");
+        }
+    }
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// Whether a program is in PATH or where Debian puts it.
+fn is_installed(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
+    let found = env::split_paths(&path)
+        .chain([PathBuf::from("/usr/sbin")])
+        .chain(versions.flatten().map(|version| version.path().join("bin")))
+        .map(|directory| directory.join(program))
+        .find(|file| file.is_file());
+    // Watching a missing file would rebuild each time.
+    if let Some(file) = &found {
+        println!("cargo:rerun-if-changed={}", file.display());
+    }
+    found.is_some()
 }
 
 /// The commit that is checked out; `None` when this package is not the root of a git

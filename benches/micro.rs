@@ -6,12 +6,7 @@
 
 #![allow(missing_docs, clippy::expect_used)]
 
-use std::{
-    convert::Infallible,
-    hint::black_box,
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::hint::black_box;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -32,7 +27,7 @@ use expertise::{
     proto::v1,
     store::{Options, Store},
 };
-use http_body::Frame;
+use http_body_util::Full;
 use prost::Message;
 use tonic::service::Routes;
 use tower::Service;
@@ -149,7 +144,7 @@ async fn call(mut routes: Routes, path: &str, message: Bytes) -> http::HeaderMap
         subject: String::new(),
         scopes: Scope::ALL.to_vec(),
     };
-    let body = tonic::body::Body::new(Once(Some(message)));
+    let body = tonic::body::Body::new(Full::new(message));
     let request = http::Request::post(path)
         .header("content-type", "application/grpc")
         .extension(caller)
@@ -163,21 +158,6 @@ async fn call(mut routes: Routes, path: &str, message: Bytes) -> http::HeaderMap
         Some(b"3".as_slice())
     );
     headers
-}
-
-/// A request body of one frame.
-struct Once(Option<Bytes>);
-
-impl http_body::Body for Once {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
-    }
 }
 
 fn frame(message: &impl Message) -> Bytes {

@@ -37,10 +37,20 @@ async fn main() -> anyhow::Result<()> {
 
     let address = server.local_addr();
     let (stop, stopped) = oneshot::channel::<()>();
-    let serving = tokio::spawn(server.serve(async { drop(stopped.await) }));
-    let outcome = tour(address).await;
+    let (started, starting) = oneshot::channel();
+    let serving = tokio::spawn(server.serve(
+        || {
+            let _ = started.send(());
+        },
+        async { drop(stopped.await) },
+    ));
+    let outcome = match starting.await {
+        Ok(()) => tour(address).await,
+        // The server says why it did not start.
+        Err(_) => Ok(()),
+    };
     drop(stop);
-    serving.await?;
+    serving.await??;
     outcome
 }
 

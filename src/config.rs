@@ -50,6 +50,7 @@ pub use self::{
 };
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:50051";
+const DEFAULT_MAX_MESSAGE_BYTES: &str = "75497472";
 
 /// The settings of a server, every one valid.
 #[derive(Clone, Debug, PartialEq, Args)]
@@ -89,7 +90,7 @@ pub struct Config {
     /// The largest message taken or sent, 1024 to 2147483647
     #[arg(
         value_name = "BYTES",
-        default_value = "75497472",
+        default_value = DEFAULT_MAX_MESSAGE_BYTES,
         value_parser = value::number::<usize>(1024..=2_147_483_647)
     )]
     pub max_message_bytes: usize,
@@ -184,8 +185,11 @@ impl fmt::Display for LogFormat {
 pub enum Command {
     /// Serve until a signal.
     Serve,
-    /// Bring the schema up to date.
-    Migrate,
+    /// Bring the schema up to date, or create it with partitions.
+    Migrate {
+        /// How many partitions each table of accounts gets in a new database.
+        partitions: Option<u16>,
+    },
     /// Print the effective settings.
     Config,
     /// Sign a token and print it.

@@ -4,6 +4,7 @@
 //! *Invariant:* every value is valid. Its constructor checks it, and no other code checks
 //! it again.
 
+pub mod analysis;
 pub mod caller;
 pub mod changes;
 pub mod decide;
@@ -15,6 +16,7 @@ pub mod ids;
 pub mod import;
 pub mod json;
 pub mod link;
+pub mod nesting;
 pub mod order;
 pub mod page;
 pub mod patch;
@@ -28,6 +30,7 @@ pub mod text;
 pub mod time;
 pub mod translation;
 pub mod translation_work;
+pub mod validation;
 pub mod violation;
 
 pub use error::{Error, Outage, Precondition, Result};

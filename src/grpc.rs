@@ -9,8 +9,8 @@ use tonic::service::Routes;
 use crate::{
     auth::Caller,
     proto::v1::{
-        role_service_server::RoleServiceServer, step_service_server::StepServiceServer,
-        task_service_server::TaskServiceServer,
+        analysis_service_server::AnalysisServiceServer, role_service_server::RoleServiceServer,
+        step_service_server::StepServiceServer, task_service_server::TaskServiceServer,
         translation_service_server::TranslationServiceServer,
     },
     store::Store,
@@ -19,6 +19,7 @@ use crate::{
 pub mod codec;
 pub mod status;
 
+mod analysis;
 mod call;
 mod decode;
 mod encode;
@@ -27,6 +28,7 @@ mod ignored;
 mod mask;
 mod page;
 mod page_token;
+mod references;
 mod roles;
 mod scope;
 mod steps;
@@ -41,11 +43,12 @@ pub use scope::{calls, required_scope};
 use page_token::PageTokens;
 
 /// The services of the contract by their full names.
-pub const SERVICES: [&str; 4] = [
+pub const SERVICES: [&str; 5] = [
     "expertise.v1.TaskService",
     "expertise.v1.StepService",
     "expertise.v1.RoleService",
     "expertise.v1.TranslationService",
+    "expertise.v1.AnalysisService",
 ];
 
 /// Limits of the services.
@@ -78,7 +81,12 @@ pub fn routes(store: Store, limits: Limits) -> Routes {
                 .max_encoding_message_size(max_message_bytes),
         )
         .add_service(
-            TranslationServiceServer::new(services)
+            TranslationServiceServer::new(services.clone())
+                .max_decoding_message_size(max_message_bytes)
+                .max_encoding_message_size(max_message_bytes),
+        )
+        .add_service(
+            AnalysisServiceServer::new(services)
                 .max_decoding_message_size(max_message_bytes)
                 .max_encoding_message_size(max_message_bytes),
         )

@@ -28,30 +28,7 @@
 //! | `terminal` | text that is safe on a terminal |
 //!
 //! No two modules use each other; `docs/architecture.md` says which module may use
-//! which, and a test holds the code against it.
-//!
-//! # Invariants
-//!
-//! - A query cannot be made without an account: all of them hang off [`store::Account`].
-//! - The keys of the schema make a reference into another account impossible.
-//! - After decoding nothing re-validates: a value of a domain type is valid.
-//! - One write is one transaction, which runs to its end even when the caller goes away.
-//! - Locks are taken in one order: tasks by id, then steps by id.
-//! - An answer OK means durable.
-//! - SQLite and PostgreSQL answer alike, from one code path.
-//! - No state that matters lives in a process: several servers share a database.
-//!
-//! # CreateStep, from wire to row
-//!
-//! The server's middleware finds the caller, its scope and the deadline in the headers,
-//! and puts the caller into the request's extensions. The service decodes the
-//! message to a [`domain::step::NewStep`] and gathers everything that is wrong
-//! with it in [`domain::violation::Violations`]; what a type of step needs is in
-//! the shape of [`domain::step::StepKind`], so that a subtask with a title of its
-//! own cannot be expressed. [`store::Account::create_step`] writes the step, its
-//! translations and the new version of its task as one transaction. The stored
-//! [`domain::step::Step`] is encoded; [`grpc::status::from_error`] makes a status of
-//! an error.
+//! which, where each invariant is kept, and how CreateStep goes from wire to row.
 //!
 //! # An example
 //!

@@ -60,7 +60,7 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
         Command::Completions(shell) => cli::completions(command_line(), *shell)?,
         Command::Man(page) => cli::man(command_line(), page.as_deref())?,
         // The log starts with those commands that have one.
-        Command::Serve | Command::Migrate | Command::Translate(_) => {
+        Command::Serve | Command::Migrate { .. } | Command::Translate(_) => {
             telemetry::start(config);
             return run_async(invocation);
         }
@@ -75,7 +75,10 @@ fn run_async(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     let outcome = runtime.block_on(async {
         match &invocation.command {
             Command::Serve => serve(config).await?,
-            Command::Migrate => store::migrate(&config.database).await?,
+            Command::Migrate { partitions: None } => store::migrate(&config.database).await?,
+            Command::Migrate {
+                partitions: Some(partitions),
+            } => store::migrate_partitioned(&config.database, *partitions).await?,
             Command::Translate(settings) => return Ok(cli::translate(settings).await?),
             Command::Client(command) => return Ok(cli::run(command).await?),
             Command::Health(server) => cli::health(server).await?,
@@ -105,13 +108,14 @@ async fn serve(config: &Config) -> anyhow::Result<()> {
         server = Server::bind(config.clone()) => server?,
         () = &mut stop => return Ok(()),
     };
-    // A closed standard output does not stop the server.
-    let _ = cli::print(&format!("{}\n", server.start_line()));
+    let mut start_message = format!("{}\n", server.start_line());
     let plain = config.auth == AuthMode::Header && config.tls.is_none();
     if io::stdout().is_terminal() && config.reflection && plain {
-        let _ = cli::print(&server.first_call());
+        start_message.push_str(&server.first_call());
     }
-    server.serve(stop).await;
+    // A closed standard output does not stop the server.
+    let started = || drop(cli::print(&start_message));
+    server.serve(started, stop).await?;
     Ok(())
 }
 

@@ -6,12 +6,14 @@ mod http2;
 mod listen;
 mod middleware;
 mod operations;
+mod routes;
 mod tls;
 
 use std::{
     future::Future,
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    pin::pin,
     sync::Arc,
     time::Duration,
 };
@@ -31,9 +33,10 @@ pub use self::tls::TlsError;
 use self::{
     connections::Connections,
     health::HealthMonitor,
-    listen::{Port, advice, incoming},
+    listen::{advice, incoming, listen},
     middleware::{CallLimits, CallService, Middleware},
     operations::OperationsEndpoint,
+    routes::ServerRoutes,
 };
 use crate::{
     auth::{Authenticator, KeyError, Tokens},
@@ -50,13 +53,13 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 /// descriptors: the next attempt would fail at once.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// A server that has opened its database and its ports, and does not serve yet.
+/// A server that has opened its ports, and does not serve yet.
 pub struct Server {
     config: Config,
-    store: Store,
     listener: TcpListener,
     address: SocketAddr,
-    service: CallService<Routes>,
+    middleware: Arc<Middleware>,
+    routes: ServerRoutes,
     tls: Option<TlsAcceptor>,
     connections: Arc<Connections>,
     health: HealthMonitor,
@@ -102,14 +105,13 @@ pub enum StartError {
 }
 
 impl Server {
-    /// Binds the ports, then reads keys and certificates and opens the database.
-    /// Connections are accepted only after all of this.
+    /// Listens on the ports, then reads keys and certificates. Connections are accepted only
+    /// after all of this.
     pub async fn bind(config: Config) -> Result<Self, StartError> {
-        let port = Port::bind("EXPERTISE_LISTEN", config.listen)?;
-        let metrics_port = match config.metrics_listen {
-            Some(address) => Some(Port::bind("EXPERTISE_METRICS_LISTEN", address)?),
-            None => None,
-        };
+        let (listener, address) = listen("EXPERTISE_LISTEN", config.listen)?;
+        let metrics = config.metrics_listen;
+        let metrics = metrics.map(|address| listen("EXPERTISE_METRICS_LISTEN", address));
+        let metrics = metrics.transpose()?;
         let authenticator = authenticator(&config.auth).await?;
         let traces = config.otlp_endpoint.as_ref().map(Traces::start);
         let traces = traces.transpose()?;
@@ -121,47 +123,29 @@ impl Server {
         let tracer = traces.as_ref().map(Traces::tracer);
         let middleware = Arc::new(Middleware::new(authenticator, call_limits, tracer));
         let tls = config.tls.as_ref().map(tls::acceptor).transpose()?;
-        let store = Store::open(store::Options {
-            database: config.database.clone(),
-            replica: config.database_read.clone(),
-            migrate: config.migrate,
-            max_connections: config.database_max_connections,
-            max_message_bytes: config.max_message_bytes,
-        })
-        .await?;
-        let limits = Limits {
-            max_message_bytes: config.max_message_bytes,
-        };
         let health = HealthMonitor::new();
-        let mut routes = grpc::routes(store.clone(), limits).add_service(health.service());
+        let mut routes = Routes::default().add_service(health.service());
         if config.reflection {
             routes = with_reflection(routes)?;
         }
-        let service = CallService::new(Arc::clone(&middleware), routes.prepare());
-        let operations = match metrics_port {
-            None => None,
-            Some(port) => {
-                let (listener, address) = port.listen()?;
-                let spans = traces.as_ref().map(Traces::span_counts);
-                let endpoint =
-                    OperationsEndpoint::new(store.clone(), middleware, health.clone(), spans);
-                Some(Operations {
-                    listener,
-                    address,
-                    endpoint: Arc::new(endpoint),
-                })
+        let operations = metrics.map(|(listener, address)| {
+            let spans = traces.as_ref().map(Traces::span_counts);
+            let endpoint = OperationsEndpoint::new(Arc::clone(&middleware), health.clone(), spans);
+            Operations {
+                listener,
+                address,
+                endpoint: Arc::new(endpoint),
             }
-        };
+        });
         let databases = 1 + u32::from(config.database_read.is_some());
         let database_connections = config.database_max_connections * databases;
         let connections = Connections::within_descriptors(database_connections);
-        let (listener, address) = port.listen()?;
         Ok(Self {
             config,
-            store,
             listener,
             address,
-            service,
+            middleware,
+            routes: ServerRoutes::new(routes),
             tls,
             connections,
             health,
@@ -211,13 +195,21 @@ impl Server {
     /// Serves until `shutdown` is ready. Then health is NOT_SERVING, running calls are
     /// finished and the database is closed, all within the shutdown grace, whatever
     /// peers do.
-    pub async fn serve(self, shutdown: impl Future<Output = ()> + Send + 'static) {
+    ///
+    /// `started` is called once the database is open. Until then calls answer UNAVAILABLE
+    /// and health is NOT_SERVING. A database that cannot be used is an error, but one that
+    /// cannot be reached is waited for.
+    pub async fn serve(
+        self,
+        started: impl FnOnce(),
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), StartError> {
         let Self {
             config,
-            store,
             listener,
             address: _,
-            service,
+            middleware,
+            routes,
             tls,
             connections,
             health,
@@ -226,21 +218,42 @@ impl Server {
         } = self;
         let (drain, draining) = oneshot::channel::<()>();
         let mut serving = AbortOnDrop(tokio::spawn(http2::serve(
-            service,
+            CallService::new(middleware, routes.clone()),
             tls,
             incoming(listener, Arc::clone(&connections)),
             // Ready when `drain` is dropped.
             async { drop(draining.await) },
         )));
-        let monitoring = tokio::spawn(health.clone().follow_database(store.clone()));
-        let monitoring = AbortOnDrop(monitoring);
         let closing_stalled = tokio::spawn(Arc::clone(&connections).close_stalled_readers());
         let _closing_stalled = AbortOnDrop(closing_stalled);
         // Served to the end, so that the shutdown can be observed.
-        let _operations =
-            operations.map(|it| AbortOnDrop(tokio::spawn(it.endpoint.serve(it.listener))));
+        let (endpoint, _operations) = operations
+            .map(|it| {
+                let serving = tokio::spawn(Arc::clone(&it.endpoint).serve(it.listener));
+                (it.endpoint, AbortOnDrop(serving))
+            })
+            .unzip();
 
-        shutdown.await;
+        let mut shutdown = pin!(shutdown);
+        let store = tokio::select! {
+            store = open_store(&config) => Some(store?),
+            () = &mut shutdown => None,
+        };
+        let mut monitoring = None;
+        if let Some(store) = &store {
+            let limits = Limits {
+                max_message_bytes: config.max_message_bytes,
+            };
+            routes.open(grpc::routes(store.clone(), limits));
+            if let Some(endpoint) = endpoint {
+                endpoint.add_store(store.clone());
+            }
+            health.start();
+            let following = tokio::spawn(health.clone().follow_database(store.clone()));
+            monitoring = Some(AbortOnDrop(following));
+            started();
+            shutdown.await;
+        }
         let end = Instant::now() + config.shutdown_grace;
         info!("shutting down");
         health.shut_down();
@@ -251,8 +264,20 @@ impl Server {
             () = connections.close_idle() => {}
         }
         drop(monitoring);
-        tokio::join!(close_until(end, &store), end_until(end, traces));
+        tokio::join!(close_until(end, store), end_until(end, traces));
+        Ok(())
     }
+}
+
+async fn open_store(config: &Config) -> Result<Store, OpenError> {
+    Store::open(store::Options {
+        database: config.database.clone(),
+        replica: config.database_read.clone(),
+        migrate: config.migrate,
+        max_connections: config.database_max_connections,
+        max_message_bytes: config.max_message_bytes,
+    })
+    .await
 }
 
 /// A task that is aborted when this is dropped.
@@ -271,8 +296,10 @@ async fn drain_until(end: Instant, serving: &mut AbortOnDrop) {
     }
 }
 
-async fn close_until(end: Instant, store: &Store) {
-    if timeout_at(end, store.close()).await.is_err() {
+async fn close_until(end: Instant, store: Option<Store>) {
+    if let Some(store) = store
+        && timeout_at(end, store.close()).await.is_err()
+    {
         warn!("the database was not closed within the shutdown grace");
     }
 }

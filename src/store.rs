@@ -10,6 +10,7 @@ mod json_columns;
 mod metrics;
 mod read;
 mod schema;
+mod values;
 mod write;
 
 use std::sync::Arc;
@@ -24,12 +25,17 @@ use crate::{
 };
 
 use connection::{
-    ConnectionEpoch, Database, DatabaseConnections, Replica, ReplicaOrPrimary, ReplicaSettings,
+    ConnectOptions, ConnectionEpoch, Database, DatabaseConnections, Replica, ReplicaOrPrimary,
+    ReplicaSettings,
 };
 use metrics::StoreMetrics;
 use write::{WriteQueue, WriteSlots};
 
-pub use connection::{OpenError, migrate};
+pub use connection::{OpenError, migrate, migrate_partitioned};
+pub use read::{
+    FindingsCall, FindingsCursor, FindingsPage, GuideSource, PreviewCall, PreviewPage,
+    ValidationCall, ValidationPage,
+};
 pub use schema::newest_migration as schema;
 pub use write::{Import, Imported};
 
@@ -111,7 +117,6 @@ enum Writers {
 struct Inner {
     connections: DatabaseConnections,
     replica: Option<Replica>,
-    page_key: [u8; 32],
     max_message_bytes: usize,
     large_reads: Semaphore,
     metrics: Arc<StoreMetrics>,
@@ -119,7 +124,7 @@ struct Inner {
 
 impl Store {
     /// Connects, creates a missing SQLite file, and brings the schema up to date or
-    /// refuses an old one.
+    /// refuses an old one. Waits for a PostgreSQL that cannot be reached.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         let Options {
             database,
@@ -128,13 +133,17 @@ impl Store {
             max_connections,
             max_message_bytes,
         } = options;
-        let metrics = Arc::<StoreMetrics>::default();
-        let connections =
-            connection::connect(&database, max_connections, migrate, &metrics).await?;
-        let page_key = connection::page_key(&connections.reader).await?;
+        let options = ConnectOptions {
+            max_connections,
+            migrate,
+            max_wait: None,
+            metrics: Arc::default(),
+        };
+        let connections = connection::connect(&database, &options).await?;
+        let metrics = options.metrics;
         let settings = |url| ReplicaSettings {
             url,
-            page_key,
+            page_key: connections.page_key,
             max_connections,
             metrics: Arc::clone(&metrics),
         };
@@ -147,7 +156,6 @@ impl Store {
             inner: Arc::new(Inner {
                 connections,
                 replica,
-                page_key,
                 max_message_bytes,
                 large_reads: Semaphore::new(MAX_LARGE_READS),
                 metrics,
@@ -171,9 +179,9 @@ impl Store {
         }
     }
 
-    /// The secret that seals page tokens, the same for all servers of a database.
+    /// The secret that signs page tokens, the same for all servers of a database.
     pub fn page_key(&self) -> &[u8; 32] {
-        &self.inner.page_key
+        &self.inner.connections.page_key
     }
 
     /// How many statements were sent so far, without those that begin and end

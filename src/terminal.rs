@@ -10,22 +10,26 @@ pub fn print_error(line: &str) {
 
 /// Replaces control characters, line separators and bidirectional formatting by spaces.
 pub(crate) fn sanitize(text: &str) -> String {
-    let is_unsafe =
-        |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.replace(is_unsafe, " ")
+    text.replace(|c: char| c.is_control() || is_formatting(c), " ")
 }
 
-/// Escapes DEL and the C1 control characters, which some terminals act on. In JSON they
-/// can be in strings only, so the value stays the same.
+/// Escapes DEL, the C1 control characters, line separators and bidirectional formatting.
+/// In JSON they can be in strings only, so the value stays the same.
 pub(crate) fn sanitize_json(json: &str) -> String {
     let mut sanitized = String::with_capacity(json.len());
     for c in json.chars() {
-        match c {
-            '\u{7f}'..='\u{9f}' => sanitized.push_str(&format!("\\u{:04x}", u32::from(c))),
-            _ => sanitized.push(c),
+        if matches!(c, '\u{7f}'..='\u{9f}') || is_formatting(c) {
+            sanitized.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            sanitized.push(c);
         }
     }
     sanitized
+}
+
+/// Line separators and bidirectional formatting, which show a text in another order.
+fn is_formatting(c: char) -> bool {
+    matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -42,10 +46,12 @@ mod tests {
 
     #[test]
     fn sanitized_json_is_the_same_value() {
-        let value = serde_json::json!({"a\u{9b}": "\u{7f} \u{9d}x é"});
+        let value = serde_json::json!({"a\u{9b}": "\u{7f} \u{9d}x é \u{202e}\u{2067}\u{2028}"});
         let shown = sanitize_json(&value.to_string());
         assert!(
-            !shown.contains(|c| matches!(c, '\u{7f}'..='\u{9f}')),
+            shown
+                .chars()
+                .all(|c| c.is_ascii() && !c.is_control() || c == 'é'),
             "{shown}"
         );
         let read: serde_json::Value = serde_json::from_str(&shown).unwrap_or_default();

@@ -5,5 +5,6 @@ mod bulk_insert;
 pub mod flat;
 pub mod memory;
 pub mod million;
+pub mod partitions;
 pub mod start;
 pub mod writers;

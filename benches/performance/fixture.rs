@@ -87,6 +87,17 @@ impl Fixture {
         ids: IdSource,
     ) -> (Server, Self) {
         let database = testbed.database(name);
+        Self::create_in(testbed, program, name, database, ids).await
+    }
+
+    /// Starts a program on this database and writes the data.
+    pub async fn create_in(
+        testbed: &Testbed,
+        program: Program,
+        name: &str,
+        database: String,
+        ids: IdSource,
+    ) -> (Server, Self) {
         let server = testbed.serve(program, name, &database);
         let fixture = Self::write(&server, ids).await;
         testbed.update_statistics(&database).await;

@@ -1,7 +1,7 @@
 //! The speed of calls, compared with a minimal server (the floor) in the same run.
 //!
 //! `cargo bench --bench performance` starts all servers and prints the tables of
-//! `docs/performance.md`, which describes the method. [`options`] are the arguments.
+//! `docs/performance.md`, which describes the method.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing)]
 
@@ -23,9 +23,11 @@ mod table;
 mod testbed;
 mod usage;
 
-use std::{env, process::ExitCode};
+use std::env;
 
-use figures::{flat, memory, million, start, writers};
+use clap::Parser;
+
+use figures::{flat, memory, million, partitions, start, writers};
 use floor::CreateMode;
 use options::Options;
 use rows::{ROWS, Row};
@@ -36,20 +38,13 @@ use testbed::Testbed;
 const FLOOR: &str = "floor";
 const SIX_STATEMENTS: &str = "six-statements";
 
-fn main() -> ExitCode {
+fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
         Some(FLOOR) => floor::serve(CreateMode::OneStatement),
         Some(SIX_STATEMENTS) => floor::serve(CreateMode::SixStatements),
-        _ => match Options::parse(&arguments) {
-            Ok(options) => measure(&options),
-            Err(wrong) => {
-                eprintln!("{wrong}");
-                return ExitCode::from(2);
-            }
-        },
+        _ => measure(&Options::parse()),
     }
-    ExitCode::SUCCESS
 }
 
 fn measure(options: &Options) {
@@ -59,7 +54,7 @@ fn measure(options: &Options) {
         .build()
         .expect("a runtime");
     let mut tables = Tables::default();
-    for &kind in &options.kinds {
+    for kind in options.kinds() {
         match Testbed::of(kind) {
             Some(testbed) => runtime.block_on(tables.fill(&testbed, options)),
             None => eprintln!("\n*** PostgreSQL is not installed: only SQLite is measured. ***\n"),
@@ -90,7 +85,7 @@ struct Tables {
 impl Tables {
     /// Measures the selected rows and figures on one kind of database.
     async fn fill(&mut self, testbed: &Testbed, options: &Options) {
-        let timing = options.timing;
+        let timing = options.timing();
         let rows: Vec<&Row> = ROWS
             .iter()
             .filter(|row| options.selects(row.name))
@@ -105,6 +100,10 @@ impl Tables {
         }
         if options.selects(million::NAME) {
             self.others.extend(million::measure(testbed, timing).await);
+        }
+        if options.selects(partitions::NAME) {
+            self.others
+                .extend(partitions::measure(testbed, timing).await);
         }
         if options.selects(memory::NAME) {
             self.figures.extend(memory::measure(testbed).await);

@@ -1,76 +1,63 @@
-//! The arguments: `--seconds N` of a turn, `--rounds N`, `--connections N`, `--database
-//! sqlite` or `postgres` for only one, and parts of the names of rows and figures.
+//! The command line.
 
-use std::time::Duration;
+use std::{num::NonZeroUsize, time::Duration};
+
+use clap::Parser;
 
 use super::{
     compare::Timing,
-    figures::{flat, memory, million, start, writers},
-    rows::{CONNECTIONS, ROWS},
+    figures::{flat, memory, million, partitions, start, writers},
+    rows::ROWS,
     testbed::Kind,
 };
 
 /// The names of figures.
-const FIGURES: [&str; 5] = [
+const FIGURES: [&str; 6] = [
     writers::NAME,
     flat::NAME,
     million::NAME,
+    partitions::NAME,
     memory::NAME,
     start::NAME,
 ];
 
-/// The parsed arguments.
-#[derive(Clone, Debug)]
+/// The speed of calls, compared with a minimal server.
+#[derive(Debug, Parser)]
 pub struct Options {
-    /// The number and the duration of turns, and the number of connections.
-    pub timing: Timing,
-    /// The kinds of database.
-    pub kinds: Vec<Kind>,
+    /// Seconds of a turn.
+    #[arg(long, default_value = "2.5", value_parser = seconds)]
+    seconds: Duration,
+    /// Turns of each server.
+    #[arg(long, default_value = "4")]
+    rounds: NonZeroUsize,
+    /// Connections, unless a row has its own number.
+    #[arg(long, default_value = "16")]
+    connections: NonZeroUsize,
+    /// Only this kind of database.
+    #[arg(long)]
+    database: Option<Kind>,
+    /// Parts of the names of rows and figures; all by default.
+    #[arg(value_parser = name)]
     names: Vec<String>,
+    /// `cargo bench` adds it.
+    #[arg(long, hide = true)]
+    bench: bool,
 }
 
 impl Options {
-    /// Parses the arguments; `cargo bench` adds `--bench`.
-    pub fn parse(arguments: &[String]) -> Result<Self, String> {
-        let mut options = Self {
-            timing: Timing {
-                rounds: 4,
-                turn: Duration::from_millis(2_500),
-                connections: CONNECTIONS,
-            },
-            kinds: vec![Kind::Sqlite, Kind::Postgres],
-            names: Vec::new(),
-        };
-        let mut arguments = arguments.iter();
-        while let Some(argument) = arguments.next() {
-            let mut value = || arguments.next().map_or("", String::as_str);
-            let mut number = || {
-                let number = value().parse().ok().filter(|number: &f64| *number > 0.0);
-                number.ok_or_else(|| format!("{argument} must be followed by a number above 0"))
-            };
-            match argument.as_str() {
-                "--bench" => {}
-                "--seconds" => options.timing.turn = Duration::from_secs_f64(number()?),
-                "--rounds" => options.timing.rounds = number()?.ceil() as usize,
-                "--database" => options.kinds = vec![kind(value())?],
-                "--connections" => options.timing.connections = number()?.ceil() as usize,
-                name if name.starts_with('-') => {
-                    return Err(format!(
-                        "{name} is unknown: use --seconds N, --rounds N, --connections N, --database KIND, or names"
-                    ));
-                }
-                name => options.names.push(name.to_owned()),
-            }
+    /// The number and the duration of turns, and the number of connections.
+    pub fn timing(&self) -> Timing {
+        Timing {
+            rounds: self.rounds.get(),
+            turn: self.seconds,
+            connections: self.connections.get(),
         }
-        let known: Vec<&str> = ROWS.iter().map(|row| row.name).chain(FIGURES).collect();
-        let is_known = |name: &String| known.iter().any(|known| known.contains(name.as_str()));
-        match options.names.iter().find(|name| !is_known(name)) {
-            None => Ok(options),
-            Some(name) => Err(format!(
-                "{name} is not a part of a known name: use one of {}",
-                known.join(", ")
-            )),
-        }
+    }
+
+    /// The kinds of database.
+    pub fn kinds(&self) -> Vec<Kind> {
+        self.database
+            .map_or_else(|| vec![Kind::Sqlite, Kind::Postgres], |kind| vec![kind])
     }
 
     /// Whether the row or figure of this name is measured.
@@ -79,12 +66,17 @@ impl Options {
     }
 }
 
-fn kind(name: &str) -> Result<Kind, String> {
-    match name {
-        "sqlite" => Ok(Kind::Sqlite),
-        "postgres" => Ok(Kind::Postgres),
-        other => Err(format!(
-            "--database is {other:?}: it must be sqlite or postgres"
-        )),
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0);
+    let seconds = seconds.ok_or("it must be a number above 0")?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+fn name(part: &str) -> Result<String, String> {
+    let known: Vec<&str> = ROWS.iter().map(|row| row.name).chain(FIGURES).collect();
+    if known.iter().any(|name| name.contains(part)) {
+        Ok(part.to_owned())
+    } else {
+        Err(format!("it must be a part of one of {}", known.join(", ")))
     }
 }

@@ -122,14 +122,7 @@ pub async fn measure(testbed: &Testbed, rows: &[&Row], timing: Timing) -> Vec<Li
             Kind::Sqlite => row.targets.0,
             Kind::Postgres => row.targets.1,
         };
-        let line = Line {
-            what: row.call.to_owned(),
-            kind: testbed.kind(),
-            target,
-            rounds,
-        };
-        line.print_progress();
-        lines.push(line);
+        lines.push(Line::new(row.call, testbed.kind(), target, rounds));
     }
     lines
 }

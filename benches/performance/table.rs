@@ -4,14 +4,10 @@ use super::{compare::Rounds, load::Measured, testbed::Kind, usage::median};
 
 /// A comparison.
 pub struct Line {
-    /// Its name.
-    pub what: String,
-    /// The kind of database.
-    pub kind: Kind,
-    /// The target of the ratio.
-    pub target: f64,
-    /// Its results.
-    pub rounds: Rounds,
+    what: String,
+    kind: Kind,
+    target: f64,
+    rounds: Rounds,
 }
 
 /// A single figure.
@@ -29,11 +25,17 @@ pub struct Figure {
 }
 
 impl Line {
-    /// Prints the result to standard error as progress.
-    pub fn print_progress(&self) {
-        let (ratio, target) = (self.rounds.ratio(), self.target);
-        let (kind, what) = (self.kind.name(), &self.what);
-        eprintln!("{kind}: {what}: {ratio:.2} (target {target:.2})");
+    /// The results of a comparison, with the target of its ratio. Prints the ratio to
+    /// standard error as progress.
+    pub fn new(what: impl Into<String>, kind: Kind, target: f64, rounds: Rounds) -> Self {
+        let (what, ratio) = (what.into(), rounds.ratio());
+        eprintln!("{}: {what}: {ratio:.2} (target {target:.2})", kind.name());
+        Self {
+            what,
+            kind,
+            target,
+            rounds,
+        }
     }
 
     fn cells(&self) -> [String; 12] {

@@ -30,7 +30,7 @@ const MESSAGE_LIMIT: usize = 72 << 20;
 pub const POSTGRES_SETTINGS: [&str; 2] = ["max_wal_size=16GB", "checkpoint_timeout=1h"];
 
 /// A kind of database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
     Sqlite,
     Postgres,
@@ -66,7 +66,7 @@ impl Testbed {
         match kind {
             Kind::Sqlite => Some(Self { cluster: None }),
             Kind::Postgres => {
-                let cluster = Cluster::start("postgres", &POSTGRES_SETTINGS)?;
+                let cluster = Cluster::start_if_installed("postgres", &POSTGRES_SETTINGS)?;
                 Some(Self {
                     cluster: Some(cluster),
                 })
@@ -102,21 +102,17 @@ impl Testbed {
         match self.kind() {
             Kind::Sqlite => {
                 let connection = SqliteConnection::connect(database).await;
-                let result = connection
-                    .expect("a database")
-                    .execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                    .await;
-                result.expect("the statement runs");
+                let mut connection = connection.expect("a database");
+                let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
+                connection.execute(checkpoint).await.map(drop)
             }
             Kind::Postgres => {
                 let connection = PgConnection::connect(database).await;
-                let result = connection
-                    .expect("a database")
-                    .execute("VACUUM ANALYZE")
-                    .await;
-                result.expect("the statement runs");
+                let mut connection = connection.expect("a database");
+                connection.execute("VACUUM ANALYZE").await.map(drop)
             }
         }
+        .expect("the statement runs");
     }
 
     /// Starts a server on a database.

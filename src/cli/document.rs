@@ -44,8 +44,12 @@ pub enum DocumentError {
     Contract,
 }
 
+/// A byte-order mark in UTF-8, with which some editors begin a file.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// Reads a document. An unknown field is an error that names it.
 pub(super) fn parse(text: &[u8]) -> Result<TaskDocument, DocumentError> {
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let descriptor = descriptor("expertise.v1.TaskDocument")?;
     let mut json = serde_json::Deserializer::from_slice(text);
     let options = DeserializeOptions::new().deny_unknown_fields(true);

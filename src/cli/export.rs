@@ -1,6 +1,6 @@
 //! `expertise export`.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use serde_json::json;
 
@@ -20,6 +20,7 @@ pub(super) async fn export(
 ) -> Result<(), CliError> {
     let document = export_document(client, *task).await?;
     let text = document::text(&document)?;
+    let file = file.as_deref().filter(|file| *file != Path::new("-"));
     let Some(file) = file else {
         return out::print(&text);
     };

@@ -4,7 +4,7 @@ mod report;
 
 use std::{
     collections::HashMap,
-    fs,
+    fs::File,
     io::{self, IsTerminal, Read},
     path::Path,
     process::ExitCode,
@@ -75,9 +75,10 @@ async fn import_file(
         as_new,
         absent_steps,
         dry_run,
+        max_file_bytes,
         request_id: _,
     } = import;
-    let text = read(file).map_err(ImportFailure::Unreadable)?;
+    let text = read(file, *max_file_bytes)?;
     let mut document =
         document::parse(&text).map_err(|error| ImportFailure::Malformed(error.to_string()))?;
     drop(text);
@@ -117,13 +118,18 @@ fn names_a_task(document: &TaskDocument) -> bool {
     task.is_some_and(|task| !task.guid.is_empty())
 }
 
-fn read(file: &Path) -> io::Result<Vec<u8>> {
-    if file != Path::new("-") {
-        return fs::read(file);
-    }
+/// Reads a file or standard input. No more of a larger one is read than shows that it is.
+fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, ImportFailure> {
+    let input: Box<dyn Read> = match file == Path::new("-") {
+        true => Box::new(io::stdin()),
+        false => Box::new(File::open(file).map_err(ImportFailure::Unreadable)?),
+    };
     let mut text = Vec::new();
-    io::stdin().read_to_end(&mut text)?;
-    Ok(text)
+    let read = input.take(max_bytes + 1).read_to_end(&mut text);
+    match read.map_err(ImportFailure::Unreadable)? as u64 {
+        bytes if bytes > max_bytes => Err(ImportFailure::TooLarge { max_bytes }),
+        _ => Ok(text),
+    }
 }
 
 /// The request id of a message in a run. The same message gets the same id when the run
@@ -177,6 +183,7 @@ impl ImportCounts {
                     }
                     ImportFailure::Refused(_)
                     | ImportFailure::Unreadable(_)
+                    | ImportFailure::TooLarge { .. }
                     | ImportFailure::Malformed(_)
                     | ImportFailure::NotTried(_) => {}
                 }
@@ -232,27 +239,5 @@ impl ImportProgress {
 impl Drop for ImportProgress {
     fn drop(&mut self) {
         self.0.finish_and_clear();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_repetition_has_the_same_request_id_and_nothing_else_has() {
-        let run = Uuid::from_u128(1);
-        let message = ImportTaskRequest::default();
-        let id = request_id(run, &message);
-        assert_eq!(request_id(run, &message), id);
-        assert_eq!(repeated_request_id(id, 0), id);
-        assert_ne!(repeated_request_id(id, 1), id);
-        assert_ne!(repeated_request_id(id, 1), repeated_request_id(id, 2));
-        assert_ne!(request_id(Uuid::from_u128(2), &message), id);
-        let other = ImportTaskRequest {
-            document: Some(TaskDocument::default()),
-            ..message
-        };
-        assert_ne!(request_id(run, &other), id);
     }
 }

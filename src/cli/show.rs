@@ -98,6 +98,36 @@ fn step_trees(steps: &[Step]) -> Vec<Tree<String>> {
 /// The lines about a step at its place, counted from 1. `manager` is the place of the
 /// observation whose answer leads here.
 fn step_lines(place: usize, step: &Step, manager: Option<usize>) -> Vec<String> {
+    // Every field is shown here or in `wording`, or named as left out.
+    let Step {
+        guid: _,
+        title: _,
+        r#type: _,
+        cost: _,
+        published: _,
+        dependencies: _,
+        feedback_config: _,
+        body: _,
+        instructions: _,
+        looping: _,
+        parts: _,
+        skills: _,
+        tags: _,
+        subtask_id: _,
+        subtask_pid: _,
+        translations: _,
+        link: _,
+        // Left out: they follow from the guide or from other fields, or are the system's.
+        task: _,
+        product_id: _,
+        dependency_shorthand: _,
+        etag: _,
+        account_id: _,
+        r_data: _,
+        dirty_record: _,
+        created_ts: _,
+        modified_ts: _,
+    } = step;
     let kind = wording::kind(step.r#type());
     let cost = match step.cost() {
         0 => String::new(),

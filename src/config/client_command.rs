@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 
 use super::{
-    ConfigError,
+    ConfigError, DEFAULT_MAX_MESSAGE_BYTES,
     connection::{ConnectionConfig, ConnectionSettings},
     settings::{Environment, Flags, SettingValues},
     value,
@@ -79,6 +79,14 @@ pub struct ImportArgs {
     /// Check everything and store nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// The largest file that is read, 1 to 2147483647; the server's EXPERTISE_MAX_MESSAGE_BYTES limits what it takes
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value = DEFAULT_MAX_MESSAGE_BYTES,
+        value_parser = value::number::<u64>(1..=2_147_483_647)
+    )]
+    pub max_file_bytes: u64,
     /// Names the run: repeated under the same name within a day, it does nothing twice [default: a new one]
     #[arg(long, value_name = "UUID", value_parser = value::request_id)]
     pub request_id: Option<RequestId>,
@@ -90,7 +98,7 @@ pub struct ExportArgs {
     /// The guid of the task; `expertise list` lists them
     #[arg(value_name = "GUID", value_parser = value::task)]
     pub task: TaskId,
-    /// The file to write [default: standard output]
+    /// The file to write; - is standard output [default: standard output]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
 }

@@ -43,7 +43,13 @@ enum CommandArgs {
     /// Serve; what is done without a subcommand
     Serve(ServerFlags),
     /// Bring the database's schema up to date and end
-    Migrate(ServerFlags),
+    Migrate {
+        /// Create the tables of a new PostgreSQL database in this many partitions, by account
+        #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(2..=1024))]
+        partitions: Option<u16>,
+        #[command(flatten)]
+        server: ServerFlags,
+    },
     /// Print the effective settings, secrets masked, and where each comes from
     Config(ServerFlags),
     /// Sign a token with EXPERTISE_JWT_SECRET and print it
@@ -133,7 +139,10 @@ impl Invocation {
         let command = command.unwrap_or_else(|| CommandArgs::Serve(ServerFlags::default()));
         let (command, values) = match command {
             CommandArgs::Serve(own) => (Command::Serve, server(&own)?),
-            CommandArgs::Migrate(own) => (Command::Migrate, server(&own)?),
+            CommandArgs::Migrate {
+                partitions,
+                server: own,
+            } => (Command::Migrate { partitions }, server(&own)?),
             CommandArgs::Config(own) => (Command::Config, server(&own)?),
             CommandArgs::Token { grant, server: own } => (Command::Token(grant), server(&own)?),
             CommandArgs::Translate {

@@ -1,10 +1,13 @@
 //! The changes of a write. Every decision returns them, and the store turns them into
 //! statements.
 
+use std::collections::BTreeSet;
+
 use super::{
     decide::WriteContext,
     error::Result,
     ids::{RoleId, StepId, TaskId},
+    nesting::DepthLimit,
     order::{OrderChange, Place},
     revision::Revision,
     size::{self, StepSize},
@@ -16,6 +19,9 @@ use super::{
 };
 
 /// The changes of a write.
+///
+/// *Invariant:* every task and step that is created, changed or deleted is named. A step
+/// that only moves stays as it is; its task is named.
 #[derive(Debug, Default)]
 pub struct Changes {
     /// Changed tasks. Parents come before the tasks that they manage.
@@ -30,12 +36,17 @@ pub struct Changes {
     pub moved: Vec<(StepId, Place)>,
     /// Tasks whose name changes, and with it the title of subtask steps that refer to them.
     pub renamed: Vec<TaskId>,
+    /// Those subtask steps, where nothing else of them changes. The store locks them and
+    /// adds them after the decision.
+    pub retitled: Vec<StepId>,
     /// Automatic translations of tasks.
     pub translated_tasks: Vec<TranslatedTask>,
     /// Automatic translations of steps.
     pub translated_steps: Vec<TranslatedStep>,
     /// A created or deleted role.
     pub role: Option<RoleChange>,
+    /// How deep stored tasks may be for the changes to be made.
+    pub depth_limits: Vec<(TaskId, DepthLimit)>,
 }
 
 /// The change of a task.
@@ -54,8 +65,8 @@ pub enum TaskChange {
     Delete {
         /// The task.
         task: TaskId,
-        /// Whether it has steps.
-        has_steps: bool,
+        /// Its steps.
+        steps: Vec<StepId>,
     },
 }
 
@@ -134,6 +145,12 @@ pub enum RoleChange {
 }
 
 impl Changes {
+    /// Requires that a stored task is not deeper than any of the limits.
+    pub fn limit_depth(&mut self, task: TaskId, limits: Vec<DepthLimit>) {
+        let limits = limits.into_iter().map(|limit| (task, limit));
+        self.depth_limits.extend(limits);
+    }
+
     /// Adds a created task, or an updated one if it differs from `before`.
     pub fn put_task(
         &mut self,
@@ -188,6 +205,15 @@ impl Changes {
         Ok(())
     }
 
+    /// Adds the subtask steps that refer to the renamed tasks.
+    pub fn retitle(&mut self, mut steps: Vec<StepId>) {
+        let changed = self.steps.iter().map(|step| step.after.guid);
+        let deleted = self.deleted_steps.iter().map(|deleted| deleted.step);
+        let named: BTreeSet<StepId> = changed.chain(deleted).collect();
+        steps.retain(|step| !named.contains(step));
+        self.retitled = steps;
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         let Self {
@@ -197,9 +223,11 @@ impl Changes {
             deleted_steps,
             moved,
             renamed,
+            retitled,
             translated_tasks,
             translated_steps,
             role,
+            depth_limits: _,
         } = self;
         tasks.is_empty()
             && orders.is_empty()
@@ -207,6 +235,7 @@ impl Changes {
             && deleted_steps.is_empty()
             && moved.is_empty()
             && renamed.is_empty()
+            && retitled.is_empty()
             && translated_tasks.is_empty()
             && translated_steps.is_empty()
             && role.is_none()

@@ -1,6 +1,14 @@
 //! Conditions under which a task or step is visible.
 
-use serde_json::{Value, json};
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{
+        MapAccess, SeqAccess, Visitor,
+        value::{MapAccessDeserializer, SeqAccessDeserializer},
+    },
+};
 
 use super::{
     json::{WIRE_OVERHEAD, number},
@@ -14,7 +22,8 @@ pub const GROUPS_MAX: usize = 16;
 pub const CONDITIONS_MAX: usize = 1_000;
 
 /// How the nodes of a group combine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
 pub enum LogicalOperator {
     /// Every node must hold.
     And,
@@ -22,8 +31,9 @@ pub enum LogicalOperator {
     Or,
 }
 
-/// A group of at least one node.
-#[derive(Clone, Debug, PartialEq)]
+/// A group of at least one node, stored as `["AND", [{"variable": …}, ["OR", […]]]]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(from = "(LogicalOperator, Vec<Node>)")]
 pub struct Group {
     /// How its nodes combine.
     pub operator: LogicalOperator,
@@ -32,7 +42,8 @@ pub struct Group {
 }
 
 /// A node of a group.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Node {
     /// A comparison.
     Condition(Condition),
@@ -41,7 +52,7 @@ pub enum Node {
 }
 
 /// A comparison of a variable with values.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Condition {
     /// The variable.
     pub variable: Label,
@@ -54,15 +65,19 @@ pub struct Condition {
 }
 
 /// How a variable is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Comparison {
     /// Is one of the targets.
+    #[serde(rename = "=")]
     Equal,
     /// Is none of the targets.
+    #[serde(rename = "!=")]
     NotEqual,
     /// Is greater than the target.
+    #[serde(rename = ">")]
     Greater,
     /// Is less than the target.
+    #[serde(rename = "<")]
     Less,
 }
 
@@ -88,11 +103,13 @@ impl Comparison {
 
 /// A value that a variable is compared with. Numbers are equal if their bits are, so 0 and
 /// -0 differ.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
 pub enum ConditionTarget {
     /// A text without U+0000.
     Text(String),
     /// A finite number.
+    #[serde(serialize_with = "serialize_number")]
     Number(f64),
     /// A truth value.
     Bool(bool),
@@ -109,20 +126,10 @@ impl PartialEq for ConditionTarget {
     }
 }
 
-impl LogicalOperator {
-    /// The operator as it is stored.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::And => "AND",
-            Self::Or => "OR",
-        }
-    }
-}
-
 impl Group {
-    /// Upper bound of the encoded size of the group and its short form, in bytes.
+    /// Upper bound of the encoded size of the group and its shorthand, in bytes.
     pub fn wire_bytes(&self) -> usize {
-        self.bytes() + shorthand::render(self).map_or(0, |short| short.len())
+        self.bytes() + shorthand::render(self).map_or(0, |shorthand| shorthand.len())
     }
 
     fn bytes(&self) -> usize {
@@ -133,45 +140,51 @@ impl Group {
         WIRE_OVERHEAD + self.nodes.iter().map(node).sum::<usize>()
     }
 
-    /// The stored form: `["AND", [{"variable": …}, ["OR", […]]]]`.
-    pub fn to_json(&self) -> Value {
-        let nodes: Vec<Value> = self.nodes.iter().map(Node::to_json).collect();
-        json!([self.operator.name(), nodes])
-    }
-
-    /// Parses the stored form.
-    pub fn from_json(value: &Value) -> Option<Self> {
-        let [operator, nodes] = value.as_array()?.as_slice() else {
-            return None;
+    /// How many conditions it has, those of nested groups included.
+    pub fn conditions(&self) -> usize {
+        let node = |node: &Node| match node {
+            Node::Group(group) => group.conditions(),
+            Node::Condition(_) => 1,
         };
-        let operator = match operator.as_str()? {
-            "AND" => LogicalOperator::And,
-            "OR" => LogicalOperator::Or,
-            _ => return None,
-        };
-        let nodes = nodes
-            .as_array()?
-            .iter()
-            .map(Node::from_json)
-            .collect::<Option<_>>()?;
-        Some(Self { operator, nodes })
+        self.nodes.iter().map(node).sum()
     }
 }
 
-impl Node {
-    fn to_json(&self) -> Value {
-        match self {
-            Self::Group(group) => group.to_json(),
-            Self::Condition(condition) => condition.to_json(),
-        }
+impl Serialize for Group {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (self.operator, &self.nodes).serialize(serializer)
+    }
+}
+
+impl From<(LogicalOperator, Vec<Node>)> for Group {
+    fn from((operator, nodes): (LogicalOperator, Vec<Node>)) -> Self {
+        Self { operator, nodes }
+    }
+}
+
+/// Groups are arrays and conditions are objects. Deriving this would copy each level once
+/// for every level above it.
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NodeVisitor)
+    }
+}
+
+struct NodeVisitor;
+
+impl<'de> Visitor<'de> for NodeVisitor {
+    type Value = Node;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a group or a condition")
     }
 
-    fn from_json(value: &Value) -> Option<Self> {
-        if value.is_array() {
-            Group::from_json(value).map(Self::Group)
-        } else {
-            Condition::from_json(value).map(Self::Condition)
-        }
+    fn visit_seq<A: SeqAccess<'de>>(self, group: A) -> Result<Node, A::Error> {
+        Group::deserialize(SeqAccessDeserializer::new(group)).map(Node::Group)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, condition: A) -> Result<Node, A::Error> {
+        Condition::deserialize(MapAccessDeserializer::new(condition)).map(Node::Condition)
     }
 }
 
@@ -185,48 +198,8 @@ impl Condition {
         let targets: usize = self.targets.iter().map(target).sum();
         texts + targets + 4 * WIRE_OVERHEAD
     }
-
-    fn to_json(&self) -> Value {
-        let targets: Vec<Value> = self.targets.iter().map(ConditionTarget::to_json).collect();
-        json!({
-            "variable": self.variable.as_str(),
-            "operator": self.operator.symbol(),
-            "targets": targets,
-            "path": self.path.as_str(),
-        })
-    }
-
-    fn from_json(value: &Value) -> Option<Self> {
-        let text = |name| value.get(name)?.as_str().map(str::to_owned);
-        Some(Self {
-            variable: Label::parse(text("variable")?).ok()?,
-            operator: Comparison::parse(&text("operator")?)?,
-            targets: value
-                .get("targets")?
-                .as_array()?
-                .iter()
-                .map(ConditionTarget::from_json)
-                .collect::<Option<_>>()?,
-            path: Tag::parse(text("path")?).ok()?,
-        })
-    }
 }
 
-impl ConditionTarget {
-    fn to_json(&self) -> Value {
-        match self {
-            Self::Text(text) => json!(text),
-            Self::Number(value) => number(*value).unwrap_or(Value::Null),
-            Self::Bool(value) => json!(value),
-        }
-    }
-
-    fn from_json(value: &Value) -> Option<Self> {
-        match value {
-            Value::String(text) => Some(Self::Text(text.clone())),
-            Value::Number(value) => value.as_f64().map(Self::Number),
-            Value::Bool(value) => Some(Self::Bool(*value)),
-            Value::Null | Value::Array(_) | Value::Object(_) => None,
-        }
-    }
+fn serialize_number<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    number(*value).serialize(serializer)
 }

@@ -1,5 +1,7 @@
 //! The question of an observation.
 
+use serde::{Deserialize, Serialize};
+
 use super::{ids::TaskId, text::Label};
 
 /// Most values of one question.
@@ -7,8 +9,9 @@ pub const VALUES_MAX: usize = 1_000;
 /// The type of every question: one of its values is chosen.
 pub const TYPE_ENUM: &str = "enum";
 
-/// A question with its possible answers.
-#[derive(Clone, Debug, PartialEq)]
+/// A question with its possible answers. It is stored with its type.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename = "enum")]
 pub struct Feedback {
     /// The variable that holds the answer.
     pub name: Label,
@@ -19,12 +22,13 @@ pub struct Feedback {
 }
 
 /// One possible answer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FeedbackValue {
     /// The stored answer.
     pub key: Label,
     /// The shown text.
     pub value: Label,
     /// The task that it manages.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<TaskId>,
 }

@@ -16,9 +16,7 @@ use super::{
 mod document;
 mod plan;
 
-pub use document::{
-    AbsentSteps, DEPTH_MAX, Document, DocumentStep, DocumentTask, DocumentValue, STEPS_MAX,
-};
+pub use document::{AbsentSteps, Document, DocumentStep, DocumentTask, DocumentValue};
 pub use plan::{plan, without_indexes};
 
 /// An existing task with its steps and its managed tasks.
@@ -55,4 +53,25 @@ pub struct ImportPlan {
     pub task: Task,
     /// Fields that were sent and not honored, as paths below `document`.
     pub ignored: BTreeSet<String>,
+    /// Where each task and step of the plan stands in the document.
+    pub origins: Origins,
+}
+
+/// Where a task or step stands in a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin<Id> {
+    /// Its id in the document; `None` if it has none.
+    pub guid: Option<Id>,
+    /// Its path in the request, such as `document.steps[3]`; empty if the document does
+    /// not list it.
+    pub path: String,
+}
+
+/// Where planned tasks and steps stand in a document, by the ids that they get.
+#[derive(Debug, Default)]
+pub struct Origins {
+    /// The tasks. Those of values without a document have an empty path.
+    pub tasks: BTreeMap<TaskId, Origin<TaskId>>,
+    /// The steps, without wiring steps that the document does not list.
+    pub steps: BTreeMap<StepId, Origin<StepId>>,
 }

@@ -1,5 +1,6 @@
 //! JSON values that the service does not interpret.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Deepest JSON value: every object and array counts one.
@@ -7,11 +8,11 @@ pub const DEPTH_MAX: usize = 32;
 
 /// A JSON value of at most [`DEPTH_MAX`] levels, with finite numbers and without U+0000.
 /// The gRPC and store layers check it while they convert it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Json(pub Value);
 
 /// An instruction: a JSON object that the service does not interpret.
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Instruction(pub Map<String, Value>);
 
 /// Upper bound of the encoded tag, length and nesting of a field, in bytes.
@@ -33,6 +34,26 @@ pub fn wire_bytes(value: &Value) -> usize {
 pub fn object_wire_bytes(members: &Map<String, Value>) -> usize {
     let member = |(key, value): (&String, &Value)| key.len() + WIRE_OVERHEAD + wire_bytes(value);
     members.iter().map(member).sum()
+}
+
+/// How many messages nest below the `google.protobuf.Value` of a value.
+pub fn wire_depth(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+        // A list, and the value of each element.
+        Value::Array(values) => {
+            let elements = values.iter().map(|value| 1 + wire_depth(value));
+            1 + elements.max().unwrap_or_default()
+        }
+        Value::Object(members) => 1 + object_wire_depth(members),
+    }
+}
+
+/// How many messages nest below the `google.protobuf.Struct` of an object.
+pub fn object_wire_depth(members: &Map<String, Value>) -> usize {
+    // The entry of the map, and its value.
+    let members = members.values().map(|value| 2 + wire_depth(value));
+    members.max().unwrap_or_default()
 }
 
 /// A JSON number from a double; `None` unless it is finite. Whole numbers that a double

@@ -1,10 +1,8 @@
-//! The short form of a single condition:
+//! The shorthand of a single condition:
 //! `components.{product_id}.{variable} {op} {value}[, {value}…]`.
 //!
 //! *Invariant:* parsing the rendering of a condition returns the same condition.
 //! Conditions of any other form have no rendering.
-
-use std::fmt;
 
 use super::{
     dependency::{Comparison, Condition, ConditionTarget, Group, LogicalOperator, Node},
@@ -14,18 +12,13 @@ use super::{
 const PREFIX: &str = "components.";
 
 /// Why a shorthand cannot be parsed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("at character {at}: expected {expected}")]
 pub struct ShorthandError {
     /// The position of the error, in code points from 1.
     pub at: usize,
     /// What is expected there.
     pub expected: &'static str,
-}
-
-impl fmt::Display for ShorthandError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at character {}: expected {}", self.at, self.expected)
-    }
 }
 
 /// Parses a shorthand: an AND of one condition.
@@ -38,7 +31,7 @@ pub fn parse(text: &str) -> Result<Group, ShorthandError> {
     })
 }
 
-/// Renders dependencies; `None` unless they are exactly one condition of the short form.
+/// Renders dependencies; `None` unless they are exactly one condition of the shorthand's form.
 pub fn render(group: &Group) -> Option<String> {
     let (LogicalOperator::And, [Node::Condition(condition)]) =
         (group.operator, group.nodes.as_slice())

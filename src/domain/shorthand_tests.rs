@@ -2,51 +2,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn condition(text: &str) -> Condition {
-    match parse(text).unwrap().nodes.as_slice() {
-        [Node::Condition(condition)] => condition.clone(),
-        other => panic!("one condition expected, got {other:?}"),
-    }
-}
-
 fn error_of(text: &str) -> (usize, &'static str) {
     let error = parse(text).unwrap_err();
     (error.at, error.expected)
-}
-
-fn texts(condition: &Condition) -> Vec<&str> {
-    let targets = condition.targets.iter();
-    targets.map(text_of).collect()
-}
-
-fn text_of(target: &ConditionTarget) -> &str {
-    match target {
-        ConditionTarget::Text(text) => text,
-        ConditionTarget::Number(_) | ConditionTarget::Bool(_) => {
-            panic!("a text expected, got {target:?}")
-        }
-    }
-}
-
-#[test]
-fn a_shorthand_is_an_and_of_one_condition() {
-    let found = condition("components.7.light.color != red,  green ");
-    assert_eq!(found.path.as_str(), "components.7");
-    assert_eq!(found.variable.as_str(), "light.color");
-    assert_eq!(found.operator, Comparison::NotEqual);
-    assert_eq!(texts(&found), ["red", "green"]);
-}
-
-#[test]
-fn spaces_around_operator_and_commas_do_not_matter() {
-    let spaced = condition("components.7.a  =  x , y");
-    assert_eq!(spaced, condition("components.7.a=x,y"));
-}
-
-#[test]
-fn quotes_hold_what_would_be_syntax() {
-    let found = condition(r#"components.7.a = "x,y", " z ", "", "\"\\""#);
-    assert_eq!(texts(&found), ["x,y", " z ", "", "\"\\"]);
 }
 
 #[test]
@@ -65,56 +23,6 @@ fn faults_name_the_character_counted_in_code_points() {
     assert_eq!(error_of("components.7.ü = \"a\" b").0, 22);
     assert_eq!(error_of("components.7.ü = \"a").0, 20);
     assert_eq!(error_of(r#"components.7.ü = "\n""#).0, 20);
-}
-
-#[test]
-fn other_forms_have_no_rendering() {
-    let base = condition("components.7.a = b");
-    let group = |operator, nodes| Group { operator, nodes };
-    let and = |condition| group(LogicalOperator::And, vec![Node::Condition(condition)]);
-    let one = Node::Condition(base.clone());
-    assert_eq!(render(&and(base.clone())).unwrap(), "components.7.a = b");
-    assert_eq!(render(&group(LogicalOperator::Or, vec![one.clone()])), None);
-    assert_eq!(
-        render(&group(LogicalOperator::And, vec![one.clone(), one])),
-        None
-    );
-    let with = |change: fn(&mut Condition)| {
-        let mut condition = base.clone();
-        change(&mut condition);
-        render(&and(condition))
-    };
-    assert_eq!(
-        with(|c| c.targets = vec![ConditionTarget::Number(1.0)]),
-        None
-    );
-    assert_eq!(
-        with(|c| c.targets = vec![ConditionTarget::Bool(true)]),
-        None
-    );
-    assert_eq!(
-        with(|c| c.path = Tag::parse("parts.7".into()).unwrap()),
-        None
-    );
-    assert_eq!(with(|c| c.path = Tag::default()), None);
-    assert_eq!(
-        with(|c| c.variable = Label::parse("a=b".into()).unwrap()),
-        None
-    );
-    assert_eq!(
-        with(|c| c.variable = Label::parse(" a".into()).unwrap()),
-        None
-    );
-    assert_eq!(
-        with(|c| {
-            c.operator = Comparison::Less;
-            c.targets = vec![
-                ConditionTarget::Text("1".into()),
-                ConditionTarget::Text("2".into()),
-            ];
-        }),
-        None
-    );
 }
 
 fn any_text() -> impl Strategy<Value = String> {

@@ -8,20 +8,23 @@ use super::{
     etag::Etag,
     feedback::Feedback,
     ids::{AccountId, ProductId, StepId, TaskId},
-    json::{Instruction, Json},
+    json::Instruction,
     link::linked_tasks,
     revision::Revision,
-    task::{Published, Task},
-    text::{Body, Name, Tag, Title},
+    task::Published,
+    text::{Body, Tag, Title},
     translation::StepTranslations,
-    violation::{Path, Reason, Violations},
 };
 
+mod looping;
 mod merge;
+mod subtask;
 
+pub use looping::Looping;
 pub use merge::{
     COST_NOT_ALLOWED, LINKED_OBSERVATIONS_ONLY, MergedStep, StepPatch, linked_import_only,
 };
+pub use subtask::{ReferencedTask, check_subtask_product};
 
 /// The type of a step, with the numbers of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,6 +150,35 @@ pub enum StepKind {
 }
 
 impl StepKind {
+    /// The fields of a type whose steps have a title of their own. `None` for a subtask step,
+    /// and for an observation without a question.
+    pub fn titled(
+        step_type: StepType,
+        title: Title,
+        cost: Cost,
+        feedback: Option<Feedback>,
+    ) -> Option<Self> {
+        Some(match step_type {
+            StepType::Solution => Self::Solution {
+                title,
+                cost,
+                feedback,
+            },
+            StepType::Observation => Self::Observation {
+                title,
+                feedback: feedback?,
+            },
+            StepType::Information => Self::Information { title, feedback },
+            StepType::Subtask => return None,
+            StepType::End => Self::End { title, feedback },
+            StepType::Idp => Self::Idp {
+                title,
+                cost,
+                feedback,
+            },
+        })
+    }
+
     /// The type.
     pub fn step_type(&self) -> StepType {
         match self {
@@ -194,6 +226,18 @@ impl StepKind {
         }
     }
 
+    /// The question of an observation. That of another type sets no variable.
+    pub fn observed(&self) -> Option<&Feedback> {
+        match self {
+            Self::Observation { feedback, .. } => Some(feedback),
+            Self::Solution { .. }
+            | Self::Information { .. }
+            | Self::Subtask { .. }
+            | Self::End { .. }
+            | Self::Idp { .. } => None,
+        }
+    }
+
     /// The task that a subtask step refers to.
     pub fn subtask(&self) -> Option<SubtaskRef> {
         match self {
@@ -205,17 +249,6 @@ impl StepKind {
             | Self::Idp { .. } => None,
         }
     }
-}
-
-/// How a step repeats.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Looping {
-    /// The name of the current element.
-    pub alias: Tag,
-    /// The elements.
-    pub array: Option<Json>,
-    /// The number of iterations, or a list of them.
-    pub iterations: Option<Json>,
 }
 
 /// The fields of every type of step. By default, all are empty.
@@ -332,42 +365,4 @@ pub enum Placement {
     AfterPrevstep,
     /// At the end, as the requested step is not in the task.
     AppendedPrevstepUnknown,
-}
-
-/// A task that a subtask step refers to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReferencedTask {
-    /// The task.
-    pub task: TaskId,
-    /// Its product.
-    pub product: ProductId,
-    /// Its name.
-    pub name: Name,
-}
-
-impl ReferencedTask {
-    /// The reference to a task.
-    pub fn to(task: &Task) -> Self {
-        Self {
-            task: task.guid,
-            product: task.product,
-            name: task.name.clone(),
-        }
-    }
-}
-
-/// Adds a violation if a subtask step's sent product is not that of its task.
-pub fn check_subtask_product(
-    sent: ProductId,
-    task_product: ProductId,
-    step: &Path<'_>,
-    violations: &mut Violations,
-) {
-    if sent != task_product {
-        violations.add(
-            &step.field("subtask_pid"),
-            Reason::FieldInvalid,
-            "is not the product of the task that `subtask_id` names",
-        );
-    }
 }

@@ -19,6 +19,9 @@ use super::{
     violation::{Path, Reason, Violations},
 };
 
+/// Most steps of a task, wiring steps included.
+pub const STEPS_MAX: usize = 10_000;
+
 /// Who may see a task, with the numbers of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessLevel {
@@ -187,8 +190,6 @@ pub struct TaskHead {
     pub step_count: i64,
     /// How its steps are numbered.
     pub numbering: Numbering,
-    /// Its encoded size without its list of steps, in bytes.
-    pub size: i64,
     /// How many languages it is translated into.
     pub languages: usize,
     /// Its revision.

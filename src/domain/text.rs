@@ -1,7 +1,9 @@
 //! Bounded texts. Lengths are counted in Unicode code points, and limits are inclusive.
 //! No text contains U+0000, which PostgreSQL cannot store.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use super::violation::Reason;
 
@@ -17,13 +19,16 @@ pub const LABEL_MAX: usize = 1_000;
 pub const LIST_MAX: usize = 1_000;
 
 /// Why a text is invalid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
     /// Empty or only white space.
+    #[error("is required")]
     Missing,
     /// More code points than this.
+    #[error("has more than {0} code points")]
     TooLong(usize),
     /// Contains U+0000.
+    #[error("contains U+0000")]
     Nul,
 }
 
@@ -34,16 +39,6 @@ impl TextError {
             Self::Missing => Reason::FieldRequired,
             Self::TooLong(_) => Reason::FieldTooLong,
             Self::Nul => Reason::FieldInvalid,
-        }
-    }
-}
-
-impl fmt::Display for TextError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing => f.write_str("is required"),
-            Self::TooLong(max) => write!(f, "has more than {max} code points"),
-            Self::Nul => f.write_str("contains U+0000"),
         }
     }
 }
@@ -61,7 +56,8 @@ pub fn check(text: &str, max: usize) -> Result<(), TextError> {
 }
 
 /// A text of 1 to `MAX` code points that are not all white space.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub struct NonBlankText<const MAX: usize>(String);
 
 impl<const MAX: usize> NonBlankText<MAX> {
@@ -86,7 +82,8 @@ impl<const MAX: usize> NonBlankText<MAX> {
 }
 
 /// A text of at most `MAX` code points, which may be empty.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub struct BoundedText<const MAX: usize>(String);
 
 impl<const MAX: usize> BoundedText<MAX> {
@@ -109,7 +106,8 @@ impl<const MAX: usize> BoundedText<MAX> {
 
 /// The body of a step: at most [`BODY_MAX`] code points, which may be empty. Clones share
 /// the text, as it can have megabytes and steps are cloned for every update.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Body(Arc<String>);
 
 impl Body {
@@ -127,6 +125,30 @@ impl Body {
     /// The text, owned. It is copied if there are other clones.
     pub fn into_string(self) -> String {
         Arc::unwrap_or_clone(self.0)
+    }
+}
+
+impl<const MAX: usize> TryFrom<String> for NonBlankText<MAX> {
+    type Error = TextError;
+
+    fn try_from(text: String) -> Result<Self, TextError> {
+        Self::parse(text)
+    }
+}
+
+impl<const MAX: usize> TryFrom<String> for BoundedText<MAX> {
+    type Error = TextError;
+
+    fn try_from(text: String) -> Result<Self, TextError> {
+        Self::parse(text)
+    }
+}
+
+impl TryFrom<String> for Body {
+    type Error = TextError;
+
+    fn try_from(text: String) -> Result<Self, TextError> {
+        Self::parse(text)
     }
 }
 

@@ -1,6 +1,9 @@
-//! Texts in other languages: one row for each resource and language.
+//! Texts in other languages: one translation for each resource and language.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, HashSet},
+    fmt,
+};
 
 use super::{
     feedback::Feedback,
@@ -17,14 +20,34 @@ pub const LANGUAGES_MAX: usize = 100;
 pub struct Language(String);
 
 impl Language {
-    /// Parses a well-formed tag of either case.
+    /// Parses a well-formed tag of either case. As RFC 5646 has it, no variant and no
+    /// extension appears twice.
     pub fn parse(tag: &str) -> Option<Self> {
         if tag.len() > LABEL_MAX {
             return None;
         }
-        oxilangtag::LanguageTag::parse_and_normalize(tag)
-            .ok()
-            .map(|tag| Self(tag.into_inner()))
+        let tag = oxilangtag::LanguageTag::parse_and_normalize(tag).ok()?;
+        let mut variants = HashSet::new();
+        let mut extensions = HashSet::new();
+        let is_unique = tag
+            .variant_subtags()
+            .all(|variant| variants.insert(variant))
+            && tag
+                .extension_subtags()
+                .all(|(letter, _)| extensions.insert(letter));
+        is_unique.then(|| Self(tag.into_inner()))
+    }
+
+    /// The next shorter form of the tag, as in de-CH-1996, de-CH, de; `None` for the
+    /// shortest. A single letter only introduces what follows it and goes with it.
+    pub fn shorter(&self) -> Option<Self> {
+        let (mut rest, _) = self.0.rsplit_once('-')?;
+        while let Some((above, last)) = rest.rsplit_once('-')
+            && last.len() == 1
+        {
+            rest = above;
+        }
+        (rest.len() > 1).then(|| Self(rest.to_owned()))
     }
 
     /// A tag read from the database, which holds canonical tags only.
@@ -68,9 +91,9 @@ pub struct StepOverlay {
     pub locked: bool,
 }
 
-/// A task's rows by language.
+/// A task's texts by language.
 pub type TaskTranslations = BTreeMap<Language, TaskOverlay>;
-/// A step's rows by language.
+/// A step's texts by language.
 pub type StepTranslations = BTreeMap<Language, StepOverlay>;
 
 /// The texts of a resource in one language, whose fields can be edited one by one.
@@ -78,26 +101,26 @@ pub trait Overlay: Sized {
     /// Edits of single fields.
     type Fields;
 
-    /// A locked row without any translated text.
+    /// A locked translation without texts.
     fn empty() -> Self;
 
     /// Edits single fields.
     fn edit(&mut self, fields: Self::Fields);
 
-    /// Whether the edits create a row that does not exist yet.
+    /// Whether the edits create a translation that does not exist yet.
     fn creates_row(fields: &Self::Fields) -> bool;
 }
 
-/// Edits of single fields of a task's row.
+/// Edits of single fields of a task's translation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskOverlayEdit {
     /// The name.
     pub name: Edit<Name>,
-    /// Whether the row is locked; `None` keeps the lock as it is.
+    /// Whether it is locked; `None` keeps the lock as it is.
     pub locked: Option<bool>,
 }
 
-/// Edits of single fields of a step's row.
+/// Edits of single fields of a step's translation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepOverlayEdit {
     /// The title.
@@ -108,7 +131,7 @@ pub struct StepOverlayEdit {
     pub instructions: Option<Vec<Instruction>>,
     /// The question.
     pub feedback: Edit<Feedback>,
-    /// Whether the row is locked; `None` keeps the lock as it is.
+    /// Whether it is locked; `None` keeps the lock as it is.
     pub locked: Option<bool>,
 }
 
@@ -180,25 +203,25 @@ impl Overlay for StepOverlay {
     }
 }
 
-/// What an update does to one row.
+/// What an update does to one translation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RowEdit<O, F> {
-    /// Replaces the row.
+    /// Replaces the translation.
     Replace(O),
-    /// Deletes the row.
+    /// Deletes the translation.
     Delete,
-    /// Edits single fields; creates a missing row if an edit has content for it.
+    /// Edits single fields; creates a missing translation if an edit has content for it.
     Upsert(F),
-    /// Edits single fields of an existing row. Creates none.
+    /// Edits single fields of an existing translation. Creates none.
     UpdateExisting(F),
 }
 
-/// What an update does to the rows of a resource.
+/// What an update does to the translations of a resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TranslationsEdit<O, F> {
-    /// Whether rows that are not in `rows` are deleted.
+    /// Whether translations that are not in `rows` are deleted.
     pub replace: bool,
-    /// The rows that change.
+    /// The translations that change.
     pub rows: BTreeMap<Language, RowEdit<O, F>>,
 }
 
@@ -212,7 +235,7 @@ impl<O, F> Default for TranslationsEdit<O, F> {
 }
 
 impl<O: Overlay> TranslationsEdit<O, O::Fields> {
-    /// The rows after the update.
+    /// Applies the update to the translations of a resource.
     pub fn apply(self, rows: &mut BTreeMap<Language, O>) {
         if self.replace {
             rows.clear();

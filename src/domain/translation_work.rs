@@ -186,6 +186,19 @@ pub struct AutomaticTranslation {
 }
 
 impl AutomaticTranslation {
+    /// Whether it has a text of a task.
+    pub fn has_task_text(&self) -> bool {
+        self.name.is_some()
+    }
+
+    /// Whether it has a text of a step.
+    pub fn has_step_text(&self) -> bool {
+        self.title.is_some()
+            || self.body.is_some()
+            || !self.instructions.is_empty()
+            || self.feedback.is_some()
+    }
+
     /// The stored form for a task.
     pub fn task_overlay(&self) -> TaskOverlay {
         TaskOverlay {

@@ -12,7 +12,7 @@ use tonic::{
 use super::status;
 use crate::domain::Error;
 
-/// Sends `T` and receives `U`.
+/// Encodes `T` and decodes `U`.
 #[derive(Debug)]
 pub struct Codec<T, U>(PhantomData<fn(T) -> U>);
 
@@ -29,27 +29,24 @@ where
 {
     type Encode = T;
     type Decode = U;
-    type Encoder = MessageEncoder<T>;
-    type Decoder = MessageDecoder<U>;
+    type Encoder = Self;
+    type Decoder = Self;
 
-    fn encoder(&mut self) -> Self::Encoder {
-        MessageEncoder(PhantomData)
+    fn encoder(&mut self) -> Self {
+        Self::default()
     }
 
-    fn decoder(&mut self) -> Self::Decoder {
-        MessageDecoder(PhantomData)
+    fn decoder(&mut self) -> Self {
+        Self::default()
     }
 }
 
-/// Encodes messages. Reserves their length first, so that a body of megabytes is not
-/// copied whenever the buffer grows.
-#[derive(Debug)]
-pub struct MessageEncoder<T>(PhantomData<fn(T)>);
-
-impl<T: Message> Encoder for MessageEncoder<T> {
+impl<T: Message, U> Encoder for Codec<T, U> {
     type Item = T;
     type Error = Status;
 
+    /// Reserves the message's length first, so that a body of megabytes is not copied
+    /// whenever the buffer grows.
     fn encode(&mut self, item: T, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
         buffer.reserve(item.encoded_len());
         item.encode(buffer).map_err(|_| {
@@ -60,11 +57,7 @@ impl<T: Message> Encoder for MessageEncoder<T> {
     }
 }
 
-/// Decodes messages.
-#[derive(Debug)]
-pub struct MessageDecoder<U>(PhantomData<fn() -> U>);
-
-impl<U: Message + Default> Decoder for MessageDecoder<U> {
+impl<T, U: Message + Default> Decoder for Codec<T, U> {
     type Item = U;
     type Error = Status;
 

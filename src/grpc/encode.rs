@@ -10,18 +10,23 @@ use crate::{
 
 mod document;
 mod json;
+mod preview;
+mod reference;
 mod step;
 mod task;
+mod validation;
 mod work;
 
 pub use document::document;
 #[cfg(test)]
 pub use json::value;
+pub use preview::preview;
+pub use reference::reference;
 pub use step::{step, step_without_bodies};
 pub use task::task;
+pub use validation::{findings, rule, validation};
 pub use work::work;
 
-/// A role.
 pub fn role(role: Role) -> v1::Role {
     let Role { id, name } = role;
     v1::Role {

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 pub struct Ignored(BTreeSet<&'static str>);
 
 impl Ignored {
-    /// Adds fields.
     pub fn add(&mut self, fields: impl IntoIterator<Item = &'static str>) {
         self.0.extend(fields);
     }
@@ -18,7 +17,6 @@ impl Ignored {
         self.add(sent.map(|(field, _)| field));
     }
 
-    /// The fields, sorted.
     pub fn into_fields(self) -> impl Iterator<Item = &'static str> {
         self.0.into_iter()
     }

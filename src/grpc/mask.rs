@@ -26,8 +26,7 @@ pub struct MaskFields {
     /// Fields that an update ignores and lists.
     pub listed: &'static [&'static str],
     /// Fields that say which resource is updated, in which version.
-    pub silent: &'static [&'static str],
-    /// Fields of a translation.
+    pub identifying: &'static [&'static str],
     pub translation: &'static [&'static str],
 }
 
@@ -50,7 +49,7 @@ pub const TASK: MaskFields = MaskFields {
         "steps",
         "type",
     ],
-    silent: &["etag", "guid"],
+    identifying: &["etag", "guid"],
     translation: &["locked", "name"],
 };
 
@@ -84,7 +83,7 @@ pub const STEP: MaskFields = MaskFields {
         "task",
         "type",
     ],
-    silent: &["etag", "guid"],
+    identifying: &["etag", "guid"],
     translation: &["body", "feedback_config", "instructions", "locked", "title"],
 };
 
@@ -97,7 +96,6 @@ pub enum Mask {
     Document,
     /// `*`: every honored field.
     All,
-    /// The named fields.
     Paths(MaskPaths),
 }
 
@@ -113,7 +111,6 @@ pub struct MaskPaths {
 pub enum LanguageMask {
     /// The translation is replaced by what was sent.
     Whole,
-    /// The named fields.
     Fields(BTreeSet<&'static str>),
 }
 
@@ -122,7 +119,6 @@ pub enum LanguageMask {
 pub enum TranslationsMask<'a> {
     /// Replaces those of the sent languages and keeps the others.
     Merge,
-    /// Replaces all.
     Replace,
     /// Changes those of these languages.
     Only(&'a BTreeMap<Language, LanguageMask>),
@@ -268,7 +264,7 @@ impl MaskPaths {
             ignored.add([field]);
         } else if path == "*" {
             return Err((Reason::FieldInvalid, "`*` must stand alone"));
-        } else if find(fields.silent, path).is_none() {
+        } else if find(fields.identifying, path).is_none() {
             let below = path.strip_prefix(TRANSLATIONS);
             let below = below.and_then(|rest| rest.strip_prefix('.'));
             let (key, field) = split_key(below.ok_or(UNKNOWN)?)?;

@@ -41,8 +41,22 @@ pub fn encode<T, I, C: PageCursor>(
 where
     I: Message,
 {
+    encode_beside(0, page, tokens, cursor, encode)
+}
+
+/// The same beside `used` bytes of other fields.
+pub fn encode_beside<T, I, C: PageCursor>(
+    used: usize,
+    page: Page<T>,
+    tokens: &PageTokens<'_>,
+    cursor: impl Fn(&T) -> C,
+    encode: impl Fn(T) -> I,
+) -> (Vec<I>, String)
+where
+    I: Message,
+{
     let Page { items, mut more } = page;
-    let mut room = PAGE_BYTES - TOKEN_MAX_BYTES;
+    let mut room = (PAGE_BYTES - TOKEN_MAX_BYTES).saturating_sub(used);
     let mut messages = Vec::with_capacity(items.len());
     let mut last = None;
     for item in items {

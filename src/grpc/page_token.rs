@@ -23,10 +23,8 @@ const BLOCK_BYTES: usize = 64;
 
 /// A cursor that page tokens can carry.
 pub trait PageCursor: Sized {
-    /// The cursor as bytes.
     fn to_bytes(&self) -> Vec<u8>;
 
-    /// The cursor of [`PageCursor::to_bytes`].
     fn from_bytes(bytes: &[u8]) -> Option<Self>;
 }
 
@@ -35,7 +33,6 @@ pub trait PageCursor: Sized {
 pub struct PageTokens<'a> {
     /// The key of the database, the same for every server of it.
     pub key: &'a [u8; 32],
-    /// The account.
     pub account: &'a AccountId,
     /// The rpc, such as `ListTasks`.
     pub rpc: &'static str,

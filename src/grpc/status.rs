@@ -6,7 +6,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use tonic::{Code, Status};
+use tonic::{Code, Status, metadata::MetadataValue};
 use tonic_types::{ErrorDetails, PreconditionViolation, StatusExt};
 use uuid::Uuid;
 
@@ -112,12 +112,18 @@ pub fn overloaded() -> Status {
     )
 }
 
-/// The call's deadline or the server's own time limit passed.
-pub fn deadline_exceeded() -> Status {
+/// The deadline of a call that needs this scope, or the server's own time limit, passed.
+pub fn deadline_exceeded(scope: Scope) -> Status {
+    let message = match scope {
+        Scope::Read => "the deadline has passed",
+        Scope::Write | Scope::Translate | Scope::Admin => {
+            "the deadline has passed; a write may have been done all the same"
+        }
+    };
     plain(
         Code::DeadlineExceeded,
         ErrorReason::DeadlineExceeded,
-        "the deadline has passed; a write may have been done all the same",
+        message,
     )
 }
 
@@ -152,6 +158,25 @@ pub fn internal(id: &str) -> Status {
         format!("internal error {id}"),
         info(ErrorReason::Internal, [("id", id.to_owned())]),
     )
+}
+
+/// The database has not been opened yet.
+pub fn store_not_open() -> Status {
+    unavailable(Outage::Away)
+}
+
+/// The request is compressed. The answer names the one encoding that is taken.
+pub fn compressed() -> Status {
+    let mut status = build(
+        Code::Unimplemented,
+        "the request is compressed: send it uncompressed".to_owned(),
+        info(ErrorReason::Unimplemented, []),
+    );
+    let accepted = MetadataValue::from_static("identity");
+    status
+        .metadata_mut()
+        .insert("grpc-accept-encoding", accepted);
+    status
 }
 
 /// The server does not have the rpc `path`, such as `/package.Service/Method`.

@@ -16,23 +16,6 @@ fn violations(count: usize, path: &str, description: &str) -> Status {
 }
 
 #[test]
-fn few_violations_are_all_shown() {
-    let status = violations(3, "de", "is required");
-    assert_eq!(
-        status.message(),
-        "step.translations[\"de\"]: is required (and 2 more)"
-    );
-    let details = status.get_error_details();
-    let info = details.error_info().expect("an info");
-    assert_eq!(info.reason, "FIELD_INVALID");
-    assert_eq!(info.domain, "expertise.v1");
-    assert!(info.metadata.is_empty());
-    let shown = &details.bad_request().expect("violations").field_violations;
-    assert_eq!(shown.len(), 3);
-    assert_eq!(shown[0].reason, "FIELD_INVALID");
-}
-
-#[test]
 fn many_violations_are_shortened_and_counted() {
     let status = violations(1_000, "de", "is required");
     assert!(
@@ -77,29 +60,4 @@ fn invalid_utf8_is_refused_at_its_field() {
         violation.description,
         "cannot be decoded: invalid string value: data is not UTF-8 encoded"
     );
-}
-
-#[test]
-fn a_deep_message_is_nested_too_deep() {
-    let status = undecodable("failed to decode Protobuf message: A.b: recursion limit reached");
-    let info = status.get_details_error_info().expect("an info");
-    assert_eq!(info.reason, "NESTING_TOO_DEEP");
-}
-
-#[test]
-fn each_referring_step_is_a_subject() {
-    use crate::domain::ids::{StepId, TaskId};
-    let by: Vec<_> = (0..20).map(|n| StepId(Uuid::from_u128(n))).collect();
-    let task = TaskId(Uuid::nil());
-    let status = from_error(
-        Precondition::TaskReferenced {
-            task,
-            by: by.clone(),
-        }
-        .into(),
-    );
-    let failure = status.get_details_precondition_failure().expect("steps");
-    let subjects: Vec<_> = failure.violations.into_iter().map(|v| v.subject).collect();
-    let expected: Vec<_> = by.iter().map(ToString::to_string).collect();
-    assert_eq!(subjects, expected);
 }

@@ -18,7 +18,6 @@ use crate::{
         ids::{StepId, TaskId},
         step::{NewStep, Placement, Step, linked_import_only},
         translation::Language,
-        violation::{Reason, Violations},
     },
     proto::v1::{
         self, CreateStepRequest, CreateStepResponse, DeleteStepRequest, DeleteStepResponse,
@@ -81,9 +80,7 @@ impl StepService for Services {
     ) -> Result<Response<GetStepResponse>, Status> {
         answer(request, async |caller, request| {
             let GetStepRequest { guid } = request;
-            let id = decode::all(|violations| {
-                field::guid(&guid, StepId::parse, Field::root("guid", violations))
-            })?;
+            let id = decode::guid(&guid, StepId::parse)?;
             let step = self.store.account(&caller.account).get_step(id).await?;
             Ok(GetStepResponse {
                 step: Some(encode::step(step)),
@@ -111,7 +108,7 @@ impl StepService for Services {
             );
             let (task, (after, size)) = decode::all(|violations| {
                 let task = field::guid(&task, TaskId::parse, Field::root("task", violations));
-                check_expand(&expand, violations);
+                field::check_expand(&expand, violations);
                 task.zip(page::start(&tokens, page_size, &page_token, violations))
             })?;
             let account = self.store.account(&caller.account);
@@ -170,11 +167,7 @@ impl StepService for Services {
     ) -> Result<Response<DeleteStepResponse>, Status> {
         answer(request, async |caller, request| {
             let DeleteStepRequest { guid, etag } = request;
-            let (id, expected) = decode::all(|violations| {
-                let id = field::guid(&guid, StepId::parse, Field::root("guid", violations));
-                let expected = field::expected(&etag, Field::root("etag", violations));
-                Some((id?, expected))
-            })?;
+            let (id, expected) = decode::guid_and_etag(&guid, StepId::parse, &etag)?;
             let account = self.store.account(&caller.account);
             account.delete_step(id, expected).await?;
             Ok(DeleteStepResponse {
@@ -215,16 +208,6 @@ fn with_bodies(mut response: CreateStepResponse, request: CreateStepRequest) -> 
         }
     }
     response
-}
-
-fn check_expand(expand: &[String], violations: &mut Violations) {
-    let mut list = Field::root("expand", violations);
-    for (index, name) in expand.iter().enumerate() {
-        if name != "body" {
-            let mut element = list.index(index);
-            element.refuse(Reason::FieldInvalid, "must be `body`");
-        }
-    }
 }
 
 /// The filters of a listing. A request with a malformed one gets no token.

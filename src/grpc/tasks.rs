@@ -17,7 +17,6 @@ use super::{
 };
 use crate::{
     domain::{
-        Result,
         ids::TaskId,
         import::AbsentSteps,
         task::{Task, TaskFilter},
@@ -69,7 +68,7 @@ impl TaskService for Services {
     ) -> Result<Response<GetTaskResponse>, Status> {
         answer(request, async |caller, request| {
             let GetTaskRequest { guid } = request;
-            let id = task_id(&guid)?;
+            let id = decode::guid(&guid, TaskId::parse)?;
             let task = self.store.account(&caller.account).get_task(id).await?;
             Ok(GetTaskResponse {
                 task: Some(encode::task(task)),
@@ -141,11 +140,7 @@ impl TaskService for Services {
     ) -> Result<Response<DeleteTaskResponse>, Status> {
         answer(request, async |caller, request| {
             let DeleteTaskRequest { guid, etag, force } = request;
-            let (id, expected) = decode::all(|violations| {
-                let id = field::guid(&guid, TaskId::parse, Field::root("guid", violations));
-                let expected = field::expected(&etag, Field::root("etag", violations));
-                Some((id?, expected))
-            })?;
+            let (id, expected) = decode::guid_and_etag(&guid, TaskId::parse, &etag)?;
             let account = self.store.account(&caller.account);
             account.delete_task(id, expected, force).await?;
             Ok(DeleteTaskResponse {
@@ -168,7 +163,7 @@ impl TaskService for Services {
                     IdempotentRequest::read(&request_id, "ImportTask", &request, violations);
                 let absent = absent_steps(request.absent_steps, violations);
                 let document = document::document(request.document, violations, &mut ignored);
-                let expected = field::expected(&request.etag, Field::root("etag", violations));
+                let expected = field::expected_etag(&request.etag, Field::root("etag", violations));
                 let document::ImportDocument { target, document } = document?;
                 if target.is_none() && !request.etag.is_empty() {
                     Field::root("etag", violations).refuse(
@@ -206,7 +201,7 @@ impl TaskService for Services {
     ) -> Result<Response<ExportTaskResponse>, Status> {
         answer(request, async |caller, request| {
             let ExportTaskRequest { guid } = request;
-            let id = task_id(&guid)?;
+            let id = decode::guid(&guid, TaskId::parse)?;
             let tree = self.store.account(&caller.account).export_task(id).await?;
             Ok(ExportTaskResponse {
                 document: Some(encode::document(tree)),
@@ -242,11 +237,6 @@ fn created(task: Task, ignored_paths: Vec<String>) -> CreateTaskResponse {
         task: Some(encode::task(task)),
         ignored_paths,
     }
-}
-
-/// The `guid` of a request.
-fn task_id(guid: &str) -> Result<TaskId, Violations> {
-    decode::all(|violations| field::guid(guid, TaskId::parse, Field::root("guid", violations)))
 }
 
 fn filter(request: &ListTasksRequest, violations: &mut Violations) -> TaskFilter {

@@ -95,8 +95,7 @@ impl TranslationService for Services {
     ) -> Result<Response<WriteTranslationsResponse>, Status> {
         answer(request, async |caller, request| {
             let WriteTranslationsRequest { translations } = request;
-            let mut ignored = Ignored::default();
-            let items: Vec<AutomaticTranslation> = decode::all(|violations| {
+            let (items, sent): (Vec<_>, Vec<_>) = decode::all(|violations| {
                 let mut list = Field::root("translations", violations);
                 if translations.is_empty() {
                     list.refuse(Reason::FieldRequired, "needs at least one translation");
@@ -105,16 +104,15 @@ impl TranslationService for Services {
                     return None;
                 }
                 let all = translations.into_iter().enumerate();
-                let decoded = all.filter_map(|(index, message)| {
-                    automatic(message, list.index(index), &mut ignored)
-                });
-                Some(decoded.collect())
+                let decoded =
+                    all.filter_map(|(index, message)| automatic(message, list.index(index)));
+                Some(decoded.unzip())
             })?;
-            let sent: Vec<SentTexts> = items.iter().map(SentTexts::of).collect();
             let account = self.store.account(&caller.account);
             let outcomes = account.write_translations(items).await?;
+            let mut ignored = Ignored::default();
             for (outcome, sent) in outcomes.iter().zip(sent) {
-                sent.list_ignored(*outcome, &mut ignored);
+                ignored.add(sent.ignored(*outcome));
             }
             let result = |outcome| i32::from(encode_outcome(outcome));
             Ok(WriteTranslationsResponse {
@@ -180,9 +178,9 @@ impl PageCursor for TranslationWorkCursor {
 fn automatic(
     message: v1::AutomaticTranslation,
     mut at: Field<'_>,
-    ignored: &mut Ignored,
-) -> Option<AutomaticTranslation> {
-    feedback::list_ignored_of_translation(&message.feedback_config, ignored);
+) -> Option<(AutomaticTranslation, SentTexts)> {
+    let mut links = Ignored::default();
+    feedback::list_ignored_of_translation(&message.feedback_config, &mut links);
     let v1::AutomaticTranslation {
         guid,
         language,
@@ -202,7 +200,7 @@ fn automatic(
     field::refuse_nul(&source_digest, digest);
     let instructions = json::instructions(instructions, at.field("instructions"));
     let feedback = feedback::translated(feedback_config, at.field("feedback_config"));
-    Some(AutomaticTranslation {
+    let translation = AutomaticTranslation {
         name: name.and_then(|name| field::line(name, at.field("name"))),
         title: title.and_then(|title| field::line(title, at.field("title"))),
         body: body.and_then(|body| field::body(body, at.field("body"))),
@@ -211,7 +209,9 @@ fn automatic(
         digest: read_digest(&source_digest),
         guid: guid?.0,
         language: language?,
-    })
+    };
+    let sent = SentTexts::of(&translation, links);
+    Some((translation, sent))
 }
 
 /// The text of a digest in the contract.
@@ -228,10 +228,12 @@ fn read_digest(text: &str) -> Option<SourceDigest> {
 struct SentTexts {
     of_task: Vec<&'static str>,
     of_step: Vec<&'static str>,
+    /// Links in the question, which no translation has.
+    links: Ignored,
 }
 
 impl SentTexts {
-    fn of(item: &AutomaticTranslation) -> Self {
+    fn of(item: &AutomaticTranslation, links: Ignored) -> Self {
         let of_step = [
             ("translations.title", item.title.is_some()),
             ("translations.body", item.body.is_some()),
@@ -242,18 +244,21 @@ impl SentTexts {
         Self {
             of_task: item.name.iter().map(|_| "translations.name").collect(),
             of_step: sent.map(|(field, _)| field).collect(),
+            links,
         }
     }
 
-    /// Lists the texts that the written resource does not have.
-    fn list_ignored(self, outcome: TranslationOutcome, ignored: &mut Ignored) {
-        match outcome {
-            TranslationOutcome::Written(ResourceId::Task(_)) => ignored.add(self.of_step),
-            TranslationOutcome::Written(ResourceId::Step(_)) => ignored.add(self.of_task),
+    /// What the written resource does not have. Of what is not written, nothing is listed.
+    fn ignored(self, outcome: TranslationOutcome) -> Vec<&'static str> {
+        let mut fields = match outcome {
+            TranslationOutcome::Written(ResourceId::Task(_)) => self.of_step,
+            TranslationOutcome::Written(ResourceId::Step(_)) => self.of_task,
             TranslationOutcome::Locked
             | TranslationOutcome::Stale
-            | TranslationOutcome::NotFound => {}
-        }
+            | TranslationOutcome::NotFound => return Vec::new(),
+        };
+        fields.extend(self.links.into_fields());
+        fields
     }
 }
 

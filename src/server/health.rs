@@ -41,13 +41,19 @@ impl HealthState {
     }
 }
 
-/// Sets the health that [`HealthService`] reports. It is SERVING until the first ping.
+/// Sets the health that [`HealthService`] reports.
 #[derive(Clone)]
 pub struct HealthMonitor(Arc<watch::Sender<HealthState>>);
 
 impl HealthMonitor {
+    /// Reports NOT_SERVING until the database is open.
     pub fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(HealthState::Serving)))
+        Self(Arc::new(watch::Sender::new(HealthState::DatabaseDown)))
+    }
+
+    /// Reports SERVING: the database has been opened.
+    pub fn start(&self) {
+        self.set(HealthState::Serving);
     }
 
     pub fn service(&self) -> HealthServer<HealthService> {
@@ -170,6 +176,8 @@ mod tests {
             let item = watched.next().await;
             item.map(|item| item.map(|response| response.status()).ok())
         };
+        assert_eq!(next().await, Some(Some(ServingStatus::NotServing)));
+        monitor.start();
         assert_eq!(next().await, Some(Some(ServingStatus::Serving)));
         assert!(monitor.set(HealthState::DatabaseDown) && !monitor.set(HealthState::DatabaseDown));
         assert_eq!(next().await, Some(Some(ServingStatus::NotServing)));

@@ -26,13 +26,14 @@ use tokio::{
     time::{Sleep, sleep, timeout},
 };
 use tokio_rustls::TlsAcceptor;
-use tonic::{body::Body, service::Routes};
+use tonic::body::Body;
 use tracing::debug;
 
 use super::{
     KEEPALIVE_INTERVAL,
     connections::{ConnectionHandle, TrackedStream},
     middleware::{CallResponse, CallService},
+    routes::ServerRoutes,
 };
 
 /// Calls at once on a connection; the message of each is held in memory.
@@ -60,7 +61,7 @@ const REFUSAL_PAUSE: Duration = Duration::from_millis(20);
 /// ready. From then on no connection is accepted, and this ends when the open ones have
 /// finished their calls. Dropping the future cuts them.
 pub async fn serve(
-    service: CallService<Routes>,
+    service: CallService<ServerRoutes>,
     tls: Option<TlsAcceptor>,
     incoming: impl Stream<Item = io::Result<TrackedStream>>,
     drain: impl Future<Output = ()>,
@@ -94,7 +95,7 @@ pub async fn serve(
 
 async fn serve_stream(
     stream: TrackedStream,
-    service: CallService<Routes>,
+    service: CallService<ServerRoutes>,
     tls: Option<TlsAcceptor>,
     drained: watch::Receiver<()>,
 ) {
@@ -186,7 +187,7 @@ impl RefusalPause {
 
 /// The service of one connection.
 struct ConnectionService {
-    service: CallService<Routes>,
+    service: CallService<ServerRoutes>,
     connection: ConnectionHandle,
 }
 

@@ -48,54 +48,29 @@ pub fn incoming(
         .filter_map(ready)
 }
 
-/// A bound port that is not listened on yet.
-pub struct Port {
+/// Listens on the port that a setting names; returns the address with the port that was
+/// picked.
+pub fn listen(
     setting: &'static str,
     address: SocketAddr,
-    socket: TcpSocket,
-}
-
-impl Port {
-    /// Binds the port that a setting names.
-    pub fn bind(setting: &'static str, address: SocketAddr) -> Result<Self, StartError> {
-        match bound_socket(address) {
-            Ok(socket) => Ok(Self {
-                setting,
-                address,
-                socket,
-            }),
-            Err(reason) => Err(StartError::Listen {
-                setting,
-                address,
-                reason,
-            }),
-        }
-    }
-
-    /// Listens; returns the address with the port that was picked.
-    pub fn listen(self) -> Result<(TcpListener, SocketAddr), StartError> {
-        let listener = self.socket.listen(LISTEN_BACKLOG);
-        let listening = listener.and_then(|listener| {
-            let address = listener.local_addr()?;
-            Ok((listener, address))
-        });
-        listening.map_err(|reason| StartError::Listen {
-            setting: self.setting,
-            address: self.address,
-            reason,
-        })
-    }
-}
-
-fn bound_socket(address: SocketAddr) -> io::Result<TcpSocket> {
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4()?,
-        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+) -> Result<(TcpListener, SocketAddr), StartError> {
+    let listening = || {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // A restart must not wait until the system forgets old connections.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let listener = socket.listen(LISTEN_BACKLOG)?;
+        let address = listener.local_addr()?;
+        Ok((listener, address))
     };
-    // A restart must not wait until the system forgets old connections.
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    Ok(socket)
+    listening().map_err(|reason| StartError::Listen {
+        setting,
+        address,
+        reason,
+    })
 }
 
 /// What to do about an address that cannot be listened on.

@@ -10,6 +10,7 @@ mod call_metrics;
 mod call_record;
 mod credentials;
 mod deadline;
+mod health_and_reflection;
 mod load_shedding;
 mod normalise;
 mod protocol;
@@ -33,6 +34,7 @@ use tonic::{Status, body::Body};
 use tower::Service;
 use tracing::{Instrument, error, info_span};
 
+pub use self::health_and_reflection::is_health_or_reflection;
 use self::{
     admission::{MemoryBudget, QueueSlot, WorkQueue},
     call_metrics::CallMetrics,
@@ -133,8 +135,8 @@ where
 
     /// Passes a call through the middleware, in this order:
     ///
-    /// 1. health and reflection go straight to their service
-    /// 2. other protocols than gRPC are refused
+    /// 1. other protocols than gRPC are refused
+    /// 2. health and reflection go to their service, with errors normalised
     /// 3. load is shed while the queue is full
     /// 4. the call is recorded: a log line, metrics and a span, however it ends
     /// 5. errors are normalised, in headers and in trailers
@@ -154,11 +156,12 @@ where
     ) -> CallResponse {
         let Self { middleware, inner } = self;
         let path = request.uri().path();
-        if protocol::is_exempt(path) {
-            return CallResponse::Pending(Box::pin(call_service(inner.clone(), request)));
-        }
         if let Some(response) = protocol::refuse_other_protocols(&request) {
             return CallResponse::Ready(response);
+        }
+        if is_health_or_reflection(path) {
+            let call = health_and_reflection::call(inner.clone(), request);
+            return CallResponse::Pending(Box::pin(call));
         }
         let slot = middleware.queue.slot().ok();
         if slot.is_none()
@@ -213,7 +216,8 @@ impl Middleware {
         let requested = deadline::requested(headers);
         let deadline = call.started() + self.timeout(&requested);
         let caller =
-            credentials::authenticate(&self.authenticator, headers, deadline, &mut slot).await?;
+            credentials::authenticate(&self.authenticator, headers, deadline, scope, &mut slot)
+                .await?;
         call.set_caller(caller.clone());
         credentials::authorize(&caller, scope)?;
         requested?;
@@ -246,7 +250,7 @@ impl Middleware {
         let span = info_span!("call", request_id = %call.id());
         let work = catch_panics(call, work.instrument(span));
         let result = deadline::enforce(deadline, work).await;
-        result.unwrap_or_else(|| Err(status::deadline_exceeded()))
+        result.unwrap_or_else(|| Err(status::deadline_exceeded(scope)))
     }
 
     /// The caller's timeout or the server's, whichever is shorter.

@@ -8,7 +8,7 @@ use std::{
     collections::VecDeque,
     convert::Infallible,
     fs,
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::{Arc, OnceLock, atomic::Ordering::Relaxed},
     time::Duration,
 };
 
@@ -18,7 +18,7 @@ use http_body_util::Full;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use prometheus_client::{
-    encoding::text::encode,
+    encoding::text::{encode_eof, encode_registry},
     metrics::{counter::Counter, gauge::Gauge, info::Info},
     registry::{Registry, Unit},
 };
@@ -48,11 +48,17 @@ const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 /// The endpoint for operators, with all metrics of the server.
 pub struct OperationsEndpoint {
     registry: Registry,
-    store: Store,
+    store: OnceLock<StoreRegistry>,
     middleware: Arc<Middleware>,
     health: HealthMonitor,
     spans: Option<Arc<SpanCounts>>,
     sampled: SampledMetrics,
+}
+
+/// The metrics of the database, once it is open.
+struct StoreRegistry {
+    store: Store,
+    registry: Registry,
 }
 
 /// Metrics that are sampled when they are requested.
@@ -68,12 +74,11 @@ struct SampledMetrics {
 
 impl OperationsEndpoint {
     pub fn new(
-        store: Store,
         middleware: Arc<Middleware>,
         health: HealthMonitor,
         spans: Option<Arc<SpanCounts>>,
     ) -> Self {
-        let mut registry = Registry::with_prefix(env!("CARGO_PKG_NAME"));
+        let mut registry = new_registry();
         let sampled = SampledMetrics::default();
         registry.register(
             "build",
@@ -81,16 +86,22 @@ impl OperationsEndpoint {
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
         middleware.register(&mut registry);
-        store.register(&mut registry);
         sampled.register(&mut registry, spans.is_some());
         Self {
             registry,
-            store,
+            store: OnceLock::new(),
             middleware,
             health,
             spans,
             sampled,
         }
+    }
+
+    /// Serves the metrics of the database, too. Works once.
+    pub fn add_store(&self, store: Store) {
+        let mut registry = new_registry();
+        store.register(&mut registry);
+        let _ = self.store.set(StoreRegistry { store, registry });
     }
 
     /// Answers requests until the future is dropped.
@@ -157,12 +168,20 @@ impl OperationsEndpoint {
     }
 
     fn metrics(&self) -> Option<String> {
-        self.store.sample_pools();
         self.sampled.sample(&self.middleware, self.spans.as_deref());
         let mut text = String::new();
-        encode(&mut text, &self.registry).ok()?;
+        encode_registry(&mut text, &self.registry).ok()?;
+        if let Some(StoreRegistry { store, registry }) = self.store.get() {
+            store.sample_pools();
+            encode_registry(&mut text, registry).ok()?;
+        }
+        encode_eof(&mut text).ok()?;
         Some(text)
     }
+}
+
+fn new_registry() -> Registry {
+    Registry::with_prefix(env!("CARGO_PKG_NAME"))
 }
 
 impl SampledMetrics {

@@ -3,6 +3,7 @@
 mod advice;
 mod database;
 mod epoch;
+mod migrations;
 mod pooler;
 mod postgres;
 mod probe;
@@ -10,32 +11,31 @@ mod replica;
 
 use std::{future::ready, path::Path, str::FromStr, sync::Arc, time::Duration};
 
-use sea_orm::{
-    ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, EntityTrait, SqliteTransactionMode,
-    SqlxSqliteConnector, TransactionOptions,
-};
-use sea_orm_migration::MigratorTrait;
+use sea_orm::{EntityTrait, SqlxSqliteConnector};
 use sqlx::{
-    ConnectOptions, Connection,
+    ConnectOptions as _, Connection,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
+use tokio::time::{Instant, sleep};
+use tracing::{info, warn};
 
 use super::{
     Writers,
     metrics::{self, StoreMetrics},
-    schema::{Migrator, entity::server_key},
+    schema::entity::server_key,
     write::{WriteQueue, WriteSlots},
 };
 use crate::config::{DatabaseUrl, PostgresUrl};
 
 use database::Pooling;
+use migrations::{create_schema, prepare_schema};
 use probe::HealthProbe;
 
 pub use database::Database;
 pub use epoch::ConnectionEpoch;
 pub use replica::{Replica, ReplicaOrPrimary, ReplicaSettings};
 
-/// The name of the key that seals page tokens, in `server_keys`.
+/// The name of the key that signs page tokens, in `server_keys`.
 const PAGE_KEY: &str = "page_token";
 /// Connections that read from SQLite.
 const MAX_SQLITE_READERS: u32 = 4;
@@ -44,8 +44,12 @@ const SQLITE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a write waits for SQLite's one writing connection. It is longer than
 /// [`postgres::ACQUIRE_TIMEOUT`], as all writes queue for this connection, large ones too.
 const SQLITE_WRITE_TIMEOUT: Duration = Duration::from_secs(15);
-/// Key of the PostgreSQL advisory lock that a server holds while it migrates.
-const MIGRATION_LOCK: i64 = 0x6578_7065_7274_6973;
+/// How long `migrate` waits for a PostgreSQL that cannot be reached.
+const MIGRATE_WAIT: Duration = Duration::from_secs(10);
+/// The pause between two attempts to reach PostgreSQL, and how often the log says that
+/// there is none yet.
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
+const WAIT_LOG_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Why the database cannot be used: one line that says what is wrong and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +67,7 @@ pub enum OpenError {
         /// What is wrong, and what to do.
         why: String,
     },
-    /// No connection to PostgreSQL can be opened.
+    /// PostgreSQL refuses the connection, and waiting does not change that.
     #[error("EXPERTISE_DATABASE_URL names {address}, which cannot be used: {why}")]
     Connect {
         /// Host, port and database, without user and password.
@@ -71,6 +75,17 @@ pub enum OpenError {
         /// What is wrong, and what to do.
         why: String,
     },
+    /// PostgreSQL cannot be reached at present.
+    #[error("EXPERTISE_DATABASE_URL names {address}, which cannot be reached: {why}")]
+    Unreachable {
+        /// Host, port and database, without user and password.
+        address: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// The connection was lost before the schema had been read.
+    #[error("the connection to the database was lost: check that it runs and can be reached")]
+    Lost,
     /// The schema has migrations that this version does not know.
     #[error(
         "the database has a schema that this version does not know: run the version that created it, or set EXPERTISE_DATABASE_URL to another database"
@@ -84,6 +99,16 @@ pub enum OpenError {
         /// How many migrations are missing.
         pending: usize,
     },
+    /// Partitions are requested, but SQLite has none.
+    #[error(
+        "--partitions is for PostgreSQL: set EXPERTISE_DATABASE_URL to a PostgreSQL database, or leave it out"
+    )]
+    PartitionsOfSqlite,
+    /// Partitions are requested, but the database has tables already.
+    #[error(
+        "--partitions is for a new database, and this one has tables: use an empty database, or leave it out"
+    )]
+    PartitionsOfTables,
     /// The schema cannot be created, changed or read.
     #[error("the database schema cannot be read or brought up to date: {0}")]
     Schema(String),
@@ -91,9 +116,39 @@ pub enum OpenError {
 
 /// Brings the schema of a database up to date.
 pub async fn migrate(database: &DatabaseUrl) -> Result<(), OpenError> {
-    let metrics = Arc::default();
-    connect(database, 1, true, &metrics).await?.close().await;
+    let options = ConnectOptions {
+        max_connections: 1,
+        migrate: true,
+        max_wait: Some(MIGRATE_WAIT),
+        metrics: Arc::default(),
+    };
+    connect(database, &options).await?.close().await;
     Ok(())
+}
+
+/// How a database is opened.
+pub struct ConnectOptions {
+    /// Most connections to PostgreSQL.
+    pub max_connections: u32,
+    /// Whether to bring the schema up to date, or to refuse an old one.
+    pub migrate: bool,
+    /// How long to wait for a PostgreSQL that cannot be reached; `None` is without end.
+    pub max_wait: Option<Duration>,
+    /// Records the use of the connections.
+    pub metrics: Arc<StoreMetrics>,
+}
+
+/// Creates the schema in an empty PostgreSQL database, each table of accounts in this many
+/// partitions by account.
+pub async fn migrate_partitioned(database: &DatabaseUrl, partitions: u16) -> Result<(), OpenError> {
+    let DatabaseUrl::Postgres(url) = database else {
+        return Err(OpenError::PartitionsOfSqlite);
+    };
+    let epoch = Arc::new(ConnectionEpoch::new());
+    let (_, pool) = postgres::open(url, 1, &epoch).await?;
+    let created = create_schema(&pool, partitions).await;
+    pool.close().await;
+    created
 }
 
 /// Connections to a database with the schema of this version.
@@ -108,6 +163,8 @@ pub struct DatabaseConnections {
     pub epoch: Arc<ConnectionEpoch>,
     /// Slots or queue of writes.
     pub writers: Writers,
+    /// The secret that seals page tokens.
+    pub page_key: [u8; 32],
 }
 
 impl DatabaseConnections {
@@ -127,25 +184,48 @@ impl DatabaseConnections {
     }
 }
 
-/// Connects to a database and brings its schema up to date, or refuses an old one.
+/// Connects to a database and brings its schema up to date, or refuses an old one. While
+/// PostgreSQL cannot be reached, the log says so and it is tried again.
 pub async fn connect(
     database: &DatabaseUrl,
-    max_connections: u32,
-    migrate: bool,
-    metrics: &Arc<StoreMetrics>,
+    options: &ConnectOptions,
 ) -> Result<DatabaseConnections, OpenError> {
-    match database {
-        DatabaseUrl::SqliteFile(path) => sqlite_file(path, migrate, metrics).await,
-        DatabaseUrl::SqliteMemory => sqlite_memory(metrics).await,
-        DatabaseUrl::Postgres(url) => postgres(url, max_connections, migrate, metrics).await,
+    let url = match database {
+        DatabaseUrl::SqliteFile(path) => return sqlite_file(path, options).await,
+        DatabaseUrl::SqliteMemory => return sqlite_memory(&options.metrics).await,
+        DatabaseUrl::Postgres(url) => url,
+    };
+    postgres::warn_of_unknown_parameters(url);
+    let begun = Instant::now();
+    let mut logged: Option<Instant> = None;
+    loop {
+        let error = match postgres(url, options).await {
+            Err(error @ (OpenError::Unreachable { .. } | OpenError::Lost)) => error,
+            result => {
+                if logged.is_some() && result.is_ok() {
+                    info!("the database is there");
+                }
+                return result;
+            }
+        };
+        if options.max_wait.is_some_and(|max| begun.elapsed() >= max) {
+            return Err(error);
+        }
+        if logged.is_none_or(|at| at.elapsed() >= WAIT_LOG_INTERVAL) {
+            logged = Some(Instant::now());
+            warn!("waiting for the database: {error}");
+        }
+        sleep(RETRY_INTERVAL).await;
     }
 }
 
 async fn sqlite_file(
     path: &Path,
-    migrate: bool,
-    metrics: &Arc<StoreMetrics>,
+    options: &ConnectOptions,
 ) -> Result<DatabaseConnections, OpenError> {
+    let ConnectOptions {
+        migrate, metrics, ..
+    } = options;
     let epoch = Arc::new(ConnectionEpoch::new());
     let file_error = |err| advice::file_error(path, &err);
     let file = || SqliteConnectOptions::new().filename(path);
@@ -153,7 +233,8 @@ async fn sqlite_file(
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal);
     let mut writer = sqlite_pool(1, options, &epoch).await.map_err(file_error)?;
-    prepare_schema(&writer, migrate).await?;
+    prepare_schema(&writer, *migrate).await?;
+    let page_key = page_key(&writer).await?;
     writer.measure("writer", metrics);
     let reading = || sqlite(file()).read_only(true);
     let reader = sqlite_pool(MAX_SQLITE_READERS, reading(), &epoch);
@@ -167,6 +248,7 @@ async fn sqlite_file(
         reader,
         probe: HealthProbe::Sqlite(probe),
         epoch,
+        page_key,
     })
 }
 
@@ -179,6 +261,7 @@ async fn sqlite_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConnection
         .await
         .map_err(|err| advice::file_error(Path::new(":memory:"), &err))?;
     prepare_schema(&writer, true).await?;
+    let page_key = page_key(&writer).await?;
     writer.measure("shared", metrics);
     Ok(DatabaseConnections {
         writers: Writers::Queue(WriteQueue::start(writer.clone(), SQLITE_WRITE_TIMEOUT)),
@@ -186,18 +269,24 @@ async fn sqlite_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConnection
         probe: HealthProbe::Sqlite(writer.clone()),
         writer,
         epoch,
+        page_key,
     })
 }
 
 async fn postgres(
     url: &PostgresUrl,
-    max_connections: u32,
-    migrate: bool,
-    metrics: &Arc<StoreMetrics>,
+    options: &ConnectOptions,
 ) -> Result<DatabaseConnections, OpenError> {
+    let ConnectOptions {
+        max_connections,
+        migrate,
+        max_wait: _,
+        metrics,
+    } = options;
     let epoch = Arc::new(ConnectionEpoch::new());
-    let (options, mut pool) = postgres::open(url, max_connections, &epoch).await?;
-    prepare_schema(&pool, migrate).await?;
+    let (options, mut pool) = postgres::open(url, *max_connections, &epoch).await?;
+    prepare_schema(&pool, *migrate).await?;
+    let page_key = page_key(&pool).await?;
     pool.measure("shared", metrics);
     // One connection is kept free of writes, which may wait for locks, so that reads go on.
     let writers = max_connections.saturating_sub(1).max(1);
@@ -206,6 +295,7 @@ async fn postgres(
         reader: pool.clone(),
         probe: HealthProbe::postgres(options, pool),
         epoch,
+        page_key,
         writers: Writers::Slots(WriteSlots::new(writers as usize, postgres::ACQUIRE_TIMEOUT)),
     })
 }
@@ -257,54 +347,7 @@ async fn sqlite_pool(
     })
 }
 
-/// Brings the schema up to date, or refuses an old one.
-async fn prepare_schema(db: &Database, migrate: bool) -> Result<(), OpenError> {
-    let schema = |err: DbErr| advice::schema_error(&err);
-    let transaction = db
-        .begin(TransactionOptions::default())
-        .await
-        .map_err(schema)?;
-    let pending = match pending_migrations(&transaction).await {
-        Ok(pending) => pending,
-        // The database has migrations that this version does not know.
-        Err(DbErr::Custom(_)) => return Err(OpenError::UnknownSchema),
-        Err(err) => return Err(schema(err)),
-    };
-    transaction.rollback().await.map_err(schema)?;
-    if pending == 0 {
-        return Ok(());
-    }
-    if !migrate {
-        return Err(OpenError::OldSchema { pending });
-    }
-    // When several servers start at once, one migrates while the others wait for it.
-    let transaction = db
-        .begin(TransactionOptions {
-            sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
-            ..TransactionOptions::default()
-        })
-        .await
-        .map_err(schema)?;
-    if super::backend(&transaction) == DbBackend::Postgres {
-        // Migrations of another server may take longer than `lock_timeout`.
-        let lock =
-            format!("SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})");
-        transaction
-            .execute_unprepared(&lock)
-            .await
-            .map_err(schema)?;
-    }
-    Migrator::up(&transaction, None).await.map_err(schema)?;
-    transaction.commit().await.map_err(schema)
-}
-
-/// How many migrations the database lacks.
-async fn pending_migrations(db: &DatabaseTransaction) -> Result<usize, DbErr> {
-    let pending = Migrator::get_pending_migrations_read_only(db).await?;
-    Ok(pending.len())
-}
-
-/// Reads the secret that seals page tokens.
+/// Reads the secret that signs page tokens.
 pub async fn page_key(db: &Database) -> Result<[u8; 32], OpenError> {
     server_key::Entity::find_by_id(PAGE_KEY)
         .one(db)

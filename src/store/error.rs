@@ -61,9 +61,9 @@ impl StoreError {
         // Without a connection, no COMMIT was sent.
         let sent = !matches!(err, DbErr::ConnectionAcquire(_) | DbErr::Conn(_));
         match Self::from(err) {
-            fault if !sent => fault,
+            error if !sent => error,
             Self::Unavailable(Outage::Away | Outage::Disk) => Self::Unavailable(Outage::Undecided),
-            fault => fault,
+            error => error,
         }
     }
 }
@@ -81,8 +81,8 @@ impl From<domain::Precondition> for StoreError {
 }
 
 impl From<StoreError> for domain::Error {
-    fn from(fault: StoreError) -> Self {
-        match fault {
+    fn from(error: StoreError) -> Self {
+        match error {
             StoreError::Domain(err) => err,
             StoreError::Conflict => Self::WriteConflict,
             StoreError::Unavailable(outage) => {
@@ -210,6 +210,14 @@ fn sqlite_class(code: u32) -> ErrorClass {
     }
 }
 
+/// Whether the database could not be reached, or ended the connection.
+pub(super) fn is_connection_lost(err: &DbErr) -> bool {
+    matches!(
+        class(err),
+        ErrorClass::Unavailable(Outage::Away | Outage::Busy)
+    )
+}
+
 /// Describes an error for the log by codes and names of the schema. The driver's text is
 /// left out, as it may quote stored values.
 pub(super) fn describe(err: &DbErr) -> String {
@@ -223,10 +231,23 @@ pub(super) fn describe(err: &DbErr) -> String {
     }
 }
 
+/// Whether a code is SQLITE_CORRUPT or SQLITE_NOTADB, extended or not.
+fn is_damage(code: &str) -> bool {
+    let is_sqlite = code.len() < 5;
+    is_sqlite
+        && code
+            .parse()
+            .is_ok_and(|code: u32| matches!(code & 0xff, 11 | 26))
+}
+
 fn describe_sqlx(err: &SqlxError) -> String {
     match err {
         SqlxError::Database(err) => {
             let code = err.code().unwrap_or_default();
+            if is_damage(&code) {
+                return "the SQLite file is damaged: restore a backup, or use another file"
+                    .to_owned();
+            }
             match err.constraint() {
                 Some(constraint) => format!("database code {code} of {constraint}"),
                 None => format!("database code {code}"),

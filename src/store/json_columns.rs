@@ -1,19 +1,22 @@
 //! Encodes and decodes columns that hold lists and trees as JSON text, which keeps their
 //! order and is the same on both databases.
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::error::StoreError;
 use crate::domain::{
+    analysis::OverlayState,
     dependency::Group,
-    feedback::{Feedback, FeedbackValue, TYPE_ENUM},
-    ids::{ProductId, TaskId},
-    json::{Instruction, Json},
+    feedback::Feedback,
+    ids::ProductId,
+    json::Instruction,
     step::Looping,
     task::AccessLevel,
-    text::{Body, Label, Name, Tag, Title},
+    text::{Body, Name, Tag, Title},
     translation::{Language, StepOverlay, StepTranslations, TaskOverlay, TaskTranslations},
 };
 
@@ -28,7 +31,6 @@ pub enum JsonBool {
 }
 
 impl JsonBool {
-    /// The boolean.
     pub fn get(&self) -> bool {
         match self {
             Self::Bool(value) => *value,
@@ -41,18 +43,26 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str, what: &'static str) -> Result<T,
     serde_json::from_str(text).map_err(|_| StoreError::Corrupt(what))
 }
 
-fn optional<T>(
+/// Reads a JSON value; `what` names it in an error.
+pub fn optional<T: DeserializeOwned>(
     text: Option<String>,
-    read: impl FnOnce(&str) -> Result<T, StoreError>,
+    what: &'static str,
 ) -> Result<Option<T>, StoreError> {
-    text.map(|text| read(&text)).transpose()
+    text.map(|text| parse(&text, what)).transpose()
 }
 
-fn optional_list<T>(
+/// Reads a JSON list; NULL is an empty one.
+pub fn list<T: DeserializeOwned>(
     text: Option<String>,
-    read: impl FnOnce(&str) -> Result<Vec<T>, StoreError>,
+    what: &'static str,
 ) -> Result<Vec<T>, StoreError> {
-    text.map_or(Ok(Vec::new()), |text| read(&text))
+    text.map_or(Ok(Vec::new()), |text| parse(&text, what))
+}
+
+fn write_list<T: Serialize>(list: &[T]) -> Option<String> {
+    (!list.is_empty())
+        .then(|| serde_json::to_string(list).ok())
+        .flatten()
 }
 
 /// Turns an invalid value into [`StoreError::Corrupt`].
@@ -60,7 +70,6 @@ pub fn valid<T, E>(value: Result<T, E>, what: &'static str) -> Result<T, StoreEr
     value.map_err(|_| StoreError::Corrupt(what))
 }
 
-/// Reads a product's id.
 pub fn product(id: i64) -> Result<ProductId, StoreError> {
     ProductId::new(id).ok_or(StoreError::Corrupt("product_id"))
 }
@@ -75,7 +84,6 @@ pub fn role_bits(roles: &[AccessLevel]) -> i32 {
     roles.iter().fold(0, |bits, level| bits | level.bit())
 }
 
-/// Reads [`write_roles`].
 pub fn read_roles(text: &str) -> Result<Vec<AccessLevel>, StoreError> {
     parse::<Vec<i32>>(text, "roles")?
         .into_iter()
@@ -85,207 +93,89 @@ pub fn read_roles(text: &str) -> Result<Vec<AccessLevel>, StoreError> {
 
 /// Dependencies as a JSON tree.
 pub fn write_dependencies(group: Option<&Group>) -> Option<String> {
-    group.map(|group| group.to_json().to_string())
-}
-
-/// Reads [`write_dependencies`].
-pub fn read_dependencies(text: Option<String>) -> Result<Option<Group>, StoreError> {
-    optional(text, |text| {
-        Group::from_json(&parse(text, "dependencies")?).ok_or(StoreError::Corrupt("dependencies"))
-    })
-}
-
-/// A feedback question as a JSON object.
-#[derive(Serialize, Deserialize)]
-struct StoredFeedback {
-    name: String,
-    #[serde(rename = "type")]
-    kind: String,
-    linked: bool,
-    values: Vec<StoredValue>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct StoredValue {
-    key: String,
-    value: String,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    link: Option<Uuid>,
+    serde_json::to_string(group?).ok()
 }
 
 /// A feedback question as a JSON list with one object.
 pub fn write_feedback(feedback: Option<&Feedback>) -> Option<String> {
-    let Feedback {
-        name,
-        linked,
-        values,
-    } = feedback?;
-    let values = values
-        .iter()
-        .map(|FeedbackValue { key, value, link }| StoredValue {
-            key: key.as_str().to_owned(),
-            value: value.as_str().to_owned(),
-            link: link.map(|task| task.0),
-        })
-        .collect();
-    let stored = StoredFeedback {
-        name: name.as_str().to_owned(),
-        kind: TYPE_ENUM.to_owned(),
-        linked: *linked,
-        values,
-    };
-    serde_json::to_string(&[stored]).ok()
+    serde_json::to_string(&[feedback?]).ok()
 }
 
 /// Reads [`write_feedback`].
 pub fn read_feedback(text: Option<String>) -> Result<Option<Feedback>, StoreError> {
-    const WHAT: &str = "feedback_config";
-    optional(text, |text| {
-        let [stored]: [StoredFeedback; 1] = parse(text, WHAT)?;
-        let StoredFeedback {
-            name,
-            kind: _,
-            linked,
-            values,
-        } = stored;
-        let values = values
-            .into_iter()
-            .map(|StoredValue { key, value, link }| {
-                Ok(FeedbackValue {
-                    key: valid(Label::parse(key), WHAT)?,
-                    value: valid(Label::parse(value), WHAT)?,
-                    link: link.map(TaskId),
-                })
-            })
-            .collect::<Result<_, StoreError>>()?;
-        Ok(Feedback {
-            name: valid(Label::parse(name), WHAT)?,
-            linked,
-            values,
-        })
-    })
+    let stored: Option<[Feedback; 1]> = optional(text, "feedback_config")?;
+    Ok(stored.map(|[feedback]| feedback))
 }
 
 /// Instructions as a JSON list; none as NULL.
 pub fn write_instructions(list: &[Instruction]) -> Option<String> {
-    if list.is_empty() {
-        return None;
-    }
-    let objects: Vec<&Map<String, Value>> = list.iter().map(|Instruction(map)| map).collect();
-    serde_json::to_string(&objects).ok()
-}
-
-/// Reads [`write_instructions`].
-pub fn read_instructions(text: Option<String>) -> Result<Vec<Instruction>, StoreError> {
-    optional_list(text, |text| {
-        let objects: Vec<Map<String, Value>> = parse(text, "instructions")?;
-        Ok(objects.into_iter().map(Instruction).collect())
-    })
+    write_list(list)
 }
 
 /// A step's loop as a JSON object. Absent fields are left out; null stays null.
 pub fn write_looping(looping: Option<&Looping>) -> Option<String> {
-    let Looping {
-        alias,
-        array,
-        iterations,
-    } = looping?;
-    let mut object = Map::new();
-    object.insert("alias".to_owned(), Value::from(alias.as_str()));
-    for (name, value) in [("array", array), ("iterations", iterations)] {
-        if let Some(Json(value)) = value {
-            object.insert(name.to_owned(), value.clone());
-        }
-    }
-    Some(Value::Object(object).to_string())
-}
-
-/// Reads [`write_looping`].
-pub fn read_looping(text: Option<String>) -> Result<Option<Looping>, StoreError> {
-    const WHAT: &str = "looping";
-    optional(text, |text| {
-        let mut object: Map<String, Value> = parse(text, WHAT)?;
-        let Some(Value::String(alias)) = object.remove("alias") else {
-            return Err(StoreError::Corrupt(WHAT));
-        };
-        Ok(Looping {
-            alias: valid(Tag::parse(alias), WHAT)?,
-            array: object.remove("array").map(Json),
-            iterations: object.remove("iterations").map(Json),
-        })
-    })
+    serde_json::to_string(looping?).ok()
 }
 
 /// Tags, parts or skills as a JSON list; none as NULL.
 pub fn write_tags(tags: &[Tag]) -> Option<String> {
-    if tags.is_empty() {
-        return None;
-    }
-    Some(Value::from_iter(tags.iter().map(Tag::as_str)).to_string())
-}
-
-/// Reads [`write_tags`].
-pub fn read_tags(text: Option<String>) -> Result<Vec<Tag>, StoreError> {
-    optional_list(text, |text| {
-        parse::<Vec<String>>(text, "tags")?
-            .into_iter()
-            .map(|tag| valid(Tag::parse(tag), "tags"))
-            .collect()
-    })
-}
-
-/// Reads the data of reporting systems.
-pub fn read_r_data(text: Option<String>) -> Result<Map<String, Value>, StoreError> {
-    text.map_or(Ok(Map::new()), |text| parse(&text, "r_data"))
+    write_list(tags)
 }
 
 /// Reads a task's translations from a JSON list of `[language, locked, name]`.
 pub fn read_task_translations(text: Option<String>) -> Result<TaskTranslations, StoreError> {
-    type TaskTranslationRow = (String, JsonBool, Option<String>);
-    const WHAT: &str = "task_translations";
-    let rows = optional_list(text, |text| parse::<Vec<TaskTranslationRow>>(text, WHAT))?;
-    rows.into_iter()
-        .map(|(language, locked, name)| {
-            let overlay = TaskOverlay {
-                name: name
-                    .map(|name| valid(Name::parse(name), WHAT))
-                    .transpose()?,
-                locked: locked.get(),
-            };
-            Ok((Language::stored(language), overlay))
-        })
-        .collect()
+    let rows: Vec<(String, JsonBool, Option<Name>)> = list(text, "task_translations")?;
+    let overlay = |(language, locked, name): (_, JsonBool, _)| {
+        let locked = locked.get();
+        (Language::stored(language), TaskOverlay { name, locked })
+    };
+    Ok(rows.into_iter().map(overlay).collect())
 }
+
+/// A row of a step's translations. Instructions and question are JSON texts.
+type StepTranslationRow = (
+    String,
+    JsonBool,
+    Option<Title>,
+    Option<String>,
+    Option<String>,
+    Option<Body>,
+);
 
 /// Reads a step's translations from a JSON list of
 /// `[language, locked, title, instructions, feedback_config, body]`.
 pub fn read_step_translations(text: Option<String>) -> Result<StepTranslations, StoreError> {
-    type StepTranslationRow = (
-        String,
-        JsonBool,
-        Option<String>,
-        Option<String>,
-        Option<String>,
-        Option<String>,
-    );
-    const WHAT: &str = "step_translations";
-    let rows = optional_list(text, |text| parse::<Vec<StepTranslationRow>>(text, WHAT))?;
+    let rows: Vec<StepTranslationRow> = list(text, "step_translations")?;
     rows.into_iter()
         .map(|(language, locked, title, instructions, feedback, body)| {
             let overlay = StepOverlay {
-                title: title
-                    .map(|title| valid(Title::parse(title), WHAT))
-                    .transpose()?,
-                body: body
-                    .map(|body| valid(Body::parse(body), WHAT))
-                    .transpose()?,
-                instructions: read_instructions(instructions)?,
+                title,
+                body,
+                instructions: list(instructions, "instructions")?,
                 feedback: read_feedback(feedback)?,
                 locked: locked.get(),
             };
             Ok((Language::stored(language), overlay))
         })
         .collect()
+}
+
+/// Reads the states of translations from a JSON list of
+/// `[language, has_body, outdated_title, outdated_rest]`.
+pub fn read_overlay_states(
+    text: Option<String>,
+) -> Result<BTreeMap<Language, OverlayState>, StoreError> {
+    type OverlayStateRow = (String, JsonBool, JsonBool, JsonBool);
+    let rows: Vec<OverlayStateRow> = list(text, "translations")?;
+    let states = rows.into_iter().map(|(language, body, title, rest)| {
+        let state = OverlayState {
+            has_body: body.get(),
+            outdated_title: title.get(),
+            outdated_rest: rest.get(),
+        };
+        (Language::stored(language), state)
+    });
+    Ok(states.collect())
 }
 
 /// Reads ids separated by commas.

@@ -29,7 +29,6 @@ tokio::task_local! {
     static CONNECTION_WAIT: ConnectionWait;
 }
 
-/// Metrics of a store.
 pub struct StoreMetrics {
     statements: AtomicU64,
     reads: Histogram,

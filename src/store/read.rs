@@ -1,12 +1,44 @@
-//! Reads. Each returns one state of the database: most are one statement, and an export is
-//! one transaction.
+//! Reads. Each returns one state of the database: most are one statement; exports,
+//! previews and validations are one transaction.
 
+mod guide;
+mod preview;
+mod readers;
+mod references;
 mod roles;
 mod row_reader;
+mod setters;
 pub mod step_row;
 pub mod steps;
 pub mod task_tree;
 pub mod tasks;
 mod translation_work;
+mod validation;
 
+use tracing::Instrument;
+
+use crate::{
+    call_context::CallContext,
+    domain::{Error, Result},
+};
+
+pub use guide::GuideSource;
+pub use preview::{PreviewCall, PreviewPage};
 pub use row_reader::RowReader;
+pub use validation::{FindingsCall, FindingsCursor, FindingsPage, ValidationCall, ValidationPage};
+
+/// Runs a read that begins a transaction in a spawned task, as a cancelled BEGIN would
+/// invalidate all connections.
+async fn run_to_end<T: Send + 'static>(
+    read: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<T> {
+    let call = CallContext::current();
+    let read = async move {
+        let outcome = read.await;
+        drop(call);
+        outcome
+    };
+    tokio::spawn(read.in_current_span())
+        .await
+        .unwrap_or_else(|_| Err(Error::Internal("a read panicked".to_owned())))
+}

@@ -10,9 +10,10 @@
 //!   batches. Used for writes of several tasks or steps, for dry runs, and after a guard has
 //!   failed.
 //!
-//! [`statements`] holds every statement that writes tasks and steps: what must happen on
+//! [`statements`] makes every statement that writes tasks and steps: what must happen on
 //! every write is added there.
 
+mod depths;
 mod imports;
 mod locks;
 mod queue;
@@ -22,6 +23,7 @@ mod rows;
 mod sql;
 mod statements;
 mod steps;
+mod symbols;
 mod tasks;
 mod transaction;
 mod translations;
@@ -103,6 +105,7 @@ impl<O: Operation> PendingWrite<O> {
         if changes.is_empty() {
             return Ok(Some(WriteOutcome::Done(answer)));
         }
+        tx.check_depths(&changes).await?;
         let write = DecidedWrite {
             outcome: self.retry.as_ref().map(|retry| retry.outcome(&answer)),
             changes,
@@ -127,7 +130,9 @@ impl<O: Operation> PendingWrite<O> {
             return Ok(WriteOutcome::Replayed(earlier));
         }
         let stored = self.operation.read_locked(tx).await?;
-        let (changes, mut answer) = self.operation.decide(stored, &tx.context)?;
+        let (mut changes, mut answer) = self.operation.decide(stored, &tx.context)?;
+        changes.retitle(tx.lock_referring_steps(&changes.renamed).await?);
+        tx.check_depths(&changes).await?;
         let outcome = match self.mode {
             Mode::Store => self.retry.as_ref().map(|retry| retry.outcome(&answer)),
             Mode::ValidateOnly => None,

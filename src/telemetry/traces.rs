@@ -21,7 +21,7 @@ use opentelemetry::{
         TracerProvider as _,
     },
 };
-use opentelemetry_otlp::{ExporterBuildError, WithExportConfig, WithTonicConfig};
+use opentelemetry_otlp::{WithExportConfig, WithTonicConfig};
 use opentelemetry_sdk::{
     Resource,
     error::{OTelSdkError, OTelSdkResult},
@@ -37,7 +37,7 @@ use tokio::{
 };
 use tonic::{
     Code,
-    transport::{self, ClientTlsConfig, Endpoint},
+    transport::{ClientTlsConfig, Endpoint},
 };
 use tracing::{info, warn};
 
@@ -58,15 +58,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 #[error("EXPERTISE_OTLP_ENDPOINT is \"{endpoint}\": {reason}")]
 pub struct TracesError {
     endpoint: Uri,
-    reason: ExporterError,
-}
-
-#[derive(Debug, thiserror::Error)]
-enum ExporterError {
-    #[error("no connection can be set up: {0}")]
-    Endpoint(#[from] transport::Error),
-    #[error("no exporter can be set up: {0}")]
-    Exporter(#[from] ExporterBuildError),
+    reason: String,
 }
 
 /// Exports spans.
@@ -159,17 +151,19 @@ impl Traces {
     }
 }
 
-fn exporter(endpoint: &Uri) -> Result<opentelemetry_otlp::SpanExporter, ExporterError> {
+fn exporter(endpoint: &Uri) -> Result<opentelemetry_otlp::SpanExporter, String> {
     let mut channel = Endpoint::from(endpoint.clone()).connect_timeout(CONNECT_TIMEOUT);
     if endpoint.scheme_str() == Some("https") {
-        channel = channel.tls_config(ClientTlsConfig::new().with_native_roots())?;
+        channel = channel
+            .tls_config(ClientTlsConfig::new().with_native_roots())
+            .map_err(|error| format!("no connection can be set up: {error}"))?;
     }
-    let exporter = opentelemetry_otlp::SpanExporter::builder()
+    opentelemetry_otlp::SpanExporter::builder()
         .with_tonic()
         .with_channel(channel.connect_lazy())
         .with_timeout(EXPORT_TIMEOUT)
-        .build()?;
-    Ok(exporter)
+        .build()
+        .map_err(|error| format!("no exporter can be set up: {error}"))
 }
 
 /// Exports spans within [`EXPORT_TIMEOUT`] and counts them. Logs once when exports start

@@ -198,22 +198,6 @@ mod tests {
         assert!(start.elapsed() >= Duration::from_secs(20));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn an_unusable_answer_is_retried_and_a_refusal_is_not() {
-        let (nonsense, requests) = translator(EngineError::Unusable("why"), u32::MAX);
-        nonsense
-            .translate(&texts(&["a"]), "de")
-            .await
-            .expect_err("nonsense");
-        assert_eq!(requests.load(Relaxed), 4);
-        let (refused, requests) = translator(EngineError::Refused("why".to_owned()), u32::MAX);
-        refused
-            .translate(&texts(&["a"]), "de")
-            .await
-            .expect_err("refused");
-        assert_eq!(requests.load(Relaxed), 1);
-    }
-
     #[test]
     fn requests_keep_to_count_and_size() {
         let long = "x".repeat(MAX_PART_CHARS);

@@ -179,31 +179,6 @@ mod tests {
     }
 
     #[test]
-    fn texts_change_and_names_keys_and_the_digest_stay() {
-        let source = TranslationSource {
-            title: Some("a < b".to_owned()),
-            body: Some("<p>a &lt; b</p>".to_owned()),
-            feedback_config: vec![config(true, "yes")],
-            ..TranslationSource::default()
-        };
-        let translated = in_upper_case(source).expect("it fits");
-        assert_eq!(translated.title.as_deref(), Some("A < B"));
-        assert_eq!(translated.body.as_deref(), Some("<p>A &lt; B</p>"));
-        assert_eq!(translated.name, None);
-        assert_eq!(translated.source_digest, "d");
-        let question = translated.feedback_config.first().expect("a question");
-        assert_eq!(
-            (question.name.as_str(), question.linked),
-            ("what is seen", None)
-        );
-        let answer = question.values.first().expect("an answer");
-        let FeedbackValue {
-            key, value, link, ..
-        } = answer;
-        assert_eq!([key, value, link], ["yes", "YES", ""]);
-    }
-
-    #[test]
     fn each_text_is_listed_once() {
         let source = TranslationSource {
             name: Some("on".to_owned()),

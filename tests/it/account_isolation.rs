@@ -2,6 +2,7 @@
 //! exist.
 
 mod accounts;
+mod equal_guids;
 mod every_field;
 mod reference_fields;
 mod response;

@@ -97,7 +97,8 @@ async fn targets_may_be_strings_numbers_and_booleans(client: Client) {
 async fn sixteen_groups_deep_is_accepted_and_seventeen_is_not(client: Client) {
     kept(&client, groups_deep(16)).await;
     let failure = create(&client, groups_deep(17)).await.refused();
-    failure.violates_below("task.dependencies", "NESTING_TOO_DEEP");
+    let path = format!("task.dependencies{}", ".nodes[0].group".repeat(16));
+    failure.violates(&[(&path, "NESTING_TOO_DEEP")]);
 }
 
 async fn a_thousand_conditions_are_accepted_and_one_more_is_not(client: Client) {

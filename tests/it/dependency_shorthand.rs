@@ -1,6 +1,7 @@
 //! The short form of a single condition.
 
 use crate::kit::prelude::*;
+use prost_types::Value;
 
 on_both_databases![
     a_shorthand_expands_to_one_condition,
@@ -99,20 +100,15 @@ async fn a_single_condition_is_rendered_on_read(client: Client) {
 
 async fn other_conditions_render_as_unset(client: Client) {
     let one = expansion(7, "a", "=", &["1"]);
-    let elsewhere = |path: &str| {
+    let with = |path: &str, target: Value| {
         all_of(vec![comparison(Condition {
             variable: "a".to_owned(),
             operator: "=".to_owned(),
-            targets: vec![text("1")],
+            targets: vec![target],
             path: path.to_owned(),
         })])
     };
-    let typed = all_of(vec![comparison(Condition {
-        variable: "a".to_owned(),
-        operator: "=".to_owned(),
-        targets: vec![number(1.0)],
-        path: "components.7".to_owned(),
-    })]);
+    let elsewhere = |path: &str| with(path, text("1"));
     let several = all_of([one.nodes.clone(), one.nodes.clone()].concat());
     for dependencies in [
         several,
@@ -121,7 +117,12 @@ async fn other_conditions_render_as_unset(client: Client) {
         elsewhere(""),
         elsewhere("components.x"),
         elsewhere("components.7.b"),
-        typed,
+        elsewhere("parts.7"),
+        with("components.7", number(1.0)),
+        with("components.7", value(true.into())),
+        expansion(7, "a=b", "=", &["1"]),
+        expansion(7, " a", "=", &["1"]),
+        expansion(7, "a", "<", &["1", "2"]),
     ] {
         let sent = task("Long").with_dependencies(dependencies);
         let created = client.given_task(sent).await;

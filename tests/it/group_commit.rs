@@ -1,9 +1,9 @@
 //! Writes that share a transaction on SQLite, or contend for a task's row on
 //! PostgreSQL: each has its own result, and a failing one does not affect the others.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Instant};
 
-use crate::kit::prelude::*;
+use crate::kit::{deadline::WAIT_TIMEOUT, prelude::*};
 use tokio::task::JoinSet;
 use tonic::Status;
 
@@ -22,14 +22,26 @@ type WriteResult = Result<String, Code>;
 
 async fn write_concurrently<F>(
     client: &Client,
-    write: impl Fn(Client, usize) -> F,
+    write: impl Fn(Client, usize) -> F + Clone + Send + 'static,
 ) -> Vec<WriteResult>
 where
     F: Future<Output = WriteResult> + Send + 'static,
 {
     let mut writes = JoinSet::new();
     for number in 0..WRITES {
-        writes.spawn(write(client.over_new_connection(), number));
+        let (client, write) = (client.over_new_connection(), write.clone());
+        writes.spawn(async move {
+            let started = Instant::now();
+            loop {
+                let result = write(client.clone(), number).await;
+                // On a busy machine a write may find no connection in time. Nothing of it
+                // was done, and it may be repeated.
+                if result != Err(Code::Unavailable) {
+                    return result;
+                }
+                assert!(started.elapsed() < WAIT_TIMEOUT, "it is always refused");
+            }
+        });
     }
     writes.join_all().await
 }

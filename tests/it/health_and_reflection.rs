@@ -1,6 +1,10 @@
 //! The services of gRPC itself: health and reflection.
 
-use crate::kit::{contract::reflect, prelude::*};
+use crate::kit::{
+    contract::reflect,
+    http2::{Http2Connection, Http2Response, RequestEnd, framed, prefix},
+    prelude::*,
+};
 use prost::Message;
 use prost_types::FileDescriptorProto;
 use tonic_health::pb::{
@@ -16,13 +20,30 @@ on_both_databases![
     reflection_lists_the_services_without_credentials,
     reflection_describes_every_message_without_comments,
     reflection_serves_v1alpha_too,
+    an_undecodable_message_is_invalid,
+    a_too_large_message_is_refused_by_its_prefix,
+    a_body_that_is_not_one_message_of_health_is_invalid,
+    an_undecodable_later_message_ends_a_reflection_stream,
+    a_compressed_request_is_unimplemented,
+    other_protocols_are_refused,
 ];
 
-const SERVICES: [&str; 4] = [
+/// Every rpc of both.
+const RPCS: [&str; 4] = [
+    "/grpc.health.v1.Health/Check",
+    "/grpc.health.v1.Health/Watch",
+    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+];
+/// Field 1, a text, that is not UTF-8.
+const BROKEN: &[u8] = b"\x0a\x01\xff";
+
+const SERVICES: [&str; 5] = [
     "expertise.v1.TaskService",
     "expertise.v1.StepService",
     "expertise.v1.RoleService",
     "expertise.v1.TranslationService",
+    "expertise.v1.AnalysisService",
 ];
 
 async fn check(client: &Client, service: &str) -> Result<ServingStatus, tonic::Status> {
@@ -91,4 +112,73 @@ async fn reflection_serves_v1alpha_too(client: Client) {
     let answers = reflection.server_reflection_info(stream).await.accepted();
     let answer = answers.into_inner().message().await.accepted();
     assert!(format!("{answer:?}").contains("expertise.v1.StepService"));
+}
+
+async fn send(client: &Client, rpc: &str, bytes: &[u8], end: RequestEnd) -> Http2Response {
+    let connection = Http2Connection::to(client.address()).await;
+    connection.call(rpc, &[], bytes, end).await
+}
+
+async fn an_undecodable_message_is_invalid(client: Client) {
+    for rpc in RPCS {
+        for end in [RequestEnd::Sent, RequestEnd::Never] {
+            let answer = send(&client, rpc, &framed(BROKEN), end).await;
+            answer.is(Code::InvalidArgument, "FIELD_INVALID");
+        }
+    }
+}
+
+async fn a_too_large_message_is_refused_by_its_prefix(client: Client) {
+    for rpc in RPCS {
+        let claim = prefix(0, 80_000_000);
+        let answer = send(&client, rpc, &claim, RequestEnd::Never).await;
+        answer.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+    }
+}
+
+async fn a_body_that_is_not_one_message_of_health_is_invalid(client: Client) {
+    for bytes in [
+        &b""[..],
+        b"\0\0\0",
+        &prefix(0, 9),
+        &prefix(1, 0),
+        &prefix(7, 0),
+    ] {
+        let answer = send(&client, RPCS[0], bytes, RequestEnd::Sent).await;
+        answer.is(Code::InvalidArgument, "FIELD_INVALID");
+    }
+}
+
+async fn an_undecodable_later_message_ends_a_reflection_stream(client: Client) {
+    // Field 7, list_services.
+    let bytes = [framed(b"\x3a\0"), framed(BROKEN)].concat();
+    for rpc in &RPCS[2..] {
+        let answer = send(&client, rpc, &bytes, RequestEnd::Never).await;
+        assert!(answer.bytes > 0, "the first message is answered");
+        answer.is(Code::InvalidArgument, "FIELD_INVALID");
+    }
+}
+
+async fn a_compressed_request_is_unimplemented(client: Client) {
+    let connection = Http2Connection::to(client.address()).await;
+    let gzip = [("grpc-encoding", "gzip")];
+    for rpc in RPCS {
+        let answer = connection
+            .call(rpc, &gzip, &framed(b""), RequestEnd::Sent)
+            .await;
+        answer.is(Code::Unimplemented, "UNIMPLEMENTED");
+        assert_eq!(answer.header("grpc-accept-encoding"), Some("identity"));
+    }
+}
+
+async fn other_protocols_are_refused(client: Client) {
+    let connection = Http2Connection::to(client.address()).await;
+    for rpc in RPCS {
+        let end = RequestEnd::Sent;
+        let get = connection.send(http::Method::GET, rpc, &[], b"", end);
+        assert_eq!(get.await.http, 405);
+        let json = [("content-type", "application/json")];
+        let post = connection.send(http::Method::POST, rpc, &json, b"{}", end);
+        assert_eq!(post.await.http, 415);
+    }
 }

@@ -18,6 +18,8 @@ on_both_databases![
     a_too_long_message_is_refused_by_its_prefix,
     credentials_are_checked_before_64_megabytes_arrive,
     a_malformed_deadline_is_invalid_and_a_passed_one_exceeded,
+    only_a_write_whose_deadline_passed_is_said_to_be_perhaps_done,
+    a_long_deadline_is_accepted,
     a_call_whose_message_never_ends_ends_at_its_deadline,
     unknown_paths_are_unimplemented,
     requests_that_are_not_grpc_get_http_errors,
@@ -82,7 +84,8 @@ async fn a_body_that_is_not_one_message_is_invalid(client: Client) {
             let answer = connection
                 .call(GET, &headers, &bytes, RequestEnd::Sent)
                 .await;
-            answer.is(Code::InvalidArgument, "FIELD_INVALID");
+            answer.is(Code::Unimplemented, "UNIMPLEMENTED");
+            assert_eq!(answer.header("grpc-accept-encoding"), Some("identity"));
         }
     }
     assert_serves(&connection, account).await;
@@ -150,6 +153,22 @@ async fn a_malformed_deadline_is_invalid_and_a_passed_one_exceeded(client: Clien
         let answer = list(&connection, &headers).await;
         answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
     }
+}
+
+async fn only_a_write_whose_deadline_passed_is_said_to_be_perhaps_done(client: Client) {
+    let (connection, account) = connect(&client).await;
+    let headers = [account, ("grpc-timeout", "0S")];
+    for (path, expected) in [(LIST, false), (GET, false), (CREATE, true)] {
+        let answer = connection
+            .call(path, &headers, &framed(b""), RequestEnd::Sent)
+            .await;
+        let status = answer.status.expect("a status");
+        assert_eq!(status.message().contains("write"), expected, "{status:?}");
+    }
+}
+
+async fn a_long_deadline_is_accepted(client: Client) {
+    let (connection, account) = connect(&client).await;
     for timeout in ["99999999H", "59M", "60S", "60000m", "60000000u"] {
         let headers = [account, ("grpc-timeout", timeout)];
         let answer = list(&connection, &headers).await;
@@ -187,6 +206,8 @@ async fn unknown_paths_are_unimplemented(client: Client) {
         "/expertise.v2.TaskService/GetTask",
         "/TaskService/GetTask",
         "/grpc.health.v1.Nothing/Check",
+        "/grpc.health.v1.Health/Nothing",
+        "/grpc.reflection.v1.Nothing/ServerReflectionInfo",
         "/",
     ] {
         for headers in [&[][..], &[account]] {
@@ -199,11 +220,8 @@ async fn unknown_paths_are_unimplemented(client: Client) {
             // whether or not it exists.
             let unknown = headers.is_empty() && code == Code::Unauthenticated;
             assert!(code == Code::Unimplemented || unknown, "{path}: {status:?}");
-            // The health service has errors of its own.
-            if !path.starts_with("/grpc.") {
-                let (_, reason) = answer.refusal();
-                assert!(unknown || reason == "UNIMPLEMENTED", "{path}: {reason}");
-            }
+            let (_, reason) = answer.refusal();
+            assert!(unknown || reason == "UNIMPLEMENTED", "{path}: {reason}");
         }
     }
     assert_serves(&connection, account).await;
@@ -251,6 +269,8 @@ async fn too_large_headers_are_refused(client: Client) {
     let headers = [account, ("x-long", &long)];
     let answer = list(&connection, &headers).await;
     answer.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+    let status = answer.status.expect("a status");
+    assert!(status.message().contains("metadata"), "{status}");
     assert_serves(&connection, account).await;
 }
 

@@ -3,6 +3,7 @@
 use crate::kit::prelude::*;
 
 mod dry_runs;
+mod expiry;
 
 on_both_databases![
     a_request_id_creates_one_task,

@@ -3,7 +3,7 @@
 use crate::kit::prelude::*;
 
 mod absent_steps;
-mod example_guides;
+pub mod example_guides;
 mod existing_task;
 mod refused;
 mod retries_and_dry_runs;

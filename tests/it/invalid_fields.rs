@@ -2,6 +2,7 @@
 
 use crate::kit::prelude::*;
 
+mod every_text;
 mod json;
 mod limits;
 mod nul;

@@ -3,7 +3,7 @@
 use crate::kit::prelude::*;
 use tokio::sync::Mutex;
 
-on_both_databases![
+on_both_databases![slow:
     sixteen_million_one_byte_characters_come_back,
     sixteen_million_two_byte_characters_come_back,
     sixteen_million_four_byte_characters_come_back,

@@ -25,7 +25,7 @@ on_both_databases! {
     a_damaged_message_gets_a_documented_code: (damage(), damage()), 128;
 }
 
-const METHODS: [&str; 16] = [
+const METHODS: [&str; 17] = [
     "TaskService/CreateTask",
     "TaskService/GetTask",
     "TaskService/ListTasks",
@@ -42,6 +42,7 @@ const METHODS: [&str; 16] = [
     "RoleService/CreateRole",
     "RoleService/DeleteRole",
     "TranslationService/WriteTranslations",
+    "AnalysisService/PreviewTask",
 ];
 
 /// A length-delimited field.
@@ -83,6 +84,8 @@ async fn groups_nested_200_deep_are_nested_too_deep(client: Client) {
     let message = field(1, &field(4, &group));
     let failure = refusal(&client, "TaskService/CreateTask", message).await;
     failure.is(Code::InvalidArgument, "NESTING_TOO_DEEP");
+    let path = format!("task.dependencies{}.nodes", ".nodes.group".repeat(49));
+    assert_eq!(failure.violations(), [(path.as_str(), "NESTING_TOO_DEEP")]);
 }
 
 async fn json_nested_200_deep_is_nested_too_deep(client: Client) {

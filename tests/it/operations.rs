@@ -3,8 +3,10 @@
 
 mod backups;
 mod documentation;
+mod log;
 mod metrics;
 mod readiness;
+mod startup;
 mod traces;
 
 use expertise::proto::v1::*;

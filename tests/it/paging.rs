@@ -4,6 +4,7 @@ use crate::kit::prelude::*;
 
 mod concurrent_changes;
 mod filters;
+mod renumbering;
 
 on_both_databases![
     tasks_are_listed_in_the_order_of_their_creation,
@@ -128,8 +129,8 @@ async fn token(client: &Client) -> String {
     first.next_page_token
 }
 
-async fn an_altered_token_is_refused(client: Client) {
-    let token = token(&client).await;
+/// Tokens that nobody gave out, made of one that somebody did.
+pub fn altered(token: &str) -> Vec<String> {
     let altered = token.char_indices().map(|(at, character)| {
         let other = if character == 'A' { 'B' } else { 'A' };
         let rest = &token[at + character.len_utf8()..];
@@ -146,7 +147,11 @@ async fn an_altered_token_is_refused(client: Client) {
         "\0".to_owned(),
         "A".repeat(100_000),
     ]);
-    for token in tokens {
+    tokens
+}
+
+async fn an_altered_token_is_refused(client: Client) {
+    for token in altered(&token(&client).await) {
         let listed = client.list_tasks(page(1, &token)).await;
         listed.refused().violates(&TOKEN_VIOLATION);
     }

@@ -1,5 +1,6 @@
 //! Properties that hold after every history of writes, checked with random histories.
 
+mod document_limits;
 mod import_export;
 mod linked_tasks;
 mod step_order;

@@ -1,5 +1,7 @@
 //! Settings of the server, its start line, and how it ends.
 
+mod refused;
+
 use std::{
     io::{Read, Write},
     net::{TcpListener, TcpStream},
@@ -106,24 +108,6 @@ fn a_password_is_not_repeated_in_a_refusal() {
 }
 
 #[test]
-fn incompatible_settings_are_refused_with_one_line_and_exit_code_2() {
-    for (name, value, part) in [
-        ("EXPERTISE_AUTH", "jwt", "EXPERTISE_JWT_SECRET is unset"),
-        ("EXPERTISE_JWT_SECRET", "hush", "EXPERTISE_AUTH is unset"),
-        ("EXPERTISE_TLS_CERT_FILE", "c.pem", "EXPERTISE_TLS_KEY_FILE"),
-        ("EXPERTISE_TLS_KEY_FILE", "k.pem", "EXPERTISE_TLS_CERT_FILE"),
-        (
-            "EXPERTISE_DATABASE_READ_URL",
-            "postgres://ann:hush@db/e",
-            "it must be unset, as only PostgreSQL has replicas",
-        ),
-    ] {
-        let line = command(&[]).env(name, value).run().failure(2);
-        assert!(line.contains(part) && !line.contains("hush"), "{line}");
-    }
-}
-
-#[test]
 fn a_key_that_cannot_be_read_is_a_failed_start_of_one_line() {
     let tls = ["--tls-cert-file=no/cert.pem", "--tls-key-file=no/key.pem"];
     let line = command(&[&MEMORY[..], &tls].concat()).run().failure(1);
@@ -149,6 +133,7 @@ fn config_prints_each_setting_with_its_source() {
             "log = \"warn\"\nreflection = false\nmigrate = false\n",
         )
         .env("EXPERTISE_REFLECTION", "true")
+        .env("EXPERTISE_LOG", "info")
         .run();
     let printed = output.stdout;
     for (setting, source) in [

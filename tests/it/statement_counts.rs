@@ -7,7 +7,13 @@ use expertise::{
 };
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row};
 
-use crate::kit::{databases::postgres, prelude::*, scratch::Scratch, store_server};
+use crate::kit::{
+    databases::{empty_postgres, postgres},
+    partitions::create_partitions,
+    prelude::*,
+    scratch::Scratch,
+    store_server,
+};
 
 /// No call takes more than this.
 const STATEMENTS: u64 = 20;
@@ -19,10 +25,9 @@ async fn sqlite_gets_few_statements_however_many_steps() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 async fn postgres_gets_few_statements_however_many_steps() {
-    let Some(url) = postgres("statement_counts") else {
-        return;
-    };
+    let url = postgres("statement_counts");
     few_statements_however_many_steps(&url).await;
 }
 
@@ -51,13 +56,18 @@ const KEYS: &str = "
     WHERE t.relnamespace = 'public'::regnamespace AND t.relkind = 'r'";
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 async fn every_key_of_the_schema_begins_with_the_account() {
-    let Some(url) = postgres("schema") else {
-        return;
-    };
+    let [url, partitioned] = ["schema", "partitioned_schema"].map(empty_postgres);
     let database = DatabaseUrl::parse(&url).expect("the URL of a database");
     migrate(&database).await.expect("the schema");
-    let mut connection = PgConnection::connect(&url).await.expect("a connection");
+    assert_keys_begin_with_the_account(&url).await;
+    create_partitions(&partitioned, 2);
+    assert_keys_begin_with_the_account(&partitioned).await;
+}
+
+async fn assert_keys_begin_with_the_account(url: &str) {
+    let mut connection = PgConnection::connect(url).await.expect("a connection");
     let keys = sqlx::query_as::<_, (String, String)>(KEYS);
     let keys = keys.fetch_all(&mut connection).await.expect("the keys");
     let of = |kind| keys.iter().filter(move |(what, _)| what.starts_with(kind));
@@ -79,8 +89,9 @@ async fn every_key_of_the_schema_begins_with_the_account() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 async fn postgres_finds_rows_by_their_ids_before_it_has_statistics() {
-    let Some(url) = postgres("plans") else { return };
+    let url = empty_postgres("plans");
     migrate(&DatabaseUrl::parse(&url).expect("the URL of a database"))
         .await
         .expect("the schema");
@@ -105,6 +116,59 @@ async fn postgres_finds_rows_by_their_ids_before_it_has_statistics() {
         let plan: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
         let plan = plan.join("\n");
         assert!(plan.contains(&format!("using {index} on")), "{plan}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn references_take_four_statements_at_most_on_sqlite() {
+    let file = Scratch::of_this_run().path("references.db");
+    references_take_four_statements_at_most(&format!("sqlite:{}", file.display())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn references_take_four_statements_at_most_on_postgres() {
+    let url = postgres("references");
+    references_take_four_statements_at_most(&url).await;
+}
+
+async fn references_take_four_statements_at_most(url: &str) {
+    let (store, client) = store_server::serve(url, 4).await;
+    let reads = Step {
+        dependencies: Some(all_of(vec![when("it", "=", "on"), when("age", "=", "1")])),
+        ..document_step(StepType::Information, "Step")
+    };
+    let question = linked_observation(&[("on", "On")]);
+    let own = [vec![question], vec![reads; 150]].concat();
+    let guide = client.imported(document("Guide", own)).await;
+    let steps = client.steps_with_bodies(&guide.guid).await;
+    let managed = answers_of(&steps[0])[0].link.as_str();
+    for (task, variable, answer) in [
+        (managed, "", ""),
+        // Every reader reads the task's own name, and none is listed.
+        ("", "it", ""),
+        (guide.guid.as_str(), "it", "off"),
+        (guide.guid.as_str(), "age", "2"),
+        ("", "age", "2"),
+        ("", "components.7.it", "off"),
+    ] {
+        let mut request = ListReferencesRequest {
+            task: task.to_owned(),
+            variable: variable.to_owned(),
+            answer: answer.to_owned(),
+            page_size: 1,
+            page_token: String::new(),
+        };
+        loop {
+            let before = store.statements();
+            let page = client.analysis().list_references(request.clone()).await;
+            let took = store.statements() - before;
+            assert!((1..=4).contains(&took), "{request:?}: {took} statements");
+            request.page_token = page.accepted().into_inner().next_page_token;
+            if request.page_token.is_empty() {
+                break;
+            }
+        }
     }
 }
 

@@ -3,14 +3,18 @@
 
 use std::collections::BTreeSet;
 
+use sqlx::{Connection, PgConnection};
+
 use crate::kit::{
-    databases::{Database, DatabaseTest},
+    databases::{Database, DatabaseTest, empty_postgres},
+    partitions,
     prelude::*,
     statement_log::{self, shape, statement},
     tenancy,
 };
 
 #[test]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 fn statements_on_every_tenant_table_are_checked() {
     let write_every_table = |client: Client| async move {
         let role = CreateRoleRequest {
@@ -70,6 +74,58 @@ fn a_statement_is_known_by_its_shape() {
         "expertise|calls|ERROR:  no: BEGIN",
     ] {
         assert_eq!(statement(other, PREFIX), None);
+    }
+}
+
+#[tokio::test]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
+async fn a_plan_tells_how_many_partitions_it_scans() {
+    let url = empty_postgres("scanned_partitions");
+    partitions::create_partitions(&url, 4);
+    let mut connection = PgConnection::connect(&url).await.expect("a connection");
+    for (sql, expected) in [
+        ("SELECT * FROM steps WHERE account_id = $1 AND guid = $2", 1),
+        (
+            "SELECT * FROM steps s JOIN tasks t ON t.account_id = s.account_id AND t.guid = s.task \
+             WHERE s.account_id = $1",
+            1,
+        ),
+        ("UPDATE steps SET version = $2 WHERE account_id = $1", 1),
+        (
+            "WITH moved (guid, position) AS (VALUES ($2, $3), ($4, $5)) \
+             UPDATE steps SET position = moved.position FROM moved \
+             WHERE steps.account_id = $1 AND steps.guid = moved.guid",
+            1,
+        ),
+        (
+            "WITH guard AS (INSERT INTO tasks (account_id, guid) SELECT $3, $4 WHERE true \
+             RETURNING guid) SELECT guid FROM guard",
+            0,
+        ),
+        (
+            "SELECT guid FROM steps WHERE account_id = $1 AND (task, guid) IN (VALUES ($2, $3))",
+            1,
+        ),
+        (
+            "SELECT (SELECT count(*) FROM step_translations l WHERE l.account_id = $1 \
+             AND l.step = s.guid) FROM steps s WHERE s.account_id = $1",
+            1,
+        ),
+        (
+            "INSERT INTO accounts (account_id, last_role_id) VALUES ($1, $2)",
+            0,
+        ),
+        ("SELECT value FROM server_keys", 0),
+        ("SELECT * FROM steps WHERE guid = $1", 4),
+        (
+            "SELECT * FROM steps s JOIN tasks t ON t.guid = s.task WHERE s.account_id = $1",
+            4,
+        ),
+        ("DELETE FROM steps WHERE guid = $1", 4),
+    ] {
+        let scanned = partitions::scanned(&mut connection, sql).await;
+        let scanned = scanned.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        assert_eq!(scanned.len(), expected, "{sql}: {scanned:?}");
     }
 }
 

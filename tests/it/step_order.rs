@@ -8,6 +8,7 @@ on_both_databases![
     prevstep_that_is_last_appends_but_says_after,
     unknown_prevstep_appends_and_says_so,
     prevstep_of_another_task_appends_and_says_so,
+    prevstep_of_another_task_appends_a_subtask_step_and_says_so,
     deleted_prevstep_appends_and_says_so,
     upper_case_prevstep_is_the_same_step,
     malformed_prevstep_is_refused_and_creates_nothing,
@@ -79,6 +80,20 @@ async fn prevstep_of_another_task_appends_and_says_so(client: Client) {
     let (task, steps) = task_with_steps(&client, &["a", "b"]).await;
     let (_, others) = task_with_steps(&client, &["c"]).await;
     assert_appended_as_unknown(&client, &task, &steps, &others[0]).await;
+}
+
+/// A subtask step is created under locks, any other without.
+async fn prevstep_of_another_task_appends_a_subtask_step_and_says_so(client: Client) {
+    let (task, steps) = task_with_steps(&client, &["a", "b"]).await;
+    let (other, others) = task_with_steps(&client, &["c"]).await;
+    let created = client
+        .create_step_after(subtask(&task, &other), &others[0])
+        .await;
+    let created = created.accepted();
+    assert_eq!(created.placement(), Placement::AppendedPrevstepUnknown);
+    let new = created.step.expect("the step").guid;
+    let order = client.step_order(&task.guid).await;
+    assert_eq!(order, [steps, vec![new]].concat());
 }
 
 async fn deleted_prevstep_appends_and_says_so(client: Client) {

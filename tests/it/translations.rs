@@ -141,6 +141,11 @@ async fn a_malformed_tag_is_refused(client: Client) {
         "de DE",
         "dé",
         "1",
+        // A variant and an extension twice.
+        "de-1996-1996",
+        "de-DE-1901-1996-1901",
+        "en-a-bbb-a-ccc",
+        "en-a-bbb-u-ddd-a-ccc",
     ] {
         let failure = client.create_task(in_languages(&[tag])).await.refused();
         failure.violates_below("task.translations", "FIELD_INVALID");

@@ -7,13 +7,17 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{deadline::poll_for, scratch::Scratch};
+use super::{
+    deadline::poll_for,
+    scratch::{Scratch, WatchdogEntry},
+};
 
 /// A child process. It is killed when this is dropped, and by the watchdog when
 /// this process dies.
 pub struct SupervisedChild {
     child: Child,
     end: EndSignal,
+    _entry: WatchdogEntry,
 }
 
 /// The signal that ends a child first; SIGKILL follows where it does not help.
@@ -43,8 +47,11 @@ impl SupervisedChild {
         let child = command
             .spawn()
             .unwrap_or_else(|error| panic!("{command:?}: {error}"));
-        Scratch::of_this_run().end_with_the_run(end.name(), child.id());
-        Self { child, end }
+        Self {
+            _entry: Scratch::of_this_run().end_with_the_run(end.name(), child.id()),
+            child,
+            end,
+        }
     }
 
     /// Its process id.
@@ -83,6 +90,5 @@ impl Drop for SupervisedChild {
         // Neither does anything to a child that has been waited for.
         let _ = self.child.kill();
         let _ = self.child.wait();
-        Scratch::of_this_run().has_ended(self.end.name(), self.child.id());
     }
 }

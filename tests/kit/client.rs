@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use expertise::proto::v1::{
-    role_service_client::RoleServiceClient, step_service_client::StepServiceClient,
-    task_service_client::TaskServiceClient, translation_service_client::TranslationServiceClient,
-    *,
+    analysis_service_client::AnalysisServiceClient, role_service_client::RoleServiceClient,
+    step_service_client::StepServiceClient, task_service_client::TaskServiceClient,
+    translation_service_client::TranslationServiceClient, *,
 };
 use prost_types::FieldMask;
 use tonic::{
@@ -152,6 +152,12 @@ impl Client {
             .max_encoding_message_size(MESSAGE_LIMIT)
     }
 
+    pub fn analysis(&self) -> AnalysisServiceClient<Authenticated> {
+        AnalysisServiceClient::new(self.authenticated())
+            .max_decoding_message_size(MESSAGE_LIMIT)
+            .max_encoding_message_size(MESSAGE_LIMIT)
+    }
+
     /// Sends these bytes as the message of a call, such as `TaskService/GetTask`.
     pub async fn send_bytes(&self, call: &str, message: Bytes) -> Result<Bytes, Status> {
         self.send_request(call, Request::new(message)).await
@@ -256,6 +262,21 @@ impl Client {
             }
             request.page_token = page.next_page_token;
         }
+    }
+}
+
+/// Analysis.
+impl Client {
+    pub async fn preview(
+        &self,
+        request: PreviewTaskRequest,
+    ) -> Result<PreviewTaskResponse, Status> {
+        self.analysis().preview_task(request).await.map(inner)
+    }
+
+    /// Previews a guide; panics on an error.
+    pub async fn previewed(&self, request: PreviewTaskRequest) -> PreviewTaskResponse {
+        self.preview(request).await.expect("a preview")
     }
 }
 
@@ -518,6 +539,35 @@ impl Client {
         let response = self.write_translations(vec![translation]).await;
         let response = response.expect("the translation is taken");
         response.results().next().expect("a result")
+    }
+}
+
+/// Validation.
+impl Client {
+    pub async fn validate(
+        &self,
+        request: ValidateTaskRequest,
+    ) -> Result<ValidateTaskResponse, Status> {
+        self.analysis().validate_task(request).await.map(inner)
+    }
+
+    /// Validates a guide; panics on an error.
+    pub async fn validated(&self, request: ValidateTaskRequest) -> ValidateTaskResponse {
+        self.validate(request).await.expect("a validation")
+    }
+
+    pub async fn findings(
+        &self,
+        request: ListFindingsRequest,
+    ) -> Result<ListFindingsResponse, Status> {
+        self.analysis().list_findings(request).await.map(inner)
+    }
+
+    pub async fn rules(&self) -> Result<ListRulesResponse, Status> {
+        self.analysis()
+            .list_rules(ListRulesRequest {})
+            .await
+            .map(inner)
     }
 }
 

@@ -11,7 +11,10 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+
+use super::scratch::{Scratch, WatchdogEntry};
 
 /// Far beyond what a command takes: a wait that long has hung.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -123,11 +126,19 @@ impl Command {
         self.command.stdin(stdin);
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.command.spawn().expect("the binary runs");
+        let _entry = Scratch::of_this_run().end_with_the_run("KILL", child.id());
         if let Some(text) = self.stdin {
             let mut pipe = child.stdin.take().expect("it is piped");
             pipe.write_all(text.as_bytes()).expect("it reads");
         }
-        let output = child.wait_with_output().expect("its end");
+        let pid = Pid::from_child(&child);
+        let (sender, ended) = channel();
+        thread::spawn(move || sender.send(child.wait_with_output()));
+        let output = ended.recv_timeout(TIMEOUT).unwrap_or_else(|_| {
+            let _ = kill_process(pid, Signal::KILL);
+            panic!("it does not end")
+        });
+        let output = output.expect("its end");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         CommandOutput {
             stdout: text(&output.stdout),
@@ -151,6 +162,7 @@ impl Command {
         RunningCommand {
             stdout: lines_of(child.stdout.take().expect("it is piped")),
             stderr: lines_of(child.stderr.take().expect("it is piped")),
+            _entry: Scratch::of_this_run().end_with_the_run("KILL", child.id()),
             child,
             directory: Some(self.directory),
         }
@@ -173,12 +185,18 @@ fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
 /// A command that runs, until it is dropped at the latest.
 pub struct RunningCommand {
     child: Child,
+    _entry: WatchdogEntry,
     stdout: Receiver<String>,
     stderr: Receiver<String>,
     directory: Option<TempDir>,
 }
 
 impl RunningCommand {
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The next line of its output; `None` when that has ended.
     pub fn next_line(&self) -> Option<String> {
         match self.stdout.recv_timeout(TIMEOUT) {
@@ -186,6 +204,12 @@ impl RunningCommand {
             Err(RecvTimeoutError::Disconnected) => None,
             Err(RecvTimeoutError::Timeout) => panic!("no line in time"),
         }
+    }
+
+    /// The next line of its standard error.
+    pub fn next_error_line(&self) -> String {
+        let line = self.stderr.recv_timeout(TIMEOUT);
+        line.expect("a line in time")
     }
 
     /// The start line of a server.

@@ -10,9 +10,11 @@ use std::{
 
 use expertise::{config::Config, server::Server};
 
+use tokio::time::timeout;
+
 use super::{
-    client::Client, command::Cli, pgbouncer::PgBouncer, postgres, scratch::Scratch,
-    server_process::ServerProcess, statement_log,
+    client::Client, command::Cli, deadline::TEST_TIMEOUT, partitions::create_partitions_if_asked,
+    pgbouncer::PgBouncer, postgres, scratch::Scratch, server_process::ServerProcess, statement_log,
 };
 
 /// The database that most tests call, whose statements are checked.
@@ -40,22 +42,19 @@ where
     F: Future<Output = ()>,
 {
     fn run_on(self, database: Database, _: &str) {
-        let Some(server) = database.server() else {
-            return;
-        };
-        runtime().block_on(async { self(Client::at(server)).await });
+        let server = database.server();
+        let test = async { timeout(TEST_TIMEOUT, self(Client::at(server))).await };
+        runtime().block_on(test).expect("the test ends");
         database.check_statements();
     }
 }
 
 impl<T: FnOnce(Cli)> DatabaseTest<Cli> for T {
     fn run_on(self, database: Database, name: &str) {
-        if let Some(server) = database.server_process() {
-            self(Cli {
-                server: server.clone(),
-                account: name.to_owned(),
-            });
-        }
+        self(Cli {
+            server: database.server_process().clone(),
+            account: name.to_owned(),
+        });
     }
 }
 
@@ -68,68 +67,88 @@ impl Database {
         }
     }
 
-    /// The server on this database, started at the first call; `None` where there is no
-    /// such database, which is reported.
-    pub fn server(self) -> Option<SocketAddr> {
+    /// The server on this database, started at the first call.
+    pub fn server(self) -> SocketAddr {
         static SQLITE: OnceLock<SocketAddr> = OnceLock::new();
-        static POSTGRES: OnceLock<Option<SocketAddr>> = OnceLock::new();
+        static POSTGRES: OnceLock<SocketAddr> = OnceLock::new();
         match self {
-            Self::Sqlite => Some(*SQLITE.get_or_init(|| {
-                let file = Scratch::of_this_run().path("expertise.db");
-                start(Config::for_tests(&format!("sqlite:{}", file.display())))
-            })),
+            Self::Sqlite => *SQLITE.get_or_init(|| start(config(&self.url()))),
             Self::Postgres => *POSTGRES.get_or_init(|| {
-                let url = postgres(CALLS)?;
-                let server = start(Config::for_tests(&through_pgbouncer_if_asked(&url)));
-                if let Some((_, Some(log))) = postgres_of_this_run() {
+                let url = self.url();
+                let server = start(config(&through_pgbouncer_if_asked(&url)));
+                if let (_, Some(log)) = postgres_of_this_run() {
                     statement_log::watch(&url, CALLS, log);
                 }
-                Some(server)
+                server
             }),
         }
     }
 
+    /// The URL of the database that [`server`](Self::server) uses.
+    pub fn url(self) -> String {
+        static POSTGRES: OnceLock<String> = OnceLock::new();
+        match self {
+            Self::Sqlite => Scratch::of_this_run().sqlite_url("expertise"),
+            Self::Postgres => POSTGRES.get_or_init(|| postgres(CALLS)).clone(),
+        }
+    }
+
     /// The URL of a server in a process of its own, started at the first call.
-    fn server_process(self) -> Option<&'static String> {
-        static SQLITE: OnceLock<Option<String>> = OnceLock::new();
-        static POSTGRES: OnceLock<Option<String>> = OnceLock::new();
+    fn server_process(self) -> &'static String {
+        static SQLITE: OnceLock<String> = OnceLock::new();
+        static POSTGRES: OnceLock<String> = OnceLock::new();
         let (server, name) = match self {
             Self::Sqlite => (&SQLITE, "sqlite-server"),
             Self::Postgres => (&POSTGRES, "postgres-server"),
         };
         let start = || {
             let database = match self {
-                Self::Sqlite => Some("sqlite::memory:".to_owned()),
+                Self::Sqlite => "sqlite::memory:".to_owned(),
                 Self::Postgres => postgres("commands"),
             };
-            let process = ServerProcess::start(name, &[("EXPERTISE_DATABASE_URL", &database?)]);
+            let process = ServerProcess::start(name, &[("EXPERTISE_DATABASE_URL", &database)]);
             let url = format!("http://{}", process.address());
             // It serves until the run ends.
             std::mem::forget(process);
-            Some(url)
+            url
         };
-        server.get_or_init(start).as_ref()
+        server.get_or_init(start)
     }
 }
 
 /// The PostgreSQL of this run, started at the first call: the URL of a database in it,
-/// and its log where it is private. `None` where there is none, which is reported.
-fn postgres_of_this_run() -> Option<&'static (String, Option<PathBuf>)> {
-    static POSTGRES: OnceLock<Option<(String, Option<PathBuf>)>> = OnceLock::new();
-    let start = || postgres::database_and_log(&statement_log::SETTINGS);
-    POSTGRES.get_or_init(start).as_ref()
+/// and its log where it is private.
+fn postgres_of_this_run() -> &'static (String, Option<PathBuf>) {
+    static POSTGRES: OnceLock<(String, Option<PathBuf>)> = OnceLock::new();
+    POSTGRES.get_or_init(|| postgres::database_and_log(&statement_log::SETTINGS))
 }
 
-/// The URL of a new database in the PostgreSQL of this run; `None` where there is none.
-/// `name` is what it is called in a private one.
-pub fn postgres(name: &str) -> Option<String> {
-    let (url, log) = postgres_of_this_run()?;
+/// The URL of a new database in the PostgreSQL of this run. `name` is what it is called
+/// in a private one. Its tables have partitions if that is asked for.
+pub fn postgres(name: &str) -> String {
+    let url = empty_postgres(name);
+    create_partitions_if_asked(&url);
+    url
+}
+
+/// The same without any table.
+pub fn empty_postgres(name: &str) -> String {
+    let (url, log) = postgres_of_this_run();
     let name = match log {
         Some(_) => name.to_owned(),
         // Later runs delete databases of this name from a server that they share.
         None => format!("expertise_test_{}", uuid::Uuid::now_v7().simple()),
     };
-    Some(postgres::make_database_in(url, &name))
+    postgres::make_database_in(url, &name)
+}
+
+/// The settings of a server that most tests call. On a busy machine a call with a large
+/// body takes longer than the default allows.
+fn config(database_url: &str) -> Config {
+    Config {
+        request_timeout: TEST_TIMEOUT,
+        ..Config::for_tests(database_url)
+    }
 }
 
 /// `EXPERTISE_TEST_PGBOUNCER=1` has all calls go through PgBouncer.
@@ -137,7 +156,6 @@ fn through_pgbouncer_if_asked(url: &str) -> String {
     if env::var("EXPERTISE_TEST_PGBOUNCER").is_ok_and(|value| value == "1") {
         // The connection that was idle longest is next, so that transactions change it.
         let pgbouncer = PgBouncer::start(url, "server_round_robin = 1");
-        let pgbouncer = pgbouncer.expect("EXPERTISE_TEST_PGBOUNCER=1, but there is no pgbouncer");
         let url = pgbouncer.url().to_owned();
         // It serves until the run ends.
         std::mem::forget(pgbouncer);
@@ -174,8 +192,12 @@ pub fn start(config: Config) -> SocketAddr {
                     return;
                 }
             };
-            let _ = started.send(Ok(server.local_addr()));
-            server.serve(std::future::pending()).await;
+            let address = server.local_addr();
+            let sender = started.clone();
+            let is_open = || drop(sender.send(Ok(address)));
+            if let Err(error) = server.serve(is_open, std::future::pending()).await {
+                let _ = started.send(Err(format!("{database}: {error:?}")));
+            }
         });
     };
     thread::Builder::new()

@@ -7,6 +7,8 @@ use std::{
 
 /// Far longer than anything here takes: a wait that reaches it has hung.
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
+/// Far longer than any test takes, also on a busy machine.
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(600);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Polls until there is a value.

@@ -47,6 +47,12 @@ impl Http2Response {
         (status.code(), info.reason)
     }
 
+    /// A header or trailer that comes with the status.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let metadata = self.status.as_ref()?.metadata();
+        metadata.get(name)?.to_str().ok()
+    }
+
     #[track_caller]
     pub fn is(&self, code: Code, reason: &str) {
         assert_eq!(self.refusal(), (code, reason.to_owned()), "{self:?}");

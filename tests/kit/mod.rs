@@ -21,6 +21,7 @@ pub mod http2;
 pub mod key_server;
 pub mod links;
 pub mod missing;
+pub mod partitions;
 pub mod pgbouncer;
 pub mod postgres;
 pub mod properties;
@@ -32,29 +33,43 @@ pub mod scratch;
 pub mod server;
 pub mod server_process;
 pub mod snapshot;
+pub mod sql;
 pub mod statement_log;
 pub mod store_server;
+pub mod stored_sizes;
 pub mod tenancy;
 pub mod tokens;
 
 /// Registers tests that run once on SQLite and once on PostgreSQL: each named function
 /// of the module, an `async fn(Client)` that calls or an `fn(Cli)` that runs commands. A
-/// function left out of the list is dead code, which the compiler points out.
+/// function left out of the list is dead code, which the compiler points out. A list that
+/// begins with `slow:` is ignored unless all tests are run.
 ///
 /// `name: strategy, cases;` registers a property, an `async fn(Client, Case)` that holds
 /// for every case of the strategy. The number is how many cases are tried unless
 /// `PROPTEST_CASES` says otherwise.
 macro_rules! on_both_databases {
-    ($($test:ident),+ $(,)?) => {$(
+    ($($test:ident),+ $(,)?) => {
+        on_both_databases![
+            @attributes cfg(all()), cfg_attr(no_postgres, ignore = "no PostgreSQL here"):
+            $($test),+
+        ];
+    };
+    (slow: $($test:ident),+ $(,)?) => {
+        on_both_databases![@attributes ignore = "slow", ignore = "slow": $($test),+];
+    };
+    (@attributes $of_sqlite:meta, $of_postgres:meta: $($test:ident),+) => {$(
         mod $test {
             use $crate::kit::databases::{Database, DatabaseTest};
 
             #[test]
+            #[$of_sqlite]
             fn sqlite() {
                 super::$test.run_on(Database::Sqlite, stringify!($test));
             }
 
             #[test]
+            #[$of_postgres]
             fn postgres() {
                 super::$test.run_on(Database::Postgres, stringify!($test));
             }
@@ -71,6 +86,7 @@ macro_rules! on_both_databases {
             }
 
             #[test]
+            #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
             fn postgres() {
                 properties::check(Database::Postgres, $strategy, $cases, super::$property);
             }
@@ -80,10 +96,34 @@ macro_rules! on_both_databases {
 
 pub(crate) use on_both_databases;
 
+/// Makes two tests of each function that takes the URL of a new database.
+macro_rules! on_own_databases {
+    ($($test:ident),+ $(,)?) => {$(
+        mod $test {
+            use $crate::kit::{databases, scratch::Scratch};
+
+            #[test]
+            fn sqlite() {
+                let url = Scratch::of_this_run().sqlite_url(stringify!($test));
+                databases::runtime().block_on(super::$test(url));
+            }
+
+            #[test]
+            #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+            fn postgres() {
+                let url = databases::postgres(stringify!($test));
+                databases::runtime().block_on(super::$test(url));
+            }
+        }
+    )+};
+}
+
+pub(crate) use on_own_databases;
+
 /// What most modules of tests import.
 pub mod prelude {
-    pub(crate) use super::on_both_databases;
     pub use super::{client::*, documents::*, failure::*, sample::*};
+    pub(crate) use super::{on_both_databases, on_own_databases};
     pub use expertise::proto::v1::*;
     pub use tonic::Code;
 }

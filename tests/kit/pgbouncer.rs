@@ -11,7 +11,7 @@ use std::{
 use super::{
     child::{EndSignal, SupervisedChild},
     deadline::{WAIT_TIMEOUT, poll_for},
-    missing::report_missing,
+    missing::cannot_run_without,
     postgres::{Owner, free_port},
     scratch::Scratch,
 };
@@ -29,12 +29,10 @@ pub struct PgBouncer {
 
 impl PgBouncer {
     /// Starts one before this database, with its defaults but for what is named below
-    /// and `more`, one setting a line. `None` where there is no PgBouncer, which is
-    /// reported.
-    pub fn start(database: &str, more: &str) -> Option<Self> {
+    /// and `more`, one setting a line.
+    pub fn start(database: &str, more: &str) -> Self {
         let (Some(program), Some(owner)) = (program(), Owner::for_a_cluster()) else {
-            report_missing("PgBouncer", "EXPERTISE_REQUIRE_PGBOUNCER");
-            return None;
+            cannot_run_without("PgBouncer");
         };
         let database: http::Uri = database.parse().expect("the URL of a database");
         let mut log = PathBuf::new();
@@ -57,7 +55,7 @@ impl PgBouncer {
             if is_serving(port, &mut child) {
                 let name = database.path();
                 let url = format!("postgres://postgres@127.0.0.1:{port}{name}?pgbouncer=true");
-                return Some(Self { url, child });
+                return Self { url, child };
             }
         }
         let log = fs::read_to_string(log).unwrap_or_default();
@@ -97,6 +95,11 @@ fn settings_for(url: &http::Uri, port: u16, more: &str) -> String {
          default_pool_size = {POOL_SIZE}\n\
          {more}\n"
     )
+}
+
+/// Whether it can be started.
+pub fn is_installed() -> bool {
+    program().is_some()
 }
 
 /// `pgbouncer`, in PATH or where Debian puts it.

@@ -17,40 +17,32 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 use super::{
     child::{EndSignal, SupervisedChild},
     deadline::WAIT_TIMEOUT,
-    missing::report_missing,
+    missing::cannot_run_without,
     scratch::Scratch,
 };
 
 /// Where a PostgreSQL database for this run is: in the server that
-/// `EXPERTISE_TEST_POSTGRES_URL` names, or in a private cluster. `None` where there
-/// is no PostgreSQL, which is reported. A PostgreSQL that does not work is a panic.
-pub fn database_url() -> Option<String> {
-    database_and_log(&[]).map(|(url, _)| url)
-}
-
-/// The same with these settings where the cluster is private, and with the file of
-/// its log there.
-pub fn database_and_log(settings: &[&str]) -> Option<(String, Option<PathBuf>)> {
+/// `EXPERTISE_TEST_POSTGRES_URL` names, or in a private cluster with these settings,
+/// whose log is returned too.
+pub fn database_and_log(settings: &[&str]) -> (String, Option<PathBuf>) {
     if let Ok(url) = env::var("EXPERTISE_TEST_POSTGRES_URL") {
-        return Some((in_a_runtime(own_database(&url)), None));
+        return (in_a_runtime(own_database(&url)), None);
     }
     // The cluster does not outlive the run, so it need not survive a crash.
     let durability = ["fsync=off", "full_page_writes=off", "max_connections=300"];
     let settings = [&durability[..], settings].concat();
-    let cluster = Cluster::start("postgres", &settings)?;
+    let cluster = Cluster::start("postgres", &settings);
     let served = (cluster.url(), Some(cluster.log_path()));
     // The watchdog ends it with the run.
     std::mem::forget(cluster);
-    Some(served)
+    served
 }
 
-/// The private cluster of the tests that leave it as it is. `None` where there is no
-/// PostgreSQL, which is reported.
-pub fn shared_cluster() -> Option<&'static Cluster> {
-    static CLUSTER: OnceLock<Option<Cluster>> = OnceLock::new();
+/// The private cluster of the tests that leave it as it is.
+pub fn shared_cluster() -> &'static Cluster {
+    static CLUSTER: OnceLock<Cluster> = OnceLock::new();
     let settings = ["fsync=off", "max_connections=300"];
-    let cluster = CLUSTER.get_or_init(|| Cluster::start("shared.cluster", &settings));
-    cluster.as_ref()
+    CLUSTER.get_or_init(|| Cluster::start("shared.cluster", &settings))
 }
 
 /// A private cluster on a port of its own. It is stopped when this is dropped; its
@@ -75,13 +67,14 @@ pub enum Stop {
 
 impl Cluster {
     /// Makes a cluster in the directory `name` of this run and starts it with
-    /// these settings (`name=value`, as in postgresql.conf). `None` where there is
-    /// no PostgreSQL, which is reported.
-    pub fn start(name: &str, settings: &[&str]) -> Option<Self> {
-        let (Some(binaries), Some(owner)) = (binaries(), Owner::for_a_cluster()) else {
-            report_missing("PostgreSQL", "EXPERTISE_REQUIRE_POSTGRES");
-            return None;
-        };
+    /// these settings (`name=value`, as in postgresql.conf).
+    pub fn start(name: &str, settings: &[&str]) -> Self {
+        Self::start_if_installed(name, settings).unwrap_or_else(|| cannot_run_without("PostgreSQL"))
+    }
+
+    /// The same; `None` where PostgreSQL is not installed.
+    pub fn start_if_installed(name: &str, settings: &[&str]) -> Option<Self> {
+        let (binaries, owner) = (binaries()?, Owner::for_a_cluster()?);
         let home = Scratch::of_this_run().path(name);
         owner.make_directory(&home);
         let mut cluster = Self {
@@ -243,6 +236,11 @@ impl Cluster {
     }
 }
 
+/// Whether a private cluster can be started.
+pub fn is_installed() -> bool {
+    binaries().is_some()
+}
+
 /// The directory of `initdb` and `postgres`: in PATH, or the newest of Debian's.
 fn binaries() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
@@ -381,7 +379,7 @@ async fn make_database(url: &str, name: &str) {
 }
 
 /// Runs a future on a thread of its own, as the caller may be in a runtime.
-fn in_a_runtime<T: Send>(future: impl Future<Output = T> + Send) -> T {
+pub fn in_a_runtime<T: Send>(future: impl Future<Output = T> + Send) -> T {
     std::thread::scope(|scope| {
         scope
             .spawn(|| {

@@ -7,9 +7,14 @@ use proptest::{
     test_runner::{Config, TestRunner},
 };
 
+use tokio::time::timeout;
+
 use super::{
     client::Client,
     databases::{Database, runtime},
+    deadline::TEST_TIMEOUT,
+    store_server,
+    stored_sizes::stored_sizes_are_those_of_the_content,
 };
 
 /// Checks the property with every case that the strategy makes, and panics with the
@@ -21,9 +26,7 @@ where
     P: Fn(Client, S::Value) -> F,
     F: Future<Output = ()>,
 {
-    let Some(server) = database.server() else {
-        return;
-    };
+    let (server, url) = (database.server(), database.url());
     // The default takes the number from PROPTEST_CASES.
     let mut config = Config {
         failure_persistence: None,
@@ -36,7 +39,16 @@ where
     let runtime = runtime();
     let client = runtime.block_on(async { Client::at(server) });
     let checked = TestRunner::new(config).run(&strategy, |case| {
-        runtime.block_on(property(client.other_account(), case));
+        let holds = async {
+            let client = client.other_account();
+            let account = client.account().to_owned();
+            property(client, case).await;
+            // What the calls show of sizes is only whether a limit holds.
+            let store = store_server::open(&url, 1).await;
+            stored_sizes_are_those_of_the_content(&store, &url, &account).await;
+        };
+        let holds = async { timeout(TEST_TIMEOUT, holds).await };
+        runtime.block_on(holds).expect("the case ends");
         Ok(())
     });
     if let Err(broken) = checked {

@@ -167,6 +167,40 @@ pub fn create_step_request(step: Step) -> CreateStepRequest {
     }
 }
 
+/// A request to preview a stored task.
+pub fn preview_of(guid: &str) -> PreviewTaskRequest {
+    PreviewTaskRequest {
+        source: Some(preview_task_request::Source::Guid(guid.to_owned())),
+        ..PreviewTaskRequest::default()
+    }
+}
+
+/// A request to preview a document.
+pub fn preview_of_document(document: TaskDocument) -> PreviewTaskRequest {
+    PreviewTaskRequest {
+        source: Some(preview_task_request::Source::Document(document)),
+        ..PreviewTaskRequest::default()
+    }
+}
+
+/// A request to validate a stored task.
+pub fn validation_of(guid: &str) -> ValidateTaskRequest {
+    ValidateTaskRequest {
+        source: Some(validate_task_request::Source::Guid(guid.to_owned())),
+        page_size: 500,
+        ..ValidateTaskRequest::default()
+    }
+}
+
+/// A request to validate a document.
+pub fn validation_of_document(document: TaskDocument) -> ValidateTaskRequest {
+    ValidateTaskRequest {
+        source: Some(validate_task_request::Source::Document(document)),
+        page_size: 500,
+        ..ValidateTaskRequest::default()
+    }
+}
+
 /// Conditions of which all must hold.
 pub fn all_of(nodes: Vec<DependencyNode>) -> DependencyGroup {
     DependencyGroup {
@@ -431,6 +465,8 @@ setters!(StepSetters of Step {
     with_etag(etag: impl Into<String>) etag = etag.into();
     with_body(body: impl Into<String>) body = Some(body.into());
     with_cost(cost: i32) cost = Some(cost);
+    with_published_step(number: i32) published = Some(number);
+    depending_on(group: DependencyGroup) dependencies = Some(group);
     with_question(question: FeedbackConfig) feedback_config = vec![question];
     with_instructions(list: Vec<Struct>) instructions = list;
     with_shorthand(shorthand: impl Into<String>) dependency_shorthand = Some(shorthand.into());
@@ -455,6 +491,19 @@ setters!(FeedbackValueSetters of FeedbackValue {
     with_link(guid: impl Into<String>) link = guid.into();
 });
 
+setters!(PreviewSetters of PreviewTaskRequest {
+    for_level(level: AccessLevel) level = Some(level.into());
+    in_language(tag: impl Into<String>) language = tag.into();
+    falling_back_to(tags: &[&str]) fallback_languages = tags.iter().map(|tag| (*tag).to_owned()).collect();
+    to_depth(levels: i32) subtask_depth = levels;
+    with_page_size(size: i32) page_size = size;
+    after(token: impl Into<String>) page_token = token.into();
+    with_unpublished(included: bool) include_unpublished = included;
+    with_traces(wanted: bool) explain = wanted;
+    expanding(list: Vec<String>) expand = list;
+    knowing(names: Vec<String>) known_variables = names;
+});
+
 setters!(AutomaticTranslationSetters of AutomaticTranslation {
     with_body(body: impl Into<String>) body = Some(body.into());
     in_language(tag: impl Into<String>) language = tag.into();
@@ -466,6 +515,19 @@ setters!(TranslationWorkRequestSetters of ListTranslationWorkRequest {
     with_page_size(size: i32) page_size = size;
     after(token: impl Into<String>) page_token = token.into();
 });
+
+/// Answers of a preview, one after the other.
+pub trait Answered {
+    /// With this value of a variable.
+    fn answering(self, name: &str, value: Value) -> Self;
+}
+
+impl Answered for PreviewTaskRequest {
+    fn answering(mut self, name: &str, value: Value) -> Self {
+        self.answers.insert(name.to_owned(), value);
+        self
+    }
+}
 
 /// A resource with texts in other languages.
 pub trait Translated<Row> {

@@ -88,18 +88,24 @@ impl Scratch {
     }
 
     /// Has the watchdog end this process when the run ends, with this signal first.
-    pub fn end_with_the_run(&self, signal: &str, process: u32) {
-        self.write_to_watchdog(&format!("{signal}:{process}"));
-    }
-
-    /// Removes the entry of a process that was waited for: another process may get
-    /// its id.
-    pub fn has_ended(&self, signal: &str, process: u32) {
-        self.write_to_watchdog(&format!("-{signal}:{process}"));
+    pub fn end_with_the_run(&self, signal: &str, process: u32) -> WatchdogEntry {
+        let entry = format!("{signal}:{process}");
+        self.write_to_watchdog(&entry);
+        WatchdogEntry(entry)
     }
 
     fn write_to_watchdog(&self, line: &str) {
         let mut pipe = self.watchdog.lock().expect("the watchdog's pipe");
         writeln!(pipe, "{line}").expect("the watchdog reads");
+    }
+}
+
+/// A process that the watchdog ends. Drop it after the process was waited for: another
+/// process may get its id.
+pub struct WatchdogEntry(String);
+
+impl Drop for WatchdogEntry {
+    fn drop(&mut self) {
+        Scratch::of_this_run().write_to_watchdog(&format!("-{}", self.0));
     }
 }

@@ -21,7 +21,7 @@ pub struct TestServer {
     address: SocketAddr,
     metrics: Option<SocketAddr>,
     stop: oneshot::Sender<()>,
-    serving: JoinHandle<()>,
+    serving: JoinHandle<Result<(), String>>,
 }
 
 /// Settings for a database in memory.
@@ -48,9 +48,19 @@ impl TestServer {
         let server = server.map_err(|error| error.to_string())?;
         let (address, metrics) = (server.local_addr(), server.metrics_addr());
         let (stop, stopped) = oneshot::channel::<()>();
-        let serving = tokio::spawn(async move {
-            server.serve(async { drop(stopped.await) }).await;
+        let (started, mut starting) = oneshot::channel();
+        let mut serving = tokio::spawn(async move {
+            let started = || {
+                let _ = started.send(());
+            };
+            let served = server.serve(started, async { drop(stopped.await) }).await;
+            served.map_err(|error| error.to_string())
         });
+        tokio::select! {
+            biased;
+            Ok(()) = &mut starting => {}
+            ended = &mut serving => ended.expect("no panic")?,
+        }
         Ok(Self {
             address,
             metrics,
@@ -94,7 +104,7 @@ impl TestServer {
     }
 
     /// Tells it to shut down, without waiting.
-    pub fn begin_shutdown(self) -> JoinHandle<()> {
+    pub fn begin_shutdown(self) -> JoinHandle<Result<(), String>> {
         drop(self.stop);
         self.serving
     }
@@ -102,7 +112,7 @@ impl TestServer {
     /// Shuts it down.
     pub async fn shut_down(self) {
         let ended = in_time("shutdown", self.begin_shutdown()).await;
-        ended.expect("it ends without a panic");
+        ended.expect("it ends without a panic").expect("it served");
     }
 }
 

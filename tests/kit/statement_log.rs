@@ -1,5 +1,6 @@
 //! What PostgreSQL is asked while the tests run: every statement of the service that
-//! the log of its cluster has stays within an account.
+//! the log of its cluster has stays within an account, and its plan on tables in partitions
+//! by account scans one of them.
 
 use std::{
     collections::BTreeSet,
@@ -11,7 +12,7 @@ use std::{
 
 use sqlx::{Connection, PgConnection};
 
-use super::{databases::runtime, tenancy};
+use super::{databases::runtime, partitions, postgres::make_database_in, tenancy};
 
 /// Has a cluster log every statement with the names of its sender and its database, and
 /// no parameters.
@@ -31,6 +32,8 @@ struct Watched {
     /// How the statements of the service begin in the log.
     prefix: String,
     log: PathBuf,
+    /// An empty database whose tables have partitions, for plans.
+    partitioned: OnceLock<String>,
     state: Mutex<LogState>,
 }
 
@@ -57,6 +60,7 @@ pub fn watch(url: &str, database: &str, log: &Path) {
         url: url.to_owned(),
         prefix: format!("expertise|{database}|LOG:  "),
         log: log.to_owned(),
+        partitioned: OnceLock::new(),
         state: Mutex::new(state),
     };
     assert!(WATCHED.set(watched).is_ok(), "it is watched already");
@@ -84,7 +88,8 @@ pub fn assert_statements_stay_within_an_account() {
             Ok(faults) => faults,
             Err(error) => vec![format!("cannot be parsed: {error}")],
         };
-        for fault in found {
+        let across = watched.scans_of_partitions(&statement).err();
+        for fault in found.into_iter().chain(across) {
             faults.push_str(&format!("\n{fault}: {shape}"));
         }
         state.statements.insert(shape);
@@ -110,6 +115,28 @@ pub fn checked() -> Option<(BTreeSet<String>, BTreeSet<String>)> {
 }
 
 impl Watched {
+    /// Fails when the plan of a statement scans several partitions, or there is none.
+    fn scans_of_partitions(&self, sql: &str) -> Result<(), String> {
+        let planned = ["SELECT", "WITH", "INSERT", "UPDATE", "DELETE"];
+        if !planned.iter().any(|word| sql.starts_with(word)) {
+            return Ok(());
+        }
+        let url = self.partitioned.get_or_init(|| {
+            let url = make_database_in(&self.url, "plans_of_partitions");
+            partitions::create_partitions(&url, 16);
+            url
+        });
+        let scanned = runtime().block_on(async {
+            let mut connection = PgConnection::connect(url).await?;
+            partitions::scanned(&mut connection, sql).await
+        });
+        match scanned {
+            Ok(scanned) if scanned.len() <= 1 => Ok(()),
+            Ok(scanned) => Err(format!("scans the partitions {scanned:?}")),
+            Err(error) => Err(format!("has no plan on partitions: {error}")),
+        }
+    }
+
     /// The statements that were logged from this byte on, which is moved on.
     fn new_statements(&self, offset: &mut u64) -> Vec<String> {
         let mut log = File::open(&self.log).expect("the log");

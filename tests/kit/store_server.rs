@@ -26,12 +26,21 @@ pub async fn serve(database_url: &str, max_connections: u32) -> (Store, Client) 
 
 /// Opens a store with as many connections.
 pub async fn open(database_url: &str, max_connections: u32) -> Store {
+    open_with_limit(database_url, max_connections, MESSAGE_LIMIT).await
+}
+
+/// The same with another limit of what is stored and read for one message.
+pub async fn open_with_limit(
+    database_url: &str,
+    max_connections: u32,
+    max_message_bytes: usize,
+) -> Store {
     let store = Store::open(Options {
         database: DatabaseUrl::parse(database_url).expect("the URL of a database"),
         replica: None,
         migrate: true,
         max_connections,
-        max_message_bytes: MESSAGE_LIMIT,
+        max_message_bytes,
     });
     store.await.expect("a database")
 }

@@ -21,17 +21,18 @@ macro_rules! on_two_servers {
                 let _machine = machine::shared();
                 let name = format!("{name}_{}", stringify!($test));
                 // PostgreSQL takes names of 63 bytes.
-                if let Some(pair) = Pair::start(&name[..name.len().min(60)], path) {
-                    machine::runtime().block_on(async { super::$test(pair.clients()).await });
-                }
+                let pair = Pair::start(&name[..name.len().min(60)], path);
+                machine::runtime().block_on(async { super::$test(pair.clients()).await });
             }
 
             #[test]
+            #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
             fn directly() {
                 run("direct", Path::Direct);
             }
 
             #[test]
+            #[cfg_attr(no_pgbouncer, ignore = "no PgBouncer here")]
             fn through_pgbouncer() {
                 run("pooled", Path::ThroughPgBouncer);
             }
@@ -61,13 +62,12 @@ struct Pair {
 }
 
 impl Pair {
-    /// Starts them on an empty database of their own; `None` where there is no
-    /// PostgreSQL or no PgBouncer.
-    fn start(name: &str, path: Path) -> Option<Self> {
-        let mut url = shared_cluster()?.make_database(name);
+    /// Starts them on an empty database of their own.
+    fn start(name: &str, path: Path) -> Self {
+        let mut url = shared_cluster().make_database(name);
         let mut pgbouncer = None;
         if path == Path::ThroughPgBouncer {
-            let before = start_pgbouncer(&url)?;
+            let before = start_pgbouncer(&url);
             before.url().clone_into(&mut url);
             pgbouncer = Some(before);
         }
@@ -75,10 +75,10 @@ impl Pair {
             let settings = [("EXPERTISE_DATABASE_MAX_CONNECTIONS", "8")];
             Service::start(&format!("{name}-{which}"), &url, &settings)
         };
-        Some(Self {
+        Self {
             servers: [server("one"), server("other")],
             _pgbouncer: pgbouncer,
-        })
+        }
     }
 
     /// A client of each server, both of one new account.
@@ -90,8 +90,8 @@ impl Pair {
     }
 }
 
-/// A PgBouncer before this database; `None` where there is none.
-fn start_pgbouncer(url: &str) -> Option<PgBouncer> {
+/// A PgBouncer before this database.
+fn start_pgbouncer(url: &str) -> PgBouncer {
     // Clients that use libpq send this parameter, so it is often ignored.
     PgBouncer::start(url, "ignore_startup_parameters = extra_float_digits")
 }

@@ -14,12 +14,13 @@ use tonic_health::pb::{
 use crate::kit::deadline::{in_time, until};
 
 /// The server and each of its services.
-const SERVICES: [&str; 5] = [
+const SERVICES: [&str; 6] = [
     "",
     "expertise.v1.TaskService",
     "expertise.v1.StepService",
     "expertise.v1.RoleService",
     "expertise.v1.TranslationService",
+    "expertise.v1.AnalysisService",
 ];
 
 /// A client of the health service, with a connection of its own.
@@ -59,7 +60,9 @@ impl Health {
 
     async fn status_of(&self, service: &str) -> ServingStatus {
         let service = service.to_owned();
-        let response = self.0.clone().check(HealthCheckRequest { service }).await;
+        let mut client = self.0.clone();
+        let response = client.check(HealthCheckRequest { service });
+        let response = in_time("health is answered", response).await;
         response.expect("health is answered").into_inner().status()
     }
 

@@ -26,23 +26,38 @@ use crate::{
 };
 
 /// Runs a test on a server of its own, on SQLite and on PostgreSQL. The first word is
-/// `measuring` for tests that need the machine for themselves, or else `sharing`.
+/// `measuring` for tests that need the machine for themselves and are slow, or else
+/// `sharing`.
 macro_rules! on_both_databases {
-    (@lock measuring) => { $crate::machine::exclusive() };
-    (@lock sharing) => { $crate::machine::shared() };
-    ($machine:ident: $($test:ident),+ $(,)?) => {$(
+    (measuring: $($test:ident),+ $(,)?) => {
+        on_both_databases![
+            @run exclusive, ignore = "slow: it runs alone", ignore = "slow: it runs alone":
+            $($test),+
+        ];
+    };
+    (sharing: $($test:ident),+ $(,)?) => {
+        on_both_databases![
+            @run shared,
+            cfg(all()),
+            cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here"):
+            $($test),+
+        ];
+    };
+    (@run $lock:ident, $of_sqlite:meta, $of_postgres:meta: $($test:ident),+) => {$(
         mod $test {
-            use crate::{load::{on_both_databases, run_on}, service::Database};
+            use crate::{load::run_on, machine, service::Database};
 
             #[test]
+            #[$of_sqlite]
             fn on_sqlite() {
-                let machine = on_both_databases!(@lock $machine);
+                let machine = machine::$lock();
                 run_on(Database::Sqlite, stringify!($test), machine, super::$test);
             }
 
             #[test]
+            #[$of_postgres]
             fn on_postgres() {
-                let machine = on_both_databases!(@lock $machine);
+                let machine = machine::$lock();
                 run_on(Database::Postgres, stringify!($test), machine, super::$test);
             }
         }
@@ -80,9 +95,7 @@ fn run_on(
 ) {
     // PostgreSQL takes names of 63 bytes.
     let name = format!("{database:?}_{}", &test[..test.len().min(50)]).to_lowercase();
-    let Some(url) = database.make(&name) else {
-        return;
-    };
+    let url = database.make(&name);
     machine::raise_descriptor_limit();
     let runtime = machine::runtime();
     runtime.block_on(body(TestDatabase { name, url }));

@@ -23,6 +23,7 @@ mod http2;
 mod machine;
 mod service;
 
+mod deadlocks;
 mod faults;
 mod fleet;
 mod fuzz;

@@ -11,6 +11,7 @@ use std::{
 use crate::{
     kit::{
         child::{EndSignal, SupervisedChild},
+        command::command,
         deadline::{WAIT_TIMEOUT, poll_for},
         pgbouncer::PgBouncer,
         postgres::Cluster,
@@ -45,6 +46,7 @@ fn a_server_ends_when_its_test_panics() {
 }
 
 #[test]
+#[cfg_attr(no_pgbouncer, ignore = "no PgBouncer here")]
 fn all_processes_end_when_a_run_is_killed_that_ignores_sigquit() {
     let _machine = machine::shared();
     let file = Scratch::of_this_run().path("pids");
@@ -78,19 +80,14 @@ fn starts_processes_when_it_is_told_to() {
     };
     let server = ServerProcess::start("killed", &ON_MEMORY);
     let mut pids = server.id().to_string();
+    let serving = command(&["serve", "--database-url", "sqlite::memory:"]).start();
+    pids += &format!(" {}", serving.id());
     let cluster = Cluster::start("killed.cluster", &["fsync=off"]);
-    if let Some(cluster) = &cluster {
-        let postmaster = fs::read_to_string(cluster.data().join("postmaster.pid"));
-        let postmaster = postmaster.expect("the file of the server's process id");
-        pids += &format!(" {}", postmaster.lines().next().expect("a process id"));
-    }
-    let pgbouncer = cluster.and_then(|cluster| {
-        let pgbouncer = PgBouncer::start(&cluster.url(), "")?;
-        Some((cluster, pgbouncer))
-    });
-    if let Some((_, pgbouncer)) = &pgbouncer {
-        pids += &format!(" {}", pgbouncer.id());
-    }
+    let postmaster = fs::read_to_string(cluster.data().join("postmaster.pid"));
+    let postmaster = postmaster.expect("the file of the server's process id");
+    pids += &format!(" {}", postmaster.lines().next().expect("a process id"));
+    let pgbouncer = PgBouncer::start(&cluster.url(), "");
+    pids += &format!(" {}", pgbouncer.id());
     let file = Path::new(&file);
     let next = file.with_extension("next");
     fs::write(&next, pids).expect("a file");

@@ -54,26 +54,25 @@ impl Service {
     }
 
     /// On a cluster of its own that would survive a crash of the machine too.
-    /// `None` where there is no PostgreSQL.
-    pub fn on_own_postgres(name: &str, settings: &[Setting]) -> Option<Self> {
-        let cluster = durable_cluster(name)?;
+    pub fn on_own_postgres(name: &str, settings: &[Setting]) -> Self {
+        let cluster = durable_cluster(name);
         let mut service = Self::new(name, &cluster.url(), settings);
         service.cluster = Some(cluster);
         service.restart();
-        Some(service)
+        service
     }
 
     /// The same with this delay between server and database in either direction, so
     /// that clients go away in the middle of a transaction.
-    pub fn on_slow_postgres(name: &str, delay: Duration, settings: &[Setting]) -> Option<Self> {
-        let cluster = durable_cluster(name)?;
+    pub fn on_slow_postgres(name: &str, delay: Duration, settings: &[Setting]) -> Self {
+        let cluster = durable_cluster(name);
         let relay = Relay::with_delay(cluster.port(), delay);
         let mut service = Self::new(name, &cluster.url(), settings);
         service.database_of_server = relay.url(&cluster.url());
         service.cluster = Some(cluster);
         service._relay = Some(relay);
         service.restart();
-        Some(service)
+        service
     }
 
     fn new(name: &str, database: &str, settings: &[Setting]) -> Self {
@@ -177,7 +176,7 @@ impl Service {
     }
 }
 
-fn durable_cluster(name: &str) -> Option<Cluster> {
+fn durable_cluster(name: &str) -> Cluster {
     let durable = ["fsync=on", "full_page_writes=on"];
     Cluster::start(&format!("{name}.cluster"), &durable)
 }
@@ -190,11 +189,11 @@ pub enum Database {
 }
 
 impl Database {
-    /// The URL of an empty database of this name; `None` where there is no PostgreSQL.
-    pub fn make(self, name: &str) -> Option<String> {
+    /// The URL of an empty database of this name.
+    pub fn make(self, name: &str) -> String {
         match self {
-            Self::Sqlite => Some(Scratch::of_this_run().sqlite_url(name)),
-            Self::Postgres => Some(shared_cluster()?.make_database(name)),
+            Self::Sqlite => Scratch::of_this_run().sqlite_url(name),
+            Self::Postgres => shared_cluster().make_database(name),
         }
     }
 }

@@ -63,14 +63,9 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
             server: &server,
             requests: requests::create_step_after(&places),
         });
-        let line = Line {
-            what: format!("CreateStep {place}, task of 10,000 steps against 10"),
-            kind: testbed.kind(),
-            target: TARGET,
-            rounds: Rounds::run((&a, &b), timing, CONNECTIONS, None).await,
-        };
-        line.print_progress();
-        lines.push(line);
+        let what = format!("CreateStep {place}, task of 10,000 steps against 10");
+        let rounds = Rounds::run((&a, &b), timing, CONNECTIONS, None).await;
+        lines.push(Line::new(what, testbed.kind(), TARGET, rounds));
     }
     lines
 }

@@ -52,14 +52,9 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
             server: &few,
             requests: of_few,
         };
-        let line = Line {
-            what: format!("{call}, 1,000,000 steps against 1,000"),
-            kind: testbed.kind(),
-            target: TARGET,
-            rounds: Rounds::run((&a, &b), timing, CONNECTIONS, None).await,
-        };
-        line.print_progress();
-        lines.push(line);
+        let what = format!("{call}, 1,000,000 steps against 1,000");
+        let rounds = Rounds::run((&a, &b), timing, CONNECTIONS, None).await;
+        lines.push(Line::new(what, testbed.kind(), TARGET, rounds));
     }
     lines
 }

@@ -32,12 +32,7 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
         server: &six,
         requests: requests::create_step(&of_six.empty),
     };
-    let line = Line {
-        what: format!("CreateStep, {WRITERS} writers"),
-        kind: testbed.kind(),
-        target: TARGET,
-        rounds: Rounds::run((&a, &b), timing, WRITERS, None).await,
-    };
-    line.print_progress();
-    vec![line]
+    let what = format!("CreateStep, {WRITERS} writers");
+    let rounds = Rounds::run((&a, &b), timing, WRITERS, None).await;
+    vec![Line::new(what, testbed.kind(), TARGET, rounds)]
 }

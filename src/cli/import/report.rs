@@ -33,6 +33,11 @@ pub struct ImportedFile {
 pub enum ImportFailure {
     #[error("it cannot be read: {0}")]
     Unreadable(io::Error),
+    #[error(
+        "it is larger than {max_bytes} bytes: divide the guide, or raise --max-file-bytes and the \
+         server's EXPERTISE_MAX_MESSAGE_BYTES"
+    )]
+    TooLarge { max_bytes: u64 },
     #[error("{0}")]
     Malformed(String),
     #[error("{0}")]
@@ -133,6 +138,7 @@ impl Serialize for FileReport {
                 match failure {
                     ImportFailure::Refused(refusal) => object.serialize_entry("error", refusal)?,
                     ImportFailure::Unreadable(_)
+                    | ImportFailure::TooLarge { .. }
                     | ImportFailure::Malformed(_)
                     | ImportFailure::NotTried(_) => {
                         let message = serde_json::json!({"message": failure.to_string()});

@@ -5,15 +5,20 @@ use crate::domain::{
     changes::{Changes, StepDeletion, StepListChange},
     etag::ExpectedEtag,
     ids::{StepId, TaskId},
+    nesting::limits_of_step,
     order::{Insertion, OrderChange, Place},
+    size::bytes,
     step::{
         MergedStep, NewStep, Placement, ReferencedTask, Step, StepPatch, check_subtask_product,
     },
-    task::Task,
-    violation::{Path, Violations},
+    task::{STEPS_MAX, Task},
+    violation::{Path, Reason, Violations},
 };
 
 use super::{WriteContext, tasks::violations_or};
+
+/// The path of a step in a request.
+const STEP: Path<'static> = Path::root("step");
 
 /// A new step.
 #[derive(Clone, Debug)]
@@ -31,6 +36,9 @@ pub struct NewStepSnapshot {
     pub insertion: Insertion,
     /// The task that a subtask step refers to.
     pub target: Option<ReferencedTask>,
+    /// How many steps the task has, if it is locked. Otherwise the guard checks that there
+    /// is room for one more.
+    pub step_count: Option<i64>,
 }
 
 impl CreateStep {
@@ -40,14 +48,24 @@ impl CreateStep {
         stored: NewStepSnapshot,
         context: &WriteContext,
     ) -> Result<(Changes, (Step, Placement))> {
-        let NewStepSnapshot { insertion, target } = stored;
+        let NewStepSnapshot {
+            insertion,
+            target,
+            step_count,
+        } = stored;
+        if step_count.is_some_and(|count| count >= bytes(STEPS_MAX)) {
+            return Err(Error::invalid(
+                &STEP.field("task"),
+                Reason::TooManyElements,
+                format!("has {STEPS_MAX} steps, and a task may have no more"),
+            ));
+        }
         let kind = &self.new.kind;
         let title = match (kind.title(), kind.subtask(), target) {
             (Some(title), _, _) => title.as_str().to_owned(),
             (None, Some(subtask), Some(target)) => {
                 let mut violations = Violations::new();
-                let at = Path::root("step");
-                check_subtask_product(subtask.product, target.product, &at, &mut violations);
+                check_subtask_product(subtask.product, target.product, &STEP, &mut violations);
                 if !violations.is_empty() {
                     return Err(Error::Invalid(violations));
                 }
@@ -73,6 +91,7 @@ impl CreateStep {
             change,
             task_version,
         });
+        changes.limit_depth(step.task, limits_of_step(&step.content, &STEP));
         changes.put_step(None, step.clone(), place, context)?;
         Ok((changes, (step, placement)))
     }
@@ -178,6 +197,7 @@ impl UpdateStep {
             changes.put_task(Some(task.clone()), renamed, context)?;
         }
         manages.unlink(&links.unlinked, &mut changes, context)?;
+        changes.limit_depth(after.task, limits_of_step(&after.content, &STEP));
         changes.put_step(Some(before), after.clone(), Some(place), context)?;
         Ok((changes, (after, ignored)))
     }

@@ -83,6 +83,8 @@ pub struct DeleteTask {
 pub struct TaskToDelete {
     /// The task.
     pub task: TaskHead,
+    /// Its steps, if they are deleted with it.
+    pub steps: Vec<StepId>,
     /// The tasks that its observations manage.
     pub managed: Vec<Task>,
     /// The first subtask steps of other tasks that refer to it, at most
@@ -100,6 +102,7 @@ impl DeleteTask {
         } = self;
         let TaskToDelete {
             task,
+            steps,
             managed,
             referenced_by,
         } = stored;
@@ -111,18 +114,14 @@ impl DeleteTask {
             let by = referenced_by;
             return Err(Precondition::TaskReferenced { task: guid, by }.into());
         }
-        let has_steps = task.step_count > 0;
-        if has_steps && !force {
+        if task.step_count > 0 && !force {
             return Err(Precondition::TaskHasSteps { task: guid }.into());
         }
         let mut changes = Changes::default();
         for task in managed {
             changes.put_task(Some(task.clone()), task.unmanaged(), context)?;
         }
-        changes.tasks.push(TaskChange::Delete {
-            task: guid,
-            has_steps,
-        });
+        changes.tasks.push(TaskChange::Delete { task: guid, steps });
         Ok((changes, ()))
     }
 }

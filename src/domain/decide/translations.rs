@@ -7,15 +7,19 @@ use uuid::Uuid;
 use crate::domain::{
     Error, Result,
     changes::{Changes, TranslatedStep, TranslatedTask},
-    ids::StepId,
+    ids::{StepId, TaskId},
+    nesting::{DepthLimit, limits_of_translation},
     size::{StepSize, bytes, task_overlay_size},
     task::TaskHead,
     translation::{LANGUAGES_MAX, Language, StepOverlay, TaskOverlay},
     translation_work::{AutomaticTranslation, ResourceId, SourceDigest, TranslationOutcome},
-    violation::{Path, Reason},
+    violation::{Path, Reason, Violations},
 };
 
 use super::WriteContext;
+
+/// The path of the translations in a request.
+const TRANSLATIONS: Path<'static> = Path::root("translations");
 
 /// The stored tasks and steps of the translations to write.
 #[derive(Debug, Default)]
@@ -38,6 +42,8 @@ pub struct TaskTranslationSnapshot {
 /// A step without its bodies, and its stored translations in the languages to write.
 #[derive(Debug)]
 pub struct StepTranslationSnapshot {
+    /// The task that it belongs to.
+    pub task: TaskId,
     /// Its title.
     pub title: String,
     /// The digest of its other texts.
@@ -70,12 +76,14 @@ pub fn write_translations(
 ) -> Result<(Changes, Vec<TranslationOutcome>)> {
     let mut tasks = BTreeMap::new();
     let mut steps = BTreeMap::new();
+    let mut depth_limits = Vec::new();
     let mut outcomes = Vec::with_capacity(items.len());
+    stored.check_texts(items)?;
     for (index, item) in items.iter().enumerate() {
         let outcome = if let Some(task) = stored.tasks.get_mut(&item.guid) {
             task.write(index, item, &mut tasks)?
         } else if let Some(step) = stored.steps.get_mut(&item.guid) {
-            step.write(index, item, &mut steps, context)?
+            step.write(index, item, &mut steps, &mut depth_limits, context)?
         } else {
             TranslationOutcome::NotFound
         };
@@ -84,9 +92,35 @@ pub fn write_translations(
     let changes = Changes {
         translated_tasks: tasks.into_values().collect(),
         translated_steps: steps.into_values().collect(),
+        depth_limits,
         ..Changes::default()
     };
     Ok((changes, outcomes))
+}
+
+impl TranslationSnapshot {
+    /// Refuses items without any text that their task or step has.
+    fn check_texts(&self, items: &[AutomaticTranslation]) -> Result<()> {
+        let mut violations = Violations::new();
+        for (index, item) in items.iter().enumerate() {
+            let (of_task, of_step) = (item.has_task_text(), item.has_step_text());
+            let (has_text, missing) = if self.tasks.contains_key(&item.guid) {
+                (of_task, "needs the name of the task")
+            } else if self.steps.contains_key(&item.guid) {
+                (of_step, "needs a text of the step")
+            } else {
+                (of_task || of_step, "needs a text")
+            };
+            if !has_text {
+                violations.add(&TRANSLATIONS.index(index), Reason::FieldRequired, missing);
+            }
+        }
+        if violations.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Invalid(violations))
+        }
+    }
 }
 
 impl TaskTranslationSnapshot {
@@ -139,6 +173,7 @@ impl StepTranslationSnapshot {
         index: usize,
         item: &AutomaticTranslation,
         written: &mut BTreeMap<Uuid, TranslatedStep>,
+        depth_limits: &mut Vec<(TaskId, DepthLimit)>,
         context: &WriteContext,
     ) -> Result<TranslationOutcome> {
         let known = self.rows.get(&item.language);
@@ -176,6 +211,8 @@ impl StepTranslationSnapshot {
             check_room(&mut self.languages, index)?;
             change.added_languages += 1;
         }
+        let limits = limits_of_translation(&row.overlay, &TRANSLATIONS.index(index));
+        depth_limits.extend(limits.into_iter().map(|limit| (self.task, limit)));
         let growth = size(&row).minus(known.map_or(StepSize::default(), size));
         self.size = self.size.plus(growth);
         self.size.check(context.max_message_bytes)?;
@@ -196,7 +233,7 @@ fn put<O>(rows: &mut Vec<(Language, O)>, language: &Language, overlay: O) {
 fn check_room(languages: &mut usize, index: usize) -> Result<()> {
     if *languages >= LANGUAGES_MAX {
         return Err(Error::invalid(
-            &Path::root("translations").index(index).field("language"),
+            &TRANSLATIONS.index(index).field("language"),
             Reason::TooManyElements,
             format!("is one more than the {LANGUAGES_MAX} languages that a resource may have"),
         ));

@@ -14,11 +14,6 @@ use crate::domain::{
     violation::Violations,
 };
 
-/// Most steps of one document.
-pub const STEPS_MAX: usize = 10_000;
-/// Deepest nesting of documents, the outermost counted.
-pub const DEPTH_MAX: usize = 8;
-
 /// What an import does with existing steps that the document leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AbsentSteps {

@@ -8,12 +8,13 @@ use crate::domain::{
     changes::Changes,
     decide::WriteContext,
     ids::{StepId, TaskId},
+    nesting::DepthLimit,
     step::{ReferencedTask, Step, StepKind, SubtaskRef, check_subtask_product},
     text::Name,
     violation::{Path, Violations},
 };
 
-use super::{AbsentSteps, Document, ImportContext, ImportPlan};
+use super::{AbsentSteps, Document, ImportContext, ImportPlan, Origins};
 
 mod managed;
 mod planned;
@@ -36,9 +37,15 @@ pub fn plan(document: Document, context: ImportContext<'_>) -> Result<ImportPlan
         referenced,
         absent_steps: absent,
         reimport: existing.is_some(),
+        managed_target: existing
+            .filter(|tree| tree.task.managed.is_some())
+            .map(|tree| tree.task.guid),
+        depth: 0,
+        depth_limits: Vec::new(),
         tasks: Vec::new(),
         task_ids: BTreeMap::new(),
         ignored: BTreeSet::new(),
+        origins: Origins::default(),
         violations: Violations::new(),
         unknown_steps: Vec::new(),
         unknown_tasks: Vec::new(),
@@ -55,11 +62,18 @@ struct Planner<'a> {
     absent_steps: AbsentSteps,
     /// Whether the outermost task exists.
     reimport: bool,
+    /// The outermost task, if it exists and another task manages it.
+    managed_target: Option<TaskId>,
+    /// The depth of the task that is planned at the moment, counted from the outermost.
+    depth: usize,
+    /// What fits into the managed target only if that is not too deep.
+    depth_limits: Vec<DepthLimit>,
     /// The planned tasks; parents come before the tasks that they manage.
     tasks: Vec<PlannedTask<'a>>,
     /// The stored ids of planned tasks, by the document's ids.
     task_ids: BTreeMap<TaskId, TaskId>,
     ignored: BTreeSet<String>,
+    origins: Origins,
     violations: Violations,
     /// Steps in the document that the task does not have.
     unknown_steps: Vec<StepId>,
@@ -86,6 +100,17 @@ impl Planner<'_> {
     ) {
         if sent.is_some_and(|sent| sent != kept) {
             self.ignore(path, field);
+        }
+    }
+
+    /// Requires that the task that is planned at the moment is not deeper than a limit.
+    fn limit_depth(&mut self, limit: DepthLimit) {
+        let above = self.depth.saturating_sub(1);
+        let max_depth = limit.max_depth.saturating_sub(above);
+        if max_depth == 0 {
+            self.violations.push(limit.violation);
+        } else if self.managed_target.is_some() {
+            self.depth_limits.push(DepthLimit { max_depth, ..limit });
         }
     }
 
@@ -167,6 +192,9 @@ impl Planner<'_> {
             return Err(Precondition::AbsentSteps { steps }.into());
         }
         let mut changes = Changes::default();
+        if let Some(target) = self.managed_target {
+            changes.limit_depth(target, self.depth_limits);
+        }
         let mut imported = None;
         for planned in self.tasks {
             let task = planned.add_to(&mut changes, self.write)?;
@@ -176,6 +204,7 @@ impl Planner<'_> {
             changes,
             task: imported.ok_or_else(|| Error::Internal("an import of no task".to_owned()))?,
             ignored: self.ignored,
+            origins: self.origins,
         })
     }
 }

@@ -21,47 +21,48 @@ use crate::{
     proto::v1::{self, dependency_node},
 };
 
-/// The dependencies of a resource, given in full, as a shorthand or as both.
-/// `resource` is the task or step.
+/// The dependencies of a task or step, sent as a message, as a shorthand or as both.
 pub fn with_shorthand(
-    full: Option<v1::DependencyGroup>,
-    short: Option<String>,
+    message: Option<v1::DependencyGroup>,
+    shorthand: Option<String>,
     resource: &mut Field<'_>,
 ) -> Option<Group> {
-    let before = resource.violations();
-    let full = full.and_then(|message| group(message, resource.field("dependencies")));
+    let before = resource.violation_count();
+    let decoded = message.and_then(|message| group(message, resource.field("dependencies")));
     let mut field = resource.field("dependency_shorthand");
-    let short = short.and_then(|short| {
-        shorthand::parse(&short)
-            .map_err(|fault| field.refuse(Reason::ShorthandInvalid, fault.to_string()))
+    let parsed = shorthand.and_then(|shorthand| {
+        shorthand::parse(&shorthand)
+            .map_err(|error| field.refuse(Reason::ShorthandInvalid, error.to_string()))
             .ok()
     });
-    if field.violations() == before
-        && let (Some(full), Some(short)) = (&full, &short)
-        && full != short
+    if field.violation_count() == before
+        && let (Some(decoded), Some(parsed)) = (&decoded, &parsed)
+        && decoded != parsed
     {
         let description = "does not say the same as `dependencies`";
         field.refuse(Reason::ShorthandConflict, description);
     }
-    full.or(short)
+    decoded.or(parsed)
 }
 
 /// What an update does to the dependencies. Only a document's shorthand counts.
 pub fn edit(
     mask: &Mask,
-    full: Option<v1::DependencyGroup>,
-    short: Option<String>,
+    message: Option<v1::DependencyGroup>,
+    shorthand: Option<String>,
     resource: &mut Field<'_>,
 ) -> Edit<Group> {
     match mask {
-        Mask::Document => with_shorthand(full, short, resource).map_or(Edit::Keep, Edit::Set),
+        Mask::Document => {
+            with_shorthand(message, shorthand, resource).map_or(Edit::Keep, Edit::Set)
+        }
         Mask::Populated | Mask::All | Mask::Paths(_) => {
-            mask.edit(resource, "dependencies", full, group)
+            mask.edit(resource, "dependencies", message, group)
         }
     }
 }
 
-/// Dependencies given in full.
+/// Dependencies that were sent as a message.
 pub fn group(message: v1::DependencyGroup, mut field: Field<'_>) -> Option<Group> {
     let mut conditions = 0;
     let group = nested_group(message, 1, &mut conditions, &mut field);

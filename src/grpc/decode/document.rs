@@ -16,12 +16,10 @@ use super::{
 use crate::{
     domain::{
         ids::{ProductId, StepId, TaskId},
-        import::{
-            DEPTH_MAX, Document, DocumentStep, DocumentTask, DocumentValue, STEPS_MAX,
-            without_indexes,
-        },
+        import::{Document, DocumentStep, DocumentTask, DocumentValue, without_indexes},
+        nesting::DOCUMENTS_MAX,
         step::{NewStep, StepPatch, StepType},
-        task::TaskPatch,
+        task::{STEPS_MAX, TaskPatch},
         violation::{Reason, Violations},
     },
     grpc::{ignored::Ignored, mask::Mask},
@@ -56,19 +54,40 @@ pub fn document(
     let root = field.field("task").required(message.task.as_ref())?;
     // `DocumentReader::task` refuses a malformed id.
     let target = TaskId::parse(&root.guid);
+    let document = read_root(message, target, target.is_some(), violations, ignored)?;
+    Some(ImportDocument { target, document })
+}
+
+/// Decodes a document that is not stored. It is checked like one that creates its task;
+/// its task may have an id all the same, which only ties its parts together.
+pub fn unstored(message: v1::TaskDocument, violations: &mut Violations) -> Option<Document> {
+    let mut field = Field::root("document", violations);
+    let root = field.field("task").required(message.task.as_ref())?;
+    let id = TaskId::parse(&root.guid);
+    read_root(message, id, false, violations, &mut BTreeSet::new())
+}
+
+/// Decodes the outermost document, whose task has an id in it.
+fn read_root(
+    message: v1::TaskDocument,
+    id: Option<TaskId>,
+    reimport: bool,
+    violations: &mut Violations,
+    ignored: &mut BTreeSet<String>,
+) -> Option<Document> {
     // The id of a task to be created is in its steps, if the document has one.
-    let document_id = target.or_else(|| {
+    let id = id.or_else(|| {
         let first = message.steps.first();
         first.and_then(|step| TaskId::parse(&step.task))
     });
     let mut reader = DocumentReader {
-        reimport: target.is_some(),
+        reimport,
         violations,
         ignored,
     };
     let mut document = reader.document(message, "document".to_owned(), None, 1)?;
-    document.task.guid = document_id;
-    Some(ImportDocument { target, document })
+    document.task.guid = id;
+    Some(document)
 }
 
 struct DocumentReader<'a> {
@@ -89,8 +108,8 @@ impl DocumentReader<'_> {
     ) -> Option<Document> {
         let v1::TaskDocument { task, steps } = message;
         let mut field = Field::root(&path, self.violations);
-        if depth > DEPTH_MAX {
-            let description = format!("documents nest at most {DEPTH_MAX} deep");
+        if depth > DOCUMENTS_MAX {
+            let description = format!("documents nest at most {DOCUMENTS_MAX} deep");
             field.refuse(Reason::NestingTooDeep, description);
             return None;
         }

@@ -93,7 +93,7 @@ impl<'a> Field<'a> {
     }
 
     /// How many violations the request has so far.
-    pub fn violations(&self) -> usize {
+    pub fn violation_count(&self) -> usize {
         self.violations.total()
     }
 
@@ -104,7 +104,7 @@ impl<'a> Field<'a> {
 
     /// A text of this field, or what is wrong with it.
     pub fn check_text<T>(&self, parsed: Result<T, TextError>) -> Result<T, Violation> {
-        parsed.map_err(|fault| Violation::new(&self.path, fault.reason(), fault.to_string()))
+        parsed.map_err(|error| Violation::new(&self.path, error.reason(), error.to_string()))
     }
 
     /// A required id of this field, or what is wrong with it.
@@ -148,12 +148,12 @@ pub fn body(text: String, mut field: Field<'_>) -> Option<Body> {
 }
 
 /// The version that a caller expects, by its etag.
-pub fn expected(etag: &str, field: Field<'_>) -> ExpectedEtag {
+pub fn expected_etag(etag: &str, field: Field<'_>) -> ExpectedEtag {
     refuse_nul(etag, field);
     ExpectedEtag::parse(etag)
 }
 
-/// Refuses U+0000; says whether there was none.
+/// Notes a violation if the text contains U+0000. Returns whether it does not.
 pub fn refuse_nul(text: &str, mut field: Field<'_>) -> bool {
     let refused = text.contains('\0');
     if refused {
@@ -195,6 +195,13 @@ pub fn published(number: i32, mut field: Field<'_>) -> Option<Published> {
     published
 }
 
+/// The value of a `published` field, which has a default.
+pub fn published_or_default(number: Option<i32>, field: Field<'_>) -> Option<Published> {
+    number.map_or(Some(Published::default()), |number| {
+        published(number, field)
+    })
+}
+
 /// The `page_size` of a listing.
 pub fn page_size(size: i32, violations: &mut Violations) -> Option<PageSize> {
     let page_size = PageSize::new(size);
@@ -203,6 +210,17 @@ pub fn page_size(size: i32, violations: &mut Violations) -> Option<PageSize> {
         field.refuse(Reason::FieldOutOfRange, "must not be negative");
     }
     page_size
+}
+
+/// Refuses what an `expand` cannot return.
+pub fn check_expand(expand: &[String], violations: &mut Violations) {
+    let mut list = Field::root("expand", violations);
+    for (index, name) in expand.iter().enumerate() {
+        if name != "body" {
+            let mut element = list.index(index);
+            element.refuse(Reason::FieldInvalid, "must be `body`");
+        }
+    }
 }
 
 /// A required language tag.

@@ -20,7 +20,6 @@ pub fn instructions(list: Vec<Struct>, mut field: Field<'_>) -> Vec<Instruction>
     instructions.filter_map(instruction).collect()
 }
 
-/// A JSON value.
 pub fn json(message: Message, field: Field<'_>) -> Option<Json> {
     value(message, 0, field).map(Json)
 }

@@ -3,7 +3,7 @@
 
 use super::{
     Field, REQUIRED, dependencies, feedback,
-    field::{body, guid, line, product, published, sent_text, text},
+    field::{self, guid, line, product, sent_text, text},
     json, translations,
 };
 use crate::{
@@ -14,7 +14,6 @@ use crate::{
             COST_NOT_ALLOWED, Cost, LINKED_OBSERVATIONS_ONLY, Looping, NewStep, StepContent,
             StepKind, StepType, SubtaskRef,
         },
-        task::Published,
         text::{LIST_MAX, Tag, Title},
         violation::Reason,
     },
@@ -26,7 +25,6 @@ mod patch;
 
 pub use patch::update;
 
-/// A new step.
 pub fn new(mut message: v1::Step, mut at: Field<'_>, ignored: &mut Ignored) -> Option<NewStep> {
     list_system_fields(&message, ignored);
     ignored.add_sent([
@@ -87,35 +85,7 @@ fn kind(
         };
         return Some(StepKind::Subtask { subtask, feedback });
     };
-    titled(step_type, title?, cost?, feedback)
-}
-
-/// A step with a title of its own.
-fn titled(
-    step_type: StepType,
-    title: Title,
-    cost: Cost,
-    feedback: Option<Feedback>,
-) -> Option<StepKind> {
-    Some(match step_type {
-        StepType::Solution => StepKind::Solution {
-            title,
-            cost,
-            feedback,
-        },
-        StepType::Observation => StepKind::Observation {
-            title,
-            feedback: feedback?,
-        },
-        StepType::Information => StepKind::Information { title, feedback },
-        StepType::Subtask => return None,
-        StepType::End => StepKind::End { title, feedback },
-        StepType::Idp => StepKind::Idp {
-            title,
-            cost,
-            feedback,
-        },
-    })
+    StepKind::titled(step_type, title?, cost?, feedback)
 }
 
 /// Notes what is wrong with the fields of a step without a valid type, as far as
@@ -175,15 +145,15 @@ fn feedback_of(
 /// The fields that steps of every type have.
 fn content(message: v1::Step, at: &mut Field<'_>) -> Option<StepContent> {
     let v1::Step {
-        body: html,
+        body,
         dependencies,
         dependency_shorthand,
         instructions,
-        looping: repeats,
+        looping,
         parts,
-        published: shown,
+        published,
         skills,
-        tags: labels,
+        tags,
         translations,
         guid: _,
         task: _,
@@ -202,16 +172,14 @@ fn content(message: v1::Step, at: &mut Field<'_>) -> Option<StepContent> {
         created_ts: _,
         modified_ts: _,
     } = message;
-    let body = html.and_then(|html| body(html, at.field("body")));
+    let body = body.and_then(|body| field::body(body, at.field("body")));
     let dependencies = dependencies::with_shorthand(dependencies, dependency_shorthand, at);
     let instructions = json::instructions(instructions, at.field("instructions"));
-    let looping = repeats.and_then(|repeats| looping(repeats, at.field("looping")));
-    let parts = tags(parts, at.field("parts"));
-    let published = shown.map_or(Some(Published::default()), |shown| {
-        published(shown, at.field("published"))
-    });
-    let skills = tags(skills, at.field("skills"));
-    let tags = tags(labels, at.field("tags"));
+    let looping = looping.and_then(|looping| self::looping(looping, at.field("looping")));
+    let parts = self::tags(parts, at.field("parts"));
+    let published = field::published_or_default(published, at.field("published"));
+    let skills = self::tags(skills, at.field("skills"));
+    let tags = self::tags(tags, at.field("tags"));
     let translations = translations::all(translations, at.field("translations"));
     Some(StepContent {
         body,

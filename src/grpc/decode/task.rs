@@ -2,13 +2,13 @@
 
 use super::{
     Field, Update, dependencies,
-    field::{expected, guid, line, product, published, sent_list, sent_text},
+    field::{self, expected_etag, guid, line, product, sent_list, sent_text},
     translations,
 };
 use crate::{
     domain::{
         ids::TaskId,
-        task::{AccessLevel, NewTask, Published, TaskPatch},
+        task::{AccessLevel, NewTask, TaskPatch},
         text::Name,
         violation::{Reason, Violations},
     },
@@ -19,7 +19,6 @@ use crate::{
     proto::v1,
 };
 
-/// A new task.
 pub fn new(message: v1::Task, mut at: Field<'_>, ignored: &mut Ignored) -> Option<NewTask> {
     list_system_fields(&message, ignored);
     ignored.add_sent([
@@ -31,8 +30,8 @@ pub fn new(message: v1::Task, mut at: Field<'_>, ignored: &mut Ignored) -> Optio
         product_id,
         dependencies,
         dependency_shorthand,
-        published: shown,
-        roles: levels,
+        published,
+        roles,
         translations,
         guid: _,
         r#type: _,
@@ -52,12 +51,10 @@ pub fn new(message: v1::Task, mut at: Field<'_>, ignored: &mut Ignored) -> Optio
     let name = line(name, at.field("name"));
     let product = product(product_id, at.field("product_id"));
     let dependencies = dependencies::with_shorthand(dependencies, dependency_shorthand, &mut at);
-    let published = shown.map_or(Some(Published::default()), |shown| {
-        published(shown, at.field("published"))
-    });
-    let roles = sent_list(levels).map_or_else(
+    let published = field::published_or_default(published, at.field("published"));
+    let roles = sent_list(roles).map_or_else(
         || Some(AccessLevel::ALL.to_vec()),
-        |levels| roles(levels, at.field("roles")),
+        |roles| self::roles(roles, at.field("roles")),
     );
     let translations = translations::all(translations, at.field("translations"));
     Some(NewTask {
@@ -78,13 +75,15 @@ pub fn update(
     ignored: &mut Ignored,
 ) -> Option<Update<TaskId, TaskPatch>> {
     list_system_fields(&message, ignored);
-    let shorthand = message.dependency_shorthand.is_some();
     ignored.add_sent([
         ("product_id", message.product_id.is_some()),
-        ("dependency_shorthand", shorthand),
+        (
+            "dependency_shorthand",
+            message.dependency_shorthand.is_some(),
+        ),
     ]);
     let guid = guid(&message.guid, TaskId::parse, at.field("guid"));
-    let expected = expected(&message.etag, at.field("etag"));
+    let expected = expected_etag(&message.etag, at.field("etag"));
     let mut patch = patch(message, mask, &mut at);
     let guid = guid?;
     patch.violations = at.take_violations();
@@ -100,8 +99,8 @@ fn patch(message: v1::Task, mask: &Mask, at: &mut Field<'_>) -> TaskPatch {
         name,
         dependencies,
         dependency_shorthand,
-        published: shown,
-        roles: levels,
+        published,
+        roles,
         translations,
         guid: _,
         product_id: _,
@@ -125,8 +124,8 @@ fn patch(message: v1::Task, mask: &Mask, at: &mut Field<'_>) -> TaskPatch {
             Some(field.check_text(Name::parse(name)))
         }),
         dependencies: dependencies::edit(mask, dependencies, dependency_shorthand, at),
-        published: mask.edit(at, "published", shown, published),
-        roles: mask.edit(at, "roles", sent_list(levels), roles),
+        published: mask.edit(at, "published", published, field::published),
+        roles: mask.edit(at, "roles", sent_list(roles), self::roles),
         translations: {
             let at = at.field("translations");
             translations::edits(translations, mask.translations(), at)

@@ -12,14 +12,12 @@ use crate::{
     proto::v1::{self, dependency_node},
 };
 
-/// Instructions.
 pub fn instructions(list: Vec<Instruction>) -> Vec<Struct> {
     list.into_iter()
         .map(|Instruction(members)| object(members))
         .collect()
 }
 
-/// A JSON object.
 pub fn object(members: Map<String, Value>) -> Struct {
     let members = members.into_iter();
     Struct {
@@ -27,7 +25,6 @@ pub fn object(members: Map<String, Value>) -> Struct {
     }
 }
 
-/// A JSON value.
 pub fn value(json: Value) -> Message {
     let kind = match json {
         Value::Null => Kind::NullValue(0),
@@ -44,19 +41,23 @@ pub fn value(json: Value) -> Message {
 
 /// Dependencies, and their shorthand if they have one.
 pub fn dependencies(group: Option<Group>) -> (Option<v1::DependencyGroup>, Option<String>) {
-    let short = group.as_ref().and_then(shorthand::render);
-    (group.map(dependency_group), short)
+    let shorthand = group.as_ref().and_then(shorthand::render);
+    (group.map(dependency_group), shorthand)
 }
 
 fn dependency_group(group: Group) -> v1::DependencyGroup {
     let Group { operator, nodes } = group;
-    let operator = match operator {
+    v1::DependencyGroup {
+        operator: logical_operator(operator).into(),
+        nodes: nodes.into_iter().map(dependency_node).collect(),
+    }
+}
+
+/// The operator of a group.
+pub fn logical_operator(operator: LogicalOperator) -> v1::LogicalOperator {
+    match operator {
         LogicalOperator::And => v1::LogicalOperator::And,
         LogicalOperator::Or => v1::LogicalOperator::Or,
-    };
-    v1::DependencyGroup {
-        operator: operator.into(),
-        nodes: nodes.into_iter().map(dependency_node).collect(),
     }
 }
 
@@ -83,7 +84,8 @@ fn condition(condition: Condition) -> v1::Condition {
     }
 }
 
-fn target(target: ConditionTarget) -> Message {
+/// A target of a condition.
+pub fn target(target: ConditionTarget) -> Message {
     let kind = match target {
         ConditionTarget::Text(text) => Kind::StringValue(text),
         ConditionTarget::Number(number) => Kind::NumberValue(number),

@@ -13,7 +13,6 @@ use crate::{
     proto::v1,
 };
 
-/// A step.
 pub fn step(step: Step) -> v1::Step {
     let Step {
         guid,
@@ -37,11 +36,11 @@ pub fn step(step: Step) -> v1::Step {
         body,
         dependencies,
         instructions,
-        looping: repeats,
+        looping,
         parts,
         published,
         skills,
-        tags: labels,
+        tags,
         translations,
     } = content;
     let (dependencies, dependency_shorthand) = json::dependencies(dependencies);
@@ -60,11 +59,11 @@ pub fn step(step: Step) -> v1::Step {
         subtask_pid: subtask.map(|subtask| subtask.product.get()),
         feedback_config: feedback_of(kind).map(step_feedback).into_iter().collect(),
         instructions: json::instructions(instructions),
-        looping: repeats.map(looping),
-        parts: tags(parts),
+        looping: looping.map(self::looping),
+        parts: self::tags(parts),
         published: Some(published.get()),
-        skills: tags(skills),
-        tags: tags(labels),
+        skills: self::tags(skills),
+        tags: self::tags(tags),
         translations: translations
             .into_iter()
             .map(|(language, row)| (language.to_string(), translation(row)))

@@ -11,7 +11,6 @@ use crate::{
     proto::v1,
 };
 
-/// A task.
 pub fn task(task: Task) -> v1::Task {
     let Task {
         guid,

@@ -33,6 +33,10 @@ pub fn violation(error: &str) -> Violation {
 fn field(place: &str) -> Option<&str> {
     let (message, field) = place.split_once('.')?;
     let word = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    let field = field.strip_prefix("r#").unwrap_or(field);
+    let field = match (message, field.strip_prefix("r#").unwrap_or(field)) {
+        // prost names the oneof. Only its group has further messages of the contract.
+        ("DependencyNode", "node") => "group",
+        (_, field) => field,
+    };
     (word(message) && word(field)).then_some(field)
 }

@@ -13,11 +13,12 @@ use crate::{
     grpc::status,
 };
 
-/// Finds the caller. Waiting for keys ends at the deadline and gives up the slot.
+/// Finds the caller of an rpc that needs this scope. Waiting for keys ends at the deadline and gives up the slot.
 pub async fn authenticate(
     authenticator: &Authenticator,
     headers: &HeaderMap,
     deadline: Instant,
+    scope: Scope,
     slot: &mut Option<QueueSlot>,
 ) -> Result<Caller, Status> {
     let mut authentication = pin!(authenticator.authenticate(headers));
@@ -32,7 +33,7 @@ pub async fn authenticate(
         Some(Ok(caller)) => Ok(caller),
         Some(Err(Rejection::Missing(what))) => Err(status::credentials_missing(what)),
         Some(Err(Rejection::Invalid(what))) => Err(status::credentials_invalid(what)),
-        None => Err(status::deadline_exceeded()),
+        None => Err(status::deadline_exceeded(scope)),
     }
 }
 

@@ -12,13 +12,6 @@ use crate::{
     grpc::{self, status},
 };
 
-/// Services of the protocol itself: open to everybody, not counted as calls.
-const EXEMPT_SERVICES: [&str; 3] = [
-    "/grpc.health.v1.",
-    "/grpc.reflection.v1.",
-    "/grpc.reflection.v1alpha.",
-];
-
 /// The largest headers of a call, without its credentials, which have a limit of
 /// their own.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
@@ -26,12 +19,6 @@ const MAX_HEADER_BYTES: usize = 16 * 1024;
 const HEADER_OVERHEAD_BYTES: usize = 32;
 
 const GRPC_ENCODING: &str = "grpc-encoding";
-
-pub fn is_exempt(path: &str) -> bool {
-    EXEMPT_SERVICES
-        .iter()
-        .any(|prefix| path.starts_with(prefix))
-}
 
 /// The response to a request that is not gRPC, such as a browser's.
 pub fn refuse_other_protocols(request: &Request<Body>) -> Option<Response<Body>> {
@@ -70,9 +57,7 @@ pub fn limit_headers(headers: &HeaderMap) -> Result<(), Status> {
 /// Refuses compressed messages: a few bytes could become any number.
 pub fn refuse_compression(headers: &HeaderMap) -> Result<(), Status> {
     match headers.get(GRPC_ENCODING) {
-        Some(encoding) if encoding != "identity" => Err(status::undecodable(
-            "the request's compression is not supported: send it uncompressed",
-        )),
+        Some(encoding) if encoding != "identity" => Err(status::compressed()),
         _ => Ok(()),
     }
 }

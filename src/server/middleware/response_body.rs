@@ -31,8 +31,8 @@ pub struct ResponseResources {
     memory: Arc<MemoryReservation>,
     /// Until the response is encoded.
     permit: Option<Arc<WorkPermit>>,
-    /// Whether the response can be given up without losing anything.
-    is_read: bool,
+    /// The scope that the rpc needs.
+    scope: Scope,
 }
 
 impl ResponseResources {
@@ -42,15 +42,11 @@ impl ResponseResources {
         permit: Arc<WorkPermit>,
         scope: Scope,
     ) -> Self {
-        let is_read = match scope {
-            Scope::Read => true,
-            Scope::Write | Scope::Translate | Scope::Admin => false,
-        };
         Self {
             deadline,
             memory,
             permit: Some(permit),
-            is_read,
+            scope,
         }
     }
 }
@@ -97,11 +93,13 @@ impl ResponseBody {
     fn send(&mut self, data: Bytes) -> PolledFrame {
         self.resources.permit = None;
         let memory = &self.resources.memory;
-        if !self.resources.is_read {
+        match self.resources.scope {
+            Scope::Read if memory.try_response(data.len()).is_err() => {
+                return self.end(status::overloaded());
+            }
+            Scope::Read => {}
             // The change is stored, so the caller must receive this answer.
-            memory.force_response(data.len());
-        } else if memory.try_response(data.len()).is_err() {
-            return self.end(status::overloaded());
+            Scope::Write | Scope::Translate | Scope::Admin => memory.force_response(data.len()),
         }
         self.call.count_sent(data.len());
         let outgoing = OutgoingBytes {
@@ -120,7 +118,7 @@ impl ResponseBody {
         match frame.trailers_ref().and_then(Status::from_header_map) {
             // Nothing succeeds after its deadline, the last byte included.
             Some(status) if status.code() == Code::Ok && self.is_late() => {
-                self.end(status::deadline_exceeded())
+                self.end(status::deadline_exceeded(self.resources.scope))
             }
             Some(status) => self.end(status),
             None => Poll::Ready(Some(Ok(frame))),

@@ -5,7 +5,7 @@ use std::{
     io,
     sync::{
         Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll},
 };
@@ -25,9 +25,8 @@ use tonic_types::StatusExt;
 
 use super::*;
 use crate::{
-    auth::Caller,
     proto::v1::{GetTaskRequest, task_service_client::TaskServiceClient},
-    server::{connections::Connections, http2, listen::incoming},
+    server::{connections::Connections, http2, listen::incoming, routes::ServerRoutes},
 };
 
 const READ: &str = "/expertise.v1.TaskService/GetTask";
@@ -61,20 +60,7 @@ fn frames<const N: usize>(frames: [Frame<Bytes>; N]) -> Body {
     Body::new(StreamBody::new(frames))
 }
 
-/// A body that must not be read.
-fn unread_body() -> Body {
-    let frames = stream::poll_fn(|_| -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        panic!("the body was read")
-    });
-    Body::new(StreamBody::new(frames))
-}
-
-/// A request whose body must not be read.
-fn request(path: &str, headers: &[(&'static str, &'static str)]) -> Request<Body> {
-    with_body(path, headers, unread_body())
-}
-
-/// A request with an empty body, which may be read.
+/// A request with an empty body.
 fn readable(path: &str, headers: &[(&'static str, &'static str)]) -> Request<Body> {
     with_body(path, headers, Body::empty())
 }
@@ -142,76 +128,6 @@ fn ok_stub() -> Stub {
 }
 
 #[tokio::test]
-async fn refusals_come_before_service_and_body() {
-    for (path, headers, code, expected) in [
-        (READ, &[][..], Code::Unauthenticated, "CREDENTIALS_MISSING"),
-        (
-            READ,
-            &[("x-account-id", "a b")],
-            Code::Unauthenticated,
-            "CREDENTIALS_INVALID",
-        ),
-        (
-            READ,
-            &[("x-account-id", "42"), ("x-scopes", "write")],
-            Code::PermissionDenied,
-            "SCOPE_MISSING",
-        ),
-        (
-            READ,
-            &[("x-account-id", "42"), ("grpc-timeout", "soon")],
-            Code::InvalidArgument,
-            "FIELD_INVALID",
-        ),
-        (
-            READ,
-            &[("x-account-id", "42"), ("grpc-encoding", "gzip")],
-            Code::InvalidArgument,
-            "FIELD_INVALID",
-        ),
-        (
-            READ,
-            &[("x-account-id", "42"), ("grpc-timeout", "0S")],
-            Code::DeadlineExceeded,
-            "DEADLINE_EXCEEDED",
-        ),
-        (
-            "/expertise.v1.TaskService/Nothing",
-            &[],
-            Code::Unimplemented,
-            "UNIMPLEMENTED",
-        ),
-        ("/", &[], Code::Unimplemented, "UNIMPLEMENTED"),
-    ] {
-        let status = ask(unreachable_stub(), request(path, headers)).await;
-        assert_eq!((status.code(), reason(&status).as_str()), (code, expected));
-    }
-}
-
-#[tokio::test]
-async fn the_service_finds_the_caller_in_the_extensions() {
-    static FOUND: AtomicBool = AtomicBool::new(false);
-    let stub = Stub(|request| {
-        let caller = request.extensions().get::<Caller>();
-        let found = caller.is_some_and(|caller| caller.account.as_str() == "42");
-        FOUND.store(found, Ordering::Relaxed);
-        Box::pin(async { Status::ok("").into_http() })
-    });
-    let status = ask(stub, readable(READ, &[("x-account-id", "42")])).await;
-    assert_eq!(status.code(), Code::Ok);
-    assert!(FOUND.load(Ordering::Relaxed));
-}
-
-#[tokio::test]
-async fn a_panic_is_internal_with_an_id() {
-    let stub = Stub(|_| Box::pin(async { panic!("a fault") }));
-    let status = ask(stub, readable(READ, &[("x-account-id", "42")])).await;
-    assert_eq!(status.code(), Code::Internal);
-    let info = status.get_details_error_info().expect("a detail");
-    assert!(info.metadata.contains_key("id"));
-}
-
-#[tokio::test]
 async fn a_panic_is_logged_with_its_id_and_the_connection_serves_on() {
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     let stub = Stub(|_| {
@@ -263,7 +179,9 @@ async fn served(stub: Stub) -> Channel {
     let listener = listener.expect("a port");
     let address = listener.local_addr().expect("an address");
     let middleware = middleware(Duration::from_secs(3600));
-    let service = CallService::new(middleware, Routes::new(stub).prepare());
+    let routes = ServerRoutes::new(Routes::default());
+    routes.open(Routes::new(stub));
+    let service = CallService::new(middleware, routes);
     let incoming = incoming(listener, Connections::within_descriptors(0));
     tokio::spawn(http2::serve(service, None, incoming, pending()));
     let endpoint = Endpoint::from_shared(format!("http://{address}"));
@@ -286,21 +204,6 @@ impl io::Write for Log {
 }
 
 #[tokio::test]
-async fn a_call_ends_at_the_callers_deadline_or_the_servers_whichever_is_first() {
-    let long = Duration::from_secs(3600);
-    let short = Duration::from_millis(10);
-    for (headers, server) in [
-        (&[("x-account-id", "42"), ("grpc-timeout", "10m")][..], long),
-        (&[("x-account-id", "42"), ("grpc-timeout", "9H")], short),
-        (&[("x-account-id", "42")], short),
-    ] {
-        let stub = Stub(|_| Box::pin(pending()));
-        let status = ask_within(server, stub, readable(READ, headers)).await;
-        assert_eq!(status.code(), Code::DeadlineExceeded);
-    }
-}
-
-#[tokio::test]
 async fn errors_in_trailers_are_normalised_and_data_passes() {
     let stub = Stub(|_| {
         let mut trailers = HeaderMap::new();
@@ -317,46 +220,14 @@ async fn errors_in_trailers_are_normalised_and_data_passes() {
 }
 
 #[tokio::test]
-async fn health_and_reflection_need_no_credentials() {
-    for path in [
-        "/grpc.health.v1.Health/Check",
-        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-    ] {
-        assert_eq!(ask(ok_stub(), request(path, &[])).await.code(), Code::Ok);
-    }
-}
-
-#[tokio::test]
-async fn other_protocols_are_refused() {
-    for (method, content, code) in [
-        ("GET", "application/grpc", 405),
-        ("DELETE", "application/grpc+proto", 405),
-        ("POST", "text/plain", 415),
-        ("POST", "application/grpc-web", 415),
-        ("POST", "application/grpcx", 415),
-    ] {
-        let builder = Request::builder().method(method).uri(READ);
-        let builder = builder.header("content-type", content);
-        let request = builder.body(unread_body()).expect("a request");
-        let middleware = middleware(Duration::from_secs(1));
-        let service = CallService::new(middleware, unreachable_stub());
-        let CallResponse::Ready(response) = service.call(request, None) else {
-            panic!("{method} {content} takes work");
-        };
-        assert_eq!(response.status(), code, "{method} {content}");
-    }
-}
-
-#[tokio::test]
-async fn oversized_headers_are_message_too_large() {
-    let mut request = request(READ, &[("x-account-id", "42")]);
-    let long = http::HeaderValue::from_bytes(&[b'a'; 17_000]).expect("a header's value");
-    request.headers_mut().insert("x-long", long);
-    let status = ask(unreachable_stub(), request).await;
-    assert_eq!(status.code(), Code::ResourceExhausted);
-    assert_eq!(reason(&status), "MESSAGE_TOO_LARGE");
-    assert!(status.message().contains("metadata"), "{status}");
+async fn an_unknown_error_is_internal_and_its_text_is_hidden() {
+    let stub = Stub(|_| Box::pin(async { Status::unknown("driver text").into_http() }));
+    let status = ask(stub, readable(READ, &[("x-account-id", "42")])).await;
+    assert_eq!(
+        (status.code(), &*reason(&status)),
+        (Code::Internal, "INTERNAL")
+    );
+    assert!(!status.message().contains("driver"), "{status}");
 }
 
 /// A body of one message that claims so many bytes and sends them.

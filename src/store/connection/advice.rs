@@ -4,7 +4,9 @@
 use std::{fs, io, path::Path};
 
 use sea_orm::{DbErr, RuntimeErr};
+use sqlx::{error::DatabaseError, postgres::PgConnectOptions};
 
+use self::Refusal::{Lasting, Passing};
 use super::OpenError;
 use crate::store::error;
 
@@ -62,56 +64,95 @@ fn sqlite_code(err: &sqlx::Error) -> Option<u32> {
 }
 
 /// The error of a connection to PostgreSQL. `address` holds neither user nor password.
-pub fn postgres_error(address: &str, err: &sqlx::Error) -> OpenError {
-    OpenError::Connect {
-        address: address.to_owned(),
-        why: match err {
-            sqlx::Error::Io(err) => network_error(err).to_owned(),
-            sqlx::Error::Tls(_) => {
-                "the TLS handshake failed: check sslmode and sslrootcert in the URL".to_owned()
+pub fn postgres_error(address: &str, options: &PgConnectOptions, err: &sqlx::Error) -> OpenError {
+    let address = address.to_owned();
+    let refusal = match err {
+        sqlx::Error::Io(err) if is_tls(err) => Lasting(TLS_FAILED),
+        sqlx::Error::Io(err) => network_error(options, err),
+        sqlx::Error::Tls(_) => Lasting(TLS_FAILED),
+        sqlx::Error::PoolTimedOut => {
+            Passing("it did not answer in time: check that it runs and has free connections")
+        }
+        sqlx::Error::Database(err) => match state_error(err.as_ref()) {
+            Some(known) => known,
+            None => {
+                let state = err.code().unwrap_or_default();
+                let why = format!("it refuses the connection with SQLSTATE {state}");
+                return OpenError::Connect { address, why };
             }
-            sqlx::Error::PoolTimedOut => {
-                "it did not answer in time: check that it runs and has free connections".to_owned()
-            }
-            sqlx::Error::Database(err) => state_error(&err.code().unwrap_or_default()),
-            _ => "the server is not PostgreSQL: check host and port".to_owned(),
+        },
+        _ => Lasting("the server is not PostgreSQL: check host and port"),
+    };
+    match refusal {
+        Passing(why) => OpenError::Unreachable {
+            address,
+            why: why.to_owned(),
+        },
+        Lasting(why) => OpenError::Connect {
+            address,
+            why: why.to_owned(),
         },
     }
 }
 
-fn network_error(err: &io::Error) -> &'static str {
+/// Why there is no connection.
+enum Refusal {
+    /// It may pass by itself.
+    Passing(&'static str),
+    /// It stays until somebody changes a setting.
+    Lasting(&'static str),
+}
+
+const TLS_FAILED: &str = "the TLS handshake failed: check sslmode and sslrootcert in the URL";
+
+/// Whether TLS failed: the driver reports its errors as those of the network.
+fn is_tls(err: &io::Error) -> bool {
+    err.get_ref().is_some_and(|err| err.is::<rustls::Error>())
+}
+
+fn network_error(options: &PgConnectOptions, err: &io::Error) -> Refusal {
+    let is_socket = options.get_socket().is_some() || options.get_host().starts_with('/');
     match err.kind() {
         io::ErrorKind::ConnectionRefused => {
-            "the connection is refused: start PostgreSQL, or check host and port"
+            Passing("the connection is refused: start PostgreSQL, or check host and port")
         }
-        io::ErrorKind::NotFound => {
-            "the socket does not exist: start PostgreSQL, or check the socket's path"
+        io::ErrorKind::NotFound if is_socket => {
+            Passing("the socket does not exist: start PostgreSQL, or check the socket's path")
         }
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => Lasting(
+            "a file that the URL names cannot be read: check sslrootcert, sslcert and sslkey",
+        ),
         _ if err.to_string().contains("lookup address") => {
-            "the host name has no address: check the host"
+            Passing("the host name has no address: check the host")
         }
-        _ => "it cannot be reached: check that it runs, and its host and port",
+        _ => Passing("it cannot be reached: check that it runs, and its host and port"),
     }
 }
 
-/// The error of a SQLSTATE.
-fn state_error(state: &str) -> String {
-    match state {
+/// A refusal of PostgreSQL or PgBouncer by its SQLSTATE, if that is known.
+fn state_error(err: &dyn DatabaseError) -> Option<Refusal> {
+    let state = err.code()?;
+    Some(match &*state {
         "28P01" | "28000" => {
-            "it rejects the login: check user and password, and its pg_hba.conf".to_owned()
+            Lasting("it rejects the login: check user and password, and its pg_hba.conf")
         }
-        "3D000" => {
-            "the database does not exist: create it with createdb, or use another".to_owned()
+        "3D000" => Lasting("the database does not exist: create it with createdb, or use another"),
+        "42501" => Lasting("this user may not connect to it: grant CONNECT to the user"),
+        "53300" => Passing("it has no free connection: raise its max_connections"),
+        "57P01" | "57P02" | "57P03" => Passing("it is starting or stopping"),
+        // PgBouncer uses this state for its refusals of logins, too.
+        "08P01" if err.message().contains("server") => {
+            Passing("PgBouncer cannot reach PostgreSQL: check that PostgreSQL runs")
         }
-        "42501" => "this user may not connect to it: grant CONNECT to the user".to_owned(),
-        "53300" => "it has no free connection: raise its max_connections".to_owned(),
-        "57P03" => "it is still starting: try again later".to_owned(),
-        state => format!("it refuses the connection with SQLSTATE {state}"),
-    }
+        _ => return None,
+    })
 }
 
 /// The error of reading or changing the schema.
 pub fn schema_error(err: &DbErr) -> OpenError {
+    if error::is_connection_lost(err) {
+        return OpenError::Lost;
+    }
     let code = match err {
         DbErr::Exec(RuntimeErr::SqlxError(err))
         | DbErr::Query(RuntimeErr::SqlxError(err))

@@ -11,7 +11,8 @@ use futures_util::future::BoxFuture;
 use prometheus_client::metrics::histogram::Histogram;
 use sea_orm::{
     ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, ExecResult,
-    QueryResult, Statement, TransactionOptions, TransactionTrait, prelude::async_trait,
+    IsolationLevel, QueryResult, Statement, TransactionOptions, TransactionTrait,
+    prelude::async_trait,
 };
 use tracing::Instrument;
 
@@ -117,9 +118,22 @@ impl Database {
         }
     }
 
-    /// Begins a transaction.
     pub async fn begin(&self, options: TransactionOptions) -> Result<DatabaseTransaction, DbErr> {
         self.measure_wait(self.begin_with(options)).await
+    }
+
+    /// Begins a transaction of which all statements read one state of the database.
+    pub async fn begin_snapshot(&self) -> Result<DatabaseTransaction, DbErr> {
+        let isolation_level = match self.get_database_backend() {
+            DbBackend::Postgres => Some(IsolationLevel::RepeatableRead),
+            // A transaction of SQLite always reads one state.
+            _ => None,
+        };
+        let options = TransactionOptions {
+            isolation_level,
+            ..TransactionOptions::default()
+        };
+        self.begin(options).await
     }
 
     async fn begin_with(&self, options: TransactionOptions) -> Result<DatabaseTransaction, DbErr> {
@@ -144,7 +158,6 @@ impl Database {
         }
     }
 
-    /// Closes all connections.
     pub async fn close(&self) {
         let _ = self.connection.clone().close().await;
     }
@@ -223,3 +236,6 @@ impl ConnectionTrait for Database {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,43 +13,43 @@ const START_MICROS: u64 = 3_600_000_000;
 /// How inexact the age of a connection may be.
 const AGE_TOLERANCE: Duration = Duration::from_secs(1);
 
-/// The time from which on connections must have been opened to be used. A session may
+/// Connections that were opened before this time are not used again. Their sessions may
 /// stay read-only when the database no longer is, or lead to a server that became a
 /// standby.
 pub struct ConnectionEpoch {
     start: Instant,
-    /// Microseconds, on a clock that shows [`START_MICROS`] at `start`.
-    begin: AtomicU64,
+    /// The time in microseconds, on a clock that shows [`START_MICROS`] at `start`.
+    oldest_usable: AtomicU64,
 }
 
 impl ConnectionEpoch {
     pub fn new() -> Self {
         Self {
             start: Instant::now(),
-            begin: AtomicU64::new(0),
+            oldest_usable: AtomicU64::new(0),
         }
     }
 
-    /// Has every open connection closed before its next use. Does nothing and returns
-    /// `false` within [`MIN_EXPIRY_INTERVAL`] after the last time.
+    /// Every connection that is open now will be closed instead of used. Does nothing and
+    /// returns `false` within [`MIN_EXPIRY_INTERVAL`] after the last time.
     pub fn expire(&self) -> bool {
         let now = self.now();
         let again = micros(MIN_EXPIRY_INTERVAL);
         let moved = |last| (last == 0 || now >= last + again).then_some(now);
         let (set, read) = (Ordering::Relaxed, Ordering::Relaxed);
-        self.begin.fetch_update(set, read, moved).is_ok()
+        self.oldest_usable.fetch_update(set, read, moved).is_ok()
     }
 
-    /// Has every open connection closed before its next use, at any time.
+    /// As [`ConnectionEpoch::expire`], at any time.
     pub fn invalidate_all(&self) {
         let now = self.now() + micros(AGE_TOLERANCE);
-        self.begin.fetch_max(now, Ordering::SeqCst);
+        self.oldest_usable.fetch_max(now, Ordering::SeqCst);
     }
 
     /// Whether a connection of this age may be used.
     pub fn includes(&self, age: Duration) -> bool {
         let opened = self.now().saturating_sub(micros(age));
-        opened >= self.begin.load(Ordering::SeqCst)
+        opened >= self.oldest_usable.load(Ordering::SeqCst)
     }
 
     fn now(&self) -> u64 {

@@ -4,10 +4,10 @@ use std::{str::FromStr, sync::Arc, time::Duration};
 
 use sea_orm::SqlxPostgresConnector;
 use sqlx::{
-    ConnectOptions, Connection, Executor, PgConnection, PgPool,
+    ConnectOptions, Connection, Executor, PgConnection,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 use tracing::{info, warn};
 
 use super::{
@@ -22,10 +22,8 @@ use crate::{config::PostgresUrl, store::metrics};
 /// opened and held for milliseconds, so a longer wait means that the database is down or
 /// that all connections are in use. sqlx retries refused connections every fifth of it.
 pub const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long the server's start waits for a database that is starting.
-const START_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the start waits between two attempts.
-const START_RETRY_INTERVAL: Duration = Duration::from_millis(200);
+/// How long the first connections may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a statement waits for a lock, after which the write is retried while its
 /// caller waits; and how long the database keeps a silent transaction, whose locks would
 /// stay for hours when the network is cut.
@@ -40,8 +38,8 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 /// `lock_timeout`.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The driver's options for a URL.
-fn options(url: &PostgresUrl) -> Result<PgConnectOptions, OpenError> {
+/// Logs how many parameters of the URL mean nothing.
+pub fn warn_of_unknown_parameters(url: &PostgresUrl) {
     let parameters = url.unknown_parameters();
     if parameters > 0 {
         warn!(
@@ -49,6 +47,10 @@ fn options(url: &PostgresUrl) -> Result<PgConnectOptions, OpenError> {
             "the database URL has unknown parameters, which are ignored"
         );
     }
+}
+
+/// The driver's options for a URL.
+fn options(url: &PostgresUrl) -> Result<PgConnectOptions, OpenError> {
     let options = PgConnectOptions::from_str(url.for_the_driver());
     Ok(options
         .map_err(|_| OpenError::InvalidUrl)?
@@ -58,28 +60,31 @@ fn options(url: &PostgresUrl) -> Result<PgConnectOptions, OpenError> {
         .disable_statement_logging())
 }
 
-/// Opens a pool, waits until the database takes a connection, and detects PgBouncer.
+/// Connects, detects PgBouncer, and opens a pool.
 pub async fn open(
     url: &PostgresUrl,
     max_connections: u32,
     epoch: &Arc<ConnectionEpoch>,
 ) -> Result<(PgConnectOptions, Database), OpenError> {
     let options = options(url)?;
-    let opened = async {
-        let (options, pooling) = detect_pooling(options, url.pgbouncer()).await?;
-        let database = open_pool(options.clone(), pooling, max_connections, epoch).await?;
-        Ok((options, database))
+    let connecting = timeout(CONNECT_TIMEOUT, is_pooled(&options, url.pgbouncer()));
+    let connected = connecting.await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+    let is_pooled =
+        connected.map_err(|err| advice::postgres_error(&url.address(), &options, &err))?;
+    let (options, pooling) = match is_pooled {
+        true => (options.statement_cache_capacity(0), Pooling::Transaction),
+        false => (options, Pooling::Session),
     };
-    let opened = opened.await;
-    opened.map_err(|err| advice::postgres_error(&url.address(), &err))
+    let database = open_pool(options.clone(), pooling, max_connections, epoch);
+    Ok((options, database))
 }
 
-async fn open_pool(
+fn open_pool(
     options: PgConnectOptions,
     pooling: Pooling,
     max_connections: u32,
     epoch: &Arc<ConnectionEpoch>,
-) -> Result<Database, sqlx::Error> {
+) -> Database {
     let acquire_epoch = Arc::clone(epoch);
     let release_epoch = Arc::clone(epoch);
     let pool = PgPoolOptions::new()
@@ -114,61 +119,28 @@ async fn open_pool(
                 Ok(keep)
             })
         })
-        .connect_lazy_with(options.clone());
-    wait_until_connected(&pool, &options).await?;
-    Ok(Database {
+        .connect_lazy_with(options);
+    Database {
         connection: SqlxPostgresConnector::from_sqlx_postgres_pool(pool),
         pooling,
         epoch: Arc::clone(epoch),
         pool_name: "unmeasured",
         metrics: None,
-    })
-}
-
-/// Whether PgBouncer is between us and the database, with options that suit it. `setting`
-/// is the URL's parameter `pgbouncer`; without it two connections are compared.
-async fn detect_pooling(
-    options: PgConnectOptions,
-    setting: Option<bool>,
-) -> Result<(PgConnectOptions, Pooling), sqlx::Error> {
-    let pgbouncer = match setting {
-        Some(pgbouncer) => pgbouncer,
-        None => is_pooled(&options).await?,
-    };
-    if pgbouncer {
-        Ok((options.statement_cache_capacity(0), Pooling::Transaction))
-    } else {
-        Ok((options, Pooling::Session))
     }
 }
 
-/// Detects a pooler, retrying while the database starts.
-async fn is_pooled(options: &PgConnectOptions) -> Result<bool, sqlx::Error> {
-    let begun = Instant::now();
-    loop {
-        match pooler::is_pooled(options).await {
-            Ok(pooled) => {
-                if pooled {
-                    info!("a connection pooler is between the service and PostgreSQL");
-                }
-                return Ok(pooled);
-            }
-            Err(err) if is_starting(&err) && begun.elapsed() < START_TIMEOUT => {
-                sleep(START_RETRY_INTERVAL).await
-            }
-            Err(err) => return Err(err),
-        }
+/// Connects, and returns whether PgBouncer is between us and the database. `setting` is
+/// the URL's parameter `pgbouncer`; without it two connections are compared.
+async fn is_pooled(options: &PgConnectOptions, setting: Option<bool>) -> Result<bool, sqlx::Error> {
+    if let Some(pgbouncer) = setting {
+        PgConnection::connect_with(options).await?.close().await?;
+        return Ok(pgbouncer);
     }
-}
-
-/// Whether the database may be starting: it refuses connections, or answers with the
-/// SQLSTATE cannot_connect_now.
-fn is_starting(err: &sqlx::Error) -> bool {
-    match err {
-        sqlx::Error::Io(_) => true,
-        sqlx::Error::Database(err) => err.code().as_deref() == Some("57P03"),
-        _ => false,
+    let pooled = pooler::is_pooled(options).await?;
+    if pooled {
+        info!("a connection pooler is between the service and PostgreSQL");
     }
+    Ok(pooled)
 }
 
 /// Ends a transaction that may be open, and returns whether the connection works. The pair
@@ -182,27 +154,4 @@ async fn is_clean(connection: &mut PgConnection) -> bool {
 /// has no time-out of its own for a host that stopped answering.
 async fn finishes_cancelled_statements(connection: &mut PgConnection) -> bool {
     matches!(timeout(FLUSH_TIMEOUT, connection.flush()).await, Ok(Ok(())))
-}
-
-/// Waits for a first connection, for at most [`START_TIMEOUT`].
-async fn wait_until_connected(
-    pool: &PgPool,
-    options: &PgConnectOptions,
-) -> Result<(), sqlx::Error> {
-    let begun = Instant::now();
-    loop {
-        match pool.acquire().await {
-            Ok(_) => return Ok(()),
-            Err(sqlx::Error::PoolTimedOut) if begun.elapsed() < START_TIMEOUT => {}
-            // The pool hides the cause; a connection outside it shows the cause.
-            Err(sqlx::Error::PoolTimedOut) => {
-                let attempt = timeout(ACQUIRE_TIMEOUT, PgConnection::connect_with(options)).await;
-                return Err(match attempt {
-                    Ok(Err(err)) => err,
-                    Ok(Ok(_)) | Err(_) => sqlx::Error::PoolTimedOut,
-                });
-            }
-            Err(err) => return Err(err),
-        }
-    }
 }

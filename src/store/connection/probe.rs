@@ -43,7 +43,6 @@ impl HealthProbe {
         }
     }
 
-    /// Whether the database answers.
     pub async fn answers(&self) -> bool {
         let check = async {
             match self {

@@ -17,7 +17,8 @@ use tokio::{
 use tracing::{debug, info, warn};
 
 use super::{
-    Database, epoch::ConnectionEpoch, page_key, pending_migrations, postgres, probe::HealthProbe,
+    Database, epoch::ConnectionEpoch, migrations::pending_migrations, page_key, postgres,
+    probe::HealthProbe,
 };
 use crate::{
     config::PostgresUrl,
@@ -62,13 +63,10 @@ pub struct ReplicaOrPrimary<'a> {
 /// How a replica is reached and recognised.
 #[derive(Clone)]
 pub struct ReplicaSettings {
-    /// Its address.
     pub url: PostgresUrl,
     /// The primary's secret, which a replica has too.
     pub page_key: [u8; 32],
-    /// Most connections to it.
     pub max_connections: u32,
-    /// Records its use.
     pub metrics: Arc<StoreMetrics>,
 }
 
@@ -89,6 +87,7 @@ impl Replica {
     /// Connects to the replica, and keeps reconnecting in the background. An unreachable
     /// replica is no error.
     pub async fn start(settings: ReplicaSettings) -> Self {
+        postgres::warn_of_unknown_parameters(&settings.url);
         let current = watch::Sender::new(None);
         let first = connect(&settings).await;
         if let Ok(replica) = &first {
@@ -107,7 +106,6 @@ impl Replica {
         })
     }
 
-    /// Closes all connections.
     pub async fn close(&self) {
         self.monitor.abort();
         if let Some(ReplicaConnection { database, .. }) = self.current.send_replace(None) {

@@ -14,7 +14,6 @@ impl<'r> RowReader<'r> {
         Self { row, next: 0 }
     }
 
-    /// Reads the next column.
     pub fn take<T: TryGetable>(&mut self) -> Result<T, DbErr> {
         let value = self.row.try_get_by_index(self.next)?;
         self.next += 1;

@@ -6,7 +6,6 @@ use uuid::Uuid;
 use super::row_reader::RowReader;
 use crate::{
     domain::{
-        feedback::Feedback,
         ids::{AccountId, StepId, TaskId},
         order::Place,
         revision::Revision,
@@ -28,7 +27,6 @@ pub struct StepColumns {
 }
 
 impl StepColumns {
-    /// All columns.
     pub const ALL: Self = Self {
         bodies: true,
         max_bytes: None,
@@ -74,7 +72,7 @@ impl StepColumns {
                (SELECT {rows}({array}(l.language, l.locked, l.title, l.instructions, \
                                       l.feedback_config, {overlay_body})){cast} \
                 FROM step_translations l \
-                WHERE l.account_id = s.account_id AND l.step = s.guid) END"
+                WHERE l.account_id = $1 AND l.step = s.guid) END"
         ));
         format!(
             "s.guid, s.task, s.position, s.fraction, s.kind, s.product_id, s.title, s.cost, \
@@ -96,29 +94,29 @@ pub fn read_step(
         position: row.take()?,
         fraction: row.take()?,
     };
-    let number = row.take()?;
+    let step_type = StepType::from_number(row.take()?).ok_or(StoreError::Corrupt("kind"))?;
     let product = json_columns::product(row.take()?)?;
     let title: String = row.take()?;
-    let cost = row.take()?;
+    let cost = Cost::new(row.take()?).ok_or(StoreError::Corrupt("cost"))?;
     let published = Published::new(row.take()?).ok_or(StoreError::Corrupt("published"))?;
-    let dependencies = json_columns::read_dependencies(row.take()?)?;
+    let dependencies = json_columns::optional(row.take()?, "dependencies")?;
     let feedback = json_columns::read_feedback(row.take()?)?;
-    let instructions = json_columns::read_instructions(row.take()?)?;
-    let looping = json_columns::read_looping(row.take()?)?;
-    let parts = json_columns::read_tags(row.take()?)?;
-    let skills = json_columns::read_tags(row.take()?)?;
-    let tags = json_columns::read_tags(row.take()?)?;
-    let kind = KindColumns {
-        number,
-        title: &title,
-        cost,
-        feedback,
-        subtask: row.take()?,
-        subtask_product: row.take()?,
+    let instructions = json_columns::list(row.take()?, "instructions")?;
+    let looping = json_columns::optional(row.take()?, "looping")?;
+    let parts = json_columns::list(row.take()?, "parts")?;
+    let skills = json_columns::list(row.take()?, "skills")?;
+    let tags = json_columns::list(row.take()?, "tags")?;
+    let (subtask_id, subtask_pid) = (row.take()?, row.take()?);
+    let kind = if step_type == StepType::Subtask {
+        let subtask = subtask(subtask_id, subtask_pid)?;
+        StepKind::Subtask { subtask, feedback }
+    } else {
+        let own = json_columns::valid(Title::parse(title.clone()), "title")?;
+        let kind = StepKind::titled(step_type, own, cost, feedback);
+        kind.ok_or(StoreError::Corrupt("feedback_config"))?
     };
-    let kind = kind.read()?;
     let link = row.take::<Option<Uuid>>()?.map(TaskId);
-    let r_data = json_columns::read_r_data(row.take()?)?;
+    let r_data: Option<_> = json_columns::optional(row.take()?, "r_data")?;
     let revision = Revision {
         version: row.take()?,
         dirty: row.take()?,
@@ -147,63 +145,16 @@ pub fn read_step(
         title,
         content,
         link,
-        r_data,
+        r_data: r_data.unwrap_or_default(),
         revision,
     };
     Ok((step, place))
 }
 
-/// The columns that a step's type depends on.
-struct KindColumns<'a> {
-    number: i32,
-    title: &'a str,
-    cost: i32,
-    feedback: Option<Feedback>,
-    subtask: Option<Uuid>,
-    subtask_product: Option<i64>,
-}
-
-impl KindColumns<'_> {
-    fn read(self) -> Result<StepKind, StoreError> {
-        let column = self.title;
-        let title = || json_columns::valid(Title::parse(column.to_owned()), "title");
-        let cost = Cost::new(self.cost).ok_or(StoreError::Corrupt("cost"))?;
-        let feedback = self.feedback;
-        let kind = StepType::from_number(self.number).ok_or(StoreError::Corrupt("kind"))?;
-        Ok(match kind {
-            StepType::Solution => StepKind::Solution {
-                title: title()?,
-                cost,
-                feedback,
-            },
-            StepType::Observation => StepKind::Observation {
-                title: title()?,
-                feedback: required(feedback)?,
-            },
-            StepType::Information => StepKind::Information {
-                title: title()?,
-                feedback,
-            },
-            StepType::Subtask => StepKind::Subtask {
-                subtask: SubtaskRef {
-                    task: TaskId(self.subtask.ok_or(StoreError::Corrupt("subtask_id"))?),
-                    product: json_columns::product(self.subtask_product.unwrap_or_default())?,
-                },
-                feedback,
-            },
-            StepType::End => StepKind::End {
-                title: title()?,
-                feedback,
-            },
-            StepType::Idp => StepKind::Idp {
-                title: title()?,
-                cost,
-                feedback,
-            },
-        })
-    }
-}
-
-fn required(feedback: Option<Feedback>) -> Result<Feedback, StoreError> {
-    feedback.ok_or(StoreError::Corrupt("feedback_config"))
+/// The fields of the task of a subtask step.
+fn subtask(task: Option<Uuid>, product: Option<i64>) -> Result<SubtaskRef, StoreError> {
+    Ok(SubtaskRef {
+        task: TaskId(task.ok_or(StoreError::Corrupt("subtask_id"))?),
+        product: json_columns::product(product.unwrap_or_default())?,
+    })
 }

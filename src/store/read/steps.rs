@@ -99,16 +99,15 @@ impl StepPageRequest {
 /// A row with a step of a list.
 struct ListedRow {
     row: QueryResult,
-    /// In `small_steps` the size of the step, in `large_steps` the number of steps found.
-    count: i64,
     epoch: i64,
 }
 
 impl ListedRow {
-    fn new(row: QueryResult) -> Result<Self, StoreError> {
+    /// The first column of a row, and the row.
+    fn new(row: QueryResult) -> Result<(i64, Self), StoreError> {
         let mut columns = RowReader::new(&row);
-        let (count, epoch) = (columns.take()?, columns.take()?);
-        Ok(Self { row, count, epoch })
+        let (first, epoch) = (columns.take()?, columns.take()?);
+        Ok((first, Self { row, epoch }))
     }
 
     fn read(&self, account: &AccountId) -> Result<(Step, StepCursor), StoreError> {
@@ -120,12 +119,13 @@ impl ListedRow {
     }
 }
 
-/// How many of these steps fit into a page: about [`PAGE_BYTES`], but at least one.
-fn fitting(rows: &[ListedRow], limit: usize) -> usize {
+/// How many of these steps, each with its size, fit into a page: about [`PAGE_BYTES`], but
+/// at least one.
+fn fitting(rows: &[(i64, ListedRow)], limit: usize) -> usize {
     let mut before = 0_i64;
-    let fits = |row: &&ListedRow| {
+    let fits = |(bytes, _): &&(i64, ListedRow)| {
         let fits = before < PAGE_BYTES as i64;
-        before = before.saturating_add(row.count);
+        before = before.saturating_add(*bytes);
         fits
     };
     rows.iter().take(limit).take_while(fits).count()
@@ -169,14 +169,17 @@ impl Account {
             after,
             size: i64::from(size.get()),
         };
-        let mut rows = self.small_steps(&page).await?;
+        let mut small = self.small_steps(&page).await?;
         let max_small_bytes = page.max_small_step_bytes();
-        let mut found = rows.len();
-        rows.truncate(fitting(&rows, limit));
-        if rows.iter().any(|row| row.count > max_small_bytes) {
+        let mut found = small.len();
+        small.truncate(fitting(&small, limit));
+        let mut rows: Vec<ListedRow>;
+        if small.iter().any(|(bytes, _)| *bytes > max_small_bytes) {
             let _permit = self.large_read_permit().await;
-            (rows, found) = self.large_steps(&page).await?;
+            (found, rows) = self.large_steps(&page).await?;
             rows.truncate(limit);
+        } else {
+            rows = small.into_iter().map(|(_, row)| row).collect();
         }
         let current = match rows.first() {
             Some(row) => row.epoch,
@@ -195,9 +198,12 @@ impl Account {
         Ok(Page { items, more })
     }
 
-    /// The steps of a page and the one after it. Steps that are not small come without
-    /// their large columns.
-    async fn small_steps(&self, page: &StepPageRequest) -> Result<Vec<ListedRow>, StoreError> {
+    /// The steps of a page and the one after it, each with its size in bytes. Steps that are
+    /// not small come without their large columns.
+    async fn small_steps(
+        &self,
+        page: &StepPageRequest,
+    ) -> Result<Vec<(i64, ListedRow)>, StoreError> {
         let db = &self.replica_or_primary();
         let selected = StepColumns {
             bodies: page.bodies,
@@ -215,12 +221,12 @@ impl Account {
         rows.into_iter().map(ListedRow::new).collect()
     }
 
-    /// The steps that fit into a page with all columns, and how many there are with those
-    /// that do not fit.
+    /// How many steps a page of any size would have with the one after it, and those that
+    /// fit, with all columns.
     async fn large_steps(
         &self,
         page: &StepPageRequest,
-    ) -> Result<(Vec<ListedRow>, usize), StoreError> {
+    ) -> Result<(usize, Vec<ListedRow>), StoreError> {
         let db = &self.replica_or_primary();
         let selected = StepColumns {
             bodies: page.bodies,
@@ -243,12 +249,14 @@ impl Account {
         );
         let statement = statement(backend(db), &self.id, sql, values);
         let rows = db.query_all_raw(statement).await?;
-        let rows: Vec<ListedRow> = rows
-            .into_iter()
-            .map(ListedRow::new)
-            .collect::<Result<_, _>>()?;
-        let found = rows.first().map_or(0, |row| row.count);
-        Ok((rows, usize::try_from(found).unwrap_or(usize::MAX)))
+        let mut found = 0;
+        let mut fitting = Vec::with_capacity(rows.len());
+        for row in rows {
+            let (steps, row) = ListedRow::new(row)?;
+            found = steps;
+            fitting.push(row);
+        }
+        Ok((usize::try_from(found).unwrap_or(usize::MAX), fitting))
     }
 
     /// The task's order epoch, or [`Error::TaskNotFound`]. Read from the primary, as a

@@ -3,19 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use sea_orm::{
-    ConnectionTrait, DbBackend, FromQueryResult, IsolationLevel, TransactionOptions, Value,
-};
-use tracing::Instrument;
+use sea_orm::{ConnectionTrait, FromQueryResult, Value};
 use uuid::Uuid;
 
 use super::{
     row_reader::RowReader,
+    run_to_end,
     step_row::{StepColumns, read_step},
     tasks,
 };
 use crate::{
-    call_context::CallContext,
     domain::{
         Error, Result,
         ids::{AccountId, StepId, TaskId},
@@ -128,17 +125,7 @@ impl Account {
     /// Reads a task tree in one transaction, so that it is one state of the database.
     pub async fn export_task(&self, guid: TaskId) -> Result<TaskTree> {
         let account = self.clone();
-        // It runs in a spawned task, as a cancelled BEGIN would invalidate all
-        // connections.
-        let call = CallContext::current();
-        let read = async move {
-            let tree = account.read_task_tree(guid).await.map_err(Error::from);
-            drop(call);
-            tree
-        };
-        tokio::spawn(read.in_current_span())
-            .await
-            .unwrap_or_else(|_| Err(Error::Internal("an export panicked".to_owned())))
+        run_to_end(async move { Ok(account.read_task_tree(guid).await?) }).await
     }
 
     async fn read_task_tree(&self, guid: TaskId) -> Result<TaskTree, StoreError> {
@@ -158,16 +145,7 @@ impl Account {
         database: &Database,
         guid: TaskId,
     ) -> Result<TaskTree, StoreError> {
-        let isolation_level = match backend(database) {
-            DbBackend::Postgres => Some(IsolationLevel::RepeatableRead),
-            // A transaction of SQLite always reads one state.
-            _ => None,
-        };
-        let options = TransactionOptions {
-            isolation_level,
-            ..TransactionOptions::default()
-        };
-        let db = database.begin(options).await?;
+        let db = database.begin_snapshot().await?;
         let tree = self.read_bounded_task_tree(&db, guid).await;
         db.rollback().await?;
         tree?.ok_or_else(|| Error::TaskNotFound(guid).into())

@@ -31,27 +31,35 @@ const COLUMNS: &str = "t.guid, t.name, t.product_id, t.kind, t.published, t.role
 
 /// All columns of a task `t` for [`read_task`].
 pub fn columns(backend: DbBackend) -> String {
-    let (guid, rows) = match backend {
-        DbBackend::Sqlite => (
-            "hex(s.guid)",
-            "json_group_array(json_array(l.language, l.locked, l.name))",
-        ),
-        _ => (
-            "s.guid::text",
-            "json_agg(json_build_array(l.language, l.locked, l.name))::text",
-        ),
+    let guid = match backend {
+        DbBackend::Sqlite => "hex(s.guid)",
+        _ => "s.guid::text",
+    };
+    let steps = format!(
+        "(SELECT string_agg({guid}, ',' ORDER BY s.position, s.fraction) FROM steps s \
+          WHERE s.account_id = $1 AND s.task = t.guid)"
+    );
+    columns_with(backend, &steps)
+}
+
+/// The columns of a task `t` for [`read_task`], without its list of steps.
+pub fn columns_without_steps(backend: DbBackend) -> String {
+    columns_with(backend, "CAST(NULL AS text)")
+}
+
+fn columns_with(backend: DbBackend, steps: &str) -> String {
+    let rows = match backend {
+        DbBackend::Sqlite => "json_group_array(json_array(l.language, l.locked, l.name))",
+        _ => "json_agg(json_build_array(l.language, l.locked, l.name))::text",
     };
     format!(
-        "{COLUMNS}, \
-         (SELECT string_agg({guid}, ',' ORDER BY s.position, s.fraction) FROM steps s \
-          WHERE s.account_id = t.account_id AND s.task = t.guid) AS step_guids, \
+        "{COLUMNS}, {steps} AS step_guids, \
          CASE WHEN t.language_count > 0 THEN \
            (SELECT {rows} FROM task_translations l \
-            WHERE l.account_id = t.account_id AND l.task = t.guid) END AS translations"
+            WHERE l.account_id = $1 AND l.task = t.guid) END AS translations"
     )
 }
 
-/// Reads a task.
 pub async fn find(
     db: &impl ConnectionTrait,
     account: &AccountId,
@@ -160,7 +168,7 @@ pub fn read_task(row: &mut RowReader<'_>, account: &AccountId) -> Result<Task, S
     let kind: i32 = row.take()?;
     let published = Published::new(row.take()?).ok_or(StoreError::Corrupt("published"))?;
     let roles = json_columns::read_roles(&row.take::<String>()?)?;
-    let dependencies = json_columns::read_dependencies(row.take()?)?;
+    let dependencies = json_columns::optional(row.take()?, "dependencies")?;
     let parent: Option<Uuid> = row.take()?;
     let idx = row.take()?;
     let numbering = Numbering {

@@ -1,7 +1,7 @@
 //! Lists the texts that an automatic translator has to translate.
 //!
-//! A call examines a bounded number of resources in the order of their ids, so that its
-//! cost is bounded even when nearly everything is translated.
+//! A call examines a bounded number of resources in the order of their ids. So its cost is
+//! bounded even when nearly everything is translated.
 
 use std::collections::BTreeMap;
 
@@ -145,13 +145,9 @@ impl Account {
         from: TranslationWorkCursor,
     ) -> Result<Vec<ExaminedRow>, StoreError> {
         let db = &self.replica_or_primary();
-        let languages = filter.languages.len();
+        let count = filter.languages.len();
         // A resource is skipped once all its languages are examined.
-        let comparison = if from.languages < languages {
-            ">="
-        } else {
-            ">"
-        };
+        let after = if from.languages < count { ">=" } else { ">" };
         let mut values = vec![Value::from(from.guid), Value::from(BATCH_ROWS)];
         let of_task = filter.task.map_or("", |task| {
             values.push(task.0.into());
@@ -161,38 +157,11 @@ impl Account {
                 " AND r.guid = $4"
             }
         });
+        let condition = format!("r.guid {after} $2{of_task}");
         let first = values.len() + 2;
-        let languages = placeholders(first, languages);
+        let languages = placeholders(first, count);
         values.extend(filter.languages.iter().map(|tag| Value::from(tag.as_str())));
-        let (array, rows, cast) = match backend(db) {
-            DbBackend::Sqlite => ("json_array", "json_group_array", ""),
-            _ => ("json_build_array", "json_agg", "::text"),
-        };
-        let (table, overlays, key, bytes, fresh) = if from.steps {
-            (
-                "steps",
-                "step_translations",
-                "step",
-                "r.size + r.body_size",
-                "l.made_title = r.title AND l.made_rest = r.rest_digest",
-            )
-        } else {
-            (
-                "tasks",
-                "task_translations",
-                "task",
-                "r.size",
-                "l.made_name = r.name",
-            )
-        };
-        let sql = format!(
-            "SELECT r.guid, {bytes} AS bytes, \
-               r.language_count AS languages, \
-               CASE WHEN r.language_count > 0 THEN (SELECT {rows}({array}(l.language, l.locked, {fresh})){cast} FROM {overlays} l \
-                WHERE l.account_id = $1 AND l.{key} = r.guid AND l.language IN ({languages})) END AS rows \
-             FROM {table} r WHERE r.account_id = $1 AND r.guid {comparison} $2{of_task} \
-             ORDER BY r.guid LIMIT $3"
-        );
+        let sql = examine_sql(backend(db), from.steps, &condition, &languages);
         let statement = statement(backend(db), &self.id, sql, values);
         Ok(ExaminedRow::find_by_statement(statement).all(db).await?)
     }
@@ -260,6 +229,41 @@ impl Account {
         let statement = statement(backend(db), &self.id, sql, values);
         Ok(R::find_by_statement(statement).all(db).await?)
     }
+}
+
+/// SQL for at most `$3` tasks or steps `r`, each with its translations into `languages`, a
+/// list of placeholders.
+fn examine_sql(backend: DbBackend, steps: bool, condition: &str, languages: &str) -> String {
+    let (array, rows, cast) = match backend {
+        DbBackend::Sqlite => ("json_array", "json_group_array", ""),
+        _ => ("json_build_array", "json_agg", "::text"),
+    };
+    let (table, overlays, key, bytes, fresh) = if steps {
+        (
+            "steps",
+            "step_translations",
+            "step",
+            "r.size + r.body_size",
+            "l.made_title = r.title AND l.made_rest = r.rest_digest",
+        )
+    } else {
+        (
+            "tasks",
+            "task_translations",
+            "task",
+            "r.size",
+            "l.made_name = r.name",
+        )
+    };
+    format!(
+        "SELECT r.guid, {bytes} AS bytes, r.language_count AS languages, \
+           CASE WHEN r.language_count > 0 THEN \
+             (SELECT {rows}({array}(l.language, l.locked, {fresh})){cast} FROM {overlays} l \
+              WHERE l.account_id = $1 AND l.{key} = r.guid AND l.language IN ({languages})) \
+           END AS rows \
+         FROM {table} r WHERE r.account_id = $1 AND {condition} \
+         ORDER BY r.guid LIMIT $3"
+    )
 }
 
 impl WorkPageBuilder {
@@ -340,7 +344,7 @@ impl StepSource {
             body: body
                 .map(|body| json_columns::valid(Body::parse(body), "body"))
                 .transpose()?,
-            instructions: json_columns::read_instructions(instructions)?,
+            instructions: json_columns::list(instructions, "instructions")?,
             feedback: json_columns::read_feedback(feedback_config)?,
         };
         Ok((source, digest))

@@ -8,15 +8,16 @@ use sea_orm_migration::{
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// The migration.
+use super::PARTITIONS;
+
 pub struct Migration;
 
-/// The name of the key that seals page tokens, in `server_keys`.
+/// The name of the key that signs page tokens, in `server_keys`.
 const PAGE_KEY: &str = "page_token";
 
 /// All tables. `{text}` is text that is compared byte by byte; `{uuid}` and `{bytes}` are
 /// types that differ between the databases.
-const TABLES: [&str; 8] = [
+const TABLES: [&str; 10] = [
     "CREATE TABLE accounts (
         account_id {text} NOT NULL PRIMARY KEY,
         last_role_id bigint NOT NULL
@@ -134,6 +135,24 @@ const TABLES: [&str; 8] = [
         CONSTRAINT step_translations_step FOREIGN KEY (account_id, step)
             REFERENCES steps (account_id, guid) ON DELETE CASCADE
     )",
+    "CREATE TABLE task_symbols (
+        account_id {text} NOT NULL,
+        symbol {bytes} NOT NULL,
+        role integer NOT NULL,
+        task {uuid} NOT NULL,
+        PRIMARY KEY (account_id, symbol, role, task),
+        CONSTRAINT task_symbols_task FOREIGN KEY (account_id, task)
+            REFERENCES tasks (account_id, guid) ON DELETE CASCADE
+    )",
+    "CREATE TABLE step_symbols (
+        account_id {text} NOT NULL,
+        symbol {bytes} NOT NULL,
+        role integer NOT NULL,
+        step {uuid} NOT NULL,
+        PRIMARY KEY (account_id, symbol, role, step),
+        CONSTRAINT step_symbols_step FOREIGN KEY (account_id, step)
+            REFERENCES steps (account_id, guid) ON DELETE CASCADE
+    )",
 ];
 
 /// All indexes. All but the last are partial, on a column that their queries compare.
@@ -141,17 +160,22 @@ const TABLES: [&str; 8] = [
 /// Without statistics, PostgreSQL prefers a newer index that begins with `account_id` to
 /// the primary key, even to find a row by its id. It uses a partial index only for queries
 /// that compare the index's column.
-const INDEXES: [&str; 6] = [
+const INDEXES: [&str; 8] = [
     "CREATE INDEX tasks_product ON tasks (account_id, product_id, guid)
      WHERE product_id IS NOT NULL",
     "CREATE INDEX tasks_parent_guid ON tasks (account_id, parent_guid)
      WHERE parent_guid IS NOT NULL",
-    "CREATE INDEX steps_order ON steps (account_id, task, position, fraction)
+    // It holds the id, so that the list of a task's steps is read without their rows.
+    "CREATE INDEX steps_order ON steps (account_id, task, position, fraction, guid)
      WHERE task IS NOT NULL",
-    "CREATE INDEX steps_subtask_id ON steps (account_id, subtask_id)
+    "CREATE INDEX steps_subtask_id ON steps (account_id, subtask_id, guid)
      WHERE subtask_id IS NOT NULL",
     "CREATE INDEX steps_link_task ON steps (account_id, link)
      WHERE link IS NOT NULL",
+    "CREATE INDEX task_symbols_task ON task_symbols (account_id, task)
+     WHERE task IS NOT NULL",
+    "CREATE INDEX step_symbols_step ON step_symbols (account_id, step)
+     WHERE step IS NOT NULL",
     "CREATE INDEX request_outcomes_age ON request_outcomes (account_id, created_ts)",
 ];
 
@@ -170,12 +194,15 @@ impl MigrationTrait for Migration {
             DbBackend::Sqlite => ("text", "uuid_text", "blob"),
             _ => ("text COLLATE \"C\"", "uuid", "bytea"),
         };
+        let partitions = PARTITIONS.try_with(|partitions| *partitions).unwrap_or(0);
         for table in TABLES {
             let table = table
                 .replace("{text}", text)
                 .replace("{uuid}", uuid)
                 .replace("{bytes}", bytes);
-            db.execute_unprepared(&table).await?;
+            for statement in partitioned(table, partitions) {
+                db.execute_unprepared(&statement).await?;
+            }
         }
         for index in INDEXES {
             db.execute_unprepared(index).await?;
@@ -193,6 +220,24 @@ impl MigrationTrait for Migration {
             "the first schema cannot be undone: restore a backup".to_owned(),
         ))
     }
+}
+
+/// The statements that create a table. A table of accounts has partitions, unless their
+/// number is 0.
+fn partitioned(table: String, partitions: u16) -> Vec<String> {
+    let name = table.split_whitespace().nth(2).unwrap_or_default();
+    if partitions == 0 || !table.contains("account_id") {
+        return vec![table];
+    }
+    let part = |number| {
+        format!(
+            "CREATE TABLE {name}_p{number} PARTITION OF {name} \
+             FOR VALUES WITH (MODULUS {partitions}, REMAINDER {number})"
+        )
+    };
+    let parts: Vec<String> = (0..partitions).map(part).collect();
+    let whole = format!("{table} PARTITION BY HASH (account_id)");
+    [vec![whole], parts].concat()
 }
 
 /// 32 random bytes.

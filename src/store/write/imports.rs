@@ -124,6 +124,7 @@ impl Operation for Import {
             changes,
             task,
             ignored,
+            origins: _,
         } = plan;
         Ok((changes, Imported { task, ignored }))
     }

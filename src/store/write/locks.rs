@@ -87,13 +87,28 @@ impl Tx {
         Ok(locked)
     }
 
-    /// Locks all steps of locked tasks.
-    pub async fn lock_steps_of(&self, tasks: &[TaskId]) -> Result<(), StoreError> {
+    /// Locks all steps of locked tasks, and returns their ids.
+    pub async fn lock_steps_of(&self, tasks: &[TaskId]) -> Result<Vec<StepId>, StoreError> {
+        self.lock_steps_by(step::Column::Task, tasks).await
+    }
+
+    /// Locks the subtask steps that refer to locked tasks, and returns their ids.
+    pub async fn lock_referring_steps(&self, tasks: &[TaskId]) -> Result<Vec<StepId>, StoreError> {
+        self.lock_steps_by(step::Column::SubtaskId, tasks).await
+    }
+
+    async fn lock_steps_by(
+        &self,
+        column: step::Column,
+        tasks: &[TaskId],
+    ) -> Result<Vec<StepId>, StoreError> {
+        let mut locked = Vec::new();
         for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
             let ids = tasks.iter().map(|task| task.0);
-            self.lock_steps(step::Column::Task.is_in(ids)).await?;
+            let steps = self.lock_steps(column.is_in(ids)).await?;
+            locked.extend(steps.into_iter().map(StepId));
         }
-        Ok(())
+        Ok(locked)
     }
 
     /// A task as it is now.
@@ -274,7 +289,6 @@ fn task_head(row: task::Model) -> Result<TaskHead, StoreError> {
             epoch: row.order_epoch,
             last_position: row.last_position,
         },
-        size: row.size,
         languages: usize::try_from(row.language_count).unwrap_or_default(),
         revision: Revision {
             version: row.version,

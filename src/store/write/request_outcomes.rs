@@ -4,7 +4,6 @@ use sea_orm::{ActiveValue::Set, EntityTrait};
 
 use super::{
     sql::{GUARD, Script, Upsert, Values},
-    statements::{Batch, IfUnchanged},
     transaction::Tx,
 };
 use crate::{
@@ -54,46 +53,36 @@ impl<T> RetryKey<T> {
 }
 
 impl KeptOutcome {
-    /// Adds the outcome to a script. If an outcome with this id is stored, the guard matches
-    /// no row. A concurrent insert of the same id fails with a duplicate key.
-    pub fn keep_with(self, mut script: Script, context: &WriteContext) -> Script {
-        let values = &mut script.values;
-        let id = values.bind(self.request_id.0);
+    /// Adds to a script that keeps the outcome: if an outcome with this id is stored, the
+    /// guard matches no row. A concurrent insert of the same id fails with a duplicate key.
+    pub fn guard(&self, script: &mut Script, context: &WriteContext) {
+        let id = script.values.bind(self.request_id.0);
         script.guard.push_str(&format!(
             " AND NOT EXISTS (SELECT 1 FROM request_outcomes \
              WHERE account_id = $1 AND request_id = {id})"
         ));
-        let delete = delete_expired(values, context);
-        script
-            .effects
-            .extend(self.row(context).insert_if_guarded(values, &[]));
+        let delete = delete_expired(&mut script.values, context);
         script
             .effects
             .push(format!("{delete} AND EXISTS (SELECT 1 FROM {GUARD})"));
-        script
     }
 
-    /// Keeps the outcome in a transaction. When another one was faster with the same id,
-    /// this one fails by the key; run again, it finds that one's outcome.
-    pub fn keep(self, batch: &mut Batch, context: &WriteContext) {
-        let mut values = Values::new();
-        let delete = delete_expired(&mut values, context);
-        batch.push(delete, values, IfUnchanged::Accept);
-        batch.upsert(self.row(context));
-    }
-
-    fn row(self, context: &WriteContext) -> Upsert {
+    /// The row of the outcome. When another write was faster with the same id, this one
+    /// fails by the key; run again, it finds that one's outcome.
+    pub fn row(&self, context: &WriteContext) -> Upsert {
         Upsert::new(vec![ActiveModel {
             account_id: Set(context.account.as_str().to_owned()),
             request_id: Set(self.request_id.0),
             digest: Set(self.digest.to_vec()),
-            outcome: Set(self.answer),
+            outcome: Set(self.answer.clone()),
             created_ts: Set(context.now.0),
         }])
     }
 }
 
-fn delete_expired(values: &mut Values, context: &WriteContext) -> String {
+/// Deletes outcomes that are no longer kept. It may change no row, so it comes last in a
+/// script.
+pub fn delete_expired(values: &mut Values, context: &WriteContext) -> String {
     let expired = values.bind(context.now.0 - OUTCOME_LIFETIME_MICROS);
     format!("DELETE FROM request_outcomes WHERE account_id = $1 AND created_ts < {expired}")
 }

@@ -8,6 +8,8 @@ use uuid::Uuid;
 
 use crate::{
     domain::{
+        changes::{TranslatedStep, TranslatedTask},
+        decide::WriteContext,
         ids::{AccountId, StepId, TaskId},
         order::Place,
         size::{StepSize, bytes, task_size},
@@ -187,6 +189,23 @@ impl<M> TranslationRows<M> {
 }
 
 impl TranslationRows<task_translation::ActiveModel> {
+    /// Adds automatic translations.
+    pub fn add_translated_tasks(&mut self, tasks: &[TranslatedTask], context: &WriteContext) {
+        for translated in tasks {
+            let TranslatedTask {
+                task,
+                name,
+                rows,
+                added_languages: _,
+                growth: _,
+            } = translated;
+            let rows = rows.iter();
+            self.texts.extend(rows.map(|(language, overlay)| {
+                task_translation_row(&context.account, *task, name.as_str(), language, overlay)
+            }));
+        }
+    }
+
     /// Adds the rows in which two states of a task differ.
     pub fn add_task(&mut self, before: Option<&Task>, after: &Task) {
         let name = after.name.as_str();
@@ -203,6 +222,25 @@ impl TranslationRows<task_translation::ActiveModel> {
 }
 
 impl TranslationRows<step_translation::ActiveModel> {
+    /// Adds automatic translations.
+    pub fn add_translated_steps(&mut self, steps: &[TranslatedStep], context: &WriteContext) {
+        for translated in steps {
+            let TranslatedStep {
+                step,
+                title,
+                content_digest,
+                rows,
+                added_languages: _,
+                growth: _,
+            } = translated;
+            let source = (title.as_str(), *content_digest);
+            let rows = rows.iter();
+            self.texts.extend(rows.map(|(language, overlay)| {
+                step_translation_row(&context.account, *step, source, language, overlay)
+            }));
+        }
+    }
+
     /// Adds the rows in which two states of a step differ.
     pub fn add_step(&mut self, before: Option<&Step>, after: &Step) {
         if after.content.translations.is_empty()

@@ -1,67 +1,19 @@
-//! Builds statements. Placeholders are numbered as values are bound.
+//! Builds statements that write.
 
 use sea_orm::{
     ActiveModelTrait, DbBackend, EntityName, EntityTrait, Iden, Iterable, Statement, Value,
 };
 
-use crate::{domain::ids::AccountId, store::statement};
+use crate::domain::ids::AccountId;
+
+pub use crate::store::values::{Values, list};
 
 /// What an effect of a [`Script`] reads from in place of its guard.
 pub const GUARD: &str = "{guard}";
-
-/// Values of one statement or script.
-pub struct Values {
-    values: Vec<Value>,
-    /// Whether `$1` is the account. Otherwise each value is used once, in its order.
-    with_account: bool,
-}
-
-impl Values {
-    /// No values but the account, which is `$1`.
-    pub fn new() -> Self {
-        Self {
-            values: Vec::new(),
-            with_account: true,
-        }
-    }
-
-    /// No values. Each that is bound must be used once, in its order.
-    fn in_order() -> Self {
-        Self {
-            values: Vec::new(),
-            with_account: false,
-        }
-    }
-
-    /// Binds a value and returns its placeholder.
-    pub fn bind(&mut self, value: impl Into<Value>) -> String {
-        self.values.push(value.into());
-        format!("${}", self.values.len() + usize::from(self.with_account))
-    }
-
-    /// The statement that has these values.
-    pub fn statement(self, sql: &str, backend: DbBackend, account: &AccountId) -> Statement {
-        match (self.with_account, backend) {
-            (true, _) => statement(backend, account, sql, self.values),
-            // SQLite looks up `$n` by name, linearly: 30,000 of them take seconds.
-            (false, DbBackend::Sqlite) => {
-                Statement::from_sql_and_values(backend, unnumbered(sql), self.values)
-            }
-            (false, _) => Statement::from_sql_and_values(backend, sql, self.values),
-        }
-    }
-}
-
-/// A statement with `?` in place of `$n`.
-fn unnumbered(sql: &str) -> String {
-    let mut parts = sql.split('$');
-    let mut text = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        text.push('?');
-        text.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
-    }
-    text
-}
+/// The column with the account of a row.
+const ACCOUNT: &str = "account_id";
+/// Rows of one statement.
+const MAX_ROWS: usize = 1_000;
 
 /// Rows to insert or upsert into one table.
 pub struct Upsert {
@@ -125,12 +77,11 @@ impl Upsert {
         format!("INSERT INTO {table} ({names}) SELECT {cells} WHERE true")
     }
 
-    /// Splits the rows into INSERTs within the limits of values and rows.
-    pub fn statements(self) -> Vec<(String, Values)> {
+    /// Splits the rows, so that those of one statement are within the limits of values and
+    /// rows.
+    fn batches(self) -> Vec<Self> {
         /// Values of one statement: SQLite takes 32,766.
         const MAX_VALUES: usize = 32_000;
-        /// Rows of one statement.
-        const MAX_ROWS: usize = 1_000;
         let Self {
             table,
             columns,
@@ -138,23 +89,17 @@ impl Upsert {
             on_conflict,
         } = self;
         let at_once = (MAX_VALUES / columns.len().max(1)).min(MAX_ROWS);
-        let names = columns.join(", ");
-        let mut rows = rows.into_iter().peekable();
-        let mut statements = Vec::new();
-        while rows.peek().is_some() {
-            let mut values = Values::in_order();
-            let batch = rows.by_ref().take(at_once);
-            let batch = batch.map(|row| format!("({})", values.bind_all(row)));
-            let batch = list(batch);
-            let sql = format!("INSERT INTO {table} ({names}) VALUES {batch}{on_conflict}");
-            statements.push((sql, values));
-        }
-        statements
+        let batch = |rows| Self {
+            table: table.clone(),
+            columns: columns.clone(),
+            rows,
+            on_conflict: on_conflict.clone(),
+        };
+        batches(rows, at_once).into_iter().map(batch).collect()
     }
 
-    /// A statement for each row that inserts it when the guard has changed a row.
-    /// `replaced` are columns that take an expression over the guard's row.
-    pub fn insert_if_guarded(self, values: &mut Values, replaced: &[(&str, &str)]) -> Vec<String> {
+    /// One INSERT of all rows.
+    fn insert(self, values: &mut Values) -> String {
         let Self {
             table,
             columns,
@@ -162,30 +107,151 @@ impl Upsert {
             on_conflict,
         } = self;
         let names = columns.join(", ");
-        let cell = |(column, value): (&String, Value), values: &mut Values| {
-            let replaced = replaced.iter().find(|(name, _)| name == column);
-            match replaced {
-                Some((_, expression)) => (*expression).to_owned(),
-                None => values.bind(value),
-            }
+        let rows = list(rows.into_iter().map(|row| values.bind_row(row)));
+        format!("INSERT INTO {table} ({names}) VALUES {rows}{on_conflict}")
+    }
+
+    /// Splits the rows into INSERTs within the limits of values and rows.
+    pub fn statements(self) -> Vec<(String, Values)> {
+        let statement = |batch: Self| {
+            let mut values = Values::in_order();
+            (batch.insert(&mut values), values)
         };
-        let statement = |row: Vec<Value>| {
-            let cells = columns.iter().zip(row);
-            let cells = list(cells.map(|each| cell(each, values)));
-            // SQLite needs the WHERE to tell ON CONFLICT from a join.
-            format!(
+        self.batches().into_iter().map(statement).collect()
+    }
+
+    /// One statement that inserts the rows when the guard has changed a row; none for no
+    /// rows. `replaced` are columns of a single row that take an expression over the
+    /// guard's row.
+    pub fn insert_if_guarded(
+        self,
+        values: &mut Values,
+        replaced: &[(&str, &str)],
+    ) -> Option<String> {
+        let Self {
+            table,
+            columns,
+            mut rows,
+            on_conflict,
+        } = self;
+        let names = columns.join(", ");
+        let last = rows.pop()?;
+        // SQLite needs the WHERE to tell ON CONFLICT from a join.
+        if rows.is_empty() {
+            let cell = |(column, value): (&String, Value)| {
+                let replaced = replaced.iter().find(|(name, _)| name == column);
+                match replaced {
+                    Some((_, expression)) => (*expression).to_owned(),
+                    None => values.bind(value),
+                }
+            };
+            let cells = list(columns.iter().zip(last).map(cell));
+            return Some(format!(
                 "INSERT INTO {table} ({names}) SELECT {cells} FROM {GUARD} WHERE true{on_conflict}"
-            )
+            ));
+        }
+        rows.push(last);
+        let mut given = 0;
+        let cells = columns.iter().map(|column| match column.as_str() {
+            ACCOUNT => "$1".to_owned(),
+            _ => {
+                given += 1;
+                format!("column{given}")
+            }
+        });
+        let cells = list(cells);
+        let row = |row: Vec<Value>| {
+            let cells = columns.iter().zip(row);
+            let cells = cells.filter(|(column, _)| *column != ACCOUNT);
+            values.bind_row(cells.map(|(_, value)| value))
         };
-        rows.into_iter().map(statement).collect()
+        let rows = list(rows.into_iter().map(row));
+        Some(format!(
+            "INSERT INTO {table} ({names}) SELECT {cells} FROM {GUARD}, (VALUES {rows}) AS given \
+             WHERE true{on_conflict}"
+        ))
     }
 }
 
-impl Values {
-    /// Binds values and returns their placeholders as a list.
-    pub fn bind_all<V: Into<Value>>(&mut self, values: impl IntoIterator<Item = V>) -> String {
-        list(values.into_iter().map(|value| self.bind(value)))
+/// Rows to delete from one table of the account.
+pub struct Deletion {
+    /// The table.
+    pub table: &'static str,
+    /// The columns that name a row within the account.
+    pub key: [&'static str; 3],
+    /// Their values, for each row.
+    pub rows: Vec<[Value; 3]>,
+}
+
+impl Deletion {
+    /// Splits the rows, so that those of one statement are within the limit.
+    fn batches(self) -> Vec<Self> {
+        let Self { table, key, rows } = self;
+        let batch = |rows| Self { table, key, rows };
+        batches(rows, MAX_ROWS).into_iter().map(batch).collect()
     }
+
+    /// One DELETE of all rows. `account` is the placeholder of the account.
+    fn delete(self, account: &str, values: &mut Values) -> String {
+        let Self { table, key, rows } = self;
+        let rows = list(rows.into_iter().map(|row| values.bind_row(row)));
+        format!(
+            "DELETE FROM {table} WHERE account_id = {account} AND ({}) IN (VALUES {rows})",
+            key.join(", ")
+        )
+    }
+}
+
+/// Rows that are put into a table or deleted from it.
+pub enum RowChange {
+    /// They are put.
+    Put(Upsert),
+    /// They are deleted.
+    Delete(Deletion),
+}
+
+impl RowChange {
+    /// Splits the rows, so that those of one statement are within the limits.
+    pub fn batches(self) -> Vec<Self> {
+        match self {
+            Self::Put(rows) => rows.batches().into_iter().map(Self::Put).collect(),
+            Self::Delete(rows) => rows.batches().into_iter().map(Self::Delete).collect(),
+        }
+    }
+
+    /// One statement of all rows, whose values are used in their order.
+    pub fn statement(self, account: &AccountId, values: &mut Values) -> String {
+        match self {
+            Self::Put(rows) => rows.insert(values),
+            Self::Delete(rows) => {
+                let account = values.bind(account.as_str());
+                rows.delete(&account, values)
+            }
+        }
+    }
+
+    /// One statement that takes place when the guard of a script has changed a row; none
+    /// for no rows.
+    pub fn if_guarded(self, values: &mut Values) -> Option<String> {
+        match self {
+            Self::Put(rows) => rows.insert_if_guarded(values, &[]),
+            Self::Delete(rows) if rows.rows.is_empty() => None,
+            Self::Delete(rows) => {
+                let delete = rows.delete("$1", values);
+                Some(format!("{delete} AND EXISTS (SELECT 1 FROM {GUARD})"))
+            }
+        }
+    }
+}
+
+/// Splits rows into batches.
+fn batches<T>(rows: Vec<T>, at_once: usize) -> Vec<Vec<T>> {
+    let mut rows = rows.into_iter().peekable();
+    let mut batches = Vec::new();
+    while rows.peek().is_some() {
+        batches.push(rows.by_ref().take(at_once).collect());
+    }
+    batches
 }
 
 /// The columns of a row that an UPDATE sets, as `column = $n`.
@@ -200,11 +266,6 @@ pub fn assignments<A: ActiveModelTrait>(
         let value = row.take(column).into_value()?;
         Some(format!("{} = {}", column.to_string(), values.bind(value)))
     }))
-}
-
-/// Names, values or the like with commas between them.
-pub fn list(items: impl Iterator<Item = String>) -> String {
-    items.collect::<Vec<_>>().join(", ")
 }
 
 /// A write that is sent at once: one statement on PostgreSQL, one hand-over to the

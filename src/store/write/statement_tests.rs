@@ -9,20 +9,22 @@ use uuid::Uuid;
 
 use super::*;
 use crate::domain::{
+    changes::{RoleChange, TranslatedStep, TranslatedTask},
     decide::{
         CreateStep, DeleteStep, ManagedTasks, NewStepSnapshot, StepSnapshot, UpdateStep,
         UpdateTask, create_task,
     },
+    dependency::{Comparison, Condition, ConditionTarget, Group, LogicalOperator, Node},
     etag::ExpectedEtag,
     feedback::{Feedback, FeedbackValue},
-    ids::{AccountId, ProductId, RequestId},
-    order::Insertion,
+    ids::{AccountId, ProductId, RequestId, StepId, TaskId},
+    order::{Insertion, Place},
     patch::Edit,
     step::{NewStep, Placement, Step, StepContent, StepKind, StepPatch, SubtaskRef},
-    task::{AccessLevel, NewTask, Published, TaskPatch},
-    text::{Body, Label, Name, Title},
+    task::{AccessLevel, NewTask, Published, Task, TaskPatch},
+    text::{Body, Label, Name, Tag, Title},
     time::Timestamp,
-    translation::{StepOverlay, TaskOverlay},
+    translation::{Language, StepOverlay, TaskOverlay},
 };
 
 fn context() -> WriteContext {
@@ -107,9 +109,40 @@ fn create(insertion: Insertion) -> (Changes, Step) {
     let stored = NewStepSnapshot {
         insertion,
         target: None,
+        step_count: None,
     };
     let (changes, (step, _)) = create.decide(stored, &context()).expect("a step");
     (changes, step)
+}
+
+fn observation() -> StepKind {
+    StepKind::Observation {
+        title: title("Look"),
+        feedback: Feedback {
+            name: label("light"),
+            linked: false,
+            values: vec![FeedbackValue {
+                key: label("on"),
+                value: label("On"),
+                link: None,
+            }],
+        },
+    }
+}
+
+/// Conditions that read these variables.
+fn reading(variables: &[&str]) -> Group {
+    let condition = |name: &&str| Condition {
+        variable: label(name),
+        operator: Comparison::Equal,
+        targets: vec![ConditionTarget::Bool(true)],
+        path: Tag::default(),
+    };
+    let nodes = variables.iter().map(condition).map(Node::Condition);
+    Group {
+        operator: LogicalOperator::And,
+        nodes: nodes.collect(),
+    }
 }
 
 fn stored(step: Step) -> Option<StepSnapshot> {
@@ -154,8 +187,7 @@ fn shown(changes: impl Fn() -> Changes, outcome: impl Fn() -> Option<KeptOutcome
         };
         writeln!(text, "-- {database}, locked").expect("a text");
         for statement in statements {
-            let sql = for_backend(statement.sql, backend);
-            let statement = statement.values.statement(&sql, backend, &context.account);
+            let statement = statement.statement(backend, &context.account);
             writeln!(text, "{};", in_lines(&statement.sql)).expect("a text");
         }
         text.push('\n');
@@ -239,7 +271,9 @@ statements! {
                 ..TaskPatch::default()
             },
         };
-        update.decide(Some(task), &context()).expect("an update").0
+        let mut changes = update.decide(Some(task), &context()).expect("an update").0;
+        changes.retitle(vec![StepId(Uuid::nil())]);
+        changes
     }, no_outcome;
     append_step: || create(Insertion::at_end(Placement::Appended)).0, no_outcome;
     insert_step_behind_another_one: || {
@@ -259,6 +293,44 @@ statements! {
             ..StepPatch::default()
         };
         update(patch, information())
+    }, no_outcome;
+    append_observation_with_a_condition: || {
+        let mut new = new_step(observation());
+        new.content.translations.clear();
+        new.content.dependencies = Some(reading(&["power"]));
+        let create = CreateStep { new, prevstep: None };
+        let stored = NewStepSnapshot {
+            insertion: Insertion::at_end(Placement::Appended),
+            target: None,
+            step_count: None,
+        };
+        create.decide(stored, &context()).expect("a step").0
+    }, no_outcome;
+    update_conditions_of_step: || {
+        let mut new = new_step(information());
+        new.content.dependencies = Some(reading(&["power", "light"]));
+        let step = Step::create(new, "Step".to_owned(), &context());
+        let update = UpdateStep {
+            guid: step.guid,
+            expected: ExpectedEtag::Any,
+            patch: StepPatch {
+                dependencies: Edit::Set(reading(&["light", "fuse"])),
+                ..StepPatch::default()
+            },
+        };
+        update.decide(stored(step), None, &context()).expect("an update").0
+    }, no_outcome;
+    update_conditions_of_task: || {
+        let task = task().1;
+        let update = UpdateTask {
+            guid: task.guid,
+            expected: ExpectedEtag::Any,
+            patch: TaskPatch {
+                dependencies: Edit::Set(reading(&["light"])),
+                ..TaskPatch::default()
+            },
+        };
+        update.decide(Some(task), &context()).expect("an update").0
     }, no_outcome;
     update_body_of_step: || {
         let patch = StepPatch {
@@ -320,7 +392,7 @@ statements! {
         update.decide(Some(stored), None, &context()).expect("an update").0
     }, no_outcome;
     delete_task_with_its_steps: || Changes {
-        tasks: vec![TaskChange::Delete { task: TaskId(Uuid::nil()), has_steps: true }],
+        tasks: vec![TaskChange::Delete { task: TaskId(Uuid::nil()), steps: vec![StepId(Uuid::nil())] }],
         ..Changes::default()
     }, no_outcome;
     write_automatic_translations: || Changes {

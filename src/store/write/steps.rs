@@ -72,6 +72,7 @@ impl Operation for CreateStep {
         Ok(insertion.map(|insertion| NewStepSnapshot {
             insertion,
             target: None,
+            step_count: None,
         }))
     }
 
@@ -85,6 +86,7 @@ impl Operation for CreateStep {
         Ok(NewStepSnapshot {
             insertion: insertion(tx, parent, self.prevstep).await?,
             target: target.and_then(find).map(TaskHead::referenced),
+            step_count: Some(parent.step_count),
         })
     }
 

@@ -131,11 +131,13 @@ impl Operation for DeleteTask {
             return Err(StoreError::Conflict);
         }
         let referenced_by = first_referring_steps(tx, guid).await?;
-        if self.force && task.step_count > 0 {
-            tx.lock_steps_of(&[guid]).await?;
-        }
+        let steps = match self.force && task.step_count > 0 {
+            true => tx.lock_steps_of(&[guid]).await?,
+            false => Vec::new(),
+        };
         Ok(TaskToDelete {
             task,
+            steps,
             managed: tx.read_tasks(&managed).await?,
             referenced_by,
         })

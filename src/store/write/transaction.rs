@@ -15,7 +15,7 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::statements::{IfUnchanged, LockedStatement, for_backend};
+use super::statements::{IfUnchanged, LockedStatement};
 use crate::{
     call_context::CallContext,
     domain::{Error, Outage, Result, decide::WriteContext, ids::AccountId, time::Timestamp},
@@ -83,17 +83,24 @@ pub struct Tx {
     pub context: WriteContext,
 }
 
+impl Account {
+    /// What the decision of a write that begins now needs.
+    pub(in crate::store) fn write_context(&self) -> WriteContext {
+        WriteContext {
+            account: self.id.clone(),
+            now: now(),
+            new_id: Uuid::now_v7,
+            max_message_bytes: self.max_message_bytes(),
+        }
+    }
+}
+
 impl Tx {
     /// A write of an account that begins now.
     pub fn of(account: &Account, db: WriteConnection) -> Self {
         Self {
             db,
-            context: WriteContext {
-                account: account.id.clone(),
-                now: now(),
-                new_id: Uuid::now_v7,
-                max_message_bytes: account.max_message_bytes(),
-            },
+            context: account.write_context(),
         }
     }
 
@@ -134,14 +141,9 @@ impl Tx {
 
     /// Runs statements one after the other; everything they need is locked.
     pub async fn run_locked(&self, statements: Vec<LockedStatement>) -> Result<(), StoreError> {
-        for LockedStatement {
-            sql,
-            values,
-            if_unchanged,
-        } in statements
-        {
-            let sql = for_backend(sql, self.backend());
-            let statement = values.statement(&sql, self.backend(), self.account());
+        for statement in statements {
+            let if_unchanged = statement.if_unchanged;
+            let statement = statement.statement(self.backend(), self.account());
             let changed = self.db.execute_raw(statement).await?.rows_affected();
             if changed == 0 && if_unchanged == IfUnchanged::RefuseAsTooLarge {
                 let limit = self.context.max_message_bytes;

@@ -122,11 +122,12 @@ impl WriteTranslations {
         tx: &Tx,
     ) -> Result<BTreeMap<Uuid, StepTranslationSnapshot>, StoreError> {
         use step::Column;
-        type TargetRow = (Uuid, String, Vec<u8>, i64, i64, i64);
+        type TargetRow = (Uuid, Uuid, String, Vec<u8>, i64, i64, i64);
         let rows: Vec<TargetRow> = step::Entity::find()
             .select_only()
             .columns([
                 Column::Guid,
+                Column::Task,
                 Column::Title,
                 Column::RestDigest,
                 Column::Size,
@@ -140,8 +141,9 @@ impl WriteTranslations {
             .into_tuple()
             .all(&tx.db)
             .await?;
-        let target = |(guid, title, content, listed, bodies, languages): TargetRow| {
+        let target = |(guid, task, title, content, listed, bodies, languages): TargetRow| {
             let target = StepTranslationSnapshot {
+                task: TaskId(task),
                 title,
                 content_digest: digest(&content)?,
                 size: StepSize { listed, bodies },
@@ -237,7 +239,7 @@ fn read_step_overlay(
     let locked = row.take()?;
     let title: Option<String> = row.take()?;
     let title = title.map(|title| json_columns::valid(Title::parse(title), WHAT));
-    let instructions = json_columns::read_instructions(row.take()?)?;
+    let instructions = json_columns::list(row.take()?, "instructions")?;
     let feedback = json_columns::read_feedback(row.take()?)?;
     let source = (row.take()?, digest(&row.take::<Vec<u8>>()?)?);
     let body_bytes = row.take()?;

@@ -45,6 +45,9 @@ impl CallingAccount {
 }
 
 /// A guide whose observation manages two tasks, the first one with a step.
+/// The variable that the questions of [`linked_document`] set.
+pub const LINKED_VARIABLE: &str = "components.7.it";
+
 fn linked_document(name: &str) -> TaskDocument {
     let inner = document(name, vec![document_step(StepType::Information, name)]);
     let values = vec![answer_with("first", name, inner), answer("second", name)];
@@ -136,11 +139,34 @@ impl OtherAccount {
         let work = translation_work_request(&["fr"]).with_page_size(1);
         let work = self.client.list_translation_work(work).await.accepted();
         let roles = self.client.list_roles(1, "").await.accepted();
+        let references = ListReferencesRequest {
+            variable: LINKED_VARIABLE.to_owned(),
+            page_size: 1,
+            ..ListReferencesRequest::default()
+        };
+        let references = self.client.analysis().list_references(references).await;
+        let references = references.expect("references").into_inner();
+        let preview = preview_of(&self.task.guid).with_page_size(1);
+        let preview = self.client.previewed(preview).await;
+        let validation = ValidateTaskRequest {
+            page_size: 1,
+            ..validation_of(&self.task.guid)
+        };
+        let validation = self.client.validated(validation).await;
+        let findings = ListFindingsRequest {
+            page_size: 1,
+            ..ListFindingsRequest::default()
+        };
+        let findings = self.client.findings(findings).await.accepted();
         vec![
             ("ListTasks", tasks.next_page_token),
             ("ListSteps", steps.next_page_token),
             ("ListTranslationWork", work.next_page_token),
             ("ListRoles", roles.next_page_token),
+            ("ListReferences", references.next_page_token),
+            ("PreviewTask", preview.next_page_token),
+            ("ValidateTask", validation.next_page_token),
+            ("ListFindings", findings.next_page_token),
         ]
     }
 

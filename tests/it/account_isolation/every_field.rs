@@ -23,6 +23,7 @@ on_both_databases![
     step_calls_do_not_tell_foreign_from_absent,
     role_calls_do_not_tell_foreign_from_absent,
     translation_calls_do_not_tell_foreign_from_absent,
+    analysis_calls_do_not_tell_foreign_from_absent,
 ];
 
 /// Whether a value of this kind can name a resource: texts and integers can.
@@ -103,6 +104,10 @@ async fn role_calls_do_not_tell_foreign_from_absent(client: Client) {
 
 async fn translation_calls_do_not_tell_foreign_from_absent(client: Client) {
     check_cases(client, |case| case.call.starts_with("TranslationService/")).await;
+}
+
+async fn analysis_calls_do_not_tell_foreign_from_absent(client: Client) {
+    check_cases(client, |case| case.call.starts_with("AnalysisService/")).await;
 }
 
 fn is_import(case: &Case) -> bool {

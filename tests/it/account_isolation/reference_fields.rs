@@ -3,7 +3,7 @@
 
 use prost::Message;
 
-use super::accounts::{CallingAccount, OtherAccount};
+use super::accounts::{CallingAccount, LINKED_VARIABLE, OtherAccount};
 use crate::kit::prelude::*;
 
 /// What a field names.
@@ -91,8 +91,13 @@ pub const PLAIN_FIELDS: &[(&str, &[&str])] = &[
             "FeedbackConfig.type",
             "FeedbackValue.key",
             "FeedbackValue.value",
+            "ListReferencesRequest.answer",
+            "ListReferencesRequest.variable",
             "Looping.alias",
+            "PreviewTaskRequest.answers[key]",
+            "PreviewTaskRequest.known_variables",
             "Role.name",
+            "RuleSetting.rule",
             "Step.body",
             "Step.dependency_shorthand",
             "Step.parts",
@@ -101,9 +106,12 @@ pub const PLAIN_FIELDS: &[(&str, &[&str])] = &[
             "Step.title",
             "StepTranslation.body",
             "StepTranslation.title",
+            "Suppression.path",
+            "Suppression.rule",
             "Task.dependency_shorthand",
             "Task.name",
             "TaskTranslation.name",
+            "ValidationOptions.known_variables",
         ],
     ),
     (
@@ -113,6 +121,7 @@ pub const PLAIN_FIELDS: &[(&str, &[&str])] = &[
             "Condition.targets",
             "Looping.array",
             "Looping.iterations",
+            "PreviewTaskRequest.answers",
             "Step.instructions",
             "Step.r_data",
             "Step.r_data[key]",
@@ -122,6 +131,7 @@ pub const PLAIN_FIELDS: &[(&str, &[&str])] = &[
     (
         "a product of the caller's catalogue, which the service does not keep",
         &[
+            "ListFindingsRequest.product_id",
             "ListTasksRequest.product_id",
             "Step.product_id",
             "Step.subtask_pid",
@@ -133,23 +143,32 @@ pub const PLAIN_FIELDS: &[(&str, &[&str])] = &[
         &[
             "AutomaticTranslation.language",
             "ListTranslationWorkRequest.languages",
+            "PreviewTaskRequest.fallback_languages",
+            "PreviewTaskRequest.language",
             "Step.translations[key]",
             "Task.translations[key]",
+            "ValidationOptions.languages",
         ],
     ),
     (
         "a number that counts",
         &[
+            "ListReferencesRequest.page_size",
+            "ListFindingsRequest.page_size",
+            "ListFindingsRequest.published",
             "ListRolesRequest.page_size",
             "ListStepsRequest.page_size",
             "ListTasksRequest.page_size",
             "ListTasksRequest.published",
             "ListTranslationWorkRequest.page_size",
+            "PreviewTaskRequest.page_size",
+            "PreviewTaskRequest.subtask_depth",
             "Step.cost",
             "Step.published",
             "Task.idx",
             "Task.mvn_version",
             "Task.published",
+            "ValidateTaskRequest.page_size",
         ],
     ),
     (
@@ -161,6 +180,7 @@ pub const PLAIN_FIELDS: &[(&str, &[&str])] = &[
             "ImportTaskRequest.etag",
             "Step.etag",
             "Task.etag",
+            "ValidateTaskRequest.known_fingerprint",
         ],
     ),
     (
@@ -178,6 +198,7 @@ pub const PLAIN_FIELDS: &[(&str, &[&str])] = &[
         "names of fields",
         &[
             "ListStepsRequest.expand",
+            "PreviewTaskRequest.expand",
             "UpdateStepRequest.update_mask",
             "UpdateTaskRequest.update_mask",
         ],
@@ -270,6 +291,82 @@ pub const CASES: &[Case] = cases! {
         "document.steps.translations.feedback_config.values.link" Managed question_import OK OK;
         "document.steps.translations.feedback_config.values.task_json.*" Task question_import INVALID INVALID;
         "request_id" Retry first_import OK INVALID;
+    }
+    "AnalysisService/ListReferences" {
+        "task" Task nothing NO_TASK INVALID;
+        "task" Managed nothing NO_TASK INVALID;
+        "task" Task list_references NO_TASK INVALID;
+        "page_token" Page list_references NO_PAGE NO_PAGE;
+    }
+    "AnalysisService/PreviewTask" {
+        "guid" Task nothing NO_TASK INVALID;
+        "guid" Managed nothing NO_TASK INVALID;
+        "page_token" Page preview_page NO_PAGE NO_PAGE;
+        "document.task.guid" Task first_preview OK INVALID;
+        "document.task.guid" Managed first_preview OK INVALID;
+        "document.task.steps" Step first_preview OK OK;
+        "document.task.account_id" Account first_preview OK OK;
+        "document.task.parent_guid" Task first_preview OK OK;
+        "document.steps.guid" Step first_preview OK INVALID;
+        "document.steps.task" Task first_preview OK OK;
+        "document.steps.subtask_id" Task subtask_preview NO_TASK INVALID;
+        "document.steps.subtask_id" Task first_preview OK OK;
+        "document.steps.link" Managed first_preview OK OK;
+        "document.steps.link" Managed subtask_preview OK OK;
+        "document.steps.account_id" Account first_preview OK OK;
+        "document.steps.feedback_config.values.link" Managed first_preview OK OK;
+        "document.steps.feedback_config.values.task_json.task.guid" Managed first_preview OK INVALID;
+        "document.steps.feedback_config.values.task_json.task.steps" Step first_preview OK OK;
+        "document.steps.feedback_config.values.task_json.task.account_id" Account first_preview OK OK;
+        "document.steps.feedback_config.values.task_json.task.parent_guid" Task first_preview OK OK;
+        "document.steps.feedback_config.values.task_json.steps.guid" Step first_preview OK INVALID;
+        "document.steps.feedback_config.values.task_json.steps.task" Task first_preview OK OK;
+        "document.steps.feedback_config.values.task_json.steps.subtask_id" Task inner_subtask_preview NO_TASK INVALID;
+        "document.steps.feedback_config.values.task_json.steps.link" Managed first_preview OK OK;
+        "document.steps.feedback_config.values.task_json.steps.account_id" Account first_preview OK OK;
+        "document.steps.feedback_config.values.task_json.steps.feedback_config.values.link" Managed inner_question_preview OK OK;
+        "document.steps.feedback_config.values.task_json.steps.translations.feedback_config.values.link" Managed inner_question_preview OK OK;
+        "document.steps.translations.feedback_config.values.link" Managed question_preview OK OK;
+        "document.steps.translations.feedback_config.values.task_json.*" Task question_preview INVALID INVALID;
+    }
+    "AnalysisService/ValidateTask" {
+        "guid" Task nothing NO_TASK INVALID;
+        "guid" Managed nothing NO_TASK INVALID;
+        "page_token" Page validation_page NO_PAGE NO_PAGE;
+        "document.task.guid" Task first_validation OK INVALID;
+        "document.task.guid" Managed first_validation OK INVALID;
+        "document.task.steps" Step first_validation OK OK;
+        "document.task.account_id" Account first_validation OK OK;
+        "document.task.parent_guid" Task first_validation OK OK;
+        "document.steps.guid" Step first_validation OK INVALID;
+        "document.steps.task" Task first_validation OK OK;
+        "document.steps.subtask_id" Task subtask_validation NO_TASK INVALID;
+        "document.steps.subtask_id" Task first_validation OK OK;
+        "document.steps.link" Managed first_validation OK OK;
+        "document.steps.link" Managed subtask_validation OK OK;
+        "document.steps.account_id" Account first_validation OK OK;
+        "document.steps.feedback_config.values.link" Managed first_validation OK OK;
+        "document.steps.feedback_config.values.task_json.task.guid" Managed first_validation OK INVALID;
+        "document.steps.feedback_config.values.task_json.task.steps" Step first_validation OK OK;
+        "document.steps.feedback_config.values.task_json.task.account_id" Account first_validation OK OK;
+        "document.steps.feedback_config.values.task_json.task.parent_guid" Task first_validation OK OK;
+        "document.steps.feedback_config.values.task_json.steps.guid" Step first_validation OK INVALID;
+        "document.steps.feedback_config.values.task_json.steps.task" Task first_validation OK OK;
+        "document.steps.feedback_config.values.task_json.steps.subtask_id" Task inner_subtask_validation NO_TASK INVALID;
+        "document.steps.feedback_config.values.task_json.steps.link" Managed first_validation OK OK;
+        "document.steps.feedback_config.values.task_json.steps.account_id" Account first_validation OK OK;
+        "document.steps.feedback_config.values.task_json.steps.feedback_config.values.link" Managed inner_question_validation OK OK;
+        "document.steps.feedback_config.values.task_json.steps.translations.feedback_config.values.link" Managed inner_question_validation OK OK;
+        "document.steps.translations.feedback_config.values.link" Managed question_validation OK OK;
+        "document.steps.translations.feedback_config.values.task_json.*" Task question_validation INVALID INVALID;
+        "options.suppress.task" Task first_validation OK INVALID;
+        "options.suppress.task" Managed first_validation OK INVALID;
+        "options.suppress.step" Step first_validation OK INVALID;
+    }
+    "AnalysisService/ListFindings" {
+        "page_token" Page nothing NO_PAGE NO_PAGE;
+        "options.suppress.task" Task suppressed_list OK INVALID;
+        "options.suppress.step" Step suppressed_list OK INVALID;
     }
     "StepService/CreateStep" {
         "step.guid" Step new_step OK OK;
@@ -411,6 +508,15 @@ fn list_steps(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
     request.encode_to_vec()
 }
 
+fn list_references(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    let request = ListReferencesRequest {
+        variable: LINKED_VARIABLE.to_owned(),
+        page_size: 1,
+        ..ListReferencesRequest::default()
+    };
+    request.encode_to_vec()
+}
+
 fn new_role(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
     let role = Role {
         id: 0,
@@ -482,6 +588,99 @@ fn linked_around(inner: Step) -> TaskDocument {
         "CallingAccount",
         vec![observation_asking(linked_question(values))],
     )
+}
+
+fn first_preview(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    preview(linked_around(document_step(StepType::Information, "inner")))
+}
+
+fn subtask_preview(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    preview(document(
+        "CallingAccount",
+        vec![subtask(&Task::default(), &caller.task)],
+    ))
+}
+
+fn inner_subtask_preview(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    preview(linked_around(subtask(&Task::default(), &caller.task)))
+}
+
+fn question_preview(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    preview(document(
+        "CallingAccount",
+        vec![full_step(&Task::default())],
+    ))
+}
+
+fn inner_question_preview(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    preview(linked_around(full_step(&Task::default())))
+}
+
+fn preview_page(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    let request = preview_of(&caller.task.guid).with_page_size(1);
+    request.encode_to_vec()
+}
+
+fn preview(document: TaskDocument) -> Vec<u8> {
+    let request = preview_of_document(document).to_depth(8);
+    request.encode_to_vec()
+}
+
+fn first_validation(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    validation(linked_around(document_step(StepType::Information, "inner")))
+}
+
+fn subtask_validation(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    validation(document(
+        "CallingAccount",
+        vec![subtask(&Task::default(), &caller.task)],
+    ))
+}
+
+fn inner_subtask_validation(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    validation(linked_around(subtask(&Task::default(), &caller.task)))
+}
+
+fn question_validation(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    validation(document(
+        "CallingAccount",
+        vec![full_step(&Task::default())],
+    ))
+}
+
+fn inner_question_validation(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    validation(linked_around(full_step(&Task::default())))
+}
+
+fn validation_page(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    validation_of(&caller.task.guid).encode_to_vec()
+}
+
+fn validation(document: TaskDocument) -> Vec<u8> {
+    let request = ValidateTaskRequest {
+        options: Some(suppressing_nothing()),
+        ..validation_of_document(document)
+    };
+    request.encode_to_vec()
+}
+
+fn suppressed_list(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    let request = ListFindingsRequest {
+        options: Some(suppressing_nothing()),
+        ..ListFindingsRequest::default()
+    };
+    request.encode_to_vec()
+}
+
+fn suppressing_nothing() -> ValidationOptions {
+    let suppression = Suppression {
+        path: "nothing".to_owned(),
+        ..Suppression::default()
+    };
+    ValidationOptions {
+        suppress: vec![suppression],
+        ..ValidationOptions::default()
+    }
 }
 
 fn import(document: TaskDocument) -> Vec<u8> {

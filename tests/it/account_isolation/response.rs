@@ -57,7 +57,8 @@ impl CallResult {
     }
 
     /// The response with the sent id masked. New ids are numbered in their order, and
-    /// etags and times are left out.
+    /// etags, fingerprints and
+    /// times are left out.
     pub fn masked(self, sent: &SentId<'_>) -> Self {
         let mut made = Vec::new();
         match self {
@@ -97,7 +98,7 @@ fn mask_ids(value: &mut Value, sent: &SentId<'_>, made: &mut Vec<String>) {
         Value::Array(list) => list.iter_mut().for_each(|item| mask_ids(item, sent, made)),
         Value::Object(members) => {
             for (name, member) in members {
-                if name == "etag" || name.ends_with("Ts") {
+                if ["etag", "fingerprint"].contains(&name.as_str()) || name.ends_with("Ts") {
                     *member = Value::Null;
                 } else {
                     mask_ids(member, sent, made);

@@ -1,12 +1,16 @@
 //! Who may call: accounts and scopes.
 
-use crate::kit::prelude::*;
+use crate::kit::{
+    http2::{Http2Connection, RequestEnd, framed},
+    prelude::*,
+};
 use tonic::Status;
 
 on_both_databases![
     a_call_without_an_account_is_unauthenticated,
     an_account_of_another_form_is_unauthenticated,
     an_account_of_64_characters_is_accepted,
+    credentials_sent_twice_or_too_long_are_refused,
     each_call_needs_its_scope,
     an_unknown_scope_permits_nothing,
     credentials_are_checked_before_the_message,
@@ -43,6 +47,33 @@ async fn an_account_of_64_characters_is_accepted(client: Client) {
     assert_eq!(account.len(), 64);
     let created = client.with_account(&account).given_task(task("Long")).await;
     assert_eq!(created.account_id, account);
+}
+
+async fn credentials_sent_twice_or_too_long_are_refused(client: Client) {
+    let connection = Http2Connection::to(client.address()).await;
+    let list = "/expertise.v1.RoleService/ListRoles";
+    let account = ("x-account-id", client.account());
+    let (long, longer) = ("a".repeat(256), "a".repeat(257));
+    for (headers, accepted) in [
+        (&[account, account][..], false),
+        (&[account, ("x-subject", &long)], true),
+        (&[account, ("x-subject", &longer)], false),
+        (&[account, ("x-subject", "a"), ("x-subject", "a")], false),
+        // In HTTP, repeated headers are one list.
+        (
+            &[account, ("x-scopes", "write"), ("x-scopes", "read")],
+            true,
+        ),
+    ] {
+        let answer = connection
+            .call(list, headers, &framed(b""), RequestEnd::Sent)
+            .await;
+        let status = answer.status.as_ref().expect("a status");
+        match accepted {
+            true => assert_eq!(status.code(), Code::Ok, "{status:?}"),
+            false => answer.is(Code::Unauthenticated, "CREDENTIALS_INVALID"),
+        }
+    }
 }
 
 #[track_caller]

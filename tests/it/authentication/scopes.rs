@@ -19,6 +19,11 @@ const CALLS: [(&str, &[&str]); 4] = [
             "StepService/GetStep",
             "StepService/ListSteps",
             "RoleService/ListRoles",
+            "AnalysisService/ListReferences",
+            "AnalysisService/PreviewTask",
+            "AnalysisService/ValidateTask",
+            "AnalysisService/ListFindings",
+            "AnalysisService/ListRules",
         ],
     ),
     (

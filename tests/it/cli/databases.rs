@@ -1,12 +1,12 @@
 //! Databases that cannot be used: each is a one-line error that says what to do,
 //! without the driver's text.
 
-use std::{fs, sync::OnceLock};
+use std::{fs, os::unix::fs::FileExt, sync::OnceLock};
 
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
 
 use crate::kit::{
-    command::command,
+    command::{CommandOutput, command},
     postgres::{Cluster, Stop, free_port},
 };
 
@@ -162,24 +162,52 @@ fn another_writing_process_is_waited_for_and_then_named() {
 fn a_postgres_that_is_not_there_is_named() {
     let port = free_port();
     let url = format!("postgres://ann:secret@127.0.0.1:{port}/e");
-    let place = format!("postgres://127.0.0.1:{port}/e");
-    assert_refused_with(
-        &url,
-        &[&place, "the connection is refused: start PostgreSQL"],
-    );
-    // Without the detection of PgBouncer.
-    assert_refused_with(
-        &format!("{url}?pgbouncer=false"),
-        &[&place, "the connection is refused"],
-    );
+    // With and without the detection of PgBouncer.
+    for url in [url.clone(), format!("{url}?pgbouncer=false")] {
+        let line = command(&["migrate", "--log=off"])
+            .env("EXPERTISE_DATABASE_URL", &url)
+            .run()
+            .failure(1);
+        for part in [
+            &*format!("postgres://127.0.0.1:{port}/e"),
+            "the connection is refused: start PostgreSQL",
+        ] {
+            assert!(line.contains(part), "{part}: {line}");
+        }
+        assert!(!line.contains("secret"), "{line}");
+    }
 }
 
 #[test]
-fn a_postgres_host_that_has_no_address_is_named() {
-    assert_refused_with(
-        "postgres://ann:secret@no-such-host.invalid/e",
-        &["the host name has no address"],
-    );
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
+fn a_postgres_whose_tls_is_not_that_of_the_url_is_named() {
+    let cluster = cluster();
+    let url = cluster.url();
+    for (parameters, part) in [
+        ("sslmode=require", "the TLS handshake failed: check sslmode"),
+        (
+            "sslmode=verify-full&sslrootcert=/no/such.pem",
+            "the TLS handshake failed: check sslmode",
+        ),
+    ] {
+        assert_refused_with(&format!("{url}?{parameters}"), &[part]);
+    }
+}
+
+#[test]
+fn a_damaged_file_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("e.db");
+    let url = format!("sqlite:{}", path.display());
+    command(&["migrate"])
+        .env("EXPERTISE_DATABASE_URL", &url)
+        .run()
+        .succeeded();
+    let file = fs::File::options().write(true).open(&path);
+    // The list of tables, after the header of the file.
+    let damage = file.expect("the file").write_all_at(&[0xff; 2000], 100);
+    damage.expect("it is written");
+    assert_refused_with(&url, &["damaged: restore a backup, or use another file"]);
 }
 
 #[test]
@@ -197,10 +225,10 @@ fn a_server_that_is_not_postgres_is_named() {
 }
 
 /// A cluster with a user `ann` who needs a password and owns nothing.
-fn cluster() -> Option<&'static Cluster> {
-    static CLUSTER: OnceLock<Option<Cluster>> = OnceLock::new();
-    let made = CLUSTER.get_or_init(|| {
-        let mut cluster = Cluster::start("strict", &["fsync=off"])?;
+fn cluster() -> &'static Cluster {
+    static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+    CLUSTER.get_or_init(|| {
+        let mut cluster = Cluster::start("strict", &["fsync=off"]);
         for sql in ["CREATE USER ann PASSWORD 'right'", "CREATE DATABASE e"] {
             block_on(execute(&cluster.url(), sql));
         }
@@ -210,9 +238,8 @@ fn cluster() -> Option<&'static Cluster> {
         fs::write(&rules, strict).expect("the rules");
         cluster.stop(Stop::Fast);
         cluster.start_again();
-        Some(cluster)
-    });
-    made.as_ref()
+        cluster
+    })
 }
 
 async fn execute(url: &str, sql: &str) {
@@ -228,8 +255,9 @@ fn url(cluster: &Cluster, user: &str, database: &str) -> String {
 }
 
 #[test]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 fn a_wrong_password_is_named() {
-    let Some(cluster) = cluster() else { return };
+    let cluster = cluster();
     for user in ["ann:secret", "ann", "bob:secret"] {
         let url = url(cluster, user, "e");
         assert_refused_with(
@@ -241,8 +269,9 @@ fn a_wrong_password_is_named() {
 }
 
 #[test]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 fn a_database_that_is_not_there_is_named() {
-    let Some(cluster) = cluster() else { return };
+    let cluster = cluster();
     let url = url(cluster, "ann:right", "nothing");
     assert_refused_with(
         &url,
@@ -254,8 +283,9 @@ fn a_database_that_is_not_there_is_named() {
 }
 
 #[test]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 fn a_user_who_may_not_create_tables_is_named() {
-    let Some(cluster) = cluster() else { return };
+    let cluster = cluster();
     block_on(execute(
         &cluster.url_of("e"),
         "REVOKE CREATE ON SCHEMA public FROM PUBLIC",
@@ -265,8 +295,9 @@ fn a_user_who_may_not_create_tables_is_named() {
 }
 
 #[test]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 fn a_database_of_another_application_is_not_touched() {
-    let Some(cluster) = cluster() else { return };
+    let cluster = cluster();
     let database = cluster.make_database("shop");
     block_on(execute(&database, "CREATE TABLE tasks (id int)"));
     assert_refused_with(
@@ -276,8 +307,9 @@ fn a_database_of_another_application_is_not_touched() {
 }
 
 #[test]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 fn a_postgres_with_a_schema_of_another_version_is_not_touched() {
-    let Some(cluster) = cluster() else { return };
+    let cluster = cluster();
     let database = cluster.make_database("newer");
     let migrate = || {
         command(&["migrate"])
@@ -288,4 +320,60 @@ fn a_postgres_with_a_schema_of_another_version_is_not_touched() {
     let newer = "INSERT INTO seaql_migrations VALUES ('m9999_next_year', 0)";
     block_on(execute(&database, newer));
     assert_refused_with(&database, &[UNKNOWN_SCHEMA]);
+}
+
+fn migrate_partitioned(url: &str) -> CommandOutput {
+    let migrate = command(&["migrate", "--partitions=4"]);
+    migrate.env("EXPERTISE_DATABASE_URL", url).run()
+}
+
+#[test]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
+fn a_new_database_is_partitioned_by_account() {
+    const PARTITIONED: &str = "SELECT c.relname::text, pg_get_partkeydef(c.oid), \
+        (SELECT count(*) FROM pg_inherits WHERE inhparent = c.oid) \
+        FROM pg_class c WHERE c.relkind = 'p' ORDER BY 1";
+    let cluster = cluster();
+    let database = cluster.make_database("partitioned");
+    migrate_partitioned(&database).succeeded();
+    let tables: Vec<(String, String, i64)> = block_on(async {
+        let connection = PgConnection::connect(&database).await;
+        let mut connection = connection.expect("a connection");
+        let tables = sqlx::query_as(PARTITIONED).fetch_all(&mut connection);
+        tables.await.expect("the tables")
+    });
+    let expected = [
+        "accounts",
+        "request_outcomes",
+        "roles",
+        "step_symbols",
+        "step_translations",
+        "steps",
+        "task_symbols",
+        "task_translations",
+        "tasks",
+    ];
+    let expected = expected.map(|name| (name.to_owned(), "HASH (account_id)".to_owned(), 4));
+    assert_eq!(tables, expected);
+    // It is up to date for whoever comes next.
+    command(&["migrate"])
+        .env("EXPERTISE_DATABASE_URL", &database)
+        .run()
+        .succeeded();
+    let line = migrate_partitioned(&database).failure(1);
+    assert!(line.contains("this one has tables"), "{line}");
+}
+
+#[test]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
+fn only_an_empty_postgres_can_be_partitioned() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let url = format!("sqlite:{}/e.db", directory.path().display());
+    let line = migrate_partitioned(&url).failure(1);
+    assert!(line.contains("--partitions is for PostgreSQL"), "{line}");
+    let cluster = cluster();
+    let database = cluster.make_database("with_tables");
+    block_on(execute(&database, "CREATE TABLE notes (text text)"));
+    let line = migrate_partitioned(&database).failure(1);
+    assert!(line.contains("this one has tables"), "{line}");
 }

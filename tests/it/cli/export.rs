@@ -14,6 +14,7 @@ on_both_databases![
     importing_an_earlier_export_restores_all_texts,
     an_export_keeps_the_fields_of_imported_steps,
     out_writes_the_file_and_prints_its_name,
+    a_hyphen_as_file_is_standard_output,
     an_unknown_task_fails_with_a_one_line_error,
     an_unwritable_file_exits_with_1,
 ];
@@ -126,4 +127,10 @@ fn a_malformed_guid_is_refused_without_a_call() {
         line.contains("GUID is \"1\": it must be the guid of a task"),
         "{line}"
     );
+}
+
+fn a_hyphen_as_file_is_standard_output(cli: Cli) {
+    let guid = &cli.import_guides(&["restart-safely.json"])[0];
+    let output = cli.command(&["export", guid, "--out=-"]).run().succeeded();
+    assert_eq!(output.stdout, cli.export(guid));
 }

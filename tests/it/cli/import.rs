@@ -20,6 +20,9 @@ on_both_databases![
     a_document_may_come_from_standard_input,
     left_out_steps_need_the_option_absent_steps,
     an_export_of_another_account_needs_as_new,
+    a_byte_order_mark_is_skipped,
+    a_too_large_file_is_refused_without_reading_it_all,
+    json_output_escapes_bidirectional_characters,
 ];
 
 fn count_standard_tasks(cli: &Cli) -> usize {
@@ -365,4 +368,36 @@ fn server_settings_are_refused_by_commands() {
         line.contains("--database-url is a setting of the server: leave it out of `list`"),
         "{line}"
     );
+}
+
+fn a_byte_order_mark_is_skipped(cli: Cli) {
+    let output = cli
+        .command(&["import", "a.json"])
+        .file("a.json", &format!("\u{feff}{}", guide("A")))
+        .run()
+        .succeeded();
+    assert!(output.stdout.contains("from a.json: A, 1 step"));
+}
+
+fn a_too_large_file_is_refused_without_reading_it_all(cli: Cli) {
+    // It has no end, so it cannot be read to it.
+    let line = cli.command(&["import", "/dev/zero"]).run().failure(1);
+    assert!(line.contains("larger than 75497472 bytes"), "{line}");
+    let text = guide("A");
+    for (limit, fits) in [(text.len(), true), (text.len() - 1, false)] {
+        let limit = format!("--max-file-bytes={limit}");
+        let output = cli.command(&["import", &limit, "-"]).stdin(&text).run();
+        assert_eq!(output.code == Some(0), fits, "{}", output.stderr);
+    }
+}
+
+fn json_output_escapes_bidirectional_characters(cli: Cli) {
+    let name = "ab\u{202e}cd\u{2066}e";
+    let output = cli
+        .command(&["import", "--output=json", "-"])
+        .stdin(&guide(name))
+        .run()
+        .succeeded();
+    assert!(output.stdout.is_ascii(), "{}", output.stdout);
+    assert_eq!(text(&output.json()[0]["name"]), name);
 }

@@ -288,7 +288,7 @@ fn a_permanent_failure_is_not_retried() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_one_line_for_every_command() {
+fn a_missing_server_is_reported_in_one_line_by_every_command() {
     let server = format!("http://127.0.0.1:{}", free_port());
     let guid = uuid::Uuid::now_v7().to_string();
     for args in [

@@ -81,7 +81,7 @@ fn a_client_that_trusts_the_authority_is_served() {
 }
 
 #[test]
-fn an_authority_that_is_not_trusted_is_one_line() {
+fn an_untrusted_authority_is_reported_in_one_line() {
     let secured = secured("tls-untrusted", &[]);
     let other = write(
         secured.directory.path(),
@@ -119,7 +119,7 @@ fn without_a_ca_file_the_system_certificates_are_used() {
 }
 
 #[test]
-fn a_certificate_for_another_name_is_one_line() {
+fn a_certificate_for_another_name_is_reported_in_one_line() {
     let secured = secured("tls-name", &[]);
     let server = format!("https://127.0.0.1:{}", secured.process.address().port());
     let line = secured
@@ -134,7 +134,7 @@ fn a_certificate_for_another_name_is_one_line() {
 }
 
 #[test]
-fn plain_text_on_a_tls_port_is_one_line() {
+fn plain_text_on_a_tls_port_is_reported_in_one_line() {
     let secured = secured("tls-plain", &[]);
     let server = secured.server().replace("https:", "http:");
     let list = || {
@@ -151,7 +151,7 @@ fn plain_text_on_a_tls_port_is_one_line() {
 }
 
 #[test]
-fn tls_on_a_plain_text_port_is_one_line() {
+fn tls_on_a_plain_text_port_is_reported_in_one_line() {
     let process = ServerProcess::start("plain", &[("EXPERTISE_DATABASE_URL", "sqlite::memory:")]);
     let directory = tempfile::tempdir().expect("a directory");
     let ca = write(directory.path(), "ca.pem", Authority::new().pem());
@@ -195,7 +195,7 @@ fn a_server_that_asks_for_a_certificate_gets_one() {
 }
 
 #[test]
-fn a_file_that_holds_no_certificate_is_one_line() {
+fn a_file_without_a_certificate_is_reported_in_one_line() {
     let secured = secured("tls-files", &[]);
     let empty = write(secured.directory.path(), "empty.pem", "");
     for (file, part) in [

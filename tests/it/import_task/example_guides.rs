@@ -13,7 +13,7 @@ on_both_databases![
 ];
 
 /// Every guide by the name of its file, as JSON that proto3 maps to documents.
-fn guides() -> Vec<(String, TaskDocument)> {
+pub fn guides() -> Vec<(String, TaskDocument)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/guides");
     let files = fs::read_dir(directory).expect("the guides");
     let files = files.map(|file| file.expect("a guide").path());

@@ -110,17 +110,27 @@ async fn unsampled_calls_are_not_exported() {
 async fn a_malformed_trace_context_starts_a_new_trace() {
     let mut collector = Collector::start();
     let server = traced(&collector).await;
-    for malformed in [
+    let malformed = [
         "",
+        "00",
         "nonsense",
         &parent("0g"),
         &parent("01-00"),
+        &parent("01-"),
         &parent("01").to_uppercase(),
-    ] {
+        &parent("01").replace('-', "_"),
+        &parent("01").replacen("00", "ff", 1),
+        &parent("01").replacen("00", "0g", 1),
+        &(parent("01").replacen("00", "cc", 1) + ".more"),
+        &parent("01").replace(TRACE, &"0".repeat(32)),
+        &parent("01").replace(TRACE, &format!("+{}", &TRACE[1..])),
+        &parent("01").replace(TRACE, &TRACE[1..]),
+    ];
+    for malformed in malformed {
         let client = server.client().with_metadata("traceparent", malformed);
         client.given_task(task("one")).await;
     }
-    let spans = collector.spans_of(CREATE, 5).await;
+    let spans = collector.spans_of(CREATE, malformed.len()).await;
     for span in spans {
         assert_ne!(hex(&span.trace_id), TRACE);
         assert!(span.parent_span_id.is_empty(), "{span:?}");

@@ -8,6 +8,7 @@ on_both_databases![
     a_filter_for_zero_is_a_filter,
     filters_hold_on_every_page,
     filters_out_of_range_are_refused,
+    the_role_filter_follows_every_change_of_the_roles,
 ];
 
 fn of(product: i64, published: i32, role: AccessLevel) -> Task {
@@ -63,6 +64,37 @@ async fn each_filter_narrows(client: Client) {
         };
         assert_eq!(found(&client, by_type).await, expected);
     }
+}
+
+/// The tasks that the filter finds for each of two levels.
+async fn found_by_level(client: &Client) -> [Vec<String>; 2] {
+    let by = |level: AccessLevel| ListTasksRequest {
+        role: Some(level.into()),
+        ..ListTasksRequest::default()
+    };
+    [
+        found(client, by(AccessLevel::User)).await,
+        found(client, by(AccessLevel::Expert)).await,
+    ]
+}
+
+async fn the_role_filter_follows_every_change_of_the_roles(client: Client) {
+    let guid = client.given_task(of(1, 1, AccessLevel::User)).await.guid;
+    let found = vec![guid.clone()];
+    assert_eq!(found_by_level(&client).await, [found.clone(), vec![]]);
+    let update = of(1, 1, AccessLevel::Expert).with_guid(guid.clone());
+    client.updated_task(update, &["roles"]).await;
+    assert_eq!(found_by_level(&client).await, [vec![], found.clone()]);
+    // A rename is written under locks.
+    let update = of(1, 1, AccessLevel::User).with_guid(guid.clone());
+    let update = update.named("Renamed");
+    client.updated_task(update, &["name", "roles"]).await;
+    assert_eq!(found_by_level(&client).await, [found.clone(), vec![]]);
+    let mut exported = client.exported(&guid).await;
+    let task = exported.task.as_mut().expect("the task");
+    task.roles = vec![AccessLevel::Expert.into()];
+    client.imported(exported).await;
+    assert_eq!(found_by_level(&client).await, [vec![], found]);
 }
 
 async fn filters_combine(client: Client) {

@@ -385,6 +385,8 @@ impl Model {
         writes: &[(Pick, usize, Option<usize>, NamedSource)],
     ) {
         let (mut sent, mut expected) = (Vec::new(), Vec::new());
+        // One without any text has the whole request refused.
+        let complete = writes.iter().all(|(_, _, text, _)| text.is_some());
         for (what, language, text, made) in writes {
             let language = LANGUAGES[*language];
             let text = text.map(|text| TEXTS[text].to_owned());
@@ -412,6 +414,7 @@ impl Model {
             };
             let Some(resource) = self.resources.get_mut(index) else {
                 translation.guid = self.deleted_ids[index - self.resources.len()].clone();
+                translation.name = text;
                 sent.push(translation);
                 expected.push(TranslationResult::NotFound);
                 continue;
@@ -431,12 +434,20 @@ impl Model {
             } else {
                 let made = resource.source.clone();
                 let locked = false;
-                let row = Translation { text, locked, made };
-                resource.rows.insert(language, row);
+                if complete {
+                    let row = Translation { text, locked, made };
+                    resource.rows.insert(language, row);
+                }
                 TranslationResult::Written
             });
         }
-        let response = client.write_translations(sent).await.accepted();
+        let outcome = client.write_translations(sent).await;
+        if !complete {
+            let failure = outcome.refused();
+            failure.is(Code::InvalidArgument, "FIELD_REQUIRED");
+            return;
+        }
+        let response = outcome.accepted();
         let results: Vec<_> = response.results().collect();
         assert_eq!(results, expected);
     }

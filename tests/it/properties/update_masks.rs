@@ -19,6 +19,8 @@ on_both_databases! {
     masked_step_updates_equal_edits_of_a_model: vec(update::<Step>(), 1..8), 24;
 }
 
+on_both_databases![the_models_know_every_field_that_an_update_writes];
+
 const LANGUAGES: [&str; 2] = ["de", "zh-Hant"];
 
 /// A resource that masks select fields of.
@@ -40,6 +42,42 @@ trait Masked: Clone + Debug + Message + Default + PartialEq + 'static {
     async fn store(client: &Client) -> Self;
     async fn read(client: &Client, guid: &str) -> Self;
     async fn update(client: &Client, sent: Self, mask: &[&str]) -> Result<Self, Status>;
+}
+
+/// A field that an update writes and no model edits would be tried by no mask.
+async fn the_models_know_every_field_that_an_update_writes(client: Client) {
+    let task = Task::store(&client).await;
+    let mask = all_fields::<Task>();
+    let mask: Vec<&str> = mask.iter().map(String::as_str).collect();
+    let updated = client.update_task(task, &mask).await.accepted();
+    assert_known::<Task>(&mask, &updated.ignored_paths);
+    let step = Step::store(&client).await;
+    let mask = all_fields::<Step>();
+    let mask: Vec<&str> = mask.iter().map(String::as_str).collect();
+    let updated = client.update_step(step, &mask).await.accepted();
+    assert_known::<Step>(&mask, &updated.ignored_paths);
+}
+
+fn all_fields<T: Masked>() -> Vec<String> {
+    let fields = descriptor(T::NAME);
+    fields
+        .fields()
+        .map(|field| field.name().to_owned())
+        .collect()
+}
+
+/// What is written is a field of the model, the map of translations, or names the resource.
+fn assert_known<T: Masked>(mask: &[&str], ignored: &[String]) {
+    let name = T::NAME.to_lowercase();
+    for field in mask {
+        let known = T::FIELDS.contains(field)
+            || ["translations", "guid", "etag"].contains(field)
+            || ignored.contains(&format!("{name}.{field}"));
+        assert!(
+            known,
+            "{field} of {name} is missing in FIELDS; ignored are {ignored:?}"
+        );
+    }
 }
 
 #[derive(Clone, Debug)]

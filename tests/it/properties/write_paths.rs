@@ -1,5 +1,5 @@
 //! A history of writes leaves equal rows and gives equal answers, whether each write runs
-//! without locks first or under locks alone.
+//! without locks first or under locks alone. Stored sizes are those of the content.
 
 use std::{collections::HashMap, fmt::Debug};
 
@@ -13,16 +13,21 @@ use proptest::{
 use sqlx::{Connection, PgConnection, SqliteConnection};
 use tonic::Status;
 
-use crate::kit::{databases::postgres, prelude::*, scratch::Scratch, store_server};
+use crate::kit::{
+    databases::postgres, prelude::*, scratch::Scratch, store_server,
+    stored_sizes::stored_sizes_are_those_of_the_content,
+};
 
 const CASES: u32 = 12;
 
 /// The tables that hold what an account has, with their keys.
-const TABLES: [(&str, &str); 7] = [
+const TABLES: [(&str, &str); 9] = [
     ("tasks", "guid"),
     ("task_translations", "task, language"),
     ("steps", "guid"),
     ("step_translations", "step, language"),
+    ("task_symbols", "task, role, symbol"),
+    ("step_symbols", "step, role, symbol"),
     ("roles", "id"),
     ("accounts", "account_id"),
     ("request_outcomes", "created_ts, request_id"),
@@ -35,10 +40,10 @@ fn both_write_paths_leave_equal_rows_on_sqlite() {
 }
 
 #[test]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 fn both_write_paths_leave_equal_rows_on_postgres() {
-    if let Some(url) = postgres("write_paths") {
-        both_write_paths_leave_equal_rows(&url);
-    }
+    let url = postgres("write_paths");
+    both_write_paths_leave_equal_rows(&url);
 }
 
 /// One write of a history. An index chooses among what there is.
@@ -58,6 +63,10 @@ enum Write {
     TranslateStep { step: Index, locked: bool },
     DropTranslations { step: Index },
     Unlink { step: Index },
+    UpdateConditions { step: Index, names: Vec<u8> },
+    UpdateConditionsOfTask { task: Index, names: Vec<u8> },
+    AppendQuestion { task: Index, name: u8 },
+    RenameQuestion { step: Index, name: u8 },
     DeleteStep { step: Index },
     ImportGuide,
     ImportAgain { task: Index, reversed: bool },
@@ -68,6 +77,7 @@ enum Write {
 
 fn write() -> impl Strategy<Value = Write> {
     let index = any::<Index>;
+    let names = || vec(0..4_u8, 0..4);
     prop_oneof![
         2 => (any::<bool>(), any::<bool>())
             .prop_map(|(translated, repeated)| Write::CreateTask { translated, repeated }),
@@ -87,6 +97,12 @@ fn write() -> impl Strategy<Value = Write> {
             .prop_map(|(step, locked)| Write::TranslateStep { step, locked }),
         1 => index().prop_map(|step| Write::DropTranslations { step }),
         1 => index().prop_map(|step| Write::Unlink { step }),
+        2 => (index(), names())
+            .prop_map(|(step, names)| Write::UpdateConditions { step, names }),
+        1 => (index(), names())
+            .prop_map(|(task, names)| Write::UpdateConditionsOfTask { task, names }),
+        2 => (index(), 0..3_u8).prop_map(|(task, name)| Write::AppendQuestion { task, name }),
+        2 => (index(), 0..3_u8).prop_map(|(step, name)| Write::RenameQuestion { step, name }),
         3 => index().prop_map(|step| Write::DeleteStep { step }),
         1 => Just(Write::ImportGuide),
         1 => (index(), any::<bool>())
@@ -115,13 +131,14 @@ fn both_write_paths_leave_equal_rows(url: &str) {
             for path in [WritePath::OptimisticFirst, WritePath::LockedOnly] {
                 let account = unknown_guid();
                 let store = store.with_write_path(path);
-                let client = store_server::serve_store(store, &account).await;
+                let client = store_server::serve_store(store.clone(), &account).await;
                 let mut names = Names::default();
                 let mut lines = Vec::new();
                 for (number, write) in history.iter().enumerate() {
                     let answer = apply(&client, write, number).await;
                     lines.push(names.normalised(&format!("{write:?}: {answer}")));
                 }
+                stored_sizes_are_those_of_the_content(&store, url, &account).await;
                 for row in rows(url, &account).await {
                     lines.push(names.normalised(&row.replace(&account, "account")));
                 }
@@ -153,7 +170,8 @@ async fn apply(client: &Client, write: &Write, number: usize) -> String {
     }
     let any_task = |index: &Index| (!tasks.is_empty()).then(|| index.get(&tasks).clone());
     let any_step = |index: &Index| (!steps.is_empty()).then(|| index.get(&steps).clone());
-    let text = format!("text {number}");
+    // Each text has a length of its own, which sizes depend on.
+    let text = format!("text {}", "x".repeat(number));
     match write {
         Write::CreateTask {
             translated,
@@ -317,6 +335,46 @@ async fn apply(client: &Client, write: &Write, number: usize) -> String {
             }
             None => nothing(),
         },
+        Write::UpdateConditions { step, names } => match any_step(step) {
+            Some(step) => {
+                let step = Step {
+                    dependencies: reading(names),
+                    ..step_of(&step.guid)
+                };
+                shown(client.update_step(step, &["dependencies"]).await)
+            }
+            None => nothing(),
+        },
+        Write::UpdateConditionsOfTask { task, names } => match any_task(task) {
+            Some(task) => {
+                let task = Task {
+                    dependencies: reading(names),
+                    ..task_of(&task.guid)
+                };
+                shown(client.update_task(task, &["dependencies"]).await)
+            }
+            None => nothing(),
+        },
+        Write::AppendQuestion { task, name } => match any_task(task) {
+            Some(task) => {
+                let step = step(&task, StepType::Observation, &text);
+                let step = Step {
+                    dependencies: reading(&[*name]),
+                    ..step.with_question(question(&format!("n{name}"), &["on"]))
+                };
+                shown(client.create_step(step).await)
+            }
+            None => nothing(),
+        },
+        Write::RenameQuestion { step, name } => match any_step(step) {
+            Some(mut step) => {
+                if let Some(question) = step.feedback_config.first_mut() {
+                    question.name = format!("n{name}");
+                }
+                shown(client.update_step(step, &["feedback_config"]).await)
+            }
+            None => nothing(),
+        },
         Write::DeleteStep { step } => match any_step(step) {
             Some(step) => shown(client.delete_step(&step.guid).await),
             None => nothing(),
@@ -347,6 +405,14 @@ async fn apply(client: &Client, write: &Write, number: usize) -> String {
         Write::CreateRole => shown(client.create_role(&text).await),
         Write::DeleteRole { id } => shown(client.delete_role(*id).await),
     }
+}
+
+/// Conditions that read these names; none for no names.
+fn reading(names: &[u8]) -> Option<DependencyGroup> {
+    let nodes = names
+        .iter()
+        .map(|name| when(&format!("n{name}"), "=", "on"));
+    (!names.is_empty()).then(|| all_of(nodes.collect()))
 }
 
 fn nothing() -> String {

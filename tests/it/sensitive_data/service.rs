@@ -40,15 +40,15 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts it with everything logged; `None` where there is no PostgreSQL.
-    pub fn start(name: &str, database: Database, mode: Mode, format: &str) -> Option<Self> {
+    /// Starts it with everything logged.
+    pub fn start(name: &str, database: Database, mode: Mode, format: &str) -> Self {
         let (cluster, url) = match database {
             Database::Sqlite => {
                 let file = Scratch::of_this_run().path(&format!("{name}.db"));
                 (None, format!("sqlite:{}", file.display()))
             }
             Database::Postgres => {
-                let cluster = Cluster::start(&format!("{name}.cluster"), &["fsync=off"])?;
+                let cluster = Cluster::start(&format!("{name}.cluster"), &["fsync=off"]);
                 let url = cluster.url();
                 let url = url.replace("postgres@", &format!("postgres:{PASSWORD}@"));
                 (Some(cluster), url)
@@ -76,14 +76,14 @@ impl Service {
             ]);
         }
         let process = ServerProcess::start(name, &settings);
-        Some(Self {
+        Self {
             process,
             log: Scratch::of_this_run().path(&format!("{name}.log")),
             url,
             mode,
             collector,
             cluster,
-        })
+        }
     }
 
     /// A caller with an account of its own.

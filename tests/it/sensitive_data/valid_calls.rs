@@ -44,6 +44,42 @@ type Make = fn(&Resources) -> Vec<u8>;
 
 /// Each call of the contract with a request that is accepted.
 pub const CALLS: &[(&str, Make)] = &[
+    ("AnalysisService/ListReferences", |resources| {
+        let request = ListReferencesRequest {
+            task: resources.task.guid.clone(),
+            variable: format!("{TEXT}.{TEXT}"),
+            answer: TEXT.to_owned(),
+            ..ListReferencesRequest::default()
+        };
+        request.encode_to_vec()
+    }),
+    ("AnalysisService/PreviewTask", |resources| {
+        let request = preview_of(&resources.task.guid)
+            .answering(TEXT, text(TEXT))
+            .knowing(vec![TEXT.to_owned()])
+            .in_language(language())
+            .with_traces(true)
+            .expanding(vec!["body".to_owned()]);
+        request.encode_to_vec()
+    }),
+    ("AnalysisService/ValidateTask", |resources| {
+        let request = ValidateTaskRequest {
+            options: Some(validation_options(resources)),
+            known_fingerprint: TEXT.to_owned(),
+            ..validation_of(&resources.task.guid)
+        };
+        request.encode_to_vec()
+    }),
+    ("AnalysisService/ListFindings", |resources| {
+        let request = ListFindingsRequest {
+            options: Some(validation_options(resources)),
+            ..ListFindingsRequest::default()
+        };
+        request.encode_to_vec()
+    }),
+    ("AnalysisService/ListRules", |_| {
+        ListRulesRequest {}.encode_to_vec()
+    }),
     ("RoleService/CreateRole", |_| {
         CreateRoleRequest { role: Some(role()) }.encode_to_vec()
     }),
@@ -161,6 +197,24 @@ fn work() -> ListTranslationWorkRequest {
     ListTranslationWorkRequest {
         languages: vec![format!("fr-x-{KEY}")],
         ..ListTranslationWorkRequest::default()
+    }
+}
+
+fn validation_options(resources: &Resources) -> ValidationOptions {
+    ValidationOptions {
+        rules: vec![RuleSetting {
+            rule: "step/no-content".to_owned(),
+            severity: Severity::Error.into(),
+        }],
+        suppress: vec![Suppression {
+            rule: "step/no-content".to_owned(),
+            task: resources.task.guid.clone(),
+            step: resources.step.guid.clone(),
+            path: TEXT.to_owned(),
+        }],
+        known_variables: vec![TEXT.to_owned()],
+        languages: vec![language()],
+        ..ValidationOptions::default()
     }
 }
 

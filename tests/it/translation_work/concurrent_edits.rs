@@ -50,6 +50,23 @@ async fn moment(number: usize, turn: usize) {
     }
 }
 
+/// Runs both sides of a round concurrently.
+async fn both<A, B>(
+    number: usize,
+    one: impl Future<Output = A>,
+    other: impl Future<Output = B>,
+) -> (A, B) {
+    let one = async {
+        moment(number, 0).await;
+        one.await
+    };
+    let other = async {
+        moment(number, 1).await;
+        other.await
+    };
+    tokio::join!(one, other)
+}
+
 /// The work of a new task of this name alone.
 async fn work_of(client: &Client, task: &str) -> Vec<TranslationWork> {
     let request = translation_work_request(&DE).of_task(task);
@@ -71,16 +88,12 @@ async fn a_person_who_writes_a_step_meanwhile_keeps_the_row(client: Client) {
             .guid;
         let work = work_of_one(&machine, &guide.guid, &guid).await;
         let update = row_of_step(&guid, step_translation("person"));
-        let (updated, _) = tokio::join!(
-            async {
-                moment(number, 0).await;
-                person.update_step(update, &[]).await
-            },
-            async {
-                moment(number, 1).await;
-                machine.written(automatic(&work, "machine")).await
-            },
-        );
+        let (updated, _) = both(
+            number,
+            person.update_step(update, &[]),
+            machine.written(automatic(&work, "machine")),
+        )
+        .await;
         updated.accepted();
         let read = person.get_step(&guid).await.accepted();
         let expected = step_translation("person").with_lock(true);
@@ -96,16 +109,12 @@ async fn a_person_who_writes_a_task_meanwhile_keeps_the_row(client: Client) {
         let guid = person.given_task(task("Pump")).await.guid;
         let work = work_of_one(&machine, &guid, &guid).await;
         let update = row_of_task(&guid, task_translation("person"));
-        let (updated, _) = tokio::join!(
-            async {
-                moment(number, 0).await;
-                person.update_task(update, &[]).await
-            },
-            async {
-                moment(number, 1).await;
-                machine.written(automatic(&work, "machine")).await
-            },
-        );
+        let (updated, _) = both(
+            number,
+            person.update_task(update, &[]),
+            machine.written(automatic(&work, "machine")),
+        )
+        .await;
         updated.accepted();
         let read = person.get_task(&guid).await.accepted();
         let expected = task_translation("person").with_lock(true);
@@ -125,18 +134,12 @@ async fn a_row_locked_by_mask_meanwhile_holds_what_was_locked(client: Client) {
         let work = work_of_one(&machine, &guide.guid, &guid).await;
         let lock = StepTranslation::default().with_lock(true);
         let update = row_of_step(&guid, lock);
-        let (updated, became) = tokio::join!(
-            async {
-                moment(number, 0).await;
-                person
-                    .update_step(update, &["translations.de.locked"])
-                    .await
-            },
-            async {
-                moment(number, 1).await;
-                machine.written(automatic(&work, "machine")).await
-            },
-        );
+        let (updated, became) = both(
+            number,
+            person.update_step(update, &["translations.de.locked"]),
+            machine.written(automatic(&work, "machine")),
+        )
+        .await;
         let updated = updated.accepted().step.unwrap();
         let read = person.get_step(&guid).await.accepted();
         assert_eq!(read, updated, "written after it was locked");
@@ -163,18 +166,12 @@ async fn a_row_locked_as_it_was_read_holds_what_was_read(client: Client) {
             locked: Some(true),
         };
         let update = row_of_task(&guid, lock).with_etag(read.etag);
-        let (updated, became) = tokio::join!(
-            async {
-                moment(number, 0).await;
-                person
-                    .update_task(update, &["translations.de.locked"])
-                    .await
-            },
-            async {
-                moment(number, 1).await;
-                machine.written(automatic(&work, "machine")).await
-            },
-        );
+        let (updated, became) = both(
+            number,
+            person.update_task(update, &["translations.de.locked"]),
+            machine.written(automatic(&work, "machine")),
+        )
+        .await;
         let read = person.get_task(&guid).await.accepted();
         let row = &read.translations["de"];
         match (updated, became) {
@@ -213,16 +210,12 @@ async fn a_name_that_changes_meanwhile_never_leaves_a_row_current(client: Client
     race(&client, |person, machine, number| async move {
         let guid = person.given_task(task("Pump")).await.guid;
         let work = work_of_one(&machine, &guid, &guid).await;
-        let ((), became) = tokio::join!(
-            async {
-                moment(number, 0).await;
-                rename(&person, &guid, "Valve").await;
-            },
-            async {
-                moment(number, 1).await;
-                machine.written(automatic(&work, "Pumpe")).await
-            },
-        );
+        let ((), became) = both(
+            number,
+            rename(&person, &guid, "Valve"),
+            machine.written(automatic(&work, "Pumpe")),
+        )
+        .await;
         never_fresh(became, state_of(&person, &guid, &guid).await);
     })
     .await;
@@ -236,16 +229,12 @@ async fn a_title_that_changes_meanwhile_never_leaves_a_row_current(client: Clien
             .await
             .guid;
         let work = work_of_one(&machine, &guide.guid, &guid).await;
-        let ((), became) = tokio::join!(
-            async {
-                moment(number, 0).await;
-                retitle(&person, &guid, "Listen").await;
-            },
-            async {
-                moment(number, 1).await;
-                machine.written(automatic(&work, "Schauen")).await
-            },
-        );
+        let ((), became) = both(
+            number,
+            retitle(&person, &guid, "Listen"),
+            machine.written(automatic(&work, "Schauen")),
+        )
+        .await;
         never_fresh(became, state_of(&person, &guide.guid, &guid).await);
     })
     .await;
@@ -260,16 +249,12 @@ async fn a_body_that_changes_meanwhile_never_leaves_a_row_current(client: Client
             .guid;
         let work = work_of_one(&machine, &guide.guid, &guid).await;
         let update = step_of(&guid).with_body("<p>new</p>");
-        let (_, became) = tokio::join!(
-            async {
-                moment(number, 0).await;
-                person.updated_step(update, &["body"]).await
-            },
-            async {
-                moment(number, 1).await;
-                machine.written(automatic(&work, "Schauen")).await
-            },
-        );
+        let (_, became) = both(
+            number,
+            person.updated_step(update, &["body"]),
+            machine.written(automatic(&work, "Schauen")),
+        )
+        .await;
         never_fresh(became, state_of(&person, &guide.guid, &guid).await);
     })
     .await;
@@ -281,16 +266,12 @@ async fn a_subtask_that_is_renamed_meanwhile_never_leaves_a_row_current(client: 
         let other = person.given_task(task("Pump")).await;
         let guid = person.given_step(subtask(&guide, &other)).await.guid;
         let work = work_of_one(&machine, &guide.guid, &guid).await;
-        let ((), became) = tokio::join!(
-            async {
-                moment(number, 0).await;
-                rename(&person, &other.guid, "Valve").await;
-            },
-            async {
-                moment(number, 1).await;
-                machine.written(automatic(&work, "Pumpe")).await
-            },
-        );
+        let ((), became) = both(
+            number,
+            rename(&person, &other.guid, "Valve"),
+            machine.written(automatic(&work, "Pumpe")),
+        )
+        .await;
         never_fresh(became, state_of(&person, &guide.guid, &guid).await);
     })
     .await;
@@ -302,16 +283,7 @@ async fn two_concurrent_automatic_writes_leave_one_of_their_rows(client: Client)
         let guid = one.given_step(information_step(&guide, "Look")).await.guid;
         let work = work_of_one(&one, &guide.guid, &guid).await;
         let text = |text: &str| automatic(&work, text).with_body(text);
-        let became = tokio::join!(
-            async {
-                moment(number, 0).await;
-                one.written(text("one")).await
-            },
-            async {
-                moment(number, 1).await;
-                two.written(text("two")).await
-            },
-        );
+        let became = both(number, one.written(text("one")), two.written(text("two"))).await;
         let written = TranslationResult::Written;
         assert_eq!(became, (written, written));
         let read = one.get_step(&guid).await.accepted();
@@ -408,16 +380,12 @@ async fn a_deleted_step_is_written_before_or_not_found(client: Client) {
             .guid;
         let work = work_on(&client, &guid).await;
         let (person, machine) = (client.over_new_connection(), client.over_new_connection());
-        let (deleted, became) = tokio::join!(
-            async {
-                moment(number, 0).await;
-                person.delete_step(&guid).await
-            },
-            async {
-                moment(number, 1).await;
-                machine.written(automatic(&work, "Schauen")).await
-            },
-        );
+        let (deleted, became) = both(
+            number,
+            person.delete_step(&guid),
+            machine.written(automatic(&work, "Schauen")),
+        )
+        .await;
         deleted.accepted();
         assert!(
             [TranslationResult::Written, TranslationResult::NotFound].contains(&became),

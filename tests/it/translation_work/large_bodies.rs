@@ -3,7 +3,7 @@
 use super::work_on;
 use crate::{kit::prelude::*, large_bodies::ONE_AT_A_TIME};
 
-on_both_databases![
+on_both_databases![slow:
     a_body_at_the_limit_is_translated,
     a_translation_that_makes_a_step_too_large_to_return_is_refused,
 ];

@@ -2,7 +2,7 @@
 //! tokens are taken.
 
 use super::{DE, pending};
-use crate::kit::prelude::*;
+use crate::{kit::prelude::*, paging::altered};
 use std::collections::BTreeSet;
 
 on_both_databases![
@@ -154,23 +154,7 @@ async fn token(client: &Client) -> String {
 }
 
 async fn an_altered_token_is_refused(client: Client) {
-    let token = token(&client).await;
-    let altered = token.char_indices().map(|(at, character)| {
-        let other = if character == 'A' { 'B' } else { 'A' };
-        let rest = &token[at + character.len_utf8()..];
-        format!("{}{other}{rest}", &token[..at])
-    });
-    let mut tokens: Vec<String> = altered.collect();
-    tokens.extend([
-        format!("{token}A"),
-        token[1..].to_owned(),
-        token[..token.len() / 2].to_owned(),
-        " ".to_owned(),
-        "ü🔧".to_owned(),
-        "\0".to_owned(),
-        "A".repeat(100_000),
-    ]);
-    for token in tokens {
+    for token in altered(&token(&client).await) {
         let listed = client.list_translation_work(page(1, &token)).await;
         listed.refused().violates(&BAD_TOKEN);
     }

@@ -19,6 +19,7 @@ on_both_databases![
     the_hundredth_language_is_accepted_and_one_more_is_not,
     a_known_language_of_a_hundred_is_written,
     nothing_is_written_when_one_language_is_too_many,
+    an_item_needs_a_text_of_its_task_or_step,
 ];
 
 fn nothing() -> AutomaticTranslation {
@@ -322,4 +323,46 @@ async fn nothing_is_written_when_one_language_is_too_many(client: Client) {
     let failure = client.write_translations(sent).await.refused();
     failure.violates(&[("translations[2].language", "TOO_MANY_ELEMENTS")]);
     assert_eq!(client.translation_work(&[&tags[99]]).await.len(), 2);
+}
+
+async fn an_item_needs_a_text_of_its_task_or_step(client: Client) {
+    let [task, step] = given_work(&client).await;
+    client.written(automatic(&task, "Pumpe")).await;
+    let without_texts = |work: &TranslationWork| AutomaticTranslation {
+        name: None,
+        title: None,
+        ..automatic(work, "")
+    };
+    let named_step = AutomaticTranslation {
+        name: Some("Schauen".to_owned()),
+        ..without_texts(&step)
+    };
+    let titled_task = AutomaticTranslation {
+        title: Some("Pumpe".to_owned()),
+        ..without_texts(&task)
+    };
+    let unknown = AutomaticTranslation {
+        guid: unknown_guid(),
+        ..without_texts(&step)
+    };
+    let sent = vec![
+        automatic(&step, "Schauen"),
+        named_step,
+        titled_task,
+        unknown,
+        without_texts(&task),
+    ];
+    refused(&client, sent).await.violates(&[
+        ("translations[1]", "FIELD_REQUIRED"),
+        ("translations[2]", "FIELD_REQUIRED"),
+        ("translations[3]", "FIELD_REQUIRED"),
+        ("translations[4]", "FIELD_REQUIRED"),
+    ]);
+    let read = client.get_task(&task.guid).await.accepted();
+    assert_eq!(read.translations["de"].name.as_deref(), Some("Pumpe"));
+    let instructed = AutomaticTranslation {
+        instructions: vec![object(json!({}))],
+        ..without_texts(&step)
+    };
+    assert_eq!(client.written(instructed).await, TranslationResult::Written);
 }

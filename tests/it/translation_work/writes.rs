@@ -17,7 +17,6 @@ on_both_databases![
     a_written_row_is_replaced_whole,
     an_outdated_row_is_written_anew,
     the_same_texts_from_a_changed_source_count_as_new,
-    a_write_without_text_creates_a_row,
     the_other_languages_stay,
     a_locked_row_is_left_as_it_is,
     an_empty_locked_row_is_left_as_it_is,
@@ -176,22 +175,6 @@ async fn the_same_texts_from_a_changed_source_count_as_new(client: Client) {
         let sent = automatic(&work_on(&client, guid).await, text);
         assert_eq!(client.written(sent).await, Written);
     }
-    assert_eq!(client.translation_work(&DE).await, []);
-}
-
-async fn a_write_without_text_creates_a_row(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    let step = client.given_step(information_step(&guide, "Look")).await;
-    let work = client.translation_work(&DE).await;
-    let bare = work.iter().map(|item| AutomaticTranslation {
-        name: None,
-        title: None,
-        ..automatic(item, "")
-    });
-    assert_eq!(write(&client, bare.collect()).await, [Written, Written]);
-    let read = client.get_step(&step.guid).await.accepted();
-    let empty = StepTranslation::default().with_lock(false);
-    assert_eq!(read.translations["de"], empty);
     assert_eq!(client.translation_work(&DE).await, []);
 }
 
@@ -469,15 +452,20 @@ async fn texts_of_the_other_kind_are_ignored_and_listed(client: Client) {
     assert_eq!(read.translations["de"].title(), "Titel");
 }
 
+/// A question with links, which translations do not have.
+fn linked_question() -> FeedbackConfig {
+    let mut config = question("Antwort", &["ja", "nein"]);
+    config.linked = Some(true);
+    config.values[1].link = unknown_guid();
+    config
+}
+
 async fn links_in_a_question_are_ignored_and_listed(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let asking = step(&guide, StepType::Observation, "Ask");
     let step = client.given_step(asking).await;
-    let mut config = question("Antwort", &["ja", "nein"]);
-    config.linked = Some(true);
-    config.values[1].link = unknown_guid();
     let sent = AutomaticTranslation {
-        feedback_config: vec![config],
+        feedback_config: vec![linked_question()],
         ..automatic(&work_on(&client, &step.guid).await, "Fragen")
     };
     let response = client.write_translations(vec![sent]).await.accepted();
@@ -500,6 +488,7 @@ async fn unwritten_items_are_not_listed_as_ignored(client: Client) {
     let work = work_on(&client, &guide.guid).await;
     let sent = AutomaticTranslation {
         title: Some("Titel".to_owned()),
+        feedback_config: vec![linked_question()],
         source_digest: "nonsense".to_owned(),
         ..automatic(&work, "Pumpe")
     };

@@ -14,6 +14,7 @@ on_both_databases![
     a_masked_lock_that_is_unset_is_true,
     a_steps_language_is_written_alone,
     a_steps_masked_text_is_written_alone,
+    a_wider_path_includes_a_narrower_one,
 ];
 
 async fn stored(client: &Client) -> Task {
@@ -189,5 +190,25 @@ async fn a_steps_masked_text_is_written_alone(client: Client) {
         let update = step_of(&before.guid).translated("de", sent.clone());
         let after = client.updated_step(update, &[path]).await;
         assert_eq!(after.translations["de"], expected, "{path}");
+    }
+}
+
+async fn a_wider_path_includes_a_narrower_one(client: Client) {
+    let before = stored_step(&client).await;
+    let update = step_of(&before.guid).translated("de", step_translation("Neu"));
+    let (whole, title) = ("translations.de", "translations.de.title");
+    for mask in [[whole, title], [title, whole]] {
+        let row = before.translations["de"].clone();
+        let former = step_of(&before.guid).translated("de", row);
+        client.updated_step(former, &[whole]).await;
+        let after = client.updated_step(update.clone(), &mask).await;
+        let expected = step_translation("Neu").with_lock(true);
+        assert_eq!(after.translations["de"], expected, "{mask:?}");
+    }
+    for mask in [["translations", whole], [whole, "translations"]] {
+        let other = step_of(&before.guid).translated("fr", step_translation("Titre"));
+        client.updated_step(other, &["translations.fr"]).await;
+        let after = client.updated_step(update.clone(), &mask).await;
+        assert_eq!(after.translations.keys().collect::<Vec<_>>(), ["de"]);
     }
 }

@@ -27,19 +27,19 @@ fn a_killed_server_on_sqlite_keeps_acknowledged_writes() {
 }
 
 #[test]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 fn a_killed_server_on_postgres_keeps_acknowledged_writes() {
     let _machine = machine::shared();
-    if let Some(service) = Service::on_own_postgres("crash-postgres", &[LOG_WARNINGS]) {
-        acknowledged_writes_survive("crash-postgres", service, Crash::Server);
-    }
+    let service = Service::on_own_postgres("crash-postgres", &[LOG_WARNINGS]);
+    acknowledged_writes_survive("crash-postgres", service, Crash::Server);
 }
 
 #[test]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 fn a_crashed_postgres_keeps_acknowledged_writes() {
     let _machine = machine::shared();
-    if let Some(service) = Service::on_own_postgres("crash-cluster", &[LOG_WARNINGS]) {
-        acknowledged_writes_survive("crash-cluster", service, Crash::Database);
-    }
+    let service = Service::on_own_postgres("crash-cluster", &[LOG_WARNINGS]);
+    acknowledged_writes_survive("crash-cluster", service, Crash::Database);
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
@@ -47,7 +47,8 @@ async fn acknowledged_writes_survive(name: &str, mut service: Service, crash: Cr
     let mut scenario = Scenario::new(name, &service).await;
     let (mut earliest, mut latest) = (CRASH_DELAY_MAX, Duration::ZERO);
     let mut crashes = 0;
-    for _ in 0..number_from_env("EXPERTISE_CRASH_CYCLES").unwrap_or(25) {
+    let cycles = number_from_env("EXPERTISE_CRASH_CYCLES").unwrap_or(25);
+    for cycle in 1.. {
         let fault = |service: &mut Service| crash_and_restart(service, crash);
         let (moment, ()) = scenario
             .write_during(&mut service, CRASH_DELAY_MAX, fault)
@@ -63,14 +64,20 @@ async fn acknowledged_writes_survive(name: &str, mut service: Service, crash: Cr
             assert_sqlite_integrity(Path::new(file)).await;
         }
         scenario.verify(&service).await;
+        // On a busy machine most crashes may come before a write is acknowledged.
+        let enough = scenario.counts.acknowledged > crashes;
+        if cycle >= cycles && enough {
+            break;
+        }
+        assert!(
+            cycle < 10 * cycles,
+            "fewer acknowledged writes than crashes: {:?}",
+            scenario.counts
+        );
     }
     scenario.verify(&service).await;
     let counts = &scenario.counts;
     println!("{name}: {crashes} crashes after {earliest:?} to {latest:?}, {counts:?}");
-    assert!(
-        counts.acknowledged > crashes,
-        "fewer acknowledged writes than crashes"
-    );
 }
 
 fn crash_and_restart(service: &mut Service, crash: Crash) {

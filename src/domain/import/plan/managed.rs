@@ -5,9 +5,11 @@ use crate::domain::{
     ids::{ProductId, TaskId},
     import::{Document, DocumentValue, TaskTree},
     link::linked_tasks,
+    nesting::DepthLimit,
     step::{Step, StepKind},
     task::{ManagedBy, Task},
     text::Name,
+    violation::Path,
 };
 
 use super::{ManagedTaskIds, Planner};
@@ -47,7 +49,7 @@ impl<'a> Planner<'a> {
         if let StepKind::Observation { feedback, .. } = &mut step.kind
             && feedback.linked
         {
-            return self.plan_values(parent, product, feedback, values, existing);
+            return self.plan_values(parent, product, feedback, values, existing, path);
         }
         if values.iter().any(|value| value.document.is_some()) {
             self.ignore(path, "feedback_config.values.task_json");
@@ -62,6 +64,7 @@ impl<'a> Planner<'a> {
         feedback: &mut Feedback,
         values: Vec<DocumentValue>,
         existing: Option<&'a TaskTree>,
+        path: &str,
     ) -> Vec<ManagedTaskIds> {
         if values.is_empty() {
             // The update keeps the question, and so its managed tasks.
@@ -84,6 +87,13 @@ impl<'a> Planner<'a> {
             let stored = value
                 .link
                 .and_then(|task| existing.and_then(|tree| tree.managed.get(&task)));
+            if stored.is_none() {
+                let at = document.as_ref().map_or_else(
+                    || format!("{path}.feedback_config[0].values[{index}]"),
+                    |document| document.path.clone(),
+                );
+                self.limit_depth(DepthLimit::of_managing_task(&Path::root(&at)));
+            }
             let inherited = InheritedFields {
                 managed: ManagedBy { parent, idx },
                 name,

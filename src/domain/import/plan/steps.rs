@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use crate::domain::{
     changes::StepDeletion,
     ids::{ProductId, StepId, TaskId},
-    import::{AbsentSteps, DocumentStep, TaskTree},
+    import::{AbsentSteps, DocumentStep, Origin, TaskTree},
+    nesting::limits_of_step,
     patch::{Deferred, Edit},
     step::{NewStep, Step, StepPatch},
     violation::{Path, Reason, Violations},
@@ -104,7 +105,7 @@ impl<'a> Planner<'a> {
     ) -> Option<PlannedStep> {
         let DocumentStep {
             path,
-            guid: _,
+            guid,
             task: sent_task,
             link,
             step_type,
@@ -133,9 +134,14 @@ impl<'a> Planner<'a> {
             None => self.new_step(task, new, title, &path)?,
         };
         step.document_link = link;
+        for limit in limits_of_step(&step.after.content, &Path::root(&path)) {
+            self.limit_depth(limit);
+        }
         let product = product.unwrap_or(step.after.product);
         step.managed =
             self.plan_managed_tasks(task, product, &mut step.after, values, existing, &path);
+        let origin = Origin { guid, path };
+        self.origins.steps.insert(step.after.guid, origin);
         Some(step)
     }
 

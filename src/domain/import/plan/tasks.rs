@@ -2,9 +2,9 @@
 
 use crate::domain::{
     ids::TaskId,
-    import::{Document, DocumentTask, TaskTree},
-    task::Task,
-    violation::Path,
+    import::{Document, DocumentTask, Origin, TaskTree},
+    task::{STEPS_MAX, Task},
+    violation::{Path, Reason},
 };
 
 use super::{Planner, managed::InheritedFields, planned::PlannedTask};
@@ -30,10 +30,28 @@ impl<'a> Planner<'a> {
             .as_ref()
             .map_or_else(|| TaskId((self.write.new_id)()), |task| task.guid);
         self.task_ids.extend(document_id.map(|sent| (sent, id)));
+        let origin = Origin {
+            guid: document_id,
+            path: path.clone(),
+        };
+        self.origins.tasks.insert(id, origin);
         let product = after.as_ref().map(|task| task.product);
         let index = self.tasks.len();
         self.put_task(existing, after);
+        self.depth += 1;
         let (steps, deleted) = self.plan_steps(id, product, steps, existing);
+        self.depth -= 1;
+        if steps.len() > STEPS_MAX {
+            let description = format!(
+                "would give the task {} steps; at most {STEPS_MAX} are allowed",
+                steps.len()
+            );
+            self.violations.add(
+                &Path::root(&path).field("steps"),
+                Reason::TooManyElements,
+                description,
+            );
+        }
         if let Some(planned) = self.tasks.get_mut(index) {
             planned.steps = steps;
             planned.deleted = deleted;

@@ -1,7 +1,7 @@
 //! Updates of steps. The stored type decides whether title and subtask are honored,
 //! so their violations are part of the patch.
 
-use super::{cost, list_system_fields, looping, tags};
+use super::list_system_fields;
 use crate::{
     domain::{
         ids::{StepId, TaskId},
@@ -12,7 +12,7 @@ use crate::{
     grpc::{
         decode::{
             Field, Update, dependencies, feedback,
-            field::{body, expected, guid, published, sent_list, sent_text},
+            field::{self, expected_etag, guid, sent_list, sent_text},
             json, translations,
         },
         ignored::Ignored,
@@ -29,15 +29,17 @@ pub fn update(
     ignored: &mut Ignored,
 ) -> Option<Update<StepId, StepPatch>> {
     list_system_fields(&message, ignored);
-    let shorthand = message.dependency_shorthand.is_some();
     ignored.add_sent([
         ("task", !message.task.is_empty()),
         ("product_id", message.product_id.is_some()),
         ("type", message.r#type != 0),
-        ("dependency_shorthand", shorthand),
+        (
+            "dependency_shorthand",
+            message.dependency_shorthand.is_some(),
+        ),
     ]);
     let guid = guid(&message.guid, StepId::parse, at.field("guid"));
-    let expected = expected(&message.etag, at.field("etag"));
+    let expected = expected_etag(&message.etag, at.field("etag"));
     let mut patch = patch(message, mask, &mut at);
     let guid = guid?;
     patch.violations = at.take_violations();
@@ -51,17 +53,17 @@ pub fn update(
 fn patch(message: v1::Step, mask: &Mask, at: &mut Field<'_>) -> StepPatch {
     let v1::Step {
         title,
-        body: html,
-        cost: price,
+        body,
+        cost,
         dependencies,
         dependency_shorthand,
         feedback_config,
         instructions,
-        looping: repeats,
+        looping,
         parts,
-        published: shown,
+        published,
         skills,
-        tags: labels,
+        tags,
         subtask_id,
         subtask_pid,
         translations,
@@ -97,19 +99,19 @@ fn patch(message: v1::Step, mask: &Mask, at: &mut Field<'_>) -> StepPatch {
         subtask_pid: mask.edit(at, "subtask_pid", subtask_pid, |id, field| {
             Some(field.check_product(id))
         }),
-        cost: mask.edit(at, "cost", price, cost),
+        cost: mask.edit(at, "cost", cost, super::cost),
         feedback: {
             let sent = sent_list(feedback_config);
             mask.edit(at, "feedback_config", sent, feedback::feedback)
         },
-        body: mask.edit(at, "body", html, body),
+        body: mask.edit(at, "body", body, field::body),
         dependencies: dependencies::edit(mask, dependencies, dependency_shorthand, at),
         instructions: mask.list(at, "instructions", instructions, json::instructions),
-        looping: mask.edit(at, "looping", repeats, looping),
-        parts: mask.list(at, "parts", parts, tags),
-        published: mask.edit(at, "published", shown, published),
-        skills: mask.list(at, "skills", skills, tags),
-        tags: mask.list(at, "tags", labels, tags),
+        looping: mask.edit(at, "looping", looping, super::looping),
+        parts: mask.list(at, "parts", parts, super::tags),
+        published: mask.edit(at, "published", published, field::published),
+        skills: mask.list(at, "skills", skills, super::tags),
+        tags: mask.list(at, "tags", tags, super::tags),
         translations: {
             let at = at.field("translations");
             translations::edits(translations, mask.translations(), at)

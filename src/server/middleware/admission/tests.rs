@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use tokio::time::timeout_at;
 
 use super::*;
 
@@ -68,18 +69,29 @@ fn soon() -> Instant {
     Instant::now() + Duration::from_secs(10)
 }
 
+/// Waits for a permit, which is given or refused before this deadline.
+async fn acquire(
+    queue: &WorkQueue,
+    slot: Option<QueueSlot>,
+    bytes: usize,
+) -> Result<WorkPermit, AtCapacity> {
+    let deadline = soon();
+    let answer = timeout_at(deadline, queue.acquire(slot, bytes, deadline)).await;
+    answer.expect("a permit or a refusal")
+}
+
 #[tokio::test(start_paused = true)]
 async fn calls_wait_for_a_permit_half_of_their_time() {
     let queue = WorkQueue::new(MIB);
     let mut held = Vec::new();
     for _ in 0..MAX_CALLS_IN_WORK {
-        held.push(queue.acquire(None, 10, soon()).await.expect("a permit"));
+        held.push(acquire(&queue, None, 10).await.expect("a permit"));
     }
     let started = Instant::now();
-    assert!(queue.acquire(None, 10, soon()).await.is_err());
+    assert!(acquire(&queue, None, 10).await.is_err());
     assert_eq!(started.elapsed().as_secs(), 5);
     held.pop();
-    assert!(queue.acquire(None, 10, soon()).await.is_ok());
+    assert!(acquire(&queue, None, 10).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
@@ -87,7 +99,7 @@ async fn a_full_queue_refuses_at_once() {
     let queue = WorkQueue::new(MIB);
     let mut held = Vec::new();
     for _ in 0..MAX_CALLS_IN_WORK {
-        held.push(queue.acquire(None, 10, soon()).await.expect("a permit"));
+        held.push(acquire(&queue, None, 10).await.expect("a permit"));
     }
     let mut waiting = Vec::new();
     for _ in 0..MAX_QUEUED_CALLS {
@@ -108,9 +120,9 @@ async fn a_call_waits_in_the_slot_that_it_has() {
     let queue = WorkQueue::new(MIB);
     let mut slots: Vec<_> = (0..MAX_QUEUED_CALLS).map(|_| queue.slot().ok()).collect();
     assert!(queue.slot().is_err());
-    assert!(queue.acquire(None, 10, soon()).await.is_err());
+    assert!(acquire(&queue, None, 10).await.is_err());
     let slot = slots.pop().expect("the last");
-    assert!(queue.acquire(slot, 10, soon()).await.is_ok());
+    assert!(acquire(&queue, slot, 10).await.is_ok());
     assert_eq!(queue.waiting(), MAX_QUEUED_CALLS - 1);
     assert!(queue.slot().is_ok(), "it is free again");
 }
@@ -118,11 +130,8 @@ async fn a_call_waits_in_the_slot_that_it_has() {
 #[tokio::test(start_paused = true)]
 async fn large_calls_wait_for_each_other_and_small_ones_do_not() {
     let queue = WorkQueue::new(64 * MIB);
-    let first = queue
-        .acquire(None, 3 * MIB, soon())
-        .await
-        .expect("a permit");
-    let mut second = Box::pin(queue.acquire(None, 3 * MIB, soon()));
+    let first = acquire(&queue, None, 3 * MIB).await.expect("a permit");
+    let mut second = Box::pin(acquire(&queue, None, 3 * MIB));
     assert!((&mut second).now_or_never().is_none());
     assert!(
         queue
@@ -132,8 +141,5 @@ async fn large_calls_wait_for_each_other_and_small_ones_do_not() {
     );
     drop(first);
     assert!(second.await.is_ok());
-    assert!(
-        queue.acquire(None, 100 * MIB, soon()).await.is_ok(),
-        "alone"
-    );
+    assert!(acquire(&queue, None, 100 * MIB).await.is_ok(), "alone");
 }

@@ -2,7 +2,8 @@
 
 use sea_orm::entity::prelude::*;
 
-/// A row of `request_outcomes`.
+use super::Relation;
+
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
 #[sea_orm(table_name = "request_outcomes")]
 pub struct Model {
@@ -14,9 +15,5 @@ pub struct Model {
     pub outcome: Vec<u8>,
     pub created_ts: i64,
 }
-
-/// Empty, as each query writes its own joins.
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}

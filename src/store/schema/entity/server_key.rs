@@ -2,7 +2,8 @@
 
 use sea_orm::entity::prelude::*;
 
-/// A row of `server_keys`.
+use super::Relation;
+
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
 #[sea_orm(table_name = "server_keys")]
 pub struct Model {
@@ -10,9 +11,5 @@ pub struct Model {
     pub name: String,
     pub value: Vec<u8>,
 }
-
-/// Empty, as each query writes its own joins.
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}

@@ -2,7 +2,8 @@
 
 use sea_orm::entity::prelude::*;
 
-/// A row of `steps`.
+use super::Relation;
+
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
 #[sea_orm(table_name = "steps")]
 pub struct Model {
@@ -44,9 +45,5 @@ pub struct Model {
     pub modified_ts: i64,
     pub body: Option<String>,
 }
-
-/// Empty, as each query writes its own joins.
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}

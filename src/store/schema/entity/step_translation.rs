@@ -2,7 +2,8 @@
 
 use sea_orm::entity::prelude::*;
 
-/// A row of `step_translations`.
+use super::Relation;
+
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
 #[sea_orm(table_name = "step_translations")]
 pub struct Model {
@@ -22,9 +23,5 @@ pub struct Model {
     pub made_rest: Vec<u8>,
     pub body: Option<String>,
 }
-
-/// Empty, as each query writes its own joins.
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}

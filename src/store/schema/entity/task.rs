@@ -2,7 +2,8 @@
 
 use sea_orm::entity::prelude::*;
 
-/// A row of `tasks`.
+use super::Relation;
+
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
 #[sea_orm(table_name = "tasks")]
 pub struct Model {
@@ -19,7 +20,7 @@ pub struct Model {
     pub roles: String,
     /// The access levels as a set of bits, for filters.
     pub role_bits: i32,
-    /// JSON, see [`Group::to_json`](crate::domain::dependency::Group::to_json).
+    /// [`Group`](crate::domain::dependency::Group) as JSON.
     pub dependencies: Option<String>,
     pub parent_guid: Option<Uuid>,
     pub idx: i32,
@@ -41,9 +42,5 @@ pub struct Model {
     pub created_ts: i64,
     pub modified_ts: i64,
 }
-
-/// Empty, as each query writes its own joins.
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}

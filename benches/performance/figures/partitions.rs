@@ -1,0 +1,63 @@
+//! GetStep, CreateStep and UpdateStep on tables in 16 partitions by account, compared with
+//! tables without partitions.
+
+use expertise::{config::DatabaseUrl, store};
+
+use super::super::{
+    compare::{Contender, Rounds, Timing},
+    fixture::{Fixture, IdSource},
+    requests,
+    table::Line,
+    testbed::{Kind, Program, Testbed},
+};
+
+/// Its name on the command line.
+pub const NAME: &str = "partitions";
+const TARGET: f64 = 0.9;
+const PARTITIONS: u16 = 16;
+
+/// Measures each call; only for PostgreSQL.
+pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
+    if testbed.kind() != Kind::Postgres {
+        return Vec::new();
+    }
+    let names = ["partitioned", "unpartitioned"];
+    let [of_parts, of_whole] = names.map(|name| testbed.database(name));
+    let url = DatabaseUrl::parse(&of_parts).expect("the URL of a database");
+    let created = store::migrate_partitioned(&url, PARTITIONS).await;
+    created.expect("the schema");
+    let create = |name, database| {
+        Fixture::create_in(testbed, Program::Service, name, database, IdSource::Server)
+    };
+    let (parts, in_parts) = create(names[0], of_parts).await;
+    let (whole, in_whole) = create(names[1], of_whole).await;
+    let cases = [
+        (
+            "GetStep",
+            [&in_parts, &in_whole].map(|fixture| requests::get_step(&fixture.steps)),
+        ),
+        (
+            "CreateStep",
+            [&in_parts, &in_whole].map(|fixture| requests::create_step(&fixture.empty)),
+        ),
+        (
+            "UpdateStep",
+            [&in_parts, &in_whole].map(|fixture| requests::update_step(&fixture.steps)),
+        ),
+    ];
+    let mut lines = Vec::new();
+    for (call, [of_parts, of_whole]) in cases {
+        let a = Contender {
+            server: &parts,
+            requests: of_parts,
+        };
+        let b = Contender {
+            server: &whole,
+            requests: of_whole,
+        };
+        let what = format!("{call}, {PARTITIONS} partitions against none");
+        let rounds = Rounds::run((&a, &b), timing, timing.connections, None).await;
+        lines.push(Line::new(what, testbed.kind(), TARGET, rounds));
+    }
+    lines
+}

@@ -1,0 +1,52 @@
+//! The page of the rules of validation.
+
+use std::fmt::Write;
+
+use expertise::domain::validation::{Rule, RuleText, Severity};
+
+const HEAD: &str = "\
+<!-- Written by `cargo run --example analysis > docs/analysis.md` from the table of rules in src/domain/validation/rules.rs. -->
+
+# Analysis of guides
+
+[ValidateTask](reference.md#validatetask) checks one guide against the rules of this page, [ListFindings](reference.md#listfindings) all guides of an account. [AnalysisService](reference.md#analysisservice) says what conditions and walkthroughs mean.
+
+- A request can turn a rule off or give it another severity (`options.rules`), and leave out single findings (`options.suppress`).
+- Rules about walkthroughs are decided exactly. What the bounded search cannot decide is no finding and counts in `counts.undecided`.
+- Ids of rules and names of facts never change their meaning.
+";
+
+/// The page in GitHub's Markdown.
+pub fn write() -> String {
+    let mut page = HEAD.to_owned();
+    page.push_str("\n| Rule | Severity |\n|---|---|\n");
+    for rule in Rule::ALL {
+        let RuleText { id, severity, .. } = rule.text();
+        let anchor = id.replace('/', "");
+        // Writing to a string does not fail.
+        let _ = writeln!(page, "| [`{id}`](#{anchor}) | {} |", name(severity));
+    }
+    for rule in Rule::ALL {
+        let RuleText {
+            id,
+            severity,
+            description,
+            example,
+            hint,
+        } = rule.text();
+        let severity = name(severity);
+        let _ = write!(
+            page,
+            "\n## {id}\n\n{severity}. {description}\n\n- *Example:* {example}\n- *To do:* {hint}\n"
+        );
+    }
+    page
+}
+
+fn name(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "INFO",
+        Severity::Warning => "WARNING",
+        Severity::Error => "ERROR",
+    }
+}

@@ -1,0 +1,34 @@
+//! The meaning of conditions, for the analysis and preview of guides. Nothing is refused,
+//! stored or shown differently because of it.
+//!
+//! A [`Guide`] is a task with its steps and those of its subtasks, read as one state. Its
+//! conditions are compiled: each names its variable by index, and its truth for a value that
+//! is not known is computed once.
+
+mod condition;
+mod fingerprint;
+mod guide;
+mod names;
+pub mod preview;
+mod references;
+mod symbols;
+mod truth;
+mod value;
+mod variable;
+
+pub use condition::{CompiledCondition, CompiledGroup, CompiledNode, TraceReason};
+pub use fingerprint::Fingerprint;
+pub use guide::{
+    CONDITIONS_MAX, Guide, GuideDraft, GuideLimit, GuideStep, GuideTask, OverlayState, STEPS_MAX,
+    SUBTASK_LEVELS_MAX, SourceStep, SourceTask, SourceTasks, StepPosition, SubtaskEntry,
+    of_document,
+};
+pub use names::{KnownVariables, account_name, full_name, parse_account_name};
+pub use references::{
+    AnswerFilter, Reference, ReferenceCursor, ReferenceFilter, ReferenceKind, ReferencePage,
+    ReferencePlace, VariableFilter,
+};
+pub use symbols::{ChangedSymbols, NamesVariables, Symbol, SymbolRole, changed_symbols};
+pub use truth::Truth;
+pub use value::{TargetSet, VariableValue, numeric_text};
+pub use variable::{OutsideSetter, OutsideSetters, PossibleValues, Variable, VariableId};

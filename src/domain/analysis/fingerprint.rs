@@ -1,0 +1,82 @@
+//! Fingerprints of what an analysis has read.
+
+use std::fmt;
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use crate::domain::revision::Revision;
+
+use super::guide::Guide;
+
+/// Identifies the state of a guide, and of the observations elsewhere that set its
+/// variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fingerprint(pub [u8; 16]);
+
+impl Fingerprint {
+    /// The fingerprint of a guide. `document` is the digest of its document, if it has one;
+    /// the ids of a document's tasks and steps differ in each call and are left out.
+    pub fn of(guide: &Guide, document: Option<[u8; 32]>) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(document.unwrap_or_default());
+        for task in &guide.tasks {
+            if task.source.origin.is_none() {
+                add_revision(
+                    &mut hash,
+                    task.source.task.guid.0,
+                    &task.source.task.revision,
+                );
+            }
+            for step in task.steps.iter().flatten() {
+                if let Some(subtask) = step.subtask {
+                    hash.update((subtask as u64).to_be_bytes());
+                }
+                if step.source.origin.is_none() {
+                    let step = &step.source.step;
+                    add_revision(&mut hash, step.guid.0, &step.revision);
+                }
+            }
+        }
+        for variable in &guide.variables {
+            for setter in variable.outside.list() {
+                add_text(&mut hash, &variable.name);
+                hash.update(setter.step.0);
+                setter.keys.iter().for_each(|key| add_text(&mut hash, key));
+            }
+        }
+        Self::from(hash)
+    }
+
+    /// This fingerprint combined with other input of the response, such as options.
+    pub fn with(self, more: &[u8]) -> Self {
+        Self::from(Sha256::new().chain_update(self.0).chain_update(more))
+    }
+}
+
+impl From<Sha256> for Fingerprint {
+    fn from(hash: Sha256) -> Self {
+        let full: [u8; 32] = hash.finalize().into();
+        let mut short = [0; 16];
+        short.copy_from_slice(full.split_at(16).0);
+        Self(short)
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&URL_SAFE_NO_PAD.encode(self.0))
+    }
+}
+
+fn add_revision(hash: &mut Sha256, guid: Uuid, revision: &Revision) {
+    hash.update(guid);
+    hash.update(revision.version.to_be_bytes());
+    hash.update(revision.modified.0.to_be_bytes());
+}
+
+fn add_text(hash: &mut Sha256, text: &str) {
+    hash.update((text.len() as u64).to_be_bytes());
+    hash.update(text);
+}

@@ -1,0 +1,331 @@
+//! Builds a guide: finds its tasks, names its variables and compiles its conditions.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::domain::ids::TaskId;
+
+use super::{
+    CONDITIONS_MAX, Guide, GuideLimit, GuideStep, GuideTask, STEPS_MAX, SUBTASK_LEVELS_MAX,
+    SourceStep, SourceTask, SourceTasks, StepPosition,
+};
+use crate::domain::analysis::{
+    condition::CompiledGroup,
+    names::{KnownVariables, LoopAliases, account_name, parse_account_name},
+    variable::{OutsideSetters, PossibleValues, Variable, VariableId},
+};
+
+/// A guide without the observations outside that set its variables, which are read next.
+#[derive(Debug)]
+pub struct GuideDraft {
+    tasks: Vec<GuideTask>,
+    variables: VariableTable,
+    limit: Option<GuideLimit>,
+    indexes: HashMap<TaskId, usize>,
+}
+
+/// The variables by name.
+#[derive(Debug, Default)]
+struct VariableTable {
+    variables: Vec<Variable>,
+    account_wide: HashMap<String, VariableId>,
+    /// The names that only stand for a variable within a task.
+    of_task: HashMap<(usize, String), VariableId>,
+}
+
+impl GuideDraft {
+    /// The guide of the task `root`. `read` has the tasks of the guide and may have others.
+    /// `None` if the root is not among them.
+    pub fn new(root: TaskId, mut read: SourceTasks, known: &KnownVariables) -> Option<Self> {
+        let (task, steps) = read.remove(&root)?;
+        let mut draft = Self {
+            tasks: Vec::new(),
+            variables: VariableTable::default(),
+            limit: None,
+            indexes: HashMap::new(),
+        };
+        let mut size = GuideSize::default();
+        draft.add(task, steps, 0, &mut size);
+        let mut next = 0;
+        while let Some((level, subtasks)) = draft.subtasks(next) {
+            for (step, subtask) in subtasks {
+                let index = draft.indexes.get(&subtask).copied().or_else(|| {
+                    let (task, steps) = read.remove(&subtask)?;
+                    Some(draft.add(task, steps, level + 1, &mut size))
+                });
+                if index.is_none() {
+                    draft.limit = draft.limit.or(Some(GuideLimit::Steps));
+                }
+                draft.set_subtask(StepPosition { task: next, step }, index);
+            }
+            next += 1;
+        }
+        draft.name_variables(known);
+        Some(draft)
+    }
+
+    /// The account-wide names that conditions of the guide read.
+    pub fn account_names_read(&self) -> BTreeSet<&str> {
+        let variables = self.variables.variables.iter();
+        let read = variables.filter(|variable| variable.is_read);
+        let names = read.map(|variable| variable.name.as_str());
+        names
+            .filter(|name| parse_account_name(name).is_some())
+            .collect()
+    }
+
+    /// The steps of the guide.
+    pub fn steps(&self) -> impl Iterator<Item = &SourceStep> {
+        let steps = self.tasks.iter().filter_map(|task| task.steps.as_ref());
+        steps.flatten().map(|step| &step.source)
+    }
+
+    /// The guide, given the observations outside that set its account-wide names.
+    pub fn finish(self, mut outside: BTreeMap<String, OutsideSetters>) -> Guide {
+        let Self {
+            mut tasks,
+            variables,
+            limit,
+            indexes,
+        } = self;
+        let VariableTable {
+            mut variables,
+            account_wide: _,
+            of_task: _,
+        } = variables;
+        for variable in &mut variables {
+            if let Some(setters) = outside.get_mut(&variable.name) {
+                variable.outside = setters.clone();
+            }
+            variable.possible = variable.find_possible(&tasks);
+        }
+        for task in &mut tasks {
+            if let Some(group) = &mut task.dependencies {
+                group.compute_truth_if_unknown(&variables);
+            }
+            for step in task.steps.iter_mut().flatten() {
+                if let Some(group) = &mut step.dependencies {
+                    group.compute_truth_if_unknown(&variables);
+                }
+            }
+        }
+        let mut guide = Guide {
+            tasks,
+            variables,
+            limit,
+            indexes,
+        };
+        guide.limit = guide.limit.or_else(|| guide.exceeded_limit());
+        guide
+    }
+
+    /// Adds a task, and its steps unless they are too deep or too many. Returns its index.
+    fn add(
+        &mut self,
+        source: SourceTask,
+        steps: Option<Vec<SourceStep>>,
+        level: usize,
+        size: &mut GuideSize,
+    ) -> usize {
+        let mut kept = None;
+        if level <= SUBTASK_LEVELS_MAX {
+            let grown = size.with(&source, steps.as_deref().unwrap_or_default());
+            match grown
+                .exceeded()
+                .or(steps.is_none().then_some(GuideLimit::Steps))
+            {
+                None => {
+                    *size = grown;
+                    kept = steps;
+                }
+                Some(limit) => self.limit = self.limit.or(Some(limit)),
+            }
+        }
+        let steps = kept.map(|steps| {
+            let steps = steps.into_iter().map(|source| GuideStep {
+                source,
+                dependencies: None,
+                sets: Vec::new(),
+                subtask: None,
+            });
+            steps.collect()
+        });
+        let index = self.tasks.len();
+        self.indexes.insert(source.task.guid, index);
+        self.tasks.push(GuideTask {
+            source,
+            level,
+            dependencies: None,
+            steps,
+        });
+        index
+    }
+
+    /// The level of a task, and its subtask steps: the index of each, and the task that it
+    /// refers to.
+    fn subtasks(&self, task: usize) -> Option<(usize, Vec<(usize, TaskId)>)> {
+        let task = self.tasks.get(task)?;
+        let steps = task.steps.iter().flatten().enumerate();
+        let subtasks = steps.filter_map(|(index, step)| {
+            let subtask = step.source.step.kind.subtask()?;
+            Some((index, subtask.task))
+        });
+        Some((task.level, subtasks.collect()))
+    }
+
+    fn set_subtask(&mut self, position: StepPosition, subtask: Option<usize>) {
+        let task = self.tasks.get_mut(position.task);
+        let steps = task.and_then(|task| task.steps.as_mut());
+        if let Some(step) = steps.and_then(|steps| steps.get_mut(position.step)) {
+            step.subtask = subtask;
+        }
+    }
+
+    /// Adds the variables that observations set, then those that conditions read, and
+    /// compiles the conditions.
+    fn name_variables(&mut self, known: &KnownVariables) {
+        let mut loops = LoopAliases::default();
+        for (index, task) in self.tasks.iter_mut().enumerate() {
+            for (step, guide_step) in task.steps.iter_mut().flatten().enumerate() {
+                let content = &guide_step.source.step.content;
+                if let Some(looping) = &content.looping {
+                    loops.add(looping.alias.as_str());
+                }
+                if let Some(feedback) = guide_step.source.step.kind.observed() {
+                    let product = guide_step.source.step.product;
+                    let own = feedback.name.as_str();
+                    let full = account_name(product, own);
+                    let position = StepPosition { task: index, step };
+                    guide_step.sets = self.variables.set(position, &full, own);
+                }
+            }
+        }
+        self.set_shadowing_names();
+        for (index, task) in self.tasks.iter_mut().enumerate() {
+            let mut read = |name| self.variables.read(index, name);
+            let dependencies = task.source.task.dependencies.as_ref();
+            task.dependencies = dependencies.map(|group| CompiledGroup::compile(group, &mut read));
+            for step in task.steps.iter_mut().flatten() {
+                let dependencies = step.source.step.content.dependencies.as_ref();
+                step.dependencies =
+                    dependencies.map(|group| CompiledGroup::compile(group, &mut read));
+            }
+        }
+        for variable in &mut self.variables.variables {
+            variable.is_loop = loops.contains(&variable.name);
+            variable.is_declared = known.contains(&variable.name);
+        }
+    }
+
+    /// An observation's own name may look like an account-wide one. Within its task the
+    /// name is then set by the observations of both.
+    fn set_shadowing_names(&mut self) {
+        let shadowing: Vec<(VariableId, VariableId)> = self.variables.shadowing().collect();
+        for (own, account_wide) in shadowing {
+            let wide = self.variables.variables.get(account_wide.0);
+            let setters = wide.map_or(Vec::new(), |wide| wide.setters.clone());
+            for position in &setters {
+                let task = self.tasks.get_mut(position.task);
+                let steps = task.and_then(|task| task.steps.as_mut());
+                let step = steps.and_then(|steps| steps.get_mut(position.step));
+                if let Some(step) = step
+                    && !step.sets.contains(&own)
+                {
+                    step.sets.push(own);
+                }
+            }
+            if let Some(variable) = self.variables.variables.get_mut(own.0) {
+                variable.setters.extend(setters);
+                variable.setters.sort_unstable();
+                variable.setters.dedup();
+            }
+        }
+    }
+}
+
+impl VariableTable {
+    /// The variables of an observation: the account-wide one, and its own.
+    fn set(&mut self, position: StepPosition, full: &str, own: &str) -> Vec<VariableId> {
+        let wide = self.account_wide(full);
+        let key = (position.task, own.to_owned());
+        let own = match self.of_task.get(&key) {
+            Some(id) => *id,
+            None => {
+                let id = self.add(own, Some(position.task));
+                self.of_task.insert(key, id);
+                id
+            }
+        };
+        for id in [wide, own] {
+            if let Some(variable) = self.variables.get_mut(id.0) {
+                variable.setters.push(position);
+            }
+        }
+        vec![wide, own]
+    }
+
+    /// The variable that a name stands for within a task.
+    fn read(&mut self, task: usize, name: String) -> VariableId {
+        let key = (task, name);
+        let own = self.of_task.get(&key).copied();
+        let id = own.unwrap_or_else(|| self.account_wide(&key.1));
+        if let Some(variable) = self.variables.get_mut(id.0) {
+            variable.is_read = true;
+        }
+        id
+    }
+
+    /// Pairs of variables with the same name: a task's own, and the account-wide one.
+    fn shadowing(&self) -> impl Iterator<Item = (VariableId, VariableId)> {
+        let own = self.of_task.iter();
+        own.filter_map(|((_, name), own)| Some((*own, *self.account_wide.get(name)?)))
+    }
+
+    fn account_wide(&mut self, name: &str) -> VariableId {
+        if let Some(id) = self.account_wide.get(name) {
+            return *id;
+        }
+        let id = self.add(name, None);
+        self.account_wide.insert(name.to_owned(), id);
+        id
+    }
+
+    fn add(&mut self, name: &str, task: Option<usize>) -> VariableId {
+        self.variables.push(Variable {
+            name: name.to_owned(),
+            task,
+            setters: Vec::new(),
+            outside: OutsideSetters::All(Vec::new()),
+            is_loop: false,
+            is_declared: false,
+            is_read: false,
+            possible: PossibleValues::Anything,
+        });
+        VariableId(self.variables.len() - 1)
+    }
+}
+
+/// How many steps and conditions a guide holds.
+#[derive(Clone, Copy, Debug, Default)]
+struct GuideSize {
+    steps: usize,
+    conditions: usize,
+}
+
+impl GuideSize {
+    fn with(self, task: &SourceTask, steps: &[SourceStep]) -> Self {
+        let of_steps = steps.iter().map(|read| &read.step.content.dependencies);
+        let groups = of_steps.chain([&task.task.dependencies]).flatten();
+        Self {
+            steps: self.steps + steps.len(),
+            conditions: self.conditions + groups.map(|group| group.conditions()).sum::<usize>(),
+        }
+    }
+
+    fn exceeded(self) -> Option<GuideLimit> {
+        if self.steps > STEPS_MAX {
+            Some(GuideLimit::Steps)
+        } else {
+            (self.conditions > CONDITIONS_MAX).then_some(GuideLimit::Conditions)
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The tasks and steps of a document that is not stored, as an import would create them.
+
+use std::collections::BTreeMap;
+
+use crate::domain::{
+    changes::TaskChange,
+    ids::{StepId, TaskId},
+    import::{ImportPlan, Origin, Origins},
+    size::StepSize,
+    step::Step,
+    task::Task,
+};
+
+use super::{OverlayState, SourceStep, SourceTask, SourceTasks};
+
+/// The tasks and steps of a document, from the plan of an import that creates them. They
+/// have the ids of the plan.
+pub fn of_document(plan: ImportPlan) -> (TaskId, SourceTasks) {
+    let ImportPlan {
+        changes,
+        task,
+        ignored: _,
+        mut origins,
+    } = plan;
+    let steps = changes.steps.into_iter().map(|change| change.after);
+    let mut created: BTreeMap<StepId, Step> = steps.map(|step| (step.guid, *step)).collect();
+    let tasks = changes.tasks.into_iter().filter_map(|change| match change {
+        TaskChange::Create(task) => Some(*task),
+        TaskChange::Update { .. } | TaskChange::Delete { .. } => None,
+    });
+    let read = tasks.map(|task| {
+        let steps = task.steps.iter();
+        let steps = steps.filter_map(|step| created.remove(step));
+        let steps = steps.map(|step| source_step(step, &mut origins)).collect();
+        (task.guid, (source_task(task, &mut origins), Some(steps)))
+    });
+    (task.guid, read.collect())
+}
+
+fn source_task(task: Task, origins: &mut Origins) -> SourceTask {
+    let languages = task.translations.keys();
+    let overlays = languages.map(|language| (language.clone(), OverlayState::default()));
+    SourceTask {
+        overlays: overlays.collect(),
+        origin: Some(origins.tasks.remove(&task.guid).unwrap_or_else(unlisted)),
+        task,
+    }
+}
+
+fn source_step(step: Step, origins: &mut Origins) -> SourceStep {
+    let translations = step.content.translations.iter();
+    let overlays = translations.map(|(language, overlay)| {
+        let state = OverlayState {
+            has_body: overlay.body.is_some(),
+            outdated_title: false,
+            outdated_rest: false,
+        };
+        (language.clone(), state)
+    });
+    SourceStep {
+        has_body: step.content.body.is_some(),
+        body_bytes: usize::try_from(StepSize::of(&step).bodies).unwrap_or(usize::MAX),
+        overlays: overlays.collect(),
+        origin: Some(origins.steps.remove(&step.guid).unwrap_or_else(unlisted)),
+        step,
+    }
+}
+
+/// The origin of a task or step that an import adds: the document does not list it.
+fn unlisted<Id>() -> Origin<Id> {
+    Origin {
+        guid: None,
+        path: String::new(),
+    }
+}

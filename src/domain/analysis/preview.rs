@@ -1,0 +1,138 @@
+//! A preview: what of a guide is visible with the answers given, and why.
+
+use std::collections::BTreeMap;
+
+use crate::domain::{
+    error::{Error, Result},
+    page::PAGE_BYTES,
+    task::AccessLevel,
+    violation::{Path, Reason},
+};
+
+use super::{
+    Guide, GuideLimit, GuideStep, GuideTask, StepPosition, Truth, VariableValue,
+    guide::{CONDITIONS_MAX, STEPS_MAX},
+};
+
+mod open;
+mod state;
+mod text;
+mod visibility;
+
+pub use open::{KEYS_MAX, OPEN_VARIABLES_MAX, OpenVariable};
+pub use state::GuideState;
+pub use text::{ChosenText, TextLanguages};
+pub use visibility::{ListedStep, VisibilityReason};
+
+/// Most answers of a request, and most known variables.
+pub const NAMES_MAX: usize = 1_000;
+/// Longest full name of a variable, in code points: a path, a dot and a variable.
+pub const FULL_NAME_MAX: usize = 2_001;
+/// Most fallback languages.
+pub const FALLBACK_LANGUAGES_MAX: usize = 10;
+
+/// What a preview shows.
+#[derive(Clone, Debug)]
+pub struct PreviewOptions {
+    /// The access level that sees the guide; `None` ignores the roles of tasks.
+    pub level: Option<AccessLevel>,
+    /// The languages of its texts.
+    pub texts: TextLanguages,
+    /// The known values of variables, by the names that the request uses.
+    pub answers: BTreeMap<String, VariableValue>,
+    /// Whether `published` counts as 1 everywhere.
+    pub include_unpublished: bool,
+    /// How many levels of subtasks are listed.
+    pub subtask_depth: usize,
+}
+
+/// A preview of a guide.
+#[derive(Debug)]
+pub struct Preview {
+    /// The guide.
+    pub guide: Guide,
+    /// The values of its variables.
+    pub state: GuideState,
+    /// The languages of its texts.
+    pub texts: TextLanguages,
+    /// Whether the task is visible.
+    pub visible: Truth,
+    /// Why the task is not visible.
+    pub reasons: Vec<VisibilityReason>,
+    /// The listed steps in order.
+    pub steps: Vec<ListedStep>,
+    /// The first observation that is visible and has no known value: the subtask steps
+    /// that lead to it, and itself.
+    pub next_observation: Vec<StepPosition>,
+    /// Variables that listed steps of unknown visibility depend on.
+    pub open_variables: Vec<OpenVariable>,
+    /// Answers that nothing in the guide reads or sets.
+    pub unused_answers: Vec<String>,
+}
+
+impl Preview {
+    /// Evaluates a guide. `source` is the field of the request that names it.
+    pub fn new(guide: Guide, options: PreviewOptions, source: &Path<'_>) -> Result<Self> {
+        if let Some(limit) = guide.limit {
+            return Err(too_large(limit, source));
+        }
+        let state = GuideState::of_answers(&guide, &options.answers)?;
+        let evaluated = visibility::evaluate(&guide, &state, &options);
+        let open_variables = open::open_variables(&guide, &state, &evaluated.steps);
+        let unused_answers = state::unused_answers(&guide, &options.answers);
+        Ok(Self {
+            guide,
+            state,
+            texts: options.texts,
+            visible: evaluated.visible,
+            reasons: evaluated.reasons,
+            steps: evaluated.steps,
+            next_observation: evaluated.next_observation,
+            open_variables,
+            unused_answers,
+        })
+    }
+
+    /// The listed steps from an index on, at most `size`. With bodies they have about
+    /// [`PAGE_BYTES`], and there is at least one.
+    pub fn page(&self, start: usize, size: usize, bodies: bool) -> &[ListedStep] {
+        let rest = self.steps.get(start..).unwrap_or_default();
+        let mut bytes = 0_usize;
+        let fits = |listed: &&ListedStep| {
+            let fits = bytes < PAGE_BYTES;
+            if bodies && let Some(step) = self.guide.step(listed.position) {
+                bytes = bytes.saturating_add(step.source.body_bytes);
+            }
+            fits
+        };
+        let count = rest.iter().take(size).take_while(fits).count();
+        rest.get(..count).unwrap_or_default()
+    }
+
+    /// A step and its task.
+    pub fn step(&self, position: StepPosition) -> Option<(&GuideTask, &GuideStep)> {
+        let task = self.guide.tasks.get(position.task)?;
+        Some((task, task.steps.as_ref()?.get(position.step)?))
+    }
+
+    /// The subtask steps that a listed step is reached by, the outermost first.
+    pub fn via(&self, listed: &ListedStep) -> Vec<StepPosition> {
+        let mut via = Vec::new();
+        let mut above = listed.parent;
+        while let Some(parent) = above.and_then(|index| self.steps.get(index)) {
+            via.push(parent.position);
+            above = parent.parent;
+        }
+        via.reverse();
+        via
+    }
+}
+
+fn too_large(limit: GuideLimit, source: &Path<'_>) -> Error {
+    let (max, what) = match limit {
+        GuideLimit::Steps => (STEPS_MAX, "steps"),
+        GuideLimit::Conditions => (CONDITIONS_MAX, "conditions"),
+    };
+    let description = format!("has more than {max} {what}, those of its subtasks included");
+    Error::invalid(source, Reason::TooManyElements, description)
+}

@@ -1,0 +1,110 @@
+//! The values of a guide's variables, from the answers of a request.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::domain::{
+    analysis::{
+        CompiledGroup, Guide, GuideStep, Truth, Variable, VariableId, VariableValue,
+        parse_account_name,
+    },
+    violation::{Path, Reason, Violations, clip},
+};
+
+/// The values of a guide's variables, as far as they are known.
+#[derive(Clone, Debug)]
+pub struct GuideState(Vec<Option<VariableValue>>);
+
+type Answers = BTreeMap<String, VariableValue>;
+
+impl GuideState {
+    /// The state that answers describe. Fails if they give both names of an observation
+    /// different values.
+    pub fn of_answers(guide: &Guide, answers: &Answers) -> Result<Self, Violations> {
+        let violations = conflicts(guide, answers);
+        if !violations.is_empty() {
+            return Err(violations);
+        }
+        let variables = guide.variables.iter();
+        let values = variables.map(|variable| {
+            let direct = answers.get(&variable.name);
+            direct
+                .or_else(|| by_other_name(guide, answers, variable))
+                .cloned()
+        });
+        Ok(Self(values.collect()))
+    }
+
+    /// The value of a variable; `None` if it is not known.
+    pub fn value(&self, variable: VariableId) -> Option<&VariableValue> {
+        self.0.get(variable.0)?.as_ref()
+    }
+
+    /// The truth of dependencies.
+    pub fn truth(&self, group: &CompiledGroup) -> Truth {
+        group.truth(&mut |condition| condition.truth(self.value(condition.variable)))
+    }
+
+    /// The value that an observation sets, if it is known.
+    pub fn answer(&self, step: &GuideStep) -> Option<&VariableValue> {
+        self.value(*step.sets.first()?)
+    }
+}
+
+/// The value that the answers give for the other name of a variable: the own name for the
+/// account-wide one and vice versa. Several account-wide names must have the same value.
+fn by_other_name<'a>(
+    guide: &Guide,
+    answers: &'a Answers,
+    variable: &Variable,
+) -> Option<&'a VariableValue> {
+    if variable.setters.is_empty() {
+        return None;
+    }
+    if variable.task.is_none() {
+        let (_, own) = parse_account_name(&variable.name)?;
+        return answers.get(own);
+    }
+    let setters = variable.setters.iter();
+    let mut values = setters.map(|setter| {
+        let name = account_wide_name(guide, guide.step(*setter)?)?;
+        answers.get(name)
+    });
+    let first = values.next()??;
+    values.all(|value| value == Some(first)).then_some(first)
+}
+
+fn account_wide_name<'a>(guide: &'a Guide, step: &GuideStep) -> Option<&'a str> {
+    let variable = guide.variables.get(step.sets.first()?.0)?;
+    Some(&variable.name)
+}
+
+/// Violations for observations whose two names have different values in the answers.
+fn conflicts(guide: &Guide, answers: &Answers) -> Violations {
+    let steps = guide.tasks.iter().flat_map(|task| task.steps.iter());
+    let conflicting: BTreeSet<(&str, &str)> = steps
+        .flatten()
+        .filter_map(|step| {
+            let full = account_wide_name(guide, step)?;
+            let (_, own) = parse_account_name(full)?;
+            (answers.get(full)? != answers.get(own)?).then_some((own, full))
+        })
+        .collect();
+    let mut violations = Violations::new();
+    for (own, full) in conflicting {
+        let description = format!(
+            "differs from `{}`, the other name of the same observation",
+            clip(full)
+        );
+        let path = Path::root("answers");
+        violations.add(&path.key(own), Reason::FieldInvalid, description);
+    }
+    violations
+}
+
+/// The answers that nothing in the guide reads or sets, sorted.
+pub fn unused_answers(guide: &Guide, answers: &Answers) -> Vec<String> {
+    let variables = guide.variables.iter();
+    let used: BTreeSet<&str> = variables.map(|variable| variable.name.as_str()).collect();
+    let unused = answers.keys().filter(|name| !used.contains(name.as_str()));
+    unused.cloned().collect()
+}

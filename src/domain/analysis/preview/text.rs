@@ -1,0 +1,171 @@
+//! Which language a text of a preview is in.
+
+use std::collections::BTreeMap;
+
+use crate::domain::{
+    analysis::{GuideStep, GuideTask, OverlayState},
+    feedback::FeedbackValue,
+    json::Instruction,
+    text::Label,
+    translation::{Language, StepOverlay},
+};
+
+/// The languages of a preview, in the order of preference. The source comes after all.
+#[derive(Clone, Debug, Default)]
+pub struct TextLanguages(Vec<Language>);
+
+/// A text, and the language that it is in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChosenText<'a, T> {
+    /// The text.
+    pub text: T,
+    /// Its language; `None` for the source.
+    pub language: Option<&'a Language>,
+    /// Whether it is in another language than the one asked for.
+    pub fallback: bool,
+    /// Whether it was made from a source that has changed.
+    pub outdated: bool,
+}
+
+/// A text that a translation may have.
+#[derive(Clone, Copy)]
+enum TextKind {
+    Title,
+    Rest,
+}
+
+impl TextLanguages {
+    /// The language with its shorter forms, then the fallback languages with theirs.
+    /// Without a language only the source.
+    pub fn new(language: Option<Language>, fallback: Vec<Language>) -> Self {
+        let Some(language) = language else {
+            return Self::default();
+        };
+        let mut languages: Vec<Language> = Vec::new();
+        for language in std::iter::once(language).chain(fallback) {
+            let forms = std::iter::successors(Some(language), Language::shorter);
+            for form in forms {
+                if !languages.contains(&form) {
+                    languages.push(form);
+                }
+            }
+        }
+        Self(languages)
+    }
+
+    /// The name of a task.
+    pub fn name<'a>(&self, task: &'a GuideTask) -> Option<ChosenText<'a, &'a str>> {
+        let source = &task.source;
+        let translations = &source.task.translations;
+        self.choose(
+            translations,
+            &source.overlays,
+            TextKind::Title,
+            |_, overlay| overlay.name.as_ref().map(|name| name.as_str()),
+            Some(source.task.name.as_str()),
+        )
+    }
+
+    /// The title of a step.
+    pub fn title<'a>(&self, step: &'a GuideStep) -> Option<ChosenText<'a, &'a str>> {
+        self.of_step(
+            step,
+            TextKind::Title,
+            |_, overlay| overlay.title.as_ref().map(|title| title.as_str()),
+            Some(step.source.step.title.as_str()),
+        )
+    }
+
+    /// Which body of a step is shown, without its text.
+    pub fn body<'a>(&self, step: &'a GuideStep) -> Option<ChosenText<'a, ()>> {
+        let has_body = |state: Option<&OverlayState>| {
+            let state = state?;
+            state.has_body.then_some(())
+        };
+        self.of_step(
+            step,
+            TextKind::Rest,
+            |state, _| has_body(state),
+            step.source.has_body.then_some(()),
+        )
+    }
+
+    /// The instructions of a step.
+    pub fn instructions<'a>(
+        &self,
+        step: &'a GuideStep,
+    ) -> Option<ChosenText<'a, &'a [Instruction]>> {
+        let some = |list: &'a [Instruction]| (!list.is_empty()).then_some(list);
+        self.of_step(
+            step,
+            TextKind::Rest,
+            |_, overlay| some(&overlay.instructions),
+            some(&step.source.step.content.instructions),
+        )
+    }
+
+    /// The text of an answer.
+    pub fn answer<'a>(
+        &self,
+        step: &'a GuideStep,
+        answer: &'a FeedbackValue,
+    ) -> Option<ChosenText<'a, &'a str>> {
+        let of_key = |values: &'a [FeedbackValue], key: &Label| {
+            let value = values.iter().find(|value| value.key == *key)?;
+            Some(value.value.as_str())
+        };
+        self.of_step(
+            step,
+            TextKind::Rest,
+            |_, overlay| of_key(&overlay.feedback.as_ref()?.values, &answer.key),
+            Some(answer.value.as_str()),
+        )
+    }
+
+    fn of_step<'a, T>(
+        &self,
+        step: &'a GuideStep,
+        kind: TextKind,
+        pick: impl Fn(Option<&OverlayState>, &'a StepOverlay) -> Option<T>,
+        source: Option<T>,
+    ) -> Option<ChosenText<'a, T>> {
+        let translations = &step.source.step.content.translations;
+        self.choose(translations, &step.source.overlays, kind, pick, source)
+    }
+
+    /// The text in the most preferred language that has one, else that of the source.
+    fn choose<'a, O, T>(
+        &self,
+        translations: &'a BTreeMap<Language, O>,
+        states: &'a BTreeMap<Language, OverlayState>,
+        kind: TextKind,
+        pick: impl Fn(Option<&OverlayState>, &'a O) -> Option<T>,
+        source: Option<T>,
+    ) -> Option<ChosenText<'a, T>> {
+        let asked = self.0.first();
+        for wanted in &self.0 {
+            let Some((language, overlay)) = translations.get_key_value(wanted) else {
+                continue;
+            };
+            let state = states.get(language);
+            if let Some(text) = pick(state, overlay) {
+                let outdated = state.is_some_and(|state| match kind {
+                    TextKind::Title => state.outdated_title,
+                    TextKind::Rest => state.outdated_rest,
+                });
+                return Some(ChosenText {
+                    text,
+                    language: Some(language),
+                    fallback: asked != Some(language),
+                    outdated,
+                });
+            }
+        }
+        source.map(|text| ChosenText {
+            text,
+            language: None,
+            fallback: asked.is_some(),
+            outdated: false,
+        })
+    }
+}

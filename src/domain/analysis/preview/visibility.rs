@@ -1,0 +1,297 @@
+//! The visibility of a guide's steps in one state.
+
+use crate::domain::{
+    analysis::{CompiledGroup, Guide, GuideStep, GuideTask, StepPosition, SubtaskEntry, Truth},
+    step::StepType,
+    task::Published,
+};
+
+use super::{GuideState, PreviewOptions};
+
+/// Why a task or step is not visible, in the order of the contract's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VisibilityReason {
+    /// It is not published.
+    NotPublished,
+    /// The roles of the task lack the level.
+    Level,
+    /// Its dependencies do not hold.
+    Condition,
+    /// A visible END comes before it.
+    AfterEnd,
+    /// The task that the step refers to is not visible.
+    SubtaskHidden,
+    /// The step leads back to a task that the walk is inside of.
+    SubtaskCycle,
+    /// Its task, or the subtask step that it is reached by, is not visible.
+    TaskHidden,
+    /// It may depend on a value that is not known.
+    UnknownValue,
+}
+
+/// A step of a preview.
+#[derive(Clone, Debug)]
+pub struct ListedStep {
+    /// The step.
+    pub position: StepPosition,
+    /// The index of the subtask step that it is reached by, in the list.
+    pub parent: Option<usize>,
+    /// Whether it is visible.
+    pub visible: Truth,
+    /// Why it is not visible.
+    pub reasons: Vec<VisibilityReason>,
+}
+
+/// The visibility of a guide.
+pub struct Evaluated {
+    pub visible: Truth,
+    pub reasons: Vec<VisibilityReason>,
+    pub steps: Vec<ListedStep>,
+    pub next_observation: Vec<StepPosition>,
+}
+
+/// The conditions for the visibility of a task.
+struct TaskParts {
+    published: Truth,
+    level: Truth,
+    dependencies: Truth,
+}
+
+/// The conditions for the visibility of a step that do not depend on how it is reached.
+struct StepParts {
+    published: Truth,
+    dependencies: Truth,
+    /// Whether no visible END comes before it.
+    before_end: Truth,
+    /// Whether the task that it refers to is visible; TRUE for other steps.
+    subtask: Truth,
+}
+
+/// Evaluates a guide.
+pub fn evaluate(guide: &Guide, state: &GuideState, options: &PreviewOptions) -> Evaluated {
+    let tasks: Vec<TaskParts> = guide
+        .tasks
+        .iter()
+        .map(|task| TaskParts::of(task, state, options))
+        .collect();
+    let task_visible = |task: usize| tasks.get(task).map_or(Truth::True, TaskParts::visible);
+    let steps = (0..guide.tasks.len())
+        .map(|task| step_parts(guide.steps(task), state, options, &task_visible))
+        .collect();
+    let visible = task_visible(0);
+    let mut walk = PreviewWalk {
+        guide,
+        state,
+        depth: options.subtask_depth,
+        parts: steps,
+        entered: vec![0],
+        via: Vec::new(),
+        listed: Vec::new(),
+        next_observation: None,
+    };
+    walk.go_through(visible, None);
+    Evaluated {
+        visible,
+        reasons: tasks.first().map_or(Vec::new(), TaskParts::reasons),
+        steps: walk.listed,
+        next_observation: walk.next_observation.unwrap_or_default(),
+    }
+}
+
+fn is_published(published: Published, options: &PreviewOptions) -> Truth {
+    Truth::from(options.include_unpublished || published == Published::default())
+}
+
+fn holds(dependencies: Option<&CompiledGroup>, state: &GuideState) -> Truth {
+    dependencies.map_or(Truth::True, |group| state.truth(group))
+}
+
+impl TaskParts {
+    fn of(task: &GuideTask, state: &GuideState, options: &PreviewOptions) -> Self {
+        let roles = &task.source.task.roles;
+        let level = options.level.is_none_or(|level| roles.contains(&level));
+        Self {
+            published: is_published(task.source.task.published, options),
+            level: level.into(),
+            dependencies: holds(task.dependencies.as_ref(), state),
+        }
+    }
+
+    fn visible(&self) -> Truth {
+        Truth::all([self.published, self.level, self.dependencies])
+    }
+
+    fn reasons(&self) -> Vec<VisibilityReason> {
+        let reasons = [
+            (
+                self.published == Truth::False,
+                VisibilityReason::NotPublished,
+            ),
+            (self.level == Truth::False, VisibilityReason::Level),
+            (
+                self.dependencies == Truth::False,
+                VisibilityReason::Condition,
+            ),
+            (
+                self.dependencies == Truth::Unknown,
+                VisibilityReason::UnknownValue,
+            ),
+        ];
+        applying(reasons)
+    }
+}
+
+/// The reasons that apply, in their order.
+fn applying<const N: usize>(reasons: [(bool, VisibilityReason); N]) -> Vec<VisibilityReason> {
+    let applying = reasons.into_iter().filter(|(applies, _)| *applies);
+    applying.map(|(_, reason)| reason).collect()
+}
+
+fn step_parts(
+    steps: &[GuideStep],
+    state: &GuideState,
+    options: &PreviewOptions,
+    task_visible: &impl Fn(usize) -> Truth,
+) -> Vec<StepParts> {
+    let mut before_end = Truth::True;
+    let parts = steps.iter().map(|step| {
+        let content = &step.source.step.content;
+        let parts = StepParts {
+            published: is_published(content.published, options),
+            dependencies: holds(step.dependencies.as_ref(), state),
+            before_end,
+            subtask: step.subtask.map_or(Truth::True, task_visible),
+        };
+        if step.source.step.kind.step_type() == StepType::End {
+            before_end = Truth::all([before_end, parts.visible().negated()]);
+        }
+        parts
+    });
+    parts.collect()
+}
+
+impl StepParts {
+    fn visible(&self) -> Truth {
+        Truth::all(self.parts())
+    }
+
+    fn parts(&self) -> [Truth; 4] {
+        [
+            self.published,
+            self.dependencies,
+            self.before_end,
+            self.subtask,
+        ]
+    }
+
+    /// The reasons for a step in a task whose visibility is `reached`.
+    fn reasons(&self, reached: Truth, cycle: Truth) -> Vec<VisibilityReason> {
+        let unknown = self.parts().contains(&Truth::Unknown) || reached == Truth::Unknown;
+        let reasons = [
+            (
+                self.published == Truth::False,
+                VisibilityReason::NotPublished,
+            ),
+            (
+                self.dependencies == Truth::False,
+                VisibilityReason::Condition,
+            ),
+            (self.before_end == Truth::False, VisibilityReason::AfterEnd),
+            (self.subtask != Truth::True, VisibilityReason::SubtaskHidden),
+            (cycle == Truth::True, VisibilityReason::SubtaskCycle),
+            (reached != Truth::True, VisibilityReason::TaskHidden),
+            (unknown, VisibilityReason::UnknownValue),
+        ];
+        applying(reasons)
+    }
+}
+
+/// Goes through the guide, lists the steps of the listed levels, and looks for the next
+/// observation below them.
+struct PreviewWalk<'a> {
+    guide: &'a Guide,
+    state: &'a GuideState,
+    depth: usize,
+    /// By task, then by step.
+    parts: Vec<Vec<StepParts>>,
+    /// The tasks that it is inside of; the root first.
+    entered: Vec<usize>,
+    /// The subtask steps that it entered them by.
+    via: Vec<StepPosition>,
+    listed: Vec<ListedStep>,
+    next_observation: Option<Vec<StepPosition>>,
+}
+
+impl PreviewWalk<'_> {
+    /// Goes through the task that was entered last. `reached` is whether that task is
+    /// visible, and the step that led to it.
+    fn go_through(&mut self, reached: Truth, parent: Option<usize>) {
+        let guide = self.guide;
+        let Some(task) = self.entered.last().copied() else {
+            return;
+        };
+        for (index, step) in guide.steps(task).iter().enumerate() {
+            let position = StepPosition { task, step: index };
+            let entry = guide.subtask_entry(step, &self.entered);
+            let visible = self.list(position, entry, reached, parent);
+            self.note_observation(position, step, visible);
+            match entry {
+                SubtaskEntry::Enter(subtask) => self.enter(subtask, position, visible),
+                SubtaskEntry::NoTask | SubtaskEntry::Cycle(_) | SubtaskEntry::TooDeep(_) => {}
+            }
+        }
+    }
+
+    /// Lists a step if its level is listed, and returns whether it is visible.
+    fn list(
+        &mut self,
+        position: StepPosition,
+        entry: SubtaskEntry,
+        reached: Truth,
+        parent: Option<usize>,
+    ) -> Truth {
+        let cycle = match entry {
+            SubtaskEntry::Cycle(_) => Truth::True,
+            SubtaskEntry::NoTask | SubtaskEntry::Enter(_) | SubtaskEntry::TooDeep(_) => {
+                Truth::False
+            }
+        };
+        let parts = self.parts.get(position.task);
+        let Some(parts) = parts.and_then(|parts| parts.get(position.step)) else {
+            return Truth::Unknown;
+        };
+        let visible = Truth::all([reached, parts.visible(), cycle.negated()]);
+        if self.via.len() <= self.depth {
+            self.listed.push(ListedStep {
+                position,
+                parent,
+                visible,
+                reasons: parts.reasons(reached, cycle),
+            });
+        }
+        visible
+    }
+
+    fn note_observation(&mut self, position: StepPosition, step: &GuideStep, visible: Truth) {
+        let open = !step.sets.is_empty() && self.state.answer(step).is_none();
+        if open && visible == Truth::True && self.next_observation.is_none() {
+            let via = self.via.iter().copied();
+            self.next_observation = Some(via.chain([position]).collect());
+        }
+    }
+
+    /// Enters a subtask if its steps are listed, or may have the next observation.
+    fn enter(&mut self, subtask: usize, by: StepPosition, visible: Truth) {
+        let listed = self.via.len() < self.depth;
+        let may_have_next = self.next_observation.is_none() && visible == Truth::True;
+        if !listed && !may_have_next {
+            return;
+        }
+        let parent = self.listed.len().checked_sub(1);
+        self.entered.push(subtask);
+        self.via.push(by);
+        self.go_through(visible, parent);
+        self.via.pop();
+        self.entered.pop();
+    }
+}

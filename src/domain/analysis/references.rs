@@ -1,0 +1,206 @@
+//! Where a task or a variable is used.
+
+use uuid::Uuid;
+
+use crate::domain::{
+    dependency::{Comparison, Condition, Group, Node},
+    feedback::Feedback,
+    ids::{ProductId, StepId, TaskId},
+};
+
+use super::{
+    names::{account_name, full_name},
+    value::{TargetSet, VariableValue},
+};
+
+/// How a task or variable is used, in the order in which references are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReferenceKind {
+    /// A subtask step refers to the task.
+    Subtask,
+    /// A wiring step refers to the task.
+    Wiring,
+    /// A value of an observation manages the task.
+    Manages,
+    /// An observation sets the variable.
+    Sets,
+    /// A condition reads the variable.
+    Reads,
+}
+
+/// What a list of references is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReferenceFilter {
+    /// A task.
+    Task(TaskId),
+    /// A variable.
+    Variable(VariableFilter),
+}
+
+/// The variable that a list of references is about, and restrictions of the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VariableFilter {
+    /// Its full name.
+    pub name: String,
+    /// Lists only references in this task, and finds them by the task's own name of the
+    /// variable, too.
+    pub task: Option<TaskId>,
+    /// Lists only references to this answer.
+    pub answer: Option<AnswerFilter>,
+}
+
+/// The key of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerFilter(pub String);
+
+/// Where a reference stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReferencePlace {
+    /// The task.
+    pub task: TaskId,
+    /// The step; `None` for the task's own conditions.
+    pub step: Option<StepId>,
+    /// The path within the step or task.
+    pub path: String,
+    /// The title of the step, or the name of the task.
+    pub title: String,
+}
+
+/// A reference.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reference {
+    /// How the task or variable is used.
+    pub kind: ReferenceKind,
+    /// Where it stands.
+    pub place: ReferencePlace,
+    /// The condition that reads the variable.
+    pub condition: Option<Condition>,
+}
+
+/// A place in a list of references.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReferenceCursor {
+    /// The kind.
+    pub kind: ReferenceKind,
+    /// The id of the step or task.
+    pub id: Uuid,
+    /// The path of the last reference of the step or task that was listed; `None` when
+    /// all of them were.
+    pub path: Option<String>,
+}
+
+/// References, and where the next page starts; `None` on the last.
+#[derive(Clone, Debug)]
+pub struct ReferencePage {
+    /// The references in order.
+    pub items: Vec<Reference>,
+    /// Where the next page starts.
+    pub next: Option<ReferenceCursor>,
+}
+
+impl ReferenceKind {
+    /// All kinds in order.
+    pub const ALL: [Self; 5] = [
+        Self::Subtask,
+        Self::Wiring,
+        Self::Manages,
+        Self::Sets,
+        Self::Reads,
+    ];
+}
+
+impl ReferenceCursor {
+    /// Where the first reference of a kind would stand.
+    pub fn start_of(kind: ReferenceKind) -> Self {
+        Self {
+            kind,
+            id: Uuid::nil(),
+            path: Some(String::new()),
+        }
+    }
+
+    /// Whether a reference stands behind the cursor.
+    pub fn is_before(&self, reference: &Reference) -> bool {
+        let place = &reference.place;
+        match (reference.kind, reference.id()).cmp(&(self.kind, self.id)) {
+            std::cmp::Ordering::Less => false,
+            std::cmp::Ordering::Greater => true,
+            std::cmp::Ordering::Equal => {
+                (self.path.as_ref()).is_some_and(|path| place.path > *path)
+            }
+        }
+    }
+}
+
+impl Reference {
+    /// The id of the step, or of the task.
+    pub fn id(&self) -> Uuid {
+        let ReferencePlace { task, step, .. } = &self.place;
+        step.map_or(task.0, |step| step.0)
+    }
+
+    /// The place behind this reference.
+    pub fn cursor(&self) -> ReferenceCursor {
+        ReferenceCursor {
+            kind: self.kind,
+            id: self.id(),
+            path: Some(self.place.path.clone()),
+        }
+    }
+}
+
+impl VariableFilter {
+    /// Whether an observation of a product sets the variable within the filter's task, and
+    /// offers the filter's answer.
+    pub fn is_set_by(&self, product: ProductId, question: &Feedback) -> bool {
+        let own = question.name.as_str();
+        let sets =
+            account_name(product, own) == self.name || (self.task.is_some() && own == self.name);
+        let mut keys = question.values.iter().map(|value| value.key.as_str());
+        let offers = |AnswerFilter(answer): &AnswerFilter| keys.any(|key| key == answer);
+        sets && self.answer.as_ref().is_none_or(offers)
+    }
+
+    /// The conditions of a group that read the variable, with their paths, in the order of
+    /// the paths.
+    pub fn conditions_reading(&self, group: Group) -> Vec<(String, Condition)> {
+        let answer = self.answer.as_ref();
+        let answer = answer.map(|AnswerFilter(key)| VariableValue::Text(key.clone()));
+        let mut found = Vec::new();
+        let mut add = |path: String, condition: Condition| {
+            if full_name(&condition) == self.name
+                && answer
+                    .as_ref()
+                    .is_none_or(|answer| may_depend_on(&condition, answer))
+            {
+                found.push((path, condition));
+            }
+        };
+        for_each_condition(group, "dependencies", &mut add);
+        found.sort_by(|(one, _), (other, _)| one.cmp(other));
+        found
+    }
+}
+
+/// Whether a condition may have another truth for this answer than for others.
+fn may_depend_on(condition: &Condition, answer: &VariableValue) -> bool {
+    match condition.operator {
+        Comparison::Equal | Comparison::NotEqual => {
+            TargetSet::new(&condition.targets).contains(answer)
+        }
+        Comparison::Greater | Comparison::Less => true,
+    }
+}
+
+fn for_each_condition(group: Group, path: &str, visit: &mut impl FnMut(String, Condition)) {
+    for (index, node) in group.nodes.into_iter().enumerate() {
+        match node {
+            Node::Group(group) => {
+                for_each_condition(group, &format!("{path}.nodes[{index}].group"), visit);
+            }
+            Node::Condition(condition) => {
+                visit(format!("{path}.nodes[{index}].condition"), condition);
+            }
+        }
+    }
+}

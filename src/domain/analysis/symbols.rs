@@ -1,0 +1,173 @@
+//! Symbols: digests of the names that tasks and steps read and set. The database indexes
+//! symbols, as names can be too long for an index.
+
+use std::collections::BTreeSet;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::domain::{
+    dependency::{Group, Node},
+    ids::TaskId,
+    step::Step,
+    task::Task,
+};
+
+use super::names::{account_name, full_name};
+
+/// The digest of a name: the first bytes of its SHA-256.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Symbol(pub [u8; 16]);
+
+/// What a task or step does with a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SymbolRole {
+    /// It is an observation that sets the name for the whole account.
+    Sets,
+    /// One of its conditions reads the name, of the account or of its task.
+    Reads,
+    /// It is an observation that sets the name within its task.
+    SetsInTask,
+}
+
+/// What a task or step does with which names.
+pub type Symbols = BTreeSet<(SymbolRole, Symbol)>;
+
+impl SymbolRole {
+    /// The number in the index.
+    pub fn number(self) -> i32 {
+        match self {
+            Self::Sets => 1,
+            Self::Reads => 2,
+            Self::SetsInTask => 3,
+        }
+    }
+}
+
+impl Symbol {
+    /// The symbol of a full name, wherever it is read, or set for the whole account.
+    pub fn of_name(name: &str) -> Self {
+        Self::of(Sha256::new(), name)
+    }
+
+    /// The symbol of a name that is set within a task. It differs from task to task, so
+    /// that a search in one task skips the others.
+    pub fn of_own_name(task: TaskId, name: &str) -> Self {
+        Self::of(Sha256::new().chain_update(task.0.as_bytes()), name)
+    }
+
+    fn of(hash: Sha256, name: &str) -> Self {
+        let hash = hash.chain_update(name).finalize();
+        let mut symbol = [0; 16];
+        for (byte, hashed) in symbol.iter_mut().zip(hash) {
+            *byte = hashed;
+        }
+        Self(symbol)
+    }
+}
+
+/// A task or step, which reads and sets names.
+pub trait NamesVariables {
+    /// Whether all fields that name variables are equal, so that the symbols are, too.
+    fn has_same_names(&self, other: &Self) -> bool;
+
+    /// What it does with which names.
+    fn symbols(&self) -> Symbols;
+}
+
+impl NamesVariables for Task {
+    fn has_same_names(&self, other: &Self) -> bool {
+        self.dependencies == other.dependencies
+    }
+
+    fn symbols(&self) -> Symbols {
+        let mut symbols = Symbols::new();
+        add_read(self.dependencies.as_ref(), &mut symbols);
+        symbols
+    }
+}
+
+impl NamesVariables for Step {
+    fn has_same_names(&self, other: &Self) -> bool {
+        self.content.dependencies == other.content.dependencies
+            && observed_name(self) == observed_name(other)
+    }
+
+    fn symbols(&self) -> Symbols {
+        let mut symbols = Symbols::new();
+        add_read(self.content.dependencies.as_ref(), &mut symbols);
+        if let Some(name) = observed_name(self) {
+            let of_account = Symbol::of_name(&account_name(self.product, name));
+            symbols.insert((SymbolRole::Sets, of_account));
+            let of_task = Symbol::of_own_name(self.task, name);
+            symbols.insert((SymbolRole::SetsInTask, of_task));
+        }
+        symbols
+    }
+}
+
+fn observed_name(step: &Step) -> Option<&str> {
+    step.kind.observed().map(|feedback| feedback.name.as_str())
+}
+
+fn add_read(group: Option<&Group>, symbols: &mut Symbols) {
+    for node in group.iter().flat_map(|group| &group.nodes) {
+        match node {
+            Node::Group(group) => add_read(Some(group), symbols),
+            Node::Condition(condition) => {
+                let symbol = Symbol::of_name(&full_name(condition));
+                symbols.insert((SymbolRole::Reads, symbol));
+            }
+        }
+    }
+}
+
+/// The symbols that a write adds and drops.
+#[derive(Debug, Default)]
+pub struct ChangedSymbols {
+    /// Those that are new.
+    pub added: Vec<(SymbolRole, Symbol)>,
+    /// Those that are gone.
+    pub dropped: Vec<(SymbolRole, Symbol)>,
+}
+
+/// How the symbols of a task or step change. Computes no digest if no name changes.
+pub fn changed_symbols<T: NamesVariables>(before: Option<&T>, after: &T) -> ChangedSymbols {
+    if before.is_some_and(|before| before.has_same_names(after)) {
+        return ChangedSymbols::default();
+    }
+    let before = before.map_or_else(Symbols::new, T::symbols);
+    let after = after.symbols();
+    ChangedSymbols {
+        added: after.difference(&before).copied().collect(),
+        dropped: before.difference(&after).copied().collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn the_symbols_of_names_are_fixed() {
+        // They are stored: another digest would need every row written again.
+        let hex = |Symbol(bytes)| bytes.map(|byte: u8| format!("{byte:02x}")).concat();
+        assert_eq!(
+            hex(Symbol::of_name("components.1.light")),
+            "c0fdfc89da604a53c335174f84aad94a"
+        );
+        assert_eq!(
+            hex(Symbol::of_own_name(TaskId(Uuid::nil()), "light")),
+            "73c624edf081ec41b25751a1f38c8704"
+        );
+    }
+
+    #[test]
+    fn own_names_of_two_tasks_have_two_symbols() {
+        let one = Symbol::of_own_name(TaskId(Uuid::nil()), "light");
+        let other = Symbol::of_own_name(TaskId(Uuid::max()), "light");
+        assert_ne!(one, other);
+        assert_ne!(one, Symbol::of_name("light"));
+    }
+}

@@ -1,0 +1,93 @@
+//! Three-valued truth, combined as Kleene does.
+
+use crate::domain::dependency::LogicalOperator;
+
+/// Whether something holds, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Truth {
+    /// It holds for every possible value.
+    True,
+    /// It holds for no possible value.
+    False,
+    /// It may depend on a value that is not known.
+    Unknown,
+}
+
+impl Truth {
+    /// The truth of the opposite.
+    pub fn negated(self) -> Self {
+        match self {
+            Self::True => Self::False,
+            Self::False => Self::True,
+            Self::Unknown => Self::Unknown,
+        }
+    }
+
+    /// FALSE with one FALSE, TRUE with all TRUE, else UNKNOWN.
+    pub fn all(truths: impl IntoIterator<Item = Self>) -> Self {
+        let mut result = Self::True;
+        for truth in truths {
+            match truth {
+                Self::False => return Self::False,
+                Self::Unknown => result = Self::Unknown,
+                Self::True => {}
+            }
+        }
+        result
+    }
+
+    /// TRUE with one TRUE, FALSE with all FALSE, else UNKNOWN.
+    pub fn any(truths: impl IntoIterator<Item = Self>) -> Self {
+        Self::all(truths.into_iter().map(Self::negated)).negated()
+    }
+
+    /// The truth of a group.
+    pub fn of_group(operator: LogicalOperator, nodes: impl IntoIterator<Item = Self>) -> Self {
+        match operator {
+            LogicalOperator::And => Self::all(nodes),
+            LogicalOperator::Or => Self::any(nodes),
+        }
+    }
+
+    /// TRUE or FALSE if that is the outcome for each possible value, else UNKNOWN. There
+    /// is at least one possible value.
+    pub fn of_outcomes(outcomes: impl IntoIterator<Item = bool>) -> Self {
+        let mut seen = None;
+        for outcome in outcomes {
+            if seen.is_some_and(|seen| seen != outcome) {
+                return Self::Unknown;
+            }
+            seen = Some(outcome);
+        }
+        seen.map_or(Self::Unknown, Self::from)
+    }
+}
+
+impl From<bool> for Truth {
+    fn from(holds: bool) -> Self {
+        if holds { Self::True } else { Self::False }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_follow_kleene() {
+        use Truth::{False, True, Unknown};
+        for (one, other, and, or) in [
+            (True, True, True, True),
+            (True, False, False, True),
+            (True, Unknown, Unknown, True),
+            (False, False, False, False),
+            (False, Unknown, False, Unknown),
+            (Unknown, Unknown, Unknown, Unknown),
+        ] {
+            for pair in [[one, other], [other, one]] {
+                assert_eq!(Truth::all(pair), and, "{pair:?}");
+                assert_eq!(Truth::any(pair), or, "{pair:?}");
+            }
+        }
+    }
+}

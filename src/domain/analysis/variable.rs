@@ -1,0 +1,127 @@
+//! Variables of a guide: who sets them, and which values they can have.
+
+use std::collections::HashSet;
+
+use crate::domain::ids::{StepId, TaskId};
+
+use super::{
+    guide::{StepPosition, StepTable},
+    value::VariableValue,
+};
+
+/// A variable of a guide: its index in [`Guide::variables`](super::Guide::variables).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VariableId(pub usize);
+
+/// A variable that a guide reads or sets.
+#[derive(Clone, Debug)]
+pub struct Variable {
+    /// Its full name.
+    pub name: String,
+    /// The task of the guide within which the name stands for the variable, as one of its
+    /// observations has the name as its own. `None`: the name is account-wide.
+    pub task: Option<usize>,
+    /// The observations of the guide that set it, unpublished ones included, in the order
+    /// of [`Guide::tasks`](super::Guide::tasks) and of steps.
+    pub setters: Vec<StepPosition>,
+    /// Observations outside the guide that set it.
+    pub outside: OutsideSetters,
+    /// Whether its name is an alias of a loop of the guide, or begins with one and a dot.
+    pub is_loop: bool,
+    /// Whether the caller declares it.
+    pub is_declared: bool,
+    /// Whether a condition of the guide reads it.
+    pub is_read: bool,
+    /// The values that it can have.
+    pub possible: PossibleValues,
+}
+
+/// The observations outside a guide that set a variable.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OutsideSetters {
+    /// All of them, by id.
+    All(Vec<OutsideSetter>),
+    /// There are more than were read; these were.
+    TooMany(Vec<OutsideSetter>),
+}
+
+/// An observation outside a guide.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutsideSetter {
+    /// Its task.
+    pub task: TaskId,
+    /// The observation.
+    pub step: StepId,
+    /// Its title.
+    pub title: String,
+    /// The keys of its answers.
+    pub keys: Vec<String>,
+}
+
+/// The values that a variable can have. It can always be unanswered, too.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PossibleValues {
+    /// One of these keys, each listed once.
+    Keys(Vec<String>),
+    /// Any text, number or bool.
+    Anything,
+}
+
+impl OutsideSetters {
+    /// The observations that were read.
+    pub fn list(&self) -> &[OutsideSetter] {
+        match self {
+            Self::All(list) | Self::TooMany(list) => list,
+        }
+    }
+
+    /// Whether an observation outside the guide sets the variable.
+    pub fn exist(&self) -> bool {
+        match self {
+            Self::All(list) => !list.is_empty(),
+            Self::TooMany(_) => true,
+        }
+    }
+}
+
+impl Variable {
+    /// Whether no observation of the account sets it, no loop has it and the caller does
+    /// not declare it.
+    pub fn is_unknown(&self) -> bool {
+        self.setters.is_empty() && !self.outside.exist() && !self.is_loop && !self.is_declared
+    }
+
+    /// The keys of all observations that set it. A variable of a loop, a declared and an
+    /// unknown one can have any value, and so can one with too many setters to read.
+    pub(super) fn find_possible(&self, steps: &impl StepTable) -> PossibleValues {
+        let complete = match &self.outside {
+            OutsideSetters::All(_) => true,
+            OutsideSetters::TooMany(_) => false,
+        };
+        if !complete || self.is_loop || self.is_declared || self.is_unknown() {
+            return PossibleValues::Anything;
+        }
+        let mut keys: Vec<String> = Vec::new();
+        let mut seen = HashSet::new();
+        let inside = self.setters.iter().flat_map(|setter| steps.keys(*setter));
+        let outside = self.outside.list().iter();
+        let outside = outside.flat_map(|setter| setter.keys.iter().map(String::as_str));
+        for key in inside.chain(outside) {
+            if seen.insert(key) {
+                keys.push(key.to_owned());
+            }
+        }
+        PossibleValues::Keys(keys)
+    }
+}
+
+impl PossibleValues {
+    /// The keys as values, without [`VariableValue::Unanswered`]; `None` for
+    /// [`PossibleValues::Anything`].
+    pub fn answers(&self) -> Option<impl Iterator<Item = VariableValue>> {
+        match self {
+            Self::Keys(keys) => Some(keys.iter().cloned().map(VariableValue::Text)),
+            Self::Anything => None,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Finds what is wrong with a guide.
+//!
+//! Most rules check one condition, observation or step. Rules about walkthroughs are
+//! decided exactly: `walkthrough` makes one boolean formula of all
+//! walkthroughs, and `search` decides what can be true in it.
+
+mod classes;
+mod conditions;
+mod conflict;
+mod content;
+mod finding;
+mod formula;
+mod observations;
+mod options;
+mod order;
+mod reach;
+mod report;
+mod rules;
+mod search;
+mod subtasks;
+mod walk;
+mod walkthrough;
+
+use serde_json::json;
+
+use crate::domain::analysis::{CONDITIONS_MAX, GuideLimit, STEPS_MAX, SUBTASK_LEVELS_MAX};
+
+pub use finding::{Finding, FindingPlace};
+pub use options::{
+    PATH_MAX, RuleSetting, SETTINGS_MAX, SUPPRESSIONS_MAX, Suppression, ValidationOptions,
+};
+pub use report::{FindingCounts, OutsideReader, OutsideReaders, Subject};
+pub use rules::{RULES_VERSION, Rule, RuleText, Severity};
+pub use walkthrough::Unpublished;
+
+use order::GuideOrder;
+use report::Report;
+
+/// The findings of a guide in order, and how many there are.
+pub fn validate(subject: Subject<'_>) -> (Vec<Finding>, FindingCounts) {
+    let mut report = Report::new(subject);
+    let order = GuideOrder::of(subject.guide);
+    conditions::check(&mut report, order.as_ref());
+    observations::check(&mut report);
+    content::check(&mut report);
+    subtasks::check(&mut report);
+    match exceeded(&mut report) {
+        Some((limit, most)) => {
+            report_too_large(&mut report, limit, most);
+            observations::report_duplicates(&mut report);
+        }
+        None => reach::check(&mut report),
+    }
+    let Report {
+        mut findings,
+        counts,
+        ..
+    } = report;
+    findings.sort_by(Finding::compare);
+    (findings, counts)
+}
+
+/// The name and number of the limit that the guide exceeds. Reports the steps below which
+/// subtasks are too deep.
+fn exceeded(report: &mut Report<'_>) -> Option<(&'static str, usize)> {
+    match report.subject.guide.limit {
+        Some(GuideLimit::Steps) => Some(("steps", STEPS_MAX)),
+        Some(GuideLimit::Conditions) => Some(("conditions", CONDITIONS_MAX)),
+        None => {
+            let too_deep = subtasks::check_depth(report);
+            too_deep.then_some(("subtask_levels", SUBTASK_LEVELS_MAX))
+        }
+    }
+}
+
+fn report_too_large(report: &mut Report<'_>, limit: &str, most: usize) {
+    if let Some(root) = report.own_tasks().into_iter().next() {
+        let facts = [("limit", json!(limit)), ("most", json!(most))];
+        let message = format!(
+            "The guide has more than {most} {}.",
+            limit.replace('_', " ")
+        );
+        report.add(root.finding(Rule::TooLarge, "", facts, message));
+    }
+}

@@ -1,0 +1,348 @@
+//! Rules about single conditions, those of unpublished steps included.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use crate::domain::{
+    analysis::{
+        CompiledCondition, CompiledGroup, CompiledNode, Guide, PossibleValues, Variable,
+        VariableValue, numeric_text,
+    },
+    dependency::{Comparison, Condition, ConditionTarget, Group, Node},
+};
+
+use super::{
+    finding::{Finding, FindingPlace},
+    order::GuideOrder,
+    report::{OwnStep, OwnTask, Report, target_fact},
+    rules::Rule,
+};
+
+/// Most observations that a finding lists in `related`.
+const RELATED_MAX: usize = 20;
+
+/// The place of a condition in its dependencies: the index of the node on each level.
+#[derive(Clone, Debug, Default)]
+pub struct NodePath {
+    indexes: Vec<usize>,
+}
+
+impl NodePath {
+    /// Goes to a node of the group.
+    pub fn enter(&mut self, index: usize) {
+        self.indexes.push(index);
+    }
+
+    /// Goes back to the group.
+    pub fn leave(&mut self) {
+        self.indexes.pop();
+    }
+}
+
+/// Writes the path of the condition within its task or step.
+impl fmt::Display for NodePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("dependencies")?;
+        for (depth, index) in self.indexes.iter().enumerate() {
+            let group = if depth == 0 { "" } else { ".group" };
+            write!(f, "{group}.nodes[{index}]")?;
+        }
+        f.write_str(".condition")
+    }
+}
+
+/// The task or step that a condition belongs to.
+#[derive(Clone, Copy)]
+enum Reader<'a> {
+    Task(OwnTask<'a>),
+    Step(OwnStep<'a>),
+}
+
+/// A condition of an own task or step.
+struct ReadCondition<'a, 'p> {
+    reader: Reader<'a>,
+    path: &'p NodePath,
+    source: &'a Condition,
+    variable: &'a Variable,
+}
+
+/// Checks all conditions of the own tasks and their steps.
+pub fn check(report: &mut Report<'_>, order: Option<&GuideOrder>) {
+    for own in report.own_tasks() {
+        let source = own.task.source.task.dependencies.as_ref();
+        let compiled = own.task.dependencies.as_ref();
+        check_group(report, order, Reader::Task(own), source.zip(compiled));
+    }
+    for own in report.own_steps() {
+        let source = own.step.source.step.content.dependencies.as_ref();
+        let compiled = own.step.dependencies.as_ref();
+        check_group(report, order, Reader::Step(own), source.zip(compiled));
+    }
+}
+
+fn check_group<'a>(
+    report: &mut Report<'a>,
+    order: Option<&GuideOrder>,
+    reader: Reader<'a>,
+    group: Option<(&'a Group, &'a CompiledGroup)>,
+) {
+    let Some((source, compiled)) = group else {
+        return;
+    };
+    let guide = report.subject.guide;
+    for_each(
+        source,
+        compiled,
+        &mut NodePath::default(),
+        &mut |path, source, compiled| {
+            if let Some(variable) = guide.variables.get(compiled.variable.0) {
+                let condition = ReadCondition {
+                    reader,
+                    path,
+                    source,
+                    variable,
+                };
+                condition.check(report, order);
+            }
+        },
+    );
+}
+
+fn for_each<'a>(
+    source: &'a Group,
+    compiled: &'a CompiledGroup,
+    path: &mut NodePath,
+    visit: &mut impl FnMut(&NodePath, &'a Condition, &'a CompiledCondition),
+) {
+    let nodes = source.nodes.iter().zip(&compiled.nodes);
+    for (index, nodes) in nodes.enumerate() {
+        path.enter(index);
+        match nodes {
+            (Node::Condition(source), CompiledNode::Condition(compiled)) => {
+                visit(path, source, compiled);
+            }
+            (Node::Group(source), CompiledNode::Group(compiled)) => {
+                for_each(source, compiled, path, visit);
+            }
+            // A compiled group has the nodes of its group.
+            (Node::Condition(_), CompiledNode::Group(_))
+            | (Node::Group(_), CompiledNode::Condition(_)) => {}
+        }
+        path.leave();
+    }
+}
+
+impl<'a> ReadCondition<'a, '_> {
+    fn check(&self, report: &mut Report<'a>, order: Option<&GuideOrder>) {
+        let guide = report.subject.guide;
+        if self.variable.is_unknown() {
+            let names = names_within(guide, self.task());
+            let suggestion = report.suggest(&self.variable.name, names);
+            report.add(self.unknown_variable().suggesting(suggestion));
+        }
+        if self.variable.setters.is_empty() && self.variable.outside.exist() {
+            report.add(self.set_elsewhere());
+        }
+        if self.is_read_by_its_only_setter() {
+            report.add(self.self_read());
+        } else if order.is_some_and(|order| self.is_answered_later(order)) {
+            report.add(self.answered_later(guide));
+        }
+        match self.source.operator {
+            Comparison::Equal | Comparison::NotEqual => self.check_answers(report),
+            Comparison::Greater | Comparison::Less => self.check_bounds(report),
+        }
+    }
+
+    fn task(&self) -> usize {
+        match self.reader {
+            Reader::Task(own) => own.index,
+            Reader::Step(own) => own.own_task.index,
+        }
+    }
+
+    fn finding<const N: usize>(
+        &self,
+        rule: Rule,
+        below: &str,
+        facts: [(&str, Value); N],
+        message: String,
+    ) -> Finding {
+        let path = format!("{}{below}", self.path);
+        match self.reader {
+            Reader::Task(own) => own.finding(rule, &path, facts, message),
+            Reader::Step(own) => own.finding(rule, &path, facts, message),
+        }
+    }
+
+    fn unknown_variable(&self) -> Finding {
+        let name = &self.variable.name;
+        self.finding(
+            Rule::UnknownVariable,
+            "",
+            [("variable", json!(name))],
+            format!("No observation of the account sets `{name}`."),
+        )
+    }
+
+    fn set_elsewhere(&self) -> Finding {
+        let name = &self.variable.name;
+        let mut finding = self.finding(
+            Rule::SetElsewhere,
+            "",
+            [("variable", json!(name))],
+            format!("Only observations of other guides set `{name}`."),
+        );
+        let setters = self.variable.outside.list().iter().take(RELATED_MAX);
+        let places = setters.map(|setter| FindingPlace {
+            task: setter.task.to_string(),
+            step: setter.step.to_string(),
+            path: String::new(),
+            title: setter.title.clone(),
+        });
+        finding.related = places.collect();
+        finding
+    }
+
+    /// Whether the condition belongs to the only observation that sets its variable.
+    fn is_read_by_its_only_setter(&self) -> bool {
+        let only_setter = self.variable.setters.as_slice();
+        match self.reader {
+            Reader::Task(_) => false,
+            Reader::Step(own) => only_setter == [own.position] && !self.variable.outside.exist(),
+        }
+    }
+
+    fn self_read(&self) -> Finding {
+        let name = &self.variable.name;
+        self.finding(
+            Rule::SelfRead,
+            "",
+            [("variable", json!(name))],
+            format!("The observation reads `{name}`, which only its own answer sets."),
+        )
+    }
+
+    fn is_answered_later(&self, order: &GuideOrder) -> bool {
+        let setters = &self.variable.setters;
+        let reader = match self.reader {
+            Reader::Task(own) => order.last_of_task(own.index),
+            Reader::Step(own) => order.last_of_step(own.position),
+        };
+        let first = setters
+            .iter()
+            .filter_map(|setter| order.first_of_step(*setter))
+            .min();
+        !self.variable.outside.exist()
+            && reader
+                .zip(first)
+                .is_some_and(|(reader, first)| reader < first)
+    }
+
+    fn answered_later(&self, guide: &Guide) -> Finding {
+        let name = &self.variable.name;
+        let mut finding = self.finding(
+            Rule::AnsweredLater,
+            "",
+            [("variable", json!(name))],
+            format!("Every observation that sets `{name}` comes after this condition."),
+        );
+        let setters = self.variable.setters.iter().take(RELATED_MAX);
+        let places = setters.filter_map(|setter| FindingPlace::at(guide, *setter, ""));
+        finding.related = places.collect();
+        finding
+    }
+
+    /// Reports targets of `=` and `!=` that the variable never has.
+    fn check_answers(&self, report: &mut Report<'a>) {
+        let PossibleValues::Keys(keys) = &self.variable.possible else {
+            return;
+        };
+        let name = &self.variable.name;
+        for (index, target) in self.source.targets.iter().enumerate() {
+            if keys.iter().any(|key| equals(key, target)) {
+                continue;
+            }
+            let fact = target_fact(target);
+            let message = format!("`{name}` is never {fact}.");
+            let finding = self.finding(
+                Rule::UnknownAnswer,
+                &format!(".targets[{index}]"),
+                [("variable", json!(name)), ("target", fact)],
+                message,
+            );
+            let suggestion = match target {
+                ConditionTarget::Text(text) => {
+                    report.suggest(text, keys.iter().map(String::as_str))
+                }
+                ConditionTarget::Number(_) | ConditionTarget::Bool(_) => None,
+            };
+            report.add(finding.suggesting(suggestion));
+        }
+    }
+
+    /// Reports targets and answers that `>` and `<` cannot compare, and several targets.
+    fn check_bounds(&self, report: &mut Report<'a>) {
+        let name = &self.variable.name;
+        let operator = self.source.operator.symbol();
+        for (index, target) in self.source.targets.iter().enumerate() {
+            if is_numeric(target) {
+                continue;
+            }
+            let fact = target_fact(target);
+            let message = format!("`{operator}` compares with {fact}, which is not numeric.");
+            let facts = [
+                ("variable", json!(name)),
+                ("operator", json!(operator)),
+                ("target", fact),
+            ];
+            let below = format!(".targets[{index}]");
+            report.add(self.finding(Rule::NotComparable, &below, facts, message));
+        }
+        if let PossibleValues::Keys(keys) = &self.variable.possible
+            && !keys.iter().any(|key| numeric_text(key).is_some())
+        {
+            let message = format!("`{operator}` reads `{name}`, which has no numeric answer.");
+            let facts = [("variable", json!(name)), ("operator", json!(operator))];
+            report.add(self.finding(Rule::NotComparable, "", facts, message));
+        }
+        if self.source.targets.len() > 1 {
+            let targets: Vec<Value> = self.source.targets.iter().map(target_fact).collect();
+            let message = format!("`{operator}` has {} targets.", targets.len());
+            let facts = [
+                ("variable", json!(name)),
+                ("operator", json!(operator)),
+                ("targets", Value::Array(targets)),
+            ];
+            report.add(self.finding(Rule::SeveralBounds, "", facts, message));
+        }
+    }
+}
+
+/// Whether an answer equals a target.
+fn equals(key: &str, target: &ConditionTarget) -> bool {
+    match target {
+        ConditionTarget::Text(text) => key == text,
+        ConditionTarget::Number(_) | ConditionTarget::Bool(_) => {
+            VariableValue::Text(key.to_owned()).equals(target)
+        }
+    }
+}
+
+fn is_numeric(target: &ConditionTarget) -> bool {
+    match target {
+        ConditionTarget::Text(text) => numeric_text(text).is_some(),
+        ConditionTarget::Number(_) => true,
+        ConditionTarget::Bool(_) => false,
+    }
+}
+
+/// The names that conditions of a task can read.
+fn names_within(guide: &Guide, task: usize) -> impl Iterator<Item = &str> {
+    let variables = guide.variables.iter().filter(move |variable| {
+        let here = variable.task.is_none_or(|own| own == task);
+        here && !variable.is_unknown()
+    });
+    variables.map(|variable| variable.name.as_str())
+}

@@ -1,0 +1,238 @@
+//! Rules about the contents of tasks and steps: whether a task has steps, and a step
+//! texts and translations.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use crate::domain::{
+    analysis::{Guide, GuideStep, OverlayState},
+    feedback::Feedback,
+    step::StepType,
+    translation::{Language, StepOverlay},
+};
+
+use super::{
+    finding::Finding,
+    report::{OwnStep, OwnTask, Report},
+    rules::Rule,
+    walkthrough::step_type,
+};
+
+/// Checks the own tasks and their steps.
+pub fn check(report: &mut Report<'_>) {
+    let languages = languages(report);
+    for own in report.own_tasks() {
+        check_steps(report, own);
+        for language in &languages {
+            check_task_translation(report, own, language);
+        }
+    }
+    for own in report.own_steps() {
+        check_content(report, own);
+        for language in &languages {
+            check_step_translation(report, own, language);
+        }
+    }
+}
+
+/// The languages to check.
+fn languages(report: &Report<'_>) -> Vec<Language> {
+    let options = report.subject.options;
+    if !options.languages.is_empty() {
+        return options.languages.clone();
+    }
+    let mut all: BTreeSet<&Language> = BTreeSet::new();
+    let guide: &Guide = report.subject.guide;
+    for task in &guide.tasks {
+        all.extend(task.source.task.translations.keys());
+        for step in task.steps.iter().flatten() {
+            all.extend(step.source.step.content.translations.keys());
+        }
+    }
+    all.into_iter().cloned().collect()
+}
+
+fn check_steps(report: &mut Report<'_>, own: OwnTask<'_>) {
+    let Some(steps) = &own.task.steps else {
+        return;
+    };
+    let unpublished = report.subject.options.unpublished;
+    let shown = |step: &GuideStep| unpublished.shows(step.source.step.content.published);
+    if steps.iter().any(shown) {
+        return;
+    }
+    let count = steps.len();
+    let message = match count {
+        0 => "The task has no step.".to_owned(),
+        _ => format!("None of the {count} steps is published."),
+    };
+    report.add(own.finding(Rule::NoSteps, "", [("steps", json!(count))], message));
+}
+
+fn check_content(report: &mut Report<'_>, own: OwnStep<'_>) {
+    let source = &own.step.source;
+    let content = &source.step.content;
+    let is_information = step_type(own.step) == StepType::Information;
+    if is_information && !source.has_body && content.instructions.is_empty() {
+        let message = "The step has neither a body nor instructions.".to_owned();
+        report.add(own.finding(Rule::NoContent, "", [], message));
+    }
+    let published = content.published.get();
+    if !matches!(published, 0 | 1) {
+        report.add(own.finding(
+            Rule::UnknownPublished,
+            "published",
+            [("published", json!(published))],
+            format!("`published` is {published}."),
+        ));
+    }
+}
+
+fn check_task_translation(report: &mut Report<'_>, own: OwnTask<'_>, language: &Language) {
+    let source = &own.task.source;
+    let path = translation_path(language);
+    let Some(overlay) = source.task.translations.get(language) else {
+        let (facts, message) = missing(language, &["name"]);
+        let finding = own.finding(Rule::TranslationMissing, &path, facts, message);
+        report.add(in_language(finding, language));
+        return;
+    };
+    if overlay.name.is_none() {
+        let (facts, message) = missing(language, &["name"]);
+        let finding = own.finding(Rule::TranslationMissing, &path, facts, message);
+        report.add(in_language(finding, language));
+    }
+    let state = source.overlays.get(language).copied().unwrap_or_default();
+    if state.outdated_title {
+        let (rule, facts, message) = outdated(language, overlay.locked);
+        let finding = own.finding(rule, &path, facts, message);
+        report.add(in_language(finding, language));
+    }
+}
+
+fn check_step_translation(report: &mut Report<'_>, own: OwnStep<'_>, language: &Language) {
+    let source = &own.step.source;
+    let path = translation_path(language);
+    let overlay = source.step.content.translations.get(language);
+    let state = source.overlays.get(language).copied().unwrap_or_default();
+    let fields = missing_fields(own.step, overlay, state);
+    if !fields.is_empty() {
+        let (facts, message) = missing(language, &fields);
+        let finding = own.finding(Rule::TranslationMissing, &path, facts, message);
+        report.add(in_language(finding, language));
+    }
+    let Some(overlay) = overlay else { return };
+    // The title of a subtask step is not its own.
+    let title = state.outdated_title && step_type(own.step) != StepType::Subtask;
+    if title || state.outdated_rest {
+        let (rule, facts, message) = outdated(language, overlay.locked);
+        let finding = own.finding(rule, &path, facts, message);
+        report.add(in_language(finding, language));
+    }
+    if let Some(translated) = &overlay.feedback {
+        check_keys(report, own, language, translated);
+    }
+}
+
+/// The texts that the source has and the translation lacks.
+fn missing_fields(
+    step: &GuideStep,
+    overlay: Option<&StepOverlay>,
+    state: OverlayState,
+) -> Vec<&'static str> {
+    let source = &step.source;
+    let content = &source.step.content;
+    let fields = [
+        (
+            "title",
+            step_type(step) != StepType::Subtask,
+            overlay.is_some_and(|overlay| overlay.title.is_some()),
+        ),
+        ("body", source.has_body, state.has_body),
+        (
+            "instructions",
+            !content.instructions.is_empty(),
+            overlay.is_some_and(|overlay| !overlay.instructions.is_empty()),
+        ),
+        (
+            "feedback_config",
+            source.step.kind.feedback().is_some(),
+            overlay.is_some_and(|overlay| overlay.feedback.is_some()),
+        ),
+    ];
+    let missing = fields
+        .into_iter()
+        .filter(|(_, source, translated)| *source && !translated);
+    missing.map(|(field, _, _)| field).collect()
+}
+
+fn check_keys(
+    report: &mut Report<'_>,
+    own: OwnStep<'_>,
+    language: &Language,
+    translated: &Feedback,
+) {
+    let keys = |feedback: Option<&Feedback>| -> BTreeSet<String> {
+        let values = feedback.map_or(&[][..], |feedback| &feedback.values);
+        values
+            .iter()
+            .map(|value| value.key.as_str().to_owned())
+            .collect()
+    };
+    let source = keys(own.step.source.step.kind.feedback());
+    let translated = keys(Some(translated));
+    if source == translated {
+        return;
+    }
+    let missing: Vec<&String> = source.difference(&translated).collect();
+    let others: Vec<&String> = translated.difference(&source).collect();
+    let message = format!(
+        "The question in {language} lacks {} keys of the source and has {} others.",
+        missing.len(),
+        others.len()
+    );
+    let facts = [
+        ("language", json!(language.as_str())),
+        ("missing", json!(missing)),
+        ("others", json!(others)),
+    ];
+    let path = format!("{}.feedback_config[0].values", translation_path(language));
+    let finding = own.finding(Rule::TranslationAnswers, &path, facts, message);
+    report.add(in_language(finding, language));
+}
+
+fn translation_path(language: &Language) -> String {
+    format!("translations[\"{language}\"]")
+}
+
+fn missing(
+    language: &Language,
+    fields: &[&str],
+) -> ([(&'static str, serde_json::Value); 2], String) {
+    let facts = [
+        ("language", json!(language.as_str())),
+        ("fields", json!(fields)),
+    ];
+    let message = format!("Not translated into {language}: {}.", fields.join(", "));
+    (facts, message)
+}
+
+fn outdated(
+    language: &Language,
+    locked: bool,
+) -> (Rule, [(&'static str, serde_json::Value); 1], String) {
+    let facts = [("language", json!(language.as_str()))];
+    let (rule, state) = if locked {
+        (Rule::TranslationLockedOutdated, "locked translation")
+    } else {
+        (Rule::TranslationOutdated, "translation")
+    };
+    let message = format!("The {state} into {language} was made from a source that has changed.");
+    (rule, facts, message)
+}
+
+fn in_language(mut finding: Finding, language: &Language) -> Finding {
+    finding.language = Some(language.clone());
+    finding
+}

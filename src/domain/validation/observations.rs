@@ -1,0 +1,327 @@
+//! Rules about single observations, unpublished ones included.
+
+use std::collections::HashMap;
+
+use serde_json::json;
+
+use crate::domain::{
+    analysis::{
+        CompiledCondition, CompiledGroup, Guide, GuideStep, StepPosition, TargetSet, VariableId,
+        VariableValue,
+    },
+    dependency::Comparison,
+    feedback::Feedback,
+};
+
+use super::{
+    finding::FindingPlace,
+    report::{OutsideReader, OutsideReaders, OwnStep, Report},
+    rules::Rule,
+};
+
+/// The conditions of a guide by the variable that they read.
+struct Readers<'a>(Vec<Vec<&'a CompiledCondition>>);
+
+impl<'a> Readers<'a> {
+    fn of(guide: &'a Guide) -> Self {
+        let mut readers = Self(vec![Vec::new(); guide.variables.len()]);
+        for task in &guide.tasks {
+            readers.add(task.dependencies.as_ref());
+            for step in task.steps.iter().flatten() {
+                readers.add(step.dependencies.as_ref());
+            }
+        }
+        readers
+    }
+
+    fn add(&mut self, group: Option<&'a CompiledGroup>) {
+        let Some(group) = group else { return };
+        group.for_each(&mut |condition| {
+            if let Some(readers) = self.0.get_mut(condition.variable.0) {
+                readers.push(condition);
+            }
+        });
+    }
+
+    fn of_variable(&self, id: VariableId) -> &[&'a CompiledCondition] {
+        self.0.get(id.0).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Checks the observations of the own tasks.
+pub fn check(report: &mut Report<'_>) {
+    let readers = Readers::of(report.subject.guide);
+    // Many observations may set the same variables.
+    let mut usages: HashMap<&[VariableId], Usage> = HashMap::new();
+    for own in report.own_steps() {
+        let Some(feedback) = observed(own.step) else {
+            continue;
+        };
+        check_answers(report, own, feedback);
+        check_texts(report, own, feedback);
+        let sets = own.step.sets.as_slice();
+        let usage = usages.entry(sets);
+        let usage = usage.or_insert_with(|| Usage::of(report, sets, &readers));
+        check_use(report, own, feedback, usage);
+    }
+}
+
+/// The question of an observation.
+pub fn observed(step: &GuideStep) -> Option<&Feedback> {
+    step.source.step.kind.observed()
+}
+
+fn check_answers(report: &mut Report<'_>, own: OwnStep<'_>, feedback: &Feedback) {
+    if let [only] = feedback.values.as_slice() {
+        let key = only.key.as_str();
+        report.add(own.finding(
+            Rule::SingleAnswer,
+            "feedback_config[0].values",
+            [("answer", json!(key))],
+            format!("`{key}` is the only answer."),
+        ));
+    }
+}
+
+fn check_texts(report: &mut Report<'_>, own: OwnStep<'_>, feedback: &Feedback) {
+    let translations = &own.step.source.step.content.translations;
+    let translated = translations.iter().filter_map(|(language, overlay)| {
+        let prefix = format!("translations[\"{language}\"].");
+        Some((Some(language), prefix, overlay.feedback.as_ref()?))
+    });
+    let source = (None, String::new(), feedback);
+    for (language, prefix, feedback) in [source].into_iter().chain(translated) {
+        for (index, text, keys) in duplicate_texts(feedback) {
+            let [first, second] = keys;
+            let mut finding = own.finding(
+                Rule::DuplicateText,
+                &format!("{prefix}feedback_config[0].values[{index}]"),
+                [("text", json!(text)), ("answers", json!(keys))],
+                format!("The answers `{first}` and `{second}` both show \"{text}\"."),
+            );
+            finding.language = language.cloned();
+            report.add(finding);
+        }
+    }
+}
+
+fn check_use(report: &mut Report<'_>, own: OwnStep<'_>, feedback: &Feedback, usage: &Usage) {
+    let name = feedback.name.as_str();
+    let answers = match usage {
+        Usage::Unknown => return,
+        Usage::Read(answers) => answers,
+        Usage::Unread => {
+            let manages = feedback.values.iter().any(|value| value.link.is_some());
+            if !manages && !feedback.linked {
+                report.add(own.finding(
+                    Rule::Unused,
+                    "feedback_config[0].name",
+                    [("variable", json!(name))],
+                    format!("Nothing in the account reads `{name}`."),
+                ));
+            }
+            return;
+        }
+    };
+    let values = feedback.values.iter();
+    let read: Vec<bool> = values
+        .map(|value| answers.has(value.key.as_str()))
+        .collect();
+    if !read.contains(&true) {
+        return;
+    }
+    for (index, (value, is_read)) in feedback.values.iter().zip(read).enumerate() {
+        if is_read || value.link.is_some() || feedback.linked {
+            continue;
+        }
+        let key = value.key.as_str();
+        report.add(own.finding(
+            Rule::UnusedAnswer,
+            &format!("feedback_config[0].values[{index}]"),
+            [("variable", json!(name)), ("answer", json!(key))],
+            format!("No condition distinguishes the answer `{key}` of `{name}`."),
+        ));
+    }
+}
+
+/// Which answers of an observation the conditions of the account distinguish.
+enum Usage {
+    /// There are too many conditions to know.
+    Unknown,
+    /// No condition reads it.
+    Unread,
+    /// Conditions read it.
+    Read(ReadAnswers),
+}
+
+impl Usage {
+    /// The usage of these variables of an observation.
+    fn of(report: &Report<'_>, sets: &[VariableId], readers: &Readers<'_>) -> Self {
+        let Some(outside) = outside_readers(report, sets) else {
+            return Self::Unknown;
+        };
+        let inside = sets.iter().flat_map(|id| readers.of_variable(*id));
+        let inside = inside.map(|one| (one.operator, &one.targets));
+        let outside = outside.into_iter().map(|one| (one.operator, &one.targets));
+        let conditions: Vec<_> = inside.chain(outside).collect();
+        if conditions.is_empty() {
+            Self::Unread
+        } else {
+            Self::Read(ReadAnswers::of(&conditions))
+        }
+    }
+}
+
+/// The answers for which some condition has another truth than for no answer.
+struct ReadAnswers {
+    /// The targets of `=` and `!=`.
+    equal: TargetSet,
+    /// The least target of `>`.
+    above: Option<f64>,
+    /// The greatest target of `<`.
+    below: Option<f64>,
+}
+
+impl ReadAnswers {
+    fn of(conditions: &[(Comparison, &TargetSet)]) -> Self {
+        let with = |wanted: &'static [Comparison]| {
+            let conditions = conditions.iter();
+            conditions
+                .filter_map(|(operator, targets)| wanted.contains(operator).then_some(*targets))
+        };
+        Self {
+            equal: TargetSet::union(with(&[Comparison::Equal, Comparison::NotEqual])),
+            above: TargetSet::union(with(&[Comparison::Greater])).least(),
+            below: TargetSet::union(with(&[Comparison::Less])).greatest(),
+        }
+    }
+
+    fn has(&self, key: &str) -> bool {
+        let answer = VariableValue::Text(key.to_owned());
+        let number = answer.numeric();
+        let above = number.zip(self.above);
+        let below = number.zip(self.below);
+        self.equal.contains(&answer)
+            || above.is_some_and(|(number, least)| number > least)
+            || below.is_some_and(|(number, greatest)| number < greatest)
+    }
+}
+
+/// The conditions outside the guide that read an observation's variables; `None` if there
+/// are too many to read.
+fn outside_readers<'a>(report: &Report<'a>, sets: &[VariableId]) -> Option<Vec<&'a OutsideReader>> {
+    let mut all = Vec::new();
+    for id in sets {
+        let variable = report.subject.guide.variables.get(id.0);
+        let account_wide = variable.filter(|variable| variable.task.is_none());
+        match account_wide.and_then(|variable| report.subject.readers.get(&variable.name)) {
+            None => {}
+            Some(OutsideReaders::All(readers)) => all.extend(readers),
+            Some(OutsideReaders::TooMany) => return None,
+        }
+    }
+    Some(all)
+}
+
+/// Most earlier observations that a finding names.
+const EARLIER_MAX: usize = 20;
+
+/// An observation that sets the same name as earlier ones of its task.
+#[derive(Debug)]
+pub struct DuplicateName<'a> {
+    /// The observation.
+    pub own: OwnStep<'a>,
+    /// The name.
+    pub name: &'a str,
+    /// The earlier ones, at most `EARLIER_MAX`.
+    pub earlier: Vec<StepPosition>,
+}
+
+/// The observations of the own tasks whose names are not unique within their tasks.
+pub fn duplicate_names<'a>(report: &Report<'a>) -> Vec<DuplicateName<'a>> {
+    let mut known: HashMap<(usize, &str), Vec<StepPosition>> = HashMap::new();
+    let mut duplicates = Vec::new();
+    for own in report.own_steps() {
+        let Some(feedback) = observed(own.step) else {
+            continue;
+        };
+        let name = feedback.name.as_str();
+        let earlier = known.entry((own.own_task.index, name)).or_default();
+        if !earlier.is_empty() {
+            duplicates.push(DuplicateName {
+                own,
+                name,
+                earlier: earlier.clone(),
+            });
+        }
+        if earlier.len() < EARLIER_MAX {
+            earlier.push(own.position);
+        }
+    }
+    duplicates
+}
+
+/// Reports the observations whose names are not unique, without saying whether one
+/// walkthrough sees both.
+pub fn report_duplicates(report: &mut Report<'_>) {
+    for duplicate in duplicate_names(report) {
+        report_duplicate(report, &duplicate, Together::Unknown);
+    }
+}
+
+/// Whether one walkthrough sees two observations of the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Together {
+    /// One does.
+    Yes,
+    /// None does.
+    No,
+    /// That was not decided.
+    Unknown,
+}
+
+/// Reports an observation whose name is not unique.
+pub fn report_duplicate(
+    report: &mut Report<'_>,
+    duplicate: &DuplicateName<'_>,
+    together: Together,
+) {
+    let name = duplicate.name;
+    let mut finding = duplicate.own.finding(
+        Rule::DuplicateName,
+        "feedback_config[0].name",
+        [("name", json!(name))],
+        format!("Another observation of the task is named `{name}`, too."),
+    );
+    match together {
+        Together::Yes => {
+            finding.facts.insert("together".to_owned(), json!(true));
+        }
+        Together::No => {
+            finding.facts.insert("together".to_owned(), json!(false));
+        }
+        Together::Unknown => {}
+    }
+    let guide = report.subject.guide;
+    let places = duplicate.earlier.iter();
+    let places =
+        places.filter_map(|earlier| FindingPlace::at(guide, *earlier, "feedback_config[0].name"));
+    finding.related = places.collect();
+    report.add(finding);
+}
+
+/// Answers that show the text of an earlier one: index, text and both keys.
+fn duplicate_texts(feedback: &Feedback) -> Vec<(usize, &str, [&str; 2])> {
+    let mut first: HashMap<&str, &str> = HashMap::new();
+    let mut duplicates = Vec::new();
+    for (index, value) in feedback.values.iter().enumerate() {
+        let (key, text) = (value.key.as_str(), value.value.as_str());
+        match first.get(text) {
+            Some(earlier) => duplicates.push((index, text, [*earlier, key])),
+            None => {
+                first.insert(text, key);
+            }
+        }
+    }
+    duplicates
+}

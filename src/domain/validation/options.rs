@@ -1,0 +1,134 @@
+//! Options of a validation: rules, severities, suppressions, languages.
+
+use std::collections::BTreeMap;
+
+use crate::domain::{analysis::KnownVariables, translation::Language};
+
+use super::{
+    finding::{Finding, FindingPlace},
+    rules::{Rule, Severity},
+    walkthrough::Unpublished,
+};
+
+/// Most rule settings of a request.
+pub const SETTINGS_MAX: usize = 100;
+/// Most suppressions of a request.
+pub const SUPPRESSIONS_MAX: usize = 1_000;
+/// Longest path of a suppression, in code points.
+pub const PATH_MAX: usize = 2_000;
+
+/// Whether a rule is off, or else the severity of its findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuleSetting {
+    /// Its findings are left out.
+    Off,
+    /// Its findings have this severity.
+    Severity(Severity),
+}
+
+/// Findings that the caller knows and does not want to see. All set fields must match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suppression {
+    /// The rule.
+    pub rule: Option<Rule>,
+    /// The id of the task, as findings have it.
+    pub task: Option<String>,
+    /// The id of the step, as findings have it.
+    pub step: Option<String>,
+    /// The path, or the beginning of it before a closing `.*`.
+    pub path: Option<String>,
+}
+
+/// How a guide is validated.
+#[derive(Clone, Debug)]
+pub struct ValidationOptions {
+    /// Rules that differ from their defaults.
+    pub rules: BTreeMap<Rule, RuleSetting>,
+    /// Findings to leave out.
+    pub suppress: Vec<Suppression>,
+    /// Variables that exist although no observation sets them.
+    pub known_variables: KnownVariables,
+    /// The languages that are checked; empty: those that the guide has translations in.
+    pub languages: Vec<Language>,
+    /// Whether unpublished tasks and steps count as published.
+    pub unpublished: Unpublished,
+    /// Findings below this severity are left out.
+    pub min_severity: Severity,
+}
+
+impl ValidationOptions {
+    /// The severity of a rule's findings; `None` if they are left out.
+    pub fn severity(&self, rule: Rule, default: Severity) -> Option<Severity> {
+        let severity = match self.rules.get(&rule) {
+            None => default,
+            Some(RuleSetting::Severity(severity)) => *severity,
+            Some(RuleSetting::Off) => return None,
+        };
+        (severity >= self.min_severity).then_some(severity)
+    }
+
+    /// Whether a finding is suppressed.
+    pub fn suppresses(&self, finding: &Finding) -> bool {
+        self.suppress.iter().any(|one| one.matches(finding))
+    }
+}
+
+impl Suppression {
+    fn matches(&self, finding: &Finding) -> bool {
+        let Self {
+            rule,
+            task,
+            step,
+            path,
+        } = self;
+        let FindingPlace {
+            task: finding_task,
+            step: finding_step,
+            path: finding_path,
+            title: _,
+        } = &finding.place;
+        rule.is_none_or(|rule| rule == finding.rule)
+            && task.as_ref().is_none_or(|task| task == finding_task)
+            && step.as_ref().is_none_or(|step| step == finding_step)
+            && path
+                .as_ref()
+                .is_none_or(|path| path_matches(path, finding_path))
+    }
+}
+
+/// Whether a path is that of a suppression, or below it if it ends in `.*`.
+fn path_matches(suppressed: &str, path: &str) -> bool {
+    match suppressed.strip_suffix(".*") {
+        None => suppressed == path,
+        Some("") => true,
+        Some(above) => path
+            .strip_prefix(above)
+            .is_some_and(|below| below.is_empty() || below.starts_with(['.', '['])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suppressed_path_matches_exactly_or_up_to_its_end() {
+        for (suppressed, path, matches) in [
+            ("dependencies", "dependencies", true),
+            ("dependencies", "dependencies.nodes[0].condition", false),
+            ("dependencies.*", "dependencies.nodes[0].condition", true),
+            ("dependencies.*", "dependencies", true),
+            (".*", "dependencies", true),
+            (".*", "", true),
+            ("dep.*", "dependencies.nodes[0].condition", false),
+            ("document.steps.*", "document.steps[3].published", true),
+            ("document.steps[1].*", "document.steps[12].published", false),
+        ] {
+            assert_eq!(
+                path_matches(suppressed, path),
+                matches,
+                "{suppressed} {path}"
+            );
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Where the steps of a guide stand in the order of a walk, unpublished ones included.
+
+use std::collections::HashMap;
+
+use crate::domain::analysis::{Guide, StepPosition};
+
+use super::walk::walk;
+
+/// The first and last place of each step and task. A task that several subtask steps enter
+/// has several places.
+#[derive(Debug)]
+pub struct GuideOrder {
+    steps: HashMap<StepPosition, (usize, usize)>,
+    tasks: HashMap<usize, (usize, usize)>,
+}
+
+impl GuideOrder {
+    /// The order of a guide; `None` for one that exceeds a limit.
+    pub fn of(guide: &Guide) -> Option<Self> {
+        if guide.limit.is_some() {
+            return None;
+        }
+        let mut order = Self {
+            steps: HashMap::new(),
+            tasks: HashMap::from([(0, (0, 0))]),
+        };
+        let mut place = 0;
+        walk(guide, &|_| true, &mut |position, step, _| {
+            place += 1;
+            order.steps.entry(position).or_insert((place, place)).1 = place;
+            if let Some(subtask) = step.subtask {
+                order.tasks.entry(subtask).or_insert((place, place)).1 = place;
+            }
+        });
+        Some(order)
+    }
+
+    /// The first place of a step.
+    pub fn first_of_step(&self, step: StepPosition) -> Option<usize> {
+        self.steps.get(&step).map(|(first, _)| *first)
+    }
+
+    /// The last place of a step.
+    pub fn last_of_step(&self, step: StepPosition) -> Option<usize> {
+        self.steps.get(&step).map(|(_, last)| *last)
+    }
+
+    /// The last place at which a task's dependencies are read.
+    pub fn last_of_task(&self, task: usize) -> Option<usize> {
+        self.tasks.get(&task).map(|(_, last)| *last)
+    }
+}

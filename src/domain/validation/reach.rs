@@ -1,0 +1,364 @@
+//! Rules about walkthroughs: steps that none sees, dependencies that always hold,
+//! observations of one name, and walkthroughs without an outcome.
+
+use std::collections::HashMap;
+
+use serde_json::json;
+
+use crate::domain::{
+    analysis::{Guide, StepPosition},
+    task::AccessLevel,
+};
+
+use super::{
+    conflict,
+    formula::Literal,
+    observations::{DuplicateName, Together, duplicate_names, report_duplicate, report_duplicates},
+    report::{OwnStep, OwnTask, Report},
+    rules::Rule,
+    search::{Assignment, Possibility, Search},
+    subtasks::level_name,
+    walkthrough::{Visit, Walkthroughs},
+};
+
+/// What is asked about a step.
+struct StepQuestions<'a> {
+    own: OwnStep<'a>,
+    /// A walkthrough sees it.
+    sees: Literal,
+    /// What is asked about its dependencies, if it has any.
+    dependencies: Option<DependencyQuestions>,
+}
+
+/// What is asked about the dependencies of a task or step.
+#[derive(Clone, Copy)]
+struct DependencyQuestions {
+    /// A walkthrough comes to it.
+    comes: Literal,
+    /// A walkthrough comes to it and they do not hold.
+    fails: Literal,
+}
+
+/// Checks a guide that is within its limits.
+pub fn check(report: &mut Report<'_>) {
+    let guide = report.subject.guide;
+    let unpublished = report.subject.options.unpublished;
+    let duplicates = duplicate_names(report);
+    let Some(mut walkthroughs) = Walkthroughs::new(guide, unpublished) else {
+        report_undecided(report, &duplicates);
+        return;
+    };
+    let by_step = visits_by_step(&walkthroughs.visits);
+    let steps = step_questions(report, &mut walkthroughs, &by_step);
+    let tasks = task_questions(report, &mut walkthroughs);
+    let together = together(&duplicates, &mut walkthroughs, &by_step);
+    let endings = endings(guide, &mut walkthroughs);
+
+    let mut search = Search::new(&walkthroughs.formula);
+    check_tasks(report, &mut search, &tasks);
+    for (duplicate, literal) in duplicates.iter().zip(together) {
+        let together = match search.decide(literal) {
+            Possibility::Possible => Together::Yes,
+            Possibility::Impossible => Together::No,
+            Possibility::Undecided => Together::Unknown,
+        };
+        report.counts.undecided += usize::from(together == Together::Unknown);
+        report_duplicate(report, duplicate, together);
+    }
+    if search.decide(walkthroughs.begins) == Possibility::Impossible {
+        report_never_visible(report);
+        return;
+    }
+    // From the last step: a walkthrough that sees it sees many earlier ones, so that they
+    // are decided, too.
+    for step in steps.iter().rev() {
+        check_step(report, &walkthroughs, &mut search, step);
+    }
+    check_endings(report, &walkthroughs, &mut search, &endings);
+}
+
+/// Counts the questions as undecided, as the formula would be too large.
+fn report_undecided(report: &mut Report<'_>, duplicates: &[DuplicateName<'_>]) {
+    let unpublished = report.subject.options.unpublished;
+    let steps = report.own_steps();
+    let shown = steps
+        .iter()
+        .filter(|own| unpublished.shows(own.step.source.step.content.published));
+    // The task itself and its outcomes are two more questions.
+    report.counts.undecided += shown.count() + duplicates.len() + 2;
+    report_duplicates(report);
+}
+
+fn visits_by_step(visits: &[Visit]) -> HashMap<StepPosition, Vec<usize>> {
+    let mut by_step: HashMap<StepPosition, Vec<usize>> = HashMap::new();
+    for (index, visit) in visits.iter().enumerate() {
+        by_step.entry(visit.position).or_default().push(index);
+    }
+    by_step
+}
+
+fn visits_of<'w>(
+    walkthroughs: &'w Walkthroughs,
+    by_step: &HashMap<StepPosition, Vec<usize>>,
+    step: StepPosition,
+) -> Vec<&'w Visit> {
+    let indexes = by_step.get(&step).into_iter().flatten();
+    indexes
+        .filter_map(|index| walkthroughs.visits.get(*index))
+        .collect()
+}
+
+/// The questions about dependencies. Each place is whether a walkthrough comes to it, and
+/// whether the dependencies hold there.
+fn dependency_questions(
+    walkthroughs: &mut Walkthroughs,
+    places: &[(Literal, Literal)],
+) -> DependencyQuestions {
+    let formula = &mut walkthroughs.formula;
+    let comes: Vec<Literal> = places.iter().map(|(comes, _)| *comes).collect();
+    let fails: Vec<Literal> = places
+        .iter()
+        .map(|(comes, holds)| formula.and([*comes, !*holds]))
+        .collect();
+    DependencyQuestions {
+        comes: formula.or(comes),
+        fails: formula.or(fails),
+    }
+}
+
+fn step_questions<'a>(
+    report: &Report<'a>,
+    walkthroughs: &mut Walkthroughs,
+    by_step: &HashMap<StepPosition, Vec<usize>>,
+) -> Vec<StepQuestions<'a>> {
+    let unpublished = report.subject.options.unpublished;
+    let shown = report
+        .own_steps()
+        .into_iter()
+        .filter(|own| unpublished.shows(own.step.source.step.content.published));
+    let questions = shown.map(|own| {
+        let visits = visits_of(walkthroughs, by_step, own.position);
+        let sees: Vec<Literal> = visits.iter().map(|visit| visit.sees).collect();
+        let places: Vec<(Literal, Literal)> = visits
+            .iter()
+            .map(|visit| (visit.comes, visit.holds))
+            .collect();
+        let has_dependencies = own.step.dependencies.is_some();
+        StepQuestions {
+            own,
+            sees: walkthroughs.formula.or(sees),
+            dependencies: has_dependencies.then(|| dependency_questions(walkthroughs, &places)),
+        }
+    });
+    questions.collect()
+}
+
+/// The own tasks with dependencies.
+fn task_questions<'a>(
+    report: &Report<'a>,
+    walkthroughs: &mut Walkthroughs,
+) -> Vec<(OwnTask<'a>, DependencyQuestions)> {
+    let own = report.own_tasks().into_iter();
+    let own = own.filter(|own| own.task.dependencies.is_some());
+    let questions = own.map(|own| {
+        let mut places: Vec<(Literal, Literal)> = walkthroughs
+            .visits
+            .iter()
+            .filter_map(|visit| visit.subtask)
+            .filter(|visit| visit.task == own.index)
+            .map(|visit| (visit.comes, visit.holds))
+            .collect();
+        if own.index == 0 {
+            // The task is also visited first. Visits by a cycle of subtasks come later.
+            places.push((Literal::TRUE, walkthroughs.begins));
+        }
+        (own, dependency_questions(walkthroughs, &places))
+    });
+    questions.collect()
+}
+
+fn check_tasks(
+    report: &mut Report<'_>,
+    search: &mut Search<'_>,
+    tasks: &[(OwnTask<'_>, DependencyQuestions)],
+) {
+    for (own, questions) in tasks {
+        match always_holds(search, *questions) {
+            Possibility::Possible => {
+                let message = "The dependencies hold in every walkthrough.".to_owned();
+                report.add(own.finding(Rule::AlwaysHolds, "dependencies", [], message));
+            }
+            Possibility::Impossible => {}
+            Possibility::Undecided => report.counts.undecided += 1,
+        }
+    }
+}
+
+/// Whether some walkthrough comes to the dependencies, and they hold in all that do.
+fn always_holds(search: &mut Search<'_>, questions: DependencyQuestions) -> Possibility {
+    match search.decide(questions.fails) {
+        Possibility::Possible => Possibility::Impossible,
+        Possibility::Impossible => search.decide(questions.comes),
+        Possibility::Undecided => Possibility::Undecided,
+    }
+}
+
+fn check_step(
+    report: &mut Report<'_>,
+    walkthroughs: &Walkthroughs,
+    search: &mut Search<'_>,
+    step: &StepQuestions<'_>,
+) {
+    match search.decide(step.sees) {
+        Possibility::Possible => {}
+        Possibility::Impossible => {
+            let message = "No walkthrough sees the step.".to_owned();
+            let mut finding = step.own.finding(Rule::Unreachable, "", [], message);
+            let guide = report.subject.guide;
+            finding.related = conflict::find(guide, walkthroughs, step.own.position);
+            report.add(finding);
+        }
+        Possibility::Undecided => report.counts.undecided += 1,
+    }
+    let Some(questions) = step.dependencies else {
+        return;
+    };
+    match always_holds(search, questions) {
+        Possibility::Possible => {
+            let message =
+                "The dependencies hold in every walkthrough that comes to the step.".to_owned();
+            report.add(
+                step.own
+                    .finding(Rule::AlwaysHolds, "dependencies", [], message),
+            );
+        }
+        Possibility::Impossible => {}
+        Possibility::Undecided => report.counts.undecided += 1,
+    }
+}
+
+fn report_never_visible(report: &mut Report<'_>) {
+    let root = report.own_tasks().into_iter().next();
+    if let Some(root) = root {
+        let message = "The task's own dependencies cannot hold.".to_owned();
+        report.add(root.finding(Rule::NeverVisible, "dependencies", [], message));
+    }
+}
+
+/// For each duplicate, whether a walkthrough sees both it and an earlier observation of
+/// the name.
+fn together(
+    duplicates: &[DuplicateName<'_>],
+    walkthroughs: &mut Walkthroughs,
+    by_step: &HashMap<StepPosition, Vec<usize>>,
+) -> Vec<Literal> {
+    // Whether one of the earlier observations is seen, by task and name.
+    let mut seen: HashMap<(usize, &str), Literal> = HashMap::new();
+    let sees = |walkthroughs: &mut Walkthroughs, step| {
+        let visits = visits_of(walkthroughs, by_step, step).into_iter();
+        let sees: Vec<Literal> = visits.map(|visit| visit.sees).collect();
+        walkthroughs.formula.or(sees)
+    };
+    let pairs = duplicates.iter().map(|duplicate| {
+        let here = sees(walkthroughs, duplicate.own.position);
+        let key = (duplicate.own.position.task, duplicate.name);
+        let earlier = match (seen.get(&key), duplicate.earlier.first()) {
+            (Some(earlier), _) => *earlier,
+            (None, Some(first)) => sees(walkthroughs, *first),
+            (None, None) => Literal::FALSE,
+        };
+        seen.insert(key, walkthroughs.formula.or([earlier, here]));
+        walkthroughs.formula.and([earlier, here])
+    });
+    pairs.collect()
+}
+
+/// For each class of levels, whether a walkthrough ends without an outcome.
+fn endings(guide: &Guide, walkthroughs: &mut Walkthroughs) -> Vec<Literal> {
+    let without = walkthroughs.without_outcome(guide);
+    let levels: Vec<Literal> = walkthroughs
+        .levels
+        .iter()
+        .map(|(level, _)| *level)
+        .collect();
+    let endings = levels
+        .into_iter()
+        .map(|level| walkthroughs.formula.and([level, without]));
+    endings.collect()
+}
+
+/// Reports examples of walkthroughs without an outcome. Levels for which the same answers
+/// lead there share one.
+fn check_endings(
+    report: &mut Report<'_>,
+    walkthroughs: &Walkthroughs,
+    search: &mut Search<'_>,
+    endings: &[Literal],
+) {
+    let mut examples: Vec<(Assignment, Vec<AccessLevel>)> = Vec::new();
+    for (ending, (level, levels)) in endings.iter().zip(&walkthroughs.levels) {
+        let also = examples.iter_mut().find(|(example, _)| {
+            let here = example.with(&walkthroughs.formula, *level);
+            here.values(&walkthroughs.formula).of(*ending) & 1 == 1
+                && same_answers(report.subject.guide, walkthroughs, example, &here)
+        });
+        if let Some((_, covered)) = also {
+            covered.extend(levels);
+            continue;
+        }
+        match search.example(*ending) {
+            (Possibility::Possible, Some(example)) => examples.push((example, levels.clone())),
+            (Possibility::Possible | Possibility::Undecided, _) => report.counts.undecided += 1,
+            (Possibility::Impossible, _) => {}
+        }
+    }
+    for (example, levels) in examples {
+        report_ending(report, walkthroughs, &example, levels);
+    }
+}
+
+fn same_answers(
+    guide: &Guide,
+    walkthroughs: &Walkthroughs,
+    one: &Assignment,
+    other: &Assignment,
+) -> bool {
+    let answers = |assignment: &Assignment| -> Vec<(String, String)> {
+        let values = assignment.values(&walkthroughs.formula);
+        let answers = walkthroughs.answers(guide, &values).into_iter();
+        answers
+            .map(|(variable, key)| (variable.name.clone(), key))
+            .collect()
+    };
+    answers(one) == answers(other)
+}
+
+fn report_ending(
+    report: &mut Report<'_>,
+    walkthroughs: &Walkthroughs,
+    example: &Assignment,
+    mut levels: Vec<AccessLevel>,
+) {
+    let Some(root) = report.own_tasks().into_iter().next() else {
+        return;
+    };
+    levels.sort_by_key(|level| level.number());
+    let names: Vec<&str> = levels.iter().map(|level| level_name(*level)).collect();
+    let values = example.values(&walkthroughs.formula);
+    let answers = walkthroughs.answers(report.subject.guide, &values);
+    let mut finding = root.finding(
+        Rule::NoOutcome,
+        "",
+        [("levels", json!(names))],
+        format!(
+            "A walkthrough ends without an outcome for {}.",
+            names.join(", ")
+        ),
+    );
+    let answers = answers.into_iter();
+    finding.example = answers
+        .map(|(variable, key)| (variable.name.clone(), key))
+        .collect();
+    finding.levels = levels;
+    report.add(finding);
+}

@@ -1,0 +1,346 @@
+//! Collects the findings of a guide, as the options of the caller filter them.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::domain::{
+    analysis::{Guide, GuideStep, GuideTask, StepPosition, TargetSet},
+    dependency::{Comparison, ConditionTarget},
+    ids::TaskId,
+    json::number,
+};
+
+use super::{
+    finding::{Finding, FindingPlace},
+    options::ValidationOptions,
+    rules::{Rule, Severity},
+    walk::walk,
+};
+
+/// How many findings there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FindingCounts {
+    /// Findings with the severity ERROR.
+    pub errors: usize,
+    /// Findings with the severity WARNING.
+    pub warnings: usize,
+    /// Findings with the severity INFO.
+    pub infos: usize,
+    /// Findings that the caller suppresses.
+    pub suppressed: usize,
+    /// Questions that the search could not decide.
+    pub undecided: usize,
+}
+
+/// A condition outside a guide that reads a variable of the guide.
+#[derive(Clone, Debug)]
+pub struct OutsideReader {
+    /// How it compares.
+    pub operator: Comparison,
+    /// What it compares with.
+    pub targets: TargetSet,
+}
+
+/// The conditions outside a guide that read an account-wide variable.
+#[derive(Clone, Debug)]
+pub enum OutsideReaders {
+    /// All of them.
+    All(Vec<OutsideReader>),
+    /// More than are read; none are kept.
+    TooMany,
+}
+
+/// The guide to validate, and what else the rules need.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The guide.
+    pub guide: &'a Guide,
+    /// The conditions outside that read its variables, by name.
+    pub readers: &'a BTreeMap<String, OutsideReaders>,
+    /// How it is validated.
+    pub options: &'a ValidationOptions,
+}
+
+/// A task that findings are about: the root, or one that it manages.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnTask<'a> {
+    /// Its index in [`Guide::tasks`].
+    pub index: usize,
+    /// Its place among the own tasks.
+    pub order: usize,
+    /// The task.
+    pub task: &'a GuideTask,
+}
+
+/// A step of a task that findings are about.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnStep<'a> {
+    /// Its task.
+    pub own_task: OwnTask<'a>,
+    /// Its indexes.
+    pub position: StepPosition,
+    /// The step.
+    pub step: &'a GuideStep,
+}
+
+/// The findings of a guide.
+#[derive(Debug)]
+pub struct Report<'a> {
+    /// The guide and its options.
+    pub subject: Subject<'a>,
+    own: Vec<OwnTask<'a>>,
+    /// The findings that are not left out.
+    pub findings: Vec<Finding>,
+    /// Their counts.
+    pub counts: FindingCounts,
+    /// How many pairs of characters may still be compared to suggest names.
+    comparisons_left: usize,
+}
+
+/// Most pairs of characters that are compared to suggest names. A guide with more unknown
+/// names has suggestions for the first of them.
+const SUGGESTION_COMPARISONS_MAX: usize = 20_000_000;
+/// Most findings of a guide that are kept. More are counted.
+const FINDINGS_MAX: usize = 100_000;
+
+impl<'a> Report<'a> {
+    /// A report without findings.
+    pub fn new(subject: Subject<'a>) -> Self {
+        Self {
+            subject,
+            own: own_tasks(subject.guide),
+            findings: Vec::new(),
+            counts: FindingCounts::default(),
+            comparisons_left: SUGGESTION_COMPARISONS_MAX,
+        }
+    }
+
+    /// The closest of the candidates, as [`closest`] finds it.
+    pub fn suggest<'c>(
+        &mut self,
+        name: &str,
+        candidates: impl IntoIterator<Item = &'c str>,
+    ) -> Option<&'c str> {
+        closest(name, candidates, &mut self.comparisons_left)
+    }
+
+    /// The task and the tasks that it manages, in the order of the guide.
+    pub fn own_tasks(&self) -> Vec<OwnTask<'a>> {
+        self.own.clone()
+    }
+
+    /// The steps of the own tasks.
+    pub fn own_steps(&self) -> Vec<OwnStep<'a>> {
+        let guide = self.subject.guide;
+        let steps = self.own.iter().flat_map(|own| {
+            let steps = guide.steps(own.index).iter().enumerate();
+            steps.map(|(index, step)| OwnStep {
+                own_task: *own,
+                position: StepPosition {
+                    task: own.index,
+                    step: index,
+                },
+                step,
+            })
+        });
+        steps.collect()
+    }
+
+    /// Adds a finding unless the caller does not want it.
+    pub fn add(&mut self, mut finding: Finding) {
+        let options = self.subject.options;
+        let Some(severity) = options.severity(finding.rule, finding.severity) else {
+            return;
+        };
+        finding.severity = severity;
+        if options.suppresses(&finding) {
+            self.counts.suppressed += 1;
+            return;
+        }
+        match severity {
+            Severity::Error => self.counts.errors += 1,
+            Severity::Warning => self.counts.warnings += 1,
+            Severity::Info => self.counts.infos += 1,
+        }
+        if self.findings.len() < FINDINGS_MAX {
+            self.findings.push(finding);
+        }
+    }
+}
+
+impl OwnTask<'_> {
+    /// A finding about the task, with facts.
+    pub fn finding<const N: usize>(
+        &self,
+        rule: Rule,
+        path: &str,
+        facts: [(&str, Value); N],
+        message: String,
+    ) -> Finding {
+        let place = FindingPlace::of_task(self.task, path);
+        finding(rule, place, (self.order, None), facts, message)
+    }
+}
+
+impl OwnStep<'_> {
+    /// A finding about the step, with facts.
+    pub fn finding<const N: usize>(
+        &self,
+        rule: Rule,
+        path: &str,
+        facts: [(&str, Value); N],
+        message: String,
+    ) -> Finding {
+        let place = FindingPlace::of_step(self.own_task.task, self.step, path);
+        let order = (self.own_task.order, Some(self.position.step));
+        finding(rule, place, order, facts, message)
+    }
+}
+
+fn finding<const N: usize>(
+    rule: Rule,
+    place: FindingPlace,
+    order: (usize, Option<usize>),
+    facts: [(&str, Value); N],
+    message: String,
+) -> Finding {
+    let facts = facts.into_iter();
+    let facts: Map<String, Value> = facts
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+    Finding {
+        rule,
+        severity: rule.text().severity,
+        place,
+        language: None,
+        message,
+        hint: rule.text().hint.to_owned(),
+        facts,
+        related: Vec::new(),
+        example: Vec::new(),
+        levels: Vec::new(),
+        order,
+    }
+}
+
+impl Finding {
+    /// Adds the name that the caller probably meant.
+    pub fn suggesting(mut self, name: Option<&str>) -> Self {
+        if let Some(name) = name {
+            self.hint = format!("Is `{name}` meant? {}", self.hint);
+            let name = Value::String(name.to_owned());
+            self.facts.insert("suggestion".to_owned(), name);
+        }
+        self
+    }
+}
+
+/// The candidate with the least edit distance: at most 2 or a third of the name's length,
+/// whichever is more.
+/// `None` once too many pairs of characters were compared.
+fn closest<'c>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'c str>,
+    comparisons_left: &mut usize,
+) -> Option<&'c str> {
+    let length = name.chars().count();
+    let most = (length / 3).max(2);
+    let mut closest: Option<(usize, &str)> = None;
+    for candidate in candidates {
+        let other = candidate.chars().count();
+        if candidate == name || other.abs_diff(length) > most {
+            continue;
+        }
+        *comparisons_left = comparisons_left.checked_sub(length * other)?;
+        let distance = strsim::levenshtein(name, candidate);
+        let here = (distance, candidate);
+        if distance <= most && closest.is_none_or(|closest| here < closest) {
+            closest = Some(here);
+        }
+    }
+    closest.map(|(_, candidate)| candidate)
+}
+
+/// A target as the JSON value of a fact.
+pub fn target_fact(target: &ConditionTarget) -> Value {
+    match target {
+        ConditionTarget::Text(text) => Value::String(text.clone()),
+        ConditionTarget::Number(value) => number(*value).unwrap_or(Value::Null),
+        ConditionTarget::Bool(value) => Value::Bool(*value),
+    }
+}
+
+/// The root and the tasks that it manages, in the order of a walk.
+fn own_tasks(guide: &Guide) -> Vec<OwnTask<'_>> {
+    let mut order: Vec<usize> = Vec::new();
+    if guide.root().is_some() {
+        order.push(0);
+    }
+    let mut is_own: Vec<bool> = vec![false; guide.tasks.len()];
+    if let Some(root) = is_own.first_mut() {
+        *root = true;
+    }
+    let mut add = |index: usize, parent: usize| {
+        let managed = guide.tasks.get(index).is_some_and(|task| {
+            let parent = guide.tasks.get(parent).map(|task| task.source.task.guid);
+            is_managed_by(task, parent)
+        });
+        let parent_is_own = is_own.get(parent).copied().unwrap_or_default();
+        if let Some(own) = is_own.get_mut(index)
+            && managed
+            && parent_is_own
+            && !*own
+        {
+            *own = true;
+            order.push(index);
+        }
+    };
+    let all = |_: &GuideStep| true;
+    // A walk over a guide beyond its limits may be very long. Its tasks are added by level.
+    if guide.limit.is_none() {
+        walk(guide, &all, &mut |position, step, _| {
+            if let Some(subtask) = step.subtask {
+                add(subtask, position.task);
+            }
+        });
+    }
+    for (parent, task) in guide.tasks.iter().enumerate() {
+        let subtasks = task.steps.iter().flatten().filter_map(|step| step.subtask);
+        subtasks.for_each(|subtask| add(subtask, parent));
+    }
+    let tasks = order.into_iter().enumerate();
+    let tasks = tasks.filter_map(|(order, index)| {
+        let task = guide.tasks.get(index)?;
+        Some(OwnTask { index, order, task })
+    });
+    tasks.collect()
+}
+
+fn is_managed_by(task: &GuideTask, parent: Option<TaskId>) -> bool {
+    let managed = task.source.task.managed;
+    managed.is_some_and(|managed| Some(managed.parent) == parent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closest_name_differs_by_two_or_a_third_of_the_length() {
+        let names = ["charge_light", "charge_light_after", "power"];
+        for (name, found) in [
+            ("charge_ligth", Some("charge_light")),
+            ("powr", Some("power")),
+            ("pwr", Some("power")),
+            ("pow", Some("power")),
+            ("po", None),
+            ("power", None),
+            ("charge", None),
+            ("charge_light_af", Some("charge_light")),
+        ] {
+            let mut left = 1_000;
+            assert_eq!(closest(name, names, &mut left), found, "{name}");
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! Decides whether a literal of a formula can be true: first with random assignments, then
+//! with a SAT solver.
+//!
+//! The effort is counted, never timed, so that the same formula gets the same answers
+//! everywhere.
+
+use std::{cell::Cell, collections::HashSet};
+
+use batsat::{Callbacks, Lit, Solver, SolverInterface, SolverOpts, lbool};
+
+use super::formula::{Formula, Literal, NodeValues};
+
+/// Most decisions of a request.
+pub const DECISIONS_MAX: u64 = 100_000;
+/// Most decisions of one question, so that a hard one leaves some for the others.
+const QUESTION_DECISIONS_MAX: u64 = 20_000;
+/// A decision counts once more for each of this many nodes that the question depends on.
+const NODES_PER_DECISION: u64 = 256;
+/// How often 64 random assignments are tried before the first question.
+const RANDOM_ROUNDS: usize = 4;
+
+/// Whether a literal can be true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Possibility {
+    /// In some assignment of the inputs.
+    Possible,
+    /// In no assignment.
+    Impossible,
+    /// The search ended at its limit of decisions.
+    Undecided,
+}
+
+/// An assignment of a formula's inputs, as the set of those that are true.
+#[derive(Clone, Debug)]
+pub struct Assignment(HashSet<usize>);
+
+impl Assignment {
+    /// The values of the formula's literals.
+    pub fn values(&self, formula: &Formula) -> NodeValues {
+        formula.evaluate(|node| if self.0.contains(&node) { u64::MAX } else { 0 })
+    }
+
+    /// The same assignment, except that this literal, one of several [choices], is true.
+    ///
+    /// [choices]: Formula::one_of
+    pub fn with(&self, formula: &Formula, choice: Literal) -> Self {
+        let mut inputs = self.0.clone();
+        let mut open = vec![choice];
+        while let Some(literal) = open.pop() {
+            match formula.operands(literal.node()) {
+                Some(operands) => open.extend(operands),
+                None if literal.negated() => {
+                    inputs.remove(&literal.node());
+                }
+                None => {
+                    inputs.insert(literal.node());
+                }
+            }
+        }
+        Self(inputs)
+    }
+}
+
+/// An assignment of the inputs that a question depends on.
+#[derive(Debug)]
+struct FoundAssignment {
+    /// These inputs.
+    inputs: Vec<usize>,
+    /// Those of them that are true.
+    assignment: Assignment,
+}
+
+/// Answers questions about a formula.
+#[derive(Debug)]
+pub struct Search<'a> {
+    formula: &'a Formula,
+    /// For each node, whether it was seen false and whether it was seen true.
+    seen: Vec<[bool; 2]>,
+    impossible: HashSet<Literal>,
+    decisions_left: u64,
+    random: u64,
+    /// Assignments that the solver found and that are not evaluated yet.
+    found: Vec<FoundAssignment>,
+    /// How many found assignments are evaluated at once.
+    batch: usize,
+    /// For each node, the number of the last question that depends on it, and its variable
+    /// of the solver there.
+    variables: Vec<(u64, u32)>,
+    question: u64,
+}
+
+impl<'a> Search<'a> {
+    /// A search that has tried a few random assignments.
+    pub fn new(formula: &'a Formula) -> Self {
+        let mut search = Self::without_random_assignments(formula);
+        for _ in 0..RANDOM_ROUNDS {
+            search.evaluate_found();
+        }
+        search
+    }
+
+    fn without_random_assignments(formula: &'a Formula) -> Self {
+        Self {
+            formula,
+            seen: vec![[false; 2]; formula.len()],
+            impossible: HashSet::new(),
+            decisions_left: DECISIONS_MAX,
+            random: 0x9E37_79B9_7F4A_7C15,
+            found: Vec::new(),
+            batch: 1,
+            variables: vec![(0, 0); formula.len()],
+            question: 0,
+        }
+    }
+
+    /// Whether the literal can be true.
+    pub fn decide(&mut self, literal: Literal) -> Possibility {
+        if literal == Literal::TRUE || self.was_seen(literal) {
+            return Possibility::Possible;
+        }
+        if literal == Literal::FALSE || self.is_impossible(literal) {
+            return Possibility::Impossible;
+        }
+        let (possibility, found) = self.solve(literal);
+        match possibility {
+            Possibility::Possible => {
+                self.found.extend(found);
+                if self.found.len() >= self.batch {
+                    self.evaluate_found();
+                    self.batch = (self.batch * 2).min(64);
+                }
+            }
+            Possibility::Impossible => {
+                self.impossible.insert(literal);
+            }
+            Possibility::Undecided => {}
+        }
+        possibility
+    }
+
+    /// An assignment in which the literal is true, where there is one.
+    pub fn example(&mut self, literal: Literal) -> (Possibility, Option<Assignment>) {
+        if literal == Literal::TRUE {
+            return (Possibility::Possible, Some(Assignment(HashSet::new())));
+        }
+        if literal == Literal::FALSE || self.is_impossible(literal) {
+            return (Possibility::Impossible, None);
+        }
+        let (possibility, found) = self.solve(literal);
+        (possibility, found.map(|found| found.assignment))
+    }
+
+    fn was_seen(&self, literal: Literal) -> bool {
+        let [seen_false, seen_true] = self.seen.get(literal.node()).copied().unwrap_or_default();
+        if literal.negated() {
+            seen_false
+        } else {
+            seen_true
+        }
+    }
+
+    /// Whether it, or a literal that it needs, is known to be impossible.
+    fn is_impossible(&self, literal: Literal) -> bool {
+        let operands = self.formula.operands(literal.node()).unwrap_or_default();
+        self.impossible.contains(&literal)
+            || (!literal.negated() && operands.iter().any(|one| self.impossible.contains(one)))
+    }
+
+    fn random(&mut self) -> u64 {
+        // Xorshift: the same sequence everywhere.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random
+    }
+
+    /// Evaluates the assignments found, with random ones in the remaining places, and
+    /// notes what each node was.
+    fn evaluate_found(&mut self) {
+        let mut inputs: Vec<u64> = (0..self.formula.len()).map(|_| self.random()).collect();
+        for (place, found) in self.found.drain(..).enumerate().take(64) {
+            let bit = 1_u64 << place;
+            for input in found.inputs {
+                if let Some(value) = inputs.get_mut(input) {
+                    *value &= !bit;
+                    let Assignment(chosen) = &found.assignment;
+                    *value |= if chosen.contains(&input) { bit } else { 0 };
+                }
+            }
+        }
+        let input = |node: usize| inputs.get(node).copied().unwrap_or_default();
+        let values = self.formula.evaluate(input);
+        for (node, [seen_false, seen_true]) in self.seen.iter_mut().enumerate() {
+            let value = values.at(node);
+            *seen_true |= value != 0;
+            *seen_false |= value != u64::MAX;
+        }
+    }
+
+    /// The nodes that the literal depends on, inputs and gates.
+    fn cone(&mut self, literal: Literal) -> Vec<usize> {
+        self.question += 1;
+        let mut cone = Vec::new();
+        let mut open = vec![literal.node()];
+        while let Some(node) = open.pop() {
+            let Some(variable) = self.variables.get_mut(node) else {
+                continue;
+            };
+            if variable.0 == self.question {
+                continue;
+            }
+            *variable = (self.question, u32::try_from(cone.len()).unwrap_or(u32::MAX));
+            cone.push(node);
+            let operands = self.formula.operands(node).unwrap_or_default();
+            open.extend(operands.iter().map(|operand| operand.node()));
+        }
+        cone
+    }
+
+    /// Decides with the solver whether the literal can be true.
+    fn solve(&mut self, literal: Literal) -> (Possibility, Option<FoundAssignment>) {
+        let cone = self.cone(literal);
+        let budget = DecisionBudget::new(cone.len(), self.decisions_left);
+        let mut solver = Solver::new(SolverOpts::default(), budget);
+        for node in &cone {
+            let is_input = self.formula.operands(*node).is_none();
+            solver.new_var(lbool::UNDEF, is_input);
+        }
+        let mut clause = Vec::new();
+        for node in &cone {
+            let Some(operands) = self.formula.operands(*node) else {
+                continue;
+            };
+            let gate = self.solver_literal(&mut solver, *node);
+            for operand in operands {
+                let operand = self.operand(&mut solver, *operand);
+                clause.clear();
+                clause.extend([!gate, operand]);
+                solver.add_clause_reuse(&mut clause);
+            }
+            clause.clear();
+            clause.push(gate);
+            for operand in operands {
+                let operand = self.operand(&mut solver, *operand);
+                clause.push(!operand);
+            }
+            solver.add_clause_reuse(&mut clause);
+        }
+        let goal = self.operand(&mut solver, literal);
+        clause.clear();
+        clause.push(goal);
+        solver.add_clause_reuse(&mut clause);
+        let result = solver.solve_limited(&[]);
+        self.decisions_left = self.decisions_left.saturating_sub(solver.cb().spent.get());
+        if result == lbool::FALSE {
+            return (Possibility::Impossible, None);
+        }
+        if result != lbool::TRUE {
+            return (Possibility::Undecided, None);
+        }
+        let mut inputs = cone;
+        inputs.retain(|node| self.formula.operands(*node).is_none());
+        let mut assignment = HashSet::new();
+        for input in &inputs {
+            let variable = self.solver_literal(&mut solver, *input);
+            if solver.value_lit(variable) == lbool::TRUE {
+                assignment.insert(*input);
+            }
+        }
+        let assignment = Assignment(assignment);
+        (
+            Possibility::Possible,
+            Some(FoundAssignment { inputs, assignment }),
+        )
+    }
+
+    fn solver_literal(&self, solver: &mut Solver<DecisionBudget>, node: usize) -> Lit {
+        let index = self.variables.get(node).map_or(0, |(_, index)| *index);
+        Lit::new(solver.var_of_int(index), true)
+    }
+
+    fn operand(&self, solver: &mut Solver<DecisionBudget>, literal: Literal) -> Lit {
+        let variable = self.solver_literal(solver, literal.node());
+        if literal.negated() {
+            !variable
+        } else {
+            variable
+        }
+    }
+}
+
+/// Counts the decisions of a question and ends it when there are too many.
+#[derive(Debug)]
+struct DecisionBudget {
+    spent: Cell<u64>,
+    max: u64,
+    weight: u64,
+}
+
+impl DecisionBudget {
+    fn new(nodes: usize, left: u64) -> Self {
+        let nodes = u64::try_from(nodes).unwrap_or(u64::MAX);
+        let weight = 1 + nodes / NODES_PER_DECISION;
+        Self {
+            // The question itself counts like a decision.
+            spent: Cell::new(weight),
+            max: left.min(QUESTION_DECISIONS_MAX),
+            weight,
+        }
+    }
+}
+
+impl Callbacks for DecisionBudget {
+    /// The solver asks before each decision.
+    fn stop(&self) -> bool {
+        self.spent.set(self.spent.get() + self.weight);
+        self.spent.get() > self.max
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A random formula: each gate has operands among the nodes before it.
+    fn formulas() -> impl Strategy<Value = Vec<Vec<(prop::sample::Index, bool)>>> {
+        let operand = (any::<prop::sample::Index>(), any::<bool>());
+        prop::collection::vec(prop::collection::vec(operand, 2..4), 1..24)
+    }
+
+    proptest! {
+        #[test]
+        fn the_search_agrees_with_trying_every_assignment(gates in formulas()) {
+            const INPUTS: usize = 6;
+            let mut formula = Formula::new();
+            let mut literals: Vec<Literal> = (0..INPUTS).map(|_| formula.input()).collect();
+            for operands in gates {
+                let operands: Vec<Literal> = operands
+                    .iter()
+                    .map(|(index, negated)| {
+                        let literal = *index.get(&literals);
+                        if *negated { !literal } else { literal }
+                    })
+                    .collect();
+                literals.push(formula.and(operands));
+            }
+            let all: Vec<NodeValues> = (0..1_usize << INPUTS)
+                .map(|assignment| {
+                    formula.evaluate(|node| {
+                        if assignment >> (node - 1) & 1 == 1 { u64::MAX } else { 0 }
+                    })
+                })
+                .collect();
+            let mut search = Search::without_random_assignments(&formula);
+            for literal in literals.into_iter().flat_map(|literal| [literal, !literal]) {
+                let possible = all.iter().any(|values| values.of(literal) != 0);
+                let expected =
+                    if possible { Possibility::Possible } else { Possibility::Impossible };
+                prop_assert_eq!(search.decide(literal), expected);
+                let (found, example) = search.example(literal);
+                prop_assert_eq!(found, expected);
+                if let Some(example) = example {
+                    prop_assert!(example.values(&formula).of(literal) != 0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_hard_question_is_undecided_and_later_ones_are_answered() {
+        // More pigeons than holes: no solver of this kind proves it quickly.
+        const HOLES: usize = 11;
+        let mut formula = Formula::new();
+        let holes: Vec<Vec<Literal>> = (0..=HOLES).map(|_| formula.one_of(HOLES)).collect();
+        let mut apart = Vec::new();
+        for (index, one) in holes.iter().enumerate() {
+            for other in holes.iter().skip(index + 1) {
+                for (here, there) in one.iter().zip(other) {
+                    apart.push(!formula.and([*here, *there]));
+                }
+            }
+        }
+        let (a, b) = (formula.input(), formula.input());
+        let easy = formula.and([a, b]);
+        let hard = formula.and(apart);
+        let mut search = Search::without_random_assignments(&formula);
+        assert_eq!(search.decide(hard), Possibility::Undecided);
+        assert_eq!(search.decide(easy), Possibility::Possible);
+        let spent = DECISIONS_MAX - search.decisions_left;
+        assert!((QUESTION_DECISIONS_MAX..QUESTION_DECISIONS_MAX + 100).contains(&spent));
+    }
+}

@@ -1,0 +1,249 @@
+//! Rules about subtask steps, published ones unless the options include others.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use serde_json::{Value, json};
+
+use crate::domain::{
+    analysis::{Guide, GuideStep, GuideTask, SUBTASK_LEVELS_MAX, StepPosition, SubtaskEntry},
+    task::AccessLevel,
+};
+
+use super::{
+    finding::FindingPlace,
+    report::{OwnStep, Report},
+    rules::{Rule, Severity},
+    walk::walk,
+    walkthrough::Unpublished,
+};
+
+/// The path of the field of a step that refers to the subtask.
+const SUBTASK: &str = "subtask_id";
+
+/// Checks the subtask steps of the own tasks.
+pub fn check(report: &mut Report<'_>) {
+    let guide = report.subject.guide;
+    let unpublished = report.subject.options.unpublished;
+    for own in report.own_steps() {
+        let subtask = own.step.subtask.and_then(|index| guide.tasks.get(index));
+        if let Some(subtask) = subtask
+            && unpublished.shows(own.step.source.step.content.published)
+        {
+            check_published(report, own, subtask);
+            check_levels(report, own, subtask);
+        }
+    }
+    check_cycles(report);
+}
+
+fn check_published(report: &mut Report<'_>, own: OwnStep<'_>, subtask: &GuideTask) {
+    let unpublished = report.subject.options.unpublished;
+    let published = subtask.source.task.published;
+    // The root counts as published.
+    if own.step.subtask == Some(0) || unpublished.shows(published) {
+        return;
+    }
+    let name = subtask.source.task.name.as_str();
+    report.add(own.finding(
+        Rule::SubtaskUnpublished,
+        SUBTASK,
+        [
+            ("subtask", json!(name)),
+            ("published", json!(published.get())),
+        ],
+        format!(
+            "`published` of the subtask \"{name}\" is {}.",
+            published.get()
+        ),
+    ));
+}
+
+fn check_levels(report: &mut Report<'_>, own: OwnStep<'_>, subtask: &GuideTask) {
+    let roles = &own.own_task.task.source.task.roles;
+    let theirs = &subtask.source.task.roles;
+    let without = roles.iter().filter(|level| !theirs.contains(level));
+    let without: Vec<AccessLevel> = without.copied().collect();
+    if without.is_empty() {
+        return;
+    }
+    let names: Vec<&str> = without.iter().map(|level| level_name(*level)).collect();
+    let name = subtask.source.task.name.as_str();
+    let mut finding = own.finding(
+        Rule::SubtaskLevels,
+        SUBTASK,
+        [("subtask", json!(name)), ("levels", json!(names))],
+        format!(
+            "Not all levels may see the subtask \"{name}\": not {}.",
+            names.join(", ")
+        ),
+    );
+    if without.len() == roles.len() {
+        finding.severity = Severity::Error;
+    }
+    finding.levels = without;
+    report.add(finding);
+}
+
+/// The name of a level in facts and messages.
+pub fn level_name(level: AccessLevel) -> &'static str {
+    match level {
+        AccessLevel::User => "USER",
+        AccessLevel::Tech => "TECH",
+        AccessLevel::Tech2 => "TECH2",
+        AccessLevel::Tech3 => "TECH3",
+        AccessLevel::Expert => "EXPERT",
+        AccessLevel::User2 => "USER2",
+        AccessLevel::User3 => "USER3",
+    }
+}
+
+/// Reports the steps of the own tasks below which the subtasks are too deep. Returns
+/// whether there are any.
+pub fn check_depth(report: &mut Report<'_>) -> bool {
+    let guide = report.subject.guide;
+    let unpublished = report.subject.options.unpublished;
+    let own: HashMap<StepPosition, OwnStep<'_>> = report
+        .own_steps()
+        .into_iter()
+        .map(|own| (own.position, own))
+        .collect();
+    let shows = |step: &GuideStep| unpublished.shows(step.source.step.content.published);
+    // The steps that lead to the current one, and it.
+    let mut chain: Vec<StepPosition> = Vec::new();
+    let mut too_deep: BTreeSet<(usize, StepPosition)> = BTreeSet::new();
+    walk(guide, &shows, &mut |position, step, entered| {
+        chain.truncate(entered.len().saturating_sub(1));
+        chain.push(position);
+        if let SubtaskEntry::TooDeep(_) = guide.subtask_entry(step, entered) {
+            let nearest = chain.iter().rev().find_map(|step| own.get(step));
+            let nearest = nearest.map(|own| (own.own_task.order, own.position));
+            too_deep.extend(nearest);
+        }
+    });
+    for (_, position) in &too_deep {
+        if let Some(own) = own.get(position) {
+            let message = format!("More than {SUBTASK_LEVELS_MAX} levels of subtasks.");
+            let facts = [("levels", json!(SUBTASK_LEVELS_MAX))];
+            report.add(own.finding(Rule::TooDeep, SUBTASK, facts, message));
+        }
+    }
+    !too_deep.is_empty()
+}
+
+/// For each task, the subtask steps that can be part of a cycle: the index of the step,
+/// and that of the task that it refers to.
+struct Links(Vec<Vec<(usize, usize)>>);
+
+impl Links {
+    fn of(guide: &Guide, unpublished: Unpublished) -> Self {
+        let tasks = guide.tasks.iter().map(|task| {
+            let steps = task.steps.iter().flatten().enumerate();
+            let shown =
+                steps.filter(|(_, step)| unpublished.shows(step.source.step.content.published));
+            shown
+                .filter_map(|(index, step)| Some((index, step.subtask?)))
+                .collect()
+        });
+        let mut links = Self(tasks.collect());
+        links.remove_dead_ends();
+        links
+    }
+
+    /// Removes links to tasks without links, until none is left. They are part of no cycle.
+    fn remove_dead_ends(&mut self) {
+        loop {
+            let dead: Vec<bool> = self.0.iter().map(Vec::is_empty).collect();
+            let leads_on = |task: &usize| dead.get(*task).is_some_and(|dead| !dead);
+            let mut removed = false;
+            for links in &mut self.0 {
+                let before = links.len();
+                links.retain(|(_, subtask)| leads_on(subtask));
+                removed |= links.len() < before;
+            }
+            if !removed {
+                return;
+            }
+        }
+    }
+
+    /// The shortest way of subtask steps from one task to another.
+    fn path(&self, from: usize, to: usize) -> Option<Vec<StepPosition>> {
+        if from == to {
+            return Some(Vec::new());
+        }
+        let mut reached_by: HashMap<usize, StepPosition> = HashMap::new();
+        let mut open = VecDeque::from([from]);
+        while let Some(task) = open.pop_front() {
+            for (step, subtask) in self.0.get(task)? {
+                if reached_by.contains_key(subtask) || *subtask == from {
+                    continue;
+                }
+                reached_by.insert(*subtask, StepPosition { task, step: *step });
+                open.push_back(*subtask);
+            }
+            if reached_by.contains_key(&to) {
+                break;
+            }
+        }
+        let mut path = Vec::new();
+        let mut task = to;
+        while task != from {
+            let step = *reached_by.get(&task)?;
+            path.push(step);
+            task = step.task;
+        }
+        path.reverse();
+        Some(path)
+    }
+}
+
+/// Reports each cycle once, at the first own step that is part of it.
+fn check_cycles(report: &mut Report<'_>) {
+    let guide = report.subject.guide;
+    let links = Links::of(guide, report.subject.options.unpublished);
+    let mut known: BTreeSet<Vec<usize>> = BTreeSet::new();
+    for own in report.own_steps() {
+        let task = own.position.task;
+        let on_cycle = links
+            .0
+            .get(task)
+            .is_some_and(|links| links.iter().any(|(step, _)| *step == own.position.step));
+        let Some(subtask) = own.step.subtask.filter(|_| on_cycle) else {
+            continue;
+        };
+        let Some(path) = links.path(subtask, task) else {
+            continue;
+        };
+        let cycle: Vec<StepPosition> = [own.position].into_iter().chain(path).collect();
+        if !known.insert(from_least(cycle.iter().map(|step| step.task).collect())) {
+            continue;
+        }
+        let names: Vec<Value> = cycle
+            .iter()
+            .filter_map(|step| guide.tasks.get(step.task))
+            .map(|task| json!(task.source.task.name.as_str()))
+            .collect();
+        let message = format!(
+            "Following {} subtask steps leads back to the task.",
+            cycle.len()
+        );
+        let facts = [
+            ("tasks", Value::Array(names)),
+            ("steps", json!(cycle.len())),
+        ];
+        let mut finding = own.finding(Rule::Cycle, SUBTASK, facts, message);
+        let places = cycle
+            .iter()
+            .filter_map(|step| FindingPlace::at(guide, *step, SUBTASK));
+        finding.related = places.collect();
+        report.add(finding);
+    }
+}
+
+/// Rotates a cycle so that its least task is first, to recognise it wherever it starts.
+fn from_least(mut cycle: Vec<usize>) -> Vec<usize> {
+    let least = cycle.iter().enumerate().min_by_key(|(_, task)| **task);
+    let start = least.map_or(0, |(index, _)| index);
+    cycle.rotate_left(start);
+    cycle
+}

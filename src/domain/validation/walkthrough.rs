@@ -1,0 +1,186 @@
+//! All walkthroughs of a guide as one formula: each assignment of its inputs is a
+//! walkthrough.
+//!
+//! The inputs choose the level, the values at the start and the answers. The value of a
+//! variable is one literal for each of its [`ValueClasses`](super::classes::ValueClasses), exactly one of which is true.
+
+mod builder;
+
+use crate::domain::{
+    analysis::{Guide, GuideStep, StepPosition, Variable},
+    step::StepType,
+    task::{AccessLevel, Published},
+};
+
+use super::{
+    formula::{Formula, Literal, NodeValues},
+    walk::Reads,
+};
+
+use builder::WalkthroughBuilder;
+
+/// Most comparisons of values with conditions to find the classes of values of a guide.
+const COMPARISONS_MAX: usize = 10_000_000;
+
+/// Whether unpublished tasks and steps count as published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unpublished {
+    /// Walkthroughs do not see them.
+    Excluded,
+    /// They are treated like published ones.
+    Included,
+}
+
+impl Unpublished {
+    /// Whether walkthroughs see what has this `published` value.
+    pub fn shows(self, published: Published) -> bool {
+        match self {
+            Self::Excluded => published == Published::default(),
+            Self::Included => true,
+        }
+    }
+}
+
+/// A place of a step in walkthroughs. A step has several if several subtask steps enter
+/// its task.
+#[derive(Clone, Debug)]
+pub struct Visit {
+    /// The step.
+    pub position: StepPosition,
+    /// Whether the walkthrough comes to it.
+    pub comes: Literal,
+    /// Whether its dependencies hold there.
+    pub holds: Literal,
+    /// Whether the walkthrough sees it.
+    pub sees: Literal,
+    /// The task that it refers to.
+    pub subtask: Option<TaskVisit>,
+    /// For each answer, whether the walkthrough chooses it, and its index. Answers that no
+    /// condition distinguishes are one; empty if no condition reads the answer.
+    answers: Vec<(Literal, usize)>,
+}
+
+/// A place of a task in walkthroughs, at a subtask step.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskVisit {
+    /// The task.
+    pub task: usize,
+    /// Whether the walkthrough comes to it: the subtask step is visible but for the task's
+    /// dependencies.
+    pub comes: Literal,
+    /// Whether its dependencies hold there.
+    pub holds: Literal,
+}
+
+/// The walkthroughs of a guide.
+#[derive(Debug)]
+pub struct Walkthroughs {
+    /// The formula of all literals.
+    pub formula: Formula,
+    /// Whether a walkthrough begins: the dependencies of the task hold.
+    pub begins: Literal,
+    /// Whether nothing is answered at the start.
+    pub unanswered: Literal,
+    /// The steps in order.
+    pub visits: Vec<Visit>,
+    /// The levels of the task's roles in classes that see the same tasks, each with whether
+    /// the walkthrough is for it.
+    pub levels: Vec<(Literal, Vec<AccessLevel>)>,
+}
+
+impl Walkthroughs {
+    /// The walkthroughs of a guide that is within its limits; `None` if its formula would
+    /// be too large.
+    pub fn new(guide: &Guide, unpublished: Unpublished) -> Option<Self> {
+        let reads = Reads::of(guide, unpublished);
+        if reads.comparisons(guide) > COMPARISONS_MAX {
+            return None;
+        }
+        let mut builder = WalkthroughBuilder {
+            guide,
+            unpublished,
+            formula: Formula::new(),
+            classes: Vec::new(),
+            values: Vec::new(),
+            levels: Vec::new(),
+            visits: Vec::new(),
+        };
+        builder.add_levels();
+        let unanswered = builder.add_start(&reads);
+        let root = guide.root()?;
+        let begins = builder.group(root.dependencies.as_ref());
+        builder.go_through(begins, &mut vec![0]);
+        let WalkthroughBuilder {
+            guide: _,
+            unpublished: _,
+            formula,
+            classes: _,
+            values: _,
+            levels,
+            visits,
+        } = builder;
+        (!formula.is_full()).then_some(Self {
+            formula,
+            begins,
+            unanswered,
+            visits,
+            levels,
+        })
+    }
+
+    /// The walkthroughs that end without an outcome, among those that begin with nothing
+    /// answered.
+    pub fn without_outcome(&mut self, guide: &Guide) -> Literal {
+        let outcomes = self.visits.iter().filter(|visit| {
+            let step = guide.step(visit.position);
+            step.is_some_and(|step| is_outcome(step_type(step)))
+        });
+        let none: Vec<Literal> = outcomes.map(|visit| !visit.sees).collect();
+        let begins = [self.begins, self.unanswered];
+        self.formula.and(begins.into_iter().chain(none))
+    }
+
+    /// The answers of the walkthrough with these values: observations and keys.
+    pub fn answers<'a>(
+        &self,
+        guide: &'a Guide,
+        values: &NodeValues,
+    ) -> Vec<(&'a Variable, String)> {
+        let mut answers = Vec::new();
+        for visit in &self.visits {
+            if values.of(visit.sees) & 1 == 0 {
+                continue;
+            }
+            let Some(step) = guide.step(visit.position) else {
+                continue;
+            };
+            let variable = step.sets.first().and_then(|id| guide.variables.get(id.0));
+            let chosen = visit.answers.iter().find(|one| values.of(one.0) & 1 == 1);
+            let key = keys(step).nth(chosen.map_or(0, |(_, index)| *index));
+            if let (Some(variable), Some(key)) = (variable, key) {
+                answers.push((variable, key.to_owned()));
+            }
+        }
+        answers
+    }
+}
+
+/// The type of a step.
+pub fn step_type(step: &GuideStep) -> StepType {
+    step.source.step.kind.step_type()
+}
+
+/// Whether a step of this type is an outcome of a walkthrough.
+fn is_outcome(kind: StepType) -> bool {
+    match kind {
+        StepType::Solution | StepType::End | StepType::Idp => true,
+        StepType::Observation | StepType::Information | StepType::Subtask => false,
+    }
+}
+
+/// The keys of a step's question, in order.
+pub fn keys(step: &GuideStep) -> impl Iterator<Item = &str> {
+    let feedback = step.source.step.kind.feedback();
+    let values = feedback.map_or(&[][..], |feedback| &feedback.values);
+    values.iter().map(|value| value.key.as_str())
+}

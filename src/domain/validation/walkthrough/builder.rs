@@ -1,0 +1,240 @@
+//! Builds the formula of all walkthroughs along a walk over the guide.
+
+use std::collections::HashMap;
+
+use super::{TaskVisit, Unpublished, Visit, keys, step_type};
+use crate::domain::{
+    analysis::{
+        CompiledCondition, CompiledGroup, CompiledNode, Guide, GuideStep, PossibleValues,
+        StepPosition, SubtaskEntry, Variable, VariableId,
+    },
+    dependency::LogicalOperator,
+    step::StepType,
+    task::AccessLevel,
+    validation::{
+        classes::ValueClasses,
+        formula::{Formula, Literal},
+        walk::Reads,
+    },
+};
+
+/// The formula while it is built along a walk over the guide.
+pub struct WalkthroughBuilder<'a> {
+    pub(super) guide: &'a Guide,
+    pub(super) unpublished: Unpublished,
+    pub(super) formula: Formula,
+    /// The classes of each variable that is read.
+    pub(super) classes: Vec<Option<ValueClasses>>,
+    /// For each variable and each of its classes, whether the value at the current place is
+    /// in that class.
+    pub(super) values: Vec<Vec<Literal>>,
+    pub(super) levels: Vec<(Literal, Vec<AccessLevel>)>,
+    pub(super) visits: Vec<Visit>,
+}
+
+impl WalkthroughBuilder<'_> {
+    pub(super) fn add_levels(&mut self) {
+        let Some(root) = self.guide.root() else {
+            return;
+        };
+        let mut classes: Vec<(Vec<bool>, Vec<AccessLevel>)> = Vec::new();
+        for level in &root.source.task.roles {
+            let tasks = self.guide.tasks.iter();
+            let sees = tasks.map(|task| task.source.task.roles.contains(level));
+            let sees: Vec<bool> = sees.collect();
+            match classes.iter_mut().find(|(known, _)| *known == sees) {
+                Some((_, levels)) => levels.push(*level),
+                None => classes.push((sees, vec![*level])),
+            }
+        }
+        let literals = self.formula.one_of(classes.len());
+        let levels = classes.into_iter().map(|(_, levels)| levels);
+        self.levels = literals.into_iter().zip(levels).collect();
+    }
+
+    /// Sets the values at the start. Returns whether nothing is answered then.
+    pub(super) fn add_start(&mut self, reads: &Reads<'_>) -> Literal {
+        let mut unanswered = Vec::new();
+        let reads = reads.conditions.iter().zip(&reads.before_set);
+        for (variable, (conditions, before_set)) in self.guide.variables.iter().zip(reads) {
+            if conditions.is_empty() {
+                self.classes.push(None);
+                self.values.push(Vec::new());
+                continue;
+            }
+            let setters = variable.setters.iter();
+            let steps = setters.filter_map(|setter| self.guide.step(*setter));
+            let classes = ValueClasses::new(&variable.possible, steps.flat_map(keys), conditions);
+            let mut values = vec![Literal::FALSE; classes.count()];
+            if *before_set || may_be_answered_at_start(variable) {
+                values = self.formula.one_of(classes.count());
+                unanswered.extend(values.get(ValueClasses::UNANSWERED));
+            } else if let Some(value) = values.get_mut(ValueClasses::UNANSWERED) {
+                *value = Literal::TRUE;
+            }
+            self.classes.push(Some(classes));
+            self.values.push(values);
+        }
+        self.formula.and(unanswered)
+    }
+
+    /// Adds the visits of the task that was entered last. `begins` is whether a walkthrough
+    /// enters it.
+    pub(super) fn go_through(&mut self, begins: Literal, entered: &mut Vec<usize>) {
+        let guide = self.guide;
+        let Some(task) = entered.last().copied() else {
+            return;
+        };
+        let mut comes = begins;
+        for (index, step) in guide.steps(task).iter().enumerate() {
+            let content = &step.source.step.content;
+            if !self.unpublished.shows(content.published) || self.formula.is_full() {
+                continue;
+            }
+            let position = StepPosition { task, step: index };
+            let holds = self.group(step.dependencies.as_ref());
+            let mut sees = self.formula.and([comes, holds]);
+            let subtask = step.subtask.map(|subtask| self.come_to_task(subtask, sees));
+            if let Some(subtask) = subtask {
+                sees = self.formula.and([subtask.comes, subtask.holds]);
+            }
+            let answers = self.answer(step, sees);
+            self.visits.push(Visit {
+                position,
+                comes,
+                holds,
+                sees,
+                subtask,
+                answers,
+            });
+            if let SubtaskEntry::Enter(subtask) = guide.subtask_entry(step, entered) {
+                entered.push(subtask);
+                self.go_through(sees, entered);
+                entered.pop();
+            }
+            if step_type(step) == StepType::End {
+                comes = self.formula.and([comes, !sees]);
+            }
+        }
+    }
+
+    fn come_to_task(&mut self, index: usize, step_holds: Literal) -> TaskVisit {
+        let Some(task) = self.guide.tasks.get(index) else {
+            return TaskVisit {
+                task: index,
+                comes: Literal::FALSE,
+                holds: Literal::FALSE,
+            };
+        };
+        let source = &task.source.task;
+        let levels = self
+            .levels
+            .iter()
+            .filter(|(_, levels)| levels.iter().any(|level| source.roles.contains(level)));
+        let levels: Vec<Literal> = levels.map(|(literal, _)| *literal).collect();
+        let mut comes = self.formula.or(levels);
+        // The root counts as published.
+        if index > 0 && !self.unpublished.shows(source.published) {
+            comes = Literal::FALSE;
+        }
+        TaskVisit {
+            task: index,
+            comes: self.formula.and([comes, step_holds]),
+            holds: self.group(task.dependencies.as_ref()),
+        }
+    }
+
+    /// Whether a group holds at the current place.
+    pub(super) fn group(&mut self, group: Option<&CompiledGroup>) -> Literal {
+        let Some(group) = group else {
+            return Literal::TRUE;
+        };
+        let nodes = group.nodes.iter().map(|node| match node {
+            CompiledNode::Group(inner) => self.group(Some(inner)),
+            CompiledNode::Condition(condition) => self.condition(condition),
+        });
+        let nodes: Vec<Literal> = nodes.collect();
+        match group.operator {
+            LogicalOperator::And => self.formula.and(nodes),
+            LogicalOperator::Or => self.formula.or(nodes),
+        }
+    }
+
+    fn condition(&mut self, condition: &CompiledCondition) -> Literal {
+        let index = condition.variable.0;
+        let classes = self.classes.get(index).and_then(Option::as_ref);
+        let (Some(classes), Some(values)) = (classes, self.values.get(index)) else {
+            return Literal::FALSE;
+        };
+        let mut holding = Vec::new();
+        let mut others = Vec::new();
+        for (value, holds) in values.iter().zip(classes.outcomes(condition)) {
+            if holds { &mut holding } else { &mut others }.push(*value);
+        }
+        // The value is in exactly one class, so the shorter list suffices.
+        if holding.len() <= others.len() {
+            self.formula.or(holding)
+        } else {
+            !self.formula.or(others)
+        }
+    }
+
+    /// Chooses an answer of a step and sets its variables where the step is seen.
+    fn answer(&mut self, step: &GuideStep, sees: Literal) -> Vec<(Literal, usize)> {
+        let read: Vec<VariableId> = step
+            .sets
+            .iter()
+            .copied()
+            .filter(|id| self.classes.get(id.0).is_some_and(Option::is_some))
+            .collect();
+        if read.is_empty() {
+            return Vec::new();
+        }
+        // The first key of each combination of classes stands for the others.
+        let mut choices: Vec<(Vec<usize>, usize)> = Vec::new();
+        let mut known = HashMap::new();
+        for (index, key) in keys(step).enumerate() {
+            let classes: Vec<usize> = read.iter().map(|id| self.class_of_key(*id, key)).collect();
+            known
+                .entry(classes.clone())
+                .or_insert_with(|| choices.push((classes, index)));
+        }
+        let literals = self.formula.one_of(choices.len());
+        for (place, id) in read.iter().enumerate() {
+            let mut chosen: HashMap<usize, Vec<Literal>> = HashMap::new();
+            for (literal, (classes, _)) in literals.iter().zip(&choices) {
+                if let Some(class) = classes.get(place) {
+                    chosen.entry(*class).or_default().push(*literal);
+                }
+            }
+            let values = self
+                .values
+                .get_mut(id.0)
+                .map(std::mem::take)
+                .unwrap_or_default();
+            let values = values.into_iter().enumerate().map(|(class, before)| {
+                let chosen = self.formula.or(chosen.remove(&class).unwrap_or_default());
+                self.formula.choose(sees, chosen, before)
+            });
+            let values: Vec<Literal> = values.collect();
+            if let Some(slot) = self.values.get_mut(id.0) {
+                *slot = values;
+            }
+        }
+        let indexes = choices.into_iter().map(|(_, index)| index);
+        literals.into_iter().zip(indexes).collect()
+    }
+
+    fn class_of_key(&self, id: VariableId, key: &str) -> usize {
+        let classes = self.classes.get(id.0).and_then(Option::as_ref);
+        classes.map_or(0, |classes| classes.of_key(key))
+    }
+}
+
+/// Whether a variable may have a value before the guide begins, however it is read.
+fn may_be_answered_at_start(variable: &Variable) -> bool {
+    match variable.possible {
+        PossibleValues::Anything => true,
+        PossibleValues::Keys(_) => variable.outside.exist(),
+    }
+}

@@ -1,0 +1,145 @@
+//! AnalysisService: decode, one store call, encode.
+
+use prost::Message;
+use sha2::{Digest, Sha256};
+use tonic::{Request, Response, Status};
+
+use super::{Services, call::answer, decode, encode, page, references};
+use crate::{
+    domain::{analysis::Reference, page::Page, validation::Rule},
+    proto::v1::{
+        ListFindingsRequest, ListFindingsResponse, ListReferencesRequest, ListReferencesResponse,
+        ListRulesRequest, ListRulesResponse, PreviewTaskRequest, PreviewTaskResponse,
+        ValidateTaskRequest, ValidateTaskResponse, analysis_service_server::AnalysisService,
+    },
+};
+
+#[tonic::async_trait]
+impl AnalysisService for Services {
+    async fn preview_task(
+        &self,
+        request: Request<PreviewTaskRequest>,
+    ) -> Result<Response<PreviewTaskResponse>, Status> {
+        answer(request, async |caller, mut request| {
+            let page_size = std::mem::take(&mut request.page_size);
+            let page_token = std::mem::take(&mut request.page_token);
+            // A token belongs to the rest of the request. It is hashed, as its document may
+            // be large.
+            let filters = Sha256::digest(request.encode_to_vec()).to_vec();
+            let tokens = self.page_tokens(&caller, "PreviewTask", filters);
+            let request = PreviewTaskRequest {
+                page_size,
+                page_token,
+                ..request
+            };
+            let (call, explain) =
+                decode::all(|violations| decode::preview::call(request, &tokens, violations))?;
+            let account = self.store.account(&caller.account);
+            let page = account.preview_task(call).await?;
+            Ok(encode::preview(&page, &tokens, explain))
+        })
+        .await
+    }
+
+    async fn validate_task(
+        &self,
+        request: Request<ValidateTaskRequest>,
+    ) -> Result<Response<ValidateTaskResponse>, Status> {
+        answer(request, async |caller, mut request| {
+            let page_size = std::mem::take(&mut request.page_size);
+            let page_token = std::mem::take(&mut request.page_token);
+            let known = std::mem::take(&mut request.known_fingerprint);
+            let filters = Sha256::digest(request.encode_to_vec()).to_vec();
+            let tokens = self.page_tokens(&caller, "ValidateTask", filters);
+            let request = ValidateTaskRequest {
+                page_size,
+                page_token,
+                known_fingerprint: known,
+                ..request
+            };
+            let call =
+                decode::all(|violations| decode::validation::call(request, &tokens, violations))?;
+            let account = self.store.account(&caller.account);
+            let page = account.validate_task(call).await?;
+            Ok(encode::validation(page, &tokens))
+        })
+        .await
+    }
+
+    async fn list_findings(
+        &self,
+        request: Request<ListFindingsRequest>,
+    ) -> Result<Response<ListFindingsResponse>, Status> {
+        answer(request, async |caller, mut request| {
+            let page_size = std::mem::take(&mut request.page_size);
+            let page_token = std::mem::take(&mut request.page_token);
+            let tokens = self.page_tokens(&caller, "ListFindings", request.encode_to_vec());
+            let request = ListFindingsRequest {
+                page_size,
+                page_token,
+                ..request
+            };
+            let call =
+                decode::all(|violations| decode::validation::list(request, &tokens, violations))?;
+            let account = self.store.account(&caller.account);
+            let page = account.list_findings(call).await?;
+            Ok(encode::findings(page, &tokens))
+        })
+        .await
+    }
+
+    async fn list_rules(
+        &self,
+        request: Request<ListRulesRequest>,
+    ) -> Result<Response<ListRulesResponse>, Status> {
+        answer(request, async |_, request| {
+            let ListRulesRequest {} = request;
+            Ok(ListRulesResponse {
+                rules: Rule::ALL.iter().copied().map(encode::rule).collect(),
+            })
+        })
+        .await
+    }
+
+    async fn list_references(
+        &self,
+        request: Request<ListReferencesRequest>,
+    ) -> Result<Response<ListReferencesResponse>, Status> {
+        answer(request, async |caller, request| {
+            let ListReferencesRequest {
+                task,
+                variable,
+                answer,
+                page_size,
+                page_token,
+            } = request;
+            let filters = references::filters_as_bytes(&task, &variable, &answer);
+            let tokens = self.page_tokens(&caller, "ListReferences", filters);
+            let (filter, after, size) = decode::all(|violations| {
+                let filter = references::filter(&task, variable, answer, violations);
+                let (after, size) = page::start(&tokens, page_size, &page_token, violations)?;
+                Some((filter?, after, size))
+            })?;
+            let account = self.store.account(&caller.account);
+            let found = account.list_references(&filter, after, size).await?;
+            let next = found.next;
+            let found = Page {
+                items: found.items,
+                more: false,
+            };
+            let (references, token_of_last) =
+                page::encode(found, &tokens, Reference::cursor, encode::reference);
+            // An empty token says that all references that were found fit into the page.
+            let next_page_token = if token_of_last.is_empty() {
+                next.map_or_else(String::new, |next| tokens.sign(&next))
+            } else {
+                token_of_last
+            };
+            Ok(ListReferencesResponse {
+                references,
+                next_page_token,
+            })
+        })
+        .await
+    }
+}

@@ -1,0 +1,126 @@
+//! What the requests of AnalysisService have in common.
+
+use prost::Message;
+use sha2::{Digest, Sha256};
+
+use super::{
+    REQUIRED,
+    document::unstored,
+    field::{Field, guid, refuse_nul},
+};
+use crate::{
+    domain::{
+        analysis::{
+            KnownVariables, VariableValue,
+            preview::{FULL_NAME_MAX, NAMES_MAX},
+        },
+        ids::TaskId,
+        text::check,
+        violation::{Reason, Violations},
+    },
+    proto::v1,
+    store::GuideSource,
+};
+
+/// The guide of a request, and the digest of the document that it is of.
+pub struct SentGuide {
+    /// The guide.
+    pub source: GuideSource,
+    /// The digest of the document; `None` for a stored task.
+    pub document: Option<[u8; 32]>,
+}
+
+/// A stored task.
+pub fn stored(id: &str, violations: &mut Violations) -> Option<SentGuide> {
+    let task = guid(id, TaskId::parse, Field::root("guid", violations))?;
+    Some(SentGuide {
+        source: GuideSource::Stored(task),
+        document: None,
+    })
+}
+
+/// A document that is not stored.
+pub fn document(message: v1::TaskDocument, violations: &mut Violations) -> Option<SentGuide> {
+    let digest = content_digest(message.clone());
+    let document = unstored(message, violations)?;
+    Some(SentGuide {
+        source: GuideSource::Document(Box::new(document)),
+        document: Some(digest),
+    })
+}
+
+/// The digest of a document without ids, which only tie its parts together, and without
+/// fields that the system sets.
+fn content_digest(mut document: v1::TaskDocument) -> [u8; 32] {
+    clear_ids(&mut document);
+    Sha256::digest(document.encode_to_vec()).into()
+}
+
+fn clear_ids(document: &mut v1::TaskDocument) {
+    if let Some(task) = &mut document.task {
+        task.guid.clear();
+        task.steps.clear();
+        task.parent_guid.clear();
+        task.account_id.clear();
+        task.etag.clear();
+    }
+    for step in &mut document.steps {
+        step.guid.clear();
+        step.task.clear();
+        step.subtask_id.clear();
+        step.link.clear();
+        step.account_id.clear();
+        step.etag.clear();
+        let values = step.feedback_config.iter_mut();
+        for value in values.flat_map(|config| &mut config.values) {
+            value.link.clear();
+            value.task_json.as_mut().into_iter().for_each(clear_ids);
+        }
+    }
+}
+
+/// A request that names no guide.
+pub fn no_source(violations: &mut Violations) -> Option<SentGuide> {
+    Field::root("source", violations).required(None)
+}
+
+/// The declared variables of a list.
+pub fn known_variables(names: Vec<String>, mut list: Field<'_>) -> KnownVariables {
+    if !list.at_most(names.len(), NAMES_MAX) {
+        return KnownVariables::default();
+    }
+    for (index, name) in names.iter().enumerate() {
+        check_name(name, list.index(index));
+    }
+    KnownVariables::new(names)
+}
+
+/// Refuses what is no name of a variable.
+pub fn check_name(name: &str, mut field: Field<'_>) {
+    if name.is_empty() {
+        field.refuse(Reason::FieldRequired, REQUIRED);
+    }
+    let checked = field.check_text(check(name, FULL_NAME_MAX));
+    field.accept(checked);
+}
+
+/// The value of a variable.
+pub fn variable_value(message: prost_types::Value, mut field: Field<'_>) -> Option<VariableValue> {
+    use prost_types::value::Kind;
+
+    let prost_types::Value { kind } = message;
+    match kind {
+        Some(Kind::NullValue(_)) => return Some(VariableValue::Unanswered),
+        Some(Kind::BoolValue(value)) => return Some(VariableValue::Bool(value)),
+        Some(Kind::NumberValue(number)) if number.is_finite() => {
+            return Some(VariableValue::Number(number));
+        }
+        Some(Kind::StringValue(text)) => {
+            return refuse_nul(&text, field).then_some(VariableValue::Text(text));
+        }
+        Some(Kind::NumberValue(_) | Kind::StructValue(_) | Kind::ListValue(_)) | None => {}
+    }
+    let description = "is not a string, a finite number, a boolean or null";
+    field.refuse(Reason::FieldInvalid, description);
+    None
+}

@@ -1,0 +1,144 @@
+//! Requests of previews.
+
+use std::collections::BTreeMap;
+
+use prost_types::Value;
+
+use super::{
+    Field,
+    analysis::{self, SentGuide, check_name, known_variables, variable_value},
+    field::{self, sent_text},
+    task::access_level,
+};
+use crate::{
+    domain::{
+        analysis::{
+            Fingerprint, SUBTASK_LEVELS_MAX, VariableValue,
+            preview::{FALLBACK_LANGUAGES_MAX, NAMES_MAX, PreviewOptions, TextLanguages},
+        },
+        translation::Language,
+        violation::{Reason, Violations},
+    },
+    grpc::{
+        page,
+        page_token::{PageCursor, PageTokens},
+    },
+    proto::v1::{self, preview_task_request::Source},
+    store::PreviewCall,
+};
+
+/// Where a page of the steps of a preview, or of the findings of a guide, starts.
+pub struct GuideCursor {
+    /// The index of its first step or finding.
+    pub start: usize,
+    /// The fingerprint of the guide.
+    pub fingerprint: Fingerprint,
+}
+
+impl PageCursor for GuideCursor {
+    fn to_bytes(&self) -> Vec<u8> {
+        let Self { start, fingerprint } = self;
+        let mut bytes = fingerprint.0.to_vec();
+        bytes.extend((*start as u64).to_be_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (fingerprint, start) = bytes.split_first_chunk()?;
+        let start = u64::from_be_bytes(start.try_into().ok()?);
+        Some(Self {
+            start: usize::try_from(start).ok()?,
+            fingerprint: Fingerprint(*fingerprint),
+        })
+    }
+}
+
+/// Decodes a request of PreviewTask: the call, and whether traces are wanted.
+pub fn call(
+    message: v1::PreviewTaskRequest,
+    tokens: &PageTokens<'_>,
+    violations: &mut Violations,
+) -> Option<(PreviewCall, bool)> {
+    let v1::PreviewTaskRequest {
+        source,
+        level,
+        language,
+        fallback_languages,
+        answers,
+        include_unpublished,
+        subtask_depth,
+        explain,
+        expand,
+        page_size,
+        page_token,
+        known_variables: known,
+    } = message;
+    let guide = match source {
+        Some(Source::Guid(id)) => analysis::stored(&id, violations),
+        Some(Source::Document(document)) => analysis::document(document, violations),
+        None => analysis::no_source(violations),
+    };
+    let level = level.and_then(|number| access_level(number, Field::root("level", violations)));
+    let language = sent_text(language)
+        .and_then(|tag| field::language(&tag, Field::root("language", violations)));
+    let list = Field::root("fallback_languages", violations);
+    let fallback = languages(&fallback_languages, FALLBACK_LANGUAGES_MAX, list);
+    let answers = self::answers(answers, Field::root("answers", violations));
+    let depth = subtask_levels(subtask_depth, violations);
+    field::check_expand(&expand, violations);
+    let known = known_variables(known, Field::root("known_variables", violations));
+    let (after, size) = page::start::<GuideCursor>(tokens, page_size, &page_token, violations)?;
+    let SentGuide { source, document } = guide?;
+    let call = PreviewCall {
+        source,
+        document,
+        known,
+        options: PreviewOptions {
+            level,
+            texts: TextLanguages::new(language, fallback),
+            answers,
+            include_unpublished,
+            subtask_depth: depth?,
+        },
+        bodies: !expand.is_empty(),
+        after: after.map(|GuideCursor { start, fingerprint }| (start, fingerprint)),
+        size,
+    };
+    Some((call, explain))
+}
+
+/// A list of language tags.
+pub fn languages(tags: &[String], max: usize, mut list: Field<'_>) -> Vec<Language> {
+    if !list.at_most(tags.len(), max) {
+        return Vec::new();
+    }
+    let tags = tags.iter().enumerate();
+    let languages = tags.filter_map(|(index, tag)| field::language(tag, list.index(index)));
+    languages.collect()
+}
+
+fn answers(
+    messages: BTreeMap<String, Value>,
+    mut map: Field<'_>,
+) -> BTreeMap<String, VariableValue> {
+    if !map.at_most(messages.len(), NAMES_MAX) {
+        return BTreeMap::new();
+    }
+    let answer = |(name, message): (String, Value)| {
+        check_name(&name, map.key(&name));
+        let value = variable_value(message, map.key(&name))?;
+        Some((name, value))
+    };
+    messages.into_iter().filter_map(answer).collect()
+}
+
+fn subtask_levels(number: i32, violations: &mut Violations) -> Option<usize> {
+    let levels = usize::try_from(number).ok();
+    let levels = levels.filter(|levels| *levels <= SUBTASK_LEVELS_MAX);
+    if levels.is_none() {
+        let mut field = Field::root("subtask_depth", violations);
+        let description = format!("must be 0 to {SUBTASK_LEVELS_MAX}");
+        field.refuse(Reason::FieldOutOfRange, description);
+    }
+    levels
+}

@@ -1,0 +1,225 @@
+//! Previews.
+
+use prost::Message;
+use prost_types::{Value, value::Kind};
+
+use super::json;
+use crate::{
+    domain::{
+        analysis::{
+            GuideStep, StepPosition, Truth, VariableValue,
+            preview::{ChosenText, ListedStep, OpenVariable, VisibilityReason},
+        },
+        feedback::FeedbackValue,
+        page::Page,
+        text::Body,
+    },
+    grpc::{decode::preview::GuideCursor, page, page_token::PageTokens},
+    proto::v1,
+    store::PreviewPage,
+};
+
+mod trace;
+
+/// A page of a preview, with traces if `explain`.
+pub fn preview(
+    page: &PreviewPage,
+    tokens: &PageTokens<'_>,
+    explain: bool,
+) -> v1::PreviewTaskResponse {
+    let preview = &page.preview;
+    let next_observation = preview.next_observation.iter();
+    let mut response = v1::PreviewTaskResponse {
+        task: task(page, explain),
+        steps: Vec::new(),
+        next_page_token: String::new(),
+        next_observation: next_observation.map(|at| step_id(page, *at)).collect(),
+        open_variables: preview.open_variables.iter().map(open_variable).collect(),
+        unused_answers: preview.unused_answers.clone(),
+        fingerprint: page.fingerprint.to_string(),
+    };
+    let end = page.start + page.count;
+    let steps = Page {
+        items: (page.start..end).collect(),
+        more: end < preview.steps.len(),
+    };
+    (response.steps, response.next_page_token) = page::encode_beside(
+        response.encoded_len(),
+        steps,
+        tokens,
+        |index: &usize| GuideCursor {
+            start: index + 1,
+            fingerprint: page.fingerprint,
+        },
+        |index| step(page, index, explain).unwrap_or_default(),
+    );
+    response
+}
+
+fn task(page: &PreviewPage, explain: bool) -> Option<v1::PreviewedTask> {
+    let preview = &page.preview;
+    let task = preview.guide.root()?;
+    let stored = task.source.origin.is_none();
+    Some(v1::PreviewedTask {
+        guid: id(task.guid()),
+        visibility: visibility(preview.visible).into(),
+        reasons: reasons(&preview.reasons),
+        name: preview.texts.name(task).map(text),
+        trace: explain.then(|| trace::of_task(preview, task)).flatten(),
+        etag: if stored {
+            task.source.task.etag().to_string()
+        } else {
+            String::new()
+        },
+    })
+}
+
+fn step(page: &PreviewPage, index: usize, explain: bool) -> Option<v1::PreviewedStep> {
+    let preview = &page.preview;
+    let listed: &ListedStep = preview.steps.get(index)?;
+    let (task, step) = preview.step(listed.position)?;
+    let source = &step.source.step;
+    let stored = step.source.origin.is_none();
+    let via = preview.via(listed).into_iter();
+    let instructions = preview.texts.instructions(step);
+    let subtask = step.subtask.and_then(|task| preview.guide.tasks.get(task));
+    let language = instructions.as_ref().and_then(|chosen| chosen.language);
+    Some(v1::PreviewedStep {
+        guid: id(step.guid()),
+        task: id(task.guid()),
+        via: via.map(|at| step_id(page, at)).collect(),
+        r#type: source.kind.step_type().number(),
+        cost: source.kind.cost().get(),
+        etag: if stored {
+            source.etag().to_string()
+        } else {
+            String::new()
+        },
+        visibility: visibility(listed.visible).into(),
+        reasons: reasons(&listed.reasons),
+        title: preview.texts.title(step).map(text),
+        body: body(page, step),
+        instructions_language: language.map_or_else(String::new, ToString::to_string),
+        instructions: instructions
+            .map_or_else(Vec::new, |chosen| json::instructions(chosen.text.to_vec())),
+        question: question(page, step),
+        trace: explain.then(|| trace::of_step(preview, step)).flatten(),
+        subtask_trace: subtask
+            .filter(|_| explain)
+            .and_then(|subtask| trace::of_task(preview, subtask)),
+    })
+}
+
+/// The body of a step, if bodies are shown.
+fn body(page: &PreviewPage, step: &GuideStep) -> Option<v1::PreviewText> {
+    let chosen = page.preview.texts.body(step)?;
+    let content = &step.source.step.content;
+    let of_document = || match chosen.language {
+        None => content.body.as_ref(),
+        Some(language) => content.translations.get(language)?.body.as_ref(),
+    };
+    let key = (step.source.step.guid, chosen.language.cloned());
+    let read: Option<&Body> = match &step.source.origin {
+        None => page.bodies.get(&key),
+        Some(_) => of_document().filter(|_| page.with_bodies),
+    };
+    let ChosenText {
+        text: (),
+        language,
+        fallback,
+        outdated,
+    } = chosen;
+    read.map(|body| {
+        text(ChosenText {
+            text: body.as_str(),
+            language,
+            fallback,
+            outdated,
+        })
+    })
+}
+
+fn question(page: &PreviewPage, step: &GuideStep) -> Option<v1::PreviewQuestion> {
+    let feedback = step.source.step.kind.feedback()?;
+    let answers = feedback.values.iter();
+    Some(v1::PreviewQuestion {
+        name: feedback.name.as_str().to_owned(),
+        answers: answers.map(|value| answer(page, step, value)).collect(),
+        answer: page.preview.state.answer(step).map(value),
+    })
+}
+
+fn answer(page: &PreviewPage, step: &GuideStep, value: &FeedbackValue) -> v1::PreviewAnswer {
+    let link = value.link.and_then(|task| page.preview.guide.guid_of(task));
+    v1::PreviewAnswer {
+        key: value.key.as_str().to_owned(),
+        value: page.preview.texts.answer(step, value).map(text),
+        link: id(link),
+    }
+}
+
+/// A value: null if it is known to be not answered.
+fn value(value: &VariableValue) -> Value {
+    let kind = match value {
+        VariableValue::Unanswered => Kind::NullValue(0),
+        VariableValue::Text(text) => Kind::StringValue(text.clone()),
+        VariableValue::Number(number) => Kind::NumberValue(*number),
+        VariableValue::Bool(value) => Kind::BoolValue(*value),
+    };
+    Value { kind: Some(kind) }
+}
+
+fn text(chosen: ChosenText<'_, &str>) -> v1::PreviewText {
+    let ChosenText {
+        text,
+        language,
+        fallback,
+        outdated,
+    } = chosen;
+    v1::PreviewText {
+        text: text.to_owned(),
+        language: language.map_or_else(String::new, ToString::to_string),
+        fallback,
+        outdated,
+    }
+}
+
+fn open_variable(variable: &OpenVariable) -> v1::OpenVariable {
+    let OpenVariable { name, steps, keys } = variable;
+    v1::OpenVariable {
+        name: name.clone(),
+        steps: i32::try_from(*steps).unwrap_or(i32::MAX),
+        keys: keys.clone(),
+    }
+}
+
+fn visibility(visible: Truth) -> v1::Visibility {
+    match visible {
+        Truth::True => v1::Visibility::Visible,
+        Truth::False => v1::Visibility::Hidden,
+        Truth::Unknown => v1::Visibility::Undetermined,
+    }
+}
+
+fn reasons(list: &[VisibilityReason]) -> Vec<i32> {
+    let reason = |reason: &VisibilityReason| match reason {
+        VisibilityReason::NotPublished => v1::VisibilityReason::NotPublished,
+        VisibilityReason::Level => v1::VisibilityReason::Level,
+        VisibilityReason::Condition => v1::VisibilityReason::Condition,
+        VisibilityReason::AfterEnd => v1::VisibilityReason::AfterEnd,
+        VisibilityReason::SubtaskHidden => v1::VisibilityReason::SubtaskHidden,
+        VisibilityReason::SubtaskCycle => v1::VisibilityReason::SubtaskCycle,
+        VisibilityReason::TaskHidden => v1::VisibilityReason::TaskHidden,
+        VisibilityReason::UnknownValue => v1::VisibilityReason::UnknownValue,
+    };
+    list.iter().map(|listed| reason(listed).into()).collect()
+}
+
+fn step_id(page: &PreviewPage, at: StepPosition) -> String {
+    id(page.preview.guide.step(at).and_then(GuideStep::guid))
+}
+
+/// An id; empty if there is none.
+fn id(id: Option<impl ToString>) -> String {
+    id.map_or_else(String::new, |id| id.to_string())
+}

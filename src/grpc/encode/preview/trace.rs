@@ -1,0 +1,103 @@
+//! Traces: conditions with the truth of each node.
+
+use crate::{
+    domain::{
+        analysis::{
+            CompiledCondition, CompiledGroup, CompiledNode, GuideStep, GuideTask, TraceReason,
+            Truth, full_name, preview::Preview,
+        },
+        dependency::{Condition, Group, Node},
+    },
+    grpc::encode::json,
+    proto::v1::{self, condition_trace},
+};
+
+use super::value;
+
+/// The path of the outermost group in its task or step.
+const DEPENDENCIES: &str = "dependencies";
+
+/// The trace of a task's dependencies, if it has any.
+pub fn of_task(preview: &Preview, task: &GuideTask) -> Option<v1::ConditionTrace> {
+    let group = task.source.task.dependencies.as_ref()?;
+    let compiled = task.dependencies.as_ref()?;
+    Some(of_group(preview, group, compiled, DEPENDENCIES))
+}
+
+/// The trace of a step's dependencies, if it has any.
+pub fn of_step(preview: &Preview, step: &GuideStep) -> Option<v1::ConditionTrace> {
+    let group = step.source.step.content.dependencies.as_ref()?;
+    let compiled = step.dependencies.as_ref()?;
+    Some(of_group(preview, group, compiled, DEPENDENCIES))
+}
+
+fn of_group(
+    preview: &Preview,
+    group: &Group,
+    compiled: &CompiledGroup,
+    path: &str,
+) -> v1::ConditionTrace {
+    let result = preview.state.truth(compiled);
+    let nodes = group.nodes.iter().zip(&compiled.nodes).enumerate();
+    let nodes = nodes.filter_map(|(index, pair)| match pair {
+        (Node::Group(group), CompiledNode::Group(compiled)) => {
+            let path = format!("{path}.nodes[{index}].group");
+            Some(of_group(preview, group, compiled, &path))
+        }
+        (Node::Condition(condition), CompiledNode::Condition(compiled)) => {
+            let path = format!("{path}.nodes[{index}].condition");
+            Some(of_condition(preview, condition, compiled, path))
+        }
+        // A group is compiled to a group, and a condition to a condition.
+        (Node::Group(_), CompiledNode::Condition(_))
+        | (Node::Condition(_), CompiledNode::Group(_)) => None,
+    });
+    let traced = v1::TracedGroup {
+        operator: json::logical_operator(group.operator).into(),
+        nodes: nodes.collect(),
+    };
+    v1::ConditionTrace {
+        result: truth(result).into(),
+        node: Some(condition_trace::Node::Group(traced)),
+    }
+}
+
+fn of_condition(
+    preview: &Preview,
+    condition: &Condition,
+    compiled: &CompiledCondition,
+    path: String,
+) -> v1::ConditionTrace {
+    let seen = preview.state.value(compiled.variable);
+    let targets = condition.targets.iter().cloned();
+    let traced = v1::TracedCondition {
+        name: full_name(condition),
+        operator: condition.operator.symbol().to_owned(),
+        targets: targets.map(json::target).collect(),
+        value: seen.map(value),
+        reason: reason(compiled.trace_reason(seen)).into(),
+        path,
+    };
+    v1::ConditionTrace {
+        result: truth(compiled.truth(seen)).into(),
+        node: Some(condition_trace::Node::Condition(traced)),
+    }
+}
+
+fn truth(truth: Truth) -> v1::Truth {
+    match truth {
+        Truth::True => v1::Truth::True,
+        Truth::False => v1::Truth::False,
+        Truth::Unknown => v1::Truth::Unknown,
+    }
+}
+
+fn reason(reason: TraceReason) -> v1::TraceReason {
+    match reason {
+        TraceReason::Matched => v1::TraceReason::Matched,
+        TraceReason::NotMatched => v1::TraceReason::NotMatched,
+        TraceReason::Unanswered => v1::TraceReason::Unanswered,
+        TraceReason::NotComparable => v1::TraceReason::NotComparable,
+        TraceReason::UnknownValue => v1::TraceReason::UnknownValue,
+    }
+}

@@ -1,0 +1,65 @@
+//! A BEGIN that is cancelled, on a real PostgreSQL.
+
+#![allow(dead_code, clippy::expect_used, clippy::indexing_slicing)]
+
+// What starts PostgreSQL for the tests of the service.
+#[path = "../../../../tests/kit/child.rs"]
+mod child;
+#[path = "../../../../tests/kit/deadline.rs"]
+mod deadline;
+#[path = "../../../../tests/kit/missing.rs"]
+mod missing;
+#[path = "../../../../tests/kit/postgres.rs"]
+mod postgres;
+#[path = "../../../../tests/kit/scratch.rs"]
+mod scratch;
+
+use futures_util::poll;
+
+use super::*;
+use crate::{
+    config::DatabaseUrl,
+    store::connection::{self, ConnectOptions},
+};
+
+/// A database with one connection in its pool.
+async fn with_one_connection(url: &str) -> Database {
+    let url = DatabaseUrl::parse(url).expect("the URL of a database");
+    let options = ConnectOptions {
+        max_connections: 1,
+        migrate: true,
+        max_wait: None,
+        metrics: Arc::default(),
+    };
+    let connections = connection::connect(&url, &options).await;
+    connections.unwrap_or_else(|error| panic!("{error}")).writer
+}
+
+// After one poll BEGIN is sent, and mostly not answered yet. Where PostgreSQL was quicker
+// there is nothing to cancel, and the round is repeated.
+#[tokio::test]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn a_write_after_a_cancelled_begin_is_durable() {
+    let (url, _) = postgres::database_and_log(&["fsync=off"]);
+    let database = with_one_connection(&url).await;
+    let other = with_one_connection(&url).await;
+    let mut cancelled = 0;
+    for round in 0..1_000 {
+        let mut begin = Box::pin(database.begin(TransactionOptions::default()));
+        let is_answered = poll!(&mut begin).is_ready();
+        drop(begin);
+        if is_answered {
+            continue;
+        }
+        cancelled += 1;
+        let write = format!("INSERT INTO accounts VALUES ('{round}', 0)");
+        database.execute_unprepared(&write).await.expect("a write");
+        let read = format!("SELECT FROM accounts WHERE account_id = '{round}'");
+        let found = other.execute_unprepared(&read).await.expect("a read");
+        assert_eq!(found.rows_affected(), 1, "the write is not committed");
+        if cancelled == 10 {
+            return;
+        }
+    }
+    panic!("BEGIN was cancelled {cancelled} times only");
+}

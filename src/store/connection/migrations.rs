@@ -1,0 +1,87 @@
+//! Migrations of the schema, when a database is opened.
+
+use sea_orm::{
+    ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, SqliteTransactionMode, Statement,
+    TransactionOptions,
+};
+use sea_orm_migration::MigratorTrait;
+
+use super::{OpenError, advice, database::Database};
+use crate::store::{
+    backend,
+    schema::{Migrator, with_partitions},
+};
+
+/// Key of the PostgreSQL advisory lock that a server holds while it migrates.
+const MIGRATION_LOCK: i64 = 0x6578_7065_7274_6973;
+
+/// Brings the schema up to date, or refuses an old one.
+pub async fn prepare_schema(db: &Database, migrate: bool) -> Result<(), OpenError> {
+    let schema = |err: DbErr| advice::schema_error(&err);
+    let transaction = db
+        .begin(TransactionOptions::default())
+        .await
+        .map_err(schema)?;
+    let pending = match pending_migrations(&transaction).await {
+        Ok(pending) => pending,
+        // The database has migrations that this version does not know.
+        Err(DbErr::Custom(_)) => return Err(OpenError::UnknownSchema),
+        Err(err) => return Err(schema(err)),
+    };
+    transaction.rollback().await.map_err(schema)?;
+    if pending == 0 {
+        return Ok(());
+    }
+    if !migrate {
+        return Err(OpenError::OldSchema { pending });
+    }
+    let transaction = begin_migrations(db).await.map_err(schema)?;
+    Migrator::up(&transaction, None).await.map_err(schema)?;
+    transaction.commit().await.map_err(schema)
+}
+
+/// Creates the schema with this many partitions of each table of accounts. Refuses a
+/// database that has tables.
+pub async fn create_schema(db: &Database, partitions: u16) -> Result<(), OpenError> {
+    const TABLES: &str = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() LIMIT 1";
+    let schema = |err: DbErr| advice::schema_error(&err);
+    let transaction = begin_migrations(db).await.map_err(schema)?;
+    let tables = Statement::from_string(DbBackend::Postgres, TABLES);
+    if transaction
+        .query_one_raw(tables)
+        .await
+        .map_err(schema)?
+        .is_some()
+    {
+        return Err(OpenError::PartitionsOfTables);
+    }
+    let migrations = Migrator::up(&transaction, None);
+    with_partitions(partitions, migrations)
+        .await
+        .map_err(schema)?;
+    transaction.commit().await.map_err(schema)
+}
+
+/// Begins the transaction of migrations. When several servers start at once, one migrates
+/// while the others wait for it here.
+async fn begin_migrations(db: &Database) -> Result<DatabaseTransaction, DbErr> {
+    let transaction = db
+        .begin(TransactionOptions {
+            sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
+            ..TransactionOptions::default()
+        })
+        .await?;
+    if backend(&transaction) == DbBackend::Postgres {
+        // Migrations of another server may take longer than `lock_timeout`.
+        let lock =
+            format!("SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})");
+        transaction.execute_unprepared(&lock).await?;
+    }
+    Ok(transaction)
+}
+
+/// How many migrations the database lacks.
+pub async fn pending_migrations(db: &DatabaseTransaction) -> Result<usize, DbErr> {
+    let pending = Migrator::get_pending_migrations_read_only(db).await?;
+    Ok(pending.len())
+}

@@ -1,0 +1,328 @@
+//! Reads a guide: a task or document with its steps and those of its subtasks, without
+//! bodies, as one state of the database.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Value};
+
+use super::{
+    row_reader::RowReader,
+    setters::find_setters_elsewhere,
+    step_row::{StepColumns, read_step},
+    tasks,
+};
+use crate::{
+    domain::{
+        Error,
+        analysis::{
+            Guide, GuideDraft, KnownVariables, STEPS_MAX, SUBTASK_LEVELS_MAX, SourceStep,
+            SourceTask, SourceTasks, of_document,
+        },
+        ids::{StepId, TaskId},
+        import::{AbsentSteps, Document, ImportContext, plan},
+        step::ReferencedTask,
+    },
+    store::{Account, backend, error::StoreError, json_columns, placeholders, statement},
+};
+
+/// Most tasks below the root that are read, each counted once on every level that it is
+/// on. A guide with more of them exceeds the limit of steps.
+const MAX_TASKS_BELOW: usize = 2 * STEPS_MAX;
+
+/// What a guide is read from.
+#[derive(Debug)]
+pub enum GuideSource {
+    /// A stored task.
+    Stored(TaskId),
+    /// A document that is not stored.
+    Document(Box<Document>),
+}
+
+/// A task of a guide without its steps, which are read later.
+struct TaskHeadRow {
+    source: SourceTask,
+    /// The fewest subtask steps that lead to it.
+    level: usize,
+    /// The number of its steps.
+    steps: usize,
+    /// An upper bound of the bytes of its steps without bodies.
+    bytes: usize,
+}
+
+impl Account {
+    /// Reads a guide in at most five statements.
+    pub(super) async fn read_guide(
+        &self,
+        db: &impl ConnectionTrait,
+        source: GuideSource,
+        known: &KnownVariables,
+    ) -> Result<Guide, StoreError> {
+        let (root, tasks) = match source {
+            GuideSource::Stored(root) => (root, self.read_stored_guide(db, root).await?),
+            GuideSource::Document(document) => self.read_document_guide(db, *document).await?,
+        };
+        let draft = GuideDraft::new(root, tasks, known).ok_or(Error::TaskNotFound(root))?;
+        let inside: BTreeSet<StepId> = draft.steps().map(|step| step.step.guid).collect();
+        let names = draft.account_names_read();
+        let outside = find_setters_elsewhere(db, &self.id, &names, &inside).await?;
+        Ok(draft.finish(outside))
+    }
+
+    async fn read_stored_guide(
+        &self,
+        db: &impl ConnectionTrait,
+        root: TaskId,
+    ) -> Result<SourceTasks, StoreError> {
+        let head = self.task_head(db, root).await?;
+        let head = head.ok_or(Error::TaskNotFound(root))?;
+        let mut budget = ReadBudget::new(self.max_message_bytes());
+        let mut steps = BTreeMap::new();
+        if budget.take(&head)? {
+            steps = self.steps_of(db, &[root]).await?;
+        }
+        let below = subtasks(steps.values().flatten());
+        let heads = self.tasks_below(db, &below).await?;
+        let heads = heads
+            .into_iter()
+            .filter(|head| head.source.task.guid != root);
+        let mut tasks = self.with_steps(db, heads.collect(), &mut budget).await?;
+        let own = steps.remove(&root).unwrap_or_default();
+        tasks.insert(root, (head.source, Some(own)));
+        Ok(tasks)
+    }
+
+    /// Plans the import of a document, and reads the stored tasks that it refers to. An
+    /// invalid document fails as its import would.
+    async fn read_document_guide(
+        &self,
+        db: &impl ConnectionTrait,
+        document: Document,
+    ) -> Result<(TaskId, SourceTasks), StoreError> {
+        let heads = self.tasks_below(db, &document.subtasks()).await?;
+        let referenced = heads.iter().map(|head| {
+            let task = &head.source.task;
+            (task.guid, ReferencedTask::to(task))
+        });
+        let context = ImportContext {
+            write: &self.write_context(),
+            existing: None,
+            referenced: &referenced.collect(),
+            absent: AbsentSteps::Refuse,
+        };
+        let (root, mut tasks) = of_document(plan(document, context)?);
+        let steps = tasks.values().flat_map(|(_, steps)| steps.iter().flatten());
+        let stored = subtasks(steps)
+            .into_iter()
+            .any(|task| !tasks.contains_key(&task));
+        if stored {
+            let mut budget = ReadBudget::new(self.max_message_bytes());
+            tasks.extend(self.with_steps(db, heads, &mut budget).await?);
+        }
+        Ok((root, tasks))
+    }
+
+    /// Reads the steps of the tasks, except those that are too deep or beyond the budget.
+    async fn with_steps(
+        &self,
+        db: &impl ConnectionTrait,
+        heads: Vec<TaskHeadRow>,
+        budget: &mut ReadBudget,
+    ) -> Result<SourceTasks, StoreError> {
+        let mut read = Vec::new();
+        for head in &heads {
+            if head.level <= SUBTASK_LEVELS_MAX && budget.take(head)? {
+                read.push(head.source.task.guid);
+            }
+        }
+        let mut steps = self.steps_of(db, &read).await?;
+        let read: BTreeSet<TaskId> = read.into_iter().collect();
+        let tasks = heads.into_iter().map(|head| {
+            let guid = head.source.task.guid;
+            let own = read.contains(&guid);
+            let steps = own.then(|| steps.remove(&guid).unwrap_or_default());
+            (guid, (head.source, steps))
+        });
+        Ok(tasks.collect())
+    }
+
+    async fn task_head(
+        &self,
+        db: &impl ConnectionTrait,
+        guid: TaskId,
+    ) -> Result<Option<TaskHeadRow>, StoreError> {
+        let columns = head_columns(backend(db), "0");
+        let sql = format!("SELECT {columns} FROM tasks t WHERE t.account_id = $1 AND t.guid = $2");
+        let statement = statement(backend(db), &self.id, sql, [Value::from(guid.0)]);
+        let row = db.query_one_raw(statement).await?;
+        row.map(|row| self.read_head(&row)).transpose()
+    }
+
+    /// Reads the given tasks, which have level 1, and those that subtask steps lead to, in
+    /// the order of levels. Tasks one level too deep are read for their visibility.
+    async fn tasks_below(
+        &self,
+        db: &impl ConnectionTrait,
+        tasks: &BTreeSet<TaskId>,
+    ) -> Result<Vec<TaskHeadRow>, StoreError> {
+        if tasks.is_empty() {
+            return Ok(Vec::new());
+        }
+        let columns = head_columns(backend(db), "f.level");
+        let given = placeholders(2, tasks.len());
+        let sql = format!(
+            "WITH RECURSIVE below AS ( \
+               SELECT guid, 1 AS level FROM tasks WHERE account_id = $1 AND guid IN ({given}) \
+               UNION \
+               SELECT s.subtask_id, b.level + 1 FROM below b JOIN steps s ON s.task = b.guid \
+               WHERE s.account_id = $1 AND s.subtask_id IS NOT NULL \
+                 AND b.level <= {SUBTASK_LEVELS_MAX} \
+             ) \
+             SELECT {columns} FROM ( \
+               SELECT guid, MIN(level) AS level FROM ( \
+                 SELECT guid, level FROM below LIMIT {MAX_TASKS_BELOW} \
+               ) found GROUP BY guid \
+             ) f JOIN tasks t ON t.guid = f.guid WHERE t.account_id = $1 \
+             ORDER BY f.level, t.guid"
+        );
+        let values = tasks.iter().map(|task| Value::from(task.0));
+        let statement = statement(backend(db), &self.id, sql, values);
+        let rows = db.query_all_raw(statement).await?;
+        rows.iter().map(|row| self.read_head(row)).collect()
+    }
+
+    /// Reads the steps of tasks in their order.
+    async fn steps_of(
+        &self,
+        db: &impl ConnectionTrait,
+        tasks: &[TaskId],
+    ) -> Result<BTreeMap<TaskId, Vec<SourceStep>>, StoreError> {
+        let mut steps: BTreeMap<TaskId, Vec<SourceStep>> = BTreeMap::new();
+        if tasks.is_empty() {
+            return Ok(steps);
+        }
+        let columns = step_columns(backend(db));
+        let tasks_in = placeholders(2, tasks.len());
+        let sql = format!(
+            "SELECT {columns} FROM steps s \
+             WHERE s.account_id = $1 AND s.task IN ({tasks_in}) \
+             ORDER BY s.task, s.position, s.fraction"
+        );
+        let values = tasks.iter().map(|task| Value::from(task.0));
+        let statement = statement(backend(db), &self.id, sql, values);
+        for row in db.query_all_raw(statement).await? {
+            let mut row = RowReader::new(&row);
+            let has_body = row.take()?;
+            let body_bytes: i64 = row.take()?;
+            let overlays = json_columns::read_overlay_states(row.take()?)?;
+            let (step, _) = read_step(&mut row, &self.id)?;
+            steps.entry(step.task).or_default().push(SourceStep {
+                step,
+                has_body,
+                body_bytes: usize::try_from(body_bytes).unwrap_or(usize::MAX),
+                overlays,
+                origin: None,
+            });
+        }
+        Ok(steps)
+    }
+
+    fn read_head(&self, row: &QueryResult) -> Result<TaskHeadRow, StoreError> {
+        let mut row = RowReader::new(row);
+        let level: i32 = row.take()?;
+        let steps: i64 = row.take()?;
+        let bytes: i64 = row.take()?;
+        let overlays = json_columns::read_overlay_states(row.take()?)?;
+        let task = tasks::read_task(&mut row, &self.id)?;
+        Ok(TaskHeadRow {
+            source: SourceTask {
+                task,
+                overlays,
+                origin: None,
+            },
+            level: usize::try_from(level).unwrap_or_default(),
+            steps: usize::try_from(steps).unwrap_or(usize::MAX),
+            bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+        })
+    }
+}
+
+/// How much of a guide may still be read.
+struct ReadBudget {
+    steps: usize,
+    bytes: usize,
+    max_bytes: usize,
+}
+
+impl ReadBudget {
+    fn new(max_bytes: usize) -> Self {
+        Self {
+            steps: STEPS_MAX,
+            bytes: max_bytes,
+            max_bytes,
+        }
+    }
+
+    /// Takes the steps of a task from the budget; false if they are too many. Fails if the
+    /// guide has more bytes than a message may have.
+    fn take(&mut self, head: &TaskHeadRow) -> Result<bool, Error> {
+        let Some(steps) = self.steps.checked_sub(head.steps) else {
+            return Ok(false);
+        };
+        let limit = self.max_bytes;
+        self.bytes = self
+            .bytes
+            .checked_sub(head.bytes)
+            .ok_or(Error::TooLarge { limit })?;
+        self.steps = steps;
+        Ok(true)
+    }
+}
+
+/// The tasks that steps refer to.
+fn subtasks<'a>(steps: impl Iterator<Item = &'a SourceStep>) -> BTreeSet<TaskId> {
+    let subtasks = steps.filter_map(|source| source.step.kind.subtask());
+    subtasks.map(|subtask| subtask.task).collect()
+}
+
+/// The columns of a task `t` for [`Account::read_head`].
+fn head_columns(backend: DbBackend, level: &str) -> String {
+    let (array, rows, cast) = json_functions(backend);
+    let columns = tasks::columns_without_steps(backend);
+    format!(
+        "CAST({level} AS integer) AS level, t.step_count, \
+         (SELECT CAST(COALESCE(SUM(s.size), 0) AS bigint) FROM steps s \
+          WHERE s.account_id = $1 AND s.task = t.guid) AS bytes, \
+         CASE WHEN t.language_count > 0 THEN \
+           (SELECT {rows}({array}(l.language, false, l.made_name <> t.name, false)){cast} \
+            FROM task_translations l \
+            WHERE l.account_id = $1 AND l.task = t.guid) END AS overlays, \
+         {columns}"
+    )
+}
+
+/// The columns of a step `s` for [`Account::steps_of`].
+fn step_columns(backend: DbBackend) -> String {
+    let (array, rows, cast) = json_functions(backend);
+    let without_bodies = StepColumns {
+        bodies: false,
+        max_bytes: None,
+    };
+    let columns = without_bodies.columns(backend);
+    format!(
+        "(s.body IS NOT NULL) AS has_body, s.body_size, \
+         CASE WHEN s.language_count > 0 THEN \
+           (SELECT {rows}({array}(l.language, l.body IS NOT NULL, l.made_title <> s.title, \
+                                  l.made_rest <> s.rest_digest)){cast} \
+            FROM step_translations l \
+            WHERE l.account_id = $1 AND l.step = s.guid) END AS overlays, \
+         {columns}"
+    )
+}
+
+/// The SQL functions for a JSON array of values and one of rows, and the cast to text.
+fn json_functions(backend: DbBackend) -> (&'static str, &'static str, &'static str) {
+    match backend {
+        DbBackend::Sqlite => ("json_array", "json_group_array", ""),
+        _ => ("json_build_array", "json_agg", "::text"),
+    }
+}

@@ -1,0 +1,198 @@
+//! Previews: one transaction reads the guide and the bodies of the page that is shown.
+
+use std::collections::BTreeMap;
+
+use sea_orm::{ConnectionTrait, Value};
+use uuid::Uuid;
+
+use super::{GuideSource, row_reader::RowReader, run_to_end};
+use crate::{
+    domain::{
+        Error, Result,
+        analysis::{
+            Fingerprint, KnownVariables,
+            preview::{Preview, PreviewOptions},
+        },
+        ids::StepId,
+        page::PageSize,
+        text::Body,
+        translation::Language,
+        violation::{Path, Reason},
+    },
+    store::{Account, backend, error::StoreError, json_columns, placeholders, statement},
+};
+
+/// If the bodies of a page may have more bytes, they are read under a permit.
+const LARGE_PAGE_BYTES: usize = 1024 * 1024;
+
+/// The input of a preview.
+#[derive(Debug)]
+pub struct PreviewCall {
+    /// The guide.
+    pub source: GuideSource,
+    /// The digest of the document, if the guide is of one.
+    pub document: Option<[u8; 32]>,
+    /// Variables that the caller declares.
+    pub known: KnownVariables,
+    /// What is shown.
+    pub options: PreviewOptions,
+    /// Whether bodies are shown.
+    pub bodies: bool,
+    /// Where the page starts, and the fingerprint that its token has; `None` for the
+    /// first page.
+    pub after: Option<(usize, Fingerprint)>,
+    /// How many steps the page has at most.
+    pub size: PageSize,
+}
+
+/// A page of a preview.
+#[derive(Debug)]
+pub struct PreviewPage {
+    /// The preview of the whole guide.
+    pub preview: Preview,
+    /// The fingerprint of the guide.
+    pub fingerprint: Fingerprint,
+    /// The index of the first listed step of the page.
+    pub start: usize,
+    /// How many listed steps the page has.
+    pub count: usize,
+    /// Whether bodies are shown.
+    pub with_bodies: bool,
+    /// The stored bodies of the page, by step and language; `None` for the source.
+    pub bodies: BTreeMap<(StepId, Option<Language>), Body>,
+}
+
+impl Account {
+    /// Previews a guide. It is read from the primary, in at most six statements.
+    pub async fn preview_task(&self, call: PreviewCall) -> Result<PreviewPage> {
+        let account = self.clone();
+        run_to_end(async move {
+            let db = account.reader().begin_snapshot().await;
+            let db = db.map_err(StoreError::from)?;
+            let page = account.read_preview(&db, call).await;
+            db.rollback().await.map_err(StoreError::from)?;
+            Ok(page?)
+        })
+        .await
+    }
+
+    async fn read_preview(
+        &self,
+        db: &impl ConnectionTrait,
+        call: PreviewCall,
+    ) -> Result<PreviewPage, StoreError> {
+        let PreviewCall {
+            source,
+            document,
+            known,
+            options,
+            bodies,
+            after,
+            size,
+        } = call;
+        let field = match &source {
+            GuideSource::Stored(_) => Path::root("guid"),
+            GuideSource::Document(_) => Path::root("document"),
+        };
+        let guide = self.read_guide(db, source, &known).await?;
+        let fingerprint = Fingerprint::of(&guide, document);
+        if after.is_some_and(|(_, seen)| seen != fingerprint) {
+            return Err(Error::invalid(
+                &Path::root("page_token"),
+                Reason::PageTokenInvalid,
+                "the guide has changed since; start again from the first page",
+            )
+            .into());
+        }
+        let preview = Preview::new(guide, options, &field)?;
+        let start = after.map_or(0, |(start, _)| start);
+        let count = preview.page(start, size.get() as usize, bodies).len();
+        let mut page = PreviewPage {
+            preview,
+            fingerprint,
+            start,
+            count,
+            with_bodies: bodies,
+            bodies: BTreeMap::new(),
+        };
+        if bodies {
+            self.read_bodies(db, &mut page).await?;
+        }
+        Ok(page)
+    }
+
+    /// Reads the bodies of a page: for each stored step the one in the chosen language.
+    async fn read_bodies(
+        &self,
+        db: &impl ConnectionTrait,
+        page: &mut PreviewPage,
+    ) -> Result<(), StoreError> {
+        let mut sources: Vec<Uuid> = Vec::new();
+        let mut overlays: Vec<(Uuid, String)> = Vec::new();
+        let mut bytes = 0_usize;
+        for listed in page.preview.steps.iter().skip(page.start).take(page.count) {
+            let Some(step) = page.preview.guide.step(listed.position) else {
+                continue;
+            };
+            let shown = page.preview.texts.body(step);
+            let Some(shown) = shown.filter(|_| step.source.origin.is_none()) else {
+                continue;
+            };
+            let guid = step.source.step.guid.0;
+            bytes = bytes.saturating_add(step.source.body_bytes);
+            match shown.language {
+                None => sources.push(guid),
+                Some(language) => overlays.push((guid, language.as_str().to_owned())),
+            }
+        }
+        let Some((sql, values)) = bodies_sql(sources, overlays) else {
+            return Ok(());
+        };
+        let _permit = if bytes > LARGE_PAGE_BYTES {
+            self.large_read_permit().await
+        } else {
+            None
+        };
+        let statement = statement(backend(db), &self.id, sql, values);
+        for row in db.query_all_raw(statement).await? {
+            let mut row = RowReader::new(&row);
+            let step = StepId(row.take()?);
+            let language: Option<String> = row.take()?;
+            let body: Option<String> = row.take()?;
+            let body = json_columns::valid(Body::parse(body.unwrap_or_default()), "body")?;
+            let language = language.map(Language::stored);
+            page.bodies.insert((step, language), body);
+        }
+        Ok(())
+    }
+}
+
+/// The statement that reads bodies of sources and translations; `None` without any.
+fn bodies_sql(sources: Vec<Uuid>, overlays: Vec<(Uuid, String)>) -> Option<(String, Vec<Value>)> {
+    let mut parts = Vec::new();
+    if !sources.is_empty() {
+        parts.push(format!(
+            "SELECT s.guid, CAST(NULL AS text) AS language, s.body FROM steps s \
+             WHERE s.account_id = $1 AND s.guid IN ({})",
+            placeholders(2, sources.len())
+        ));
+    }
+    if !overlays.is_empty() {
+        let first = 2 + sources.len();
+        let pairs = (0..overlays.len()).map(|index| {
+            let number = first + 2 * index;
+            format!("(l.step = ${number} AND l.language = ${})", number + 1)
+        });
+        let pairs: Vec<String> = pairs.collect();
+        parts.push(format!(
+            "SELECT l.step, l.language, l.body FROM step_translations l \
+             WHERE l.account_id = $1 AND ({})",
+            pairs.join(" OR ")
+        ));
+    }
+    let of_overlays = overlays
+        .into_iter()
+        .flat_map(|(step, language)| [Value::from(step), Value::from(language)]);
+    let values = sources.into_iter().map(Value::from).chain(of_overlays);
+    (!parts.is_empty()).then(|| (parts.join(" UNION ALL "), values.collect()))
+}

@@ -1,0 +1,191 @@
+//! Lists where a task or a variable is used. References are read from the tasks and steps;
+//! the index of symbols only finds the rows.
+//!
+//! A call sends at most four statements and examines a bounded number of tasks and steps.
+
+mod variables;
+
+use sea_orm::{ConnectionTrait, EntityTrait, Value};
+use uuid::Uuid;
+
+use super::row_reader::RowReader;
+use crate::{
+    domain::{
+        Error, Result,
+        analysis::{
+            Reference, ReferenceCursor, ReferenceFilter, ReferenceKind, ReferencePage,
+            ReferencePlace,
+        },
+        ids::{StepId, TaskId},
+        page::PageSize,
+        step::StepType,
+    },
+    store::{Account, backend, error::StoreError, json_columns, schema::entity::task, statement},
+};
+
+/// A kind of subtask steps: its SQL condition, and the field that refers to the task.
+struct ReferringSteps {
+    kind: ReferenceKind,
+    condition: &'static str,
+    field: &'static str,
+}
+
+const SUBTASKS: ReferringSteps = ReferringSteps {
+    kind: ReferenceKind::Subtask,
+    condition: "subtask_id = $2 AND link IS NULL",
+    field: "subtask_id",
+};
+const WIRING: ReferringSteps = ReferringSteps {
+    kind: ReferenceKind::Wiring,
+    condition: "link = $2 AND subtask_id = $2",
+    field: "link",
+};
+
+impl Account {
+    /// A page of references in order. Any page but the last may be short or even empty.
+    pub async fn list_references(
+        &self,
+        filter: &ReferenceFilter,
+        after: Option<ReferenceCursor>,
+        size: PageSize,
+    ) -> Result<ReferencePage> {
+        let size = size.get() as usize;
+        match filter {
+            ReferenceFilter::Task(task) => self.references_to_task(*task, after, size).await,
+            ReferenceFilter::Variable(filter) => {
+                self.references_to_variable(filter, after, size).await
+            }
+        }
+    }
+
+    async fn references_to_task(
+        &self,
+        task: TaskId,
+        after: Option<ReferenceCursor>,
+        size: usize,
+    ) -> Result<ReferencePage> {
+        let found = task::Entity::find_by_id((self.id.as_str().to_owned(), task.0))
+            .one(self.reader())
+            .await
+            .map_err(StoreError::from)?;
+        let parent = found.ok_or(Error::TaskNotFound(task))?.parent_guid;
+        let first = ReferenceCursor::start_of(ReferenceKind::Subtask);
+        let after = after.unwrap_or(first);
+        let mut items = Vec::new();
+        // Only a managed task has wiring steps.
+        let wiring = parent.map(|_| WIRING);
+        for steps in std::iter::once(SUBTASKS).chain(wiring) {
+            if steps.kind >= after.kind && items.len() <= size {
+                let room = size + 1 - items.len();
+                items.extend(self.steps_referring_to(task, steps, &after, room).await?);
+            }
+        }
+        if let Some(parent) = parent
+            && items.len() <= size
+        {
+            let managing = self.values_managing(task, TaskId(parent)).await?;
+            items.extend(managing.into_iter().filter(|item| after.is_before(item)));
+        }
+        Ok(page(items, size))
+    }
+
+    /// Subtask steps that refer to a task, behind a cursor.
+    async fn steps_referring_to(
+        &self,
+        task: TaskId,
+        steps: ReferringSteps,
+        after: &ReferenceCursor,
+        limit: usize,
+    ) -> Result<Vec<Reference>, StoreError> {
+        let db = self.reader();
+        let ReferringSteps {
+            kind,
+            condition,
+            field,
+        } = steps;
+        let from = if kind == after.kind {
+            after.id
+        } else {
+            Uuid::nil()
+        };
+        let sql = format!(
+            "SELECT guid, task, title FROM steps \
+             WHERE account_id = $1 AND {condition} AND guid > $3 ORDER BY guid LIMIT $4"
+        );
+        let values = [task.0.into(), from.into(), rows(limit)];
+        let statement = statement(backend(db), &self.id, sql, values);
+        let found = db.query_all_raw(statement).await?;
+        let reference = |row| {
+            let mut row = RowReader::new(row);
+            let step = StepId(row.take()?);
+            let place = ReferencePlace {
+                task: TaskId(row.take()?),
+                step: Some(step),
+                path: field.to_owned(),
+                title: row.take()?,
+            };
+            Ok(Reference {
+                kind,
+                place,
+                condition: None,
+            })
+        };
+        found.iter().map(reference).collect()
+    }
+
+    /// The values of the parent's observations that manage a task; usually one.
+    async fn values_managing(
+        &self,
+        task: TaskId,
+        parent: TaskId,
+    ) -> Result<Vec<Reference>, StoreError> {
+        let db = self.reader();
+        let sql = "SELECT guid, title, feedback_config FROM steps \
+             WHERE account_id = $1 AND task = $2 AND kind = $3 AND feedback_config LIKE $4 \
+             ORDER BY guid";
+        let observation = StepType::Observation.number();
+        let link = format!("%{task}%");
+        let values = [parent.0.into(), observation.into(), link.into()];
+        let statement = statement(backend(db), &self.id, sql, values);
+        let mut items = Vec::new();
+        for row in db.query_all_raw(statement).await? {
+            let mut row = RowReader::new(&row);
+            let step = StepId(row.take()?);
+            let title: String = row.take()?;
+            let question = json_columns::read_feedback(row.take()?)?;
+            let values = question.iter().flat_map(|question| &question.values);
+            let values = values.enumerate();
+            for (index, _) in values.filter(|(_, value)| value.link == Some(task)) {
+                let place = ReferencePlace {
+                    task: parent,
+                    step: Some(step),
+                    path: format!("feedback_config[0].values[{index}]"),
+                    title: title.clone(),
+                };
+                items.push(Reference {
+                    kind: ReferenceKind::Manages,
+                    place,
+                    condition: None,
+                });
+            }
+        }
+        items.sort_by(|one, other| {
+            (one.id(), &one.place.path).cmp(&(other.id(), &other.place.path))
+        });
+        Ok(items)
+    }
+}
+
+/// A page of the first `size` references.
+fn page(mut items: Vec<Reference>, size: usize) -> ReferencePage {
+    let more = items.len() > size;
+    items.truncate(size);
+    let last = items.last().filter(|_| more);
+    let next = last.map(Reference::cursor);
+    ReferencePage { items, next }
+}
+
+/// A number of rows as a value.
+fn rows(count: usize) -> Value {
+    i64::try_from(count).unwrap_or(i64::MAX).into()
+}

@@ -1,0 +1,325 @@
+//! References of a variable.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sea_orm::{ConnectionTrait, Value};
+use uuid::Uuid;
+
+use super::{page, rows};
+use crate::{
+    domain::{
+        Result,
+        analysis::{
+            Reference, ReferenceCursor, ReferenceKind, ReferencePage, ReferencePlace, Symbol,
+            SymbolRole, VariableFilter, parse_account_name,
+        },
+        dependency::Group,
+        ids::{StepId, TaskId},
+        page::PAGE_BYTES,
+    },
+    store::{
+        Account, backend,
+        error::StoreError,
+        json_columns,
+        read::{RowReader, setters::given_symbols},
+        statement,
+        values::Values,
+    },
+};
+
+/// Most statements of one call.
+const STATEMENTS_MAX: usize = 4;
+/// Most tasks and steps that one statement examines. The first statement for setters, and
+/// for readers, only examines as many as the page has room for.
+const EXAMINED_MAX: usize = 2_000;
+
+/// How a variable is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum VariableUse {
+    /// Observations set it.
+    Sets,
+    /// Conditions read it.
+    Reads,
+}
+
+/// A task or step that the index names for a variable.
+struct NamedRow {
+    place: ReferencePlace,
+    column: NamedColumn,
+}
+
+/// The column in which the variable is named.
+enum NamedColumn {
+    /// The product and question of an observation.
+    Question(i64, Option<String>),
+    /// The dependencies.
+    Dependencies(Option<String>),
+}
+
+/// Rows of one statement, and whether there are more.
+struct NamedRows {
+    rows: Vec<NamedRow>,
+    more: bool,
+}
+
+impl Account {
+    /// A page of the observations that set a variable and the conditions that read it.
+    pub(super) async fn references_to_variable(
+        &self,
+        filter: &VariableFilter,
+        after: Option<ReferenceCursor>,
+        size: usize,
+    ) -> Result<ReferencePage> {
+        let mut statements = STATEMENTS_MAX;
+        if let Some(task) = filter.task {
+            // Fails if the task does not exist.
+            self.order_epoch(task).await?;
+            statements -= 1;
+        }
+        // Without a task, a name that is not account-wide has no setters. A task that has
+        // it as its own name does not read this variable.
+        let has_setters = filter.task.is_some() || parse_account_name(&filter.name).is_some();
+        let first = ReferenceCursor::start_of(ReferenceKind::Sets);
+        let mut cursor = after.unwrap_or(first);
+        let mut items = Vec::new();
+        for used in [VariableUse::Sets, VariableUse::Reads] {
+            let kind = used.kind();
+            if kind < cursor.kind || (used == VariableUse::Sets && !has_setters) {
+                continue;
+            }
+            if kind > cursor.kind {
+                cursor = ReferenceCursor::start_of(kind);
+            }
+            let skips_own = used == VariableUse::Reads && !has_setters;
+            let needed = 1 + usize::from(skips_own);
+            let mut limit = size + 1 - items.len();
+            loop {
+                if statements < needed {
+                    let next = Some(cursor);
+                    return Ok(ReferencePage { items, next });
+                }
+                statements -= needed;
+                let mut found = self.named_rows(filter, used, &cursor, limit).await?;
+                let last = found.rows.last().map(NamedRow::id);
+                if skips_own {
+                    self.skip_own_names(filter, &mut found.rows).await?;
+                }
+                for row in found.rows {
+                    let references = row.references(filter)?.into_iter();
+                    items.extend(references.filter(|item| cursor.is_before(item)));
+                }
+                if items.len() > size {
+                    return Ok(page(items, size));
+                }
+                let Some(last) = last.filter(|_| found.more) else {
+                    break;
+                };
+                cursor = ReferenceCursor {
+                    kind,
+                    id: last,
+                    path: None,
+                };
+                if items.len() == size {
+                    let next = Some(cursor);
+                    return Ok(ReferencePage { items, next });
+                }
+                limit = EXAMINED_MAX;
+            }
+        }
+        Ok(ReferencePage { items, next: None })
+    }
+
+    /// The tasks and steps behind a cursor that the index names for the variable, in the
+    /// order of ids. Their texts have about [`PAGE_BYTES`], but there is at least one.
+    async fn named_rows(
+        &self,
+        filter: &VariableFilter,
+        used: VariableUse,
+        cursor: &ReferenceCursor,
+        limit: usize,
+    ) -> Result<NamedRows, StoreError> {
+        let db = self.reader();
+        let VariableFilter {
+            name,
+            task,
+            answer: _,
+        } = filter;
+        let Symbol(symbol) = Symbol::of_name(name);
+        let mut values: Vec<Value> = vec![
+            symbol.to_vec().into(),
+            cursor.id.into(),
+            rows(limit.saturating_add(1)),
+        ];
+        values.extend(task.map(|task| Value::from(task.0)));
+        let reads = SymbolRole::Reads.number();
+        let sets = SymbolRole::Sets.number();
+        let named = match (used, task) {
+            (VariableUse::Sets, Some(task)) => {
+                let Symbol(own) = Symbol::of_own_name(*task, name);
+                values.push(own.to_vec().into());
+                let sets_own = SymbolRole::SetsInTask.number();
+                format!(
+                    "(y.symbol = $2 AND y.role = {sets} OR y.symbol = $6 AND y.role = {sets_own})"
+                )
+            }
+            (VariableUse::Sets, None) => format!("y.symbol = $2 AND y.role = {sets}"),
+            (VariableUse::Reads, _) => format!("y.symbol = $2 AND y.role = {reads}"),
+        };
+        let behind = if cursor.path.is_some() { ">=" } else { ">" };
+        let rows_of = |table: &str, column: &str, in_step: i32, of_task: &str| {
+            // The tables of a CROSS JOIN are read from left to right by SQLite.
+            let (from, id) = match task {
+                Some(_) => (
+                    format!("{table}s r CROSS JOIN {table}_symbols y WHERE {of_task} AND"),
+                    "r.guid".to_owned(),
+                ),
+                None => (
+                    format!("{table}_symbols y CROSS JOIN {table}s r WHERE"),
+                    format!("y.{column}"),
+                ),
+            };
+            format!(
+                "SELECT * FROM (SELECT {id} AS id, {in_step} AS in_step, r.size AS bytes \
+                 FROM {from} y.account_id = $1 AND {named} AND r.account_id = $1 \
+                 AND r.guid = y.{column} AND {id} {behind} $3 ORDER BY {id} LIMIT $4) of_{table}"
+            )
+        };
+        let steps = rows_of("step", "step", 1, "r.task = $5");
+        let (found, column) = match used {
+            VariableUse::Sets => (steps, "s.feedback_config"),
+            VariableUse::Reads => {
+                let tasks = rows_of("task", "task", 0, "r.guid = $5");
+                let both = format!("{tasks} UNION ALL {steps} ORDER BY id LIMIT $4");
+                (both, "s.dependencies")
+            }
+        };
+        // The innermost query finds the rows, the next one sums the bytes before each, and
+        // the outer one reads those that fit.
+        let sql = format!(
+            "SELECT p.found, s.guid, s.task, s.title, s.product_id, {column}, \
+               t.guid, t.name, t.dependencies \
+             FROM (SELECT id, in_step, \
+                     CAST(SUM(bytes) OVER (ORDER BY id) - bytes AS bigint) AS before, \
+                     COUNT(*) OVER () AS found \
+                   FROM ({found}) f) p \
+             LEFT JOIN steps s ON s.account_id = $1 AND s.guid = p.id AND p.in_step = 1 \
+             LEFT JOIN tasks t ON t.account_id = $1 AND t.guid = p.id AND p.in_step = 0 \
+             WHERE p.before < {PAGE_BYTES} ORDER BY p.id"
+        );
+        let statement = statement(backend(db), &self.id, sql, values);
+        let mut count = 0_i64;
+        let mut rows = Vec::new();
+        for row in db.query_all_raw(statement).await? {
+            let mut row = RowReader::new(&row);
+            count = row.take()?;
+            if rows.len() < limit {
+                rows.push(NamedRow::read(&mut row, used)?);
+            }
+        }
+        let more = usize::try_from(count).is_ok_and(|count| count > rows.len());
+        Ok(NamedRows { rows, more })
+    }
+
+    /// Leaves out the rows of tasks in which an observation sets the name for the task.
+    async fn skip_own_names(
+        &self,
+        filter: &VariableFilter,
+        rows: &mut Vec<NamedRow>,
+    ) -> Result<(), StoreError> {
+        let tasks: BTreeSet<TaskId> = rows.iter().map(|row| row.place.task).collect();
+        let symbol = |task: TaskId| (Symbol::of_own_name(task, &filter.name), task);
+        let symbols: BTreeMap<Symbol, TaskId> = tasks.into_iter().map(symbol).collect();
+        if symbols.is_empty() {
+            return Ok(());
+        }
+        let db = self.reader();
+        let role = SymbolRole::SetsInTask.number();
+        let mut values = Values::in_order();
+        let given = given_symbols(symbols.keys().copied(), &mut values);
+        let account = values.bind(self.id.as_str());
+        let sql = format!(
+            "{given} SELECT symbol FROM step_symbols WHERE account_id = {account} \
+             AND symbol IN (SELECT symbol FROM given) AND role = {role}"
+        );
+        let statement = values.statement(&sql, backend(db), &self.id);
+        let mut own: BTreeSet<TaskId> = BTreeSet::new();
+        for row in db.query_all_raw(statement).await? {
+            let symbol: Vec<u8> = RowReader::new(&row).take()?;
+            let symbol = symbol.try_into().map(Symbol);
+            let symbol = symbol.map_err(|_| StoreError::Corrupt("symbol"))?;
+            own.extend(symbols.get(&symbol));
+        }
+        rows.retain(|row| !own.contains(&row.place.task));
+        Ok(())
+    }
+}
+
+impl NamedRow {
+    /// Reads a row with the columns of a step and of a task, one of which are null.
+    fn read(row: &mut RowReader<'_>, used: VariableUse) -> Result<Self, StoreError> {
+        let step: Option<Uuid> = row.take()?;
+        let step_task: Option<Uuid> = row.take()?;
+        let step_title: Option<String> = row.take()?;
+        let product: Option<i64> = row.take()?;
+        let of_step: Option<String> = row.take()?;
+        let task: Option<Uuid> = row.take()?;
+        let name: Option<String> = row.take()?;
+        let of_task: Option<String> = row.take()?;
+        let place = ReferencePlace {
+            task: TaskId(step_task.or(task).ok_or(StoreError::Corrupt("task"))?),
+            step: step.map(StepId),
+            path: String::new(),
+            title: step_title.or(name).unwrap_or_default(),
+        };
+        let column = match used {
+            VariableUse::Sets => NamedColumn::Question(product.unwrap_or_default(), of_step),
+            VariableUse::Reads => NamedColumn::Dependencies(of_step.or(of_task)),
+        };
+        Ok(Self { place, column })
+    }
+
+    fn id(&self) -> Uuid {
+        let ReferencePlace { task, step, .. } = &self.place;
+        step.map_or(task.0, |step| step.0)
+    }
+
+    /// Its references to the variable, in the order of their paths.
+    fn references(self, filter: &VariableFilter) -> Result<Vec<Reference>, StoreError> {
+        let Self { place, column } = self;
+        let reference = |kind, path, condition| Reference {
+            kind,
+            place: ReferencePlace {
+                path,
+                ..place.clone()
+            },
+            condition,
+        };
+        Ok(match column {
+            NamedColumn::Question(product, question) => {
+                let product = json_columns::product(product)?;
+                let question = json_columns::read_feedback(question)?;
+                let sets = question.is_some_and(|question| filter.is_set_by(product, &question));
+                let path = || "feedback_config[0]".to_owned();
+                let found = sets.then(|| reference(ReferenceKind::Sets, path(), None));
+                found.into_iter().collect()
+            }
+            NamedColumn::Dependencies(group) => {
+                let group: Option<Group> = json_columns::optional(group, "dependencies")?;
+                let conditions = group.map(|group| filter.conditions_reading(group));
+                let conditions = conditions.into_iter().flatten();
+                conditions
+                    .map(|(path, condition)| reference(ReferenceKind::Reads, path, Some(condition)))
+                    .collect()
+            }
+        })
+    }
+}
+
+impl VariableUse {
+    fn kind(self) -> ReferenceKind {
+        match self {
+            Self::Sets => ReferenceKind::Sets,
+            Self::Reads => ReferenceKind::Reads,
+        }
+    }
+}

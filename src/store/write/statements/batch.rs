@@ -1,0 +1,378 @@
+//! Writes under locks, as statements of one transaction.
+
+use std::collections::BTreeMap;
+
+use sea_orm::{ActiveModelTrait, ActiveValue::NotSet, DbBackend, Statement, Value};
+use uuid::Uuid;
+
+use super::{
+    StepTranslationRows, TaskTranslationRows,
+    columns::{
+        STEP_KEY, TASK_KEY, is_updated_step_column, is_updated_step_or_body_column,
+        is_updated_task_column, next_revision,
+    },
+    internal,
+    step_list::change_order,
+    translation_upserts,
+};
+use crate::{
+    domain::{
+        changes::{StepChange, StepListChange, TaskChange, TranslatedStep, TranslatedTask},
+        decide::WriteContext,
+        ids::{AccountId, StepId, TaskId},
+        order::Place,
+        translation::Language,
+    },
+    store::{
+        error::StoreError,
+        write::{
+            locks::MAX_IDS_PER_STATEMENT,
+            request_outcomes::delete_expired,
+            rows::{TranslationRows, step_row, task_row},
+            sql::{RowChange, Upsert, Values, list},
+        },
+    },
+};
+
+/// One statement of a write under locks.
+pub struct LockedStatement {
+    /// The statement.
+    pub sql: String,
+    /// Statements that are sent with it and take no round trip of their own. It must not
+    /// depend on them, nor they on each other.
+    pub effects: Vec<String>,
+    /// The values of the statement and its effects. `$1` is the account, except in an upsert,
+    /// whose rows contain it.
+    pub values: Values,
+    /// What happens when no row is changed.
+    pub if_unchanged: IfUnchanged,
+}
+
+impl LockedStatement {
+    /// The statement as a database takes it.
+    pub fn statement(self, backend: DbBackend, account: &AccountId) -> Statement {
+        let Self {
+            sql,
+            effects,
+            values,
+            if_unchanged: _,
+        } = self;
+        let sql = match backend {
+            _ if effects.is_empty() => sql,
+            DbBackend::Sqlite => format!("{sql}; {}", effects.join("; ")),
+            // Foreign keys are checked after the statement and its effects.
+            _ => {
+                let effects = effects.into_iter().enumerate();
+                let effects = effects.map(|(index, effect)| format!("effect{index} AS ({effect})"));
+                format!("WITH {} {sql}", list(effects))
+            }
+        };
+        values.statement(&sql, backend, account)
+    }
+}
+
+/// What happens when a statement changes no row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfUnchanged {
+    /// The write goes on.
+    Accept,
+    /// The write fails, as the task would be too large.
+    RefuseAsTooLarge,
+}
+
+/// Statements of one transaction, in their order.
+#[derive(Default)]
+pub struct Batch {
+    statements: Vec<LockedStatement>,
+    /// The last of them that puts rows.
+    last_upsert: Option<usize>,
+}
+
+impl Batch {
+    /// The statements.
+    pub fn into_statements(self) -> Vec<LockedStatement> {
+        self.statements
+    }
+
+    fn push(&mut self, sql: String, values: Values) {
+        self.statements.push(LockedStatement {
+            sql,
+            effects: Vec::new(),
+            values,
+            if_unchanged: IfUnchanged::Accept,
+        });
+    }
+
+    /// Puts rows.
+    pub fn upsert(&mut self, rows: Upsert) {
+        for (sql, values) in rows.statements() {
+            self.push(sql, values);
+            self.last_upsert = self.statements.len().checked_sub(1);
+        }
+    }
+
+    /// Puts or deletes further rows. The first batch of them is an effect of the last
+    /// statement that puts rows, so that it takes no round trip of its own.
+    pub fn add_to_upsert(&mut self, change: RowChange, account: &AccountId) {
+        let mut batches = change.batches().into_iter();
+        let last = self.last_upsert;
+        if let Some(upsert) = last.and_then(|index| self.statements.get_mut(index))
+            && let Some(batch) = batches.next()
+        {
+            let effect = batch.statement(account, &mut upsert.values);
+            upsert.effects.push(effect);
+        }
+        for batch in batches {
+            let mut values = Values::in_order();
+            let sql = batch.statement(account, &mut values);
+            self.push(sql, values);
+        }
+    }
+
+    /// Puts created and updated tasks, and returns the deleted ones.
+    pub fn put_tasks(
+        &mut self,
+        tasks: Vec<TaskChange>,
+        translations: &mut TaskTranslationRows,
+    ) -> Vec<(TaskId, Vec<StepId>)> {
+        let mut rows = Vec::new();
+        let mut deleted = Vec::new();
+        for change in tasks {
+            let (before, after) = match change {
+                TaskChange::Create(after) => (None, after),
+                TaskChange::Update { before, after } => (Some(before), after),
+                TaskChange::Delete { task, steps } => {
+                    deleted.push((task, steps));
+                    continue;
+                }
+            };
+            translations.add_task(before.as_deref(), &after);
+            rows.push(task_row(&after));
+        }
+        self.upsert(Upsert::new(rows).or_update(&TASK_KEY, is_updated_task_column));
+        deleted
+    }
+
+    /// Puts created and updated steps. A body is written only when it has changed.
+    pub fn put_steps(
+        &mut self,
+        steps: Vec<StepChange>,
+        translations: &mut StepTranslationRows,
+    ) -> Result<(), StoreError> {
+        let (mut rows, mut rows_with_body) = (Vec::new(), Vec::new());
+        for change in steps {
+            let StepChange {
+                before,
+                after,
+                place,
+            } = change;
+            let place = place.ok_or_else(|| internal("a written step has no place"))?;
+            translations.add_step(before.as_deref(), &after);
+            let same_body = before.is_some_and(|before| before.content.body == after.content.body);
+            let mut row = step_row(*after, place)?;
+            if same_body {
+                row.body = NotSet;
+                rows.push(row);
+            } else {
+                rows_with_body.push(row);
+            }
+        }
+        self.upsert(Upsert::new(rows).or_update(&STEP_KEY, is_updated_step_column));
+        self.upsert(
+            Upsert::new(rows_with_body).or_update(&STEP_KEY, is_updated_step_or_body_column),
+        );
+        Ok(())
+    }
+
+    /// Puts and drops translations.
+    pub fn put_translations<M: ActiveModelTrait>(
+        &mut self,
+        table: &str,
+        key: &[&str; 3],
+        rows: TranslationRows<M>,
+    ) {
+        let TranslationRows {
+            texts,
+            locks,
+            dropped,
+        } = rows;
+        let [_, resource, _] = key;
+        // By language: an OR for each row would exceed SQLite's depth of expressions.
+        let mut by_language: BTreeMap<Language, Vec<Uuid>> = BTreeMap::new();
+        for (guid, language) in dropped {
+            by_language.entry(language).or_default().push(guid);
+        }
+        for (language, resources) in by_language {
+            for resources in resources.chunks(MAX_IDS_PER_STATEMENT) {
+                let mut values = Values::new();
+                let language = values.bind(language.as_str());
+                let resources = values.bind_all(resources.iter().copied());
+                let sql = format!(
+                    "DELETE FROM {table} WHERE account_id = $1 AND language = {language} \
+                     AND {resource} IN ({resources})"
+                );
+                self.push(sql, values);
+            }
+        }
+        for rows in translation_upserts(texts, locks, key) {
+            self.upsert(rows);
+        }
+    }
+
+    /// Changes the step list of a task.
+    pub fn change_order(&mut self, order: StepListChange, context: &WriteContext) {
+        let mut values = Values::new();
+        let (sql, _) = change_order(order, &mut values, context);
+        self.statements.push(LockedStatement {
+            sql,
+            effects: Vec::new(),
+            values,
+            if_unchanged: IfUnchanged::RefuseAsTooLarge,
+        });
+    }
+
+    /// Deletes tasks with their steps.
+    pub fn delete_tasks(&mut self, tasks: Vec<(TaskId, Vec<StepId>)>) {
+        for (task, steps) in tasks {
+            if !steps.is_empty() {
+                self.delete("steps", "task", [task.0]);
+            }
+            self.delete("tasks", "guid", [task.0]);
+        }
+    }
+
+    /// Deletes rows by an id.
+    pub fn delete(&mut self, table: &str, column: &str, ids: impl IntoIterator<Item = Uuid>) {
+        let ids: Vec<Uuid> = ids.into_iter().collect();
+        for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {
+            let mut values = Values::new();
+            let ids = values.bind_all(ids.iter().copied());
+            let sql = format!("DELETE FROM {table} WHERE account_id = $1 AND {column} IN ({ids})");
+            self.push(sql, values);
+        }
+    }
+
+    /// Deletes outcomes that are no longer kept for a retry.
+    pub fn delete_expired_outcomes(&mut self, context: &WriteContext) {
+        let mut values = Values::new();
+        let delete = delete_expired(&mut values, context);
+        self.push(delete, values);
+    }
+
+    /// Moves stored steps. An upsert finds each by its key. An UPDATE with a join may
+    /// compare all pairs of rows, depending on PostgreSQL's statistics.
+    pub fn move_steps(&mut self, moved: Vec<(StepId, Place)>) {
+        let mut moved = moved.into_iter().peekable();
+        while moved.peek().is_some() {
+            let mut values = Values::new();
+            let rows = list(moved.by_ref().take(MAX_IDS_PER_STATEMENT).map(|moved| {
+                let (step, Place { position, fraction }) = moved;
+                let step = values.bind(step.0);
+                let position = values.bind(position);
+                format!("({step}, {position}, {})", values.bind(fraction))
+            }));
+            // Every step exists, so that no row is inserted. A missing one would fail: its
+            // task has the step's id, which no task has.
+            let sql = format!(
+                "WITH given (guid, position, fraction) AS (VALUES {rows}) \
+                 INSERT INTO steps (account_id, guid, task, position, fraction, kind, \
+                 product_id, title, cost, published, size, body_size, rest_digest, \
+                 language_count, version, dirty_record, created_ts, modified_ts) \
+                 SELECT $1, guid, guid, position, fraction, 0, 0, '', 0, 0, 0, 0, '', 0, 0, \
+                 false, 0, 0 FROM given WHERE true ON CONFLICT (account_id, guid) \
+                 DO UPDATE SET position = excluded.position, fraction = excluded.fraction"
+            );
+            self.push(sql, values);
+        }
+    }
+
+    /// Adds the sizes of automatic translations to their tasks and steps, which get a new
+    /// revision.
+    pub fn add_translation_sizes(
+        &mut self,
+        tasks: &[TranslatedTask],
+        steps: &[TranslatedStep],
+        context: &WriteContext,
+    ) {
+        let rows = tasks.iter().map(|translated| {
+            let TranslatedTask {
+                task,
+                growth,
+                added_languages,
+                name: _,
+                rows: _,
+            } = translated;
+            vec![task.0.into(), (*growth).into(), (*added_languages).into()]
+        });
+        let columns = ["size", "language_count"];
+        self.add_to_each("tasks", &columns, rows, context);
+        let rows = steps.iter().map(|translated| {
+            let TranslatedStep {
+                step,
+                growth,
+                added_languages,
+                title: _,
+                content_digest: _,
+                rows: _,
+            } = translated;
+            let (listed, bodies) = (growth.listed, growth.bodies);
+            let (step, languages) = (step.0.into(), (*added_languages).into());
+            vec![step, listed.into(), bodies.into(), languages]
+        });
+        let columns = ["size", "body_size", "language_count"];
+        self.add_to_each("steps", &columns, rows, context);
+    }
+
+    /// Adds numbers to columns of rows, which get a new revision. Each of `rows` has an id
+    /// and a number for each column. Ids are listed twice, so that PostgreSQL uses the
+    /// primary key even without statistics.
+    fn add_to_each(
+        &mut self,
+        table: &str,
+        columns: &[&str],
+        rows: impl Iterator<Item = Vec<Value>>,
+        context: &WriteContext,
+    ) {
+        let mut rows = rows.peekable();
+        if rows.peek().is_none() {
+            return;
+        }
+        let mut values = Values::new();
+        let revision = next_revision(table, &mut values, context);
+        let mut ids = Vec::new();
+        let given = list(rows.map(|row| {
+            let row: Vec<String> = row.into_iter().map(|value| values.bind(value)).collect();
+            ids.extend(row.first().cloned());
+            format!("({})", row.join(", "))
+        }));
+        let sums = columns
+            .iter()
+            .map(|column| format!("{column} = {table}.{column} + given.{column}"));
+        let sql = format!(
+            "WITH given (guid, {}) AS (VALUES {given}) UPDATE {table} SET {revision}, {} \
+             FROM given WHERE {table}.account_id = $1 AND {table}.guid IN ({}) \
+             AND {table}.guid = given.guid",
+            columns.join(", "),
+            list(sums),
+            ids.join(", ")
+        );
+        self.push(sql, values);
+    }
+
+    /// Gives subtask steps, which are locked, the names of the tasks that they refer to.
+    pub fn update_subtask_titles(&mut self, tasks: &[TaskId], context: &WriteContext) {
+        for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
+            let mut values = Values::new();
+            let revision = next_revision("steps", &mut values, context);
+            let ids = values.bind_all(tasks.iter().map(|task| task.0));
+            let sql = format!(
+                "UPDATE steps SET {revision}, title = tasks.name, \
+                 size = steps.size + octet_length(tasks.name) - octet_length(steps.title) \
+                 FROM tasks WHERE steps.account_id = $1 AND steps.subtask_id IN ({ids}) \
+                 AND tasks.account_id = $1 AND tasks.guid = steps.subtask_id \
+                 AND steps.title <> tasks.name"
+            );
+            self.push(sql, values);
+        }
+    }
+}

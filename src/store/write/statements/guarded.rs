@@ -1,0 +1,251 @@
+//! Writes without locks, each as one guarded script.
+
+use sea_orm::{ActiveModelTrait, ActiveValue::NotSet};
+use uuid::Uuid;
+
+use super::{
+    StepTranslationRows, TaskTranslationRows,
+    columns::{
+        STEP_TRANSLATION_KEY, TASK_TRANSLATION_KEY, is_updated_step_or_body_column,
+        is_updated_task_column,
+    },
+    internal,
+    step_list::change_order,
+    translation_upserts,
+};
+use crate::{
+    domain::{
+        changes::{RoleChange, StepChange, StepDeletion, StepListChange},
+        decide::WriteContext,
+        order::Place,
+        revision::Revision,
+        task::Task,
+    },
+    store::{
+        error::StoreError,
+        write::{
+            rows::{TranslationRows, step_row, task_row},
+            sql::{GUARD, Script, Upsert, Values, assignments},
+        },
+    },
+};
+
+/// A script with its guard and without effects.
+fn script_of_guard(
+    guard: String,
+    returning: &'static str,
+    guard_row: String,
+    values: Values,
+) -> Script {
+    Script {
+        guard,
+        returning,
+        guard_row,
+        effects: Vec::new(),
+        verified: false,
+        values,
+    }
+}
+
+/// Creates a task.
+pub fn create_task(task: &Task) -> Script {
+    let mut translations = TaskTranslationRows::default();
+    translations.add_task(None, task);
+    let mut values = Values::new();
+    let guid = values.bind(task.guid.0);
+    let guard = Upsert::new(vec![task_row(task)]).insert_as_guard(&mut values);
+    let guard_row = format!("FROM tasks WHERE account_id = $1 AND guid = {guid}");
+    let mut script = script_of_guard(guard, "guid", guard_row, values);
+    translations.add_to(&mut script, "task_translations", &TASK_TRANSLATION_KEY);
+    script
+}
+
+/// Updates a task that is still in the state that it was read in.
+pub fn update_task(before: &Task, after: &Task) -> Script {
+    let mut translations = TaskTranslationRows::default();
+    translations.add_task(Some(before), after);
+    let mut values = Values::new();
+    let set = assignments(task_row(after), &mut values, is_updated_task_column);
+    update_guarded(
+        "tasks",
+        after.guid.0,
+        before.revision,
+        &set,
+        values,
+        |script| {
+            translations.add_to(script, "task_translations", &TASK_TRANSLATION_KEY);
+        },
+    )
+}
+
+/// Updates a step that is still in the state that it was read in.
+pub fn update_step(change: StepChange) -> Result<Script, StoreError> {
+    let StepChange {
+        before,
+        after,
+        place,
+    } = change;
+    let (Some(before), Some(place)) = (before, place) else {
+        return Err(internal("a step update has no stored step"));
+    };
+    let mut translations = StepTranslationRows::default();
+    translations.add_step(Some(&before), &after);
+    let same_body = before.content.body == after.content.body;
+    let guid = after.guid.0;
+    let mut row = step_row(*after, place)?;
+    if same_body {
+        row.body = NotSet;
+    }
+    let mut values = Values::new();
+    // Renumbering moves a step without a new version. So an update must not write the place
+    // that was read.
+    let changes = |column: &str| {
+        is_updated_step_or_body_column(column) && !matches!(column, "position" | "fraction")
+    };
+    let set = assignments(row, &mut values, changes);
+    Ok(update_guarded(
+        "steps",
+        guid,
+        before.revision,
+        &set,
+        values,
+        |script| {
+            translations.add_to(script, "step_translations", &STEP_TRANSLATION_KEY);
+        },
+    ))
+}
+
+/// An update of a row that is still in the state that it was read in.
+fn update_guarded(
+    table: &str,
+    guid: Uuid,
+    expected: Revision,
+    set: &str,
+    mut values: Values,
+    add_effects: impl FnOnce(&mut Script),
+) -> Script {
+    let guid = values.bind(guid);
+    let version = values.bind(expected.version);
+    let modified = values.bind(expected.modified.0);
+    let guard = format!(
+        "UPDATE {table} SET {set} WHERE account_id = $1 AND guid = {guid} \
+         AND version = {version} AND modified_ts = {modified}"
+    );
+    let guard_row = format!("FROM {table} WHERE account_id = $1 AND guid = {guid}");
+    let mut script = script_of_guard(guard, "guid", guard_row, values);
+    add_effects(&mut script);
+    script
+}
+
+/// Creates a step, with the UPDATE of its task as the guard.
+pub fn create_step(
+    order: StepListChange,
+    change: StepChange,
+    context: &WriteContext,
+) -> Result<Script, StoreError> {
+    let StepChange { after, place, .. } = change;
+    let mut translations = StepTranslationRows::default();
+    translations.add_step(None, &after);
+    let mut values = Values::new();
+    let (guard, task) = change_order(order, &mut values, context);
+    let guard_row = format!("FROM tasks WHERE account_id = $1 AND guid = {task}");
+    let mut script = script_of_guard(guard, "last_position", guard_row, values);
+    // An appended step takes the `last_position` that the guard returns.
+    let replaced: &[(&str, &str)] = match place {
+        Some(_) => &[],
+        None => &[("position", "last_position")],
+    };
+    let place = place.unwrap_or(Place {
+        position: 0,
+        fraction: Vec::new(),
+    });
+    let row = Upsert::new(vec![step_row(*after, place)?]);
+    let insert = row.insert_if_guarded(&mut script.values, replaced);
+    script.effects.extend(insert);
+    translations.add_to(&mut script, "step_translations", &STEP_TRANSLATION_KEY);
+    Ok(script)
+}
+
+/// Deletes a step that is still in the state that it was read in. Like every write, it
+/// locks the task before the step.
+pub fn delete_step(
+    order: StepListChange,
+    deletion: &StepDeletion,
+    context: &WriteContext,
+) -> Script {
+    let mut values = Values::new();
+    let (guard, task) = change_order(order, &mut values, context);
+    let step = format!(
+        "account_id = $1 AND guid = {} AND version = {} AND modified_ts = {}",
+        values.bind(deletion.step.0),
+        values.bind(deletion.revision.version),
+        values.bind(deletion.revision.modified.0),
+    );
+    let guard = format!("{guard} AND EXISTS (SELECT 1 FROM steps WHERE {step})");
+    let guard_row = format!("FROM tasks WHERE account_id = $1 AND guid = {task}");
+    Script {
+        effects: vec![format!(
+            "DELETE FROM steps WHERE {step} AND EXISTS (SELECT 1 FROM {GUARD})"
+        )],
+        // The step may change while the guard waits for the task.
+        verified: true,
+        ..script_of_guard(guard, "guid", guard_row, values)
+    }
+}
+
+/// Creates or deletes a role.
+pub fn change_role(change: RoleChange) -> Script {
+    let mut values = Values::new();
+    match change {
+        // `last_role_id` only grows, so no id is used twice.
+        RoleChange::Create(name) => {
+            let guard = "INSERT INTO accounts (account_id, last_role_id) VALUES ($1, 1) \
+                 ON CONFLICT (account_id) DO UPDATE SET last_role_id = accounts.last_role_id + 1";
+            let name = values.bind(name.into_string());
+            let guard_row = "FROM accounts WHERE account_id = $1";
+            let effect = format!(
+                "INSERT INTO roles (account_id, id, name) \
+                 SELECT $1, last_role_id, {name} FROM {GUARD}"
+            );
+            Script {
+                effects: vec![effect],
+                ..script_of_guard(
+                    guard.to_owned(),
+                    "last_role_id",
+                    guard_row.to_owned(),
+                    values,
+                )
+            }
+        }
+        RoleChange::Delete(id) => {
+            let id = values.bind(id.0);
+            let role = format!("FROM roles WHERE account_id = $1 AND id = {id}");
+            script_of_guard(format!("DELETE {role}"), "id", role, values)
+        }
+    }
+}
+
+impl<M: ActiveModelTrait> TranslationRows<M> {
+    /// Puts and drops the rows when the guard of a script has changed a row.
+    fn add_to(self, script: &mut Script, table: &str, key: &[&str; 3]) {
+        let Self {
+            texts,
+            locks,
+            dropped,
+        } = self;
+        let [_, resource, _] = key;
+        for (guid, language) in dropped {
+            let guid = script.values.bind(guid);
+            let language = script.values.bind(language.as_str());
+            script.effects.push(format!(
+                "DELETE FROM {table} WHERE account_id = $1 AND {resource} = {guid} \
+                 AND language = {language} AND EXISTS (SELECT 1 FROM {GUARD})"
+            ));
+        }
+        for rows in translation_upserts(texts, locks, key) {
+            script
+                .effects
+                .extend(rows.insert_if_guarded(&mut script.values, &[]));
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The UPDATE of a task whose list of steps changes.
+
+use super::columns::next_revision;
+use crate::{
+    domain::{
+        changes::StepListChange,
+        decide::WriteContext,
+        order::{GAP, OrderChange},
+        size::{RESERVED_BYTES, STEP_ID_BYTES, bytes},
+        task::STEPS_MAX,
+    },
+    store::write::sql::Values,
+};
+
+/// The UPDATE of a task whose list of steps changes, and the placeholder of its id. It
+/// matches no row if the task would be too large or have too many steps.
+pub fn change_order(
+    order: StepListChange,
+    values: &mut Values,
+    context: &WriteContext,
+) -> (String, String) {
+    let StepListChange {
+        task,
+        change,
+        task_version,
+    } = order;
+    let revision = next_revision("tasks", values, context);
+    let (added, counted): (i64, String) = match change {
+        OrderChange::Append => (1, format!(", last_position = last_position + {GAP}")),
+        OrderChange::Insert { position } => {
+            let at = values.bind(position);
+            let counted = format!(
+                ", last_position = CASE WHEN last_position < {at} THEN {at} ELSE last_position END"
+            );
+            (1, counted)
+        }
+        OrderChange::Renumber { last_position } => {
+            let last = values.bind(last_position);
+            (
+                1,
+                format!(", last_position = {last}, order_epoch = order_epoch + 1"),
+            )
+        }
+        OrderChange::Remove => (-1, String::new()),
+    };
+    let added_steps = values.bind(added);
+    let task = values.bind(task.0);
+    let mut sql = format!(
+        "UPDATE tasks SET {revision}, step_count = step_count + {added_steps}{counted} \
+         WHERE account_id = $1 AND guid = {task}"
+    );
+    if added > 0 {
+        let limit = values.bind(bytes(context.max_message_bytes));
+        sql.push_str(&format!(
+            " AND size + (step_count + {added_steps}) * {STEP_ID_BYTES} + {RESERVED_BYTES} <= {limit} \
+             AND step_count < {STEPS_MAX} AND last_position <= {}",
+            i64::MAX - GAP,
+        ));
+    }
+    if let Some(version) = task_version {
+        sql.push_str(&format!(" AND version = {}", values.bind(version)));
+    }
+    (sql, task)
+}

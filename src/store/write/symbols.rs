@@ -1,0 +1,91 @@
+//! The rows of the names that tasks and steps read and set. They are deleted with their
+//! task or step by the foreign key.
+
+use sea_orm::{ActiveValue::Set, Value};
+use uuid::Uuid;
+
+use super::sql::{Deletion, RowChange, Upsert};
+use crate::{
+    domain::{
+        analysis::{ChangedSymbols, Symbol, SymbolRole, changed_symbols},
+        changes::{Changes, StepChange, TaskChange},
+        ids::AccountId,
+    },
+    store::schema::entity::{step_symbol, task_symbol},
+};
+
+/// Rows of one table that a write adds and deletes.
+struct SymbolRows<M> {
+    added: Vec<M>,
+    dropped: Vec<[Value; 3]>,
+}
+
+impl<M> SymbolRows<M> {
+    const EMPTY: Self = Self {
+        added: Vec::new(),
+        dropped: Vec::new(),
+    };
+
+    fn add(&mut self, id: Uuid, change: ChangedSymbols, row: impl Fn(Vec<u8>, i32) -> M) {
+        let ChangedSymbols { added, dropped } = change;
+        let cells = |(role, Symbol(bytes)): (SymbolRole, Symbol)| (bytes.to_vec(), role.number());
+        let added = added.into_iter().map(cells);
+        self.added
+            .extend(added.map(|(symbol, role)| row(symbol, role)));
+        let dropped = dropped.into_iter().map(cells);
+        let dropped = dropped.map(|(symbol, role)| [symbol.into(), role.into(), id.into()]);
+        self.dropped.extend(dropped);
+    }
+}
+
+/// The rows in which the names of changed tasks and steps differ; none when no task or step
+/// reads or sets other names than before.
+pub fn symbol_changes(changes: &Changes, account: &AccountId) -> Vec<RowChange> {
+    let mut tasks = SymbolRows::EMPTY;
+    for change in &changes.tasks {
+        let (before, after) = match change {
+            TaskChange::Create(after) => (None, after),
+            TaskChange::Update { before, after } => (Some(before.as_ref()), after),
+            TaskChange::Delete { .. } => continue,
+        };
+        let guid = after.guid.0;
+        tasks.add(
+            guid,
+            changed_symbols(before, after.as_ref()),
+            |symbol, role| task_symbol::ActiveModel {
+                account_id: Set(account.as_str().to_owned()),
+                symbol: Set(symbol),
+                role: Set(role),
+                task: Set(guid),
+            },
+        );
+    }
+    let mut steps = SymbolRows::EMPTY;
+    for change in &changes.steps {
+        let StepChange { before, after, .. } = change;
+        let guid = after.guid.0;
+        let changed = changed_symbols(before.as_deref(), after.as_ref());
+        steps.add(guid, changed, |symbol, role| step_symbol::ActiveModel {
+            account_id: Set(account.as_str().to_owned()),
+            symbol: Set(symbol),
+            role: Set(role),
+            step: Set(guid),
+        });
+    }
+    // A script on SQLite goes on while each statement changes a row: what is new comes
+    // first.
+    vec![
+        RowChange::Put(Upsert::new(tasks.added)),
+        RowChange::Put(Upsert::new(steps.added)),
+        deletion("task_symbols", "task", tasks.dropped),
+        deletion("step_symbols", "step", steps.dropped),
+    ]
+}
+
+fn deletion(table: &'static str, id: &'static str, rows: Vec<[Value; 3]>) -> RowChange {
+    RowChange::Delete(Deletion {
+        table,
+        key: ["symbol", "role", id],
+        rows,
+    })
+}

@@ -1,0 +1,147 @@
+//! Previews of documents that are not stored.
+
+use super::{information, observation, seen, title};
+use crate::kit::prelude::*;
+
+on_both_databases![
+    a_document_is_previewed_like_what_its_import_stores,
+    nothing_is_stored,
+    an_invalid_document_is_refused_as_an_import_refuses_it,
+    a_document_may_refer_to_stored_tasks,
+    tasks_that_the_account_does_not_have_are_not_found,
+    an_export_is_previewed_with_its_own_ids,
+    tasks_of_linked_answers_follow_their_observation,
+    an_export_of_a_linked_guide_is_previewed_like_the_guide,
+];
+
+fn lamp() -> TaskDocument {
+    document(
+        "Lamp",
+        vec![
+            observation("light", &["off", "on"]),
+            information("dark", when("light", "=", "off")),
+        ],
+    )
+}
+
+/// A preview without ids and what follows from them.
+fn without_ids(mut preview: PreviewTaskResponse) -> PreviewTaskResponse {
+    preview.fingerprint.clear();
+    preview.next_observation = vec![String::new(); preview.next_observation.len()];
+    if let Some(task) = &mut preview.task {
+        task.guid.clear();
+        task.etag.clear();
+    }
+    for step in &mut preview.steps {
+        step.guid.clear();
+        step.task.clear();
+        step.etag.clear();
+        step.via = vec![String::new(); step.via.len()];
+        let question = step.question.iter_mut();
+        for answer in question.flat_map(|question| &mut question.answers) {
+            answer.link.clear();
+        }
+    }
+    preview
+}
+
+async fn a_document_is_previewed_like_what_its_import_stores(client: Client) {
+    let guid = client.imported(lamp()).await.guid;
+    for (stored, document) in [(preview_of(&guid), preview_of_document(lamp()))] {
+        for answer in [None, Some("off"), Some("on")] {
+            let with = |request: PreviewTaskRequest| match answer {
+                None => request,
+                Some(key) => request.with_traces(true).answering("light", text(key)),
+            };
+            let stored = client.previewed(with(stored.clone())).await;
+            let document = client.previewed(with(document.clone())).await;
+            assert_eq!(without_ids(stored), without_ids(document));
+        }
+    }
+}
+
+async fn nothing_is_stored(client: Client) {
+    client.previewed(preview_of_document(lamp())).await;
+    assert_eq!(client.all_tasks().await, Vec::<Task>::new());
+}
+
+async fn an_invalid_document_is_refused_as_an_import_refuses_it(client: Client) {
+    let mut invalid = lamp();
+    invalid.task = Some(task(""));
+    invalid.steps[0].feedback_config.clear();
+    invalid.steps[1].cost = Some(7);
+    let preview = client.preview(preview_of_document(invalid.clone())).await;
+    let import = client.import(invalid).await;
+    let (preview, import) = (preview.refused(), import.refused());
+    assert_eq!(preview.violations(), import.violations());
+    assert_eq!(preview.violations().len(), 3);
+    let empty = preview_of_document(TaskDocument::default());
+    let failure = client.preview(empty).await.refused();
+    failure.violates(&[("document.task", "FIELD_REQUIRED")]);
+}
+
+async fn a_document_may_refer_to_stored_tasks(client: Client) {
+    let stored = client.imported(lamp()).await;
+    let outer = document("Outer", vec![subtask(&Task::default(), &stored)]);
+    let request = preview_of_document(outer).to_depth(1);
+    let preview = client
+        .previewed(request.answering("light", text("on")))
+        .await;
+    let titles: Vec<&str> = preview.steps.iter().map(title).collect();
+    assert_eq!(titles, ["Lamp", "light", "dark"]);
+    assert_eq!(seen(&preview)["dark"], Visibility::Hidden);
+    assert_eq!(preview.steps[0].guid, "");
+    assert_eq!(preview.steps[0].etag, "");
+    assert_eq!(preview.steps[1].guid, stored.steps[0]);
+    assert_eq!(preview.steps[1].task, stored.guid);
+    assert!(!preview.steps[1].etag.is_empty());
+}
+
+async fn tasks_that_the_account_does_not_have_are_not_found(client: Client) {
+    let foreign = client.other_account().given_task(task("Foreign")).await;
+    let outer = document("Outer", vec![subtask(&Task::default(), &foreign)]);
+    let failure = client.preview(preview_of_document(outer)).await.refused();
+    failure.is_task_not_found(&foreign.guid);
+}
+
+async fn an_export_is_previewed_with_its_own_ids(client: Client) {
+    let task = client.imported(lamp()).await;
+    let exported = client.exported(&task.guid).await;
+    let preview = client.previewed(preview_of_document(exported)).await;
+    let guids: Vec<&String> = preview.steps.iter().map(|step| &step.guid).collect();
+    assert_eq!(guids, task.steps.iter().collect::<Vec<_>>());
+    assert_eq!(preview.next_observation, [task.steps[0].clone()]);
+    let root = preview.task.expect("a task");
+    assert_eq!((root.guid, root.etag), (task.guid, String::new()));
+}
+
+fn linked() -> TaskDocument {
+    let inner = document("ignored", document_steps(&["inside"]));
+    let values = vec![answer_with("a", "First", inner), answer("b", "Second")];
+    let mut steps = vec![observation_asking(linked_question(values))];
+    steps.extend(document_steps(&["last"]));
+    document("Linked", steps)
+}
+
+async fn tasks_of_linked_answers_follow_their_observation(client: Client) {
+    let request = preview_of_document(linked()).to_depth(1);
+    let preview = client.previewed(request).await;
+    let titles: Vec<&str> = preview.steps.iter().map(title).collect();
+    assert_eq!(titles, ["What is it?", "First", "inside", "Second", "last"]);
+}
+
+async fn an_export_of_a_linked_guide_is_previewed_like_the_guide(client: Client) {
+    let task = client.imported(linked()).await;
+    let exported = client.exported(&task.guid).await;
+    let stored = client.previewed(preview_of(&task.guid).to_depth(1)).await;
+    let request = preview_of_document(exported).to_depth(1);
+    let document = client.previewed(request).await;
+    let ids = |preview: &PreviewTaskResponse| -> Vec<(String, String, Vec<String>)> {
+        let steps = preview.steps.iter();
+        steps
+            .map(|step| (step.guid.clone(), step.task.clone(), step.via.clone()))
+            .collect()
+    };
+    assert_eq!(ids(&stored), ids(&document));
+    assert_eq!(without_ids(stored), without_ids(document));
+}

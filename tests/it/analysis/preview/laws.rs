@@ -1,0 +1,218 @@
+//! What holds for every guide and all answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::{collection::vec, option, prelude::*};
+use prost_types::{Value, value::Kind};
+
+use super::{
+    guides::{KEYS, NAMES, RandomGuide, guides, names},
+    reference::{Known, ReferenceStep, StoredGuides, Viewer},
+};
+use crate::kit::prelude::*;
+
+on_both_databases! {
+    a_preview_with_all_answers_is_what_a_second_evaluator_finds:
+        (guides(), views(), vec(0..VALUES, LIST), 0..=8_i32), 40;
+    what_is_said_with_some_answers_holds_for_every_completion:
+        (guides(), views(), (vec(option::of(0..VALUES), LIST), vec(vec(0..VALUES, 40), 20))), 40;
+    answering_the_next_observation_again_and_again_ends:
+        (guides(), vec(0..KEYS.len(), 40), any::<bool>()), 30;
+}
+
+/// How many names conditions can read.
+const LIST: usize = 2 * NAMES.len() + 2;
+/// How many values an answer can have: the keys, none, and values of other types.
+const VALUES: usize = KEYS.len() + 5;
+
+/// The level, and whether unpublished steps are included.
+type View = (Option<AccessLevel>, bool);
+/// Some answers, and choices of values for the rest.
+type PartialAnswers = (Vec<Option<usize>>, Vec<Vec<usize>>);
+
+fn views() -> impl Strategy<Value = View> {
+    let level = prop_oneof![Just(AccessLevel::User), Just(AccessLevel::Tech)];
+    (option::of(level), any::<bool>())
+}
+
+/// A value by its number.
+fn known(number: usize) -> Known {
+    match number.checked_sub(KEYS.len()) {
+        None => Some(Kind::StringValue(KEYS[number].to_owned())),
+        Some(0) => None,
+        Some(1) => Some(Kind::NumberValue(1.0)),
+        Some(2) => Some(Kind::BoolValue(true)),
+        Some(3) => Some(Kind::StringValue("1e0".to_owned())),
+        Some(_) => Some(Kind::NumberValue(-0.0)),
+    }
+}
+
+fn message(known: &Known) -> Value {
+    Value {
+        kind: Some(known.clone().unwrap_or(Kind::NullValue(0))),
+    }
+}
+
+/// The name of a variable that stands for all its names: an observation's own one.
+fn canonical(name: &str) -> String {
+    let wide = NAMES.iter().find(|(own, product)| {
+        let wide = format!("components.{product}.{own}");
+        wide == name
+    });
+    wide.map_or(name, |(own, _)| own).to_owned()
+}
+
+fn full_names() -> Vec<String> {
+    let names = names().into_iter();
+    names
+        .map(|(path, variable)| match path.as_str() {
+            "" => variable,
+            path => format!("{path}.{variable}"),
+        })
+        .collect()
+}
+
+/// A request about a stored guide.
+fn request(root: &str, (level, unpublished): View) -> PreviewTaskRequest {
+    PreviewTaskRequest {
+        level: level.map(i32::from),
+        page_size: 500,
+        ..preview_of(root).with_unpublished(unpublished)
+    }
+}
+
+/// The steps of a preview without what the evaluator does not know.
+fn listed(preview: &PreviewTaskResponse) -> Vec<ReferenceStep> {
+    let steps = preview.steps.iter();
+    steps
+        .map(|step| ReferenceStep {
+            via: step.via.clone(),
+            guid: step.guid.clone(),
+            visible: step.visibility() == Visibility::Visible,
+        })
+        .collect()
+}
+
+async fn a_preview_with_all_answers_is_what_a_second_evaluator_finds(
+    client: Client,
+    (guide, (level, include_unpublished), values, depth): (RandomGuide, View, Vec<usize>, i32),
+) {
+    let root = guide.stored(&client).await;
+    // Names of the same variable have the value of the first.
+    let mut answers = BTreeMap::new();
+    let mut request = request(&root, (level, include_unpublished)).to_depth(depth);
+    for (name, value) in full_names().iter().zip(values) {
+        let value = answers.entry(canonical(name)).or_insert(known(value));
+        request = request.answering(name, message(value));
+    }
+    let preview = client.previewed(request).await;
+    let undetermined = preview.steps.iter();
+    let mut undetermined =
+        undetermined.filter(|step| step.visibility() == Visibility::Undetermined);
+    assert_eq!(undetermined.next(), None, "with {answers:?}");
+    let stored = StoredGuides::of(&client).await;
+    let viewer = Viewer {
+        level,
+        include_unpublished,
+    };
+    let depth = usize::try_from(depth).expect("a depth");
+    let value = |_: &str, name: &str| answers[&canonical(name)].clone();
+    let expected = stored.list(&root, viewer, depth, &value);
+    assert_eq!(listed(&preview), expected, "with {answers:?}");
+}
+
+async fn what_is_said_with_some_answers_holds_for_every_completion(
+    client: Client,
+    (guide, (level, include_unpublished), (values, completions)): (
+        RandomGuide,
+        View,
+        PartialAnswers,
+    ),
+) {
+    let root = guide.stored(&client).await;
+    let mut answers: BTreeMap<String, Known> = BTreeMap::new();
+    for (name, value) in full_names().iter().zip(values) {
+        if let Some(value) = value {
+            answers.entry(canonical(name)).or_insert(known(value));
+        }
+    }
+    let mut request = request(&root, (level, include_unpublished)).to_depth(3);
+    let listed = client.previewed(request.clone()).await.steps;
+    let asks = |name: &str| {
+        let mut questions = listed.iter().filter_map(|step| step.question.as_ref());
+        questions.any(|question| question.name == name)
+    };
+    for (name, value) in &answers {
+        request = request.answering(name, message(value));
+        // A name of observations outside the guide counts for itself alone.
+        let same = NAMES.iter().filter(|(own, _)| own == name && !asks(own));
+        for (own, product) in same {
+            let name = format!("components.{product}.{own}");
+            request = request.answering(&name, message(value));
+        }
+    }
+    let preview = client.previewed(request).await;
+    let stored = StoredGuides::of(&client).await;
+    let viewer = Viewer {
+        level,
+        include_unpublished,
+    };
+    for choices in completions {
+        // The value of each name as each task reads it: the answer, or one that it may
+        // have.
+        let value = |task: &str, name: &str| {
+            if let Some(value) = answers.get(&canonical(name)) {
+                return value.clone();
+            }
+            let scope = if stored.is_own(task, name) { task } else { "" };
+            let place = scope.bytes().chain(name.bytes()).map(usize::from);
+            let choice = choices[place.sum::<usize>() % choices.len()];
+            match stored.keys(task, name) {
+                None => known(choice),
+                Some(keys) => {
+                    let key = keys.get(choice % (keys.len() + 1));
+                    key.map(|key| Kind::StringValue(key.clone()))
+                }
+            }
+        };
+        let complete = stored.list(&root, viewer, 3, &value);
+        assert_eq!(complete.len(), preview.steps.len());
+        for (step, complete) in preview.steps.iter().zip(complete) {
+            match step.visibility() {
+                Visibility::Visible => assert!(complete.visible, "{step:?} with {choices:?}"),
+                Visibility::Hidden => assert!(!complete.visible, "{step:?} with {choices:?}"),
+                _ => {}
+            }
+        }
+    }
+}
+
+async fn answering_the_next_observation_again_and_again_ends(
+    client: Client,
+    (guide, choices, by_full_name): (RandomGuide, Vec<usize>, bool),
+) {
+    let root = guide.stored(&client).await;
+    let stored = StoredGuides::of(&client).await;
+    let mut request = preview_of(&root).with_unpublished(true);
+    let mut answered = BTreeSet::new();
+    for choice in choices {
+        let preview = client.previewed(request.clone()).await;
+        let Some(next) = preview.next_observation.last() else {
+            return;
+        };
+        let step = stored.step(next);
+        assert_eq!(step.r#type(), StepType::Observation);
+        let own = &step.feedback_config[0].name;
+        let product = step.product_id.expect("a product");
+        assert!(answered.insert(own.clone()), "{own} is asked for twice");
+        let answers = answers_of(step);
+        let key = &answers[choice % answers.len()].key;
+        let name = if by_full_name {
+            format!("components.{product}.{own}")
+        } else {
+            own.clone()
+        };
+        request = request.answering(&name, text(key));
+    }
+    panic!("more observations than there are names");
+}

@@ -1,0 +1,225 @@
+//! A second evaluator of guides, written from the contract alone: it knows every value,
+//! and so has two truth values.
+
+use std::collections::BTreeMap;
+
+use expertise::proto::v1::dependency_node::Node;
+use prost_types::{Value, value::Kind};
+
+use crate::kit::prelude::*;
+
+/// The value of a variable; `None` if it is not answered.
+pub type Known = Option<Kind>;
+
+/// The tasks of an account with their steps.
+pub struct StoredGuides {
+    tasks: BTreeMap<String, (Task, Vec<Step>)>,
+}
+
+/// Who looks.
+#[derive(Clone, Copy)]
+pub struct Viewer {
+    pub level: Option<AccessLevel>,
+    pub include_unpublished: bool,
+}
+
+/// A step as it is listed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReferenceStep {
+    pub via: Vec<String>,
+    pub guid: String,
+    pub visible: bool,
+}
+
+/// A walk that lists steps.
+struct ReferenceWalk<'a> {
+    guides: &'a StoredGuides,
+    viewer: Viewer,
+    depth: usize,
+    /// The value of a name as a task reads it.
+    value: &'a dyn Fn(&str, &str) -> Known,
+    listed: Vec<ReferenceStep>,
+}
+
+impl StoredGuides {
+    pub async fn of(client: &Client) -> Self {
+        let tasks = client.tasks_with_steps().await.into_iter();
+        Self {
+            tasks: tasks.map(|both| (both.0.guid.clone(), both)).collect(),
+        }
+    }
+
+    /// The step with an id.
+    pub fn step(&self, guid: &str) -> &Step {
+        let mut steps = self.tasks.values().flat_map(|(_, steps)| steps);
+        steps.find(|step| step.guid == guid).expect("a step")
+    }
+
+    pub fn task(&self, guid: &str) -> &Task {
+        &self.tasks[guid].0
+    }
+
+    /// The keys of the observations that set a name for a task: an account-wide name, or
+    /// the task's own. `None` if none sets it. Only observations of tasks that can be
+    /// reached from the root count for the guide, but those elsewhere count too.
+    pub fn keys(&self, task: &str, name: &str) -> Option<Vec<String>> {
+        let own = |step: &&Step| step.task == task && step.feedback_config[0].name == name;
+        let wide = |step: &&Step| {
+            let product = step.product_id.expect("a product");
+            name == format!("components.{product}.{}", step.feedback_config[0].name)
+        };
+        let steps = self.tasks.values().flat_map(|(_, steps)| steps);
+        let observations: Vec<&Step> = steps
+            .filter(|step| step.r#type() == StepType::Observation)
+            .collect();
+        let setters = observations.iter().filter(|step| own(step) || wide(step));
+        let keys: Vec<Vec<String>> = setters
+            .map(|step| {
+                answers_of(step)
+                    .iter()
+                    .map(|answer| answer.key.clone())
+                    .collect()
+            })
+            .collect();
+        (!keys.is_empty()).then(|| keys.concat())
+    }
+
+    /// Whether the task has an observation with this name of its own.
+    pub fn is_own(&self, task: &str, name: &str) -> bool {
+        let steps = self.tasks[task].1.iter();
+        steps
+            .filter(|step| step.r#type() == StepType::Observation)
+            .any(|step| step.feedback_config[0].name == name)
+    }
+
+    /// The steps of a guide with their visibility. `value` is that of a name as the task
+    /// with an id reads it.
+    pub fn list(
+        &self,
+        root: &str,
+        viewer: Viewer,
+        depth: usize,
+        value: &dyn Fn(&str, &str) -> Known,
+    ) -> Vec<ReferenceStep> {
+        let mut walk = ReferenceWalk {
+            guides: self,
+            viewer,
+            depth,
+            value,
+            listed: Vec::new(),
+        };
+        let reached = walk.task_is_visible(root);
+        walk.list(root, reached, &[], &[root]);
+        walk.listed
+    }
+}
+
+impl ReferenceWalk<'_> {
+    fn task_is_visible(&self, guid: &str) -> bool {
+        let task = self.guides.task(guid);
+        let published = self.viewer.include_unpublished || task.published == Some(1);
+        let level = self.viewer.level;
+        published
+            && level.is_none_or(|level| task.roles.contains(&level.into()))
+            && self.holds(guid, task.dependencies.as_ref())
+    }
+
+    fn list(&mut self, task: &str, reached: bool, via: &[String], entered: &[&str]) {
+        let guides = self.guides;
+        let mut ended = false;
+        for step in &guides.tasks[task].1 {
+            let published = self.viewer.include_unpublished || step.published == Some(1);
+            let is_subtask = step.r#type() == StepType::Subtask;
+            let subtask = step.subtask_id.as_str();
+            let visible = published
+                && self.holds(task, step.dependencies.as_ref())
+                && !ended
+                && (!is_subtask || self.task_is_visible(subtask));
+            ended |= visible && step.r#type() == StepType::End;
+            let cycle = is_subtask && entered.contains(&subtask);
+            let visible = visible && reached && !cycle;
+            self.listed.push(ReferenceStep {
+                via: via.to_vec(),
+                guid: step.guid.clone(),
+                visible,
+            });
+            if is_subtask && !cycle && entered.len() <= self.depth {
+                let via = [via, std::slice::from_ref(&step.guid)].concat();
+                let entered = [entered, &[subtask]].concat();
+                self.list(subtask, visible, &via, &entered);
+            }
+        }
+    }
+
+    fn holds(&self, task: &str, group: Option<&DependencyGroup>) -> bool {
+        group.is_none_or(|group| {
+            let mut nodes = group.nodes.iter();
+            let holds = |node: &DependencyNode| match node.node.as_ref().expect("a node") {
+                Node::Group(group) => self.holds(task, Some(group)),
+                Node::Condition(condition) => {
+                    let value = (self.value)(task, &full_name(condition));
+                    condition_holds(&value, &condition.operator, &condition.targets)
+                }
+            };
+            match group.operator() {
+                LogicalOperator::And => nodes.all(holds),
+                _ => nodes.any(holds),
+            }
+        })
+    }
+}
+
+pub fn full_name(condition: &Condition) -> String {
+    match condition.path.as_str() {
+        "" => condition.variable.clone(),
+        path => format!("{path}.{}", condition.variable),
+    }
+}
+
+/// Whether a condition holds for a value.
+pub fn condition_holds(value: &Known, operator: &str, targets: &[Value]) -> bool {
+    let mut kinds = targets
+        .iter()
+        .map(|target| target.kind.as_ref().expect("a target"));
+    match operator {
+        "=" => kinds.any(|target| equal(value, target)),
+        "!=" => !kinds.any(|target| equal(value, target)),
+        _ => kinds.any(|target| {
+            let value = value.as_ref().and_then(double);
+            value.zip(double(target)).is_some_and(|(value, target)| {
+                if operator == ">" {
+                    value > target
+                } else {
+                    value < target
+                }
+            })
+        }),
+    }
+}
+
+fn equal(value: &Known, target: &Kind) -> bool {
+    let text = |kind: &Kind| match kind {
+        Kind::StringValue(text) => Some(text.clone()),
+        Kind::BoolValue(bool) => Some(bool.to_string()),
+        _ => None,
+    };
+    let is_number = |kind: &Kind| matches!(kind, Kind::NumberValue(_));
+    let Some(value) = value else { return false };
+    if is_number(value) || is_number(target) {
+        double(value).is_some() && double(value) == double(target)
+    } else {
+        text(value) == text(target)
+    }
+}
+
+/// The double of a number or a numeric text.
+fn double(kind: &Kind) -> Option<f64> {
+    match kind {
+        Kind::NumberValue(number) => Some(*number),
+        Kind::StringValue(text) => {
+            let json: serde_json::Value = serde_json::from_str(text).ok()?;
+            json.as_f64().filter(|_| text.trim() == text)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,93 @@
+//! Requests for references that are refused.
+
+use super::{first_page, of_task, of_variable, places};
+use crate::kit::prelude::*;
+
+on_both_databases![
+    neither_task_nor_variable_is_refused,
+    an_answer_without_a_variable_is_refused,
+    a_task_that_does_not_exist_is_not_found,
+    a_malformed_task_is_refused,
+    names_and_answers_have_limits,
+    nul_is_refused,
+    a_negative_page_size_is_refused,
+    variables_of_other_accounts_are_not_listed,
+];
+
+async fn neither_task_nor_variable_is_refused(client: Client) {
+    let refused = first_page(&client, ListReferencesRequest::default())
+        .await
+        .refused();
+    refused.violates(&[("task", "FIELD_REQUIRED")]);
+}
+
+async fn an_answer_without_a_variable_is_refused(client: Client) {
+    let task = client.given_task(task("Guide")).await;
+    let request = ListReferencesRequest {
+        answer: "on".to_owned(),
+        ..of_task(&task)
+    };
+    let refused = first_page(&client, request).await.refused();
+    refused.violates(&[("answer", "FIELD_INVALID")]);
+}
+
+async fn a_task_that_does_not_exist_is_not_found(client: Client) {
+    let absent = task_of(&unknown_guid());
+    for variable in ["", "light"] {
+        let request = ListReferencesRequest {
+            variable: variable.to_owned(),
+            ..of_task(&absent)
+        };
+        let refused = first_page(&client, request).await.refused();
+        assert_eq!(refused.reason(), "TASK_NOT_FOUND", "{variable}");
+    }
+}
+
+async fn a_malformed_task_is_refused(client: Client) {
+    for variable in ["", "light"] {
+        let request = ListReferencesRequest {
+            variable: variable.to_owned(),
+            ..of_task(&task_of("17"))
+        };
+        let refused = first_page(&client, request).await.refused();
+        refused.violates(&[("task", "FIELD_INVALID")]);
+    }
+}
+
+async fn names_and_answers_have_limits(client: Client) {
+    let request = |name: usize, answer: usize| ListReferencesRequest {
+        answer: "ö".repeat(answer),
+        ..of_variable(&"ö".repeat(name))
+    };
+    assert_eq!(places(&client, request(2_001, 1_000)).await, []);
+    let refused = first_page(&client, request(2_002, 1_001)).await.refused();
+    refused.violates(&[("variable", "FIELD_TOO_LONG"), ("answer", "FIELD_TOO_LONG")]);
+}
+
+async fn nul_is_refused(client: Client) {
+    let request = ListReferencesRequest {
+        answer: "a\0".to_owned(),
+        ..of_variable("a\0")
+    };
+    let refused = first_page(&client, request).await.refused();
+    refused.violates(&[("variable", "FIELD_INVALID"), ("answer", "FIELD_INVALID")]);
+}
+
+async fn a_negative_page_size_is_refused(client: Client) {
+    let request = ListReferencesRequest {
+        page_size: -1,
+        ..of_variable("light")
+    };
+    let refused = first_page(&client, request).await.refused();
+    refused.violates(&[("page_size", "FIELD_OUT_OF_RANGE")]);
+}
+
+async fn variables_of_other_accounts_are_not_listed(client: Client) {
+    let other = client.other_account();
+    let group = all_of(vec![when("light", "=", "on")]);
+    other
+        .given_task(task("Guide").with_dependencies(group))
+        .await;
+    assert_eq!(places(&other, of_variable("light")).await.len(), 1);
+    assert_eq!(places(&client, of_variable("light")).await, []);
+}

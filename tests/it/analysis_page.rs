@@ -1,0 +1,18 @@
+//! docs/analysis.md lists the rules of validation as the service uses them.
+
+#[path = "../../examples/analysis/page.rs"]
+mod page;
+
+const COMMITTED: &str = include_str!("../../docs/analysis.md");
+
+#[test]
+fn the_page_of_rules_is_current() {
+    let current = page::write();
+    let mut lines = COMMITTED.lines().zip(current.lines());
+    let differing = lines.find(|(committed, current)| committed != current);
+    assert!(
+        COMMITTED == current,
+        "docs/analysis.md is not current, write it anew: \
+         cargo run --example analysis > docs/analysis.md\n{differing:#?}"
+    );
+}

@@ -1,0 +1,221 @@
+//! Writes that wait for a row while what they have read of it changes. On PostgreSQL: the
+//! one writer of SQLite never waits between its reads and its write.
+
+use sqlx::{Connection, Executor, PgConnection};
+use tokio::task::JoinHandle;
+
+use crate::kit::{
+    databases::postgres, deadline::until, links::links_are_consistent, prelude::*, store_server,
+};
+
+/// A client of a store on a database of its own.
+struct Contended {
+    url: String,
+    client: Client,
+}
+
+impl Contended {
+    async fn start(name: &str) -> Self {
+        let url = postgres(name);
+        let (_, client) = store_server::serve(&url, 8).await;
+        Self { url, client }
+    }
+
+    /// Locks a task, as a slow write does.
+    async fn hold(&self, task: &str) -> HeldTask {
+        let mut holder = PgConnection::connect(&self.url).await.expect("PostgreSQL");
+        holder.execute("BEGIN").await.expect("a transaction");
+        let held = sqlx::query("SELECT 1 FROM tasks WHERE guid = $1 FOR UPDATE");
+        let guid = uuid::Uuid::parse_str(task).expect("an id");
+        held.bind(guid)
+            .execute(&mut holder)
+            .await
+            .expect("the lock");
+        HeldTask(holder)
+    }
+
+    /// Starts a call and waits until it is one of so many that wait for a lock.
+    async fn start_waiting<T: Send + 'static>(
+        &self,
+        waiting: i64,
+        call: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        let call = tokio::spawn(call);
+        self.wait_until_wait(waiting).await;
+        call
+    }
+
+    /// Waits until so many statements wait for a lock.
+    async fn wait_until_wait(&self, waiting: i64) {
+        let mut watcher = PgConnection::connect(&self.url).await.expect("PostgreSQL");
+        let blocked = "SELECT count(*) FROM pg_stat_activity \
+             WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0";
+        until("statements wait for a lock", async || {
+            let found = sqlx::query_scalar::<_, i64>(blocked);
+            let found = found.fetch_one(&mut watcher).await.expect("a count");
+            (found == waiting).then_some(())
+        })
+        .await;
+    }
+
+    /// A guide with a linked observation of one value: the guide, and its document.
+    async fn linked_guide(&self) -> (Task, TaskDocument) {
+        let steps = vec![linked_observation(&[("on", "On")])];
+        let guide = self.client.imported(document("Guide", steps)).await;
+        let document = self.client.exported(&guide.guid).await;
+        (guide, document)
+    }
+
+    /// The tasks that observations manage.
+    async fn managed(&self) -> Vec<Task> {
+        let mut tasks = self.client.all_tasks().await;
+        tasks.retain(|task| task.r#type() == TaskType::Linked);
+        tasks
+    }
+}
+
+/// A task that is locked until this is released.
+struct HeldTask(PgConnection);
+
+impl HeldTask {
+    async fn release(mut self) {
+        self.0.execute("COMMIT").await.expect("the end of the lock");
+    }
+}
+
+/// A document with one more value of its linked observation.
+fn with_value(mut document: TaskDocument, key: &str, value: &str) -> TaskDocument {
+    let values = &mut document.steps[0].feedback_config[0].values;
+    values.push(answer(key, value));
+    document
+}
+
+/// Both have read the same neighbours, between which the first one is put.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn two_inserts_that_waited_at_one_place_get_places_of_their_own() {
+    let contended = Contended::start("contended_inserts").await;
+    let client = &contended.client;
+    let task = client.given_task(task("Contended")).await;
+    let steps = client.given_steps(&task, &["a", "b"]).await;
+    let held = contended.hold(&task.guid).await;
+    let insert = || {
+        let (client, step) = (client.clone(), information_step(&task, "inserted"));
+        let prevstep = steps[0].clone();
+        async move { client.create_step_after(step, &prevstep).await }
+    };
+    let first = contended.start_waiting(1, insert()).await;
+    let second = contended.start_waiting(2, insert()).await;
+    held.release().await;
+    let first = first.await.expect("an answer").accepted().step;
+    let second = second.await.expect("an answer").accepted().step;
+    let inserted = [first, second].map(|step| step.expect("a step").guid);
+    let order = client.step_order(&task.guid).await;
+    assert_eq!((&order[0], &order[3]), (&steps[0], &steps[1]));
+    assert!(inserted.iter().all(|step| order[1..3].contains(step)));
+    // Two steps at one place would be one on pages.
+    let paged = client.steps_of(&task.guid, 1).await;
+    let paged: Vec<String> = paged.into_iter().map(|step| step.guid).collect();
+    assert_eq!(paged, order);
+}
+
+/// The import has looked up what it is about to change, and waits. A managed task that is
+/// added meanwhile is locked too, so that no update of it is lost.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn an_import_that_waited_locks_tasks_that_were_added_meanwhile() {
+    let contended = Contended::start("contended_import").await;
+    let client = &contended.client;
+    // It is older than the guide, so it is locked first.
+    let other = client.given_task(task("Other")).await;
+    let (guide, document) = contended.linked_guide().await;
+    let mut renaming = with_value(document.clone(), "off", "Renamed");
+    renaming.steps.push(subtask(&guide, &other));
+    let held = contended.hold(&other.guid).await;
+    let import = {
+        let client = client.clone();
+        async move { client.import(renaming).await }
+    };
+    let import = contended.start_waiting(1, import).await;
+    client.imported(with_value(document, "off", "Off")).await;
+    let added = contended.managed().await;
+    let added = added.into_iter().find(|task| task.name == "Off");
+    let added = added.expect("the added task").guid;
+
+    let held_added = contended.hold(&added).await;
+    let update = {
+        let (client, update) = (client.clone(), task_of(&added).with_published(0));
+        async move { client.update_task(update, &["published"]).await }
+    };
+    let update = contended.start_waiting(2, update).await;
+    held.release().await;
+    contended.wait_until_wait(2).await;
+    held_added.release().await;
+    update.await.expect("an answer").accepted();
+    import.await.expect("an answer").accepted();
+    let added = client.get_task(&added).await.accepted();
+    assert_eq!((added.name.as_str(), added.published), ("Renamed", Some(0)));
+    links_are_consistent(&client.tasks_with_steps().await);
+}
+
+/// The deletion has looked up which tasks the guide manages, and waits for it.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn a_deletion_that_waited_unlinks_tasks_that_were_added_meanwhile() {
+    let contended = Contended::start("contended_deletion").await;
+    let client = &contended.client;
+    let (guide, document) = contended.linked_guide().await;
+    let held = contended.hold(&guide.guid).await;
+    let import = {
+        let (client, document) = (client.clone(), with_value(document, "off", "Off"));
+        async move { client.import(document).await }
+    };
+    let import = contended.start_waiting(1, import).await;
+    let deletion = {
+        let (client, guide) = (client.clone(), guide.guid.clone());
+        async move { client.force_delete_task(&guide).await }
+    };
+    let deletion = contended.start_waiting(2, deletion).await;
+    held.release().await;
+    import.await.expect("an answer").accepted();
+    deletion.await.expect("an answer").accepted();
+    let left = client.all_tasks().await;
+    let left: Vec<_> = left
+        .iter()
+        .map(|task| (task.name.as_str(), task.r#type()))
+        .collect();
+    let standard = TaskType::Standard;
+    assert_eq!(left, [("On", standard), ("Off", standard)]);
+}
+
+/// The update has looked up which tasks the step manages, and waits for them.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn an_update_that_waited_unlinks_tasks_that_were_added_meanwhile() {
+    let contended = Contended::start("contended_update").await;
+    let client = &contended.client;
+    let (guide, document) = contended.linked_guide().await;
+    let managed = contended.managed().await;
+    let held = contended.hold(&managed[0].guid).await;
+    let import = {
+        let (client, document) = (client.clone(), with_value(document, "off", "Off"));
+        async move { client.import(document).await }
+    };
+    let import = contended.start_waiting(1, import).await;
+    let unlink = {
+        let mut question = question("light", &["On"]);
+        question.linked = Some(false);
+        let update = Step {
+            feedback_config: vec![question],
+            ..step_of(&guide.steps[0])
+        };
+        let client = client.clone();
+        async move { client.update_step(update, &["feedback_config"]).await }
+    };
+    let unlink = contended.start_waiting(2, unlink).await;
+    held.release().await;
+    import.await.expect("an answer").accepted();
+    unlink.await.expect("an answer").accepted();
+    assert_eq!(contended.managed().await, []);
+    links_are_consistent(&client.tasks_with_steps().await);
+}

@@ -1,0 +1,91 @@
+//! Every text that a task or step has in the contract, found by reflection: U+0000, and more
+//! than any text may hold, is refused, or ignored and not answered.
+
+use bytes::Bytes;
+use prost::Message;
+use prost_reflect::{Kind, Value};
+
+use crate::kit::{
+    contract::{Contract, json},
+    prelude::*,
+};
+
+on_both_databases![
+    every_text_of_a_new_task_is_checked,
+    every_text_of_an_updated_task_is_checked,
+    every_text_of_a_new_step_is_checked,
+    every_text_of_an_updated_step_is_checked,
+];
+
+/// More code points than any text but a body may have.
+const TOO_LONG: usize = 100_000;
+
+/// Sends the request once for each of its texts and each fault.
+async fn every_text_is_checked(client: &Client, call: &str, request: Vec<u8>) {
+    let contract = Contract::of(client).await;
+    let paths = contract.field_paths(call).into_iter();
+    let texts: Vec<_> = paths.filter(|path| path.kind() == Kind::String).collect();
+    assert!(texts.len() > 5, "{} texts", texts.len());
+    for place in texts {
+        let path = place.path();
+        for (text, shown) in [
+            ("a\0b".to_owned(), "\\u0000".to_owned()),
+            ("y".repeat(TOO_LONG), "y".repeat(TOO_LONG)),
+        ] {
+            if path.ends_with(".body") && text.len() == TOO_LONG {
+                continue;
+            }
+            let mut message = contract.request(call, &request);
+            place.set(&mut message, Value::String(text));
+            let message = Bytes::from(message.encode_to_vec());
+            match client.send_bytes(call, message).await {
+                Err(refused) => {
+                    let expected = [Code::InvalidArgument, Code::Aborted];
+                    assert!(expected.contains(&refused.code()), "{path}: {refused:?}");
+                }
+                Ok(answer) => {
+                    let answer = json(&contract.response(call, &answer)).to_string();
+                    assert!(!answer.contains(&shown), "{path} is not checked");
+                }
+            }
+        }
+    }
+}
+
+async fn every_text_of_a_new_task_is_checked(client: Client) {
+    let request = CreateTaskRequest {
+        task: Some(full_task()),
+        validate_only: true,
+        ..CreateTaskRequest::default()
+    };
+    every_text_is_checked(&client, "TaskService/CreateTask", request.encode_to_vec()).await;
+}
+
+async fn every_text_of_an_updated_task_is_checked(client: Client) {
+    let request = UpdateTaskRequest {
+        task: Some(client.given_task(full_task()).await),
+        validate_only: true,
+        ..UpdateTaskRequest::default()
+    };
+    every_text_is_checked(&client, "TaskService/UpdateTask", request.encode_to_vec()).await;
+}
+
+async fn every_text_of_a_new_step_is_checked(client: Client) {
+    let task = client.given_task(task("Guide")).await;
+    let request = CreateStepRequest {
+        step: Some(full_step(&task)),
+        validate_only: true,
+        ..CreateStepRequest::default()
+    };
+    every_text_is_checked(&client, "StepService/CreateStep", request.encode_to_vec()).await;
+}
+
+async fn every_text_of_an_updated_step_is_checked(client: Client) {
+    let task = client.given_task(task("Guide")).await;
+    let request = UpdateStepRequest {
+        step: Some(client.given_step(full_step(&task)).await),
+        validate_only: true,
+        ..UpdateStepRequest::default()
+    };
+    every_text_is_checked(&client, "StepService/UpdateStep", request.encode_to_vec()).await;
+}

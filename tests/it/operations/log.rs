@@ -1,0 +1,78 @@
+//! What the log of a server says of its database.
+
+use std::{fs::File, os::unix::fs::FileExt};
+
+use sqlx::{Connection, SqliteConnection};
+
+use crate::kit::{
+    deadline::until_true,
+    postgres::{Cluster, Stop},
+    prelude::*,
+    scratch::Scratch,
+    server_process::ServerProcess,
+};
+
+#[tokio::test]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
+async fn messages_of_postgres_stay_out_of_the_log() {
+    let mut cluster = Cluster::start("messages.cluster", &["fsync=off"]);
+    let url = cluster.url();
+    for log in [
+        "warn",
+        "info",
+        "info,sqlx=warn,sqlx::postgres::notice=trace",
+    ] {
+        let settings = [("EXPERTISE_DATABASE_URL", &*url), ("EXPERTISE_LOG", log)];
+        let server = ServerProcess::start("messages", &settings);
+        let client = Client::at(server.address()).with_account("demo");
+        client.given_task(task("Pump")).await;
+        // It tells every connection so.
+        cluster.stop(Stop::Immediate);
+        let failure = client.create_task(task("Pump")).await.refused();
+        assert_eq!(failure.code, Code::Unavailable);
+        let is_logged = || server.log().contains("the database does not answer");
+        until_true("the outage is logged", is_logged).await;
+        let text = server.log();
+        assert!(server.terminate().success());
+        assert!(!text.contains("terminating connection"), "{text}");
+        cluster.start_again();
+    }
+}
+
+/// Overwrites a page of a SQLite file.
+fn damage_page(file: &File, number: u64) {
+    const PAGE_BYTES: usize = 4096;
+    let offset = (number - 1) * PAGE_BYTES as u64;
+    file.write_all_at(&[0xff; PAGE_BYTES], offset)
+        .expect("it is written");
+}
+
+#[tokio::test]
+async fn a_damaged_table_is_logged_as_such() {
+    let url = Scratch::of_this_run().sqlite_url("damaged");
+    let settings = [("EXPERTISE_DATABASE_URL", &*url)];
+    assert!(
+        ServerProcess::start("undamaged", &settings)
+            .terminate()
+            .success()
+    );
+    let mut database = SqliteConnection::connect(&url).await.expect("the file");
+    let pages = sqlx::query_scalar("SELECT rootpage FROM sqlite_schema WHERE tbl_name = 'tasks'");
+    let pages: Vec<i64> = pages.fetch_all(&mut database).await.expect("the pages");
+    database.close().await.expect("it is closed");
+    let path = url.trim_start_matches("sqlite:");
+    let file = File::options().write(true).open(path).expect("the file");
+    for page in pages {
+        damage_page(&file, u64::try_from(page).expect("a page"));
+    }
+    let server = ServerProcess::start("damaged", &settings);
+    let client = Client::at(server.address()).with_account("demo");
+    let failure = client.get_task(&unknown_guid()).await.refused();
+    failure.is(Code::Internal, "INTERNAL");
+    let log = server.log();
+    assert!(
+        log.contains("the SQLite file is damaged: restore a backup"),
+        "{log}"
+    );
+    assert!(!log.contains("malformed"), "{log}");
+}

@@ -1,0 +1,240 @@
+//! Rules about single conditions.
+
+use super::*;
+use serde_json::json;
+
+on_both_databases![
+    a_clean_guide_has_no_findings,
+    a_variable_that_nothing_sets_is_unknown_and_the_closest_is_suggested,
+    a_declared_variable_is_known,
+    the_variable_of_a_loop_is_known,
+    a_name_of_another_task_is_unknown,
+    an_answer_that_is_no_key_is_unknown_and_the_closest_is_suggested,
+    a_number_equals_a_numeric_key,
+    a_bound_that_is_not_numeric_is_not_comparable,
+    a_variable_without_numeric_answers_is_not_comparable,
+    several_bounds_are_superfluous,
+    an_observation_behind_its_reader_is_answered_later,
+    an_observation_that_reads_its_own_answer_reads_itself,
+    a_variable_that_other_guides_set_is_set_elsewhere,
+    conditions_of_unpublished_steps_are_checked,
+    paths_lead_into_nested_groups,
+];
+
+async fn a_clean_guide_has_no_findings(client: Client) {
+    assert_eq!(findings(&client, clean()).await, []);
+}
+
+async fn a_variable_that_nothing_sets_is_unknown_and_the_closest_is_suggested(client: Client) {
+    let mut steps = clean();
+    let typo = needing(
+        shown(StepType::Information, "Typo"),
+        vec![reads("ligth", "=", &["on"])],
+    );
+    steps.insert(1, typo);
+    let path = "dependencies.nodes[0].condition";
+    let found = only_finding(&client, steps, "condition/unknown-variable", 1, path).await;
+    assert_eq!(fact(&found, "variable"), json!("components.7.ligth"));
+    assert_eq!(fact(&found, "suggestion"), json!("components.7.light"));
+    assert_eq!(found.severity(), Severity::Warning);
+}
+
+async fn a_declared_variable_is_known(client: Client) {
+    for declared in ["device.model", "device.*", "*.model"] {
+        let mut steps = clean();
+        steps[0].dependencies = Some(any_of(vec![
+            when("device.model", "=", "x"),
+            when("device.model", "!=", "x"),
+        ]));
+        let options = ValidationOptions {
+            known_variables: vec![declared.to_owned()],
+            ..ValidationOptions::default()
+        };
+        let request = validation_of_document(document("Guide", steps));
+        let found = client.validated(with_options(request, options)).await;
+        let unknown = found.findings.iter();
+        let unknown = unknown.filter(|one| one.rule == "condition/unknown-variable");
+        let expected = if declared == "*.model" { 2 } else { 0 };
+        assert_eq!(unknown.count(), expected, "{declared}");
+    }
+}
+
+async fn the_variable_of_a_loop_is_known(client: Client) {
+    let mut steps = clean();
+    steps[3].looping = Some(Looping {
+        alias: "outlet".to_owned(),
+        ..Looping::default()
+    });
+    let inside = vec![when("outlet.place", "=", "kitchen")];
+    steps.insert(1, needing(shown(StepType::Information, "Loop"), inside));
+    assert_eq!(findings(&client, steps).await, []);
+}
+
+async fn a_name_of_another_task_is_unknown(client: Client) {
+    let mut steps = clean();
+    let inner = needing(
+        shown(StepType::Information, "Inner"),
+        vec![when("light", "=", "on")],
+    );
+    steps.insert(
+        1,
+        linked_observation(&[]).with_question(linked_question(vec![
+            answer_with("a", "A", document("", vec![inner.clone()])),
+            answer_with("b", "B", document("", vec![shown(StepType::Idp, "B")])),
+        ])),
+    );
+    let found = findings(&client, steps).await;
+    let path = "document.steps[1].feedback_config[0].values[0].task_json.steps[0].\
+                dependencies.nodes[0].condition";
+    assert_eq!(places(&found), [("condition/unknown-variable", path)]);
+}
+
+async fn an_answer_that_is_no_key_is_unknown_and_the_closest_is_suggested(client: Client) {
+    let mut steps = clean();
+    steps[2] = needing(
+        shown(StepType::Solution, "Switch it on"),
+        vec![reads("light", "=", &["off", "offf"])],
+    );
+    let path = "dependencies.nodes[0].condition.targets[1]";
+    let found = only_finding(&client, steps, "condition/unknown-answer", 2, path).await;
+    assert_eq!(fact(&found, "target"), json!("offf"));
+    assert_eq!(fact(&found, "suggestion"), json!("off"));
+}
+
+async fn a_number_equals_a_numeric_key(client: Client) {
+    let steps = vec![
+        asks("beeps", &["1.0", "2"]),
+        needing(
+            shown(StepType::Solution, "One"),
+            vec![reads_values("beeps", "=", vec![number(1.0)])],
+        ),
+        needing(
+            shown(StepType::Solution, "Two"),
+            vec![reads_values("beeps", "=", vec![number(2.0)])],
+        ),
+    ];
+    assert_eq!(findings(&client, steps).await, []);
+}
+
+async fn a_bound_that_is_not_numeric_is_not_comparable(client: Client) {
+    let steps = vec![
+        asks("beeps", &["1", "2"]),
+        needing(
+            shown(StepType::Information, "Compared"),
+            vec![nested(any_of(vec![
+                reads("beeps", ">", &["many"]),
+                reads("beeps", "<", &["2"]),
+                reads("beeps", ">", &["1"]),
+            ]))],
+        ),
+        shown(StepType::End, "Done"),
+    ];
+    let path = "dependencies.nodes[0].group.nodes[0].condition.targets[0]";
+    let found = findings(&client, steps).await;
+    let found: Vec<_> = found
+        .iter()
+        .filter(|one| one.rule != "condition/always-holds")
+        .collect();
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!(found[0].rule, "condition/not-comparable");
+    assert_eq!(found[0].path, format!("document.steps[1].{path}"));
+    assert_eq!(fact(found[0], "target"), json!("many"));
+}
+
+async fn a_variable_without_numeric_answers_is_not_comparable(client: Client) {
+    let mut steps = clean();
+    let compared = any_of(vec![
+        reads("light", ">", &["1"]),
+        reads("light", "=", &["on"]),
+    ]);
+    steps[1].dependencies = Some(compared);
+    let path = "dependencies.nodes[0].condition";
+    only_finding(&client, steps, "condition/not-comparable", 1, path).await;
+}
+
+async fn several_bounds_are_superfluous(client: Client) {
+    let steps = vec![
+        asks("beeps", &["1", "3"]),
+        needing(
+            shown(StepType::Solution, "Many"),
+            vec![reads("beeps", ">", &["2", "5"])],
+        ),
+        needing(
+            shown(StepType::Solution, "Few"),
+            vec![reads("beeps", "<", &["2"])],
+        ),
+        shown(StepType::End, "Done"),
+    ];
+    let path = "dependencies.nodes[0].condition";
+    let found = findings(&client, steps).await;
+    let found: Vec<_> = found
+        .iter()
+        .filter(|one| one.rule != "observation/unused-answer")
+        .collect();
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!(found[0].rule, "condition/several-bounds");
+    assert_eq!(found[0].path, format!("document.steps[1].{path}"));
+}
+
+async fn an_observation_behind_its_reader_is_answered_later(client: Client) {
+    let mut steps = clean();
+    steps.insert(
+        0,
+        needing(
+            shown(StepType::Information, "Early"),
+            vec![reads("light", "=", &["on"])],
+        ),
+    );
+    let path = "dependencies.nodes[0].condition";
+    let found = only_finding(&client, steps, "condition/answered-later", 0, path).await;
+    assert_eq!(found.related[0].title, "Ask light");
+}
+
+async fn an_observation_that_reads_its_own_answer_reads_itself(client: Client) {
+    let mut steps = clean();
+    steps[0].dependencies = Some(all_of(vec![when("light", "!=", "off")]));
+    let path = "dependencies.nodes[0].condition";
+    let found = only_finding(&client, steps, "condition/self", 0, path).await;
+    assert_eq!(found.severity(), Severity::Error);
+}
+
+async fn a_variable_that_other_guides_set_is_set_elsewhere(client: Client) {
+    let other = document("Other", vec![asks("damage", &["liquid", "none"])]);
+    let other = client.imported(other).await;
+    let mut steps = clean();
+    steps.insert(
+        0,
+        needing(
+            shown(StepType::Information, "Liquid"),
+            vec![reads("damage", "=", &["liquid"])],
+        ),
+    );
+    let path = "dependencies.nodes[0].condition";
+    let found = only_finding(&client, steps, "condition/set-elsewhere", 0, path).await;
+    let [place] = found.related.as_slice() else {
+        panic!("{found:#?}");
+    };
+    assert_eq!((&place.task, &place.step), (&other.guid, &other.steps[0]));
+    assert_eq!(place.title, "Ask damage");
+}
+
+async fn conditions_of_unpublished_steps_are_checked(client: Client) {
+    let mut steps = clean();
+    let typo = vec![reads("ligth", "=", &["on"])];
+    let mut draft = needing(shown(StepType::Information, "Draft"), typo);
+    draft.published = Some(0);
+    steps.insert(1, draft);
+    let path = "dependencies.nodes[0].condition";
+    only_finding(&client, steps, "condition/unknown-variable", 1, path).await;
+}
+
+async fn paths_lead_into_nested_groups(client: Client) {
+    let mut steps = clean();
+    let inner = any_of(vec![
+        reads("light", "=", &["on"]),
+        reads("ligth", "=", &["x"]),
+    ]);
+    steps[1] = needing(shown(StepType::Solution, "Nested"), vec![nested(inner)]);
+    let path = "dependencies.nodes[0].group.nodes[1].condition";
+    only_finding(&client, steps, "condition/unknown-variable", 1, path).await;
+}

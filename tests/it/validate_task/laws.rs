@@ -1,0 +1,348 @@
+//! What is said of walkthroughs is what going through all of them shows.
+
+use std::collections::BTreeSet;
+
+use super::{
+    model::{self, Guide, Kind, Node, Shown, guides},
+    *,
+};
+use crate::kit::sample;
+
+on_both_databases! {
+    findings_are_what_all_walkthroughs_show: guides(), 24;
+    a_document_has_the_findings_of_its_import: guides(), 12;
+    suppression_and_off_remove_exactly_the_matching_findings: guides(), 12;
+}
+
+fn group(group: &model::Group) -> DependencyGroup {
+    let nodes = group.nodes.iter().map(|node| match node {
+        Node::Group(inner) => nested(self::group(inner)),
+        Node::Condition(condition) => comparison(Condition {
+            path: condition.path.clone(),
+            variable: condition.variable.clone(),
+            operator: condition.operator.to_owned(),
+            targets: condition.targets.iter().map(target).collect(),
+        }),
+    });
+    let nodes = nodes.collect();
+    if group.and {
+        all_of(nodes)
+    } else {
+        any_of(nodes)
+    }
+}
+
+fn target(value: &model::Value) -> prost_types::Value {
+    match value {
+        model::Value::Text(target) => text(target),
+        model::Value::Number(target) => number(*target),
+        model::Value::Bool(target) => sample::value((*target).into()),
+        model::Value::None => unreachable!("no target"),
+    }
+}
+
+fn asking(observation: &model::Observation) -> Step {
+    observation_asking(question(&observation.name, &observation.keys))
+        .with_product(observation.product)
+}
+
+fn step_of_model(step: &model::GuideStep, tasks: &[Task]) -> Step {
+    let made = match &step.kind {
+        Kind::Information => shown(StepType::Information, "Information"),
+        Kind::Observation(observation) => asking(observation),
+        Kind::Solution => shown(StepType::Solution, "Solution"),
+        Kind::Idp => shown(StepType::Idp, "Idp"),
+        Kind::End => shown(StepType::End, "End"),
+        Kind::Subtask(index) => subtask(&Task::default(), &tasks[*index]),
+    };
+    Step {
+        published: Some(step.published.into()),
+        dependencies: step.dependencies.as_ref().map(group),
+        ..made
+    }
+}
+
+/// Stores the tasks of the guide, its steps, and the observations outside.
+async fn stored(client: &Client, guide: &Guide) -> Vec<Task> {
+    let mut tasks = Vec::new();
+    for (index, model) in guide.tasks.iter().enumerate() {
+        let task = task(&format!("Task {index}"))
+            .with_roles(model.roles.clone())
+            .with_published(model.published.into());
+        let dependencies = model.dependencies.as_ref().map(group);
+        tasks.push(
+            client
+                .given_task(Task {
+                    dependencies,
+                    ..task
+                })
+                .await,
+        );
+    }
+    for (task, model) in tasks.iter().zip(&guide.tasks) {
+        let steps = model.steps.iter().map(|step| step_of_model(step, &tasks));
+        let document = document_of(&task.guid, steps.collect());
+        client.import(document).await.accepted();
+    }
+    if !guide.outside.is_empty() {
+        let steps = guide.outside.iter().map(asking).collect();
+        client.imported(document("Outside", steps)).await;
+    }
+    let mut stored = Vec::new();
+    for task in tasks {
+        stored.push(client.get_task(&task.guid).await.accepted());
+    }
+    stored
+}
+
+fn steps_of_rule(findings: &[Finding], rule: &str) -> BTreeSet<String> {
+    let findings = findings.iter().filter(|one| one.rule == rule);
+    findings.map(|one| one.step.clone()).collect()
+}
+
+async fn findings_are_what_all_walkthroughs_show(client: Client, guide: Guide) {
+    let shown = guide.go_through();
+    if shown.gave_up {
+        return;
+    }
+    let tasks = stored(&client, &guide).await;
+    let response = client.validated(validation_of(&tasks[0].guid)).await;
+    assert_eq!(response.counts.unwrap().undecided, 0);
+    let again = client.validated(validation_of(&tasks[0].guid)).await;
+    assert_eq!(again.findings, response.findings);
+    let found = response.findings;
+
+    let published = guide.tasks[0].steps.iter().enumerate();
+    let published: Vec<usize> = published
+        .filter(|(_, step)| step.published)
+        .map(|(index, _)| index)
+        .collect();
+    let chosen = |holds: &dyn Fn(usize) -> bool| -> BTreeSet<String> {
+        let steps = published.iter().copied().filter(|step| holds(*step));
+        steps.map(|step| tasks[0].steps[step].clone()).collect()
+    };
+    let unreachable = chosen(&|step| shown.begins && !shown.sees.contains(&(0, step)));
+    assert_eq!(steps_of_rule(&found, "step/unreachable"), unreachable);
+    let mut always = chosen(&|step| {
+        let dependencies = &guide.tasks[0].steps[step].dependencies;
+        let fails = shown.fails.contains(&(0, step));
+        dependencies.is_some() && shown.comes.contains(&(0, step)) && !fails
+    });
+    let fails = shown.root_fails || shown.task_fails.contains(&0);
+    if guide.tasks[0].dependencies.is_some() && !fails {
+        always.insert(String::new());
+    }
+    assert_eq!(steps_of_rule(&found, "condition/always-holds"), always);
+    let never = !steps_of_rule(&found, "task/never-visible").is_empty();
+    assert_eq!(never, !shown.begins);
+    check_endings(&guide, &shown, &found);
+    check_together(&tasks[0], &shown, &found);
+    check_conflicts(&guide, &tasks, &found);
+}
+
+fn check_endings(guide: &Guide, shown: &Shown, found: &[Finding]) {
+    let endings = found.iter().filter(|one| one.rule == "path/no-outcome");
+    let mut levels = BTreeSet::new();
+    for ending in endings {
+        let answers: Vec<(String, String)> = ending
+            .example
+            .iter()
+            .map(|answer| {
+                let key = json(answer.value.as_ref().expect("a value"));
+                (answer.name.clone(), key.as_str().expect("a key").to_owned())
+            })
+            .collect();
+        for level in &ending.levels {
+            assert_eq!(
+                guide.outcome_of(*level, &answers),
+                Some(false),
+                "{ending:#?}"
+            );
+        }
+        levels.extend(ending.levels.clone());
+    }
+    assert_eq!(levels, shown.without_outcome);
+}
+
+fn check_together(task: &Task, shown: &Shown, found: &[Finding]) {
+    let place = |guid: &String| {
+        let index = task.steps.iter().position(|step| step == guid);
+        (0, index.expect("a step of the task"))
+    };
+    for finding in found
+        .iter()
+        .filter(|one| one.rule == "observation/duplicate-name")
+    {
+        let here = place(&finding.step);
+        let together = finding.related.iter().any(|other| {
+            let there = place(&other.step);
+            shown.together.contains(&(there, here)) || shown.together.contains(&(here, there))
+        });
+        assert_eq!(fact(finding, "together"), together);
+    }
+}
+
+/// Each set of conditions contradicts, and none of its proper subsets does.
+fn check_conflicts(guide: &Guide, tasks: &[Task], found: &[Finding]) {
+    for finding in found.iter().filter(|one| one.rule == "step/unreachable") {
+        let conditions: Vec<_> = finding
+            .related
+            .iter()
+            .map(|place| {
+                let task = tasks.iter().position(|task| task.guid == place.task);
+                let task = task.expect("a task of the guide");
+                let step = tasks[task]
+                    .steps
+                    .iter()
+                    .position(|step| *step == place.step);
+                guide.condition(task, step, &place.path)
+            })
+            .collect();
+        if conditions.is_empty() {
+            continue;
+        }
+        assert!(!guide.can_hold_together(&conditions), "{finding:#?}");
+        for left_out in 0..conditions.len() {
+            let mut others = conditions.clone();
+            others.remove(left_out);
+            assert!(guide.can_hold_together(&others), "{finding:#?}");
+        }
+    }
+}
+
+/// The guide's own steps as a document, without subtasks.
+fn as_document(guide: &Guide) -> TaskDocument {
+    let model = &guide.tasks[0];
+    let steps = model
+        .steps
+        .iter()
+        .filter(|step| !matches!(step.kind, Kind::Subtask(_)));
+    let steps: Vec<Step> = steps.map(|step| step_of_model(step, &[])).collect();
+    // The tasks of two answers, with conditions of their own.
+    let inner = |task: &model::GuideTask| {
+        let steps = task
+            .steps
+            .iter()
+            .filter(|step| !matches!(step.kind, Kind::Subtask(_)));
+        let task = Task {
+            dependencies: task.dependencies.as_ref().map(group),
+            ..Task::default()
+        };
+        TaskDocument {
+            task: Some(task),
+            steps: steps.map(|step| step_of_model(step, &[])).collect(),
+        }
+    };
+    let values = guide.tasks.iter().skip(1).enumerate();
+    let values = values.map(|(index, task)| {
+        let key = index.to_string();
+        answer_with(&key, &format!("Answer {key}"), inner(task))
+    });
+    let linked = observation_asking(linked_question(values.collect()));
+    let task = Task {
+        dependencies: model.dependencies.as_ref().map(group),
+        ..task("Guide").with_roles(model.roles.clone())
+    };
+    TaskDocument {
+        task: Some(task),
+        steps: [steps, vec![linked]].concat(),
+    }
+}
+
+/// Findings without ids and paths.
+fn comparable(findings: &[Finding]) -> Vec<Finding> {
+    let mut findings = findings.to_vec();
+    for finding in &mut findings {
+        let places = finding.related.iter_mut();
+        places.for_each(|place| (place.task, place.step, place.path) = Default::default());
+        finding.related.sort_by(|a, b| a.title.cmp(&b.title));
+        let Finding {
+            id,
+            task,
+            step,
+            path,
+            ..
+        } = finding;
+        for text in [id, task, step, path] {
+            text.clear();
+        }
+    }
+    findings.sort_by_key(|finding| format!("{finding:?}"));
+    findings
+}
+
+async fn a_document_has_the_findings_of_its_import(client: Client, guide: Guide) {
+    let document = as_document(&guide);
+    let request = validation_of_document(document.clone());
+    let before = client.validated(request).await;
+    let made = client.imported(document).await;
+    let after = client.validated(validation_of(&made.guid)).await;
+    assert_eq!(before.counts, after.counts);
+    assert_eq!(comparable(&before.findings), comparable(&after.findings));
+    let paths = before.findings.iter().map(|one| one.path.as_str());
+    assert_eq!(
+        paths.filter(|path| !path.starts_with("document.")).count(),
+        0
+    );
+}
+
+async fn suppression_and_off_remove_exactly_the_matching_findings(client: Client, guide: Guide) {
+    let made = client.imported(as_document(&guide)).await;
+    let request = validation_of(&made.guid);
+    let all = client.validated(request.clone()).await;
+    let Some(first) = all.findings.first() else {
+        return;
+    };
+    let suppression = |change: &dyn Fn(&mut Suppression)| {
+        let mut one = Suppression::default();
+        change(&mut one);
+        one
+    };
+    let (rule, step, path) = (first.rule.clone(), first.step.clone(), first.path.clone());
+    let by_rule = suppression(&|one| one.rule.clone_from(&rule));
+    let by_path = suppression(&|one| {
+        one.path = if path.is_empty() {
+            "none".to_owned()
+        } else {
+            path.clone()
+        };
+    });
+    let by_both = suppression(&|one| {
+        one.rule.clone_from(&rule);
+        one.task.clone_from(&first.task);
+        one.step.clone_from(&step);
+    });
+    for (suppressed, matches) in [
+        (
+            by_rule,
+            &(|one: &Finding| one.rule == rule) as &dyn Fn(&Finding) -> bool,
+        ),
+        (by_path, &|one| one.path == path && !path.is_empty()),
+        (by_both, &|one| {
+            one.rule == rule && one.task == first.task && (step.is_empty() || one.step == step)
+        }),
+    ] {
+        let options = ValidationOptions {
+            suppress: vec![suppressed],
+            ..ValidationOptions::default()
+        };
+        let left = client
+            .validated(with_options(request.clone(), options))
+            .await;
+        let expected: Vec<_> = all.findings.iter().filter(|one| !matches(one)).collect();
+        let removed = all.findings.len() - expected.len();
+        assert_eq!(left.findings.iter().collect::<Vec<_>>(), expected);
+        assert_eq!(left.counts.unwrap().suppressed as usize, removed);
+    }
+    let options = ValidationOptions {
+        rules: vec![RuleSetting {
+            rule: rule.clone(),
+            severity: Severity::Off.into(),
+        }],
+        ..ValidationOptions::default()
+    };
+    let left = client.validated(with_options(request, options)).await;
+    let expected: Vec<_> = all.findings.iter().filter(|one| one.rule != rule).collect();
+    assert_eq!(left.findings.iter().collect::<Vec<_>>(), expected);
+    assert_eq!(left.counts.unwrap().suppressed, 0);
+}

@@ -1,0 +1,125 @@
+//! Rules about observations.
+
+use super::*;
+use serde_json::json;
+
+on_both_databases![
+    two_observations_of_one_name_are_reported_with_whether_one_walkthrough_sees_both,
+    an_observation_that_nothing_reads_is_unused,
+    an_observation_that_another_guide_reads_is_used,
+    an_observation_that_manages_tasks_is_used,
+    an_answer_that_no_condition_names_is_unused,
+    answers_with_the_same_text_are_reported_in_every_language,
+    one_answer_leaves_nothing_to_choose,
+    unpublished_observations_are_checked,
+];
+
+async fn two_observations_of_one_name_are_reported_with_whether_one_walkthrough_sees_both(
+    client: Client,
+) {
+    for (conditions, together) in [(["on", "on"], true), (["on", "off"], false)] {
+        let mut steps = clean();
+        for key in conditions {
+            let ask = needing(
+                asks("again", &["x", "y"]),
+                vec![reads("light", "=", &[key])],
+            );
+            steps.insert(3, ask);
+        }
+        let solution = |key| {
+            let needs = vec![reads("again", "=", &[key])];
+            needing(shown(StepType::Solution, "Again"), needs)
+        };
+        steps.insert(5, solution("x"));
+        steps.insert(6, solution("y"));
+        let path = "feedback_config[0].name";
+        let found = only_finding(&client, steps, "observation/duplicate-name", 4, path).await;
+        assert_eq!(fact(&found, "together"), json!(together));
+        assert_eq!(
+            found.related[0].path,
+            "document.steps[3].feedback_config[0].name"
+        );
+    }
+}
+
+async fn an_observation_that_nothing_reads_is_unused(client: Client) {
+    let mut steps = clean();
+    steps.insert(1, asks("serial", &["x", "y"]));
+    let path = "feedback_config[0].name";
+    only_finding(&client, steps, "observation/unused", 1, path).await;
+}
+
+async fn an_observation_that_another_guide_reads_is_used(client: Client) {
+    let reader = needing(
+        shown(StepType::Information, "Reader"),
+        vec![reads("serial", "=", &["x", "y"])],
+    );
+    client.imported(document("Other", vec![reader])).await;
+    let mut steps = clean();
+    steps.insert(1, asks("serial", &["x", "y"]));
+    assert_eq!(findings(&client, steps).await, []);
+}
+
+async fn an_observation_that_manages_tasks_is_used(client: Client) {
+    let mut steps = clean();
+    let inner = || document("", vec![shown(StepType::Idp, "Inner")]);
+    let values = vec![
+        answer_with("a", "A", inner()),
+        answer_with("b", "B", inner()),
+    ];
+    steps.insert(1, observation_asking(linked_question(values)));
+    assert_eq!(findings(&client, steps).await, []);
+}
+
+async fn an_answer_that_no_condition_names_is_unused(client: Client) {
+    let mut steps = clean();
+    steps[0] = asks("light", &["on", "off", "blinking"]);
+    let path = "feedback_config[0].values[2]";
+    let found = only_finding(&client, steps, "observation/unused-answer", 0, path).await;
+    assert_eq!(fact(&found, "answer"), json!("blinking"));
+}
+
+async fn answers_with_the_same_text_are_reported_in_every_language(client: Client) {
+    let mut steps = clean();
+    steps[0].feedback_config[0].values[1].value = "Text of on".to_owned();
+    let path = "feedback_config[0].values[1]";
+    let found = only_finding(&client, steps, "observation/duplicate-text", 0, path).await;
+    assert_eq!(fact(&found, "answers"), json!(["on", "off"]));
+
+    let mut steps = clean();
+    let values = vec![answer("on", "an"), answer("off", "an")];
+    let row = StepTranslation {
+        feedback_config: vec![question("light", &[]).with_values(values)],
+        ..step_translation("Frage")
+    };
+    steps[0] = steps[0].clone().translated("de", row);
+    let found = findings(&client, steps).await;
+    let found: Vec<_> = found
+        .iter()
+        .filter(|one| one.rule == "observation/duplicate-text")
+        .collect();
+    assert_eq!(found.len(), 1, "{found:#?}");
+    let path = "document.steps[0].translations[\"de\"].feedback_config[0].values[1]";
+    assert_eq!(
+        (found[0].path.as_str(), found[0].language.as_str()),
+        (path, "de")
+    );
+}
+
+async fn one_answer_leaves_nothing_to_choose(client: Client) {
+    let mut steps = clean();
+    steps.insert(1, asks("ready", &["ok"]));
+    let needs = vec![reads("ready", "=", &["ok"]), reads("light", "=", &["on"])];
+    steps.insert(2, needing(shown(StepType::Information, "Ready"), needs));
+    let path = "feedback_config[0].values";
+    only_finding(&client, steps, "observation/single-answer", 1, path).await;
+}
+
+async fn unpublished_observations_are_checked(client: Client) {
+    let mut steps = clean();
+    let mut draft = asks("serial", &["x", "y"]);
+    draft.published = Some(0);
+    steps.insert(1, draft);
+    let path = "feedback_config[0].name";
+    only_finding(&client, steps, "observation/unused", 1, path).await;
+}

@@ -1,0 +1,170 @@
+//! Options of a validation, and the list of rules.
+
+use super::*;
+
+on_both_databases![
+    rules_are_listed_with_severities_and_descriptions,
+    a_rule_can_have_another_severity,
+    a_minimum_leaves_out_and_does_not_count,
+    a_suppressed_path_matches_up_to_its_end,
+    suppressed_ids_of_others_match_nothing,
+    counts_are_those_of_the_whole_guide,
+];
+
+const RULES: [&str; 28] = [
+    "condition/unknown-variable",
+    "condition/unknown-answer",
+    "condition/not-comparable",
+    "condition/several-bounds",
+    "condition/answered-later",
+    "condition/self",
+    "condition/set-elsewhere",
+    "condition/always-holds",
+    "step/unreachable",
+    "task/never-visible",
+    "path/no-outcome",
+    "observation/duplicate-name",
+    "observation/unused",
+    "observation/unused-answer",
+    "observation/duplicate-text",
+    "observation/single-answer",
+    "subtask/cycle",
+    "subtask/unpublished",
+    "subtask/levels",
+    "subtask/too-deep",
+    "translation/missing",
+    "translation/outdated",
+    "translation/locked-outdated",
+    "translation/answers",
+    "task/no-steps",
+    "step/no-content",
+    "step/unknown-published",
+    "analysis/too-large",
+];
+
+async fn rules_are_listed_with_severities_and_descriptions(client: Client) {
+    let rules = client.rules().await.accepted().rules;
+    let ids: Vec<_> = rules.iter().map(|rule| rule.id.as_str()).collect();
+    assert_eq!(ids, RULES);
+    for rule in &rules {
+        assert!(rule.severity() > Severity::Off, "{}", rule.id);
+        assert!(!rule.description.is_empty(), "{}", rule.id);
+    }
+}
+
+/// A guide with findings of all severities.
+fn flawed() -> TaskDocument {
+    let mut steps = clean();
+    steps.insert(1, document_step(StepType::Information, "Empty"));
+    let typo = vec![reads("ligth", "=", &["on"])];
+    steps.insert(2, needing(shown(StepType::Information, "Typo"), typo));
+    steps.push(shown(StepType::Information, "After"));
+    document("Flawed", steps)
+}
+
+async fn validated(client: &Client, options: ValidationOptions) -> ValidateTaskResponse {
+    let request = with_options(validation_of_document(flawed()), options);
+    client.validated(request).await
+}
+
+fn counts(response: &ValidateTaskResponse) -> [i32; 4] {
+    let counts = response.counts.expect("counts");
+    [
+        counts.errors,
+        counts.warnings,
+        counts.infos,
+        counts.suppressed,
+    ]
+}
+
+async fn a_rule_can_have_another_severity(client: Client) {
+    let setting = |severity: Severity| RuleSetting {
+        rule: "step/no-content".to_owned(),
+        severity: severity.into(),
+    };
+    let options = ValidationOptions {
+        // Of two settings of one rule the last counts.
+        rules: vec![setting(Severity::Off), setting(Severity::Error)],
+        ..ValidationOptions::default()
+    };
+    let response = validated(&client, options).await;
+    assert_eq!(counts(&response), [2, 1, 0, 0]);
+    assert_eq!(response.findings[0].severity(), Severity::Error);
+}
+
+async fn a_minimum_leaves_out_and_does_not_count(client: Client) {
+    for (minimum, expected) in [
+        (Severity::Unspecified, [1, 1, 1, 0]),
+        (Severity::Info, [1, 1, 1, 0]),
+        (Severity::Warning, [1, 1, 0, 0]),
+        (Severity::Error, [1, 0, 0, 0]),
+    ] {
+        let options = ValidationOptions {
+            min_severity: minimum.into(),
+            ..ValidationOptions::default()
+        };
+        assert_eq!(counts(&validated(&client, options).await), expected);
+    }
+}
+
+async fn a_suppressed_path_matches_up_to_its_end(client: Client) {
+    for (path, suppressed) in [
+        ("document.steps[2].dependencies.*", 1),
+        ("document.steps[2].*", 1),
+        ("document.steps[2]", 0),
+        ("document.steps[1]", 1),
+        ("document.*", 3),
+        ("document", 0),
+        ("*", 0),
+    ] {
+        let suppression = Suppression {
+            path: path.to_owned(),
+            ..Suppression::default()
+        };
+        let options = ValidationOptions {
+            suppress: vec![suppression],
+            ..ValidationOptions::default()
+        };
+        let response = validated(&client, options).await;
+        assert_eq!(counts(&response)[3], suppressed, "{path}");
+        assert_eq!(response.findings.len(), 3 - suppressed as usize, "{path}");
+    }
+}
+
+async fn suppressed_ids_of_others_match_nothing(client: Client) {
+    let other = client.other_account();
+    let foreign = other.imported(flawed()).await;
+    let own = client.imported(flawed()).await;
+    for (task, step, suppressed) in [
+        (foreign.guid.as_str(), foreign.steps[1].as_str(), 0),
+        (&unknown_guid(), &unknown_guid(), 0),
+        (&own.guid.to_uppercase(), &own.steps[1].to_uppercase(), 3),
+    ] {
+        let by_task = Suppression {
+            task: task.to_owned(),
+            ..Suppression::default()
+        };
+        let by_step = Suppression {
+            step: step.to_owned(),
+            ..Suppression::default()
+        };
+        let options = ValidationOptions {
+            suppress: vec![by_task, by_step],
+            ..ValidationOptions::default()
+        };
+        let request = with_options(validation_of(&own.guid), options);
+        let response = client.validated(request).await;
+        assert_eq!(counts(&response)[3], suppressed);
+    }
+}
+
+async fn counts_are_those_of_the_whole_guide(client: Client) {
+    let made = client.imported(flawed()).await;
+    let first = ValidateTaskRequest {
+        page_size: 1,
+        ..validation_of(&made.guid)
+    };
+    let response = client.validated(first).await;
+    assert_eq!(response.findings.len(), 1);
+    assert_eq!(counts(&response), [1, 1, 1, 0]);
+}

@@ -1,0 +1,141 @@
+//! Pages, fingerprints and ids of findings.
+
+use super::*;
+
+on_both_databases![
+    pages_are_bound_to_the_guide,
+    a_known_fingerprint_that_is_still_true_is_unchanged,
+    what_reads_and_sets_elsewhere_changes_the_fingerprint,
+    a_finding_keeps_its_id_when_others_come_and_go,
+    findings_are_in_the_order_of_the_guide,
+];
+
+/// A guide with an unused observation for each name.
+fn unused(names: &[&str]) -> TaskDocument {
+    let asked = names.iter().map(|name| asks(name, &["x", "y"]));
+    let steps: Vec<Step> = asked.chain([shown(StepType::End, "Done")]).collect();
+    document("Unused", steps)
+}
+
+async fn pages_are_bound_to_the_guide(client: Client) {
+    let made = client.imported(unused(&["a", "b", "c"])).await;
+    let mut request = ValidateTaskRequest {
+        page_size: 1,
+        ..validation_of(&made.guid)
+    };
+    let mut steps = Vec::new();
+    loop {
+        let page = client.validated(request.clone()).await;
+        steps.extend(page.findings.into_iter().map(|one| one.step));
+        if page.next_page_token.is_empty() {
+            break;
+        }
+        request.page_token = page.next_page_token;
+    }
+    assert_eq!(steps, made.steps[..3]);
+
+    let first = ValidateTaskRequest {
+        page_token: String::new(),
+        ..request.clone()
+    };
+    let token = client.validated(first).await.next_page_token;
+    request.page_token = token;
+    let other = ValidateTaskRequest {
+        options: Some(ValidationOptions {
+            include_unpublished: true,
+            ..ValidationOptions::default()
+        }),
+        ..request.clone()
+    };
+    let refused = client.validate(other).await.refused();
+    refused.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
+    let renamed = step_of(&made.steps[0]).titled("Changed");
+    client.update_step(renamed, &["title"]).await.accepted();
+    let refused = client.validate(request).await.refused();
+    refused.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
+}
+
+async fn fingerprint(client: &Client, request: &ValidateTaskRequest) -> String {
+    client.validated(request.clone()).await.fingerprint
+}
+
+async fn a_known_fingerprint_that_is_still_true_is_unchanged(client: Client) {
+    let made = client.imported(unused(&["a"])).await;
+    for request in [
+        validation_of(&made.guid),
+        validation_of_document(unused(&["a"])),
+    ] {
+        let known_fingerprint = fingerprint(&client, &request).await;
+        let known = ValidateTaskRequest {
+            known_fingerprint: known_fingerprint.clone(),
+            ..request.clone()
+        };
+        let response = client.validated(known.clone()).await;
+        assert!(response.unchanged);
+        assert_eq!(response.findings, []);
+        assert_eq!(response.fingerprint, known_fingerprint);
+        let options = ValidationOptions {
+            min_severity: Severity::Warning.into(),
+            ..ValidationOptions::default()
+        };
+        let response = client.validated(with_options(known, options)).await;
+        assert!(!response.unchanged);
+    }
+}
+
+async fn what_reads_and_sets_elsewhere_changes_the_fingerprint(client: Client) {
+    let mut guide = unused(&["a"]);
+    let needs = vec![reads("set_elsewhere", "=", &["x"])];
+    guide
+        .steps
+        .push(needing(shown(StepType::Information, "Reader"), needs));
+    let made = client.imported(guide).await;
+    let request = validation_of(&made.guid);
+    let first = fingerprint(&client, &request).await;
+    assert_eq!(fingerprint(&client, &request).await, first);
+    let reader = needing(
+        shown(StepType::Information, "Reader"),
+        vec![reads("a", "=", &["x"])],
+    );
+    client.imported(document("Reads", vec![reader])).await;
+    let second = fingerprint(&client, &request).await;
+    assert_ne!(second, first);
+    let setter = document("Sets", vec![asks("set_elsewhere", &["x"])]);
+    client.imported(setter).await;
+    assert_ne!(fingerprint(&client, &request).await, second);
+}
+
+async fn a_finding_keeps_its_id_when_others_come_and_go(client: Client) {
+    let made = client.imported(unused(&["a", "b"])).await;
+    let request = validation_of(&made.guid);
+    let before = client.validated(request.clone()).await.findings;
+    client.delete_step(&made.steps[0]).await.accepted();
+    let after = client.validated(request).await.findings;
+    assert_eq!(after, before[1..]);
+}
+
+async fn findings_are_in_the_order_of_the_guide(client: Client) {
+    let mut guide = unused(&["a"]);
+    let inner = |name| document("", unused(&[name]).steps);
+    let values = vec![
+        answer_with("1", "One", inner("b")),
+        answer_with("2", "Two", inner("c")),
+    ];
+    guide
+        .steps
+        .insert(0, observation_asking(linked_question(values)));
+    let found = client
+        .validated(validation_of_document(guide))
+        .await
+        .findings;
+    let paths: Vec<_> = found.iter().map(|one| one.path.as_str()).collect();
+    let inner = "document.steps[0].feedback_config[0].values";
+    assert_eq!(
+        paths,
+        [
+            "document.steps[1].feedback_config[0].name".to_owned(),
+            format!("{inner}[0].task_json.steps[0].feedback_config[0].name"),
+            format!("{inner}[1].task_json.steps[0].feedback_config[0].name"),
+        ]
+    );
+}

@@ -1,0 +1,146 @@
+//! Rules about subtask steps, and limits of guides.
+
+use super::*;
+use serde_json::json;
+
+on_both_databases![
+    a_circle_of_tasks_is_reported_once,
+    a_task_that_refers_to_itself_is_a_circle,
+    a_circle_that_the_task_is_not_on_is_not_reported,
+    a_subtask_that_is_not_published_is_reported,
+    levels_that_may_not_see_a_subtask_are_reported,
+    a_subtask_without_a_common_level_is_an_error,
+    nine_levels_of_subtasks_are_too_deep,
+    eight_levels_of_subtasks_are_not_too_deep,
+    a_guide_of_more_steps_than_the_limit_is_too_large,
+];
+
+async fn rules(client: &Client, task: &Task) -> Vec<Finding> {
+    client.validated(validation_of(&task.guid)).await.findings
+}
+
+fn of_rule<'f>(findings: &'f [Finding], rule: &str) -> Vec<&'f Finding> {
+    findings.iter().filter(|one| one.rule == rule).collect()
+}
+
+/// A task with an end, to which subtask steps can be added before it.
+async fn ending(client: &Client, name: &str) -> Task {
+    client
+        .imported(document(name, vec![shown(StepType::End, "End")]))
+        .await
+}
+
+async fn refer(client: &Client, from: &Task, to: &Task) -> Step {
+    let made = client.create_step(subtask(from, to)).await;
+    made.accepted().step.expect("the step")
+}
+
+async fn a_circle_of_tasks_is_reported_once(client: Client) {
+    let one = client.given_task(task("One")).await;
+    let two = client.given_task(task("Two")).await;
+    let there = refer(&client, &one, &two).await;
+    let back = refer(&client, &two, &one).await;
+    for (task, steps) in [(&one, [&there, &back]), (&two, [&back, &there])] {
+        let found = rules(&client, task).await;
+        let found = of_rule(&found, "subtask/cycle");
+        let [finding] = found.as_slice() else {
+            panic!("{found:#?}");
+        };
+        assert_eq!(finding.severity(), Severity::Error);
+        assert_eq!(
+            (&finding.step, finding.path.as_str()),
+            (&steps[0].guid, "subtask_id")
+        );
+        let related: Vec<_> = finding.related.iter().map(|place| &place.step).collect();
+        assert_eq!(related, steps.map(|step| &step.guid));
+    }
+}
+
+async fn a_task_that_refers_to_itself_is_a_circle(client: Client) {
+    let one = client.given_task(task("One")).await;
+    refer(&client, &one, &one).await;
+    refer(&client, &one, &one).await;
+    let found = rules(&client, &one).await;
+    assert_eq!(of_rule(&found, "subtask/cycle").len(), 1);
+    assert_eq!(of_rule(&found, "step/unreachable").len(), 0);
+}
+
+async fn a_circle_that_the_task_is_not_on_is_not_reported(client: Client) {
+    let root = client.given_task(task("Root")).await;
+    let one = client.given_task(task("One")).await;
+    refer(&client, &one, &one).await;
+    refer(&client, &root, &one).await;
+    let found = rules(&client, &root).await;
+    assert_eq!(of_rule(&found, "subtask/cycle").len(), 0);
+}
+
+async fn a_subtask_that_is_not_published_is_reported(client: Client) {
+    let inner = client.given_task(task("Inner").with_published(0)).await;
+    let outer = client.given_task(task("Outer")).await;
+    let step = refer(&client, &outer, &inner).await;
+    let found = rules(&client, &outer).await;
+    let found = of_rule(&found, "subtask/unpublished");
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].step, step.guid);
+}
+
+async fn levels_that_may_not_see_a_subtask_are_reported(client: Client) {
+    let inner = client
+        .given_task(task("Inner").with_roles(vec![1, 5]))
+        .await;
+    let outer = client
+        .given_task(task("Outer").with_roles(vec![0, 1, 2]))
+        .await;
+    refer(&client, &outer, &inner).await;
+    let found = rules(&client, &outer).await;
+    let found = of_rule(&found, "subtask/levels");
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].levels, [0, 2]);
+    assert_eq!(found[0].severity(), Severity::Warning);
+    assert_eq!(fact(found[0], "levels"), json!(["USER", "TECH2"]));
+}
+
+async fn a_subtask_without_a_common_level_is_an_error(client: Client) {
+    let inner = client.given_task(task("Inner").with_roles(vec![5])).await;
+    let outer = client.given_task(task("Outer").with_roles(vec![0])).await;
+    refer(&client, &outer, &inner).await;
+    let found = rules(&client, &outer).await;
+    let found = of_rule(&found, "subtask/levels");
+    assert_eq!(found[0].severity(), Severity::Error);
+}
+
+/// A chain of this many subtask steps; the first task of it.
+async fn chain(client: &Client, length: usize) -> Task {
+    let mut below = ending(client, "Last").await;
+    for level in 0..length {
+        let document = document(
+            &format!("Level {level}"),
+            vec![subtask(&Task::default(), &below)],
+        );
+        below = client.imported(document).await;
+    }
+    below
+}
+
+async fn nine_levels_of_subtasks_are_too_deep(client: Client) {
+    let found = rules(&client, &chain(&client, 9).await).await;
+    let found: Vec<_> = found.iter().map(|one| one.rule.as_str()).collect();
+    assert_eq!(found, ["analysis/too-large", "subtask/too-deep"]);
+}
+
+async fn eight_levels_of_subtasks_are_not_too_deep(client: Client) {
+    let found = rules(&client, &chain(&client, 8).await).await;
+    assert_eq!(found, []);
+}
+
+async fn a_guide_of_more_steps_than_the_limit_is_too_large(client: Client) {
+    let steps = |count| vec![shown(StepType::Solution, "Step"); count];
+    let inner = client.imported(document("Inner", steps(2_499))).await;
+    let refer = |times: usize| vec![subtask(&Task::default(), &inner); times];
+    for (times, own, expected) in [(4, 0, vec![]), (4, 1, vec!["analysis/too-large"])] {
+        let steps = [refer(times), steps(own)].concat();
+        let found = findings(&client, steps).await;
+        let found: Vec<_> = found.iter().map(|one| one.rule.as_str()).collect();
+        assert_eq!(found, expected, "{own}");
+    }
+}

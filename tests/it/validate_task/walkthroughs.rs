@@ -1,0 +1,208 @@
+//! Rules that speak of walkthroughs, by small guides.
+
+use super::*;
+use serde_json::json;
+
+on_both_databases![
+    contradicting_conditions_make_a_step_unreachable,
+    a_step_behind_an_end_is_unreachable,
+    what_only_an_unpublished_observation_sets_may_have_any_of_its_answers,
+    included_drafts_are_gone_through,
+    dependencies_that_always_hold_are_reported,
+    dependencies_of_a_task_that_cannot_hold_hide_it,
+    a_walkthrough_without_an_outcome_is_shown_with_its_answers,
+    outcomes_are_looked_for_by_level,
+    twenty_observations_that_only_the_last_step_reads_are_decided,
+    a_thousand_conditions_over_a_hundred_variables_end_within_the_budget,
+];
+
+async fn contradicting_conditions_make_a_step_unreachable(client: Client) {
+    let mut steps = clean();
+    let needs = vec![
+        reads("light", "!=", &["blinking"]),
+        reads("light", "=", &["on"]),
+        nested(all_of(vec![reads("light", "=", &["off"])])),
+    ];
+    steps.insert(3, needing(shown(StepType::Information, "Both"), needs));
+    let found = findings(&client, steps).await;
+    let found: Vec<_> = found
+        .iter()
+        .filter(|one| one.rule == "step/unreachable")
+        .collect();
+    let [finding] = found.as_slice() else {
+        panic!("{found:#?}");
+    };
+    assert_eq!(finding.path, "document.steps[3]");
+    assert_eq!(finding.severity(), Severity::Error);
+    let related: Vec<_> = finding
+        .related
+        .iter()
+        .map(|place| place.path.as_str())
+        .collect();
+    assert_eq!(
+        related,
+        [
+            "document.steps[3].dependencies.nodes[1].condition",
+            "document.steps[3].dependencies.nodes[2].group.nodes[0].condition",
+        ]
+    );
+}
+
+async fn a_step_behind_an_end_is_unreachable(client: Client) {
+    let mut steps = clean();
+    steps.push(shown(StepType::Information, "After"));
+    only_finding(&client, steps, "step/unreachable", 4, "").await;
+}
+
+fn with_draft_question() -> Vec<Step> {
+    let mut steps = clean();
+    steps[0].published = Some(0);
+    steps
+}
+
+async fn what_only_an_unpublished_observation_sets_may_have_any_of_its_answers(client: Client) {
+    assert_eq!(findings(&client, with_draft_question()).await, []);
+}
+
+async fn included_drafts_are_gone_through(client: Client) {
+    let options = ValidationOptions {
+        include_unpublished: true,
+        ..ValidationOptions::default()
+    };
+    let request = validation_of_document(document("Guide", with_draft_question()));
+    let found = client.validated(with_options(request, options)).await;
+    assert_eq!(found.findings, []);
+}
+
+async fn dependencies_that_always_hold_are_reported(client: Client) {
+    let mut steps = clean();
+    steps[3] = needing(
+        shown(StepType::End, "Done"),
+        vec![reads("light", "=", &["on", "off"])],
+    );
+    only_finding(&client, steps, "condition/always-holds", 3, "dependencies").await;
+}
+
+async fn dependencies_of_a_task_that_cannot_hold_hide_it(client: Client) {
+    let never = all_of(vec![
+        reads("light", "=", &["on"]),
+        reads("light", "=", &["off"]),
+    ]);
+    let guide = TaskDocument {
+        task: Some(task("Guide").with_dependencies(never)),
+        steps: clean(),
+    };
+    let found = client
+        .validated(validation_of_document(guide))
+        .await
+        .findings;
+    let later = "document.task.dependencies.nodes[0].condition";
+    let later_too = "document.task.dependencies.nodes[1].condition";
+    assert_eq!(
+        places(&found),
+        [
+            ("condition/answered-later", later),
+            ("condition/answered-later", later_too),
+            ("task/never-visible", "document.task.dependencies"),
+        ]
+    );
+}
+
+async fn a_walkthrough_without_an_outcome_is_shown_with_its_answers(client: Client) {
+    let mut steps = clean();
+    steps.pop();
+    steps[0] = asks("light", &["on", "off", "blinking"]);
+    steps[2].dependencies = Some(all_of(vec![reads("light", "=", &["off"])]));
+    let found = findings(&client, steps).await;
+    let found: Vec<_> = found
+        .iter()
+        .filter(|one| one.rule == "path/no-outcome")
+        .collect();
+    let [finding] = found.as_slice() else {
+        panic!("{found:#?}");
+    };
+    assert_eq!(finding.path, "document.task");
+    let example: Vec<_> = finding
+        .example
+        .iter()
+        .map(|answer| (answer.name.as_str(), json(answer.value.as_ref().unwrap())))
+        .collect();
+    assert_eq!(example, [("components.7.light", json!("blinking"))]);
+    assert_eq!(finding.levels.len(), 7);
+}
+
+async fn outcomes_are_looked_for_by_level(client: Client) {
+    let solution = shown(StepType::Solution, "For technicians");
+    let inner = TaskDocument {
+        task: Some(task("Inner").with_roles(vec![1])),
+        steps: vec![solution],
+    };
+    let inner = client.imported(inner).await;
+    let outer = TaskDocument {
+        task: Some(task("Outer").with_roles(vec![0, 1])),
+        steps: vec![subtask(&Task::default(), &inner)],
+    };
+    let found = client
+        .validated(validation_of_document(outer))
+        .await
+        .findings;
+    let found: Vec<_> = found
+        .iter()
+        .filter(|one| one.rule == "path/no-outcome")
+        .collect();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].levels, [0]);
+}
+
+/// Going through every combination of answers would take 3^20 walkthroughs.
+async fn twenty_observations_that_only_the_last_step_reads_are_decided(client: Client) {
+    let names: Vec<String> = (0..20).map(|index| format!("v{index}")).collect();
+    let mut steps: Vec<Step> = names
+        .iter()
+        .map(|name| asks(name, &["a", "b", "c"]))
+        .collect();
+    let all = |key: &str| names.iter().map(|name| reads(name, "=", &[key])).collect();
+    steps.push(needing(shown(StepType::Solution, "All a"), all("a")));
+    let any_b: Vec<_> = names.iter().map(|name| reads(name, "=", &["b"])).collect();
+    let any_c: Vec<_> = names.iter().map(|name| reads(name, "=", &["c"])).collect();
+    for nodes in [any_b, any_c] {
+        let mut solution = shown(StepType::Solution, "Some");
+        solution.dependencies = Some(any_of(nodes));
+        steps.push(solution);
+    }
+    let request = validation_of_document(document("Guide", steps));
+    let response = client.validated(request).await;
+    assert_eq!(response.findings, []);
+    assert_eq!(response.counts.unwrap().undecided, 0);
+}
+
+/// Whether a step can be seen is as hard as any question about boolean formulas.
+async fn a_thousand_conditions_over_a_hundred_variables_end_within_the_budget(client: Client) {
+    let name = |index: usize| format!("v{index}");
+    let mut steps: Vec<Step> = (0..100)
+        .map(|index| asks(&name(index), &["a", "b"]))
+        .collect();
+    let mut state = 7_usize;
+    let mut next = |below: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) % below
+    };
+    let clauses = (0..333).map(|_| {
+        let literals = (0..3).map(|_| {
+            let key = if next(2) == 0 { "a" } else { "b" };
+            reads(&name(next(100)), "=", &[key])
+        });
+        nested(any_of(literals.collect()))
+    });
+    let nodes: Vec<_> = clauses.collect();
+    steps.push(needing(shown(StepType::Solution, "Hard"), nodes));
+    steps.push(shown(StepType::End, "Done"));
+    let request = validation_of_document(document("Guide", steps));
+    let first = client.validated(request.clone()).await;
+    let second = client.validated(request).await;
+    assert_eq!(first, second);
+    let counts = first.counts.unwrap();
+    assert!(counts.undecided <= 2, "{counts:?}");
+}

@@ -1,0 +1,71 @@
+//! Writes that wait in SQLite's queue while another process holds the database.
+
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tonic::Request;
+
+use crate::kit::{
+    prelude::*,
+    scratch::Scratch,
+    server::{TestServer, with_metrics},
+    sql::SqlConnection,
+};
+
+const WRITES: usize = 8;
+
+/// Has writes with this deadline wait while another process holds the database, until all
+/// are answered; the codes of their answers, and the names of the tasks that are stored
+/// once a later write is.
+async fn write_to_a_held_database(
+    name: &str,
+    deadline: Duration,
+) -> (Vec<Result<(), Failure>>, Vec<String>) {
+    let url = Scratch::of_this_run().sqlite_url(name);
+    let server = TestServer::start(with_metrics(&url)).await;
+    let client = server.client();
+    let mut holder = SqlConnection::open(&url).await;
+    holder.execute("BEGIN IMMEDIATE").await;
+    let mut writes = JoinSet::new();
+    for _ in 0..WRITES {
+        let client = client.clone();
+        writes.spawn(async move {
+            let mut request = Request::new(create_task_request(task("Held up")));
+            request.set_timeout(deadline);
+            let answer = client.tasks().create_task(request).await;
+            answer.map(drop).map_err(Failure::from)
+        });
+    }
+    let answers = writes.join_all().await;
+    holder.execute("ROLLBACK").await;
+    // It is behind all others in the queue.
+    client.given_task(task("Last")).await;
+    let stored = client.all_tasks().await;
+    server.shut_down().await;
+    (answers, stored.into_iter().map(|task| task.name).collect())
+}
+
+#[tokio::test]
+async fn a_write_whose_deadline_has_passed_in_the_queue_is_never_stored() {
+    let deadline = Duration::from_secs(1);
+    let (answers, stored) = write_to_a_held_database("late", deadline).await;
+    for answer in answers {
+        let failure = answer.expect_err("the database is held");
+        // The client may see it first.
+        let late = [Code::DeadlineExceeded, Code::Cancelled];
+        assert!(late.contains(&failure.code), "{failure:?}");
+    }
+    assert_eq!(stored, ["Last"]);
+}
+
+#[tokio::test]
+#[ignore = "slow: it waits for half a minute"]
+async fn a_write_that_is_refused_in_the_queue_is_never_stored() {
+    let deadline = Duration::from_secs(25);
+    let (answers, stored) = write_to_a_held_database("refused", deadline).await;
+    let refused = answers.iter().flat_map(|answer| answer.as_ref().err());
+    let unavailable = refused.filter(|failure| failure.code == Code::Unavailable);
+    assert!(unavailable.count() > 0, "{answers:?}");
+    assert!(answers.iter().all(Result::is_err), "{answers:?}");
+    assert_eq!(stored, ["Last"]);
+}

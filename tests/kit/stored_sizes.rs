@@ -1,0 +1,50 @@
+//! Sizes and counts that are stored with tasks and steps, held against their content.
+
+use expertise::{
+    domain::{
+        ids::{AccountId, StepId, TaskId},
+        size::{StepSize, bytes, task_size},
+    },
+    store::Store,
+};
+use sqlx::{Connection, PgConnection, SqliteConnection};
+use uuid::Uuid;
+
+/// The id, and three numbers of a row.
+type Row = (Uuid, i64, i64, i64);
+
+const TASKS: &str = "SELECT guid, size, step_count, language_count FROM tasks \
+    WHERE account_id = $1";
+const STEPS: &str = "SELECT guid, size, body_size, language_count FROM steps \
+    WHERE account_id = $1";
+
+/// Asserts that every row of an account has the sizes and counts of what it holds.
+pub async fn stored_sizes_are_those_of_the_content(store: &Store, url: &str, account: &str) {
+    let id = AccountId::parse(account).expect("an account");
+    let reader = store.account(&id);
+    for (guid, size, steps, languages) in rows(url, TASKS, account).await {
+        let task = reader.get_task(TaskId(guid)).await.expect("the task");
+        let counts = (bytes(task.steps.len()), bytes(task.translations.len()));
+        let content = (task_size(&task), counts);
+        assert_eq!((size, (steps, languages)), content, "{task:?}");
+    }
+    for (guid, listed, bodies, languages) in rows(url, STEPS, account).await {
+        let step = reader.get_step(StepId(guid)).await.expect("the step");
+        let content = (StepSize::of(&step), bytes(step.content.translations.len()));
+        let stored = (StepSize { listed, bodies }, languages);
+        assert_eq!(stored, content, "{step:?}");
+    }
+}
+
+async fn rows(url: &str, sql: &'static str, account: &str) -> Vec<Row> {
+    let query = sqlx::query_as::<sqlx::Postgres, Row>(sql).bind(account);
+    let rows = if url.starts_with("sqlite:") {
+        let query = sqlx::query_as::<sqlx::Sqlite, Row>(sql).bind(account);
+        let mut file = SqliteConnection::connect(url).await.expect("the file");
+        query.fetch_all(&mut file).await
+    } else {
+        let mut database = PgConnection::connect(url).await.expect("PostgreSQL");
+        query.fetch_all(&mut database).await
+    };
+    rows.expect("the rows")
+}
