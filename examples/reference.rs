@@ -1,4 +1,5 @@
-//! Writes the reference of the contract from its descriptors and their comments:
+//! Writes the reference of the contract from its descriptors, their comments and the answers
+//! of a server:
 //! `cargo run --example reference > docs/reference.md`.
 //!
 //! A test fails when the committed page differs from what this prints.
@@ -6,7 +7,8 @@
 #[path = "reference/page.rs"]
 mod page;
 
-fn main() -> anyhow::Result<()> {
-    print!("{}", page::write()?);
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    print!("{}", page::write().await?);
     Ok(())
 }

@@ -1,7 +1,9 @@
 //! The page as a whole, from its head to its last table.
 
+mod answers;
 mod contract;
 mod prose;
+mod reasons;
 mod table;
 
 use std::fmt::Write;
@@ -10,6 +12,7 @@ use anyhow::Context;
 use prost_reflect::{MessageDescriptor, MethodDescriptor, ServiceDescriptor};
 
 use self::{
+    answers::Answers,
     contract::{Contract, ERROR_REASON},
     prose::Prose,
 };
@@ -26,20 +29,24 @@ The contract `expertise.v1`, made from its [proto files](../proto/expertise/v1).
 - The server sets an *identifier*, which names the resource, and the *output only* fields. A value sent for one is ignored.
 - `optional` means that absent and zero differ.
 - The server speaks gRPC; the HTTP paths are for a gateway that transcodes.
+- Examples are in JSON, as a server answers them. Ids, etags and times are made up; `…` stands for what is left out.
 - Names in capitals such as [FIELD_REQUIRED](#field_required) are the [reasons](#error-reasons) of errors.
 ";
 
-/// The page in GitHub's Markdown.
+/// The page in GitHub's Markdown. Its examples are answers of a server that is started for
+/// them.
 ///
 /// # Errors
-/// When the descriptors lack something that the page needs, such as a comment.
-pub fn write() -> anyhow::Result<String> {
+/// When the descriptors lack something that the page needs, such as a comment, or when a
+/// call of an example fails.
+pub async fn write() -> anyhow::Result<String> {
     let contract = Contract::read()?;
+    let answers = Answers::of_server(&contract).await?;
     let prose = Prose::read(&contract);
     let mut page = HEAD.to_owned();
     write_contents(&mut page, &contract)?;
     for service in &contract.services {
-        write_service(&mut page, service, &prose)?;
+        write_service(&mut page, service, &prose, &answers)?;
     }
     writeln!(page, "\n## Messages")?;
     for message in &contract.messages {
@@ -53,6 +60,8 @@ pub fn write() -> anyhow::Result<String> {
     }
     let text = prose.of(&contract.reasons)?;
     writeln!(page, "\n## Error reasons\n\n{text}")?;
+    let of_every_rpc = reasons::linked(&reasons::OF_EVERY_RPC);
+    writeln!(page, "\nEvery rpc can fail with {of_every_rpc}.")?;
     table::write_reasons(&mut page, &contract.reasons, &prose)?;
     Ok(page)
 }
@@ -75,6 +84,7 @@ fn write_service(
     page: &mut String,
     service: &ServiceDescriptor,
     prose: &Prose,
+    answers: &Answers,
 ) -> anyhow::Result<()> {
     writeln!(page, "\n## {}\n\n{}", service.name(), prose.of(service)?)?;
     for rpc in service.methods() {
@@ -85,6 +95,16 @@ fn write_service(
         writeln!(page, "\n`{service}/{name}`, as HTTP `{verb} {path}`")?;
         write_message(page, &rpc, "Request", &rpc.input(), prose)?;
         write_message(page, &rpc, "Response", &rpc.output(), prose)?;
+        let own = reasons::of(rpc.name()).context("an rpc without reasons")?;
+        let own = reasons::linked(own);
+        writeln!(
+            page,
+            "\n**Fails with** {own}, and [what every rpc can fail with](#error-reasons)."
+        )?;
+        let answer = answers
+            .of(rpc.name())
+            .context("an rpc without an example")?;
+        writeln!(page, "\n**Example**\n\n{answer}")?;
     }
     Ok(())
 }

@@ -1,13 +1,14 @@
-//! docs/reference.md matches the contract, and its links have targets.
+//! docs/reference.md matches the contract and the answers of a server, and its links have
+//! targets.
 
 #[path = "../../examples/reference/page.rs"]
 mod page;
 
 const COMMITTED: &str = include_str!("../../docs/reference.md");
 
-#[test]
-fn the_reference_is_current() {
-    let current = page::write().expect("a page");
+#[tokio::test]
+async fn the_reference_is_current() {
+    let current = page::write().await.expect("a page");
     let mut lines = COMMITTED.lines().zip(current.lines());
     let differing = lines.find(|(committed, current)| committed != current);
     assert!(
@@ -33,4 +34,28 @@ fn every_link_of_the_reference_has_a_target() {
     for (link, _) in links {
         assert!(places.iter().any(|place| place == link), "{link}");
     }
+}
+
+#[test]
+fn the_reasons_of_an_rpc_include_those_that_its_description_names() {
+    let mut described = 0;
+    for section in COMMITTED.split("\n### ") {
+        let Some((description, rest)) = section.split_once("\n**Fails with** ") else {
+            continue;
+        };
+        let listed = rest.lines().next().expect("a list");
+        // The example of a value is not a reason of the call.
+        for (link, _) in description
+            .split("](#")
+            .skip(1)
+            .filter_map(|it| it.split_once(')'))
+        {
+            if link.contains('_') {
+                described += 1;
+                let name = section.lines().next().expect("a heading");
+                assert!(listed.contains(&format!("(#{link})")), "{name}: {link}");
+            }
+        }
+    }
+    assert!(described > 40, "{described}");
 }

@@ -1,0 +1,248 @@
+//! The examples of the page: calls in JSON, as a server in this process answers them.
+
+use std::{collections::BTreeMap, net::SocketAddr};
+
+use anyhow::{Context, bail};
+use expertise::{config::Config, server::Server};
+use prost_reflect::{DynamicMessage, MessageDescriptor, MethodDescriptor, SerializeOptions};
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tonic::{
+    Request, Status,
+    client::Grpc,
+    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
+    metadata::MetadataValue,
+    transport::{Channel, Endpoint},
+};
+
+use super::contract::Contract;
+
+const CALLS: &str = include_str!("calls.json");
+const ACCOUNT: &str = "demo";
+/// Longer messages are cut off.
+const MAX_LINES: usize = 64;
+/// Fields whose values differ from run to run and say nothing.
+const OPAQUE_FIELDS: [&str; 4] = ["fingerprint", "id", "next_page_token", "source_digest"];
+
+/// What the page shows of each rpc's call.
+pub struct Answers(BTreeMap<String, String>);
+
+impl Answers {
+    /// Makes the calls of `calls.json` in their order.
+    pub async fn of_server(contract: &Contract) -> anyhow::Result<Self> {
+        let server = Server::bind(Config::for_tests("sqlite::memory:")).await?;
+        let address = server.local_addr();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (started, starting) = oneshot::channel();
+        let serving = tokio::spawn(server.serve(
+            || {
+                let _ = started.send(());
+            },
+            async { drop(stopped.await) },
+        ));
+        let answers = match starting.await {
+            Ok(()) => call_all(contract, address).await,
+            Err(_) => bail!("the server has not started"),
+        };
+        drop(stop);
+        serving.await??;
+        answers.map(Self)
+    }
+
+    /// Request and response of an rpc, in Markdown.
+    pub fn of(&self, rpc: &str) -> Option<&String> {
+        self.0.get(rpc)
+    }
+}
+
+async fn call_all(
+    contract: &Contract,
+    address: SocketAddr,
+) -> anyhow::Result<BTreeMap<String, String>> {
+    let channel = Endpoint::from_shared(format!("http://{address}"))?
+        .connect()
+        .await?;
+    let calls: Vec<Value> = serde_json::from_str(CALLS)?;
+    let mut kept = BTreeMap::new();
+    let mut stand_ins = StandIns::default();
+    let mut answers = BTreeMap::new();
+    for call in calls {
+        let name = call["rpc"].as_str().context("a call without rpc")?;
+        let methods = contract.services.iter().flat_map(|it| it.methods());
+        let rpc = methods.into_iter().find(|rpc| rpc.name() == name);
+        let rpc = rpc.with_context(|| format!("{name} is no rpc"))?;
+
+        let request = with_kept(&call["request"].to_string(), &kept);
+        let mut json = serde_json::Deserializer::from_str(&request);
+        let request = DynamicMessage::deserialize(rpc.input(), &mut json)?;
+        let sent = stand_ins.shown(&request)?;
+        let response = send(channel.clone(), &rpc, request).await;
+        let response = response.with_context(|| format!("{name} fails"))?;
+        let received = stand_ins.shown(&response)?;
+
+        let value: Value = serde_json::from_str(&json_of(&response)?)?;
+        for (key, pointer) in call["keep"].as_object().into_iter().flatten() {
+            let found = pointer.as_str().and_then(|pointer| value.pointer(pointer));
+            let found = found.and_then(Value::as_str);
+            let found = found.with_context(|| format!("{name} answers without {pointer}"))?;
+            kept.insert(format!("${key}"), found.to_owned());
+        }
+        if call["hidden"].is_null() {
+            let shown =
+                format!("```json\n{sent}\n```\n\nis answered with\n\n```json\n{received}\n```");
+            answers.insert(name.to_owned(), shown);
+        }
+    }
+    Ok(answers)
+}
+
+fn with_kept(request: &str, kept: &BTreeMap<String, String>) -> String {
+    kept.iter()
+        .fold(request.to_owned(), |request, (name, value)| {
+            request.replace(&format!("\"{name}\""), &format!("\"{value}\""))
+        })
+}
+
+async fn send(
+    channel: Channel,
+    rpc: &MethodDescriptor,
+    request: DynamicMessage,
+) -> anyhow::Result<DynamicMessage> {
+    let mut client = Grpc::new(channel);
+    client.ready().await?;
+    let path = format!("/{}/{}", rpc.parent_service().full_name(), rpc.name());
+    let mut request = Request::new(request);
+    let account = MetadataValue::from_static(ACCOUNT);
+    request.metadata_mut().insert("x-account-id", account);
+    let codec = DynamicCodec(rpc.output());
+    let response = client.unary(request, path.parse()?, codec).await?;
+    Ok(response.into_inner())
+}
+
+/// A codec for messages that are known by their descriptors.
+struct DynamicCodec(MessageDescriptor);
+
+impl Codec for DynamicCodec {
+    type Encode = DynamicMessage;
+    type Decode = DynamicMessage;
+    type Encoder = DynamicEncoder;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> DynamicEncoder {
+        DynamicEncoder
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+struct DynamicEncoder;
+
+impl Encoder for DynamicEncoder {
+    type Item = DynamicMessage;
+    type Error = Status;
+
+    fn encode(&mut self, message: DynamicMessage, out: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        let encoded = prost::Message::encode(&message, out);
+        encoded.map_err(|error| Status::internal(error.to_string()))
+    }
+}
+
+impl Decoder for DynamicCodec {
+    type Item = DynamicMessage;
+    type Error = Status;
+
+    fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<DynamicMessage>, Status> {
+        let decoded = DynamicMessage::decode(self.0.clone(), bytes);
+        let decoded = decoded.map_err(|error| Status::internal(error.to_string()))?;
+        Ok(Some(decoded))
+    }
+}
+
+fn json_of(message: &DynamicMessage) -> anyhow::Result<String> {
+    let mut json = Vec::new();
+    let options = SerializeOptions::new().use_proto_field_name(true);
+    message.serialize_with_options(&mut serde_json::Serializer::pretty(&mut json), &options)?;
+    Ok(String::from_utf8(json)?)
+}
+
+/// What the page shows in place of values that differ from run to run. Equal values stay
+/// equal.
+#[derive(Default)]
+struct StandIns {
+    ids: Vec<String>,
+    etags: Vec<String>,
+    times: Vec<String>,
+}
+
+impl StandIns {
+    /// A message in JSON, with stand-ins, and cut off where it is long.
+    fn shown(&mut self, message: &DynamicMessage) -> anyhow::Result<String> {
+        let json = json_of(message)?;
+        let mut lines: Vec<_> = json.lines().map(|line| self.line(line)).collect();
+        if lines.len() > MAX_LINES {
+            lines.truncate(MAX_LINES);
+            lines.push("…".to_owned());
+        }
+        Ok(lines.join("\n"))
+    }
+
+    fn line(&mut self, line: &str) -> String {
+        let Some((key, value)) = line.split_once(": \"") else {
+            return self.with_ids(line);
+        };
+        let name = key.trim().trim_matches('"');
+        let Some((value, end)) = value.rsplit_once('"') else {
+            return line.to_owned();
+        };
+        // Roles have numbers as ids, and rules have names.
+        let is_opaque =
+            OPAQUE_FIELDS.contains(&name) && value.parse::<u64>().is_err() && !value.contains('/');
+        let shown = if is_opaque {
+            "…".to_owned()
+        } else if name == "etag" {
+            format!("etag{:012}", number(&mut self.etags, value))
+        } else if name.ends_with("_ts") {
+            let second = number(&mut self.times, value);
+            format!("2026-11-21T10:38:{second:02}.673205Z")
+        } else {
+            self.with_ids(value)
+        };
+        format!("{key}: \"{shown}\"{end}")
+    }
+
+    /// The text with stand-ins for its UUIDs of version 7, the server's.
+    fn with_ids(&mut self, text: &str) -> String {
+        let is_id = |word: &str| {
+            word.len() == 36 && word.split('-').nth(2).is_some_and(|it| it.starts_with('7'))
+        };
+        let is_part = |c: char| c.is_ascii_hexdigit() || c == '-';
+        let words = text.split_inclusive(|c| !is_part(c)).map(|piece| {
+            let word = piece.trim_end_matches(|c| !is_part(c));
+            match is_id(word) {
+                true => {
+                    let id = format!(
+                        "01a1fdaf-d221-7557-a852-{:012}",
+                        number(&mut self.ids, word)
+                    );
+                    piece.replace(word, &id)
+                }
+                false => piece.to_owned(),
+            }
+        });
+        words.collect()
+    }
+}
+
+/// Which of the values it is, from 1.
+fn number(values: &mut Vec<String>, value: &str) -> usize {
+    let known = values.iter().position(|known| known == value);
+    known.map_or_else(
+        || {
+            values.push(value.to_owned());
+            values.len()
+        },
+        |index| index + 1,
+    )
+}
