@@ -4,7 +4,10 @@
 use expertise::proto::v1::{ImportTaskRequest, Step, StepType, Task, TaskDocument};
 use futures_util::future::join_all;
 
-use super::testbed::{Program, Server, Testbed};
+use super::{
+    kit::sample,
+    testbed::{Program, Server, Testbed},
+};
 
 /// The number of tasks of 50 steps.
 pub const FULL_TASKS: usize = 20;
@@ -18,6 +21,8 @@ pub const EMPTY_TASKS: usize = 1_000;
 pub const BODY_BYTES: usize = 1_024;
 /// The product of all tasks and steps.
 pub const PRODUCT: i64 = 1_204;
+/// The number of names that conditions of writes read.
+const NAMES: usize = 20;
 /// Concurrent imports.
 const CONCURRENT_IMPORTS: usize = 8;
 
@@ -58,6 +63,28 @@ pub fn step(number: usize) -> Step {
         cost: Some(2),
         ..Step::default()
     }
+}
+
+/// A step of 1 KB with two conditions.
+pub fn step_with_conditions(number: usize) -> Step {
+    let reads = |number: usize, key| sample::when(&account_name(number % NAMES), "=", key);
+    Step {
+        dependencies: Some(sample::all_of(vec![
+            reads(number, "on"),
+            reads(number + 1, "off"),
+        ])),
+        ..step(number)
+    }
+}
+
+/// The name of a variable.
+pub fn variable(number: usize) -> String {
+    format!("state_{number}")
+}
+
+/// Its name in the whole account.
+pub fn account_name(number: usize) -> String {
+    format!("components.{PRODUCT}.{}", variable(number))
 }
 
 /// A text of `bytes` bytes.

@@ -27,7 +27,7 @@ use std::env;
 
 use clap::Parser;
 
-use figures::{flat, memory, million, partitions, start, writers};
+use figures::{against, analysis, flat, memory, million, partitions, start, writers};
 use floor::CreateMode;
 use options::Options;
 use rows::{ROWS, Row};
@@ -55,7 +55,7 @@ fn measure(options: &Options) {
         .expect("a runtime");
     let mut tables = Tables::default();
     for kind in options.kinds() {
-        match Testbed::of(kind) {
+        match Testbed::of(kind, options.against.clone()) {
             Some(testbed) => runtime.block_on(tables.fill(&testbed, options)),
             None => eprintln!("\n*** PostgreSQL is not installed: only SQLite is measured. ***\n"),
         }
@@ -104,6 +104,15 @@ impl Tables {
         if options.selects(partitions::NAME) {
             self.others
                 .extend(partitions::measure(testbed, timing).await);
+        }
+        if options.selects(analysis::NAME) {
+            let lines = analysis::measure_rates(testbed, timing).await;
+            self.others.extend(lines);
+            let figures = analysis::measure_figures(testbed, timing).await;
+            self.figures.extend(figures);
+        }
+        if options.against.is_some() && options.selects(against::NAME) {
+            self.others.extend(against::measure(testbed, timing).await);
         }
         if options.selects(memory::NAME) {
             self.figures.extend(memory::measure(testbed).await);

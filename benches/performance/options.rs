@@ -1,22 +1,24 @@
 //! The command line.
 
-use std::{num::NonZeroUsize, time::Duration};
+use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use clap::Parser;
 
 use super::{
     compare::Timing,
-    figures::{flat, memory, million, partitions, start, writers},
+    figures::{against, analysis, flat, memory, million, partitions, start, writers},
     rows::ROWS,
     testbed::Kind,
 };
 
 /// The names of figures.
-const FIGURES: [&str; 6] = [
+const FIGURES: [&str; 8] = [
     writers::NAME,
     flat::NAME,
     million::NAME,
     partitions::NAME,
+    analysis::NAME,
+    against::NAME,
     memory::NAME,
     start::NAME,
 ];
@@ -33,6 +35,9 @@ pub struct Options {
     /// Connections, unless a row has its own number.
     #[arg(long, default_value = "16")]
     connections: NonZeroUsize,
+    /// The program of another build of the service, to compare each row with.
+    #[arg(long, value_name = "PATH")]
+    pub against: Option<PathBuf>,
     /// Only this kind of database.
     #[arg(long)]
     database: Option<Kind>,

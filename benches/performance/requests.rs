@@ -64,11 +64,22 @@ pub fn create_step(tasks: &[String]) -> Arc<Requests> {
 
 /// CreateStep in each task after its step, in turn.
 pub fn create_step_after(places: &[(String, String)]) -> Arc<Requests> {
+    create_steps(places, &fixture::step(0))
+}
+
+/// CreateStep of a step with conditions at the end of each, in turn.
+pub fn create_step_with_conditions(tasks: &[String]) -> Arc<Requests> {
+    let ends = tasks.iter().map(|task| (task.clone(), String::new()));
+    let ends: Vec<(String, String)> = ends.collect();
+    create_steps(&ends, &fixture::step_with_conditions(0))
+}
+
+fn create_steps(places: &[(String, String)], step: &Step) -> Arc<Requests> {
     let frames = places.iter().map(|(task, prevstep)| {
         frame(&CreateStepRequest {
             step: Some(Step {
                 task: task.clone(),
-                ..fixture::step(0)
+                ..step.clone()
             }),
             prevstep: prevstep.clone(),
             ..CreateStepRequest::default()
@@ -97,9 +108,34 @@ pub fn update_step(steps: &[String]) -> Arc<Requests> {
     Arc::new(Requests::new(path, make))
 }
 
+/// UpdateStep of the conditions of each in turn, others each time.
+pub fn update_conditions(steps: &[String]) -> Arc<Requests> {
+    let steps = steps.to_vec();
+    let make = move |number: usize| {
+        frame(&UpdateStepRequest {
+            step: Some(Step {
+                guid: steps[number % steps.len()].clone(),
+                dependencies: fixture::step_with_conditions(number / steps.len()).dependencies,
+                ..Step::default()
+            }),
+            update_mask: Some(FieldMask {
+                paths: vec!["dependencies".to_owned()],
+            }),
+            ..UpdateStepRequest::default()
+        })
+    };
+    let path = "/expertise.v1.StepService/UpdateStep";
+    Arc::new(Requests::new(path, make))
+}
+
 /// ImportTask of a new task with `steps` steps.
 pub fn import_task(steps: usize) -> Arc<Requests> {
-    let steps = (0..steps).map(fixture::step).collect();
+    import_task_of(steps, fixture::step)
+}
+
+/// ImportTask of a new task with `steps` steps, each as `step` makes it.
+pub fn import_task_of(steps: usize, step: fn(usize) -> Step) -> Arc<Requests> {
+    let steps = (0..steps).map(step).collect();
     let request = ImportTaskRequest {
         document: Some(fixture::document("Imported", steps)),
         ..ImportTaskRequest::default()
@@ -118,5 +154,36 @@ pub fn list_translation_work() -> Arc<Requests> {
         ..ListTranslationWorkRequest::default()
     };
     let path = "/expertise.v1.TranslationService/ListTranslationWork";
+    in_turn(path, vec![frame(&request)])
+}
+
+/// ValidateTask of a stored task.
+pub fn validate_task(guid: &str) -> Arc<Requests> {
+    let request = ValidateTaskRequest {
+        source: Some(validate_task_request::Source::Guid(guid.to_owned())),
+        ..ValidateTaskRequest::default()
+    };
+    let path = "/expertise.v1.AnalysisService/ValidateTask";
+    in_turn(path, vec![frame(&request)])
+}
+
+/// PreviewTask of a stored task, without answers.
+pub fn preview_task(guid: &str) -> Arc<Requests> {
+    let request = PreviewTaskRequest {
+        source: Some(preview_task_request::Source::Guid(guid.to_owned())),
+        ..PreviewTaskRequest::default()
+    };
+    let path = "/expertise.v1.AnalysisService/PreviewTask";
+    in_turn(path, vec![frame(&request)])
+}
+
+/// The first page of ListReferences of a variable.
+pub fn list_references(variable: &str) -> Arc<Requests> {
+    let request = ListReferencesRequest {
+        variable: variable.to_owned(),
+        page_size: 50,
+        ..ListReferencesRequest::default()
+    };
+    let path = "/expertise.v1.AnalysisService/ListReferences";
     in_turn(path, vec![frame(&request)])
 }

@@ -16,7 +16,7 @@ use super::{
 /// The number of connections by default.
 pub const CONNECTIONS: usize = 16;
 /// The number of steps of one import.
-const IMPORTED_STEPS: usize = 1_000;
+pub const IMPORTED_STEPS: usize = 1_000;
 /// The allowed ratio between the sizes of both responses.
 const RESPONSE_SIZE_RATIO: std::ops::Range<f64> = 0.9..1.1;
 
@@ -24,10 +24,12 @@ const RESPONSE_SIZE_RATIO: std::ops::Range<f64> = 0.9..1.1;
 pub struct Row {
     /// Its name on the command line.
     pub name: &'static str,
-    call: &'static str,
+    /// The call that it measures.
+    pub call: &'static str,
     /// The target of the ratio, on SQLite and on PostgreSQL.
     targets: (f64, f64),
-    requests: fn(&Fixture) -> Arc<Requests>,
+    /// Its requests.
+    pub requests: fn(&Fixture) -> Arc<Requests>,
     script: Option<Script>,
 }
 
