@@ -17,6 +17,9 @@ pub const LONG_TASKS: usize = 10;
 pub const STEPS_OF_LONG: usize = 150;
 /// The number of tasks without steps.
 pub const EMPTY_TASKS: usize = 1_000;
+/// The number of tasks of 1,000 steps.
+const LARGE_TASKS: usize = 4;
+const STEPS_OF_LARGE: usize = 1_000;
 /// Bytes of a body.
 pub const BODY_BYTES: usize = 1_024;
 /// The product of all tasks and steps.
@@ -37,6 +40,8 @@ pub struct Fixture {
     pub long: Vec<String>,
     /// Tasks without steps.
     pub empty: Vec<String>,
+    /// Tasks of 1,000 steps.
+    pub large: Vec<String>,
 }
 
 /// Where ids come from. The floor accepts numbered ones, which pgbench can compute.
@@ -141,12 +146,14 @@ impl Fixture {
         let full = importer.tasks(FULL_TASKS, STEPS_OF_FULL).await;
         let long = importer.tasks(LONG_TASKS, STEPS_OF_LONG).await;
         let empty = importer.tasks(EMPTY_TASKS, 0).await;
+        let large = importer.tasks(LARGE_TASKS, STEPS_OF_LARGE).await;
         let guids = |made: Vec<Task>| made.into_iter().map(|task| task.guid).collect();
         Self {
             steps: full.iter().flat_map(|task| task.steps.clone()).collect(),
             full: guids(full),
             long: guids(long),
             empty: guids(empty),
+            large: guids(large),
         }
     }
 }

@@ -19,6 +19,7 @@ pub enum Script {
     GetStep,
     GetTask,
     ListSteps,
+    ListStepsWithBodies,
     CreateStep,
     CreateStepOfOneTask,
     UpdateStep,
@@ -51,14 +52,13 @@ impl Script {
             FULL_TASKS + LONG_TASKS + 1,
             FULL_TASKS + LONG_TASKS + EMPTY_TASKS,
         );
+        let long = (FULL_TASKS + 1, FULL_TASKS + LONG_TASKS);
+        let page = vec![&account, ID, "101"];
         let ((first, last), sql, values) = match self {
             Self::GetStep => (steps, sql::GET_STEP, vec![&account, ID]),
             Self::GetTask => ((1, FULL_TASKS), sql::GET_TASK_POSTGRES, vec![&account, ID]),
-            Self::ListSteps => (
-                (FULL_TASKS + 1, FULL_TASKS + LONG_TASKS),
-                sql::LIST_STEPS,
-                vec![&account, ID, "101"],
-            ),
+            Self::ListSteps => (long, sql::LIST_STEPS, page),
+            Self::ListStepsWithBodies => (long, sql::LIST_STEPS_WITH_BODIES, page),
             Self::CreateStep => (empty, sql::CREATE_STEP_POSTGRES, created.to_vec()),
             Self::CreateStepOfOneTask => {
                 let one = (empty.1, empty.1);

@@ -43,14 +43,33 @@ pub fn get_task(tasks: &[String]) -> Arc<Requests> {
 
 /// ListSteps of each in turn, a page of 100.
 pub fn list_steps(tasks: &[String]) -> Arc<Requests> {
+    list_steps_expanded(tasks, &[])
+}
+
+/// The same with the bodies.
+pub fn list_steps_with_bodies(tasks: &[String]) -> Arc<Requests> {
+    list_steps_expanded(tasks, &["body"])
+}
+
+fn list_steps_expanded(tasks: &[String], expand: &[&str]) -> Arc<Requests> {
+    let expand: Vec<String> = expand.iter().map(|field| (*field).to_owned()).collect();
     let frames = tasks.iter().map(|task| {
         frame(&ListStepsRequest {
             task: task.clone(),
+            expand: expand.clone(),
             page_size: 100,
             ..ListStepsRequest::default()
         })
     });
     in_turn("/expertise.v1.StepService/ListSteps", frames.collect())
+}
+
+/// ExportTask of each in turn.
+pub fn export_task(tasks: &[String]) -> Arc<Requests> {
+    let frames = tasks
+        .iter()
+        .map(|guid| frame(&ExportTaskRequest { guid: guid.clone() }));
+    in_turn("/expertise.v1.TaskService/ExportTask", frames.collect())
 }
 
 /// CreateStep at the end of each in turn.

@@ -3,6 +3,7 @@
 
 use expertise::proto::v1::{step_service_server::StepService, task_service_server::TaskService, *};
 use tonic::{Request, Response, Status};
+use uuid::Uuid;
 
 use super::{
     Floor,
@@ -35,16 +36,21 @@ impl StepService for Floor {
 
     async fn list_steps(&self, request: Request<ListStepsRequest>) -> RpcResult<ListStepsResponse> {
         let ListStepsRequest {
-            task, page_size, ..
+            task,
+            expand,
+            page_size,
+            ..
         } = request.into_inner();
         let task = parse(&task);
-        let rows: Vec<StepRow> = with_pool!(&self.database, reader, |pool| sqlx::query_as(
-            sql::LIST_STEPS
-        )
-        .bind(ACCOUNT)
-        .bind(task)
-        .bind(i64::from(page_size) + 1)
-        .fetch_all(pool));
+        let sql = match expand.is_empty() {
+            true => sql::LIST_STEPS,
+            false => sql::LIST_STEPS_WITH_BODIES,
+        };
+        let rows: Vec<StepRow> = with_pool!(&self.database, reader, |pool| sqlx::query_as(sql)
+            .bind(ACCOUNT)
+            .bind(task)
+            .bind(i64::from(page_size) + 1)
+            .fetch_all(pool));
         let page = usize::try_from(page_size).expect("a page");
         let more = rows.len() > page;
         let steps = rows.into_iter().take(page).map(|StepRow(step)| step);
@@ -74,15 +80,7 @@ impl TaskService for Floor {
     }
 
     async fn get_task(&self, request: Request<GetTaskRequest>) -> RpcResult<GetTaskResponse> {
-        let guid = parse(&request.get_ref().guid);
-        let sql = match self.database {
-            Database::Sqlite { .. } => sql::GET_TASK_SQLITE,
-            Database::Postgres(_) => sql::GET_TASK_POSTGRES,
-        };
-        let TaskRow(task) = with_pool!(&self.database, reader, |pool| sqlx::query_as(sql)
-            .bind(ACCOUNT)
-            .bind(guid)
-            .fetch_one(pool));
+        let task = self.task(parse(&request.get_ref().guid)).await;
         Ok(Response::new(GetTaskResponse { task: Some(task) }))
     }
 
@@ -105,7 +103,37 @@ impl TaskService for Floor {
         Ok(Response::new(self.import(request.into_inner()).await))
     }
 
-    async fn export_task(&self, _: Request<ExportTaskRequest>) -> RpcResult<ExportTaskResponse> {
-        unimplemented()
+    async fn export_task(
+        &self,
+        request: Request<ExportTaskRequest>,
+    ) -> RpcResult<ExportTaskResponse> {
+        let guid = parse(&request.get_ref().guid);
+        let task = self.task(guid).await;
+        let rows: Vec<StepRow> = with_pool!(&self.database, reader, |pool| sqlx::query_as(
+            sql::EXPORT_STEPS
+        )
+        .bind(ACCOUNT)
+        .bind(guid)
+        .fetch_all(pool));
+        Ok(Response::new(ExportTaskResponse {
+            document: Some(TaskDocument {
+                task: Some(task),
+                steps: rows.into_iter().map(|StepRow(step)| step).collect(),
+            }),
+        }))
+    }
+}
+
+impl Floor {
+    async fn task(&self, guid: Uuid) -> Task {
+        let sql = match self.database {
+            Database::Sqlite { .. } => sql::GET_TASK_SQLITE,
+            Database::Postgres(_) => sql::GET_TASK_POSTGRES,
+        };
+        let TaskRow(task) = with_pool!(&self.database, reader, |pool| sqlx::query_as(sql)
+            .bind(ACCOUNT)
+            .bind(guid)
+            .fetch_one(pool));
+        task
     }
 }

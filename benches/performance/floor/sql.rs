@@ -32,6 +32,21 @@ pub const LIST_STEPS: &str = concat!(
     " FROM steps WHERE account_id = $1 AND task = $2 ORDER BY position LIMIT $3"
 );
 
+/// The same with the bodies.
+pub const LIST_STEPS_WITH_BODIES: &str = concat!(
+    "SELECT ",
+    step!(),
+    ", body FROM steps WHERE account_id = $1 AND task = $2 ORDER BY position LIMIT $3"
+);
+
+/// Parameters: account, task. The task itself is read by [`GET_TASK_POSTGRES`] or
+/// [`GET_TASK_SQLITE`].
+pub const EXPORT_STEPS: &str = concat!(
+    "SELECT ",
+    step!(),
+    ", body FROM steps WHERE account_id = $1 AND task = $2 ORDER BY position"
+);
+
 /// Parameters: account, step, title, etag, now.
 pub const UPDATE_STEP: &str = concat!(
     "UPDATE steps SET title = $3, etag = $4, dirty_record = true, modified_ts = $5 \
