@@ -179,9 +179,6 @@ fn the_settings_are_documented() {
         .collect();
     assert!(names.len() > 20, "{names:?}");
     for name in names {
-        assert!(
-            page.contains(&format!("| `{name}` |")),
-            "{name} has no row"
-        );
+        assert!(page.contains(&format!("| `{name}` |")), "{name} has no row");
     }
 }
