@@ -27,7 +27,7 @@ use std::env;
 
 use clap::Parser;
 
-use figures::{against, analysis, flat, memory, million, partitions, start, writers};
+use figures::{against, analysis, flat, memory, million, partitions, postgraphile, start, writers};
 use floor::CreateMode;
 use options::Options;
 use rows::{ROWS, Row};
@@ -113,6 +113,12 @@ impl Tables {
         }
         if options.against.is_some() && options.selects(against::NAME) {
             self.others.extend(against::measure(testbed, timing).await);
+        }
+        if let Some(program) = &options.postgraphile
+            && options.selects(postgraphile::NAME)
+        {
+            let figures = postgraphile::measure(testbed, program, timing).await;
+            self.figures.extend(figures);
         }
         if options.selects(memory::NAME) {
             self.figures.extend(memory::measure(testbed).await);

@@ -6,19 +6,20 @@ use clap::Parser;
 
 use super::{
     compare::Timing,
-    figures::{against, analysis, flat, memory, million, partitions, start, writers},
+    figures::{against, analysis, flat, memory, million, partitions, postgraphile, start, writers},
     rows::ROWS,
     testbed::Kind,
 };
 
 /// The names of figures.
-const FIGURES: [&str; 8] = [
+const FIGURES: [&str; 9] = [
     writers::NAME,
     flat::NAME,
     million::NAME,
     partitions::NAME,
     analysis::NAME,
     against::NAME,
+    postgraphile::NAME,
     memory::NAME,
     start::NAME,
 ];
@@ -38,6 +39,9 @@ pub struct Options {
     /// The program of another build of the service, to compare each row with.
     #[arg(long, value_name = "PATH")]
     pub against: Option<PathBuf>,
+    /// The program of PostGraphile 4, to compare the service with.
+    #[arg(long, value_name = "PATH")]
+    pub postgraphile: Option<PathBuf>,
     /// Only this kind of database.
     #[arg(long)]
     database: Option<Kind>,
