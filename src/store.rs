@@ -200,9 +200,12 @@ impl Store {
         self.inner.metrics.register(registry);
     }
 
-    /// Updates the [registered](Store::register) metrics of the connection pools.
-    pub fn sample_pools(&self) {
-        self.inner.connections.sample_pools(&self.inner.metrics);
+    /// Updates the [registered](Store::register) metrics of connections.
+    pub fn sample_connections(&self) {
+        let metrics = &self.inner.metrics;
+        self.inner.connections.sample_pools(metrics);
+        let replica = self.inner.replica.as_ref();
+        metrics.sample_replica(replica.is_some_and(|replica| replica.reader().is_some()));
     }
 
     /// Closes all connections. SQLite then moves its write-ahead log into the file.
