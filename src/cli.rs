@@ -58,7 +58,7 @@ pub enum CliError {
 pub async fn run(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
     let ClientCommandConfig {
         connection,
-        output,
+        format,
         command,
     } = config;
     let scope = match command {
@@ -67,10 +67,10 @@ pub async fn run(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
     };
     let client = Client::connect(connection, scope).await?;
     match command {
-        ClientCommand::Import(import) => return import::import(&client, import, *output).await,
-        ClientCommand::Export(export) => export::export(&client, export, *output).await?,
-        ClientCommand::Show(show) => show::show(&client, show.task, *output).await?,
-        ClientCommand::List(filters) => list::list(&client, filters, *output).await?,
+        ClientCommand::Import(import) => return import::import(&client, import, *format).await,
+        ClientCommand::Export(export) => export::export(&client, export, *format).await?,
+        ClientCommand::Show(show) => show::show(&client, show.task, *format).await?,
+        ClientCommand::List(filters) => list::list(&client, filters, *format).await?,
     }
     Ok(ExitCode::SUCCESS)
 }

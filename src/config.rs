@@ -7,6 +7,7 @@ mod auth;
 mod client_command;
 mod command_line;
 mod connection;
+mod contract_values;
 mod database_url;
 mod health;
 mod secret;
@@ -25,7 +26,7 @@ use std::{
     time::Duration,
 };
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use clap_complete::Shell;
 use http::Uri;
 use tracing_subscriber::filter::Targets;
@@ -36,8 +37,7 @@ use self::{
 pub use self::{
     auth::{AuthMode, KeySource, TokenRules},
     client_command::{
-        ACCESS_LEVELS, ClientCommand, ClientCommandConfig, ExportArgs, ImportArgs, ListFilters,
-        Output, ShowArgs,
+        ClientCommand, ClientCommandConfig, ExportArgs, Format, ImportArgs, ListFilters, ShowArgs,
     },
     command_line::{Invocation, command_line},
     connection::{ConnectionConfig, Credentials, RetrySettings, Trust},
@@ -129,16 +129,26 @@ pub struct Config {
     /// Send traces to the collector behind this http or https URL, over OTLP with gRPC, such as http://127.0.0.1:4317
     #[arg(value_name = "URL", value_parser = value::http_url)]
     pub otlp_endpoint: Option<Uri>,
+    /// What is logged, and how.
+    #[command(flatten)]
+    pub log: LogConfig,
+}
+
+/// What is logged, and how.
+#[derive(Clone, Debug, PartialEq, Args)]
+#[command(next_help_heading = "Settings")]
+pub struct LogConfig {
     /// off, error, warn, info, debug or trace, or by part, such as info,expertise::store=debug; what libraries log below warn stays out, as it may hold texts and tokens
-    #[arg(value_name = "FILTER", default_value = "info", value_parser = value::log)]
-    pub log: Targets,
+    #[arg(id = "log", value_name = "FILTER", default_value = "info", value_parser = value::log)]
+    pub filter: Targets,
     /// The form of the log on standard error [default: text on a terminal, else json]
     #[arg(
+        id = "log_format",
         value_name = "text|json",
         default_value_t = LogFormat::of_terminal(),
-        value_parser = value::one_of(&[("text", LogFormat::Text), ("json", LogFormat::Json)])
+        hide_possible_values = true
     )]
-    pub log_format: LogFormat,
+    pub format: LogFormat,
 }
 
 /// Every setting of a server.
@@ -153,11 +163,11 @@ struct ServerSettings {
 }
 
 /// The form of the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// Lines for people.
+    /// Lines for people
     Text,
-    /// A JSON object a line.
+    /// A JSON object a line
     Json,
 }
 

@@ -60,8 +60,12 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
         Command::Completions(shell) => cli::completions(command_line(), *shell)?,
         Command::Man(page) => cli::man(command_line(), page.as_deref())?,
         // The log starts with those commands that have one.
-        Command::Serve | Command::Migrate { .. } | Command::Translate(_) => {
-            telemetry::start(config);
+        Command::Serve | Command::Migrate { .. } => {
+            telemetry::start(&config.log);
+            return run_async(invocation);
+        }
+        Command::Translate(settings) => {
+            telemetry::start(&settings.log);
             return run_async(invocation);
         }
         Command::Client(_) | Command::Health(_) => return run_async(invocation),

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{CliError, document, out};
 use crate::{
     client::Client,
-    config::{ExportArgs, Output},
+    config::{ExportArgs, Format},
     domain::ids::TaskId,
     proto::v1::{ExportTaskRequest, TaskDocument},
 };
@@ -16,7 +16,7 @@ use crate::{
 pub(super) async fn export(
     client: &Client,
     ExportArgs { task, out: file }: &ExportArgs,
-    output: Output,
+    format: Format,
 ) -> Result<(), CliError> {
     let document = export_document(client, *task).await?;
     let text = document::text(&document)?;
@@ -31,13 +31,13 @@ pub(super) async fn export(
     let name = document.task.map(|task| task.name).unwrap_or_default();
     let steps = document.steps.len();
     let file = file.display().to_string();
-    out::print(&match output {
-        Output::Text => format!(
+    out::print(&match format {
+        Format::Text => format!(
             "wrote {file}: {}, {}\n",
             out::sanitize(&name),
             out::step_count(steps)
         ),
-        Output::Json => {
+        Format::Json => {
             let guid = task.to_string();
             let report = json!({"file": file, "guid": guid, "name": name, "steps": steps});
             out::sanitize_json(&format!("{report}\n"))

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     client::Client,
-    config::{ImportArgs, Output},
+    config::{Format, ImportArgs},
     proto::v1::{ImportTaskRequest, TaskDocument},
 };
 
@@ -30,7 +30,7 @@ use crate::{
 pub(super) async fn import(
     client: &Client,
     import: &ImportArgs,
-    output: Output,
+    format: Format,
 ) -> Result<ExitCode, CliError> {
     let run_id = import.request_id.map_or_else(Uuid::now_v7, |id| id.0);
     let progress = ImportProgress::new(import.files.len());
@@ -45,16 +45,16 @@ pub(super) async fn import(
         };
         let report = FileReport::new(file, result, import.dry_run);
         counts.add(&report);
-        progress.suspend(|| match output {
-            Output::Text => report.print(run_id),
-            Output::Json => array.push(&report),
+        progress.suspend(|| match format {
+            Format::Text => report.print(run_id),
+            Format::Json => array.push(&report),
         })?;
         progress.inc();
     }
     drop(progress);
-    match output {
-        Output::Text => counts.print(import.dry_run),
-        Output::Json => array.end()?,
+    match format {
+        Format::Text => counts.print(import.dry_run),
+        Format::Json => array.end()?,
     }
     Ok(match counts.failed {
         0 => ExitCode::SUCCESS,

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     client::Client,
-    config::{ListFilters, Output},
+    config::{Format, ListFilters},
     proto::v1::{ListTasksRequest, Task},
 };
 
@@ -17,7 +17,7 @@ const PAGE_SIZE: i32 = 500;
 pub(super) async fn list(
     client: &Client,
     filters: &ListFilters,
-    output: Output,
+    format: Format,
 ) -> Result<(), CliError> {
     let ListFilters {
         product_id,
@@ -26,7 +26,7 @@ pub(super) async fn list(
         task_type,
     } = filters;
     let mut page_token = String::new();
-    let mut list = ListOutput::new(output);
+    let mut list = ListOutput::new(format);
     loop {
         let message = ListTasksRequest {
             product_id: *product_id,
@@ -58,10 +58,10 @@ enum ListOutput {
 }
 
 impl ListOutput {
-    fn new(output: Output) -> Self {
-        match output {
-            Output::Text => Self::Text { written: 0 },
-            Output::Json => Self::Json(JsonArray::new()),
+    fn new(format: Format) -> Self {
+        match format {
+            Format::Text => Self::Text { written: 0 },
+            Format::Json => Self::Json(JsonArray::new()),
         }
     }
 

@@ -4,26 +4,27 @@ mod wording;
 
 use std::collections::BTreeMap;
 
+use clap::ValueEnum;
 use console::style;
 use termtree::Tree;
 
 use super::{CliError, document, export, out};
 use crate::{
     client::Client,
-    config::{ACCESS_LEVELS, Output},
+    config::Format,
     domain::ids::TaskId,
     proto::v1::{
-        DependencyGroup, FeedbackConfig, FeedbackValue, Step, StepType, Task, TaskDocument,
-        TaskType,
+        AccessLevel, DependencyGroup, FeedbackConfig, FeedbackValue, Step, StepType, Task,
+        TaskDocument, TaskType,
     },
 };
 
 /// Shows a guide with everything that an author sets except long texts.
-pub(super) async fn show(client: &Client, task: TaskId, output: Output) -> Result<(), CliError> {
+pub(super) async fn show(client: &Client, task: TaskId, format: Format) -> Result<(), CliError> {
     let document = export::export_document(client, task).await?;
-    match output {
-        Output::Text => out::print(&guide(&document).to_string()),
-        Output::Json => out::print(&document::text(&document)?),
+    match format {
+        Format::Text => out::print(&guide(&document).to_string()),
+        Format::Json => out::print(&document::text(&document)?),
     }
 }
 
@@ -65,7 +66,7 @@ fn seen_by(task: &Task) -> String {
         .roles()
         .map(|level| wording::name(level.as_str_name(), "ACCESS_LEVEL_"))
         .collect();
-    if levels.len() == ACCESS_LEVELS.len() {
+    if levels.len() == AccessLevel::value_variants().len() {
         "for everybody".to_owned()
     } else {
         format!("for {}", levels.join(", "))

@@ -2,7 +2,7 @@
 
 use std::{fmt, net::SocketAddr, path::PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use http::Uri;
 
 use super::{WrongSetting, secret::SigningSecret, settings::SettingValues, value};
@@ -50,7 +50,7 @@ impl fmt::Display for AuthMode {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum AuthKind {
     Header,
     Jwt,
@@ -59,10 +59,7 @@ enum AuthKind {
 #[derive(Args)]
 pub(super) struct AuthSettings {
     /// header: metadata x-account-id (required), x-subject and x-scopes are believed; on any address but loopback it must be asked for. jwt: authorization: Bearer TOKEN [default: header on a loopback address]
-    #[arg(
-        value_name = "header|jwt",
-        value_parser = value::one_of(&[("header", AuthKind::Header), ("jwt", AuthKind::Jwt)])
-    )]
+    #[arg(value_name = "header|jwt", hide_possible_values = true)]
     auth: Option<AuthKind>,
     /// Tokens are signed with this secret of 32 bytes at least (HS256); set it in the environment or the file, as other users of the machine see flags
     #[arg(value_name = "SECRET", value_parser = value::signing_secret)]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 
 use super::{
     ConfigError, DEFAULT_MAX_MESSAGE_BYTES,
@@ -20,31 +20,31 @@ use crate::{
 pub struct ClientCommandConfig {
     /// Where the service is, and who calls it.
     pub connection: ConnectionConfig,
-    /// How the answer is written.
-    pub output: Output,
+    /// The form of the answer.
+    pub format: Format,
     /// The command.
     pub command: ClientCommand,
 }
 
-/// How an answer is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// For people.
+/// The form of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
     Text,
-    /// For scripts.
+    /// For scripts
     Json,
 }
 
 #[derive(Args)]
 pub(super) struct OutputFormat {
-    /// text is for people, json for scripts
+    /// The form of the answer: text is for people, json for scripts
     #[arg(
         long,
         value_name = "text|json",
         default_value = "text",
-        value_parser = value::one_of(&[("text", Output::Text), ("json", Output::Json)])
+        hide_possible_values = true
     )]
-    pub output: Output,
+    pub format: Format,
 }
 
 /// A command to a running server.
@@ -70,11 +70,7 @@ pub struct ImportArgs {
     #[arg(long)]
     pub as_new: bool,
     /// What becomes of steps that a task has and its document leaves out [default: the document is refused]
-    #[arg(
-        long,
-        value_name = "keep|delete",
-        value_parser = value::one_of(&[("keep", AbsentSteps::Keep), ("delete", AbsentSteps::Delete)])
-    )]
+    #[arg(long, value_name = "keep|delete", hide_possible_values = true)]
     pub absent_steps: Option<AbsentSteps>,
     /// Check everything and store nothing
     #[arg(long)]
@@ -99,7 +95,7 @@ pub struct ExportArgs {
     #[arg(value_name = "GUID", value_parser = value::task)]
     pub task: TaskId,
     /// The file to write; - is standard output [default: standard output]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
 }
 
@@ -120,36 +116,25 @@ pub struct ListFilters {
     /// Only tasks with this value: 0 is hidden, 1 published
     #[arg(long, value_name = "NUMBER", value_parser = value::number(0..=i32::MAX))]
     pub published: Option<i32>,
-    /// Only tasks that this access level may see: user, user2, user3, tech, tech2, tech3 or expert
-    #[arg(long, value_name = "LEVEL", value_parser = value::one_of(&ACCESS_LEVELS))]
+    /// Only tasks that this access level may see
+    #[arg(long, value_name = "LEVEL")]
     pub role: Option<AccessLevel>,
     /// Only tasks of this type
     #[arg(
         long = "type",
         value_name = "standard|linked",
-        value_parser = value::one_of(&[("standard", TaskType::Standard), ("linked", TaskType::Linked)])
+        hide_possible_values = true
     )]
     pub task_type: Option<TaskType>,
 }
 
-/// Every access level by its name.
-pub const ACCESS_LEVELS: [(&str, AccessLevel); 7] = [
-    ("user", AccessLevel::User),
-    ("user2", AccessLevel::User2),
-    ("user3", AccessLevel::User3),
-    ("tech", AccessLevel::Tech),
-    ("tech2", AccessLevel::Tech2),
-    ("tech3", AccessLevel::Tech3),
-    ("expert", AccessLevel::Expert),
-];
-
-/// The arguments of a command, how the answer is written, and how the server is called.
+/// The arguments of a command, the form of the answer, and how the server is called.
 #[derive(Args)]
 pub(super) struct ClientArgs<A: Args> {
     #[command(flatten)]
     command: A,
     #[command(flatten)]
-    output: OutputFormat,
+    format: OutputFormat,
     #[command(flatten)]
     connection: Flags<ConnectionSettings>,
 }
@@ -166,7 +151,7 @@ impl<A: Args> ClientArgs<A> {
         let settings: ConnectionSettings = values.parse()?;
         Ok(ClientCommandConfig {
             connection: settings.connection(&values)?,
-            output: self.output.output,
+            format: self.format.format,
             command: command(self.command),
         })
     }

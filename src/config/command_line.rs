@@ -7,8 +7,8 @@ use clap_complete::Shell;
 
 use super::{
     ClientCommand, ClientCommandConfig, Command, Config, ConfigError, ExportArgs, HealthConfig,
-    ImportArgs, ListFilters, OutputFormat, ServerSettings, ShowArgs, TokenGrant, TranslateConfig,
-    WrongSetting,
+    ImportArgs, ListFilters, LogConfig, OutputFormat, ServerSettings, ShowArgs, TokenGrant,
+    TranslateConfig, WrongSetting,
     client_command::ClientArgs,
     health::HealthSettings,
     settings::{Environment, Flags, SettingValues, value_error},
@@ -60,12 +60,7 @@ enum CommandArgs {
         server: ServerFlags,
     },
     /// Translate what is missing or outdated on a running server, and end
-    Translate {
-        #[command(flatten)]
-        translate: Flags<TranslateSettings>,
-        #[command(flatten)]
-        server: ServerFlags,
-    },
+    Translate(Flags<TranslateSettings>),
     /// Import guides, each file a JSON document, into a running server
     Import(ClientArgs<ImportArgs>),
     /// Export a guide as a JSON document that can be imported unchanged
@@ -77,7 +72,7 @@ enum CommandArgs {
     /// Ask a server for its health: exit code 0 if it is SERVING, else 1
     Health {
         #[command(flatten)]
-        output: OutputFormat,
+        format: OutputFormat,
         #[command(flatten)]
         health: Flags<HealthSettings>,
         /// The TOML file of the server's settings
@@ -145,19 +140,20 @@ impl Invocation {
             } => (Command::Migrate { partitions }, server(&own)?),
             CommandArgs::Config(own) => (Command::Config, server(&own)?),
             CommandArgs::Token { grant, server: own } => (Command::Token(grant), server(&own)?),
-            CommandArgs::Translate {
-                translate,
-                server: own,
-            } => {
-                let translate = TranslateConfig::read(&translate, environment)?;
-                (Command::Translate(Box::new(translate)), server(&own)?)
+            CommandArgs::Translate(flags) => {
+                program.refuse_all_but::<LogConfig>("translate")?;
+                let translate = TranslateConfig::read(&program.settings, &flags, environment)?;
+                (
+                    Command::Translate(Box::new(translate)),
+                    SettingValues::default(),
+                )
             }
             CommandArgs::Import(args) => client(args.read(ClientCommand::Import, environment))?,
             CommandArgs::Export(args) => client(args.read(ClientCommand::Export, environment))?,
             CommandArgs::Show(args) => client(args.read(ClientCommand::Show, environment))?,
             CommandArgs::List(args) => client(args.read(ClientCommand::List, environment))?,
             CommandArgs::Health {
-                output,
+                format,
                 health,
                 config,
             } => {
@@ -168,7 +164,7 @@ impl Invocation {
                 values.take_environment::<HealthSettings>(environment)?;
                 values.take_flags::<HealthSettings, _>(&program.settings);
                 values.take_flags::<HealthSettings, _>(&health);
-                let health = HealthConfig::read(&values, output)?;
+                let health = HealthConfig::read(&values, format)?;
                 (Command::Health(health), SettingValues::default())
             }
             CommandArgs::Completions { shell } => {
@@ -200,8 +196,13 @@ impl Invocation {
 impl ServerFlags {
     /// Refuses settings of the server before a command that does not read them.
     fn refuse(&self, command: &str) -> Result<(), WrongSetting> {
+        self.refuse_all_but::<NoSettings>(command)
+    }
+
+    /// Refuses settings of the server before a command that reads those of `A` only.
+    fn refuse_all_but<A: Args>(&self, command: &str) -> Result<(), WrongSetting> {
         let file = self.config.as_ref().map(|_| "--config".to_owned());
-        match file.or_else(|| self.settings.first()) {
+        match file.or_else(|| self.settings.first_beyond::<A>()) {
             Some(flag) => Err(WrongSetting::NotOfCommand {
                 flag,
                 command: command.to_owned(),
@@ -210,6 +211,10 @@ impl ServerFlags {
         }
     }
 }
+
+/// What a command reads that has no setting of the server.
+#[derive(Args)]
+struct NoSettings {}
 
 /// The settings of a server: flags after the subcommand over flags before it over the
 /// environment over the file.

@@ -48,13 +48,14 @@ pub struct Trust {
 pub(super) struct ConnectionSettings {
     /// Where the service is, https:// where it speaks TLS
     #[arg(
+        short,
         value_name = "URL",
         default_value = "http://127.0.0.1:50051",
         value_parser = value::web_address
     )]
     server: String,
     /// The account, sent as x-account-id to a server with header authentication [default: none, this or a token must be set]
-    #[arg(value_name = "ID", value_parser = value::account)]
+    #[arg(short, value_name = "ID", value_parser = value::account)]
     account: Option<AccountId>,
     /// A bearer token that allows what the command does; set it in the environment, as other users of the machine see flags [default: none, this or an account must be set]
     #[arg(value_name = "TOKEN", value_parser = value::secret)]

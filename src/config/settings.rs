@@ -3,12 +3,18 @@
 //! check and help are its attributes and comment. What is masked follows from its type.
 
 use std::{
-    any::TypeId, collections::BTreeMap, error::Error, ffi::OsString, fmt, fs, marker::PhantomData,
+    any::TypeId,
+    collections::BTreeMap,
+    error::Error,
+    ffi::{OsStr, OsString},
+    fmt, fs,
+    marker::PhantomData,
     path::PathBuf,
 };
 
 use clap::{
     Arg, ArgMatches, Args, Command, FromArgMatches,
+    builder::{PossibleValue, StringValueParser, TypedValueParser},
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
@@ -28,9 +34,12 @@ pub(super) struct Flags<A> {
 }
 
 impl<A> Flags<A> {
-    /// The first flag that was given.
-    pub fn first(&self) -> Option<String> {
-        self.texts.keys().next().map(|key| flag(key))
+    /// The first flag that was given and is no setting of `B`.
+    pub fn first_beyond<B: Args>(&self) -> Option<String> {
+        let known = settings::<B>();
+        let is_known = |name: &String| known.iter().any(|setting| key(setting) == name);
+        let first = self.texts.keys().find(|name| !is_known(name));
+        first.map(|key| flag(key))
     }
 }
 
@@ -107,10 +116,41 @@ fn text_flag(setting: &Arg) -> Arg {
     let name = environment_name(key(setting));
     let units = setting.get_value_names().unwrap_or_default();
     Arg::new(setting.get_id().clone())
+        .short(setting.get_short())
         .long(key(setting).replace('_', "-"))
+        .value_parser(AnyText::of(setting))
+        .hide_possible_values(setting.is_hide_possible_values_set())
         .value_names(units.iter().cloned())
         .help(format!("{about} [{name}] [default: {default}]"))
         .help_heading(setting.get_help_heading().unwrap_or("Settings").to_owned())
+}
+
+/// Takes any text, and tells completions the values of an enum.
+#[derive(Clone)]
+struct AnyText(Vec<PossibleValue>);
+
+impl AnyText {
+    fn of(setting: &Arg) -> Self {
+        Self(setting.get_possible_values())
+    }
+}
+
+impl TypedValueParser for AnyText {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        text: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, argument, text)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let values: Box<dyn Iterator<Item = PossibleValue> + '_> = Box::new(self.0.iter().cloned());
+        (!self.0.is_empty()).then_some(values)
+    }
 }
 
 fn default_text(setting: &Arg) -> Option<String> {
@@ -312,20 +352,32 @@ impl SettingValues {
     }
 }
 
-/// The argument, its text and what would be right, when a parser of ours refused it.
+/// The argument, its text and what would be right, when its value was refused.
 pub(super) fn value_error(error: &clap::Error) -> Option<(String, String, String)> {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         _ => None,
     };
-    if error.kind() != ErrorKind::ValueValidation {
-        return None;
-    }
     // `--flag <UNIT>` or, of an argument without a flag, `<UNIT>`.
     let argument = text(ContextKind::InvalidArg)?;
     let name = argument.split(' ').next()?.trim_matches(['<', '>', '.']);
-    let expected = error.source()?.to_string();
+    let expected = match error.kind() {
+        ErrorKind::ValueValidation => error.source()?.to_string(),
+        ErrorKind::InvalidValue => match error.get(ContextKind::ValidValue)? {
+            ContextValue::Strings(values) => alternatives(values)?,
+            _ => return None,
+        },
+        _ => return None,
+    };
     Some((name.to_owned(), text(ContextKind::InvalidValue)?, expected))
+}
+
+/// `a, b or c`.
+fn alternatives(values: &[String]) -> Option<String> {
+    Some(match values.split_last()? {
+        (last, []) => last.clone(),
+        (last, others) => format!("{} or {last}", others.join(", ")),
+    })
 }
 
 /// A value without secrets. What may hold one follows from the type of the setting.

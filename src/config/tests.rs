@@ -49,6 +49,8 @@ fn help_lists_every_setting_with_environment_name_unit_and_default() {
     let mut lists = |command: &str, settings: Vec<clap::Arg>| {
         let command = program.find_subcommand_mut(command).expect("a command");
         let help = command.render_long_help().to_string();
+        // Its lines are wrapped.
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
         for setting in settings {
             let key = settings::key(&setting);
             let unit = setting.get_value_names().and_then(|units| units.first());

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::{
-    ConfigError,
+    ConfigError, LogConfig, ServerSettings,
     connection::{ConnectionConfig, ConnectionSettings},
     secret::Secret,
     settings::{Environment, Flags, SettingValues},
@@ -38,10 +38,13 @@ pub struct TranslateConfig {
     pub parallel: usize,
     /// How long one request to the engine may take.
     pub timeout: Duration,
+    /// What is logged, and how.
+    pub log: LogConfig,
 }
 
 /// Which engine translates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "lower")]
 pub enum EngineKind {
     /// LibreTranslate.
     LibreTranslate,
@@ -75,10 +78,7 @@ pub(super) struct TranslateSettings {
     #[arg(
         value_name = "libretranslate|apertium",
         default_value = "libretranslate",
-        value_parser = value::one_of(&[
-            ("libretranslate", EngineKind::LibreTranslate),
-            ("apertium", EngineKind::Apertium),
-        ])
+        hide_possible_values = true
     )]
     engine: EngineKind,
     /// Where the engine is [default: http://127.0.0.1:5000 for libretranslate, http://127.0.0.1:2737 for apertium]
@@ -99,15 +99,19 @@ pub(super) struct TranslateSettings {
     timeout: Duration,
     #[command(flatten)]
     connection: ConnectionSettings,
+    #[command(flatten)]
+    log: LogConfig,
 }
 
 impl TranslateConfig {
     pub(super) fn read(
+        program: &Flags<ServerSettings>,
         flags: &Flags<TranslateSettings>,
         environment: Environment<'_>,
     ) -> Result<Self, ConfigError> {
         let mut values = SettingValues::default();
         values.take_environment::<TranslateSettings>(environment)?;
+        values.take_flags::<LogConfig, _>(program);
         values.take_flags::<TranslateSettings, _>(flags);
         let TranslateSettings {
             languages,
@@ -119,6 +123,7 @@ impl TranslateConfig {
             parallel,
             timeout,
             connection,
+            log,
         } = values.parse()?;
         if engine_api_key.is_some() && engine == EngineKind::Apertium {
             let right = "left out, as apertium takes none";
@@ -139,6 +144,7 @@ impl TranslateConfig {
             engine_api_key,
             parallel,
             timeout,
+            log,
         })
     }
 }

@@ -36,24 +36,6 @@ pub(super) fn boolean(text: &str) -> Result<bool, &'static str> {
     text.parse().map_err(|_| "true or false")
 }
 
-/// One of these names.
-pub(super) fn one_of<T: Copy, const N: usize>(
-    names: &[(&'static str, T); N],
-) -> impl Fn(&str) -> Result<T, String> + Clone + use<T, N> {
-    let names = *names;
-    move |text| {
-        let found = names.iter().find(|(name, _)| *name == text);
-        found.map(|(_, value)| *value).ok_or_else(|| {
-            let names = names.map(|(name, _)| name);
-            match names.split_last() {
-                Some((last, [])) => (*last).to_owned(),
-                Some((last, others)) => format!("{} or {last}", others.join(", ")),
-                None => String::new(),
-            }
-        })
-    }
-}
-
 /// A whole number within the range.
 pub(super) fn number<T: FromStr + PartialOrd + Display + Clone>(
     range: RangeInclusive<T>,

@@ -36,7 +36,7 @@ impl Cli {
     /// Imports documents of `examples/guides`; the ids of their new tasks.
     pub fn import_guides(&self, guides: &[&str]) -> Vec<String> {
         let paths: Vec<String> = guides.iter().map(|guide| example_guide(guide)).collect();
-        let mut args = vec!["import", "--output=json"];
+        let mut args = vec!["import", "--format=json"];
         args.extend(paths.iter().map(String::as_str));
         let reports = self.command(&args).run().succeeded().json();
         let reports = reports.as_array().expect("an array");

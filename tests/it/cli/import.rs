@@ -27,7 +27,7 @@ on_both_databases![
 
 fn count_standard_tasks(cli: &Cli) -> usize {
     let tasks = cli
-        .command(&["list", "--output=json"])
+        .command(&["list", "--format=json"])
         .run()
         .succeeded()
         .json();
@@ -176,7 +176,7 @@ fn more_violations_than_an_answer_holds_are_counted(cli: Cli) {
 
 fn json_output_reports_each_file(cli: Cli) {
     let output = cli
-        .command(&["import", "--output=json", "a.json", "b.json", "c.json"])
+        .command(&["import", "--format=json", "a.json", "b.json", "c.json"])
         .file("a.json", &guide("A"))
         .file("b.json", "{}{}")
         .file("c.json", &guide(""))
@@ -213,7 +213,7 @@ fn a_dry_run_stores_nothing(cli: Cli) {
         "would create a task from a.json: A, 1 step\n"
     );
     let output = cli
-        .command(&["import", "--dry-run", "--output=json", "a.json"])
+        .command(&["import", "--dry-run", "--format=json", "a.json"])
         .file("a.json", &guide("A"))
         .run()
         .succeeded();
@@ -334,8 +334,8 @@ fn wrong_arguments_are_refused_in_one_line() {
             "--request-id is \"1\": it must be a hyphenated UUID",
         ),
         (
-            "--output=xml",
-            "--output is \"xml\": it must be text or json",
+            "--format=xml",
+            "--format is \"xml\": it must be text or json",
         ),
         (
             "--retries=many",
@@ -368,6 +368,13 @@ fn server_settings_are_refused_by_commands() {
         line.contains("--database-url is a setting of the server: leave it out of `list`"),
         "{line}"
     );
+    let translate = ["translate", "--languages=de", "--account=demo"];
+    let wrong = [&["--log=debug", "--listen=127.0.0.1:0"], &translate[..]].concat();
+    let line = command(&wrong).run().failure(2);
+    assert!(
+        line.contains("--listen is a setting of the server: leave it out of `translate`"),
+        "{line}"
+    );
 }
 
 fn a_byte_order_mark_is_skipped(cli: Cli) {
@@ -394,7 +401,7 @@ fn a_too_large_file_is_refused_without_reading_it_all(cli: Cli) {
 fn json_output_escapes_bidirectional_characters(cli: Cli) {
     let name = "ab\u{202e}cd\u{2066}e";
     let output = cli
-        .command(&["import", "--output=json", "-"])
+        .command(&["import", "--format=json", "-"])
         .stdin(&guide(name))
         .run()
         .succeeded();
