@@ -6,13 +6,14 @@ use clap::Parser;
 
 use super::{
     compare::Timing,
-    figures::{flat, memory, million, partitions, start, writers},
+    figures::{delete_step, flat, memory, million, partitions, start, writers},
     rows::ROWS,
     testbed::Kind,
 };
 
 /// The names of figures.
-const FIGURES: [&str; 6] = [
+const FIGURES: [&str; 7] = [
+    delete_step::NAME,
     writers::NAME,
     flat::NAME,
     million::NAME,

@@ -7,6 +7,7 @@ use sqlx::{
     AssertSqlSafe, Connection, Executor, PgConnection, Row, SqliteConnection,
     sqlite::{SqliteConnectOptions, SqliteSynchronous},
 };
+use uuid::Uuid;
 
 /// The SQL of a database.
 struct Dialect {
@@ -39,6 +40,12 @@ const POSTGRES: Dialect = Dialect {
     id: |n| format!("('0100' || lpad(to_hex({n}), 12, '0') || '8000000000000000')::uuid"),
     fast_writes: "SET session_replication_role = replica; SET synchronous_commit = off",
 };
+
+/// The id of an added step, numbered from 1.
+pub fn id(number: usize) -> String {
+    let id = format!("0100{number:012x}8000000000000000");
+    Uuid::try_parse(&id).expect("an id").to_string()
+}
 
 /// Adds steps to a database, in tasks of `each` steps.
 pub async fn add_steps(database: &str, steps: usize, each: usize) {
