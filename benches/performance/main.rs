@@ -27,7 +27,9 @@ use std::env;
 
 use clap::Parser;
 
-use figures::{against, analysis, flat, memory, million, partitions, postgraphile, start, writers};
+use figures::{
+    against, analysis, delete_step, flat, memory, million, partitions, postgraphile, start, writers,
+};
 use floor::CreateMode;
 use options::Options;
 use rows::{ROWS, Row};
@@ -92,6 +94,10 @@ impl Tables {
             .collect();
         self.floors
             .extend(rows::measure(testbed, &rows, timing).await);
+        if options.selects(delete_step::NAME) {
+            self.floors
+                .extend(delete_step::measure(testbed, timing).await);
+        }
         if options.selects(writers::NAME) {
             self.others.extend(writers::measure(testbed, timing).await);
         }

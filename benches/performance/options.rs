@@ -6,13 +6,17 @@ use clap::Parser;
 
 use super::{
     compare::Timing,
-    figures::{against, analysis, flat, memory, million, partitions, postgraphile, start, writers},
+    figures::{
+        against, analysis, delete_step, flat, memory, million, partitions, postgraphile, start,
+        writers,
+    },
     rows::ROWS,
     testbed::Kind,
 };
 
 /// The names of figures.
-const FIGURES: [&str; 9] = [
+const FIGURES: [&str; 10] = [
+    delete_step::NAME,
     writers::NAME,
     flat::NAME,
     million::NAME,

@@ -64,11 +64,7 @@ impl Script {
                 let one = (empty.1, empty.1);
                 (one, sql::CREATE_STEP_POSTGRES, created.to_vec())
             }
-            Self::UpdateStep => (
-                steps,
-                sql::UPDATE_STEP,
-                vec![&account, ID, TITLE, ETAG, NOW],
-            ),
+            Self::UpdateStep => return update_step(steps),
         };
         let sql = with_values(sql, &values);
         format!("\\set n random({first}, {last})\n{sql};\n")
@@ -97,6 +93,17 @@ impl Script {
         let errors = String::from_utf8_lossy(&out.stderr);
         rate.unwrap_or_else(|| panic!("pgbench: {output}{errors}"))
     }
+}
+
+/// Reads a step, and writes it under the etag that was read.
+fn update_step((first, last): (usize, usize)) -> String {
+    let account = format!("'{ACCOUNT}'");
+    let read = with_values(sql::GET_STEP, &[&account, ID]);
+    let update = with_values(
+        sql::UPDATE_STEP,
+        &[&account, ID, TITLE, ETAG, NOW, ":etag::text"],
+    );
+    format!("\\set n random({first}, {last})\n{read} \\gset\n{update};\n")
 }
 
 /// The pgbench in the directory of `initdb`, symbolic links resolved.

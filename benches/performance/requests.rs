@@ -7,7 +7,10 @@ use expertise::proto::v1::*;
 use prost::Message;
 use prost_types::FieldMask;
 
-use super::{fixture, load::Requests};
+use super::{
+    fixture::{self, BODY_BYTES, LargeTask, Work},
+    load::Requests,
+};
 
 /// A message in the framing of gRPC, uncompressed.
 pub fn frame(message: &impl Message) -> Bytes {
@@ -22,6 +25,36 @@ pub fn frame(message: &impl Message) -> Bytes {
 /// The frames in turn, again and again.
 fn in_turn(path: &'static str, frames: Vec<Bytes>) -> Arc<Requests> {
     let make = move |number: usize| frames[number % frames.len()].clone();
+    Arc::new(Requests::new(path, make))
+}
+
+/// Stands for the number of a request, with 8 digits.
+const NUMBER: &str = "########";
+
+/// The frames in turn, with the number of the request wherever [`NUMBER`] stands.
+fn numbered(path: &'static str, frames: Vec<Bytes>) -> Arc<Requests> {
+    let mark = NUMBER.as_bytes();
+    let places = |frame: &Bytes| -> Vec<usize> {
+        let windows = frame.windows(mark.len()).enumerate();
+        let found = windows.filter(|(_, window)| *window == mark);
+        found.map(|(place, _)| place).collect()
+    };
+    let frames: Vec<(Bytes, Vec<usize>)> = frames
+        .into_iter()
+        .map(|frame| {
+            let places = places(&frame);
+            (frame, places)
+        })
+        .collect();
+    let make = move |number: usize| {
+        let (frame, places) = &frames[number % frames.len()];
+        let mut frame = BytesMut::from(frame.as_ref());
+        let digits = format!("{number:08}");
+        for place in places {
+            frame[*place..place + digits.len()].copy_from_slice(digits.as_bytes());
+        }
+        frame.freeze()
+    };
     Arc::new(Requests::new(path, make))
 }
 
@@ -163,6 +196,66 @@ pub fn import_task_of(steps: usize, step: fn(usize) -> Step) -> Arc<Requests> {
         "/expertise.v1.TaskService/ImportTask",
         vec![frame(&request)],
     )
+}
+
+/// ImportTask of each in turn, in which the title of one step is new each time.
+pub fn reimport_task(tasks: &[LargeTask]) -> Arc<Requests> {
+    let frames = tasks.iter().map(|LargeTask { task, first_step }| {
+        let numbered = task.steps.iter().enumerate();
+        let mut steps: Vec<Step> = numbered
+            .map(|(index, guid)| Step {
+                guid: guid.clone(),
+                ..fixture::step(first_step + index)
+            })
+            .collect();
+        let changed = steps.len() / 2;
+        steps[changed].title = format!("Replace the fuse behind panel {NUMBER}");
+        let mut document = fixture::document(&task.name, steps);
+        if let Some(sent) = &mut document.task {
+            sent.guid.clone_from(&task.guid);
+        }
+        frame(&ImportTaskRequest {
+            document: Some(document),
+            absent_steps: AbsentSteps::Keep.into(),
+            ..ImportTaskRequest::default()
+        })
+    });
+    numbered("/expertise.v1.TaskService/ImportTask", frames.collect())
+}
+
+/// WriteTranslations of each in turn, with new titles each time.
+pub fn write_translations(work: &[Vec<Work>]) -> Arc<Requests> {
+    let item = |work: &Work| AutomaticTranslation {
+        guid: work.guid.clone(),
+        language: "de".to_owned(),
+        title: Some(format!("Sicherung hinter Tafel {NUMBER} ersetzen")),
+        body: Some(fixture::body(BODY_BYTES)),
+        source_digest: work.source_digest.clone(),
+        ..AutomaticTranslation::default()
+    };
+    let frames = work.iter().map(|items| {
+        frame(&WriteTranslationsRequest {
+            translations: items.iter().map(item).collect(),
+        })
+    });
+    let path = "/expertise.v1.TranslationService/WriteTranslations";
+    numbered(path, frames.collect())
+}
+
+/// DeleteStep of each in turn. Each is deleted once.
+pub fn delete_step(
+    steps: usize,
+    id: impl Fn(usize) -> String + Send + Sync + 'static,
+) -> Arc<Requests> {
+    let make = move |number: usize| {
+        assert!(number < steps, "there are too few steps to delete");
+        frame(&DeleteStepRequest {
+            guid: id(number),
+            ..DeleteStepRequest::default()
+        })
+    };
+    let path = "/expertise.v1.StepService/DeleteStep";
+    Arc::new(Requests::new(path, make))
 }
 
 /// The first page of ListTranslationWork.

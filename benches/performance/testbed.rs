@@ -4,6 +4,7 @@ use std::{env, net::SocketAddr, path::PathBuf, process::Command, sync::Arc};
 
 use expertise::proto::v1::{
     step_service_client::StepServiceClient, task_service_client::TaskServiceClient,
+    translation_service_client::TranslationServiceClient,
 };
 use sqlx::{Connection, Executor, PgConnection, SqliteConnection};
 use tonic::{
@@ -193,6 +194,11 @@ impl Server {
         StepServiceClient::new(self.channel())
             .max_decoding_message_size(MESSAGE_LIMIT)
             .max_encoding_message_size(MESSAGE_LIMIT)
+    }
+
+    /// A client of TranslationService.
+    pub fn translations(&self) -> TranslationServiceClient<Authenticated> {
+        TranslationServiceClient::new(self.channel()).max_decoding_message_size(MESSAGE_LIMIT)
     }
 
     fn channel(&self) -> Authenticated {

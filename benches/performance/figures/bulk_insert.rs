@@ -7,6 +7,7 @@ use sqlx::{
     AssertSqlSafe, Connection, Executor, PgConnection, Row, SqliteConnection,
     sqlite::{SqliteConnectOptions, SqliteSynchronous},
 };
+use uuid::Uuid;
 
 /// The SQL of a database.
 struct Dialect {
@@ -43,6 +44,12 @@ const POSTGRES: Dialect = Dialect {
     symbol: "decode(lpad(to_hex(n), 32, '0'), 'hex')",
     fast_writes: "SET session_replication_role = replica; SET synchronous_commit = off",
 };
+
+/// The id of an added step, numbered from 1.
+pub fn id(number: usize) -> String {
+    let id = format!("0100{number:012x}8000000000000000");
+    Uuid::try_parse(&id).expect("an id").to_string()
+}
 
 /// Copies of the first row of a table.
 struct Copies {

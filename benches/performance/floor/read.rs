@@ -1,7 +1,10 @@
-//! The services of the floor. Rpcs that read are implemented here; those that write are in
-//! `create`, `update` and `import`.
+//! The services of the floor. Rpcs that read are implemented here; each that writes is in a
+//! module of its own.
 
-use expertise::proto::v1::{step_service_server::StepService, task_service_server::TaskService, *};
+use expertise::proto::v1::{
+    step_service_server::StepService, task_service_server::TaskService,
+    translation_service_server::TranslationService, *,
+};
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
@@ -68,8 +71,11 @@ impl StepService for Floor {
         Ok(Response::new(self.update(request.into_inner()).await))
     }
 
-    async fn delete_step(&self, _: Request<DeleteStepRequest>) -> RpcResult<DeleteStepResponse> {
-        unimplemented()
+    async fn delete_step(
+        &self,
+        request: Request<DeleteStepRequest>,
+    ) -> RpcResult<DeleteStepResponse> {
+        Ok(Response::new(self.delete(request.into_inner()).await))
     }
 }
 
@@ -100,7 +106,12 @@ impl TaskService for Floor {
         &self,
         request: Request<ImportTaskRequest>,
     ) -> RpcResult<ImportTaskResponse> {
-        Ok(Response::new(self.import(request.into_inner()).await))
+        let request = request.into_inner();
+        Ok(Response::new(match request.absent_steps() {
+            AbsentSteps::Unspecified => self.import(request).await,
+            // Only the measured request to import again names it.
+            AbsentSteps::Keep | AbsentSteps::Delete => self.reimport(request).await,
+        }))
     }
 
     async fn export_task(
@@ -110,7 +121,7 @@ impl TaskService for Floor {
         let guid = parse(&request.get_ref().guid);
         let task = self.task(guid).await;
         let rows: Vec<StepRow> = with_pool!(&self.database, reader, |pool| sqlx::query_as(
-            sql::EXPORT_STEPS
+            sql::READ_STEPS
         )
         .bind(ACCOUNT)
         .bind(guid)
@@ -135,5 +146,22 @@ impl Floor {
             .bind(guid)
             .fetch_one(pool));
         task
+    }
+}
+
+#[tonic::async_trait]
+impl TranslationService for Floor {
+    async fn list_translation_work(
+        &self,
+        _: Request<ListTranslationWorkRequest>,
+    ) -> RpcResult<ListTranslationWorkResponse> {
+        unimplemented()
+    }
+
+    async fn write_translations(
+        &self,
+        request: Request<WriteTranslationsRequest>,
+    ) -> RpcResult<WriteTranslationsResponse> {
+        Ok(Response::new(self.translate(request.into_inner()).await))
     }
 }
