@@ -127,6 +127,7 @@ async fn a_rename_never_makes_a_step_unreadable(client: Client) {
     let whole = "🔧".repeat(LIMIT);
     // Tries smaller and smaller translations until the step fits into a message.
     let mut rest = 11_490_000;
+    let mut unavailable = 0;
     let step = loop {
         let row = step_translation("t").with_body("x".repeat(rest));
         let sent = Step {
@@ -136,6 +137,10 @@ async fn a_rename_never_makes_a_step_unreadable(client: Client) {
         };
         match client.create_step(sent).await {
             Ok(created) => break created.step.expect("the step"),
+            // A busy machine may take too long to store it.
+            Err(refused) if refused.code() == Code::Unavailable && unavailable < 10 => {
+                unavailable += 1;
+            }
             Err(refused) => {
                 assert_eq!(refused.code(), Code::ResourceExhausted);
                 rest -= 1_000;
