@@ -54,6 +54,13 @@ pub enum CliError {
     NotServing(String),
 }
 
+impl CliError {
+    /// Whether a setting must change, whatever else does.
+    pub fn is_wrong_setting(&self) -> bool {
+        matches!(self, Self::Service(error) if error.is_wrong_setting())
+    }
+}
+
 /// Sends a command to a server.
 pub async fn run(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
     let ClientCommandConfig {

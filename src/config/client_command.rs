@@ -146,11 +146,11 @@ impl<A: Args> ClientArgs<A> {
         environment: Environment<'_>,
     ) -> Result<ClientCommandConfig, ConfigError> {
         let mut values = SettingValues::default();
-        values.take_environment::<ConnectionSettings>(environment)?;
+        values.take_environment::<ConnectionSettings>(environment);
         values.take_flags::<ConnectionSettings, _>(&self.connection);
-        let settings: ConnectionSettings = values.parse()?;
+        let connection = values.read(ConnectionSettings::connection)?;
         Ok(ClientCommandConfig {
-            connection: settings.connection(&values)?,
+            connection,
             format: self.format.format,
             command: command(self.command),
         })
