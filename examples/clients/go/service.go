@@ -16,21 +16,23 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The time limit of a call with all its attempts. By default gRPC waits for ever.
+// The time limit of a call with its retries. By default gRPC waits for ever.
 const deadline = 10 * time.Second
 
 // The body of a step may be larger than the 4 MB that gRPC accepts by default.
 const maxMessageBytes = 72 * 1024 * 1024
 
-// Calls with these codes were not done, or are safe to repeat: reads, updates with an
-// etag, and creates and imports with a request_id. The server says how long to wait.
+// gRPC repeats calls that fail with these codes. It waits as long as the server says, or
+// else as long as this policy, and not at all when the server says that a retry does not
+// help. That is safe: reads, updates with an etag and creates with a request_id can be sent
+// twice.
 const serviceConfig = `{
   "methodConfig": [{
     "name": [{"service": "expertise.v1.TaskService"}, {"service": "expertise.v1.StepService"}],
     "retryPolicy": {
       "maxAttempts": 5,
       "initialBackoff": "0.2s",
-      "maxBackoff": "5s",
+      "maxBackoff": "2s",
       "backoffMultiplier": 2,
       "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED", "ABORTED"]
     }
