@@ -1,6 +1,8 @@
 //! Reads. Each returns one state of the database: most are one statement; exports,
 //! previews and validations are one transaction.
 
+mod cached_sql;
+mod expected_translations;
 mod guide;
 mod preview;
 mod readers;
@@ -22,6 +24,7 @@ use crate::{
     domain::{Error, Result},
 };
 
+pub use expected_translations::ExpectedTranslations;
 pub use guide::GuideSource;
 pub use preview::{PreviewCall, PreviewPage};
 pub use row_reader::RowReader;

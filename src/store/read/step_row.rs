@@ -24,12 +24,15 @@ pub struct StepColumns {
     pub bodies: bool,
     /// Large columns are left out of steps with more bytes than this.
     pub max_bytes: Option<i64>,
+    /// Whether the translations are selected.
+    pub translations: bool,
 }
 
 impl StepColumns {
     pub const ALL: Self = Self {
         bodies: true,
         max_bytes: None,
+        translations: true,
     };
 
     /// SQL for the bytes of the selected columns of a step `s`.
@@ -67,13 +70,19 @@ impl StepColumns {
         } else {
             (null.to_owned(), null)
         };
-        let translations = unless_large(&format!(
-            "CASE WHEN s.language_count > 0 THEN \
+        let translations = || {
+            unless_large(&format!(
+                "CASE WHEN s.language_count > 0 THEN \
                (SELECT {rows}({array}(l.language, l.locked, l.title, l.instructions, \
                                       l.feedback_config, {overlay_body})){cast} \
                 FROM step_translations l \
                 WHERE l.account_id = $1 AND l.step = s.guid) END"
-        ));
+            ))
+        };
+        let translations = match self.translations {
+            true => translations(),
+            false => null.to_owned(),
+        };
         format!(
             "s.guid, s.task, s.position, s.fraction, s.kind, s.product_id, s.title, s.cost, \
              s.published, {texts}, s.subtask_id, s.subtask_pid, s.link, {r_data}, s.version, \
