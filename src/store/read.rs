@@ -4,6 +4,7 @@
 mod cached_sql;
 mod expected_translations;
 mod guide;
+mod large_step;
 mod preview;
 mod readers;
 mod references;

@@ -22,6 +22,8 @@ use crate::{
 pub struct StepColumns {
     /// Whether the bodies are selected.
     pub bodies: bool,
+    /// Whether they include the step's own, beside those of its translations.
+    pub own_body: bool,
     /// Large columns are left out of steps with more bytes than this.
     pub max_bytes: Option<i64>,
     /// Whether the translations are selected.
@@ -31,6 +33,7 @@ pub struct StepColumns {
 impl StepColumns {
     pub const ALL: Self = Self {
         bodies: true,
+        own_body: true,
         max_bytes: None,
         translations: true,
     };
@@ -65,11 +68,11 @@ impl StepColumns {
         ];
         let texts = texts.map(unless_large).join(", ");
         let r_data = unless_large("s.r_data");
-        let (body, overlay_body) = if self.bodies {
-            (unless_large("s.body"), "l.body")
-        } else {
-            (null.to_owned(), null)
+        let body = match self.bodies && self.own_body {
+            true => unless_large("s.body"),
+            false => null.to_owned(),
         };
+        let overlay_body = if self.bodies { "l.body" } else { null };
         let translations = || {
             unless_large(&format!(
                 "CASE WHEN s.language_count > 0 THEN \

@@ -121,11 +121,14 @@ impl StepPageRequest {
     }
 }
 
+/// Not NULL for a step with translations.
+const TRANSLATED: &str = "CASE WHEN s.language_count > 0 THEN 1 END";
+
 /// A row with a step of a list.
 struct ListedRow {
     row: QueryResult,
     epoch: i64,
-    languages: i64,
+    translated: bool,
 }
 
 impl ListedRow {
@@ -133,11 +136,12 @@ impl ListedRow {
     fn new(row: QueryResult) -> Result<(i64, Self), StoreError> {
         let mut columns = RowReader::new(&row);
         let first = columns.take()?;
-        let (epoch, languages) = (columns.take()?, columns.take()?);
+        let epoch = columns.take()?;
+        let translated = columns.take::<Option<i32>>()?.is_some();
         let listed = Self {
             row,
             epoch,
-            languages,
+            translated,
         };
         Ok((first, listed))
     }
@@ -146,7 +150,7 @@ impl ListedRow {
         let mut row = RowReader::new(&self.row);
         row.take::<i64>()?;
         let epoch = row.take()?;
-        row.take::<i64>()?;
+        row.take::<Option<i32>>()?;
         let (step, place) = read_step(&mut row, account)?;
         Ok((step, StepCursor { epoch, place }))
     }
@@ -165,8 +169,7 @@ fn fitting(rows: &[(i64, ListedRow)], limit: usize) -> usize {
 }
 
 impl Account {
-    /// Reads a step with its body. A large step takes a second statement and a permit, as
-    /// the driver buffers the whole row.
+    /// Reads a step with its body.
     pub async fn get_step(&self, guid: StepId) -> Result<Step> {
         let db = self.reader();
         let expected = self.expected_translations();
@@ -180,15 +183,13 @@ impl Account {
             max_bytes: Some(LARGE_STEP_BYTES),
             ..StepColumns::ALL
         };
-        let mut found = StepRow::find(db, &self.id, guid, small).await?;
-        if found
-            .as_ref()
-            .is_some_and(|row| row.bytes > LARGE_STEP_BYTES)
-        {
-            let _permit = self.large_read_permit().await;
-            found = StepRow::find(db, &self.id, guid, StepColumns::ALL).await?;
-        }
-        let (step, _) = found.ok_or(Error::StepNotFound(guid))?.read(&self.id)?;
+        let found = StepRow::find(db, &self.id, guid, small).await?;
+        let step = match found {
+            Some(found) if found.bytes > LARGE_STEP_BYTES => self.get_large_step(guid).await?,
+            Some(found) => Some(found.read(&self.id)?.0),
+            None => None,
+        };
+        let step = step.ok_or(Error::StepNotFound(guid))?;
         expected.note(&self.id, !step.content.translations.is_empty());
         Ok(step)
     }
@@ -213,7 +214,7 @@ impl Account {
         let expected = self.expected_translations();
         let with_translations = expected.of(&self.id);
         let mut small = self.small_steps(&page, with_translations).await?;
-        let translated = small.iter().any(|(_, row)| row.languages > 0);
+        let translated = small.iter().any(|(_, row)| row.translated);
         if !small.is_empty() {
             expected.note(&self.id, translated);
         }
@@ -260,13 +261,14 @@ impl Account {
             bodies: page.bodies,
             max_bytes: Some(page.max_small_step_bytes()),
             translations,
+            ..StepColumns::ALL
         };
         let (columns, bytes) = (selected.columns(backend(db)), selected.size_sql());
         let (condition, values) = page.condition();
         let sql = format!(
             "SELECT {bytes}, (SELECT t.order_epoch FROM tasks t \
                               WHERE t.account_id = $1 AND t.guid = $2), \
-                    s.language_count, {columns} \
+                    {TRANSLATED}, {columns} \
              FROM steps s WHERE {condition} ORDER BY s.position, s.fraction LIMIT $3"
         );
         let statement = statement(backend(db), &self.id, sql, values);
@@ -283,15 +285,14 @@ impl Account {
         let db = &self.replica_or_primary();
         let selected = StepColumns {
             bodies: page.bodies,
-            max_bytes: None,
-            translations: true,
+            ..StepColumns::ALL
         };
         let (columns, bytes) = (selected.columns(backend(db)), selected.size_sql());
         let (condition, values) = page.condition();
         // The innermost query finds the page, the next one sums the bytes before each
         // step, and the outer one reads the steps that fit.
         let sql = format!(
-            "SELECT p.found, t.order_epoch, s.language_count, {columns} FROM ( \
+            "SELECT p.found, t.order_epoch, {TRANSLATED}, {columns} FROM ( \
                SELECT guid, CAST(SUM(bytes) OVER (ORDER BY position, fraction) - bytes AS bigint) \
                         AS before, \
                       COUNT(*) OVER () AS found \
