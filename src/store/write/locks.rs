@@ -195,7 +195,7 @@ impl Tx {
                 .into_tuple()
                 .one(&self.db)
                 .await?;
-        let feedback = json_columns::read_feedback(feedback.flatten())?;
+        let feedback = json_columns::read_feedback(feedback.flatten().as_deref())?;
         Ok(feedback.iter().flat_map(linked_tasks).collect())
     }
 

@@ -312,14 +312,15 @@ impl NamedRow {
         Ok(match column {
             NamedColumn::Question(product, question) => {
                 let product = json_columns::product(product)?;
-                let question = json_columns::read_feedback(question)?;
+                let question = json_columns::read_feedback(question.as_deref())?;
                 let sets = question.is_some_and(|question| filter.is_set_by(product, &question));
                 let path = || "feedback_config[0]".to_owned();
                 let found = sets.then(|| reference(ReferenceKind::Sets, path(), None));
                 found.into_iter().collect()
             }
             NamedColumn::Dependencies(group) => {
-                let group: Option<Group> = json_columns::optional(group, "dependencies")?;
+                let group: Option<Group> =
+                    json_columns::optional(group.as_deref(), "dependencies")?;
                 let conditions = group.map(|group| filter.conditions_reading(group));
                 let conditions = conditions.into_iter().flatten();
                 conditions
