@@ -27,7 +27,10 @@ use crate::{
     config::{ConnectionConfig, Credentials, RetrySettings, Trust},
     domain::caller::Scope,
     pem::{self, PemError},
-    proto::v1::task_service_client::TaskServiceClient,
+    proto::v1::{
+        analysis_service_client::AnalysisServiceClient, step_service_client::StepServiceClient,
+        task_service_client::TaskServiceClient,
+    },
 };
 
 /// The largest message taken, in bytes: the server may be set to messages of any size.
@@ -118,13 +121,14 @@ pub(crate) async fn connect(server: &str, trust: &Trust) -> Result<Channel, Conn
 pub(crate) struct CallerMetadata(Vec<(&'static str, MetadataValue<Ascii>)>);
 
 impl CallerMetadata {
-    /// Credentials. An account is restricted to the scope; a token has its own scopes.
-    pub fn new(credentials: &Credentials, scope: Scope) -> Result<Self, ConnectError> {
+    /// Credentials. An account is restricted to the scopes; a token has its own.
+    pub fn new(credentials: &Credentials, scopes: &[Scope]) -> Result<Self, ConnectError> {
         let value =
             |text: &str| MetadataValue::from_str(text).map_err(|_| ConnectError::Credentials);
         match credentials {
             Credentials::Account(account) => {
-                let scopes = MetadataValue::from_static(scope.name());
+                let names: Vec<&str> = scopes.iter().map(|scope| scope.name()).collect();
+                let scopes = value(&names.join(" "))?;
                 let account = value(account.as_str())?;
                 Ok(Self(vec![("x-account-id", account), ("x-scopes", scopes)]))
             }
@@ -217,7 +221,7 @@ pub(crate) fn is_caller_refused(status: &Status) -> bool {
 /// A connection to a server for one caller.
 #[derive(Debug)]
 pub(crate) struct Client {
-    tasks: TaskServiceClient<Channel>,
+    channel: Channel,
     server: String,
     names_account: bool,
     caller: CallerMetadata,
@@ -230,7 +234,7 @@ impl Client {
     /// Connects to the server.
     pub async fn connect(
         connection: &ConnectionConfig,
-        scope: Scope,
+        scopes: &[Scope],
     ) -> Result<Self, ConnectError> {
         let ConnectionConfig {
             server,
@@ -239,9 +243,8 @@ impl Client {
             retry,
         } = connection;
         Ok(Self {
-            caller: CallerMetadata::new(credentials, scope)?,
-            tasks: TaskServiceClient::new(connect(server, trust).await?)
-                .max_decoding_message_size(MAX_MESSAGE_BYTES),
+            caller: CallerMetadata::new(credentials, scopes)?,
+            channel: connect(server, trust).await?,
             server: server.clone(),
             names_account: matches!(credentials, Credentials::Account(_)),
             retry: *retry,
@@ -258,9 +261,54 @@ impl Client {
     where
         F: Future<Output = Result<tonic::Response<T>, Status>>,
     {
+        let tasks = TaskServiceClient::new(self.channel.clone())
+            .max_decoding_message_size(MAX_MESSAGE_BYTES);
+        self.repeat(message, |request| call(tasks.clone(), request))
+            .await
+    }
+
+    /// Makes a call of the step service, and repeats it while its failure is transient.
+    pub async fn call_steps<M: Clone, T, F>(
+        &self,
+        message: M,
+        call: impl Fn(StepServiceClient<Channel>, Request<M>) -> F,
+    ) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<tonic::Response<T>, Status>>,
+    {
+        let steps = StepServiceClient::new(self.channel.clone())
+            .max_decoding_message_size(MAX_MESSAGE_BYTES);
+        self.repeat(message, |request| call(steps.clone(), request))
+            .await
+    }
+
+    /// Makes a call of the analysis service, and repeats it while its failure is
+    /// transient.
+    pub async fn call_analysis<M: Clone, T, F>(
+        &self,
+        message: M,
+        call: impl Fn(AnalysisServiceClient<Channel>, Request<M>) -> F,
+    ) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<tonic::Response<T>, Status>>,
+    {
+        let analysis = AnalysisServiceClient::new(self.channel.clone())
+            .max_decoding_message_size(MAX_MESSAGE_BYTES);
+        self.repeat(message, |request| call(analysis.clone(), request))
+            .await
+    }
+
+    async fn repeat<M: Clone, T, F>(
+        &self,
+        message: M,
+        call: impl Fn(Request<M>) -> F,
+    ) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<tonic::Response<T>, Status>>,
+    {
         let mut undecided = false;
         let mut lost_before = false;
-        let attempt = || call(self.tasks.clone(), self.caller.request(message.clone()));
+        let attempt = || call(self.caller.request(message.clone()));
         let result = attempt
             .retry(backoff(self.retry))
             .when(|status: &Status| {

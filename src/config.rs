@@ -37,7 +37,8 @@ use self::{
 pub use self::{
     auth::{AuthMode, KeySource, TokenRules},
     client_command::{
-        ClientCommand, ClientCommandConfig, ExportArgs, Format, ImportArgs, ListFilters, ShowArgs,
+        ApplyArgs, ClientCommand, ClientCommandConfig, DeleteArgs, DiffArgs, EditArgs, ExportArgs,
+        Format, ImportArgs, ListFilters, ShowArgs, TaskRef,
     },
     command_line::{Invocation, command_line},
     connection::{ConnectionConfig, Credentials, RetrySettings, Trust},

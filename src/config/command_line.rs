@@ -6,9 +6,9 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use super::{
-    ClientCommand, ClientCommandConfig, Command, Config, ConfigError, ExportArgs, HealthConfig,
-    ImportArgs, ListFilters, LogConfig, OutputFormat, ServerSettings, ShowArgs, TokenGrant,
-    TranslateConfig, WrongSetting,
+    ApplyArgs, ClientCommand, ClientCommandConfig, Command, Config, ConfigError, DeleteArgs,
+    DiffArgs, EditArgs, ExportArgs, HealthConfig, ImportArgs, ListFilters, LogConfig, OutputFormat,
+    ServerSettings, ShowArgs, TokenGrant, TranslateConfig, WrongSetting,
     client_command::ClientArgs,
     health::HealthSettings,
     settings::{Environment, Flags, SettingValues, value_error},
@@ -69,6 +69,14 @@ enum CommandArgs {
     Show(ClientArgs<ShowArgs>),
     /// List the account's tasks
     List(ClientArgs<ListFilters>),
+    /// Edit a guide as a JSON document in an editor, and import it
+    Edit(ClientArgs<EditArgs>),
+    /// Show what an import would change: exit code 0 if nothing, 1 if something, 2 after a failure
+    Diff(ClientArgs<DiffArgs>),
+    /// Make the account have the guides of a directory: create, update, and delete with --prune
+    Apply(ClientArgs<ApplyArgs>),
+    /// Delete tasks with their steps
+    Delete(ClientArgs<DeleteArgs>),
     /// Ask a server for its health: exit code 0 if it is SERVING, else 1
     Health {
         #[command(flatten)]
@@ -152,6 +160,13 @@ impl Invocation {
             CommandArgs::Export(args) => client(args.read(ClientCommand::Export, environment))?,
             CommandArgs::Show(args) => client(args.read(ClientCommand::Show, environment))?,
             CommandArgs::List(args) => client(args.read(ClientCommand::List, environment))?,
+            CommandArgs::Edit(args) => {
+                let args = args.with_editor_of(environment);
+                client(args.read(ClientCommand::Edit, environment))?
+            }
+            CommandArgs::Diff(args) => client(args.read(ClientCommand::Diff, environment))?,
+            CommandArgs::Apply(args) => client(args.read(ClientCommand::Apply, environment))?,
+            CommandArgs::Delete(args) => client(args.read(ClientCommand::Delete, environment))?,
             CommandArgs::Health {
                 format,
                 health,
