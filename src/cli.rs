@@ -4,19 +4,26 @@
 
 mod document;
 mod export;
+mod guide;
 mod health;
 mod import;
+mod layout;
+mod lint;
 mod list;
 mod manual;
 mod out;
+mod preview;
+mod references;
 mod show;
 mod translate;
+mod wording;
 
 use std::{io, process::ExitCode};
 
 pub use self::{
     document::DocumentError,
     health::health,
+    lint::lint,
     manual::{completions, man},
     out::print,
     translate::translate,
@@ -41,6 +48,9 @@ pub enum CliError {
     /// A document cannot be read or written as JSON.
     #[error(transparent)]
     Document(#[from] DocumentError),
+    /// A document cannot be used.
+    #[error("{0}")]
+    Invalid(String),
     /// The answer cannot be written.
     #[error("cannot write {place}: {reason}")]
     Write {
@@ -63,7 +73,11 @@ pub async fn run(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
     } = config;
     let scope = match command {
         ClientCommand::Import(_) => Scope::Write,
-        ClientCommand::Export(_) | ClientCommand::Show(_) | ClientCommand::List(_) => Scope::Read,
+        ClientCommand::Export(_)
+        | ClientCommand::Show(_)
+        | ClientCommand::List(_)
+        | ClientCommand::Preview(_)
+        | ClientCommand::References(_) => Scope::Read,
     };
     let client = Client::connect(connection, scope).await?;
     match command {
@@ -71,6 +85,10 @@ pub async fn run(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
         ClientCommand::Export(export) => export::export(&client, export, *format).await?,
         ClientCommand::Show(show) => show::show(&client, show.task, *format).await?,
         ClientCommand::List(filters) => list::list(&client, filters, *format).await?,
+        ClientCommand::Preview(preview) => preview::preview(&client, preview, *format).await?,
+        ClientCommand::References(references) => {
+            references::references(&client, references, *format).await?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -27,7 +27,9 @@ use crate::{
     config::{ConnectionConfig, Credentials, RetrySettings, Trust},
     domain::caller::Scope,
     pem::{self, PemError},
-    proto::v1::task_service_client::TaskServiceClient,
+    proto::v1::{
+        analysis_service_client::AnalysisServiceClient, task_service_client::TaskServiceClient,
+    },
 };
 
 /// The largest message taken, in bytes: the server may be set to messages of any size.
@@ -218,6 +220,7 @@ pub(crate) fn is_caller_refused(status: &Status) -> bool {
 #[derive(Debug)]
 pub(crate) struct Client {
     tasks: TaskServiceClient<Channel>,
+    analysis: AnalysisServiceClient<Channel>,
     server: String,
     names_account: bool,
     caller: CallerMetadata,
@@ -238,9 +241,13 @@ impl Client {
             credentials,
             retry,
         } = connection;
+        let caller = CallerMetadata::new(credentials, scope)?;
+        let channel = connect(server, trust).await?;
         Ok(Self {
-            caller: CallerMetadata::new(credentials, scope)?,
-            tasks: TaskServiceClient::new(connect(server, trust).await?)
+            caller,
+            tasks: TaskServiceClient::new(channel.clone())
+                .max_decoding_message_size(MAX_MESSAGE_BYTES),
+            analysis: AnalysisServiceClient::new(channel)
                 .max_decoding_message_size(MAX_MESSAGE_BYTES),
             server: server.clone(),
             names_account: matches!(credentials, Credentials::Account(_)),
@@ -258,9 +265,33 @@ impl Client {
     where
         F: Future<Output = Result<tonic::Response<T>, Status>>,
     {
+        self.call_service(&self.tasks, message, call).await
+    }
+
+    /// Makes a call of the analysis service, and repeats it while its failure is transient.
+    pub async fn analyse<M: Clone, T, F>(
+        &self,
+        message: M,
+        call: impl Fn(AnalysisServiceClient<Channel>, Request<M>) -> F,
+    ) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<tonic::Response<T>, Status>>,
+    {
+        self.call_service(&self.analysis, message, call).await
+    }
+
+    async fn call_service<S: Clone, M: Clone, T, F>(
+        &self,
+        service: &S,
+        message: M,
+        call: impl Fn(S, Request<M>) -> F,
+    ) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<tonic::Response<T>, Status>>,
+    {
         let mut undecided = false;
         let mut lost_before = false;
-        let attempt = || call(self.tasks.clone(), self.caller.request(message.clone()));
+        let attempt = || call(service.clone(), self.caller.request(message.clone()));
         let result = attempt
             .retry(backoff(self.retry))
             .when(|status: &Status| {

@@ -20,10 +20,7 @@ use serde::{
 use serde_json::Value;
 
 use crate::{
-    proto::{
-        FILE_DESCRIPTOR_SET,
-        v1::{Task, TaskDocument},
-    },
+    proto::{FILE_DESCRIPTOR_SET, v1::TaskDocument},
     terminal::{sanitize, sanitize_json},
 };
 
@@ -130,9 +127,9 @@ pub(super) fn text(document: &TaskDocument) -> Result<String, DocumentError> {
     Ok(sanitize_json(&(text + "\n")))
 }
 
-/// A task as JSON.
-pub(super) fn task(task: &Task) -> Result<MessageJson, DocumentError> {
-    MessageJson::of("expertise.v1.Task", task)
+/// A message of the contract, such as a `Task`, as JSON.
+pub(super) fn json(name: &str, message: &impl Message) -> Result<MessageJson, DocumentError> {
+    MessageJson::of(&format!("expertise.v1.{name}"), message)
 }
 
 fn descriptor(name: &str) -> Result<MessageDescriptor, DocumentError> {

@@ -15,7 +15,8 @@ use prost::Message;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use self::report::{FileReport, ImportFailure, ImportKind, ImportedFile};
+pub(super) use self::report::ImportFailure;
+use self::report::{FileReport, ImportKind, ImportedFile};
 use super::{
     CliError, document,
     out::{JsonArray, print_error, sanitize},
@@ -119,7 +120,7 @@ fn names_a_task(document: &TaskDocument) -> bool {
 }
 
 /// Reads a file or standard input. No more of a larger one is read than shows that it is.
-fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, ImportFailure> {
+pub(super) fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, ImportFailure> {
     let input: Box<dyn Read> = match file == Path::new("-") {
         true => Box::new(io::stdin()),
         false => Box::new(File::open(file).map_err(ImportFailure::Unreadable)?),

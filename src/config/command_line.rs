@@ -7,8 +7,8 @@ use clap_complete::Shell;
 
 use super::{
     ClientCommand, ClientCommandConfig, Command, Config, ConfigError, ExportArgs, HealthConfig,
-    ImportArgs, ListFilters, LogConfig, OutputFormat, ServerSettings, ShowArgs, TokenGrant,
-    TranslateConfig, WrongSetting,
+    ImportArgs, LintArgs, ListFilters, LogConfig, OutputFormat, PreviewArgs, ReferencesArgs,
+    ServerSettings, ShowArgs, TokenGrant, TranslateConfig, WrongSetting,
     client_command::ClientArgs,
     health::HealthSettings,
     settings::{Environment, Flags, SettingValues, value_error},
@@ -69,6 +69,12 @@ enum CommandArgs {
     Show(ClientArgs<ShowArgs>),
     /// List the account's tasks
     List(ClientArgs<ListFilters>),
+    /// Check guides, stored ones or documents in files: exit code 1 if there is an error
+    Lint(ClientArgs<LintArgs>),
+    /// Show what somebody would see of a guide with these answers
+    Preview(ClientArgs<PreviewArgs>),
+    /// List what refers to a task, or sets and reads a variable
+    References(ClientArgs<ReferencesArgs>),
     /// Ask a server for its health: exit code 0 if it is SERVING, else 1
     Health {
         #[command(flatten)]
@@ -152,6 +158,15 @@ impl Invocation {
             CommandArgs::Export(args) => client(args.read(ClientCommand::Export, environment))?,
             CommandArgs::Show(args) => client(args.read(ClientCommand::Show, environment))?,
             CommandArgs::List(args) => client(args.read(ClientCommand::List, environment))?,
+            CommandArgs::Lint(args) => {
+                program.refuse("lint")?;
+                let lint = Box::new(args.read_lint(environment)?);
+                (Command::Lint(lint), SettingValues::default())
+            }
+            CommandArgs::Preview(args) => client(args.read(ClientCommand::Preview, environment))?,
+            CommandArgs::References(args) => {
+                client(args.read(ClientCommand::References, environment))?
+            }
             CommandArgs::Health {
                 format,
                 health,

@@ -11,6 +11,7 @@ use super::secret::{Secret, SigningSecret};
 use crate::domain::{
     caller::{Scope, Subject},
     ids::{AccountId, RequestId, TaskId},
+    translation::Language,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -133,6 +134,10 @@ pub(super) fn request_id(text: &str) -> Result<RequestId, &'static str> {
 
 pub(super) fn task(text: &str) -> Result<TaskId, &'static str> {
     TaskId::parse(text).ok_or("the guid of a task, a hyphenated UUID")
+}
+
+pub(super) fn language(text: &str) -> Result<Language, &'static str> {
+    Language::parse(text).ok_or("a BCP-47 tag, such as en or pt-BR")
 }
 
 /// Levels, alone or as `part=level`. A name alone is refused: a misspelt level would be
