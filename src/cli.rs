@@ -14,19 +14,26 @@ mod findings;
 mod guide;
 mod health;
 mod import;
+mod layout;
+mod lint;
 mod list;
 mod manual;
 mod out;
 mod plan;
+mod preview;
+mod references;
 mod show;
 mod tasks;
+mod transfer;
 mod translate;
+mod wording;
 
 use std::{io, process::ExitCode};
 
 pub use self::{
     document::DocumentError,
     health::health,
+    lint::lint,
     manual::{completions, man},
     out::print,
     translate::translate,
@@ -51,6 +58,9 @@ pub enum CliError {
     /// A document cannot be read or written as JSON.
     #[error(transparent)]
     Document(#[from] DocumentError),
+    /// A document cannot be used.
+    #[error("{0}")]
+    Invalid(String),
     /// The answer cannot be written.
     #[error("cannot write {place}: {reason}")]
     Write {
@@ -100,9 +110,6 @@ pub enum CliError {
     /// Ctrl-C ended it.
     #[error("interrupted")]
     Interrupted,
-    /// What a command was to apply is not usable.
-    #[error("{0}")]
-    Unusable(String),
     /// The server is not SERVING.
     #[error("{0}")]
     NotServing(String),
@@ -137,9 +144,11 @@ async fn send(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
         | ClientCommand::Diff(_)
         | ClientCommand::Apply(_)
         | ClientCommand::Delete(_) => &[Scope::Read, Scope::Write],
-        ClientCommand::Export(_) | ClientCommand::Show(_) | ClientCommand::List(_) => {
-            &[Scope::Read]
-        }
+        ClientCommand::Export(_)
+        | ClientCommand::Show(_)
+        | ClientCommand::List(_)
+        | ClientCommand::Preview(_)
+        | ClientCommand::References(_) => &[Scope::Read],
     };
     match command {
         ClientCommand::Delete(delete) => delete::check(delete)?,
@@ -149,7 +158,9 @@ async fn send(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
         | ClientCommand::Diff(_)
         | ClientCommand::Export(_)
         | ClientCommand::Show(_)
-        | ClientCommand::List(_) => {}
+        | ClientCommand::List(_)
+        | ClientCommand::Preview(_)
+        | ClientCommand::References(_) => {}
     }
     let client = Client::connect(connection, scopes).await?;
     match command {
@@ -164,6 +175,10 @@ async fn send(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
             show::show(&client, task, *format).await?;
         }
         ClientCommand::List(filters) => list::list(&client, filters, *format).await?,
+        ClientCommand::Preview(preview) => preview::preview(&client, preview, *format).await?,
+        ClientCommand::References(references) => {
+            references::references(&client, references, *format).await?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

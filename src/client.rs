@@ -221,7 +221,9 @@ pub(crate) fn is_caller_refused(status: &Status) -> bool {
 /// A connection to a server for one caller.
 #[derive(Debug)]
 pub(crate) struct Client {
-    channel: Channel,
+    tasks: TaskServiceClient<Channel>,
+    steps: StepServiceClient<Channel>,
+    analysis: AnalysisServiceClient<Channel>,
     server: String,
     names_account: bool,
     caller: CallerMetadata,
@@ -242,9 +244,16 @@ impl Client {
             credentials,
             retry,
         } = connection;
+        let caller = CallerMetadata::new(credentials, scopes)?;
+        let channel = connect(server, trust).await?;
         Ok(Self {
-            caller: CallerMetadata::new(credentials, scopes)?,
-            channel: connect(server, trust).await?,
+            caller,
+            tasks: TaskServiceClient::new(channel.clone())
+                .max_decoding_message_size(MAX_MESSAGE_BYTES),
+            steps: StepServiceClient::new(channel.clone())
+                .max_decoding_message_size(MAX_MESSAGE_BYTES),
+            analysis: AnalysisServiceClient::new(channel)
+                .max_decoding_message_size(MAX_MESSAGE_BYTES),
             server: server.clone(),
             names_account: matches!(credentials, Credentials::Account(_)),
             retry: *retry,
@@ -261,10 +270,7 @@ impl Client {
     where
         F: Future<Output = Result<tonic::Response<T>, Status>>,
     {
-        let tasks = TaskServiceClient::new(self.channel.clone())
-            .max_decoding_message_size(MAX_MESSAGE_BYTES);
-        self.repeat(message, |request| call(tasks.clone(), request))
-            .await
+        self.call_service(&self.tasks, message, call).await
     }
 
     /// Makes a call of the step service, and repeats it while its failure is transient.
@@ -276,15 +282,11 @@ impl Client {
     where
         F: Future<Output = Result<tonic::Response<T>, Status>>,
     {
-        let steps = StepServiceClient::new(self.channel.clone())
-            .max_decoding_message_size(MAX_MESSAGE_BYTES);
-        self.repeat(message, |request| call(steps.clone(), request))
-            .await
+        self.call_service(&self.steps, message, call).await
     }
 
-    /// Makes a call of the analysis service, and repeats it while its failure is
-    /// transient.
-    pub async fn call_analysis<M: Clone, T, F>(
+    /// Makes a call of the analysis service, and repeats it while its failure is transient.
+    pub async fn analyse<M: Clone, T, F>(
         &self,
         message: M,
         call: impl Fn(AnalysisServiceClient<Channel>, Request<M>) -> F,
@@ -292,23 +294,21 @@ impl Client {
     where
         F: Future<Output = Result<tonic::Response<T>, Status>>,
     {
-        let analysis = AnalysisServiceClient::new(self.channel.clone())
-            .max_decoding_message_size(MAX_MESSAGE_BYTES);
-        self.repeat(message, |request| call(analysis.clone(), request))
-            .await
+        self.call_service(&self.analysis, message, call).await
     }
 
-    async fn repeat<M: Clone, T, F>(
+    async fn call_service<S: Clone, M: Clone, T, F>(
         &self,
+        service: &S,
         message: M,
-        call: impl Fn(Request<M>) -> F,
+        call: impl Fn(S, Request<M>) -> F,
     ) -> Result<T, CallError>
     where
         F: Future<Output = Result<tonic::Response<T>, Status>>,
     {
         let mut undecided = false;
         let mut lost_before = false;
-        let attempt = || call(self.caller.request(message.clone()));
+        let attempt = || call(service.clone(), self.caller.request(message.clone()));
         let result = attempt
             .retry(backoff(self.retry))
             .when(|status: &Status| {

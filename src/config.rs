@@ -3,6 +3,7 @@
 //! Flags win over the environment, the environment over the file, the file over
 //! defaults. A wrong value stops the start with one line.
 
+mod analysis_command;
 mod auth;
 mod client_command;
 mod command_line;
@@ -31,10 +32,8 @@ use clap_complete::Shell;
 use http::Uri;
 use tracing_subscriber::filter::Targets;
 
-use self::{
-    auth::AuthSettings, client_command::OutputFormat, settings::SettingValues, tls::TlsSettings,
-};
 pub use self::{
+    analysis_command::{GuideArg, LintArgs, LintConfig, PreviewArgs, ReferencesArgs},
     auth::{AuthMode, KeySource, TokenRules},
     client_command::{
         ApplyArgs, ClientCommand, ClientCommandConfig, DeleteArgs, DiffArgs, EditArgs, ExportArgs,
@@ -48,6 +47,9 @@ pub use self::{
     tls::Tls,
     token::TokenGrant,
     translate::{EngineKind, TranslateConfig},
+};
+use self::{
+    auth::AuthSettings, client_command::OutputFormat, settings::SettingValues, tls::TlsSettings,
 };
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:50051";
@@ -209,6 +211,8 @@ pub enum Command {
     Translate(Box<TranslateConfig>),
     /// Send a command to a running server.
     Client(Box<ClientCommandConfig>),
+    /// Check guides.
+    Lint(Box<LintConfig>),
     /// Check a server's health.
     Health(HealthConfig),
     /// Print a script that makes a shell complete the command line.

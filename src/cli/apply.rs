@@ -21,10 +21,9 @@ use self::{
 use super::{
     CliError, changes, confirm,
     findings::Findings,
-    guide,
     out::JsonArray,
     plan::{LeftOutFields, Plan, Resets},
-    tasks,
+    tasks, transfer,
 };
 use crate::{
     client::Client,
@@ -123,9 +122,9 @@ impl Run<'_> {
         }
         let message = ImportTaskRequest {
             absent_steps: i32::from(AbsentSteps::Unspecified),
-            ..guide::import_of_whole(document, "")
+            ..transfer::import_of_whole(document, "")
         };
-        let answer = guide::import(self.client, message).await?;
+        let answer = transfer::import(self.client, message).await?;
         report.take(answer.task.unwrap_or_default(), answer.ignored_paths);
         guide.guid = Some(report.guid.clone());
         // The ids of its managed tasks may be needed by other guides.
@@ -167,8 +166,8 @@ impl Run<'_> {
         }
         let resets = Resets::between(stored, &planned);
         let etag = stored.task.as_ref().map_or("", |task| task.etag.as_str());
-        let message = guide::import_of_whole(planned, etag);
-        let answer = guide::import(self.client, message).await?;
+        let message = transfer::import_of_whole(planned, etag);
+        let answer = transfer::import(self.client, message).await?;
         report.take(answer.task.unwrap_or_default(), answer.ignored_paths);
         resets.send(self.client).await
     }
@@ -183,9 +182,9 @@ impl Run<'_> {
         let message = ImportTaskRequest {
             validate_only: true,
             request_id: String::new(),
-            ..guide::import_of_whole(checked, "")
+            ..transfer::import_of_whole(checked, "")
         };
-        let answer = guide::import(self.client, message).await?;
+        let answer = transfer::import(self.client, message).await?;
         let guid = std::mem::take(&mut report.guid);
         report.take(answer.task.unwrap_or_default(), answer.ignored_paths);
         // What a dry run creates has no guid yet.

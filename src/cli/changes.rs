@@ -126,7 +126,7 @@ fn add_guide(
         before: None,
         after: None,
     };
-    let fields = |task: &Task| Ok::<_, DocumentError>(document::task(task)?.into_fields());
+    let fields = |task: &Task| Ok::<_, DocumentError>(document::json("Task", task)?.into_fields());
     let (before, after) = (fields(&before)?, fields(&after)?);
     add_fields(&subject, before, after, &TASK_FIELDS_OF_SYSTEM, changes);
     add_steps(&task, stored, planned, changes)
@@ -205,7 +205,7 @@ fn step_fields(step: &Step) -> Result<Vec<(String, Value)>, DocumentError> {
         // It follows the task that the step refers to.
         step.title.clear();
     }
-    Ok(document::step(&step)?.into_fields())
+    Ok(document::json("Step", &step)?.into_fields())
 }
 
 fn add_managed(

@@ -8,9 +8,9 @@ use super::{
     CliError,
     changes::{self, Change},
     findings::Findings,
-    guide,
     out::{print, print_error, sanitize, sanitize_json},
     plan::{LeftOutFields, Matching, Plan, TaskIds, match_to_stored},
+    transfer,
 };
 use crate::{
     client::{CallError, Client},
@@ -28,13 +28,13 @@ pub(super) async fn diff(
     args: &DiffArgs,
     format: Format,
 ) -> Result<ExitCode, CliError> {
-    let document = guide::read_document(&args.file)?;
-    let guid = guide::guid(&document).to_owned();
+    let document = transfer::read_document(&args.file)?;
+    let guid = transfer::guid(&document).to_owned();
     if guid.is_empty() {
         let imported = check(client, args, document.clone()).await?;
         return show(client, &Difference::new_guide(document, imported), format).await;
     }
-    let stored = guide::export(client, &guid).await?;
+    let stored = transfer::export(client, &guid).await?;
     let mut matched = document.clone();
     match_to_stored(&mut matched, &stored, Matching::ById, &mut TaskIds::new());
     let plan = Plan {
@@ -90,7 +90,7 @@ async fn check(
         validate_only: true,
         ..ImportTaskRequest::default()
     };
-    Ok(guide::import(client, message).await?.ignored_paths)
+    Ok(transfer::import(client, message).await?.ignored_paths)
 }
 
 async fn show(
@@ -109,8 +109,8 @@ async fn show(
     match format {
         Format::Json => {
             let report = json!({
-                "guid": guide::guid(planned),
-                "name": guide::name(planned),
+                "guid": transfer::guid(planned),
+                "name": transfer::name(planned),
                 "created": created,
                 "changes": changes,
                 "ignored_paths": ignored_paths,
@@ -120,7 +120,7 @@ async fn show(
         }
         Format::Text => {
             if *created {
-                let name = sanitize(guide::name(planned));
+                let name = sanitize(transfer::name(planned));
                 print(&format!("+ task {name}, with every step\n"))?;
             }
             print(&changes::text(changes, ""))?;

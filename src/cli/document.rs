@@ -22,10 +22,7 @@ use serde_json::{Value, error::Category};
 use serde_path_to_error::Track;
 
 use crate::{
-    proto::{
-        FILE_DESCRIPTOR_SET,
-        v1::{Finding, Step, Task, TaskDocument},
-    },
+    proto::{FILE_DESCRIPTOR_SET, v1::TaskDocument},
     terminal::{sanitize, sanitize_json},
 };
 
@@ -202,19 +199,9 @@ pub(super) fn text(document: &TaskDocument) -> Result<String, DocumentError> {
     Ok(sanitize_json(&(text + "\n")))
 }
 
-/// A task as JSON.
-pub(super) fn task(task: &Task) -> Result<MessageJson, DocumentError> {
-    MessageJson::of("expertise.v1.Task", task)
-}
-
-/// A step as JSON.
-pub(super) fn step(step: &Step) -> Result<MessageJson, DocumentError> {
-    MessageJson::of("expertise.v1.Step", step)
-}
-
-/// A finding as JSON.
-pub(super) fn finding(finding: &Finding) -> Result<MessageJson, DocumentError> {
-    MessageJson::of("expertise.v1.Finding", finding)
+/// A message of the contract, such as a `Task`, as JSON.
+pub(super) fn json(name: &str, message: &impl Message) -> Result<MessageJson, DocumentError> {
+    MessageJson::of(&format!("expertise.v1.{name}"), message)
 }
 
 /// A value of a message on one line.

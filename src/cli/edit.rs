@@ -13,10 +13,9 @@ use self::file::EditedFile;
 use super::{
     CliError, changes, confirm, document,
     findings::Findings,
-    guide,
     out::{print, print_error, sanitize, step_count},
     plan::{LeftOutFields, Matching, Plan, Resets, TaskIds, match_to_stored},
-    tasks,
+    tasks, transfer,
 };
 use crate::{
     client::Client,
@@ -28,7 +27,7 @@ use crate::{
 /// editor with the errors. One that is given up stays in a file.
 pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, CliError> {
     let guid = tasks::find(client, &args.task).await?.to_string();
-    let stored = guide::export(client, &guid).await?;
+    let stored = transfer::export(client, &guid).await?;
     let mut file = EditedFile::new(&document::text(&stored)?)?;
     // Ctrl-C in an editor must not end this program, which still has to name the file.
     let _interrupts = interrupts()?;
@@ -89,8 +88,8 @@ async fn write(client: &Client, stored: &TaskDocument, text: &str) -> Result<Wri
         Ok(document) => document,
         Err(error) => return Ok(Written::EditAgain(error.to_string())),
     };
-    let guid = guide::guid(stored).to_owned();
-    if !guide::guid(&document).eq_ignore_ascii_case(&guid) {
+    let guid = transfer::guid(stored).to_owned();
+    if !transfer::guid(&document).eq_ignore_ascii_case(&guid) {
         let reason = format!("task.guid must stay {guid}: use `expertise import` for other tasks");
         return Ok(Written::EditAgain(reason));
     }
@@ -101,13 +100,13 @@ async fn write(client: &Client, stored: &TaskDocument, text: &str) -> Result<Wri
     };
     let planned = plan.apply(&document, stored);
     let etag = stored.task.as_ref().map_or("", |task| task.etag.as_str());
-    let message = guide::import_of_whole(planned.clone(), etag);
+    let message = transfer::import_of_whole(planned.clone(), etag);
     let checked = ImportTaskRequest {
         validate_only: true,
         request_id: String::new(),
         ..message.clone()
     };
-    match guide::import(client, checked).await {
+    match transfer::import(client, checked).await {
         Ok(_) => {}
         Err(error) if ["INVALID_ARGUMENT", "NOT_FOUND"].contains(&error.code) => {
             return Ok(Written::EditAgain(error.to_string()));
@@ -121,10 +120,10 @@ async fn write(client: &Client, stored: &TaskDocument, text: &str) -> Result<Wri
         Answer::Stop => return Ok(Written::Stopped),
     }
     // The etag is that of the task. Its steps and managed tasks have their own.
-    if guide::export(client, &guid).await? != *stored {
+    if transfer::export(client, &guid).await? != *stored {
         return Err(CliError::ChangedSince(guid));
     }
-    let answer = guide::import(client, message).await;
+    let answer = transfer::import(client, message).await;
     let answer = answer.map_err(|error| changed_since(error.into(), &guid))?;
     Resets::between(stored, &planned).send(client).await?;
     let task = answer.task.unwrap_or_default();

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::json;
 
-use super::{CliError, document, guide, out, tasks};
+use super::{CliError, document, out, tasks, transfer};
 use crate::{
     client::Client,
     config::{ExportArgs, Format, TaskRef},
@@ -76,8 +76,8 @@ impl ExportedFile {
     fn of(file: PathBuf, document: &TaskDocument) -> Self {
         Self {
             file,
-            guid: guide::guid(document).to_owned(),
-            name: guide::name(document).to_owned(),
+            guid: transfer::guid(document).to_owned(),
+            name: transfer::name(document).to_owned(),
             steps: document.steps.len(),
         }
     }
@@ -113,5 +113,5 @@ pub(super) async fn export_document(
     client: &Client,
     task: TaskId,
 ) -> Result<TaskDocument, CliError> {
-    Ok(guide::export(client, &task.to_string()).await?)
+    Ok(transfer::export(client, &task.to_string()).await?)
 }

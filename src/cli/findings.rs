@@ -37,7 +37,7 @@ impl Findings {
             ..ValidateTaskRequest::default()
         };
         let answer = client
-            .call_analysis(message, |mut analysis, request| async move {
+            .analyse(message, |mut analysis, request| async move {
                 analysis.validate_task(request).await
             })
             .await?;
@@ -89,7 +89,7 @@ impl Serialize for Findings {
         let findings: Vec<MessageJson> = self
             .shown
             .iter()
-            .filter_map(|finding| document::finding(finding).ok())
+            .filter_map(|finding| document::json("Finding", finding).ok())
             .collect();
         findings.serialize(serializer)
     }

@@ -1,89 +1,31 @@
-//! Calls about whole guides.
+//! The guide that a command is about: a stored task, or a document in a file.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    path::Path,
+use std::path::Path;
+
+use super::{
+    CliError, document,
+    import::{ImportFailure, read},
 };
+use crate::{config::GuideArg, proto::v1::TaskDocument};
 
-use uuid::Uuid;
-
-use super::CliError;
-use crate::{
-    client::{CallError, Client},
-    proto::v1::{
-        AbsentSteps, ExportTaskRequest, ImportTaskRequest, ImportTaskResponse, TaskDocument,
-    },
-};
-
-/// Exports a task.
-pub(super) async fn export(client: &Client, guid: &str) -> Result<TaskDocument, CallError> {
-    let message = ExportTaskRequest {
-        guid: guid.to_owned(),
-    };
-    let answer = client
-        .call(message, |mut tasks, request| async move {
-            tasks.export_task(request).await
-        })
-        .await?;
-    Ok(answer.document.unwrap_or_default())
-}
-
-/// Sends an import.
-pub(super) async fn import(
-    client: &Client,
-    message: ImportTaskRequest,
-) -> Result<ImportTaskResponse, CallError> {
-    client
-        .call(message, |mut tasks, request| async move {
-            tasks.import_task(request).await
-        })
-        .await
-}
-
-/// An import of a document that says what the guide is as a whole: steps that it leaves
-/// out are deleted. With an etag, the task must not have changed since.
-pub(super) fn import_of_whole(document: TaskDocument, etag: &str) -> ImportTaskRequest {
-    ImportTaskRequest {
-        document: Some(document),
-        absent_steps: i32::from(AbsentSteps::Delete),
-        etag: etag.to_owned(),
-        // Attempts after a lost answer do nothing twice.
-        request_id: Uuid::now_v7().to_string(),
-        validate_only: false,
-    }
-}
-
-/// The id of a document's task; empty if it has none.
-pub(super) fn guid(document: &TaskDocument) -> &str {
-    document.task.as_ref().map_or("", |task| task.guid.as_str())
-}
-
-/// The name of a document's task.
-pub(super) fn name(document: &TaskDocument) -> &str {
-    document.task.as_ref().map_or("", |task| task.name.as_str())
-}
-
-/// Reads a file, or standard input as `-`. Of a file of more than `max_bytes`, one byte
-/// more is read, which shows that it is too large.
-pub(super) fn read_file(file: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
-    let input: Box<dyn Read> = match file == Path::new("-") {
-        true => Box::new(io::stdin()),
-        false => Box::new(File::open(file)?),
-    };
-    let mut text = Vec::new();
-    input.take(max_bytes + 1).read_to_end(&mut text)?;
-    Ok(text)
-}
+/// The largest document that is read: what a server takes by default.
+const DOCUMENT_BYTES_MAX: u64 = 75_497_472;
 
 /// Reads the document in a file.
 pub(super) fn read_document(file: &Path) -> Result<TaskDocument, CliError> {
-    let text = read_file(file, u64::MAX - 1).map_err(|reason| CliError::Read {
-        place: file.display().to_string(),
-        reason,
+    let text = read(file, DOCUMENT_BYTES_MAX).map_err(|failure| match failure {
+        ImportFailure::TooLarge { max_bytes } => {
+            CliError::Invalid(format!("it is larger than {max_bytes} bytes"))
+        }
+        failure => CliError::Invalid(failure.to_string()),
     })?;
-    super::document::parse(&text).map_err(|error| CliError::File {
-        place: file.display().to_string(),
-        error,
-    })
+    Ok(document::parse(&text)?)
+}
+
+/// A guide as the command line has it.
+pub(super) fn name(guide: &GuideArg) -> String {
+    match guide {
+        GuideArg::Task(task) => task.to_string(),
+        GuideArg::File(file) => file.display().to_string(),
+    }
 }

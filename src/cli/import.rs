@@ -16,17 +16,18 @@ use prost::Message;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+pub(super) use self::report::ImportFailure;
 use self::{
     counts::ImportCounts,
     interrupts::Interrupts,
-    report::{FileReport, ImportFailure, ImportKind, ImportedFile},
+    report::{FileReport, ImportKind, ImportedFile},
 };
 use super::{
     CliError, changes, document,
     findings::Findings,
-    guide,
     out::{JsonArray, print_error, sanitize},
     plan::{LeftOutFields, Matching, Plan, TaskIds, match_to_stored},
+    transfer,
 };
 use crate::{
     client::Client,
@@ -134,7 +135,7 @@ impl ImportRun<'_> {
         let planned = self.plan(document).await;
         let answer = match self
             .interrupts
-            .first_of(guide::import(self.client, message))
+            .first_of(transfer::import(self.client, message))
             .await
         {
             Some(answer) => answer.map_err(ImportFailure::Refused)?,
@@ -154,13 +155,13 @@ impl ImportRun<'_> {
     /// What the import makes of the guide, for which the stored one is read. A guide that
     /// cannot be read counts as updated.
     async fn plan(&self, document: TaskDocument) -> PlannedImport {
-        let guid = guide::guid(&document);
+        let guid = transfer::guid(&document);
         if guid.is_empty() {
             let kind = ImportKind::Created;
             return PlannedImport { kind, document };
         }
         let kind = ImportKind::Updated;
-        let Ok(stored) = guide::export(self.client, guid).await else {
+        let Ok(stored) = transfer::export(self.client, guid).await else {
             return PlannedImport { kind, document };
         };
         let plan = Plan {
@@ -188,8 +189,8 @@ struct PlannedImport {
 }
 
 /// Reads a file or standard input. No more of a larger one is read than shows that it is.
-fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, ImportFailure> {
-    let text = guide::read_file(file, max_bytes).map_err(ImportFailure::Unreadable)?;
+pub(super) fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, ImportFailure> {
+    let text = transfer::read_file(file, max_bytes).map_err(ImportFailure::Unreadable)?;
     match text.len() as u64 {
         bytes if bytes > max_bytes => Err(ImportFailure::TooLarge { max_bytes }),
         _ => Ok(text),

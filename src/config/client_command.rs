@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum, ValueHint};
 pub use self::guide_changes::{ApplyArgs, DeleteArgs, DiffArgs, EditArgs};
 use super::{
     ConfigError, DEFAULT_MAX_MESSAGE_BYTES,
+    analysis_command::{PreviewArgs, ReferencesArgs},
     connection::{ConnectionConfig, ConnectionSettings},
     settings::{Environment, Flags, SettingValues},
     value,
@@ -61,6 +62,10 @@ pub enum ClientCommand {
     Show(ShowArgs),
     /// List the tasks of the account.
     List(ListFilters),
+    /// Show what somebody would see of a guide.
+    Preview(PreviewArgs),
+    /// List what refers to a task or variable.
+    References(ReferencesArgs),
     /// Edit a guide in an editor.
     Edit(EditArgs),
     /// Show what an import would change.
@@ -163,7 +168,7 @@ pub struct ListFilters {
 #[derive(Args)]
 pub(super) struct ClientArgs<A: Args> {
     #[command(flatten)]
-    command: A,
+    pub command: A,
     #[command(flatten)]
     format: OutputFormat,
     #[command(flatten)]
@@ -176,14 +181,25 @@ impl<A: Args> ClientArgs<A> {
         command: fn(A) -> ClientCommand,
         environment: Environment<'_>,
     ) -> Result<ClientCommandConfig, ConfigError> {
+        Ok(ClientCommandConfig {
+            connection: self.connection(environment)?,
+            format: self.format(),
+            command: command(self.command),
+        })
+    }
+
+    pub fn format(&self) -> Format {
+        self.format.format
+    }
+
+    pub fn connection(
+        &self,
+        environment: Environment<'_>,
+    ) -> Result<ConnectionConfig, ConfigError> {
         let mut values = SettingValues::default();
         values.take_environment::<ConnectionSettings>(environment)?;
         values.take_flags::<ConnectionSettings, _>(&self.connection);
         let settings: ConnectionSettings = values.parse()?;
-        Ok(ClientCommandConfig {
-            connection: settings.connection(&values)?,
-            format: self.format.format,
-            command: command(self.command),
-        })
+        Ok(settings.connection(&values)?)
     }
 }

@@ -7,8 +7,9 @@ use clap_complete::Shell;
 
 use super::{
     ApplyArgs, ClientCommand, ClientCommandConfig, Command, Config, ConfigError, DeleteArgs,
-    DiffArgs, EditArgs, ExportArgs, HealthConfig, ImportArgs, ListFilters, LogConfig, OutputFormat,
-    ServerSettings, ShowArgs, TokenGrant, TranslateConfig, WrongSetting,
+    DiffArgs, EditArgs, ExportArgs, HealthConfig, ImportArgs, LintArgs, ListFilters, LogConfig,
+    OutputFormat, PreviewArgs, ReferencesArgs, ServerSettings, ShowArgs, TokenGrant,
+    TranslateConfig, WrongSetting,
     client_command::ClientArgs,
     health::HealthSettings,
     settings::{Environment, Flags, SettingValues, value_error},
@@ -77,6 +78,12 @@ enum CommandArgs {
     Apply(ClientArgs<ApplyArgs>),
     /// Delete tasks with their steps
     Delete(ClientArgs<DeleteArgs>),
+    /// Check guides, stored ones or documents in files: exit code 1 if there is an error
+    Lint(ClientArgs<LintArgs>),
+    /// Show what somebody would see of a guide with these answers
+    Preview(ClientArgs<PreviewArgs>),
+    /// List what refers to a task, or sets and reads a variable
+    References(ClientArgs<ReferencesArgs>),
     /// Ask a server for its health: exit code 0 if it is SERVING, else 1
     Health {
         #[command(flatten)]
@@ -167,6 +174,15 @@ impl Invocation {
             CommandArgs::Diff(args) => client(args.read(ClientCommand::Diff, environment))?,
             CommandArgs::Apply(args) => client(args.read(ClientCommand::Apply, environment))?,
             CommandArgs::Delete(args) => client(args.read(ClientCommand::Delete, environment))?,
+            CommandArgs::Lint(args) => {
+                program.refuse("lint")?;
+                let lint = Box::new(args.read_lint(environment)?);
+                (Command::Lint(lint), SettingValues::default())
+            }
+            CommandArgs::Preview(args) => client(args.read(ClientCommand::Preview, environment))?,
+            CommandArgs::References(args) => {
+                client(args.read(ClientCommand::References, environment))?
+            }
             CommandArgs::Health {
                 format,
                 health,

@@ -14,6 +14,7 @@ use super::{
 use crate::domain::{
     caller::{Scope, Subject},
     ids::{AccountId, RequestId, TaskId},
+    translation::Language,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -148,6 +149,10 @@ pub(super) fn task_ref(text: &str) -> Result<TaskRef, &'static str> {
         }
         None => Ok(TaskRef::Name(text.to_owned())),
     }
+}
+
+pub(super) fn language(text: &str) -> Result<Language, &'static str> {
+    Language::parse(text).ok_or("a BCP-47 tag, such as en or pt-BR")
 }
 
 /// Levels, alone or as `part=level`. A name alone is refused: a misspelt level would be

@@ -8,8 +8,9 @@ use std::{
 use super::{references::References, source::Source};
 use crate::{
     cli::{
-        CliError, guide,
+        CliError,
         plan::{Matching, match_to_stored},
+        transfer,
     },
     client::Client,
     proto::v1::{Task, TaskDocument, TaskType},
@@ -41,7 +42,7 @@ impl Guide {
             references.expect(&self.document);
             return Ok(());
         };
-        let stored = guide::export(client, guid).await?;
+        let stored = transfer::export(client, guid).await?;
         references.arrive(&self.document);
         match_to_stored(
             &mut self.document,
@@ -63,7 +64,7 @@ impl Guide {
 pub(super) fn pair(sources: Vec<Source>, tasks: &[Task]) -> Vec<Guide> {
     let by_id: BTreeSet<&str> = tasks.iter().map(|task| task.guid.as_str()).collect();
     let known = |document: &TaskDocument| {
-        let guid = guide::guid(document).to_ascii_lowercase();
+        let guid = transfer::guid(document).to_ascii_lowercase();
         by_id.contains(guid.as_str()).then_some(guid)
     };
     let taken: BTreeSet<String> = sources
@@ -81,7 +82,7 @@ pub(super) fn pair(sources: Vec<Source>, tasks: &[Task]) -> Vec<Guide> {
     let pair = |Source { file, document }| {
         let product = document.task.as_ref().map_or(0, Task::product_id);
         let guid = known(&document).or_else(|| {
-            let key = (guide::name(&document).to_owned(), product);
+            let key = (transfer::name(&document).to_owned(), product);
             by_name.get_mut(&key)?.pop_front().map(str::to_owned)
         });
         Guide {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    cli::{CliError, guide},
+    cli::{CliError, transfer},
     proto::v1::TaskDocument,
 };
 
@@ -28,19 +28,19 @@ pub(super) fn read_directory(directory: &Path) -> Result<Vec<Source>, CliError> 
     })?;
     if files.is_empty() {
         let directory = directory.display();
-        return Err(CliError::Unusable(format!(
+        return Err(CliError::Invalid(format!(
             "{directory} has no .json files: nothing is applied"
         )));
     }
     files.sort();
     let mut sources = Vec::with_capacity(files.len());
     for file in files {
-        let document = guide::read_document(&file)?;
+        let document = transfer::read_document(&file)?;
         sources.push(Source { file, document });
     }
     check_ids(&sources)?;
     // Ids that the server makes increase with time.
-    sources.sort_by(|a, b| guide::guid(&a.document).cmp(guide::guid(&b.document)));
+    sources.sort_by(|a, b| transfer::guid(&a.document).cmp(transfer::guid(&b.document)));
     Ok(sources)
 }
 
@@ -64,12 +64,12 @@ fn find_files(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
 fn check_ids(sources: &[Source]) -> Result<(), CliError> {
     let mut files: BTreeMap<String, &Path> = BTreeMap::new();
     for Source { file, document } in sources {
-        let guid = guide::guid(document).to_ascii_lowercase();
+        let guid = transfer::guid(document).to_ascii_lowercase();
         if guid.is_empty() {
             continue;
         }
         if let Some(other) = files.insert(guid.clone(), file) {
-            return Err(CliError::Unusable(format!(
+            return Err(CliError::Invalid(format!(
                 "{} and {} are both of task {guid}: remove one, or its task.guid",
                 other.display(),
                 file.display()

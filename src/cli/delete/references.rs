@@ -63,7 +63,7 @@ pub(super) async fn referrers(client: &Client, task: &str) -> Vec<Referrer> {
         ..ListReferencesRequest::default()
     };
     let page = client
-        .call_analysis(message, |mut analysis, request| async move {
+        .analyse(message, |mut analysis, request| async move {
             analysis.list_references(request).await
         })
         .await

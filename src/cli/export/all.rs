@@ -10,9 +10,9 @@ use std::{
 use super::{ExportedFile, write};
 use crate::{
     cli::{
-        CliError, document, guide,
+        CliError, document,
         out::{JsonArray, print, print_error, sanitize},
-        tasks,
+        tasks, transfer,
     },
     client::Client,
     config::Format,
@@ -71,7 +71,7 @@ async fn export_task(
     directory: &Path,
     earlier: &[PathBuf],
 ) -> Result<ExportedFile, CliError> {
-    let document = guide::export(client, &task.guid).await?;
+    let document = transfer::export(client, &task.guid).await?;
     let file = directory.join(file_name(&task.name, &task.guid));
     write(&file, &document::text(&document)?)?;
     let outdated = |path: &&PathBuf| guid_of(path) == Some(&task.guid) && **path != file;

@@ -9,7 +9,7 @@ use crate::{
         text::Title,
         violation::Violations,
     },
-    grpc::{
+    messages::{
         decode::{
             Field, Update, dependencies, feedback,
             field::{self, expected_etag, guid, sent_list, sent_text},

@@ -12,7 +12,7 @@ use crate::{
         },
         violation::{Reason, Violations},
     },
-    grpc::mask::{LanguageMask, Selects, TranslationsMask},
+    messages::mask::{LanguageMask, Selects, TranslationsMask},
     proto::v1,
 };
 

@@ -12,7 +12,7 @@ use crate::{
         text::Name,
         violation::{Reason, Violations},
     },
-    grpc::{
+    messages::{
         ignored::Ignored,
         mask::{Mask, Selects},
     },

@@ -17,7 +17,7 @@ use crate::{
         text::check,
         violation::Reason,
     },
-    grpc::mask::{Mask, Selects},
+    messages::mask::{Mask, Selects},
     proto::v1::{self, dependency_node},
 };
 

@@ -12,7 +12,7 @@ use crate::{
         text::{Label, NAME_MAX, check},
         violation::Reason,
     },
-    grpc::ignored::Ignored,
+    messages::ignored::Ignored,
     proto::v1,
 };
 

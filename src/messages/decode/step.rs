@@ -17,7 +17,7 @@ use crate::{
         text::{LIST_MAX, Tag, Title},
         violation::Reason,
     },
-    grpc::ignored::Ignored,
+    messages::ignored::Ignored,
     proto::v1,
 };
 

@@ -22,7 +22,7 @@ use crate::{
         task::{STEPS_MAX, TaskPatch},
         violation::{Reason, Violations},
     },
-    grpc::{ignored::Ignored, mask::Mask},
+    messages::{ignored::Ignored, mask::Mask},
     proto::v1,
 };
 

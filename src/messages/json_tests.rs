@@ -5,7 +5,7 @@ use prost_types::{ListValue, Struct, Value, value::Kind};
 
 use super::{
     decode::{Field, json::json},
-    encode,
+    encode::json as encoded,
 };
 use crate::domain::violation::Violations;
 
@@ -41,7 +41,7 @@ proptest! {
         let stored = json(sent.clone(), Field::root("x", &mut violations));
         prop_assert!(violations.is_empty());
         let text = stored.map(|json| json.0.to_string()).unwrap_or_default();
-        let read = serde_json::from_str(&text).map(encode::value);
+        let read = serde_json::from_str(&text).map(encoded::value);
         prop_assert_eq!(read.ok(), Some(sent));
     }
 }
