@@ -1,14 +1,12 @@
 //! `expertise show`: a guide as a tree.
 
-mod wording;
-
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 use console::style;
 use termtree::Tree;
 
-use super::{CliError, document, export, out};
+use super::{CliError, document, export, out, wording};
 use crate::{
     client::Client,
     config::Format,

@@ -11,6 +11,8 @@ pub mod document;
 pub mod feedback;
 pub mod field;
 pub mod json;
+pub mod names;
+pub mod options;
 pub mod step;
 pub mod task;
 pub mod translations;

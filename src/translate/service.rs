@@ -47,7 +47,7 @@ impl TranslationClient {
             .map(|language| language.as_str().to_owned());
         Ok(Self {
             client,
-            caller: CallerMetadata::new(credentials, Scope::Translate)?,
+            caller: CallerMetadata::new(credentials, &[Scope::Translate])?,
             languages: languages.collect(),
             task: config.task.map(|task| task.to_string()),
             retry: *retry,

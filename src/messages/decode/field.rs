@@ -235,6 +235,16 @@ pub fn language(tag: &str, mut field: Field<'_>) -> Option<Language> {
     language
 }
 
+/// A list of language tags.
+pub fn languages(tags: &[String], max: usize, mut list: Field<'_>) -> Vec<Language> {
+    if !list.at_most(tags.len(), max) {
+        return Vec::new();
+    }
+    let tags = tags.iter().enumerate();
+    let languages = tags.filter_map(|(index, tag)| language(tag, list.index(index)));
+    languages.collect()
+}
+
 /// The text if it was sent: an empty one was not.
 pub fn sent_text(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)

@@ -2,7 +2,7 @@
 
 use crate::kit::command::command;
 
-const SUBCOMMANDS: [&str; 12] = [
+const SUBCOMMANDS: [&str; 16] = [
     "serve",
     "migrate",
     "config",
@@ -12,6 +12,10 @@ const SUBCOMMANDS: [&str; 12] = [
     "export",
     "show",
     "list",
+    "edit",
+    "diff",
+    "apply",
+    "delete",
     "health",
     "completions",
     "man",

@@ -52,9 +52,14 @@ fn condition(condition: &Condition) -> String {
     } = condition;
     let dot = if path.is_empty() { "" } else { "." };
     let variable = out::sanitize(&format!("{path}{dot}{variable}"));
-    let targets: Vec<String> = targets.iter().map(target).collect();
+    format!("{variable} {}", comparison(operator, targets))
+}
+
+/// What holds of a variable, such as `is one of on, off`.
+pub(super) fn comparison(operator: &str, targets: &[prost_types::Value]) -> String {
     let one = targets.len() == 1;
-    let relation = match operator.as_str() {
+    let targets: Vec<String> = targets.iter().map(target).collect();
+    let relation = match operator {
         "=" if one => "is",
         "=" => "is one of",
         "!=" if one => "is not",
@@ -63,12 +68,12 @@ fn condition(condition: &Condition) -> String {
         "<" => "is less than",
         other => other,
     };
-    format!("{variable} {relation} {}", targets.join(", "))
+    format!("{relation} {}", targets.join(", "))
 }
 
 /// A value that a variable is compared with. A text is quoted unless it is one word that
 /// is neither a number nor a boolean.
-fn target(value: &prost_types::Value) -> String {
+pub(super) fn target(value: &prost_types::Value) -> String {
     match &value.kind {
         Some(Kind::StringValue(text)) => {
             let is_word = !text.is_empty()
@@ -92,11 +97,7 @@ pub(super) fn contents(step: &Step) -> Option<String> {
         1 => "a text of 1 character".to_owned(),
         count => format!("a text of {count} characters"),
     });
-    let instructions = match step.instructions.len() {
-        0 => None,
-        1 => Some("1 instruction".to_owned()),
-        count => Some(format!("{count} instructions")),
-    };
+    let instructions = instruction_count(step.instructions.len());
     let lists = [
         ("parts", &step.parts),
         ("skills", &step.skills),
@@ -106,6 +107,15 @@ pub(super) fn contents(step: &Step) -> Option<String> {
     let lists = lists.map(|(name, list)| format!("{name} {}", out::sanitize(&list.join(", "))));
     let contents: Vec<String> = body.into_iter().chain(instructions).chain(lists).collect();
     (!contents.is_empty()).then(|| format!("with {}", contents.join("; ")))
+}
+
+/// How many instructions there are, if any.
+pub(super) fn instruction_count(count: usize) -> Option<String> {
+    match count {
+        0 => None,
+        1 => Some("1 instruction".to_owned()),
+        count => Some(format!("{count} instructions")),
+    }
 }
 
 /// How a step repeats.
@@ -125,7 +135,7 @@ pub(super) fn looping(step: &Step) -> Option<String> {
 }
 
 /// A JSON value on one line.
-fn json(value: &prost_types::Value) -> String {
+pub(super) fn json(value: &prost_types::Value) -> String {
     match &value.kind {
         None | Some(Kind::NullValue(_)) => "null".to_owned(),
         Some(Kind::BoolValue(value)) => value.to_string(),
