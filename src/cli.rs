@@ -83,7 +83,7 @@ pub async fn run(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
     match command {
         ClientCommand::Import(import) => return import::import(&client, import, *format).await,
         ClientCommand::Export(export) => export::export(&client, export, *format).await?,
-        ClientCommand::Show(show) => show::show(&client, show.task, *format).await?,
+        ClientCommand::Show(show) => show::show(&client, show, *format).await?,
         ClientCommand::List(filters) => list::list(&client, filters, *format).await?,
         ClientCommand::Preview(preview) => preview::preview(&client, preview, *format).await?,
         ClientCommand::References(references) => {
