@@ -34,7 +34,6 @@ use clap_complete::Shell;
 use http::Uri;
 use tracing_subscriber::filter::Targets;
 
-use self::{auth::AuthSettings, names::Variables, settings::SettingValues, tls::TlsSettings};
 pub use self::{
     analysis_command::{GuideArg, LintArgs, LintConfig, PreviewArgs, ReferencesArgs},
     auth::{AuthMode, KeySource, TokenRules},
@@ -53,7 +52,8 @@ pub use self::{
     translate::{EngineKind, TranslateConfig},
 };
 use self::{
-    auth::AuthSettings, client_command::OutputFormat, settings::SettingValues, tls::TlsSettings,
+    auth::AuthSettings, client_command::OutputFormat, names::Variables, settings::SettingValues,
+    tls::TlsSettings,
 };
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:50051";
@@ -263,6 +263,7 @@ impl Config {
                 | Command::Token(_)
                 | Command::Translate(_)
                 | Command::Client(_)
+                | Command::Lint(_)
                 | Command::Health(_)
                 | Command::Completions(_)
                 | Command::Man(_) => {}

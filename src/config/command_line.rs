@@ -277,6 +277,7 @@ fn warnings(command: &Command, environment: Environment<'_>) -> Vec<String> {
         Command::Serve | Command::Migrate { .. } | Command::Config | Command::Token(_) => {}
         Command::Translate(_)
         | Command::Client(_)
+        | Command::Lint(_)
         | Command::Health(_)
         | Command::Completions(_)
         | Command::Man(_) => return Vec::new(),

@@ -45,11 +45,8 @@ impl EditArgs {
 impl ClientArgs<EditArgs> {
     /// Takes the editor of the environment if no flag names one.
     pub fn with_editor_of(mut self, environment: Environment<'_>) -> Self {
-        let variables = ["VISUAL", "EDITOR"].into_iter();
-        let mut named = variables
-            .filter_map(|name| environment(name)?.into_string().ok())
-            .filter(|command| !command.trim().is_empty());
-        self.command.editor = self.command.editor.or_else(|| named.next());
+        let named = environment.editor().map(str::to_owned);
+        self.command.editor = self.command.editor.or(named);
         self
     }
 }
