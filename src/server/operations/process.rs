@@ -64,31 +64,31 @@ impl Collector for ProcessMetrics {
         };
         let seconds = Some(&Unit::Seconds);
         let bytes = Some(&Unit::Bytes);
-        let help = "When the process started, in seconds since 1970";
+        let help = "When the process started, in seconds since 1970.";
         gauge("process_start_time", help, seconds, self.started)?;
         let stat = ProcessStat::read();
         if let Some(stat) = &stat {
             let (resident, size) = (stat.resident_bytes as f64, stat.virtual_bytes as f64);
             gauge(
                 "process_resident_memory",
-                "Resident memory",
+                "Resident memory.",
                 bytes,
                 resident,
             )?;
-            gauge("process_virtual_memory", "Virtual memory", bytes, size)?;
+            gauge("process_virtual_memory", "Virtual memory.", bytes, size)?;
             let threads = stat.threads as f64;
-            gauge("process_threads", "Threads of the system", None, threads)?;
+            gauge("process_threads", "Threads of the system.", None, threads)?;
         }
         if let Some(open) = open_descriptors() {
-            gauge("process_open_fds", "Open file descriptors", None, open)?;
+            gauge("process_open_fds", "Open file descriptors.", None, open)?;
         }
         if let Some(max) = getrlimit(Resource::Nofile).current {
-            let help = "The most file descriptors that may be open";
+            let help = "The most file descriptors that may be open.";
             gauge("process_max_fds", help, None, max as f64)?;
         }
         if let Some(stat) = stat {
             let cpu = ConstCounter::new(stat.cpu_seconds);
-            let help = "Processor time of the process, in user and system mode";
+            let help = "Processor time of the process, in user and system mode.";
             let kind = cpu.metric_type();
             cpu.encode(encoder.encode_descriptor("process_cpu", help, seconds, kind)?)?;
         }
