@@ -64,6 +64,16 @@ pub enum ConnectError {
     Unreachable(String),
 }
 
+impl ConnectError {
+    /// Whether a setting must change, whatever else does.
+    pub(crate) fn is_wrong_setting(&self) -> bool {
+        match self {
+            Self::Address(_) | Self::Credentials | Self::File(_) | Self::Tls(_) => true,
+            Self::Unreachable(_) => false,
+        }
+    }
+}
+
 /// A server that is not connected yet.
 pub(crate) fn endpoint(server: &str, trust: &Trust) -> Result<Endpoint, ConnectError> {
     let endpoint = Endpoint::from_shared(server.to_owned())?

@@ -197,9 +197,8 @@ impl<A: Args> ClientArgs<A> {
         environment: Environment<'_>,
     ) -> Result<ConnectionConfig, ConfigError> {
         let mut values = SettingValues::default();
-        values.take_environment::<ConnectionSettings>(environment)?;
+        values.take_environment::<ConnectionSettings>(environment);
         values.take_flags::<ConnectionSettings, _>(&self.connection);
-        let settings: ConnectionSettings = values.parse()?;
-        Ok(settings.connection(&values)?)
+        values.read(ConnectionSettings::connection)
     }
 }

@@ -12,6 +12,7 @@ use super::{
     TranslateConfig, WrongSetting,
     client_command::ClientArgs,
     health::HealthSettings,
+    names::Variables,
     settings::{Environment, Flags, SettingValues, value_error},
     translate::TranslateSettings,
 };
@@ -118,15 +119,19 @@ pub struct Invocation {
     /// The effective settings of a server. A command that does not read them has the
     /// defaults here, and wrong settings do not keep it from running.
     pub config: Config,
+    /// What may be a mistake in the settings of a server, a line each.
+    pub warnings: Vec<String>,
     values: SettingValues,
 }
 
 impl Invocation {
     /// Reads command line, environment and file of this process.
     pub fn of_process(version: String) -> Result<Self, ConfigError> {
-        Self::read(command_line(version), env::args_os(), &|name| {
-            env::var_os(name)
-        })
+        Self::read(
+            command_line(version),
+            env::args_os(),
+            &Variables::of_process(),
+        )
     }
 
     pub(super) fn read(
@@ -147,14 +152,14 @@ impl Invocation {
             Ok::<_, ConfigError>((Command::Client(Box::new(config?)), SettingValues::default()))
         };
         let command = command.unwrap_or_else(|| CommandArgs::Serve(ServerFlags::default()));
-        let (command, values) = match command {
-            CommandArgs::Serve(own) => (Command::Serve, server(&own)?),
+        let (command, mut values) = match command {
+            CommandArgs::Serve(own) => (Command::Serve, server(&own)),
             CommandArgs::Migrate {
                 partitions,
                 server: own,
-            } => (Command::Migrate { partitions }, server(&own)?),
-            CommandArgs::Config(own) => (Command::Config, server(&own)?),
-            CommandArgs::Token { grant, server: own } => (Command::Token(grant), server(&own)?),
+            } => (Command::Migrate { partitions }, server(&own)),
+            CommandArgs::Config(own) => (Command::Config, server(&own)),
+            CommandArgs::Token { grant, server: own } => (Command::Token(grant), server(&own)),
             CommandArgs::Translate(flags) => {
                 program.refuse_all_but::<LogConfig>("translate")?;
                 let translate = TranslateConfig::read(&program.settings, &flags, environment)?;
@@ -190,12 +195,12 @@ impl Invocation {
             } => {
                 let mut values = SettingValues::default();
                 if let Some(path) = config.or(program.config) {
-                    values.take_file::<ServerSettings>(path)?;
+                    values.take_file::<ServerSettings>(path);
                 }
-                values.take_environment::<HealthSettings>(environment)?;
+                values.take_environment::<HealthSettings>(environment);
                 values.take_flags::<HealthSettings, _>(&program.settings);
                 values.take_flags::<HealthSettings, _>(&health);
-                let health = HealthConfig::read(&values, format)?;
+                let health = HealthConfig::read(&mut values, format)?;
                 (Command::Health(health), SettingValues::default())
             }
             CommandArgs::Completions { shell } => {
@@ -211,7 +216,8 @@ impl Invocation {
             }
         };
         Ok(Self {
-            config: Config::read(&values, &command)?,
+            config: Config::read(&mut values, &command)?,
+            warnings: warnings(&command, environment),
             command,
             values,
         })
@@ -253,20 +259,40 @@ fn server_values(
     program: &ServerFlags,
     own: &ServerFlags,
     environment: Environment<'_>,
-) -> Result<SettingValues, WrongSetting> {
+) -> SettingValues {
     let mut values = SettingValues::default();
     if let Some(path) = own.config.as_ref().or(program.config.as_ref()) {
-        values.take_file::<ServerSettings>(path.clone())?;
+        values.take_file::<ServerSettings>(path.clone());
     }
-    values.take_environment::<ServerSettings>(environment)?;
+    values.take_environment::<ServerSettings>(environment);
     values.take_flags::<ServerSettings, _>(&program.settings);
     values.take_flags::<ServerSettings, _>(&own.settings);
-    Ok(values)
+    values
+}
+
+/// Names the variables that look like settings and that nothing reads, for commands that
+/// read the settings of a server.
+fn warnings(command: &Command, environment: Environment<'_>) -> Vec<String> {
+    match command {
+        Command::Serve | Command::Migrate { .. } | Command::Config | Command::Token(_) => {}
+        Command::Translate(_)
+        | Command::Client(_)
+        | Command::Lint(_)
+        | Command::Health(_)
+        | Command::Completions(_)
+        | Command::Man(_) => return Vec::new(),
+    }
+    let unknown = environment.unknown().into_iter();
+    let warnings = unknown.map(|(name, _)| {
+        let name = name.escape_debug();
+        format!("{name} is not a setting and is ignored: `expertise --help` lists them")
+    });
+    warnings.collect()
 }
 
 fn wrong_argument(error: clap::Error) -> ConfigError {
     match value_error(&error) {
-        Some((setting, text, expected)) => ConfigError::Setting(WrongSetting::Value {
+        Some((setting, text, expected)) => ConfigError::from(WrongSetting::Value {
             setting,
             value: format!("{text:?}"),
             expected,
