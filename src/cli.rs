@@ -118,24 +118,24 @@ pub enum CliError {
 impl CliError {
     /// Whether a setting must change, whatever else does.
     pub fn is_wrong_setting(&self) -> bool {
-        matches!(self, Self::Service(error) if error.is_wrong_setting())
+        match self {
+            Self::Service(error) => error.is_wrong_setting(),
+            // An argument is missing.
+            Self::NoTerminal(_) => true,
+            _ => false,
+        }
     }
 }
 
-/// Exit code when an argument is missing, and of `diff` after a failure.
-const WRONG_ARGUMENT: u8 = 2;
-
 /// Sends a command to a server.
 pub async fn run(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
-    let fails_with_2 = |error: &CliError| {
-        matches!(error, CliError::NoTerminal(_)) || matches!(config.command, ClientCommand::Diff(_))
-    };
-    match send(config).await {
-        Err(error) if fails_with_2(&error) => {
+    match (send(config).await, &config.command) {
+        // Its other exit codes say whether there are differences.
+        (Err(error), ClientCommand::Diff(_)) => {
             print_error(&format!("expertise: {error}"));
-            Ok(ExitCode::from(WRONG_ARGUMENT))
+            Ok(ExitCode::from(diff::TROUBLE))
         }
-        outcome => outcome,
+        (outcome, _) => outcome,
     }
 }
 

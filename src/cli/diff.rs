@@ -21,6 +21,9 @@ use crate::{
 /// Exit code when an import would change something.
 const CHANGES: u8 = 1;
 
+/// Exit code when it is not known what an import would change.
+pub(super) const TROUBLE: u8 = 2;
+
 /// Shows what an import of a document would change. The exit code says whether it would
 /// change anything.
 pub(super) async fn diff(

@@ -208,6 +208,6 @@ impl<A: Args> ClientArgs<A> {
         let mut values = SettingValues::default();
         values.take_environment::<ConnectionSettings>(environment);
         values.take_flags::<ConnectionSettings, _>(&self.connection);
-        Ok(values.read(ConnectionSettings::connection)?)
+        values.read(ConnectionSettings::connection)
     }
 }

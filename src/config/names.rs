@@ -37,10 +37,10 @@ const OTHER_VARIABLES: [&str; 14] = [
     "EXPERTISE_SHUTDOWN_CYCLES",
 ];
 
-/// What other programs read too: the editors of the user.
-const EDITORS: [&str; 2] = ["VISUAL", "EDITOR"];
+/// Variables of other programs that commands read: the editor of the user.
+pub(super) const EDITORS: [&str; 2] = ["VISUAL", "EDITOR"];
 
-/// The variables of the environment that may be settings, and those that name an editor.
+/// The variables of the environment that may be settings, and [`EDITORS`].
 #[derive(Default)]
 pub(super) struct Variables(BTreeMap<String, OsString>);
 
@@ -57,14 +57,6 @@ impl Variables {
             is_read.then_some((name, value))
         });
         Self(named.collect())
-    }
-
-    /// The command of the user's editor, if one is named.
-    pub fn editor(&self) -> Option<&str> {
-        let mut named = EDITORS
-            .iter()
-            .filter_map(|name| self.0.get(*name)?.to_str());
-        named.find(|command| !command.trim().is_empty())
     }
 
     pub fn get(&self, name: &str) -> Option<&OsString> {

@@ -6,7 +6,7 @@ use clap::{Args, ValueHint};
 
 use super::{ClientArgs, TaskRef};
 use crate::{
-    config::{settings::Environment, value},
+    config::{names::EDITORS, settings::Environment, value},
     proto::v1::AbsentSteps,
 };
 
@@ -45,8 +45,12 @@ impl EditArgs {
 impl ClientArgs<EditArgs> {
     /// Takes the editor of the environment if no flag names one.
     pub fn with_editor_of(mut self, environment: Environment<'_>) -> Self {
-        let named = environment.editor().map(str::to_owned);
-        self.command.editor = self.command.editor.or(named);
+        let named = EDITORS
+            .iter()
+            .filter_map(|name| environment.get(name)?.to_str());
+        let mut named = named.filter(|command| !command.trim().is_empty());
+        let editor = self.command.editor;
+        self.command.editor = editor.or_else(|| named.next().map(str::to_owned));
         self
     }
 }

@@ -16,7 +16,7 @@ on_both_databases![an_interrupted_import_finishes_its_file_and_is_resumed,];
 on_both_databases![slow: imports_that_are_interrupted_at_random_miss_and_repeat_nothing,];
 
 /// Names the seed of the random moments.
-const SEED: &str = "EXPERTISE_INTERRUPT_SEED";
+const SEED: &str = "EXPERTISE_TEST_INTERRUPT_SEED";
 
 /// Files of small guides. Every seventh is the same as the one before.
 fn files(count: usize) -> (TempDir, Vec<String>) {

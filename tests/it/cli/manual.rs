@@ -2,7 +2,7 @@
 
 use crate::kit::command::command;
 
-const SUBCOMMANDS: [&str; 16] = [
+const SUBCOMMANDS: [&str; 19] = [
     "serve",
     "migrate",
     "config",
@@ -16,6 +16,9 @@ const SUBCOMMANDS: [&str; 16] = [
     "diff",
     "apply",
     "delete",
+    "lint",
+    "preview",
+    "references",
     "health",
     "completions",
     "man",
