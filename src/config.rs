@@ -3,6 +3,7 @@
 //! Flags win over the environment, the environment over the file, the file over
 //! defaults. Wrong values stop the start, each with one line.
 
+mod analysis_command;
 mod auth;
 mod client_command;
 mod command_line;
@@ -33,14 +34,12 @@ use clap_complete::Shell;
 use http::Uri;
 use tracing_subscriber::filter::Targets;
 
-use self::{
-    auth::AuthSettings, client_command::OutputFormat, names::Variables, settings::SettingValues,
-    tls::TlsSettings,
-};
 pub use self::{
+    analysis_command::{GuideArg, LintArgs, LintConfig, PreviewArgs, ReferencesArgs},
     auth::{AuthMode, KeySource, TokenRules},
     client_command::{
-        ClientCommand, ClientCommandConfig, ExportArgs, Format, ImportArgs, ListFilters, ShowArgs,
+        ApplyArgs, ClientCommand, ClientCommandConfig, DeleteArgs, DiffArgs, EditArgs, ExportArgs,
+        Format, ImportArgs, ListFilters, ShowArgs, TaskRef,
     },
     command_line::{Invocation, command_line},
     connection::{ConnectionConfig, Credentials, RetrySettings, Trust},
@@ -51,6 +50,10 @@ pub use self::{
     tls::Tls,
     token::TokenGrant,
     translate::{EngineKind, TranslateConfig},
+};
+use self::{
+    auth::AuthSettings, client_command::OutputFormat, names::Variables, settings::SettingValues,
+    tls::TlsSettings,
 };
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:50051";
@@ -212,6 +215,8 @@ pub enum Command {
     Translate(Box<TranslateConfig>),
     /// Send a command to a running server.
     Client(Box<ClientCommandConfig>),
+    /// Check guides.
+    Lint(Box<LintConfig>),
     /// Check a server's health.
     Health(HealthConfig),
     /// Print a script that makes a shell complete the command line.
@@ -258,6 +263,7 @@ impl Config {
                 | Command::Token(_)
                 | Command::Translate(_)
                 | Command::Client(_)
+                | Command::Lint(_)
                 | Command::Health(_)
                 | Command::Completions(_)
                 | Command::Man(_) => {}

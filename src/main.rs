@@ -93,7 +93,7 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
             telemetry::start(&settings.log);
             return run_async(invocation);
         }
-        Command::Client(_) | Command::Health(_) => return run_async(invocation),
+        Command::Client(_) | Command::Lint(_) | Command::Health(_) => return run_async(invocation),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -110,6 +110,7 @@ fn run_async(invocation: &Invocation) -> anyhow::Result<ExitCode> {
             } => store::migrate_partitioned(&config.database, *partitions).await?,
             Command::Translate(settings) => return Ok(cli::translate(settings).await?),
             Command::Client(command) => return Ok(cli::run(command).await?),
+            Command::Lint(lint) => return Ok(cli::lint(lint).await?),
             Command::Health(server) => cli::health(server).await?,
             Command::Config | Command::Token(_) | Command::Completions(_) | Command::Man(_) => {}
         }

@@ -6,8 +6,9 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use super::{
-    ClientCommand, ClientCommandConfig, Command, Config, ConfigError, ExportArgs, HealthConfig,
-    ImportArgs, ListFilters, LogConfig, OutputFormat, ServerSettings, ShowArgs, TokenGrant,
+    ApplyArgs, ClientCommand, ClientCommandConfig, Command, Config, ConfigError, DeleteArgs,
+    DiffArgs, EditArgs, ExportArgs, HealthConfig, ImportArgs, LintArgs, ListFilters, LogConfig,
+    OutputFormat, PreviewArgs, ReferencesArgs, ServerSettings, ShowArgs, TokenGrant,
     TranslateConfig, WrongSetting,
     client_command::ClientArgs,
     health::HealthSettings,
@@ -70,6 +71,20 @@ enum CommandArgs {
     Show(ClientArgs<ShowArgs>),
     /// List the account's tasks
     List(ClientArgs<ListFilters>),
+    /// Edit a guide as a JSON document in an editor, and import it
+    Edit(ClientArgs<EditArgs>),
+    /// Show what an import would change: exit code 0 if nothing, 1 if something, 2 after a failure
+    Diff(ClientArgs<DiffArgs>),
+    /// Make the account have the guides of a directory: create, update, and delete with --prune
+    Apply(ClientArgs<ApplyArgs>),
+    /// Delete tasks with their steps
+    Delete(ClientArgs<DeleteArgs>),
+    /// Check guides, stored ones or documents in files: exit code 1 if there is an error
+    Lint(ClientArgs<LintArgs>),
+    /// Show what somebody would see of a guide with these answers
+    Preview(ClientArgs<PreviewArgs>),
+    /// List what refers to a task, or sets and reads a variable
+    References(ClientArgs<ReferencesArgs>),
     /// Ask a server for its health: exit code 0 if it is SERVING, else 1
     Health {
         #[command(flatten)]
@@ -157,6 +172,22 @@ impl Invocation {
             CommandArgs::Export(args) => client(args.read(ClientCommand::Export, environment))?,
             CommandArgs::Show(args) => client(args.read(ClientCommand::Show, environment))?,
             CommandArgs::List(args) => client(args.read(ClientCommand::List, environment))?,
+            CommandArgs::Edit(args) => {
+                let args = args.with_editor_of(environment);
+                client(args.read(ClientCommand::Edit, environment))?
+            }
+            CommandArgs::Diff(args) => client(args.read(ClientCommand::Diff, environment))?,
+            CommandArgs::Apply(args) => client(args.read(ClientCommand::Apply, environment))?,
+            CommandArgs::Delete(args) => client(args.read(ClientCommand::Delete, environment))?,
+            CommandArgs::Lint(args) => {
+                program.refuse("lint")?;
+                let lint = Box::new(args.read_lint(environment)?);
+                (Command::Lint(lint), SettingValues::default())
+            }
+            CommandArgs::Preview(args) => client(args.read(ClientCommand::Preview, environment))?,
+            CommandArgs::References(args) => {
+                client(args.read(ClientCommand::References, environment))?
+            }
             CommandArgs::Health {
                 format,
                 health,
@@ -246,6 +277,7 @@ fn warnings(command: &Command, environment: Environment<'_>) -> Vec<String> {
         Command::Serve | Command::Migrate { .. } | Command::Config | Command::Token(_) => {}
         Command::Translate(_)
         | Command::Client(_)
+        | Command::Lint(_)
         | Command::Health(_)
         | Command::Completions(_)
         | Command::Man(_) => return Vec::new(),

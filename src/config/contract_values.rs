@@ -3,7 +3,7 @@
 
 use clap::{ValueEnum, builder::PossibleValue};
 
-use crate::proto::v1::{AbsentSteps, AccessLevel, TaskType};
+use crate::proto::v1::{AbsentSteps, AccessLevel, Severity, TaskType};
 
 impl ValueEnum for AbsentSteps {
     fn value_variants<'a>() -> &'a [Self] {
@@ -30,6 +30,16 @@ impl ValueEnum for AccessLevel {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         named(self.as_str_name(), "ACCESS_LEVEL_")
+    }
+}
+
+impl ValueEnum for Severity {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Info, Self::Warning, Self::Error]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        named(self.as_str_name(), "SEVERITY_")
     }
 }
 

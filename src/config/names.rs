@@ -37,7 +37,10 @@ const OTHER_VARIABLES: [&str; 14] = [
     "EXPERTISE_SHUTDOWN_CYCLES",
 ];
 
-/// The variables of the environment that may be settings.
+/// Variables of other programs that commands read: the editor of the user.
+pub(super) const EDITORS: [&str; 2] = ["VISUAL", "EDITOR"];
+
+/// The variables of the environment that may be settings, and [`EDITORS`].
 #[derive(Default)]
 pub(super) struct Variables(BTreeMap<String, OsString>);
 
@@ -50,7 +53,8 @@ impl Variables {
     pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let named = variables.into_iter().filter_map(|(name, value)| {
             let name = name.into_string().ok()?;
-            name.starts_with(PREFIX).then_some((name, value))
+            let is_read = name.starts_with(PREFIX) || EDITORS.contains(&name.as_str());
+            is_read.then_some((name, value))
         });
         Self(named.collect())
     }
@@ -65,7 +69,8 @@ impl Variables {
         let known = known_names();
         let candidates: Vec<&str> = known.iter().map(String::as_str).collect();
         let unknown = self.0.iter().filter(|(name, value)| {
-            !known.contains(*name)
+            name.starts_with(PREFIX)
+                && !known.contains(*name)
                 && !name.starts_with(TEST_PREFIX)
                 && !is_of_kubernetes(name, &value.to_string_lossy())
         });

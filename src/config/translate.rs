@@ -72,7 +72,7 @@ pub(super) struct TranslateSettings {
     #[arg(value_name = "GUID", value_parser = value::task)]
     task: Option<TaskId>,
     /// The language that the texts are written in
-    #[arg(value_name = "TAG", default_value = "en", value_parser = language)]
+    #[arg(value_name = "TAG", default_value = "en", value_parser = value::language)]
     source_language: Language,
     /// What translates
     #[arg(
@@ -166,8 +166,4 @@ fn languages(text: &str) -> Result<Vec<Language>, String> {
 
 fn language_list() -> String {
     format!("1 to {LANGUAGES_MAX} BCP-47 tags with commas between, such as de,pt-BR")
-}
-
-fn language(text: &str) -> Result<Language, &'static str> {
-    Language::parse(text).ok_or("a BCP-47 tag, such as en or pt-BR")
 }

@@ -2,7 +2,7 @@
 
 use crate::kit::command::command;
 
-const SUBCOMMANDS: [&str; 12] = [
+const SUBCOMMANDS: [&str; 19] = [
     "serve",
     "migrate",
     "config",
@@ -12,6 +12,13 @@ const SUBCOMMANDS: [&str; 12] = [
     "export",
     "show",
     "list",
+    "edit",
+    "diff",
+    "apply",
+    "delete",
+    "lint",
+    "preview",
+    "references",
     "health",
     "completions",
     "man",
