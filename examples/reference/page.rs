@@ -60,7 +60,7 @@ pub async fn write() -> anyhow::Result<String> {
     }
     let text = prose.of(&contract.reasons)?;
     writeln!(page, "\n## Error reasons\n\n{text}")?;
-    let of_every_rpc = reasons::linked(&reasons::OF_EVERY_RPC);
+    let of_every_rpc = links(&reasons::OF_EVERY_RPC);
     writeln!(page, "\nEvery rpc can fail with {of_every_rpc}.")?;
     table::write_reasons(&mut page, &contract.reasons, &prose)?;
     Ok(page)
@@ -96,7 +96,7 @@ fn write_service(
         write_message(page, &rpc, "Request", &rpc.input(), prose)?;
         write_message(page, &rpc, "Response", &rpc.output(), prose)?;
         let own = reasons::of(rpc.name()).context("an rpc without reasons")?;
-        let own = reasons::linked(own);
+        let own = links(own);
         writeln!(
             page,
             "\n**Fails with** {own}, and [what every rpc can fail with](#error-reasons)."
@@ -131,4 +131,12 @@ fn write_message(
 /// A link to the heading of this name.
 fn link(name: &str) -> String {
     format!("[{name}](#{})", name.to_lowercase())
+}
+
+/// Reasons as links to their rows.
+fn links(reasons: &[&str]) -> String {
+    let links = reasons
+        .iter()
+        .map(|reason| format!("[{reason}](#{})", reason.to_lowercase()));
+    links.collect::<Vec<_>>().join(", ")
 }

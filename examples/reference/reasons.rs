@@ -188,11 +188,3 @@ pub fn of(rpc: &str) -> Option<&'static [&'static str]> {
         _ => return None,
     })
 }
-
-/// The reasons as links to their rows.
-pub fn linked(reasons: &[&str]) -> String {
-    let links = reasons
-        .iter()
-        .map(|reason| format!("[{reason}](#{})", reason.to_lowercase()));
-    links.collect::<Vec<_>>().join(", ")
-}

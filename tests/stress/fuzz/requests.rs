@@ -16,7 +16,7 @@ use super::{
     local_service::LocalService,
     messages::{Messages, Mutator},
     mutations::mutate_bytes,
-    response_rules::{is_of_the_contract, keeps_the_limits},
+    response_rules::{is_listed_for, is_of_the_contract, keeps_the_limits},
 };
 use crate::kit::rng::Rng;
 
@@ -143,14 +143,17 @@ impl Target {
             bytes: &bytes,
         };
         let answer = self.service.send(method, bytes.clone());
+        let name = method.split('/').next_back().expect("a method");
         match &answer {
             Ok(answer) => {
-                let name = method.split('/').next_back().expect("a method");
                 let name = format!("expertise.v1.{name}Response");
                 keeps_the_limits(&self.messages.decode(&name, answer));
                 self.is_as_it_was_sent(method, bytes.clone(), answer.clone());
             }
-            Err(status) => drop(is_of_the_contract(status)),
+            Err(status) => {
+                is_of_the_contract(status);
+                is_listed_for(name, status);
+            }
         }
         answer.map(drop)
     }

@@ -10,6 +10,9 @@ use tonic_types::StatusExt;
 
 use super::messages::messages_in;
 
+#[path = "../../../examples/reference/reasons.rs"]
+mod reasons;
+
 /// The most bytes of trailers that clients take. They hold the details in base64 and the
 /// message percent-encoded.
 const TRAILERS_MAX: usize = 8 * 1024;
@@ -49,6 +52,23 @@ pub fn is_of_the_contract(status: &Status) -> String {
         assert!(!lower.contains(foreign), "{message}");
     }
     info.reason.clone()
+}
+
+/// Asserts that docs/reference.md names all reasons of an error for its rpc.
+pub fn is_listed_for(rpc: &str, status: &Status) {
+    let details = status.get_error_details();
+    let info = details.error_info().map(|info| info.reason.clone());
+    let violations = details.bad_request().into_iter();
+    let violations = violations.flat_map(|bad| bad.field_violations.iter());
+    let violations = violations.map(|violation| violation.reason.clone());
+    let listed = reasons::of(rpc).expect("reasons of the rpc");
+    for reason in info.into_iter().chain(violations) {
+        let reason = reason.as_str();
+        assert!(
+            listed.contains(&reason) || reasons::OF_EVERY_RPC.contains(&reason),
+            "{rpc} fails with {reason}, which examples/reference/reasons.rs does not list"
+        );
+    }
 }
 
 /// Asserts that a response keeps the limits of stored resources.
