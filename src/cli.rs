@@ -38,12 +38,12 @@ pub use self::{
     out::print,
     translate::translate,
 };
-pub use crate::terminal::print_error;
 use crate::{
     client::{CallError, Client, ConnectError},
     config::{ClientCommand, ClientCommandConfig},
     domain::caller::Scope,
 };
+pub use crate::{terminal::print_error, translate::TranslateError};
 
 /// Why a command failed. Its text is one line that says what to do, and one more line
 /// for each violation of a request.

@@ -70,6 +70,13 @@ pub enum TranslateError {
     Interrupted,
 }
 
+impl TranslateError {
+    /// Whether a setting must change, whatever else does.
+    pub fn is_wrong_setting(&self) -> bool {
+        matches!(self, Self::Service(error) if error.is_wrong_setting())
+    }
+}
+
 /// Translates what there is to translate. The summary has all results, also when the run
 /// ends early.
 pub async fn run(

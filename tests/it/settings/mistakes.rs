@@ -229,3 +229,22 @@ fn variables_of_kubernetes_and_of_tests_are_passed_over() {
         .succeeded();
     assert_eq!(output.stderr, "");
 }
+
+#[test]
+fn a_missing_certificate_is_a_wrong_setting_of_every_command() {
+    let server = ["--server=https://127.0.0.1:1", "--ca-file=none.pem"];
+    for args in [
+        &["list", "--account=demo"][..],
+        &["translate", "--account=demo", "--languages=de"],
+        &["health"],
+    ] {
+        let output = command(&[args, &server].concat()).run();
+        assert_eq!(output.code, Some(2), "{args:?}: {}", output.stderr);
+        let start = "expertise: EXPERTISE_CA_FILE is \"none.pem\": it must be ";
+        assert!(
+            output.stderr.starts_with(start),
+            "{args:?}: {}",
+            output.stderr
+        );
+    }
+}
