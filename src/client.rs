@@ -27,7 +27,10 @@ use crate::{
     config::{ConnectionConfig, Credentials, RetrySettings, Trust},
     domain::caller::Scope,
     pem::{self, PemError},
-    proto::v1::task_service_client::TaskServiceClient,
+    proto::v1::{
+        analysis_service_client::AnalysisServiceClient, step_service_client::StepServiceClient,
+        task_service_client::TaskServiceClient,
+    },
 };
 
 /// The largest message taken, in bytes: the server may be set to messages of any size.
@@ -59,6 +62,16 @@ pub enum ConnectError {
     /// The server cannot be reached.
     #[error("{0}")]
     Unreachable(String),
+}
+
+impl ConnectError {
+    /// Whether a setting must change, whatever else does.
+    pub(crate) fn is_wrong_setting(&self) -> bool {
+        match self {
+            Self::Address(_) | Self::Credentials | Self::File(_) | Self::Tls(_) => true,
+            Self::Unreachable(_) => false,
+        }
+    }
 }
 
 /// A server that is not connected yet.
@@ -118,13 +131,14 @@ pub(crate) async fn connect(server: &str, trust: &Trust) -> Result<Channel, Conn
 pub(crate) struct CallerMetadata(Vec<(&'static str, MetadataValue<Ascii>)>);
 
 impl CallerMetadata {
-    /// Credentials. An account is restricted to the scope; a token has its own scopes.
-    pub fn new(credentials: &Credentials, scope: Scope) -> Result<Self, ConnectError> {
+    /// Credentials. An account is restricted to the scopes; a token has its own.
+    pub fn new(credentials: &Credentials, scopes: &[Scope]) -> Result<Self, ConnectError> {
         let value =
             |text: &str| MetadataValue::from_str(text).map_err(|_| ConnectError::Credentials);
         match credentials {
             Credentials::Account(account) => {
-                let scopes = MetadataValue::from_static(scope.name());
+                let names: Vec<&str> = scopes.iter().map(|scope| scope.name()).collect();
+                let scopes = value(&names.join(" "))?;
                 let account = value(account.as_str())?;
                 Ok(Self(vec![("x-account-id", account), ("x-scopes", scopes)]))
             }
@@ -218,6 +232,8 @@ pub(crate) fn is_caller_refused(status: &Status) -> bool {
 #[derive(Debug)]
 pub(crate) struct Client {
     tasks: TaskServiceClient<Channel>,
+    steps: StepServiceClient<Channel>,
+    analysis: AnalysisServiceClient<Channel>,
     server: String,
     names_account: bool,
     caller: CallerMetadata,
@@ -230,7 +246,7 @@ impl Client {
     /// Connects to the server.
     pub async fn connect(
         connection: &ConnectionConfig,
-        scope: Scope,
+        scopes: &[Scope],
     ) -> Result<Self, ConnectError> {
         let ConnectionConfig {
             server,
@@ -238,9 +254,15 @@ impl Client {
             credentials,
             retry,
         } = connection;
+        let caller = CallerMetadata::new(credentials, scopes)?;
+        let channel = connect(server, trust).await?;
         Ok(Self {
-            caller: CallerMetadata::new(credentials, scope)?,
-            tasks: TaskServiceClient::new(connect(server, trust).await?)
+            caller,
+            tasks: TaskServiceClient::new(channel.clone())
+                .max_decoding_message_size(MAX_MESSAGE_BYTES),
+            steps: StepServiceClient::new(channel.clone())
+                .max_decoding_message_size(MAX_MESSAGE_BYTES),
+            analysis: AnalysisServiceClient::new(channel)
                 .max_decoding_message_size(MAX_MESSAGE_BYTES),
             server: server.clone(),
             names_account: matches!(credentials, Credentials::Account(_)),
@@ -258,9 +280,45 @@ impl Client {
     where
         F: Future<Output = Result<tonic::Response<T>, Status>>,
     {
+        self.call_service(&self.tasks, message, call).await
+    }
+
+    /// Makes a call of the step service, and repeats it while its failure is transient.
+    pub async fn call_steps<M: Clone, T, F>(
+        &self,
+        message: M,
+        call: impl Fn(StepServiceClient<Channel>, Request<M>) -> F,
+    ) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<tonic::Response<T>, Status>>,
+    {
+        self.call_service(&self.steps, message, call).await
+    }
+
+    /// Makes a call of the analysis service, and repeats it while its failure is transient.
+    pub async fn analyse<M: Clone, T, F>(
+        &self,
+        message: M,
+        call: impl Fn(AnalysisServiceClient<Channel>, Request<M>) -> F,
+    ) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<tonic::Response<T>, Status>>,
+    {
+        self.call_service(&self.analysis, message, call).await
+    }
+
+    async fn call_service<S: Clone, M: Clone, T, F>(
+        &self,
+        service: &S,
+        message: M,
+        call: impl Fn(S, Request<M>) -> F,
+    ) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<tonic::Response<T>, Status>>,
+    {
         let mut undecided = false;
         let mut lost_before = false;
-        let attempt = || call(self.tasks.clone(), self.caller.request(message.clone()));
+        let attempt = || call(service.clone(), self.caller.request(message.clone()));
         let result = attempt
             .retry(backoff(self.retry))
             .when(|status: &Status| {

@@ -1,14 +1,19 @@
 //! Settings: the only reader of the environment and of the settings file.
 //!
 //! Flags win over the environment, the environment over the file, the file over
-//! defaults. A wrong value stops the start with one line.
+//! defaults. Wrong values stop the start, each with one line.
 
+mod analysis_command;
 mod auth;
 mod client_command;
 mod command_line;
 mod connection;
+mod contract_values;
 mod database_url;
+mod error;
+mod files;
 mod health;
+mod names;
 mod secret;
 mod settings;
 mod tls;
@@ -21,32 +26,34 @@ use std::{
     fmt,
     io::{self, IsTerminal},
     net::SocketAddr,
-    path::PathBuf,
     time::Duration,
 };
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use clap_complete::Shell;
 use http::Uri;
 use tracing_subscriber::filter::Targets;
 
-use self::{
-    auth::AuthSettings, client_command::OutputFormat, settings::SettingValues, tls::TlsSettings,
-};
 pub use self::{
+    analysis_command::{GuideArg, LintArgs, LintConfig, PreviewArgs, ReferencesArgs},
     auth::{AuthMode, KeySource, TokenRules},
     client_command::{
-        ACCESS_LEVELS, ClientCommand, ClientCommandConfig, ExportArgs, ImportArgs, ListFilters,
-        Output, ShowArgs,
+        ApplyArgs, ClientCommand, ClientCommandConfig, DeleteArgs, DiffArgs, EditArgs, ExportArgs,
+        Format, ImportArgs, ListFilters, ShowArgs, TaskRef,
     },
     command_line::{Invocation, command_line},
     connection::{ConnectionConfig, Credentials, RetrySettings, Trust},
     database_url::{DatabaseUrl, MASK, PostgresUrl},
+    error::{ConfigError, WrongSetting, WrongSettings},
     health::HealthConfig,
     secret::{Secret, SigningSecret},
     tls::Tls,
     token::TokenGrant,
     translate::{EngineKind, TranslateConfig},
+};
+use self::{
+    auth::AuthSettings, client_command::OutputFormat, names::Variables, settings::SettingValues,
+    tls::TlsSettings,
 };
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:50051";
@@ -129,16 +136,26 @@ pub struct Config {
     /// Send traces to the collector behind this http or https URL, over OTLP with gRPC, such as http://127.0.0.1:4317
     #[arg(value_name = "URL", value_parser = value::http_url)]
     pub otlp_endpoint: Option<Uri>,
+    /// What is logged, and how.
+    #[command(flatten)]
+    pub log: LogConfig,
+}
+
+/// What is logged, and how.
+#[derive(Clone, Debug, PartialEq, Args)]
+#[command(next_help_heading = "Settings")]
+pub struct LogConfig {
     /// off, error, warn, info, debug or trace, or by part, such as info,expertise::store=debug; what libraries log below warn stays out, as it may hold texts and tokens
-    #[arg(value_name = "FILTER", default_value = "info", value_parser = value::log)]
-    pub log: Targets,
+    #[arg(id = "log", value_name = "FILTER", default_value = "info", value_parser = value::log)]
+    pub filter: Targets,
     /// The form of the log on standard error [default: text on a terminal, else json]
     #[arg(
+        id = "log_format",
         value_name = "text|json",
         default_value_t = LogFormat::of_terminal(),
-        value_parser = value::one_of(&[("text", LogFormat::Text), ("json", LogFormat::Json)])
+        hide_possible_values = true
     )]
-    pub log_format: LogFormat,
+    pub format: LogFormat,
 }
 
 /// Every setting of a server.
@@ -153,11 +170,11 @@ struct ServerSettings {
 }
 
 /// The form of the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// Lines for people.
+    /// Lines for people
     Text,
-    /// A JSON object a line.
+    /// A JSON object a line
     Json,
 }
 
@@ -198,60 +215,14 @@ pub enum Command {
     Translate(Box<TranslateConfig>),
     /// Send a command to a running server.
     Client(Box<ClientCommandConfig>),
+    /// Check guides.
+    Lint(Box<LintConfig>),
     /// Check a server's health.
     Health(HealthConfig),
     /// Print a script that makes a shell complete the command line.
     Completions(Shell),
     /// Print the manual page of the program, or of this subcommand.
     Man(Option<String>),
-}
-
-/// Why nothing was started. A display is one line, but for [`Self::Usage`].
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// The command line is invalid, or requests help or the version.
-    #[error(transparent)]
-    Usage(#[from] clap::Error),
-    /// A setting is wrong.
-    #[error(transparent)]
-    Setting(#[from] WrongSetting),
-}
-
-/// What is wrong with a setting. A display is one line without secrets.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WrongSetting {
-    /// The value is not one of those allowed.
-    #[error("{setting} is {value}: it must be {expected}")]
-    Value {
-        /// The setting as the user named it.
-        setting: String,
-        /// The value, quoted, secrets masked.
-        value: String,
-        /// What would be right.
-        expected: String,
-    },
-    /// A setting of the server was given to a command that does not read it.
-    #[error("{flag} is a setting of the server: leave it out of `{command}`")]
-    NotOfCommand {
-        /// The flag.
-        flag: String,
-        /// The subcommand.
-        command: String,
-    },
-    /// A page of the manual for an unknown subcommand.
-    #[error("{0:?} is not a subcommand: `expertise --help` lists them")]
-    NoCommand(String),
-    /// A key of the file that is not a setting.
-    #[error("{0} is not a setting: `expertise --help` lists them")]
-    Unknown(String),
-    /// The file cannot be read.
-    #[error("--config is {path:?}: it must be a readable TOML file: {reason}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why it cannot be read.
-        reason: String,
-    },
 }
 
 impl Config {
@@ -268,35 +239,65 @@ impl Config {
             database_url,
         ];
         let args = args.map(OsString::from);
-        match Invocation::read(command_line(String::new()), args, &|_| None) {
+        match Invocation::read(command_line(String::new()), args, &Variables::default()) {
             Ok(invocation) => invocation.config,
             Err(error) => panic!("{error}"),
         }
     }
 
-    fn read(values: &SettingValues, command: &Command) -> Result<Self, ConfigError> {
-        let signing = matches!(command, Command::Token(_));
-        if !signing {
-            AuthSettings::check_kind(values)?;
-        }
-        let ServerSettings {
-            mut config,
-            auth,
-            tls,
-        } = values.parse()?;
-        if let DatabaseUrl::SqliteFile(_) | DatabaseUrl::SqliteMemory = &config.database
-            && config.database_read.is_some()
-        {
+    fn read(values: &mut SettingValues, command: &Command) -> Result<Self, ConfigError> {
+        values.read(|settings, values| {
+            let ServerSettings { config, auth, tls } = settings;
+            config.check_replica(values);
+            config.check_limits(values);
+            let auth = match command {
+                Command::Token(_) => auth.for_signing(values),
+                _ => auth.for_serving(values, config.listen),
+            };
+            let tls = tls.tls(values);
+            let tls = values.record(tls);
+            match command {
+                Command::Serve => files::check_for_serving(&config, values),
+                Command::Migrate { .. } => files::check_database(&config, values),
+                Command::Config
+                | Command::Token(_)
+                | Command::Translate(_)
+                | Command::Client(_)
+                | Command::Lint(_)
+                | Command::Health(_)
+                | Command::Completions(_)
+                | Command::Man(_) => {}
+            }
+            Some(Self {
+                auth: auth?,
+                tls: tls?,
+                ..config
+            })
+        })
+    }
+
+    fn check_replica(&self, values: &mut SettingValues) {
+        let is_sqlite = match &self.database {
+            DatabaseUrl::SqliteFile(_) | DatabaseUrl::SqliteMemory => true,
+            DatabaseUrl::Postgres(_) => false,
+        };
+        if is_sqlite && self.database_read.is_some() && values.is_valid("database_url") {
             let right =
                 "unset, as only PostgreSQL has replicas and EXPERTISE_DATABASE_URL is SQLite";
-            return Err(values.wrong("database_read_url", right).into());
+            values.refuse("database_read_url", right);
         }
-        config.auth = match signing {
-            true => auth.for_signing(values)?,
-            false => auth.for_serving(values, config.listen)?,
-        };
-        config.tls = tls.tls(values)?;
-        Ok(config)
+    }
+
+    /// With less, the server would refuse every message of the largest size.
+    fn check_limits(&self, values: &mut SettingValues) {
+        let largest = self.max_message_bytes;
+        let are_valid =
+            values.is_valid("max_message_bytes") && values.is_valid("max_inflight_bytes");
+        if self.max_inflight_bytes < largest && are_valid {
+            let right =
+                format!("at least {largest}, the largest message (EXPERTISE_MAX_MESSAGE_BYTES)");
+            values.refuse("max_inflight_bytes", right);
+        }
     }
 }
 

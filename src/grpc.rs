@@ -8,6 +8,7 @@ use tonic::service::Routes;
 
 use crate::{
     auth::Caller,
+    messages::{ignored, mask},
     proto::v1::{
         analysis_service_server::AnalysisServiceServer, role_service_server::RoleServiceServer,
         step_service_server::StepServiceServer, task_service_server::TaskServiceServer,
@@ -24,8 +25,6 @@ mod call;
 mod decode;
 mod encode;
 mod idempotency;
-mod ignored;
-mod mask;
 mod page;
 mod page_token;
 mod references;
@@ -34,9 +33,6 @@ mod scope;
 mod steps;
 mod tasks;
 mod translations;
-
-#[cfg(test)]
-mod json_tests;
 
 pub use scope::{calls, required_scope};
 

@@ -16,6 +16,7 @@
 //! | [`proto`] | the contract: generated messages, servers and clients |
 //! | [`domain`] | values that are valid by construction, and the rules over them |
 //! | [`store`] | every query; a write is one transaction |
+//! | `messages` | conversions between messages of the contract and domain values |
 //! | [`grpc`] | one file per service: decode, one store call, encode; [`grpc::status`] makes the errors |
 //! | [`auth`] | credentials become an [`auth::Caller`] |
 //! | [`server`] | listener, connections, middleware, health, metrics, shutdown |
@@ -61,6 +62,7 @@ pub mod client;
 pub mod config;
 pub mod domain;
 pub mod grpc;
+mod messages;
 pub mod pem;
 
 pub mod proto;

@@ -20,7 +20,7 @@ use tracing_subscriber::{
 pub use self::traces::{
     CallSpan, ChildSpans, SpanCounts, SpanOutcome, Tracer, Traces, TracesError,
 };
-use crate::config::{Config, LogFormat};
+use crate::config::{LogConfig, LogFormat};
 
 /// The only target that may log below a warning, whatever the filter says: other
 /// crates log statements, headers and frames there, and so bodies and tokens.
@@ -32,9 +32,9 @@ const SILENCED_TARGETS: [&str; 2] = ["sqlx", "sea_orm"];
 
 /// Starts logging to standard error as configured, panics included. Later calls in a
 /// process do nothing.
-pub fn start(config: &Config) {
+pub fn start(config: &LogConfig) {
     let lines = fmt::layer().with_writer(io::stderr);
-    let lines = match config.log_format {
+    let lines = match config.format {
         LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).boxed(),
         LogFormat::Json => lines
             .json()
@@ -46,7 +46,7 @@ pub fn start(config: &Config) {
     // one that a library only asked about.
     let initialised = tracing_subscriber::registry()
         .with(lines)
-        .with(config.log.clone())
+        .with(config.filter.clone())
         .with(most_verbose())
         .try_init();
     if initialised.is_ok() {

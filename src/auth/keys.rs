@@ -4,7 +4,7 @@ mod file;
 mod parse;
 mod url;
 
-use std::{fmt::Display, sync::Arc, time::SystemTime};
+use std::{fmt::Display, path::Path, sync::Arc, time::SystemTime};
 
 use jsonwebtoken::{Algorithm, DecodingKey};
 
@@ -19,6 +19,7 @@ pub struct KeyError {
     location: String,
     expected: &'static str,
     reason: String,
+    is_file: bool,
 }
 
 impl KeyError {
@@ -33,7 +34,25 @@ impl KeyError {
             location,
             expected,
             reason: reason.to_string(),
+            is_file: false,
         }
+    }
+
+    fn of_file<E: Display>(
+        setting: &'static str,
+        path: &Path,
+        expected: &'static str,
+    ) -> impl FnOnce(E) -> Self {
+        let error = Self::of(setting, path.display(), expected);
+        move |reason| Self {
+            is_file: true,
+            ..error(reason)
+        }
+    }
+
+    /// Whether a setting names a file without keys. A URL may have keys later.
+    pub fn is_wrong_setting(&self) -> bool {
+        self.is_file
     }
 }
 
@@ -135,12 +154,12 @@ impl Keys {
             KeySource::PublicKeyFile(path) => {
                 let file = KeyFile::open(path.clone(), parse::public_key);
                 let setting = "EXPERTISE_JWT_PUBLIC_KEY_FILE";
-                let error = KeyError::of(setting, path.display(), PUBLIC_KEY);
+                let error = KeyError::of_file(setting, path, PUBLIC_KEY);
                 KeyOrigin::File(file.map_err(error)?)
             }
             KeySource::KeySetFile(path) => {
                 let file = KeyFile::open(path.clone(), parse::key_set);
-                let error = KeyError::of("EXPERTISE_JWT_JWKS_FILE", path.display(), KEY_SET);
+                let error = KeyError::of_file("EXPERTISE_JWT_JWKS_FILE", path, KEY_SET);
                 KeyOrigin::File(file.map_err(error)?)
             }
             KeySource::KeySetUrl(url) => {

@@ -12,7 +12,7 @@ use tonic_health::pb::{
 use super::{CliError, out};
 use crate::{
     client::{self, CallError},
-    config::{HealthConfig, Output},
+    config::{Format, HealthConfig},
 };
 
 /// Short, as a health check is repeated soon.
@@ -23,7 +23,7 @@ pub async fn health(config: &HealthConfig) -> Result<(), CliError> {
     let HealthConfig {
         server,
         trust,
-        output,
+        format,
     } = config;
     let check = async {
         let channel = client::connect(server, trust).await?;
@@ -37,15 +37,15 @@ pub async fn health(config: &HealthConfig) -> Result<(), CliError> {
         let message = format!("{server} does not answer within {HEALTH_TIMEOUT:?}");
         Err(CliError::NotServing(message))
     })?;
-    if *output == Output::Json {
+    if *format == Format::Json {
         out::print(&format!(
             "{}\n",
             json!({"server": server, "status": status.as_str_name()})
         ))?;
     }
-    match (status, output) {
-        (ServingStatus::Serving, Output::Text) => out::print(&format!("{server} is SERVING\n")),
-        (ServingStatus::Serving, Output::Json) => Ok(()),
+    match (status, format) {
+        (ServingStatus::Serving, Format::Text) => out::print(&format!("{server} is SERVING\n")),
+        (ServingStatus::Serving, Format::Json) => Ok(()),
         (ServingStatus::NotServing | ServingStatus::Unknown | ServingStatus::ServiceUnknown, _) => {
             Err(CliError::NotServing(format!(
                 "{server} is {}: its database does not answer, or it is shutting down; its log \

@@ -2,11 +2,12 @@
 
 use super::{
     CliError, document,
+    layout::{Column, table},
     out::{self, JsonArray},
 };
 use crate::{
     client::Client,
-    config::{ListFilters, Output},
+    config::{Format, ListFilters},
     proto::v1::{ListTasksRequest, Task},
 };
 
@@ -17,7 +18,7 @@ const PAGE_SIZE: i32 = 500;
 pub(super) async fn list(
     client: &Client,
     filters: &ListFilters,
-    output: Output,
+    format: Format,
 ) -> Result<(), CliError> {
     let ListFilters {
         product_id,
@@ -26,7 +27,8 @@ pub(super) async fn list(
         task_type,
     } = filters;
     let mut page_token = String::new();
-    let mut list = ListOutput::new(output);
+    let mut rows = Vec::new();
+    let mut array = JsonArray::new();
     loop {
         let message = ListTasksRequest {
             product_id: *product_id,
@@ -42,64 +44,40 @@ pub(super) async fn list(
             })
             .await?;
         for task in &page.tasks {
-            list.push(task)?;
+            match format {
+                Format::Text => rows.push(row(task)),
+                Format::Json => array.push(&document::json("Task", task)?)?,
+            }
         }
         if page.next_page_token.is_empty() {
-            return list.end();
+            break;
         }
         page_token = page.next_page_token;
     }
-}
-
-/// The output of the list.
-enum ListOutput {
-    Text { written: usize },
-    Json(JsonArray),
-}
-
-impl ListOutput {
-    fn new(output: Output) -> Self {
-        match output {
-            Output::Text => Self::Text { written: 0 },
-            Output::Json => Self::Json(JsonArray::new()),
+    match format {
+        Format::Json => array.end(),
+        Format::Text if rows.is_empty() => {
+            out::print_error("no such tasks in this account");
+            Ok(())
         }
-    }
-
-    fn push(&mut self, task: &Task) -> Result<(), CliError> {
-        match self {
-            Self::Text { written } => {
-                if *written == 0 {
-                    out::print(&line("GUID", "PRODUCT", "STEPS", "STATE", "NAME"))?;
-                }
-                *written += 1;
-                out::print(&row(task))
-            }
-            Self::Json(array) => array.push(&document::task(task)?),
-        }
-    }
-
-    fn end(self) -> Result<(), CliError> {
-        match self {
-            Self::Text { written: 0 } => {
-                out::print_error("no such tasks in this account");
-                Ok(())
-            }
-            Self::Text { .. } => Ok(()),
-            Self::Json(array) => array.end(),
-        }
+        Format::Text => out::print(&table(COLUMNS, rows)),
     }
 }
 
-fn row(task: &Task) -> String {
-    line(
-        &task.guid,
-        &task.product_id().to_string(),
-        &task.steps.len().to_string(),
-        &out::published_state(task.published()),
-        &out::sanitize(&task.name),
-    )
-}
+const COLUMNS: [Column; 5] = [
+    Column::Id("GUID"),
+    Column::Number("PRODUCT"),
+    Column::Number("STEPS"),
+    Column::Text("STATE"),
+    Column::Text("NAME"),
+];
 
-fn line(guid: &str, product: &str, steps: &str, state: &str, name: &str) -> String {
-    format!("{guid:36}  {product:>10}  {steps:>5}  {state:9}  {name}\n")
+fn row(task: &Task) -> [String; 5] {
+    [
+        task.guid.clone(),
+        task.product_id().to_string(),
+        task.steps.len().to_string(),
+        out::published_state(task.published()),
+        out::sanitize(&task.name),
+    ]
 }

@@ -21,6 +21,15 @@ pub fn print(text: &str) -> Result<(), CliError> {
     }
 }
 
+/// Prints a value as JSON, indented.
+pub(super) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
+    let json = serde_json::to_string_pretty(value).map_err(|error| CliError::Write {
+        place: "JSON".to_owned(),
+        reason: error.into(),
+    })?;
+    print(&sanitize_json(&(json + "\n")))
+}
+
 /// A JSON array that is printed element by element, a line each, so that a long one is
 /// never held in memory.
 pub(super) struct JsonArray {

@@ -1,17 +1,24 @@
 //! The commands that people and scripts send to a running server.
 
+mod guide_changes;
+
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 
+pub use self::guide_changes::{ApplyArgs, DeleteArgs, DiffArgs, EditArgs};
 use super::{
     ConfigError, DEFAULT_MAX_MESSAGE_BYTES,
+    analysis_command::{PreviewArgs, ReferencesArgs},
     connection::{ConnectionConfig, ConnectionSettings},
     settings::{Environment, Flags, SettingValues},
     value,
 };
 use crate::{
-    domain::ids::{RequestId, TaskId},
+    domain::{
+        ids::{RequestId, TaskId},
+        translation::Language,
+    },
     proto::v1::{AbsentSteps, AccessLevel, TaskType},
 };
 
@@ -20,31 +27,31 @@ use crate::{
 pub struct ClientCommandConfig {
     /// Where the service is, and who calls it.
     pub connection: ConnectionConfig,
-    /// How the answer is written.
-    pub output: Output,
+    /// The form of the answer.
+    pub format: Format,
     /// The command.
     pub command: ClientCommand,
 }
 
-/// How an answer is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// For people.
+/// The form of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
     Text,
-    /// For scripts.
+    /// For scripts
     Json,
 }
 
 #[derive(Args)]
 pub(super) struct OutputFormat {
-    /// text is for people, json for scripts
+    /// The form of the answer: text is for people, json for scripts
     #[arg(
         long,
         value_name = "text|json",
         default_value = "text",
-        value_parser = value::one_of(&[("text", Output::Text), ("json", Output::Json)])
+        hide_possible_values = true
     )]
-    pub output: Output,
+    pub format: Format,
 }
 
 /// A command to a running server.
@@ -58,6 +65,27 @@ pub enum ClientCommand {
     Show(ShowArgs),
     /// List the tasks of the account.
     List(ListFilters),
+    /// Show what somebody would see of a guide.
+    Preview(PreviewArgs),
+    /// List what refers to a task or variable.
+    References(ReferencesArgs),
+    /// Edit a guide in an editor.
+    Edit(EditArgs),
+    /// Show what an import would change.
+    Diff(DiffArgs),
+    /// Make the account have the guides of a directory.
+    Apply(ApplyArgs),
+    /// Delete tasks with their steps.
+    Delete(DeleteArgs),
+}
+
+/// A task as the user of a command names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskRef {
+    /// By its guid.
+    Id(TaskId),
+    /// By a name that no other task of the account has.
+    Name(String),
 }
 
 /// What `import` imports, and how.
@@ -70,11 +98,7 @@ pub struct ImportArgs {
     #[arg(long)]
     pub as_new: bool,
     /// What becomes of steps that a task has and its document leaves out [default: the document is refused]
-    #[arg(
-        long,
-        value_name = "keep|delete",
-        value_parser = value::one_of(&[("keep", AbsentSteps::Keep), ("delete", AbsentSteps::Delete)])
-    )]
+    #[arg(long, value_name = "keep|delete", hide_possible_values = true)]
     pub absent_steps: Option<AbsentSteps>,
     /// Check everything and store nothing
     #[arg(long)]
@@ -90,25 +114,42 @@ pub struct ImportArgs {
     /// Names the run: repeated under the same name within a day, it does nothing twice [default: a new one]
     #[arg(long, value_name = "UUID", value_parser = value::request_id)]
     pub request_id: Option<RequestId>,
+    /// Print failures and counts only
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 /// What `export` exports, and where to.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ExportArgs {
-    /// The guid of the task; `expertise list` lists them
-    #[arg(value_name = "GUID", value_parser = value::task)]
-    pub task: TaskId,
-    /// The file to write; - is standard output [default: standard output]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// The guid of the task, or its name if no other task has it; `expertise list` lists them
+    #[arg(
+        value_name = "GUID|NAME",
+        value_parser = value::task_ref,
+        required_unless_present = "all",
+        conflicts_with = "all"
+    )]
+    pub task: Option<TaskRef>,
+    /// Export every guide of the account, each to a file of its own
+    #[arg(long, requires = "out")]
+    pub all: bool,
+    /// The file to write, - is standard output; with --all the directory [default: standard output]
+    #[arg(short, long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub out: Option<PathBuf>,
 }
 
-/// The task that `show` shows.
+/// The task that `show` shows, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ShowArgs {
-    /// The guid of the task; `expertise list` lists them
-    #[arg(value_name = "GUID", value_parser = value::task)]
-    pub task: TaskId,
+    /// The guid of the task, or its name if no other task has it; `expertise list` lists them
+    #[arg(value_name = "GUID|NAME", value_parser = value::task_ref)]
+    pub task: TaskRef,
+    /// Print the texts of steps and their instructions
+    #[arg(long)]
+    pub full: bool,
+    /// Show the translation; what has none is marked [source]
+    #[arg(long, value_name = "TAG", value_parser = value::language)]
+    pub language: Option<Language>,
 }
 
 /// Which tasks are listed. An absent filter lets all of them pass.
@@ -120,36 +161,25 @@ pub struct ListFilters {
     /// Only tasks with this value: 0 is hidden, 1 published
     #[arg(long, value_name = "NUMBER", value_parser = value::number(0..=i32::MAX))]
     pub published: Option<i32>,
-    /// Only tasks that this access level may see: user, user2, user3, tech, tech2, tech3 or expert
-    #[arg(long, value_name = "LEVEL", value_parser = value::one_of(&ACCESS_LEVELS))]
+    /// Only tasks that this access level may see
+    #[arg(long, value_name = "LEVEL")]
     pub role: Option<AccessLevel>,
     /// Only tasks of this type
     #[arg(
         long = "type",
         value_name = "standard|linked",
-        value_parser = value::one_of(&[("standard", TaskType::Standard), ("linked", TaskType::Linked)])
+        hide_possible_values = true
     )]
     pub task_type: Option<TaskType>,
 }
 
-/// Every access level by its name.
-pub const ACCESS_LEVELS: [(&str, AccessLevel); 7] = [
-    ("user", AccessLevel::User),
-    ("user2", AccessLevel::User2),
-    ("user3", AccessLevel::User3),
-    ("tech", AccessLevel::Tech),
-    ("tech2", AccessLevel::Tech2),
-    ("tech3", AccessLevel::Tech3),
-    ("expert", AccessLevel::Expert),
-];
-
-/// The arguments of a command, how the answer is written, and how the server is called.
+/// The arguments of a command, the form of the answer, and how the server is called.
 #[derive(Args)]
 pub(super) struct ClientArgs<A: Args> {
     #[command(flatten)]
-    command: A,
+    pub command: A,
     #[command(flatten)]
-    output: OutputFormat,
+    format: OutputFormat,
     #[command(flatten)]
     connection: Flags<ConnectionSettings>,
 }
@@ -160,14 +190,24 @@ impl<A: Args> ClientArgs<A> {
         command: fn(A) -> ClientCommand,
         environment: Environment<'_>,
     ) -> Result<ClientCommandConfig, ConfigError> {
-        let mut values = SettingValues::default();
-        values.take_environment::<ConnectionSettings>(environment)?;
-        values.take_flags::<ConnectionSettings, _>(&self.connection);
-        let settings: ConnectionSettings = values.parse()?;
         Ok(ClientCommandConfig {
-            connection: settings.connection(&values)?,
-            output: self.output.output,
+            connection: self.connection(environment)?,
+            format: self.format(),
             command: command(self.command),
         })
+    }
+
+    pub fn format(&self) -> Format {
+        self.format.format
+    }
+
+    pub fn connection(
+        &self,
+        environment: Environment<'_>,
+    ) -> Result<ConnectionConfig, ConfigError> {
+        let mut values = SettingValues::default();
+        values.take_environment::<ConnectionSettings>(environment);
+        values.take_flags::<ConnectionSettings, _>(&self.connection);
+        values.read(ConnectionSettings::connection)
     }
 }

@@ -6,11 +6,13 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use super::{
-    ClientCommand, ClientCommandConfig, Command, Config, ConfigError, ExportArgs, HealthConfig,
-    ImportArgs, ListFilters, OutputFormat, ServerSettings, ShowArgs, TokenGrant, TranslateConfig,
-    WrongSetting,
+    ApplyArgs, ClientCommand, ClientCommandConfig, Command, Config, ConfigError, DeleteArgs,
+    DiffArgs, EditArgs, ExportArgs, HealthConfig, ImportArgs, LintArgs, ListFilters, LogConfig,
+    OutputFormat, PreviewArgs, ReferencesArgs, ServerSettings, ShowArgs, TokenGrant,
+    TranslateConfig, WrongSetting,
     client_command::ClientArgs,
     health::HealthSettings,
+    names::Variables,
     settings::{Environment, Flags, SettingValues, value_error},
     translate::TranslateSettings,
 };
@@ -60,12 +62,7 @@ enum CommandArgs {
         server: ServerFlags,
     },
     /// Translate what is missing or outdated on a running server, and end
-    Translate {
-        #[command(flatten)]
-        translate: Flags<TranslateSettings>,
-        #[command(flatten)]
-        server: ServerFlags,
-    },
+    Translate(Flags<TranslateSettings>),
     /// Import guides, each file a JSON document, into a running server
     Import(ClientArgs<ImportArgs>),
     /// Export a guide as a JSON document that can be imported unchanged
@@ -74,10 +71,24 @@ enum CommandArgs {
     Show(ClientArgs<ShowArgs>),
     /// List the account's tasks
     List(ClientArgs<ListFilters>),
+    /// Edit a guide as a JSON document in an editor, and import it
+    Edit(ClientArgs<EditArgs>),
+    /// Show what an import would change: exit code 0 if nothing, 1 if something, 2 after a failure
+    Diff(ClientArgs<DiffArgs>),
+    /// Make the account have the guides of a directory: create, update, and delete with --prune
+    Apply(ClientArgs<ApplyArgs>),
+    /// Delete tasks with their steps
+    Delete(ClientArgs<DeleteArgs>),
+    /// Check guides, stored ones or documents in files: exit code 1 if there is an error
+    Lint(ClientArgs<LintArgs>),
+    /// Show what somebody would see of a guide with these answers
+    Preview(ClientArgs<PreviewArgs>),
+    /// List what refers to a task, or sets and reads a variable
+    References(ClientArgs<ReferencesArgs>),
     /// Ask a server for its health: exit code 0 if it is SERVING, else 1
     Health {
         #[command(flatten)]
-        output: OutputFormat,
+        format: OutputFormat,
         #[command(flatten)]
         health: Flags<HealthSettings>,
         /// The TOML file of the server's settings
@@ -108,15 +119,19 @@ pub struct Invocation {
     /// The effective settings of a server. A command that does not read them has the
     /// defaults here, and wrong settings do not keep it from running.
     pub config: Config,
+    /// What may be a mistake in the settings of a server, a line each.
+    pub warnings: Vec<String>,
     values: SettingValues,
 }
 
 impl Invocation {
     /// Reads command line, environment and file of this process.
     pub fn of_process(version: String) -> Result<Self, ConfigError> {
-        Self::read(command_line(version), env::args_os(), &|name| {
-            env::var_os(name)
-        })
+        Self::read(
+            command_line(version),
+            env::args_os(),
+            &Variables::of_process(),
+        )
     }
 
     pub(super) fn read(
@@ -137,38 +152,55 @@ impl Invocation {
             Ok::<_, ConfigError>((Command::Client(Box::new(config?)), SettingValues::default()))
         };
         let command = command.unwrap_or_else(|| CommandArgs::Serve(ServerFlags::default()));
-        let (command, values) = match command {
-            CommandArgs::Serve(own) => (Command::Serve, server(&own)?),
+        let (command, mut values) = match command {
+            CommandArgs::Serve(own) => (Command::Serve, server(&own)),
             CommandArgs::Migrate {
                 partitions,
                 server: own,
-            } => (Command::Migrate { partitions }, server(&own)?),
-            CommandArgs::Config(own) => (Command::Config, server(&own)?),
-            CommandArgs::Token { grant, server: own } => (Command::Token(grant), server(&own)?),
-            CommandArgs::Translate {
-                translate,
-                server: own,
-            } => {
-                let translate = TranslateConfig::read(&translate, environment)?;
-                (Command::Translate(Box::new(translate)), server(&own)?)
+            } => (Command::Migrate { partitions }, server(&own)),
+            CommandArgs::Config(own) => (Command::Config, server(&own)),
+            CommandArgs::Token { grant, server: own } => (Command::Token(grant), server(&own)),
+            CommandArgs::Translate(flags) => {
+                program.refuse_all_but::<LogConfig>("translate")?;
+                let translate = TranslateConfig::read(&program.settings, &flags, environment)?;
+                (
+                    Command::Translate(Box::new(translate)),
+                    SettingValues::default(),
+                )
             }
             CommandArgs::Import(args) => client(args.read(ClientCommand::Import, environment))?,
             CommandArgs::Export(args) => client(args.read(ClientCommand::Export, environment))?,
             CommandArgs::Show(args) => client(args.read(ClientCommand::Show, environment))?,
             CommandArgs::List(args) => client(args.read(ClientCommand::List, environment))?,
+            CommandArgs::Edit(args) => {
+                let args = args.with_editor_of(environment);
+                client(args.read(ClientCommand::Edit, environment))?
+            }
+            CommandArgs::Diff(args) => client(args.read(ClientCommand::Diff, environment))?,
+            CommandArgs::Apply(args) => client(args.read(ClientCommand::Apply, environment))?,
+            CommandArgs::Delete(args) => client(args.read(ClientCommand::Delete, environment))?,
+            CommandArgs::Lint(args) => {
+                program.refuse("lint")?;
+                let lint = Box::new(args.read_lint(environment)?);
+                (Command::Lint(lint), SettingValues::default())
+            }
+            CommandArgs::Preview(args) => client(args.read(ClientCommand::Preview, environment))?,
+            CommandArgs::References(args) => {
+                client(args.read(ClientCommand::References, environment))?
+            }
             CommandArgs::Health {
-                output,
+                format,
                 health,
                 config,
             } => {
                 let mut values = SettingValues::default();
                 if let Some(path) = config.or(program.config) {
-                    values.take_file::<ServerSettings>(path)?;
+                    values.take_file::<ServerSettings>(path);
                 }
-                values.take_environment::<HealthSettings>(environment)?;
+                values.take_environment::<HealthSettings>(environment);
                 values.take_flags::<HealthSettings, _>(&program.settings);
                 values.take_flags::<HealthSettings, _>(&health);
-                let health = HealthConfig::read(&values, output)?;
+                let health = HealthConfig::read(&mut values, format)?;
                 (Command::Health(health), SettingValues::default())
             }
             CommandArgs::Completions { shell } => {
@@ -184,7 +216,8 @@ impl Invocation {
             }
         };
         Ok(Self {
-            config: Config::read(&values, &command)?,
+            config: Config::read(&mut values, &command)?,
+            warnings: warnings(&command, environment),
             command,
             values,
         })
@@ -200,8 +233,13 @@ impl Invocation {
 impl ServerFlags {
     /// Refuses settings of the server before a command that does not read them.
     fn refuse(&self, command: &str) -> Result<(), WrongSetting> {
+        self.refuse_all_but::<NoSettings>(command)
+    }
+
+    /// Refuses settings of the server before a command that reads those of `A` only.
+    fn refuse_all_but<A: Args>(&self, command: &str) -> Result<(), WrongSetting> {
         let file = self.config.as_ref().map(|_| "--config".to_owned());
-        match file.or_else(|| self.settings.first()) {
+        match file.or_else(|| self.settings.first_beyond::<A>()) {
             Some(flag) => Err(WrongSetting::NotOfCommand {
                 flag,
                 command: command.to_owned(),
@@ -211,26 +249,50 @@ impl ServerFlags {
     }
 }
 
+/// What a command reads that has no setting of the server.
+#[derive(Args)]
+struct NoSettings {}
+
 /// The settings of a server: flags after the subcommand over flags before it over the
 /// environment over the file.
 fn server_values(
     program: &ServerFlags,
     own: &ServerFlags,
     environment: Environment<'_>,
-) -> Result<SettingValues, WrongSetting> {
+) -> SettingValues {
     let mut values = SettingValues::default();
     if let Some(path) = own.config.as_ref().or(program.config.as_ref()) {
-        values.take_file::<ServerSettings>(path.clone())?;
+        values.take_file::<ServerSettings>(path.clone());
     }
-    values.take_environment::<ServerSettings>(environment)?;
+    values.take_environment::<ServerSettings>(environment);
     values.take_flags::<ServerSettings, _>(&program.settings);
     values.take_flags::<ServerSettings, _>(&own.settings);
-    Ok(values)
+    values
+}
+
+/// Names the variables that look like settings and that nothing reads, for commands that
+/// read the settings of a server.
+fn warnings(command: &Command, environment: Environment<'_>) -> Vec<String> {
+    match command {
+        Command::Serve | Command::Migrate { .. } | Command::Config | Command::Token(_) => {}
+        Command::Translate(_)
+        | Command::Client(_)
+        | Command::Lint(_)
+        | Command::Health(_)
+        | Command::Completions(_)
+        | Command::Man(_) => return Vec::new(),
+    }
+    let unknown = environment.unknown().into_iter();
+    let warnings = unknown.map(|(name, _)| {
+        let name = name.escape_debug();
+        format!("{name} is not a setting and is ignored: `expertise --help` lists them")
+    });
+    warnings.collect()
 }
 
 fn wrong_argument(error: clap::Error) -> ConfigError {
     match value_error(&error) {
-        Some((setting, text, expected)) => ConfigError::Setting(WrongSetting::Value {
+        Some((setting, text, expected)) => ConfigError::from(WrongSetting::Value {
             setting,
             value: format!("{text:?}"),
             expected,

@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::{
     ConfigError, DEFAULT_LISTEN,
-    client_command::{Output, OutputFormat},
+    client_command::{Format, OutputFormat},
     connection::{Trust, TrustSettings},
     settings::{Origin, SettingValues},
     value,
@@ -22,14 +22,14 @@ pub struct HealthConfig {
     pub server: String,
     /// What TLS needs.
     pub trust: Trust,
-    /// How the answer is written.
-    pub output: Output,
+    /// The form of the answer.
+    pub format: Format,
 }
 
 #[derive(Args)]
 pub(super) struct HealthSettings {
     /// Where the service is, https:// where it speaks TLS [default: on this machine where the settings of the server have it listen]
-    #[arg(value_name = "URL", value_parser = value::web_address, help_heading = "Connection")]
+    #[arg(short, value_name = "URL", value_parser = value::web_address, help_heading = "Connection")]
     server: Option<String>,
     #[command(flatten)]
     trust: TrustSettings,
@@ -43,26 +43,29 @@ pub(super) struct HealthSettings {
 
 impl HealthConfig {
     pub(super) fn read(
-        values: &SettingValues,
-        OutputFormat { output }: OutputFormat,
+        values: &mut SettingValues,
+        OutputFormat { format }: OutputFormat,
     ) -> Result<Self, ConfigError> {
-        let HealthSettings {
-            server,
-            trust,
-            listen,
-            tls_cert_file,
-        } = values.parse()?;
-        // Flags win over the environment, whichever of the two settings they are.
-        let is_flag = |key| values.origin(key) == Some(&Origin::Flag);
-        let local = is_flag("listen") && !is_flag("server");
-        let server = match server {
-            Some(server) if !local => server,
-            Some(_) | None => local_url(listen, tls_cert_file.is_some()),
-        };
-        Ok(Self {
-            trust: trust.trust(values, &server)?,
-            server,
-            output,
+        values.read(|settings, values| {
+            let HealthSettings {
+                server,
+                trust,
+                listen,
+                tls_cert_file,
+            } = settings;
+            // Flags win over the environment, whichever of the two settings they are.
+            let is_flag = |key| values.origin(key) == Some(&Origin::Flag);
+            let local = is_flag("listen") && !is_flag("server");
+            let server = match server {
+                Some(server) if !local => server,
+                Some(_) | None => local_url(listen, tls_cert_file.is_some()),
+            };
+            let trust = trust.trust(values, &server);
+            Some(Self {
+                trust: values.record(trust)?,
+                server,
+                format,
+            })
         })
     }
 }

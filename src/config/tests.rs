@@ -4,16 +4,14 @@ use super::*;
 
 #[test]
 fn translate_takes_flags_over_environment_over_defaults() {
-    let environment = |name: &str| {
-        let value = match name {
-            "EXPERTISE_LANGUAGES" => "DE, pt-br",
-            "EXPERTISE_ACCOUNT" => "42",
-            "EXPERTISE_PARALLEL" => "7",
-            "EXPERTISE_RETRIES" => "2",
-            _ => return None,
-        };
-        Some(OsString::from(value))
-    };
+    let environment = [
+        ("EXPERTISE_LANGUAGES", "DE, pt-br"),
+        ("EXPERTISE_ACCOUNT", "42"),
+        ("EXPERTISE_PARALLEL", "7"),
+        ("EXPERTISE_RETRIES", "2"),
+    ];
+    let environment = environment.map(|(name, value)| (name.into(), value.into()));
+    let environment = Variables::new(environment);
     let config = |args: &[&str]| {
         let args = ["expertise", "translate"].iter().chain(args);
         let invocation = Invocation::read(
@@ -49,6 +47,8 @@ fn help_lists_every_setting_with_environment_name_unit_and_default() {
     let mut lists = |command: &str, settings: Vec<clap::Arg>| {
         let command = program.find_subcommand_mut(command).expect("a command");
         let help = command.render_long_help().to_string();
+        // Its lines are wrapped.
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
         for setting in settings {
             let key = settings::key(&setting);
             let unit = setting.get_value_names().and_then(|units| units.first());

@@ -14,7 +14,7 @@ use crate::domain::{
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct TokenGrant {
     /// The account that calls with the token work on
-    #[arg(long, value_name = "ID", value_parser = value::account)]
+    #[arg(short, long, value_name = "ID", value_parser = value::account)]
     pub account: AccountId,
     /// What the token allows, space-separated, of read write translate admin
     #[arg(long = "scope", value_name = "SCOPES", value_parser = value::scopes)]

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::{
-    ConfigError,
+    ConfigError, LogConfig, ServerSettings,
     connection::{ConnectionConfig, ConnectionSettings},
     secret::Secret,
     settings::{Environment, Flags, SettingValues},
@@ -38,10 +38,13 @@ pub struct TranslateConfig {
     pub parallel: usize,
     /// How long one request to the engine may take.
     pub timeout: Duration,
+    /// What is logged, and how.
+    pub log: LogConfig,
 }
 
 /// Which engine translates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "lower")]
 pub enum EngineKind {
     /// LibreTranslate.
     LibreTranslate,
@@ -69,16 +72,13 @@ pub(super) struct TranslateSettings {
     #[arg(value_name = "GUID", value_parser = value::task)]
     task: Option<TaskId>,
     /// The language that the texts are written in
-    #[arg(value_name = "TAG", default_value = "en", value_parser = language)]
+    #[arg(value_name = "TAG", default_value = "en", value_parser = value::language)]
     source_language: Language,
     /// What translates
     #[arg(
         value_name = "libretranslate|apertium",
         default_value = "libretranslate",
-        value_parser = value::one_of(&[
-            ("libretranslate", EngineKind::LibreTranslate),
-            ("apertium", EngineKind::Apertium),
-        ])
+        hide_possible_values = true
     )]
     engine: EngineKind,
     /// Where the engine is [default: http://127.0.0.1:5000 for libretranslate, http://127.0.0.1:2737 for apertium]
@@ -99,16 +99,24 @@ pub(super) struct TranslateSettings {
     timeout: Duration,
     #[command(flatten)]
     connection: ConnectionSettings,
+    #[command(flatten)]
+    log: LogConfig,
 }
 
 impl TranslateConfig {
     pub(super) fn read(
+        program: &Flags<ServerSettings>,
         flags: &Flags<TranslateSettings>,
         environment: Environment<'_>,
     ) -> Result<Self, ConfigError> {
         let mut values = SettingValues::default();
-        values.take_environment::<TranslateSettings>(environment)?;
+        values.take_environment::<TranslateSettings>(environment);
+        values.take_flags::<LogConfig, _>(program);
         values.take_flags::<TranslateSettings, _>(flags);
+        values.read(Self::of_settings)
+    }
+
+    fn of_settings(settings: TranslateSettings, values: &mut SettingValues) -> Option<Self> {
         let TranslateSettings {
             languages,
             task,
@@ -119,19 +127,23 @@ impl TranslateConfig {
             parallel,
             timeout,
             connection,
-        } = values.parse()?;
+            log,
+        } = settings;
         if engine_api_key.is_some() && engine == EngineKind::Apertium {
-            let right = "left out, as apertium takes none";
-            return Err(values.wrong("engine_api_key", right).into());
+            values.refuse("engine_api_key", "left out, as apertium takes none");
         }
-        let languages = languages.ok_or_else(|| values.wrong("languages", language_list()))?;
-        if languages.contains(&source_language) {
-            let right = format!("languages other than that of the texts, {source_language}");
-            return Err(values.wrong("languages", right).into());
+        match &languages {
+            None => values.refuse("languages", language_list()),
+            Some(languages) if languages.contains(&source_language) => {
+                let right = format!("languages other than that of the texts, {source_language}");
+                values.refuse("languages", right);
+            }
+            Some(_) => {}
         }
-        Ok(Self {
-            connection: connection.connection(&values)?,
-            languages,
+        let connection = connection.connection(values);
+        Some(Self {
+            connection: connection?,
+            languages: languages?,
             source_language,
             task,
             engine,
@@ -139,6 +151,7 @@ impl TranslateConfig {
             engine_api_key,
             parallel,
             timeout,
+            log,
         })
     }
 }
@@ -153,8 +166,4 @@ fn languages(text: &str) -> Result<Vec<Language>, String> {
 
 fn language_list() -> String {
     format!("1 to {LANGUAGES_MAX} BCP-47 tags with commas between, such as de,pt-BR")
-}
-
-fn language(text: &str) -> Result<Language, &'static str> {
-    Language::parse(text).ok_or("a BCP-47 tag, such as en or pt-BR")
 }

@@ -7,10 +7,14 @@ use std::{
 use http::{Uri, uri::Authority};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
-use super::secret::{Secret, SigningSecret};
+use super::{
+    TaskRef,
+    secret::{Secret, SigningSecret},
+};
 use crate::domain::{
     caller::{Scope, Subject},
     ids::{AccountId, RequestId, TaskId},
+    translation::Language,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -34,24 +38,6 @@ pub(super) fn web_address(text: &str) -> Result<String, &'static str> {
 
 pub(super) fn boolean(text: &str) -> Result<bool, &'static str> {
     text.parse().map_err(|_| "true or false")
-}
-
-/// One of these names.
-pub(super) fn one_of<T: Copy, const N: usize>(
-    names: &[(&'static str, T); N],
-) -> impl Fn(&str) -> Result<T, String> + Clone + use<T, N> {
-    let names = *names;
-    move |text| {
-        let found = names.iter().find(|(name, _)| *name == text);
-        found.map(|(_, value)| *value).ok_or_else(|| {
-            let names = names.map(|(name, _)| name);
-            match names.split_last() {
-                Some((last, [])) => (*last).to_owned(),
-                Some((last, others)) => format!("{} or {last}", others.join(", ")),
-                None => String::new(),
-            }
-        })
-    }
 }
 
 /// A whole number within the range.
@@ -151,6 +137,22 @@ pub(super) fn request_id(text: &str) -> Result<RequestId, &'static str> {
 
 pub(super) fn task(text: &str) -> Result<TaskId, &'static str> {
     TaskId::parse(text).ok_or("the guid of a task, a hyphenated UUID")
+}
+
+/// A task by its guid or its name. A mistyped guid is no name.
+pub(super) fn task_ref(text: &str) -> Result<TaskRef, &'static str> {
+    let is_guid_like = text.len() > 30 && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit());
+    match TaskId::parse(text) {
+        Some(task) => Ok(TaskRef::Id(task)),
+        None if is_guid_like || text.trim().is_empty() => {
+            Err("the guid of a task, a hyphenated UUID, or its name")
+        }
+        None => Ok(TaskRef::Name(text.to_owned())),
+    }
+}
+
+pub(super) fn language(text: &str) -> Result<Language, &'static str> {
+    Language::parse(text).ok_or("a BCP-47 tag, such as en or pt-BR")
 }
 
 /// Levels, alone or as `part=level`. A name alone is refused: a misspelt level would be

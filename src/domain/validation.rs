@@ -4,6 +4,7 @@
 //! decided exactly: `walkthrough` makes one boolean formula of all
 //! walkthroughs, and `search` decides what can be true in it.
 
+mod alone;
 mod classes;
 mod conditions;
 mod conflict;
@@ -25,6 +26,7 @@ use serde_json::json;
 
 use crate::domain::analysis::{CONDITIONS_MAX, GuideLimit, STEPS_MAX, SUBTASK_LEVELS_MAX};
 
+pub use alone::validate_alone;
 pub use finding::{Finding, FindingPlace};
 pub use options::{
     PATH_MAX, RuleSetting, SETTINGS_MAX, SUPPRESSIONS_MAX, Suppression, ValidationOptions,

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::{
-    decode::{Field, analysis::check_name, field},
+    decode::{Field, field, names::check_name},
     page_token::PageCursor,
 };
 use crate::domain::{

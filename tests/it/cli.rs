@@ -1,14 +1,20 @@
 //! The commands of the binary against servers in processes of their own: output, exit
 //! codes and errors.
 
+mod apply;
 mod credentials;
 mod databases;
+mod delete;
+mod diff;
+mod edit;
 mod export;
 mod health;
 mod import;
+mod interrupted_imports;
 mod list;
 mod manual;
 mod retries;
 mod show;
+mod task_names;
 mod tls;
 mod version;

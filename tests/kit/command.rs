@@ -36,7 +36,7 @@ impl Cli {
     /// Imports documents of `examples/guides`; the ids of their new tasks.
     pub fn import_guides(&self, guides: &[&str]) -> Vec<String> {
         let paths: Vec<String> = guides.iter().map(|guide| example_guide(guide)).collect();
-        let mut args = vec!["import", "--output=json"];
+        let mut args = vec!["import", "--format=json"];
         args.extend(paths.iter().map(String::as_str));
         let reports = self.command(&args).run().succeeded().json();
         let reports = reports.as_array().expect("an array");
@@ -104,6 +104,12 @@ impl Command {
 
     pub fn file(self, name: &str, text: &str) -> Self {
         fs::write(self.path(name), text).expect("a file of our own");
+        self
+    }
+
+    /// Runs in this directory instead of one of its own.
+    pub fn in_directory(mut self, directory: &Path) -> Self {
+        self.command.current_dir(directory);
         self
     }
 

@@ -3,11 +3,11 @@
 //! Only the planner knows whether a task or step of the document exists, so each is
 //! decoded as a new one and as an update.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::{
     ids::{ProductId, StepId, TaskId},
-    step::{NewStep, StepPatch, StepType},
+    step::{NewStep, StepPatch, StepType, SubtaskRef},
     task::{AccessLevel, NewTask, Published, TaskPatch},
     text::Name,
     translation::TaskTranslations,
@@ -106,6 +106,21 @@ impl Document {
                 }
             }
         }
+    }
+
+    /// The references of the subtask steps that are created, by the document's ids of their
+    /// tasks, nested documents included.
+    pub fn new_subtasks(&self) -> BTreeMap<TaskId, SubtaskRef> {
+        let mut found = BTreeMap::new();
+        for step in &self.steps {
+            let new = step.new.as_ref().ok();
+            if let Some(subtask) = new.and_then(|new| new.kind.subtask()) {
+                found.insert(subtask.task, subtask);
+            }
+            let nested = step.values.iter().flat_map(|value| &value.document);
+            nested.for_each(|document| found.extend(document.new_subtasks()));
+        }
+        found
     }
 
     /// A placeholder for a document that is not imported.

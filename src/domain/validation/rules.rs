@@ -202,6 +202,14 @@ rules! {
 }
 
 impl Rule {
+    /// Whether a finding says something about other guides of the account.
+    pub fn needs_account(self) -> bool {
+        matches!(
+            self,
+            Self::UnknownVariable | Self::SetElsewhere | Self::Unused | Self::UnusedAnswer
+        )
+    }
+
     /// The rule with an id.
     pub fn parse(id: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|rule| rule.text().id == id)

@@ -4,20 +4,11 @@ use prost::Message;
 use sha2::{Digest, Sha256};
 
 use super::{
-    REQUIRED,
     document::unstored,
-    field::{Field, guid, refuse_nul},
+    field::{Field, guid},
 };
 use crate::{
-    domain::{
-        analysis::{
-            KnownVariables, VariableValue,
-            preview::{FULL_NAME_MAX, NAMES_MAX},
-        },
-        ids::TaskId,
-        text::check,
-        violation::{Reason, Violations},
-    },
+    domain::{ids::TaskId, violation::Violations},
     proto::v1,
     store::GuideSource,
 };
@@ -82,45 +73,4 @@ fn clear_ids(document: &mut v1::TaskDocument) {
 /// A request that names no guide.
 pub fn no_source(violations: &mut Violations) -> Option<SentGuide> {
     Field::root("source", violations).required(None)
-}
-
-/// The declared variables of a list.
-pub fn known_variables(names: Vec<String>, mut list: Field<'_>) -> KnownVariables {
-    if !list.at_most(names.len(), NAMES_MAX) {
-        return KnownVariables::default();
-    }
-    for (index, name) in names.iter().enumerate() {
-        check_name(name, list.index(index));
-    }
-    KnownVariables::new(names)
-}
-
-/// Refuses what is no name of a variable.
-pub fn check_name(name: &str, mut field: Field<'_>) {
-    if name.is_empty() {
-        field.refuse(Reason::FieldRequired, REQUIRED);
-    }
-    let checked = field.check_text(check(name, FULL_NAME_MAX));
-    field.accept(checked);
-}
-
-/// The value of a variable.
-pub fn variable_value(message: prost_types::Value, mut field: Field<'_>) -> Option<VariableValue> {
-    use prost_types::value::Kind;
-
-    let prost_types::Value { kind } = message;
-    match kind {
-        Some(Kind::NullValue(_)) => return Some(VariableValue::Unanswered),
-        Some(Kind::BoolValue(value)) => return Some(VariableValue::Bool(value)),
-        Some(Kind::NumberValue(number)) if number.is_finite() => {
-            return Some(VariableValue::Number(number));
-        }
-        Some(Kind::StringValue(text)) => {
-            return refuse_nul(&text, field).then_some(VariableValue::Text(text));
-        }
-        Some(Kind::NumberValue(_) | Kind::StructValue(_) | Kind::ListValue(_)) | None => {}
-    }
-    let description = "is not a string, a finite number, a boolean or null";
-    field.refuse(Reason::FieldInvalid, description);
-    None
 }

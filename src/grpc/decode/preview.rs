@@ -6,8 +6,9 @@ use prost_types::Value;
 
 use super::{
     Field,
-    analysis::{self, SentGuide, check_name, known_variables, variable_value},
-    field::{self, sent_text},
+    analysis::{self, SentGuide},
+    field::{self, languages, sent_text},
+    names::{check_name, known_variables, variable_value},
     task::access_level,
 };
 use crate::{
@@ -16,7 +17,6 @@ use crate::{
             Fingerprint, SUBTASK_LEVELS_MAX, VariableValue,
             preview::{FALLBACK_LANGUAGES_MAX, NAMES_MAX, PreviewOptions, TextLanguages},
         },
-        translation::Language,
         violation::{Reason, Violations},
     },
     grpc::{
@@ -105,16 +105,6 @@ pub fn call(
         size,
     };
     Some((call, explain))
-}
-
-/// A list of language tags.
-pub fn languages(tags: &[String], max: usize, mut list: Field<'_>) -> Vec<Language> {
-    if !list.at_most(tags.len(), max) {
-        return Vec::new();
-    }
-    let tags = tags.iter().enumerate();
-    let languages = tags.filter_map(|(index, tag)| field::language(tag, list.index(index)));
-    languages.collect()
 }
 
 fn answers(

@@ -1,13 +1,10 @@
-//! Findings and rules.
+//! Pages of findings.
 
 use prost::Message;
 
-use super::json;
+use super::{finding, finding_counts};
 use crate::{
-    domain::{
-        page::Page,
-        validation::{Finding, FindingCounts, FindingPlace, Rule, Severity},
-    },
+    domain::{page::Page, validation::Finding},
     grpc::{decode::preview::GuideCursor, page, page_token::PageTokens},
     proto::v1,
     store::{FindingsPage, ValidationPage},
@@ -39,7 +36,7 @@ pub fn validation(page: ValidationPage, tokens: &PageTokens<'_>) -> v1::Validate
             start: start + index + 1,
             fingerprint,
         },
-        |(_, finding)| self::finding(finding),
+        |(_, finding)| super::finding(finding),
     );
     response
 }
@@ -69,99 +66,5 @@ pub fn findings(page: FindingsPage, tokens: &PageTokens<'_>) -> v1::ListFindings
     v1::ListFindingsResponse {
         findings,
         next_page_token,
-    }
-}
-
-/// A rule.
-pub fn rule(rule: Rule) -> v1::Rule {
-    let text = rule.text();
-    v1::Rule {
-        id: text.id.to_owned(),
-        severity: severity(text.severity).into(),
-        description: text.description.to_owned(),
-    }
-}
-
-fn finding(finding: Finding) -> v1::Finding {
-    let id = finding.id();
-    let Finding {
-        rule,
-        severity,
-        place,
-        language,
-        message,
-        hint,
-        facts,
-        related,
-        example,
-        levels,
-        order: _,
-    } = finding;
-    let FindingPlace {
-        task,
-        step,
-        path,
-        title: _,
-    } = place;
-    let example = example.into_iter().map(|(name, key)| v1::Answer {
-        name,
-        value: Some(json::value(serde_json::Value::String(key))),
-    });
-    let language = language.map(|language| language.to_string());
-    v1::Finding {
-        rule: rule.text().id.to_owned(),
-        severity: self::severity(severity).into(),
-        task,
-        step,
-        path,
-        language: language.unwrap_or_default(),
-        message,
-        hint,
-        facts: Some(json::object(facts)),
-        related: related.into_iter().map(self::place).collect(),
-        example: example.collect(),
-        levels: levels.iter().map(|level| level.number()).collect(),
-        id,
-    }
-}
-
-fn place(place: FindingPlace) -> v1::Place {
-    let FindingPlace {
-        task,
-        step,
-        path,
-        title,
-    } = place;
-    v1::Place {
-        task,
-        step,
-        path,
-        title,
-    }
-}
-
-fn severity(severity: Severity) -> v1::Severity {
-    match severity {
-        Severity::Info => v1::Severity::Info,
-        Severity::Warning => v1::Severity::Warning,
-        Severity::Error => v1::Severity::Error,
-    }
-}
-
-fn finding_counts(counts: FindingCounts) -> v1::FindingCounts {
-    let FindingCounts {
-        errors,
-        warnings,
-        infos,
-        suppressed,
-        undecided,
-    } = counts;
-    let count = |count| i32::try_from(count).unwrap_or(i32::MAX);
-    v1::FindingCounts {
-        errors: count(errors),
-        warnings: count(warnings),
-        infos: count(infos),
-        suppressed: count(suppressed),
-        undecided: count(undecided),
     }
 }

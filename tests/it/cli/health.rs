@@ -21,7 +21,7 @@ fn a_serving_server_is_healthy() {
         .succeeded();
     assert_eq!(same.stdout, output.stdout);
     command(&["health", "--listen", &address]).run().succeeded();
-    let json = command(&["health", "--output=json", "--server", &server]).run();
+    let json = command(&["health", "--format=json", "--server", &server]).run();
     assert_eq!(json.succeeded().json()["status"], "SERVING");
 }
 

@@ -15,7 +15,7 @@ on_both_databases![
 ];
 
 fn names(cli: &Cli, filters: &[&str]) -> Vec<String> {
-    let args = [&["list", "--output=json"], filters].concat();
+    let args = [&["list", "--format=json"], filters].concat();
     let tasks = cli.command(&args).run().succeeded().json();
     let tasks = tasks.as_array().expect("an array");
     tasks

@@ -2,7 +2,7 @@
 
 use crate::kit::command::command;
 
-const SUBCOMMANDS: [&str; 12] = [
+const SUBCOMMANDS: [&str; 19] = [
     "serve",
     "migrate",
     "config",
@@ -12,6 +12,13 @@ const SUBCOMMANDS: [&str; 12] = [
     "export",
     "show",
     "list",
+    "edit",
+    "diff",
+    "apply",
+    "delete",
+    "lint",
+    "preview",
+    "references",
     "health",
     "completions",
     "man",
@@ -64,6 +71,41 @@ fn bash_reads_its_completions() {
         "import\n",
         "{output:?}"
     );
+}
+
+#[test]
+fn bash_completes_the_values_of_flags() {
+    for (words, values) in [
+        ("list --format", "text json"),
+        ("list --role", "user user2 user3 tech tech2 tech3 expert"),
+        ("import --absent-steps", "keep delete"),
+        ("translate --engine", "libretranslate apertium"),
+        ("serve --auth", "header jwt"),
+    ] {
+        let script = printed(&["completions", "bash"]);
+        let (_, flag) = words.split_once(' ').expect("a flag");
+        let line = format!(
+            "COMP_WORDS=(expertise {words} '') COMP_CWORD=3; _expertise expertise '' {flag}; \
+             echo \"${{COMPREPLY[@]}}\""
+        );
+        let output = std::process::Command::new("bash")
+            .args(["-c", &format!("{script}\n{line}")])
+            .output()
+            .expect("bash");
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(shown, format!("{values}\n"), "{words}: {output:?}");
+    }
+}
+
+#[test]
+fn the_help_of_translate_has_no_setting_of_the_server_but_the_log() {
+    let help = printed(&["translate", "--help"]);
+    for setting in ["--database-url", "--listen", "--config", "--jwt-secret"] {
+        assert!(!help.contains(setting), "{setting}:\n{help}");
+    }
+    for setting in ["--log <", "--log-format <", "--engine <", "--account <"] {
+        assert!(help.contains(setting), "{setting}:\n{help}");
+    }
 }
 
 #[test]

@@ -32,7 +32,7 @@ on_both_databases![
 ];
 
 fn import(cli: &Cli, args: &[&str]) -> String {
-    let args = [&["import", "a.json", "--output=json"], args].concat();
+    let args = [&["import", "a.json", "--format=json"], args].concat();
     let reports = cli
         .command(&args)
         .file("a.json", GUIDE)
@@ -55,7 +55,7 @@ fn a_run_with_another_request_id_imports_again(cli: Cli) {
 fn equal_files_become_separate_tasks(cli: Cli) {
     let run = format!("--request-id={}", uuid::Uuid::now_v7());
     let import = || {
-        let args = ["import", "a.json", "b.json", "--output=json", run.as_str()];
+        let args = ["import", "a.json", "b.json", "--format=json", run.as_str()];
         let output = cli
             .command(&args)
             .file("a.json", GUIDE)

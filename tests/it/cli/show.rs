@@ -111,7 +111,7 @@ fn full_guide(other: &str) -> Value {
 }
 
 fn imported(cli: &Cli, document: &Value) -> String {
-    let import = cli.command(&["import", "-", "--output=json"]);
+    let import = cli.command(&["import", "-", "--format=json"]);
     let reports = import.stdin(&document.to_string()).run().succeeded().json();
     text(&reports[0]["guid"])
 }
@@ -134,7 +134,7 @@ fn a_full_guide_is_a_tree(cli: Cli) {
 fn json_output_is_the_document(cli: Cli) {
     let guid = import_full_guide(&cli);
     let shown = cli
-        .command(&["show", &guid, "--output=json"])
+        .command(&["show", &guid, "--format=json"])
         .run()
         .succeeded();
     assert_eq!(shown.json()["task"]["guid"], guid.as_str());

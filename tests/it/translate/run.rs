@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use expertise::{
-    config::{ConnectionConfig, Credentials, EngineKind, RetrySettings, TranslateConfig, Trust},
+    config::{
+        Config, ConnectionConfig, Credentials, EngineKind, RetrySettings, TranslateConfig, Trust,
+    },
     domain::{ids::AccountId, translation::Language},
     proto::v1::{FeedbackConfig, FeedbackValue, TranslationSource, TranslationWork},
     translate::{self, TranslateError, TranslateFailure, TranslateProgress, TranslateSummary},
@@ -47,6 +49,7 @@ pub fn config(server: &str, engine: &str) -> TranslateConfig {
         engine_api_key: None,
         parallel: 4,
         timeout: Duration::from_secs(30),
+        log: Config::for_tests("sqlite::memory:").log,
     }
 }
 

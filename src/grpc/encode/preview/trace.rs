@@ -8,7 +8,7 @@ use crate::{
         },
         dependency::{Condition, Group, Node},
     },
-    grpc::encode::json,
+    messages::encode::json,
     proto::v1::{self, condition_trace},
 };
 

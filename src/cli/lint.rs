@@ -1,0 +1,199 @@
+//! `expertise lint`.
+
+mod report;
+
+use std::process::ExitCode;
+
+use uuid::Uuid;
+
+use self::report::LintReport;
+use super::{
+    CliError, document,
+    guide::{self, read_document},
+    out::{self, JsonArray},
+};
+use crate::{
+    client::{Client, MAX_MESSAGE_BYTES},
+    config::{Format, GuideArg, LintArgs, LintConfig},
+    domain::{
+        Error, caller::Scope, decide::WriteContext, ids::AccountId, time::Timestamp,
+        validation::validate_alone, violation::Violations,
+    },
+    messages::{decode, encode},
+    proto::v1::{
+        Finding, FindingCounts, TaskDocument, ValidateTaskRequest, ValidationOptions,
+        validate_task_request::Source,
+    },
+};
+
+/// The largest page that the contract allows.
+const PAGE_SIZE: i32 = 500;
+
+/// What was found in a guide.
+struct Findings {
+    findings: Vec<Finding>,
+    counts: FindingCounts,
+    /// The document; `None` for a stored task.
+    document: Option<TaskDocument>,
+}
+
+/// Checks each guide, and continues after one that cannot be checked. Fails if one has an
+/// error or cannot be checked.
+pub async fn lint(config: &LintConfig) -> Result<ExitCode, CliError> {
+    let LintConfig {
+        lint,
+        format,
+        connection,
+    } = config;
+    let client = match connection {
+        Some(connection) => Some(Client::connect(connection, &[Scope::Read]).await?),
+        None => None,
+    };
+    let options = options(lint);
+    let mut failed = false;
+    let mut array = JsonArray::new();
+    for guide in &lint.guides {
+        let result = match guide {
+            GuideArg::File(file) => match read_document(file) {
+                Ok(document) if lint.online => {
+                    in_account(client.as_ref(), document, &options).await
+                }
+                Ok(document) => alone(document, &options),
+                Err(error) => Err(error),
+            },
+            GuideArg::Task(task) => {
+                let source = Source::Guid(task.to_string());
+                stored(client.as_ref(), source, &options).await
+            }
+        };
+        let report = LintReport::new(&guide::name(guide), result);
+        failed |= report.has_failed();
+        match format {
+            Format::Text => report.print()?,
+            Format::Json => array.push(&report)?,
+        }
+    }
+    if *format == Format::Json {
+        array.end()?;
+    }
+    let is_file = |guide: &GuideArg| matches!(guide, GuideArg::File(_));
+    if *format == Format::Text && !lint.online && lint.guides.iter().any(is_file) {
+        out::print_error(report::ALONE);
+    }
+    Ok(match failed {
+        false => ExitCode::SUCCESS,
+        true => ExitCode::FAILURE,
+    })
+}
+
+fn options(lint: &LintArgs) -> ValidationOptions {
+    let LintArgs {
+        guides: _,
+        online: _,
+        rules,
+        min_severity,
+        variables,
+        languages,
+        include_unpublished,
+    } = lint;
+    ValidationOptions {
+        rules: rules.clone(),
+        suppress: Vec::new(),
+        known_variables: variables.clone(),
+        languages: languages.iter().map(ToString::to_string).collect(),
+        include_unpublished: *include_unpublished,
+        min_severity: i32::from(min_severity.unwrap_or_default()),
+    }
+}
+
+/// Checks a document by itself, without a server.
+fn alone(document: TaskDocument, options: &ValidationOptions) -> Result<Findings, CliError> {
+    let (decoded, options) = decode::all(|violations: &mut Violations| {
+        let field = decode::Field::root("options", violations);
+        let options = decode::options::options(Some(options.clone()), field);
+        let decoded = decode::document::unstored(document.clone(), violations);
+        Some((decoded?, options))
+    })
+    .map_err(invalid)?;
+    let account = AccountId::parse("lint").ok_or(document::DocumentError::Contract)?;
+    let write = WriteContext {
+        account,
+        now: Timestamp(0),
+        new_id: Uuid::now_v7,
+        max_message_bytes: MAX_MESSAGE_BYTES,
+    };
+    let (findings, counts) = match validate_alone(decoded, options, &write) {
+        Ok(found) => found,
+        Err(Error::Invalid(violations)) => return Err(invalid(violations)),
+        Err(error) => return Err(CliError::Invalid(error.to_string())),
+    };
+    Ok(Findings {
+        findings: findings.into_iter().map(encode::finding).collect(),
+        counts: encode::finding_counts(counts),
+        document: Some(document),
+    })
+}
+
+/// What an import of the document would be refused for, a line for each field.
+fn invalid(violations: Violations) -> CliError {
+    let kept = violations.kept().iter();
+    let lines = kept.map(|violation| {
+        let (path, description) = (&violation.path, &violation.description);
+        out::sanitize(&format!("  {path}: {description}"))
+    });
+    let mut lines: Vec<String> = lines.collect();
+    match violations.total() - violations.kept().len() {
+        0 => {}
+        more => lines.push(format!("  and {more} more")),
+    }
+    CliError::Invalid(format!("an import would refuse it:\n{}", lines.join("\n")))
+}
+
+async fn in_account(
+    client: Option<&Client>,
+    document: TaskDocument,
+    options: &ValidationOptions,
+) -> Result<Findings, CliError> {
+    let source = Source::Document(document.clone());
+    let found = stored(client, source, options).await?;
+    Ok(Findings {
+        document: Some(document),
+        ..found
+    })
+}
+
+/// Has a server check a guide, page by page.
+async fn stored(
+    client: Option<&Client>,
+    source: Source,
+    options: &ValidationOptions,
+) -> Result<Findings, CliError> {
+    let mut found = Findings {
+        findings: Vec::new(),
+        counts: FindingCounts::default(),
+        document: None,
+    };
+    let Some(client) = client else {
+        return Ok(found);
+    };
+    let mut message = ValidateTaskRequest {
+        source: Some(source),
+        options: Some(options.clone()),
+        page_size: PAGE_SIZE,
+        page_token: String::new(),
+        known_fingerprint: String::new(),
+    };
+    loop {
+        let page = client
+            .analyse(message.clone(), |mut analysis, request| async move {
+                analysis.validate_task(request).await
+            })
+            .await?;
+        found.findings.extend(page.findings);
+        found.counts = page.counts.unwrap_or_default();
+        if page.next_page_token.is_empty() {
+            return Ok(found);
+        }
+        message.page_token = page.next_page_token;
+    }
+}

@@ -1,0 +1,239 @@
+//! The findings of a guide, for people and for scripts.
+
+use console::style;
+use serde::{Serialize, Serializer, ser::SerializeMap};
+
+use super::Findings;
+use crate::{
+    cli::{
+        CliError, document,
+        layout::hanging,
+        out::{print, print_error, sanitize},
+        wording,
+    },
+    proto::v1::{Finding, FindingCounts, Place, Severity, Step, TaskDocument},
+};
+
+/// What a check without a server leaves out.
+pub const ALONE: &str = "\
+checked without the account: rules about its other guides are left out, and tasks outside the \
+files are not followed; --online checks them too";
+
+/// The columns before the text of a finding.
+const INDENT: &str = "    ";
+
+/// What was found in a guide, or why it could not be checked.
+pub struct LintReport {
+    guide: String,
+    result: Result<Findings, CliError>,
+}
+
+impl LintReport {
+    pub fn new(guide: &str, result: Result<Findings, CliError>) -> Self {
+        Self {
+            guide: sanitize(guide),
+            result,
+        }
+    }
+
+    /// Whether there is an error, or the guide could not be checked.
+    pub fn has_failed(&self) -> bool {
+        let found = self.result.as_ref();
+        found.map_or(true, |found| found.counts.errors > 0)
+    }
+
+    /// Prints it for people: findings to standard output, a failure to standard error.
+    pub fn print(&self) -> Result<(), CliError> {
+        let found = match &self.result {
+            Ok(found) => found,
+            Err(error) => {
+                print_error(&format!("failed {}: {error}", self.guide));
+                return Ok(());
+            }
+        };
+        let mut text = format!("{}: {}\n", style(&self.guide).bold(), counts(&found.counts));
+        for finding in &found.findings {
+            text.push_str(&lines(finding, found.document.as_ref()));
+        }
+        print(&text)
+    }
+}
+
+/// `2 errors, 1 warning`, or that there is nothing.
+fn counts(counts: &FindingCounts) -> String {
+    let FindingCounts {
+        errors,
+        warnings,
+        infos,
+        suppressed: _,
+        undecided,
+    } = counts;
+    let count = |number: &i32, one: &str, several: &str| match number {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        number => Some(format!("{number} {several}")),
+    };
+    let parts = [
+        count(errors, "error", "errors"),
+        count(warnings, "warning", "warnings"),
+        count(infos, "info", "infos"),
+        count(undecided, "question undecided", "questions undecided"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    match parts.as_slice() {
+        [] => "no findings".to_owned(),
+        parts => parts.join(", "),
+    }
+}
+
+fn lines(finding: &Finding, document: Option<&TaskDocument>) -> String {
+    let Finding {
+        rule,
+        severity: _,
+        task: _,
+        step: _,
+        path,
+        language,
+        message,
+        hint,
+        // The message says the same.
+        facts: _,
+        related,
+        example,
+        levels: _,
+        id: _,
+    } = finding;
+    let severity = match finding.severity() {
+        Severity::Error => style("error").red(),
+        Severity::Warning => style("warning").yellow(),
+        Severity::Info | Severity::Off | Severity::Unspecified => style("info").cyan(),
+    };
+    let mut text = format!("  {} {}\n", severity.bold(), style(sanitize(rule)).bold());
+    let mut line = |lead: &str, line: &str| {
+        text.push_str(&hanging(&format!("{INDENT}{lead}"), &sanitize(line)));
+    };
+    line("at ", &place_of(finding, document));
+    if let Some(title) = document.and_then(|document| title_at(document, path)) {
+        line("in ", &format!("\"{title}\""));
+    }
+    if !language.is_empty() {
+        line("language ", language);
+    }
+    line("", message);
+    let levels: Vec<String> = finding
+        .levels()
+        .map(|level| wording::name(level.as_str_name(), "ACCESS_LEVEL_"))
+        .collect();
+    if !levels.is_empty() {
+        line("for ", &levels.join(", "));
+    }
+    let answers = example.iter().map(|answer| {
+        let value = answer.value.as_ref().map(wording::target);
+        format!("{} = {}", answer.name, value.unwrap_or_default())
+    });
+    let answers: Vec<String> = answers.collect();
+    if !answers.is_empty() {
+        line("for example with ", &answers.join(", "));
+    }
+    if !related.is_empty() {
+        line("", related_heading(rule));
+    }
+    for place in related {
+        line("  ", &related_place(place));
+    }
+    line("to do: ", hint);
+    text
+}
+
+/// The path in a document, or the id of the stored step or task and the path within it.
+fn place_of(finding: &Finding, document: Option<&TaskDocument>) -> String {
+    let Finding {
+        task, step, path, ..
+    } = finding;
+    let place = match (document, step.as_str()) {
+        (Some(_), _) => path.clone(),
+        (None, "") => format!("task {task} {path}"),
+        (None, step) => format!("step {step} {path}"),
+    };
+    place.trim_end().to_owned()
+}
+
+/// What the related places of a finding are.
+fn related_heading(rule: &str) -> &'static str {
+    match rule {
+        "step/unreachable" | "task/never-visible" => "these conditions cannot hold together:",
+        "subtask/cycle" => "the steps of the cycle:",
+        "condition/set-elsewhere" | "condition/answered-later" => "it is set by:",
+        _ => "see also:",
+    }
+}
+
+fn related_place(place: &Place) -> String {
+    let Place {
+        task,
+        step,
+        path,
+        title,
+    } = place;
+    let id = if step.is_empty() { task } else { step };
+    let place = match path.starts_with("document.") {
+        true => path.clone(),
+        false => format!("{id} {path}").trim().to_owned(),
+    };
+    match title.as_str() {
+        "" => place,
+        title => format!("{place} in \"{title}\""),
+    }
+}
+
+/// The title of the step, or the name of the task, that a path leads to in a document.
+fn title_at<'a>(document: &'a TaskDocument, path: &str) -> Option<&'a str> {
+    let mut document = document;
+    let mut step: Option<&Step> = None;
+    let mut nested: Option<&TaskDocument> = None;
+    for part in path.strip_prefix("document")?.split('.') {
+        let (name, index) = part.split_once('[').unwrap_or((part, ""));
+        let index: Option<usize> = index.strip_suffix(']').and_then(|it| it.parse().ok());
+        match (name, index, step) {
+            ("steps", Some(index), None) => step = Some(document.steps.get(index)?),
+            ("values", Some(index), Some(observation)) => {
+                let values = &observation.feedback_config.first()?.values;
+                nested = values.get(index)?.task_json.as_ref();
+            }
+            ("task_json", None, Some(_)) => {
+                document = nested?;
+                step = None;
+            }
+            _ => {}
+        }
+    }
+    let of_task = || document.task.as_ref().map(|task| task.name.as_str());
+    let title = step.map(|step| step.title.as_str()).or_else(of_task);
+    title.filter(|title| !title.is_empty())
+}
+
+impl Serialize for LintReport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::Error;
+
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("guide", &self.guide)?;
+        match &self.result {
+            Ok(found) => {
+                let findings = found.findings.iter();
+                let findings: Result<Vec<_>, _> = findings
+                    .map(|finding| document::json("Finding", finding))
+                    .collect();
+                object.serialize_entry("findings", &findings.map_err(S::Error::custom)?)?;
+                let counts = document::json("FindingCounts", &found.counts);
+                object.serialize_entry("counts", &counts.map_err(S::Error::custom)?)?;
+            }
+            Err(CliError::Refused(refusal)) => object.serialize_entry("error", refusal)?,
+            Err(error) => {
+                let message = serde_json::json!({"message": error.to_string()});
+                object.serialize_entry("error", &message)?;
+            }
+        }
+        object.end()
+    }
+}

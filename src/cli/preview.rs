@@ -1,0 +1,107 @@
+//! `expertise preview`.
+
+mod tree;
+
+use prost_types::{Value, value::Kind};
+
+use super::{CliError, document, guide::read_document, out};
+use crate::{
+    client::Client,
+    config::{Format, GuideArg, PreviewArgs},
+    proto::v1::{PreviewTaskRequest, PreviewTaskResponse, preview_task_request::Source},
+};
+
+/// The largest page that the contract allows.
+const PAGE_SIZE: i32 = 500;
+
+/// Shows what somebody would see of a guide.
+pub(super) async fn preview(
+    client: &Client,
+    args: &PreviewArgs,
+    format: Format,
+) -> Result<(), CliError> {
+    let preview = whole(client, request(args)?).await?;
+    match format {
+        Format::Text => out::print(&tree::text(&preview)),
+        Format::Json => {
+            let json = document::json("PreviewTaskResponse", &preview)?;
+            out::print_json(&json)
+        }
+    }
+}
+
+fn request(args: &PreviewArgs) -> Result<PreviewTaskRequest, CliError> {
+    let PreviewArgs {
+        guide,
+        level,
+        language,
+        fallback_languages,
+        answers,
+        variables,
+        explain,
+        full,
+        subtask_depth,
+        include_unpublished,
+    } = args;
+    let source = match guide {
+        GuideArg::Task(task) => Source::Guid(task.to_string()),
+        GuideArg::File(file) => Source::Document(read_document(file)?),
+    };
+    let expand = full.then(|| "body".to_owned());
+    let fallback = fallback_languages.iter().map(ToString::to_string);
+    Ok(PreviewTaskRequest {
+        source: Some(source),
+        level: level.map(i32::from),
+        language: language
+            .as_ref()
+            .map_or_else(String::new, ToString::to_string),
+        fallback_languages: fallback.collect(),
+        answers: answers.iter().map(answer).collect(),
+        include_unpublished: *include_unpublished,
+        subtask_depth: i32::try_from(*subtask_depth).unwrap_or(i32::MAX),
+        explain: *explain,
+        expand: expand.into_iter().collect(),
+        page_size: PAGE_SIZE,
+        page_token: String::new(),
+        known_variables: variables.clone(),
+    })
+}
+
+/// An answer. An empty key is none: the variable is known to be unanswered.
+fn answer((name, key): &(String, String)) -> (String, Value) {
+    let kind = match key.as_str() {
+        "" => Kind::NullValue(0),
+        key => Kind::StringValue(key.to_owned()),
+    };
+    (name.clone(), Value { kind: Some(kind) })
+}
+
+/// Calls page by page; the answer has the steps of all pages.
+async fn whole(
+    client: &Client,
+    mut message: PreviewTaskRequest,
+) -> Result<PreviewTaskResponse, CliError> {
+    let mut whole: Option<PreviewTaskResponse> = None;
+    loop {
+        let page = client
+            .analyse(message.clone(), |mut analysis, request| async move {
+                analysis.preview_task(request).await
+            })
+            .await?;
+        message.page_token.clone_from(&page.next_page_token);
+        let read = match whole {
+            None => page,
+            Some(mut read) => {
+                read.steps.extend(page.steps);
+                read
+            }
+        };
+        if message.page_token.is_empty() {
+            return Ok(PreviewTaskResponse {
+                next_page_token: String::new(),
+                ..read
+            });
+        }
+        whole = Some(read);
+    }
+}

@@ -1,0 +1,267 @@
+//! A preview as a tree.
+
+use std::collections::VecDeque;
+
+use console::style;
+use prost_types::value::Kind;
+
+use crate::{
+    cli::{
+        layout::{Branch, hanging},
+        out::sanitize,
+        wording,
+    },
+    proto::v1::{
+        ConditionTrace, LogicalOperator, OpenVariable, PreviewAnswer, PreviewQuestion,
+        PreviewTaskResponse, PreviewText, PreviewedStep, PreviewedTask, TraceReason,
+        TracedCondition, Truth, Visibility, VisibilityReason, condition_trace::Node,
+    },
+};
+
+/// The tree of the steps, and what is open.
+pub fn text(preview: &PreviewTaskResponse) -> String {
+    let PreviewTaskResponse {
+        task,
+        steps,
+        next_page_token: _,
+        next_observation,
+        open_variables,
+        unused_answers,
+        fingerprint: _,
+    } = preview;
+    let task = task.clone().unwrap_or_default();
+    let mut leaves: Vec<Branch> = traces([("the task", &task.trace)]);
+    leaves.extend(step_branches(&mut steps.iter().collect(), 0));
+    let mut text = Branch::new(task_lines(&task), leaves).to_string();
+    if let Some(next) = next_observation.last() {
+        let step = steps
+            .iter()
+            .find(|step| step.guid == *next && step.via.as_slice() == via(next_observation));
+        let title = step
+            .map(|step| shown(step.title.as_ref()))
+            .unwrap_or_default();
+        text.push_str(&hanging(
+            "next observation: ",
+            format!("{title} {next}").trim(),
+        ));
+    }
+    for variable in open_variables {
+        text.push_str(&hanging("open: ", &open_variable(variable)));
+    }
+    for name in unused_answers {
+        let line = format!("nothing in the guide reads or sets {}", sanitize(name));
+        text.push_str(&hanging("unused answer: ", &line));
+    }
+    text
+}
+
+/// The subtask steps by which the last of the ids is reached.
+fn via(ids: &[String]) -> &[String] {
+    ids.split_last().map_or(&[], |(_, via)| via)
+}
+
+fn task_lines(task: &PreviewedTask) -> Vec<String> {
+    let name = style(shown(task.name.as_ref())).bold();
+    let state = state(task.visibility(), task.reasons());
+    vec![
+        format!("{name} {state}"),
+        style(&task.guid).dim().to_string(),
+    ]
+}
+
+/// The branches of the steps at this depth, each with the steps of its subtask, which
+/// follow it.
+fn step_branches(steps: &mut VecDeque<&PreviewedStep>, depth: usize) -> Vec<Branch> {
+    let mut branches = Vec::new();
+    while steps.front().is_some_and(|step| step.via.len() >= depth) {
+        let Some(step) = steps.pop_front() else { break };
+        let mut leaves = traces([("the step", &step.trace), ("its task", &step.subtask_trace)]);
+        leaves.extend(step.question.as_ref().map(question));
+        leaves.extend(step_branches(steps, depth + 1));
+        branches.push(Branch::new(step_lines(branches.len() + 1, step), leaves));
+    }
+    branches
+}
+
+fn step_lines(place: usize, step: &PreviewedStep) -> Vec<String> {
+    let PreviewedStep {
+        guid,
+        task: _,
+        via: _,
+        r#type: _,
+        cost,
+        etag: _,
+        visibility: _,
+        reasons: _,
+        title,
+        body,
+        instructions,
+        instructions_language,
+        question: _,
+        trace: _,
+        subtask_trace: _,
+    } = step;
+    let cost = match cost {
+        0 => String::new(),
+        cost => format!(", cost {cost}"),
+    };
+    let kind = style(format!("{}{cost}", wording::kind(step.r#type()))).cyan();
+    let title = style(shown(title.as_ref())).bold();
+    let state = state(step.visibility(), step.reasons());
+    let mut lines = vec![format!("{place}. {kind}: {title} {state}")];
+    if !guid.is_empty() {
+        lines.push(style(guid).dim().to_string());
+    }
+    let language = match instructions_language.as_str() {
+        "" => String::new(),
+        language => format!(" [{}]", sanitize(language)),
+    };
+    lines.extend(wording::instruction_count(instructions.len()).map(|it| it + &language));
+    lines.extend(body.iter().map(|body| shown(Some(body))));
+    lines
+}
+
+/// `[visible]`, or whether it is hidden or undetermined, and why.
+fn state(
+    visibility: Visibility,
+    reasons: impl Iterator<Item = VisibilityReason>,
+) -> impl std::fmt::Display {
+    let reasons = reasons
+        .map(|reason| wording::name(reason.as_str_name(), "VISIBILITY_REASON_").replace('_', " "));
+    let reasons: Vec<String> = reasons.collect();
+    let name = wording::name(visibility.as_str_name(), "VISIBILITY_");
+    let text = match reasons.as_slice() {
+        [] => format!("[{name}]"),
+        reasons => format!("[{name}: {}]", reasons.join(", ")),
+    };
+    match visibility {
+        Visibility::Visible => style(text).green(),
+        Visibility::Hidden => style(text).red(),
+        Visibility::Undetermined | Visibility::Unspecified => style(text).yellow(),
+    }
+}
+
+/// A text, marked if it is not in the language asked for or not current.
+fn shown(text: Option<&PreviewText>) -> String {
+    let Some(PreviewText {
+        text,
+        language,
+        fallback,
+        outdated,
+    }) = text
+    else {
+        return String::new();
+    };
+    let language = match language.as_str() {
+        "" => "source",
+        language => language,
+    };
+    let mark = match (fallback, outdated) {
+        (false, false) => String::new(),
+        (true, false) => format!(" [{language}]"),
+        (false, true) => " [outdated]".to_owned(),
+        (true, true) => format!(" [{language}, outdated]"),
+    };
+    sanitize(&format!("{text}{mark}"))
+}
+
+fn question(question: &PreviewQuestion) -> Branch {
+    let PreviewQuestion {
+        name,
+        answers,
+        answer,
+    } = question;
+    let known = match answer.as_ref().map(|answer| &answer.kind) {
+        None => String::new(),
+        Some(None | Some(Kind::NullValue(_))) => ", not answered".to_owned(),
+        Some(Some(_)) => {
+            let answer = answer.as_ref().map(wording::target).unwrap_or_default();
+            format!(", answered {}", style(sanitize(&answer)).green())
+        }
+    };
+    let head = format!("asks {}{known}", style(sanitize(name)).magenta());
+    let answers = answers.iter().map(|answer| {
+        let PreviewAnswer { key, value, link } = answer;
+        let line = format!("{}: {}", sanitize(key), shown(value.as_ref()));
+        match link.as_str() {
+            "" => Branch::new(vec![line], Vec::new()),
+            link => Branch::new(vec![line, format!("leads to task {link}")], Vec::new()),
+        }
+    });
+    Branch::new(vec![head], answers.collect())
+}
+
+/// Why conditions hold or not, each named by what they are conditions of.
+fn traces<const N: usize>(traces: [(&str, &Option<ConditionTrace>); N]) -> Vec<Branch> {
+    let given = traces.into_iter();
+    let given = given.filter_map(|(of, trace)| Some((of, trace.as_ref()?)));
+    let branches = given.map(|(of, trace)| {
+        let head = format!("the conditions of {of} are {}", truth(trace.result()));
+        Branch::new(vec![head], vec![traced(trace)])
+    });
+    branches.collect()
+}
+
+fn traced(trace: &ConditionTrace) -> Branch {
+    match &trace.node {
+        Some(Node::Condition(condition)) => {
+            let line = format!("{}: {}", truth(trace.result()), compared(condition));
+            Branch::new(vec![line], Vec::new())
+        }
+        Some(Node::Group(group)) => {
+            let all = match group.operator() {
+                LogicalOperator::And => "all of these",
+                LogicalOperator::Or => "one of these",
+                LogicalOperator::Unspecified => "these",
+            };
+            let line = format!("{}: {all}", truth(trace.result()));
+            Branch::new(vec![line], group.nodes.iter().map(traced).collect())
+        }
+        None => Branch::new(Vec::new(), Vec::new()),
+    }
+}
+
+/// A comparison with the value that it saw, such as `power is on, as it is off`.
+fn compared(condition: &TracedCondition) -> String {
+    let TracedCondition {
+        name,
+        operator,
+        targets,
+        value,
+        reason: _,
+        path: _,
+    } = condition;
+    let seen = value.as_ref().map(wording::target).unwrap_or_default();
+    let seen = match condition.reason() {
+        TraceReason::Unanswered => "it is not answered".to_owned(),
+        TraceReason::UnknownValue => "its value is not known".to_owned(),
+        TraceReason::NotComparable => format!("{seen} cannot be compared"),
+        TraceReason::Matched | TraceReason::NotMatched | TraceReason::Unspecified => {
+            format!("it is {seen}")
+        }
+    };
+    let comparison = wording::comparison(operator, targets);
+    sanitize(&format!("{name} {comparison} ({seen})"))
+}
+
+fn truth(truth: Truth) -> impl std::fmt::Display {
+    let name = wording::name(truth.as_str_name(), "TRUTH_");
+    match truth {
+        Truth::True => style(name).green(),
+        Truth::False => style(name).red(),
+        Truth::Unknown | Truth::Unspecified => style(name).yellow(),
+    }
+}
+
+fn open_variable(variable: &OpenVariable) -> String {
+    let OpenVariable { name, steps, keys } = variable;
+    let steps = match steps {
+        1 => "1 step depends".to_owned(),
+        steps => format!("{steps} steps depend"),
+    };
+    let keys = match keys.as_slice() {
+        [] => String::new(),
+        keys => format!("; its answers are {}", keys.join(", ")),
+    };
+    sanitize(&format!("{name}: {steps} on it{keys}"))
+}

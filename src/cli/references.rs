@@ -1,0 +1,85 @@
+//! `expertise references`.
+
+use super::{
+    CliError, document,
+    layout::{Column, table},
+    out::{self, JsonArray},
+    wording,
+};
+use crate::{
+    client::Client,
+    config::{Format, ReferencesArgs},
+    proto::v1::{ListReferencesRequest, Reference},
+};
+
+/// The largest page that the contract allows.
+const PAGE_SIZE: i32 = 500;
+
+/// Lists references page by page, to the last one.
+pub(super) async fn references(
+    client: &Client,
+    references: &ReferencesArgs,
+    format: Format,
+) -> Result<(), CliError> {
+    let ReferencesArgs {
+        task,
+        variable,
+        answer,
+    } = references;
+    let mut message = ListReferencesRequest {
+        task: task.map_or_else(String::new, |task| task.to_string()),
+        variable: variable.clone().unwrap_or_default(),
+        answer: answer.clone().unwrap_or_default(),
+        page_size: PAGE_SIZE,
+        page_token: String::new(),
+    };
+    let mut rows = Vec::new();
+    let mut array = JsonArray::new();
+    loop {
+        let page = client
+            .analyse(message.clone(), |mut analysis, request| async move {
+                analysis.list_references(request).await
+            })
+            .await?;
+        for reference in &page.references {
+            match format {
+                Format::Text => rows.push(row(reference)),
+                Format::Json => array.push(&document::json("Reference", reference)?)?,
+            }
+        }
+        if page.next_page_token.is_empty() {
+            break;
+        }
+        message.page_token = page.next_page_token;
+    }
+    match format {
+        Format::Json => array.end(),
+        Format::Text if rows.is_empty() => {
+            out::print_error("nothing in this account refers to it");
+            Ok(())
+        }
+        Format::Text => out::print(&table(COLUMNS, rows)),
+    }
+}
+
+const COLUMNS: [Column; 5] = [
+    Column::Text("KIND"),
+    Column::Id("STEP OR TASK"),
+    Column::Text("CONDITION"),
+    Column::Text("PATH"),
+    Column::Text("TITLE"),
+];
+
+fn row(reference: &Reference) -> [String; 5] {
+    let kind = wording::name(reference.kind().as_str_name(), "REFERENCE_KIND_");
+    let place = reference.place.clone().unwrap_or_default();
+    let id = match place.step.as_str() {
+        "" => place.task,
+        _ => place.step,
+    };
+    let condition = match reference.operator.as_str() {
+        "" => String::new(),
+        operator => wording::comparison(operator, &reference.targets),
+    };
+    [kind, id, condition, place.path, place.title].map(|text| out::sanitize(&text))
+}

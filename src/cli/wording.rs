@@ -1,0 +1,150 @@
+//! Parts of a guide in words, each on one line.
+
+use prost_types::value::Kind;
+
+use crate::{
+    cli::out,
+    proto::v1::{
+        Condition, DependencyGroup, LogicalOperator, Step, StepType, dependency_node::Node,
+    },
+};
+
+/// A name of an enum of the contract in lower case, without its prefix.
+pub(super) fn name(name: &str, prefix: &str) -> String {
+    let name = name.strip_prefix(prefix).unwrap_or(name);
+    name.to_ascii_lowercase()
+}
+
+pub(super) fn kind(kind: StepType) -> &'static str {
+    match kind {
+        StepType::Unspecified => "step",
+        StepType::Solution => "solution",
+        StepType::Observation => "observation",
+        StepType::Information => "information",
+        StepType::Subtask => "subtask",
+        StepType::End => "end",
+        StepType::Idp => "identified problem",
+    }
+}
+
+/// What must hold, such as `a is on and (b is off or c is greater than 3)`.
+pub(super) fn group(group: &DependencyGroup) -> String {
+    let join = match group.operator() {
+        LogicalOperator::And => " and ",
+        LogicalOperator::Or => " or ",
+        LogicalOperator::Unspecified => ", ",
+    };
+    let nodes = group.nodes.iter().filter_map(|node| node.node.as_ref());
+    let nodes = nodes.map(|node| match node {
+        Node::Condition(it) => condition(it),
+        Node::Group(inner) if inner.nodes.len() > 1 => format!("({})", self::group(inner)),
+        Node::Group(inner) => self::group(inner),
+    });
+    nodes.collect::<Vec<_>>().join(join)
+}
+
+fn condition(condition: &Condition) -> String {
+    let Condition {
+        variable,
+        operator,
+        targets,
+        path,
+    } = condition;
+    let dot = if path.is_empty() { "" } else { "." };
+    let variable = out::sanitize(&format!("{path}{dot}{variable}"));
+    format!("{variable} {}", comparison(operator, targets))
+}
+
+/// What holds of a variable, such as `is one of on, off`.
+pub(super) fn comparison(operator: &str, targets: &[prost_types::Value]) -> String {
+    let one = targets.len() == 1;
+    let targets: Vec<String> = targets.iter().map(target).collect();
+    let relation = match operator {
+        "=" if one => "is",
+        "=" => "is one of",
+        "!=" if one => "is not",
+        "!=" => "is none of",
+        ">" => "is greater than",
+        "<" => "is less than",
+        other => other,
+    };
+    format!("{relation} {}", targets.join(", "))
+}
+
+/// A value that a variable is compared with. A text is quoted unless it is one word that
+/// is neither a number nor a boolean.
+pub(super) fn target(value: &prost_types::Value) -> String {
+    match &value.kind {
+        Some(Kind::StringValue(text)) => {
+            let is_word = !text.is_empty()
+                && text
+                    .chars()
+                    .all(|c| c.is_alphanumeric() || "_-.".contains(c))
+                && text.parse::<f64>().is_err()
+                && text.parse::<bool>().is_err();
+            if is_word { text.clone() } else { json(value) }
+        }
+        Some(Kind::NumberValue(_) | Kind::BoolValue(_)) => json(value),
+        Some(Kind::NullValue(_) | Kind::StructValue(_) | Kind::ListValue(_)) | None => {
+            "something else".to_owned()
+        }
+    }
+}
+
+/// What a step holds besides its title: texts of these sizes, and its lists.
+pub(super) fn contents(step: &Step, sizes: Vec<String>) -> Option<String> {
+    let lists = [
+        ("parts", &step.parts),
+        ("skills", &step.skills),
+        ("tags", &step.tags),
+    ];
+    let lists = lists.into_iter().filter(|(_, list)| !list.is_empty());
+    let lists = lists.map(|(name, list)| format!("{name} {}", out::sanitize(&list.join(", "))));
+    let contents: Vec<String> = sizes.into_iter().chain(lists).collect();
+    (!contents.is_empty()).then(|| format!("with {}", contents.join("; ")))
+}
+
+/// How many instructions there are, if any.
+pub(super) fn instruction_count(count: usize) -> Option<String> {
+    match count {
+        0 => None,
+        1 => Some("1 instruction".to_owned()),
+        count => Some(format!("{count} instructions")),
+    }
+}
+
+/// How a step repeats.
+pub(super) fn looping(step: &Step) -> Option<String> {
+    let looping = step.looping.as_ref()?;
+    let mut line = "repeats".to_owned();
+    if let Some(array) = &looping.array {
+        line.push_str(&format!(" over {}", json(array)));
+    }
+    if !looping.alias.is_empty() {
+        line.push_str(&format!(" as {}", out::sanitize(&looping.alias)));
+    }
+    if let Some(iterations) = &looping.iterations {
+        line.push_str(&format!(", rounds {}", json(iterations)));
+    }
+    Some(line)
+}
+
+/// A JSON value on one line.
+pub(super) fn json(value: &prost_types::Value) -> String {
+    match &value.kind {
+        None | Some(Kind::NullValue(_)) => "null".to_owned(),
+        Some(Kind::BoolValue(value)) => value.to_string(),
+        Some(Kind::NumberValue(number)) => number.to_string(),
+        Some(Kind::StringValue(text)) => format!("{text:?}"),
+        Some(Kind::ListValue(list)) => {
+            let values: Vec<String> = list.values.iter().map(json).collect();
+            format!("[{}]", values.join(", "))
+        }
+        Some(Kind::StructValue(members)) => {
+            let members = members.fields.iter();
+            let members = members.map(|(name, value)| format!("{name:?}: {}", json(value)));
+            let members: Vec<String> = members.collect();
+            format!("{{{}}}", members.join(", "))
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The commands that analyse guides: `lint`, `preview` and `references`.
+
+use std::{convert::Infallible, path::PathBuf};
+
+use clap::{Args, ValueEnum, ValueHint};
+
+use super::{
+    ConfigError, Format, client_command::ClientArgs, connection::ConnectionConfig,
+    settings::Environment, value,
+};
+use crate::{
+    domain::{analysis::SUBTASK_LEVELS_MAX, ids::TaskId, translation::Language, validation::Rule},
+    proto::v1::{AccessLevel, RuleSetting, Severity},
+};
+
+/// Guides to check, every setting valid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LintConfig {
+    /// What is checked, and how.
+    pub lint: LintArgs,
+    /// The form of the answer.
+    pub format: Format,
+    /// The server, if a guide needs one.
+    pub connection: Option<ConnectionConfig>,
+}
+
+/// A guide of a command line: a stored one, or a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GuideArg {
+    /// The stored task with this id.
+    Task(TaskId),
+    /// The document in this file; `-` is standard input.
+    File(PathBuf),
+}
+
+/// What `lint` checks, and how.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct LintArgs {
+    /// A document as `export` writes it, - for standard input, or the guid of a stored task
+    #[arg(
+        required = true,
+        value_name = "FILE|GUID",
+        value_hint = ValueHint::FilePath,
+        value_parser = guide
+    )]
+    pub guides: Vec<GuideArg>,
+    /// Check files against the account, too: its other guides and the tasks that subtask steps refer to
+    #[arg(long)]
+    pub online: bool,
+    /// Turn a rule off, or give it another severity: off, info, warning or error
+    #[arg(long = "rule", value_name = "RULE=SEVERITY", value_parser = rule)]
+    pub rules: Vec<RuleSetting>,
+    /// Leave out findings below this severity
+    #[arg(long, value_name = "SEVERITY")]
+    pub min_severity: Option<Severity>,
+    /// A variable that players set themselves; NAME.* declares all below the name
+    #[arg(long = "variable", value_name = "NAME")]
+    pub variables: Vec<String>,
+    /// Check translations into this language [default: each language that the guide is translated into]
+    #[arg(long = "language", value_name = "TAG", value_parser = value::language)]
+    pub languages: Vec<Language>,
+    /// Treat unpublished tasks and steps like published ones
+    #[arg(long)]
+    pub include_unpublished: bool,
+}
+
+/// What `preview` shows.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct PreviewArgs {
+    /// The guid of a stored task, a document as `export` writes it, or - for standard input
+    #[arg(value_name = "GUID|FILE", value_hint = ValueHint::FilePath, value_parser = guide)]
+    pub guide: GuideArg,
+    /// What this access level sees [default: roles are not looked at]
+    #[arg(long, value_name = "LEVEL")]
+    pub level: Option<AccessLevel>,
+    /// The texts in this language [default: that of the source]
+    #[arg(long, value_name = "TAG", value_parser = value::language)]
+    pub language: Option<Language>,
+    /// The language of texts that have no translation into --language; may be repeated, the first one wins
+    #[arg(long = "fallback-language", value_name = "TAG", value_parser = value::language)]
+    pub fallback_languages: Vec<Language>,
+    /// An answer: the name of an observation, or the full name of a variable, and the key of the answer; without a key the variable is known to be unanswered
+    #[arg(long = "answer", value_name = "NAME=KEY", value_parser = answer)]
+    pub answers: Vec<(String, String)>,
+    /// A variable that players set themselves; NAME.* declares all below the name
+    #[arg(long = "variable", value_name = "NAME")]
+    pub variables: Vec<String>,
+    /// Say why each step is visible, hidden or undetermined
+    #[arg(long)]
+    pub explain: bool,
+    /// Print the texts of steps
+    #[arg(long)]
+    pub full: bool,
+    /// How many levels of subtasks are shown, 0 to 8
+    #[arg(
+        long,
+        value_name = "LEVELS",
+        default_value = "8",
+        value_parser = value::number(0..=SUBTASK_LEVELS_MAX)
+    )]
+    pub subtask_depth: usize,
+    /// Treat unpublished tasks and steps like published ones
+    #[arg(long)]
+    pub include_unpublished: bool,
+}
+
+/// What `references` looks for.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+#[group(required = true, multiple = true, args = ["task", "variable"])]
+pub struct ReferencesArgs {
+    /// What refers to this task; with --variable, the task that the name is of
+    #[arg(long, value_name = "GUID", value_parser = value::task)]
+    pub task: Option<TaskId>,
+    /// What sets and reads this variable, such as components.1204.charge_light
+    #[arg(long, value_name = "NAME", value_parser = value::text)]
+    pub variable: Option<String>,
+    /// Only what has this answer, or compares with it
+    #[arg(long, value_name = "KEY", requires = "variable", value_parser = value::text)]
+    pub answer: Option<String>,
+}
+
+impl ClientArgs<LintArgs> {
+    /// The server is optional: files can be checked without one.
+    pub fn read_lint(self, environment: Environment<'_>) -> Result<LintConfig, ConfigError> {
+        let is_stored = |guide: &GuideArg| matches!(guide, GuideArg::Task(_));
+        let needs_server = self.command.online || self.command.guides.iter().any(is_stored);
+        let connection = needs_server.then(|| self.connection(environment));
+        Ok(LintConfig {
+            connection: connection.transpose()?,
+            format: self.format(),
+            lint: self.command,
+        })
+    }
+}
+
+fn guide(text: &str) -> Result<GuideArg, Infallible> {
+    let task = TaskId::parse(text).map(GuideArg::Task);
+    Ok(task.unwrap_or_else(|| GuideArg::File(PathBuf::from(text))))
+}
+
+fn rule(text: &str) -> Result<RuleSetting, &'static str> {
+    let setting = text.split_once('=').and_then(|(rule, severity)| {
+        let severity = match severity {
+            "off" => Severity::Off,
+            severity => <Severity as ValueEnum>::from_str(severity, false).ok()?,
+        };
+        Rule::parse(rule)?;
+        Some(RuleSetting {
+            rule: rule.to_owned(),
+            severity: severity.into(),
+        })
+    });
+    setting
+        .ok_or("the id of a rule and off, info, warning or error, such as observation/unused=off")
+}
+
+fn answer(text: &str) -> Result<(String, String), &'static str> {
+    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, key) = pair.ok_or("a name and a key, such as charge_light=off")?;
+    Ok((name.to_owned(), key.to_owned()))
+}

@@ -1,0 +1,103 @@
+//! Validates a document without the account that it is for. The document is taken to be
+//! the only guide that sets its variables, and subtasks of the account to be visible and to
+//! have an outcome.
+
+use std::collections::BTreeMap;
+
+use crate::domain::{
+    Error, Result,
+    analysis::{GuideDraft, OverlayState, SourceStep, SourceTask, SourceTasks, of_document},
+    decide::WriteContext,
+    ids::TaskId,
+    import::{AbsentSteps, Document, ImportContext, plan},
+    step::{Cost, NewStep, ReferencedTask, Step, StepContent, StepKind, SubtaskRef},
+    task::{AccessLevel, NewTask, Published, Task},
+    text::{Name, Title},
+    translation::{Language, TaskTranslations},
+};
+
+use super::{Finding, FindingCounts, Rule, RuleSetting, Subject, ValidationOptions, validate};
+
+/// The findings of a document by the rules that do not need the account. A document that an
+/// import would refuse is refused with the same violations.
+pub fn validate_alone(
+    document: Document,
+    mut options: ValidationOptions,
+    write: &WriteContext,
+) -> Result<(Vec<Finding>, FindingCounts)> {
+    let subtasks = document.new_subtasks().into_iter();
+    let stand_ins = subtasks.filter_map(|(task, subtask)| Some((task, stand_in(subtask, write)?)));
+    let mut stand_ins: SourceTasks = stand_ins.collect();
+    let referenced = stand_ins.iter();
+    let referenced: BTreeMap<TaskId, ReferencedTask> = referenced
+        .map(|(task, (source, _))| (*task, ReferencedTask::to(&source.task)))
+        .collect();
+    let context = ImportContext {
+        write,
+        existing: None,
+        referenced: &referenced,
+        absent: AbsentSteps::Refuse,
+    };
+    let (root, mut tasks) = of_document(plan(document, context)?);
+    tasks.append(&mut stand_ins);
+    let draft = GuideDraft::new(root, tasks, &options.known_variables);
+    let guide = draft
+        .ok_or(Error::TaskNotFound(root))?
+        .finish(BTreeMap::new());
+    for rule in Rule::ALL.iter().filter(|rule| rule.needs_account()) {
+        options.rules.insert(*rule, RuleSetting::Off);
+    }
+    Ok(validate(Subject {
+        guide: &guide,
+        readers: &BTreeMap::new(),
+        options: &options,
+    }))
+}
+
+/// A task of the account that everybody may see, with a solution.
+fn stand_in(
+    SubtaskRef {
+        task: guid,
+        product,
+    }: SubtaskRef,
+    write: &WriteContext,
+) -> Option<(SourceTask, Option<Vec<SourceStep>>)> {
+    let new = NewTask {
+        name: Name::parse("A task of the account".to_owned()).ok()?,
+        product,
+        dependencies: None,
+        published: Published::default(),
+        roles: AccessLevel::ALL.to_vec(),
+        translations: TaskTranslations::new(),
+    };
+    let task = Task {
+        guid,
+        ..Task::create(new, None, write)
+    };
+    let title = "A solution".to_owned();
+    let kind = StepKind::Solution {
+        title: Title::parse(title.clone()).ok()?,
+        cost: Cost::default(),
+        feedback: None,
+    };
+    let new = NewStep {
+        task: guid,
+        product,
+        kind,
+        content: StepContent::default(),
+    };
+    let no_overlays = BTreeMap::<Language, OverlayState>::new;
+    let step = SourceStep {
+        step: Step::create(new, title, write),
+        has_body: false,
+        body_bytes: 0,
+        overlays: no_overlays(),
+        origin: None,
+    };
+    let source = SourceTask {
+        task,
+        overlays: no_overlays(),
+        origin: None,
+    };
+    Some((source, Some(vec![step])))
+}

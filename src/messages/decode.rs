@@ -1,0 +1,58 @@
+//! Converts messages to domain values.
+//!
+//! A conversion destructures its message, so that a new field of the contract
+//! does not compile until it has a meaning. It notes every violation and goes on;
+//! its result counts only when there is none.
+
+use crate::domain::{Result, etag::ExpectedEtag, violation::Violations};
+
+pub mod dependencies;
+pub mod document;
+pub mod feedback;
+pub mod field;
+pub mod json;
+pub mod names;
+pub mod options;
+pub mod step;
+pub mod task;
+pub mod translations;
+
+pub use field::{Field, REQUIRED};
+
+/// An update of a task or step. Its violations so far are in its patch, as the store finds
+/// more. Without a valid id there is no update, and they stay with the request.
+pub struct Update<Id, Patch> {
+    pub guid: Id,
+    /// The version that the caller expects.
+    pub expected: ExpectedEtag,
+    pub patch: Patch,
+}
+
+/// What `decode` returns, or all violations that it noted.
+pub fn all<T>(decode: impl FnOnce(&mut Violations) -> Option<T>) -> Result<T, Violations> {
+    let mut violations = Violations::new();
+    match decode(&mut violations) {
+        Some(value) if violations.is_empty() => Ok(value),
+        Some(_) | None => Err(violations),
+    }
+}
+
+/// The `guid` of a request that has no other field.
+pub fn guid<Id>(guid: &str, parse: fn(&str) -> Option<Id>) -> Result<Id> {
+    let id = all(|violations| field::guid(guid, parse, Field::root("guid", violations)))?;
+    Ok(id)
+}
+
+/// The `guid` and `etag` of a delete.
+pub fn guid_and_etag<Id>(
+    guid: &str,
+    parse: fn(&str) -> Option<Id>,
+    etag: &str,
+) -> Result<(Id, ExpectedEtag)> {
+    let decoded = all(|violations| {
+        let id = field::guid(guid, parse, Field::root("guid", violations));
+        let expected = field::expected_etag(etag, Field::root("etag", violations));
+        Some((id?, expected))
+    })?;
+    Ok(decoded)
+}

@@ -1,0 +1,199 @@
+//! Dependencies: the conditions under which a task or step is visible.
+
+use prost_types::{Value, value::Kind};
+
+use super::{
+    REQUIRED,
+    field::{Field, line, text},
+};
+use crate::{
+    domain::{
+        dependency::{
+            CONDITIONS_MAX, Comparison, Condition, ConditionTarget, GROUPS_MAX, Group,
+            LogicalOperator, Node,
+        },
+        patch::Edit,
+        shorthand,
+        text::check,
+        violation::Reason,
+    },
+    messages::mask::{Mask, Selects},
+    proto::v1::{self, dependency_node},
+};
+
+/// The dependencies of a task or step, sent as a message, as a shorthand or as both.
+pub fn with_shorthand(
+    message: Option<v1::DependencyGroup>,
+    shorthand: Option<String>,
+    resource: &mut Field<'_>,
+) -> Option<Group> {
+    let before = resource.violation_count();
+    let decoded = message.and_then(|message| group(message, resource.field("dependencies")));
+    let mut field = resource.field("dependency_shorthand");
+    let parsed = shorthand.and_then(|shorthand| {
+        shorthand::parse(&shorthand)
+            .map_err(|error| field.refuse(Reason::ShorthandInvalid, error.to_string()))
+            .ok()
+    });
+    if field.violation_count() == before
+        && let (Some(decoded), Some(parsed)) = (&decoded, &parsed)
+        && decoded != parsed
+    {
+        let description = "does not say the same as `dependencies`";
+        field.refuse(Reason::ShorthandConflict, description);
+    }
+    decoded.or(parsed)
+}
+
+/// What an update does to the dependencies. Only a document's shorthand counts.
+pub fn edit(
+    mask: &Mask,
+    message: Option<v1::DependencyGroup>,
+    shorthand: Option<String>,
+    resource: &mut Field<'_>,
+) -> Edit<Group> {
+    match mask {
+        Mask::Document => {
+            with_shorthand(message, shorthand, resource).map_or(Edit::Keep, Edit::Set)
+        }
+        Mask::Populated | Mask::All | Mask::Paths(_) => {
+            mask.edit(resource, "dependencies", message, group)
+        }
+    }
+}
+
+/// Dependencies that were sent as a message.
+pub fn group(message: v1::DependencyGroup, mut field: Field<'_>) -> Option<Group> {
+    let mut conditions = 0;
+    let group = nested_group(message, 1, &mut conditions, &mut field);
+    if conditions > CONDITIONS_MAX {
+        let description = format!("has more than {CONDITIONS_MAX} conditions");
+        field.refuse(Reason::TooManyElements, description);
+    }
+    group
+}
+
+/// A group at a level, counted from 1. Conditions beyond the limit are counted but
+/// not decoded.
+fn nested_group(
+    message: v1::DependencyGroup,
+    level: usize,
+    conditions: &mut usize,
+    field: &mut Field<'_>,
+) -> Option<Group> {
+    let v1::DependencyGroup { operator, nodes } = message;
+    if level > GROUPS_MAX {
+        let description = format!("is nested more than {GROUPS_MAX} groups deep");
+        field.refuse(Reason::NestingTooDeep, description);
+        return None;
+    }
+    let operator = logical_operator(operator, field.field("operator"));
+    let mut list = field.field("nodes");
+    if nodes.is_empty() {
+        list.refuse(Reason::FieldRequired, "needs at least one node");
+    }
+    let nodes = nodes.into_iter().enumerate();
+    let node = |(index, message)| node(message, level, conditions, list.index(index));
+    let nodes = nodes.filter_map(node).collect();
+    Some(Group {
+        operator: operator?,
+        nodes,
+    })
+}
+
+fn node(
+    message: v1::DependencyNode,
+    level: usize,
+    conditions: &mut usize,
+    mut field: Field<'_>,
+) -> Option<Node> {
+    let v1::DependencyNode { node } = message;
+    match field.required(node)? {
+        dependency_node::Node::Group(message) => {
+            let mut field = field.field("group");
+            nested_group(message, level + 1, conditions, &mut field).map(Node::Group)
+        }
+        dependency_node::Node::Condition(message) => {
+            *conditions += 1;
+            if *conditions > CONDITIONS_MAX {
+                return None;
+            }
+            condition(message, field.field("condition")).map(Node::Condition)
+        }
+    }
+}
+
+fn logical_operator(number: i32, mut field: Field<'_>) -> Option<LogicalOperator> {
+    match v1::LogicalOperator::try_from(number) {
+        Ok(v1::LogicalOperator::And) => Some(LogicalOperator::And),
+        Ok(v1::LogicalOperator::Or) => Some(LogicalOperator::Or),
+        Ok(v1::LogicalOperator::Unspecified) => {
+            field.refuse(Reason::FieldRequired, REQUIRED);
+            None
+        }
+        Err(_) => {
+            field.refuse(Reason::FieldInvalid, "is not a logical operator");
+            None
+        }
+    }
+}
+
+fn condition(message: v1::Condition, mut field: Field<'_>) -> Option<Condition> {
+    let v1::Condition {
+        variable,
+        operator,
+        targets,
+        path,
+    } = message;
+    let variable = line(variable, field.field("variable"));
+    let operator = comparison(&operator, field.field("operator"));
+    let mut list = field.field("targets");
+    if targets.is_empty() {
+        list.refuse(Reason::FieldRequired, "needs at least one target");
+    }
+    let targets = targets.into_iter().enumerate();
+    let target = |(index, message)| target(message, list.index(index));
+    let targets = targets.filter_map(target).collect();
+    let path = text(path, field.field("path"));
+    Some(Condition {
+        variable: variable?,
+        operator: operator?,
+        targets,
+        path: path?,
+    })
+}
+
+fn comparison(symbol: &str, mut field: Field<'_>) -> Option<Comparison> {
+    let comparison = Comparison::parse(symbol);
+    if comparison.is_none() {
+        match symbol {
+            "" => field.refuse(Reason::FieldRequired, REQUIRED),
+            _ => field.refuse(Reason::FieldInvalid, "is not one of `=`, `!=`, `>` and `<`"),
+        }
+    }
+    comparison
+}
+
+fn target(message: Value, mut field: Field<'_>) -> Option<ConditionTarget> {
+    let Value { kind } = message;
+    match kind {
+        Some(Kind::StringValue(text)) if check(&text, usize::MAX).is_ok() => {
+            return Some(ConditionTarget::Text(text));
+        }
+        Some(Kind::NumberValue(number)) if number.is_finite() => {
+            return Some(ConditionTarget::Number(number));
+        }
+        Some(Kind::BoolValue(value)) => return Some(ConditionTarget::Bool(value)),
+        Some(
+            Kind::StringValue(_)
+            | Kind::NumberValue(_)
+            | Kind::NullValue(_)
+            | Kind::StructValue(_)
+            | Kind::ListValue(_),
+        )
+        | None => {}
+    }
+    let description = "is not a string without U+0000, a finite number or a boolean";
+    field.refuse(Reason::FieldInvalid, description);
+    None
+}

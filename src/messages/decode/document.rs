@@ -1,0 +1,266 @@
+//! Documents of an import.
+//!
+//! A task or step of a document is decoded as a new one, as an update of an existing
+//! one, or as both where only the store knows which it is. Violations of the other
+//! reading do not count.
+
+use std::collections::BTreeSet;
+
+use uuid::Uuid;
+
+use super::{
+    Field, all,
+    field::{optional_guid, sent_text},
+    step, task,
+};
+use crate::{
+    domain::{
+        ids::{ProductId, StepId, TaskId},
+        import::{Document, DocumentStep, DocumentTask, DocumentValue, without_indexes},
+        nesting::DOCUMENTS_MAX,
+        step::{NewStep, StepPatch, StepType},
+        task::{STEPS_MAX, TaskPatch},
+        violation::{Reason, Violations},
+    },
+    messages::{ignored::Ignored, mask::Mask},
+    proto::v1,
+};
+
+/// The fields of a step that are listed in `ignored_paths` when they are not honored.
+/// The planner lists more; system fields are in every exported document and are not
+/// listed.
+const LISTED: [&str; 3] = [
+    "subtask_id",
+    "subtask_pid",
+    "translations.feedback_config.linked",
+];
+
+/// The document of an import.
+pub struct ImportDocument {
+    /// The task to update; `None` creates one.
+    pub target: Option<TaskId>,
+    /// The document.
+    pub document: Document,
+}
+
+/// Decodes the document of a request.
+pub fn document(
+    message: Option<v1::TaskDocument>,
+    violations: &mut Violations,
+    ignored: &mut BTreeSet<String>,
+) -> Option<ImportDocument> {
+    let mut field = Field::root("document", violations);
+    let message = field.required(message)?;
+    let root = field.field("task").required(message.task.as_ref())?;
+    // `DocumentReader::task` refuses a malformed id.
+    let target = TaskId::parse(&root.guid);
+    let document = read_root(message, target, target.is_some(), violations, ignored)?;
+    Some(ImportDocument { target, document })
+}
+
+/// Decodes a document that is not stored. It is checked like one that creates its task;
+/// its task may have an id all the same, which only ties its parts together.
+pub fn unstored(message: v1::TaskDocument, violations: &mut Violations) -> Option<Document> {
+    let mut field = Field::root("document", violations);
+    let root = field.field("task").required(message.task.as_ref())?;
+    let id = TaskId::parse(&root.guid);
+    read_root(message, id, false, violations, &mut BTreeSet::new())
+}
+
+/// Decodes the outermost document, whose task has an id in it.
+fn read_root(
+    message: v1::TaskDocument,
+    id: Option<TaskId>,
+    reimport: bool,
+    violations: &mut Violations,
+    ignored: &mut BTreeSet<String>,
+) -> Option<Document> {
+    // The id of a task to be created is in its steps, if the document has one.
+    let id = id.or_else(|| {
+        let first = message.steps.first();
+        first.and_then(|step| TaskId::parse(&step.task))
+    });
+    let mut reader = DocumentReader {
+        reimport,
+        violations,
+        ignored,
+    };
+    let mut document = reader.document(message, "document".to_owned(), None, 1)?;
+    document.task.guid = id;
+    Some(document)
+}
+
+struct DocumentReader<'a> {
+    /// Whether the document's task exists, so that its steps may exist, too.
+    reimport: bool,
+    violations: &'a mut Violations,
+    ignored: &'a mut BTreeSet<String>,
+}
+
+impl DocumentReader<'_> {
+    /// A document; `value` is the text of the value that manages its task.
+    fn document(
+        &mut self,
+        message: v1::TaskDocument,
+        path: String,
+        value: Option<&str>,
+        depth: usize,
+    ) -> Option<Document> {
+        let v1::TaskDocument { task, steps } = message;
+        let mut field = Field::root(&path, self.violations);
+        if depth > DOCUMENTS_MAX {
+            let description = format!("documents nest at most {DOCUMENTS_MAX} deep");
+            field.refuse(Reason::NestingTooDeep, description);
+            return None;
+        }
+        if !field.field("steps").at_most(steps.len(), STEPS_MAX) {
+            return None;
+        }
+        let task = self.task(task.unwrap_or_default(), &format!("{path}.task"), value);
+        let steps = steps
+            .into_iter()
+            .enumerate()
+            .map(|(index, step)| self.step(step, format!("{path}.steps[{index}]"), depth))
+            .collect();
+        Some(Document { path, task, steps })
+    }
+
+    fn task(&mut self, mut message: v1::Task, path: &str, value: Option<&str>) -> DocumentTask {
+        let mut field = Field::root(path, self.violations);
+        let guid = optional_guid(&message.guid, TaskId::parse, field.field("guid"));
+        let product = message.product_id.and_then(ProductId::new);
+        let name = sent_text(message.name.clone());
+        if let Some(text) = value {
+            // A managed task takes name and product from its value and its parent, so
+            // those of the document must not be refused.
+            let text = if text.trim().is_empty() { "-" } else { text };
+            text.clone_into(&mut message.name);
+            message.product_id = message.product_id.or(Some(1));
+        }
+        let patch = if self.reimport {
+            task_patch(message.clone(), path)
+        } else {
+            TaskPatch::default()
+        };
+        let new = if value.is_some() || !self.reimport {
+            all(|violations| {
+                let field = Field::root(path, violations);
+                task::new(message, field, &mut Ignored::default())
+            })
+        } else {
+            Err(Violations::new())
+        };
+        DocumentTask {
+            guid,
+            product,
+            name,
+            new,
+            patch,
+        }
+    }
+
+    fn step(&mut self, mut message: v1::Step, path: String, depth: usize) -> DocumentStep {
+        let mut field = Field::root(&path, self.violations);
+        let guid = optional_guid(&message.guid, StepId::parse, field.field("guid"));
+        let values = self.values(&mut message.feedback_config, &path, depth);
+        let task = TaskId::parse(&message.task);
+        let link = TaskId::parse(&message.link);
+        let step_type = StepType::from_number(message.r#type);
+        let product = message.product_id.and_then(ProductId::new);
+        let title = sent_text(message.title.clone());
+        let mut ignored = Ignored::default();
+        let (new, patch) = if self.reimport && guid.is_some() {
+            // Only the outermost task is known to exist.
+            let new = if depth > 1 {
+                new_step(message.clone(), &path, &mut Ignored::default())
+            } else {
+                Err(Violations::new())
+            };
+            let patch = step_patch(message, &path, &mut ignored);
+            (new, patch)
+        } else {
+            let new = new_step(message, &path, &mut ignored);
+            (new, StepPatch::default())
+        };
+        for field in ignored.into_fields() {
+            if LISTED.contains(&field) {
+                let step = without_indexes(&path);
+                self.ignored.insert(format!("{step}.{field}"));
+            }
+        }
+        DocumentStep {
+            path,
+            guid,
+            task,
+            link,
+            step_type,
+            product,
+            title,
+            new,
+            patch,
+            values,
+        }
+    }
+
+    /// Takes the nested documents out of a step's `feedback_config`.
+    fn values(
+        &mut self,
+        list: &mut [v1::FeedbackConfig],
+        step: &str,
+        depth: usize,
+    ) -> Vec<DocumentValue> {
+        let Some(config) = list.first_mut() else {
+            return Vec::new();
+        };
+        let linked = config.linked.unwrap_or_default();
+        let values = config.values.iter_mut().enumerate();
+        values
+            .map(|(index, value)| {
+                let nested = value.task_json.take();
+                let mut ids: Vec<TaskId> = TaskId::parse(&value.link).into_iter().collect();
+                let path = format!("{step}.feedback_config[0].values[{index}].task_json");
+                let document = match nested {
+                    None => None,
+                    // Nothing is created from it, so nothing in it is refused.
+                    Some(_) if !linked => Some(Document::skipped(path)),
+                    Some(nested) => self.document(nested, path, Some(&value.value), depth + 1),
+                };
+                let named = document.as_ref().and_then(|document| document.task.guid);
+                ids.extend(named);
+                DocumentValue { ids, document }
+            })
+            .collect()
+    }
+}
+
+fn new_step(
+    mut message: v1::Step,
+    path: &str,
+    ignored: &mut Ignored,
+) -> Result<NewStep, Violations> {
+    // The step's task is that of the document, whatever was sent.
+    message.task = Uuid::nil().to_string();
+    all(|violations| step::new(message, Field::root(path, violations), ignored))
+}
+
+fn step_patch(message: v1::Step, path: &str, ignored: &mut Ignored) -> StepPatch {
+    let mut violations = Violations::new();
+    let field = Field::root(path, &mut violations);
+    let update = step::update(message, &Mask::Document, field, ignored);
+    let mut patch = update.map_or_else(StepPatch::default, |update| update.patch);
+    patch.violations.append(violations);
+    patch
+}
+
+fn task_patch(mut message: v1::Task, path: &str) -> TaskPatch {
+    if message.guid.is_empty() {
+        // The value that manages the task identifies it.
+        message.guid = Uuid::nil().to_string();
+    }
+    let mut violations = Violations::new();
+    let field = Field::root(path, &mut violations);
+    let update = task::update(message, &Mask::Document, field, &mut Ignored::default());
+    let mut patch = update.map_or_else(TaskPatch::default, |update| update.patch);
+    patch.violations.append(violations);
+    patch
+}

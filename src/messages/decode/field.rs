@@ -1,0 +1,256 @@
+//! Decoders of single fields, and where they note what is wrong.
+//!
+//! A decoder takes what was sent and its [`Field`]. When the value is refused it
+//! notes a violation there and returns `None`.
+
+use crate::domain::{
+    etag::ExpectedEtag,
+    ids::{ProductId, RequestId},
+    page::PageSize,
+    task::Published,
+    text::{Body, BoundedText, NonBlankText, TextError},
+    translation::Language,
+    violation::{Path, Reason, Violation, Violations},
+};
+
+/// Description of a violation of [`Reason::FieldRequired`].
+pub const REQUIRED: &str = "is required";
+
+/// A field of the request: its path, and the list of violations of the request.
+pub struct Field<'a> {
+    path: Path<'a>,
+    violations: &'a mut Violations,
+}
+
+impl<'a> Field<'a> {
+    /// A field of the request message itself.
+    pub fn root(name: &'a str, violations: &'a mut Violations) -> Self {
+        Self {
+            path: Path::root(name),
+            violations,
+        }
+    }
+
+    /// A field of the message at this field.
+    pub fn field<'b>(&'b mut self, name: &'b str) -> Field<'b> {
+        Field {
+            path: self.path.field(name),
+            violations: self.violations,
+        }
+    }
+
+    /// An element of the list at this field.
+    pub fn index(&mut self, index: usize) -> Field<'_> {
+        Field {
+            path: self.path.index(index),
+            violations: self.violations,
+        }
+    }
+
+    /// An entry of the map at this field.
+    pub fn key<'b>(&'b mut self, key: &'b str) -> Field<'b> {
+        Field {
+            path: self.path.key(key),
+            violations: self.violations,
+        }
+    }
+
+    /// The same field, for a decoder that takes it by value.
+    pub fn reborrow(&mut self) -> Field<'_> {
+        Field {
+            path: self.path,
+            violations: self.violations,
+        }
+    }
+
+    /// Notes a violation.
+    pub fn refuse(&mut self, reason: Reason, description: impl Into<String>) {
+        self.violations.add(&self.path, reason, description);
+    }
+
+    /// The value, or `None` and a violation.
+    pub fn accept<T>(&mut self, value: Result<T, Violation>) -> Option<T> {
+        value
+            .map_err(|violation| self.violations.push(violation))
+            .ok()
+    }
+
+    /// The value if it is there, else a violation.
+    pub fn required<T>(&mut self, value: Option<T>) -> Option<T> {
+        if value.is_none() {
+            self.refuse(Reason::FieldRequired, REQUIRED);
+        }
+        value
+    }
+
+    /// Whether a list of `count` elements is within its limit.
+    pub fn at_most(&mut self, count: usize, max: usize) -> bool {
+        if count > max {
+            let description = format!("has {count} elements; at most {max} are allowed");
+            self.refuse(Reason::TooManyElements, description);
+        }
+        count <= max
+    }
+
+    /// How many violations the request has so far.
+    pub fn violation_count(&self) -> usize {
+        self.violations.total()
+    }
+
+    /// Takes out the violations that the request has so far.
+    pub fn take_violations(&mut self) -> Violations {
+        std::mem::take(self.violations)
+    }
+
+    /// A text of this field, or what is wrong with it.
+    pub fn check_text<T>(&self, parsed: Result<T, TextError>) -> Result<T, Violation> {
+        parsed.map_err(|error| Violation::new(&self.path, error.reason(), error.to_string()))
+    }
+
+    /// A required id of this field, or what is wrong with it.
+    pub fn check_guid<T>(&self, id: &str, parse: fn(&str) -> Option<T>) -> Result<T, Violation> {
+        let (reason, description) = match id {
+            "" => (Reason::FieldRequired, REQUIRED),
+            _ => (Reason::FieldInvalid, "is not a hyphenated UUID"),
+        };
+        parse(id).ok_or_else(|| Violation::new(&self.path, reason, description))
+    }
+
+    /// A product of this field, or what is wrong with it.
+    pub fn check_product(&self, id: i64) -> Result<ProductId, Violation> {
+        let violation = || {
+            Violation::new(
+                &self.path,
+                Reason::FieldOutOfRange,
+                "must be greater than 0",
+            )
+        };
+        ProductId::new(id).ok_or_else(violation)
+    }
+}
+
+/// A required text of 1 to `MAX` code points.
+pub fn line<const MAX: usize>(text: String, mut field: Field<'_>) -> Option<NonBlankText<MAX>> {
+    let text = field.check_text(NonBlankText::parse(text));
+    field.accept(text)
+}
+
+/// A text of at most `MAX` code points.
+pub fn text<const MAX: usize>(text: String, mut field: Field<'_>) -> Option<BoundedText<MAX>> {
+    let text = field.check_text(BoundedText::parse(text));
+    field.accept(text)
+}
+
+/// The body of a step.
+pub fn body(text: String, mut field: Field<'_>) -> Option<Body> {
+    let body = field.check_text(Body::parse(text));
+    field.accept(body)
+}
+
+/// The version that a caller expects, by its etag.
+pub fn expected_etag(etag: &str, field: Field<'_>) -> ExpectedEtag {
+    refuse_nul(etag, field);
+    ExpectedEtag::parse(etag)
+}
+
+/// Notes a violation if the text contains U+0000. Returns whether it does not.
+pub fn refuse_nul(text: &str, mut field: Field<'_>) -> bool {
+    let refused = text.contains('\0');
+    if refused {
+        let nul = TextError::Nul;
+        field.refuse(nul.reason(), nul.to_string());
+    }
+    !refused
+}
+
+/// A required id; `parse` is that of its type.
+pub fn guid<T>(id: &str, parse: fn(&str) -> Option<T>, mut field: Field<'_>) -> Option<T> {
+    let id = field.check_guid(id, parse);
+    field.accept(id)
+}
+
+/// An id that may be left out.
+pub fn optional_guid<T>(id: &str, parse: fn(&str) -> Option<T>, field: Field<'_>) -> Option<T> {
+    (!id.is_empty()).then(|| guid(id, parse, field))?
+}
+
+/// The `request_id` of a create or an import; may be left out.
+pub fn request_id(id: &str, violations: &mut Violations) -> Option<RequestId> {
+    optional_guid(id, RequestId::parse, Field::root("request_id", violations))
+}
+
+/// A required product.
+pub fn product(id: Option<i64>, mut field: Field<'_>) -> Option<ProductId> {
+    let id = field.required(id)?;
+    let product = field.check_product(id);
+    field.accept(product)
+}
+
+/// The value of a `published` field.
+pub fn published(number: i32, mut field: Field<'_>) -> Option<Published> {
+    let published = Published::new(number);
+    if published.is_none() {
+        field.refuse(Reason::FieldOutOfRange, "must not be negative");
+    }
+    published
+}
+
+/// The value of a `published` field, which has a default.
+pub fn published_or_default(number: Option<i32>, field: Field<'_>) -> Option<Published> {
+    number.map_or(Some(Published::default()), |number| {
+        published(number, field)
+    })
+}
+
+/// The `page_size` of a listing.
+pub fn page_size(size: i32, violations: &mut Violations) -> Option<PageSize> {
+    let page_size = PageSize::new(size);
+    if page_size.is_none() {
+        let mut field = Field::root("page_size", violations);
+        field.refuse(Reason::FieldOutOfRange, "must not be negative");
+    }
+    page_size
+}
+
+/// Refuses what an `expand` cannot return.
+pub fn check_expand(expand: &[String], violations: &mut Violations) {
+    let mut list = Field::root("expand", violations);
+    for (index, name) in expand.iter().enumerate() {
+        if name != "body" {
+            let mut element = list.index(index);
+            element.refuse(Reason::FieldInvalid, "must be `body`");
+        }
+    }
+}
+
+/// A required language tag.
+pub fn language(tag: &str, mut field: Field<'_>) -> Option<Language> {
+    let language = Language::parse(tag);
+    if language.is_none() {
+        match tag {
+            "" => field.refuse(Reason::FieldRequired, REQUIRED),
+            _ => field.refuse(Reason::FieldInvalid, "is not a well-formed language tag"),
+        }
+    }
+    language
+}
+
+/// A list of language tags.
+pub fn languages(tags: &[String], max: usize, mut list: Field<'_>) -> Vec<Language> {
+    if !list.at_most(tags.len(), max) {
+        return Vec::new();
+    }
+    let tags = tags.iter().enumerate();
+    let languages = tags.filter_map(|(index, tag)| language(tag, list.index(index)));
+    languages.collect()
+}
+
+/// The text if it was sent: an empty one was not.
+pub fn sent_text(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
+}
+
+/// The list if it was sent: an empty one was not.
+pub fn sent_list<T>(list: Vec<T>) -> Option<Vec<T>> {
+    (!list.is_empty()).then_some(list)
+}

@@ -1,0 +1,174 @@
+//! Tasks.
+
+use super::{
+    Field, Update, dependencies,
+    field::{self, expected_etag, guid, line, product, sent_list, sent_text},
+    translations,
+};
+use crate::{
+    domain::{
+        ids::TaskId,
+        task::{AccessLevel, NewTask, TaskPatch},
+        text::Name,
+        violation::{Reason, Violations},
+    },
+    messages::{
+        ignored::Ignored,
+        mask::{Mask, Selects},
+    },
+    proto::v1,
+};
+
+pub fn new(message: v1::Task, mut at: Field<'_>, ignored: &mut Ignored) -> Option<NewTask> {
+    list_system_fields(&message, ignored);
+    ignored.add_sent([
+        ("guid", !message.guid.is_empty()),
+        ("etag", !message.etag.is_empty()),
+    ]);
+    let v1::Task {
+        name,
+        product_id,
+        dependencies,
+        dependency_shorthand,
+        published,
+        roles,
+        translations,
+        guid: _,
+        r#type: _,
+        steps: _,
+        etag: _,
+        account_id: _,
+        parent_guid: _,
+        idx: _,
+        dirty_record: _,
+        mvn_indexed: _,
+        mvn_version: _,
+        mvn_info: _,
+        mvn_ts: _,
+        created_ts: _,
+        modified_ts: _,
+    } = message;
+    let name = line(name, at.field("name"));
+    let product = product(product_id, at.field("product_id"));
+    let dependencies = dependencies::with_shorthand(dependencies, dependency_shorthand, &mut at);
+    let published = field::published_or_default(published, at.field("published"));
+    let roles = sent_list(roles).map_or_else(
+        || Some(AccessLevel::ALL.to_vec()),
+        |roles| self::roles(roles, at.field("roles")),
+    );
+    let translations = translations::all(translations, at.field("translations"));
+    Some(NewTask {
+        name: name?,
+        product: product?,
+        dependencies,
+        published: published?,
+        roles: roles?,
+        translations,
+    })
+}
+
+/// An update of a task.
+pub fn update(
+    message: v1::Task,
+    mask: &Mask,
+    mut at: Field<'_>,
+    ignored: &mut Ignored,
+) -> Option<Update<TaskId, TaskPatch>> {
+    list_system_fields(&message, ignored);
+    ignored.add_sent([
+        ("product_id", message.product_id.is_some()),
+        (
+            "dependency_shorthand",
+            message.dependency_shorthand.is_some(),
+        ),
+    ]);
+    let guid = guid(&message.guid, TaskId::parse, at.field("guid"));
+    let expected = expected_etag(&message.etag, at.field("etag"));
+    let mut patch = patch(message, mask, &mut at);
+    let guid = guid?;
+    patch.violations = at.take_violations();
+    Some(Update {
+        guid,
+        expected,
+        patch,
+    })
+}
+
+fn patch(message: v1::Task, mask: &Mask, at: &mut Field<'_>) -> TaskPatch {
+    let v1::Task {
+        name,
+        dependencies,
+        dependency_shorthand,
+        published,
+        roles,
+        translations,
+        guid: _,
+        product_id: _,
+        r#type: _,
+        steps: _,
+        etag: _,
+        account_id: _,
+        parent_guid: _,
+        idx: _,
+        dirty_record: _,
+        mvn_indexed: _,
+        mvn_version: _,
+        mvn_info: _,
+        mvn_ts: _,
+        created_ts: _,
+        modified_ts: _,
+    } = message;
+    TaskPatch {
+        name_sent: !name.is_empty() || mask.names("name"),
+        name: mask.edit(at, "name", sent_text(name), |name, field| {
+            Some(field.check_text(Name::parse(name)))
+        }),
+        dependencies: dependencies::edit(mask, dependencies, dependency_shorthand, at),
+        published: mask.edit(at, "published", published, field::published),
+        roles: mask.edit(at, "roles", sent_list(roles), self::roles),
+        translations: {
+            let at = at.field("translations");
+            translations::edits(translations, mask.translations(), at)
+        },
+        violations: Violations::new(),
+    }
+}
+
+/// Lists the fields that the system sets and that were sent.
+fn list_system_fields(message: &v1::Task, ignored: &mut Ignored) {
+    ignored.add_sent([
+        ("type", message.r#type.is_some()),
+        ("steps", !message.steps.is_empty()),
+        ("account_id", !message.account_id.is_empty()),
+        ("parent_guid", !message.parent_guid.is_empty()),
+        ("idx", message.idx != 0),
+        ("dirty_record", message.dirty_record),
+        ("mvn_indexed", message.mvn_indexed),
+        ("mvn_version", message.mvn_version != 0),
+        ("mvn_info", !message.mvn_info.is_empty()),
+        ("mvn_ts", message.mvn_ts.is_some()),
+        ("created_ts", message.created_ts.is_some()),
+        ("modified_ts", message.modified_ts.is_some()),
+    ]);
+}
+
+/// Access levels without duplicates, in their order.
+fn roles(numbers: Vec<i32>, mut field: Field<'_>) -> Option<Vec<AccessLevel>> {
+    let mut levels = Vec::with_capacity(AccessLevel::ALL.len());
+    for (index, number) in numbers.into_iter().enumerate() {
+        match access_level(number, field.index(index)) {
+            Some(level) if !levels.contains(&level) => levels.push(level),
+            Some(_) | None => {}
+        }
+    }
+    Some(levels)
+}
+
+/// The access level of a number.
+pub fn access_level(number: i32, mut field: Field<'_>) -> Option<AccessLevel> {
+    let level = AccessLevel::from_number(number);
+    if level.is_none() {
+        field.refuse(Reason::FieldInvalid, "is not an access level");
+    }
+    level
+}

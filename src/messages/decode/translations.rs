@@ -1,0 +1,173 @@
+//! Translations of a task or step, one for each language. What a caller writes is
+//! locked unless it says otherwise.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Field, feedback, field, json};
+use crate::{
+    domain::{
+        translation::{
+            LANGUAGES_MAX, Language, Overlay, RowEdit, StepOverlay, StepOverlayEdit, TaskOverlay,
+            TaskOverlayEdit, TranslationsEdit,
+        },
+        violation::{Reason, Violations},
+    },
+    messages::mask::{LanguageMask, Selects, TranslationsMask},
+    proto::v1,
+};
+
+/// A translation as it is sent.
+pub trait Translation: Sized + Default {
+    /// The translation as it is stored.
+    type Overlay: Overlay;
+
+    /// The fields that the mask selects; the others are not decoded.
+    fn edits(self, mask: &LanguageMask, at: Field<'_>) -> <Self::Overlay as Overlay>::Fields;
+}
+
+impl Translation for v1::TaskTranslation {
+    type Overlay = TaskOverlay;
+
+    fn edits(self, mask: &LanguageMask, mut at: Field<'_>) -> TaskOverlayEdit {
+        let Self { name, locked } = self;
+        TaskOverlayEdit {
+            name: mask.edit(&mut at, "name", name, field::line),
+            locked: mask.locked(locked),
+        }
+    }
+}
+
+impl Translation for v1::StepTranslation {
+    type Overlay = StepOverlay;
+
+    fn edits(self, mask: &LanguageMask, mut at: Field<'_>) -> StepOverlayEdit {
+        let Self {
+            title,
+            body,
+            instructions,
+            feedback_config,
+            locked,
+        } = self;
+        let at = &mut at;
+        StepOverlayEdit {
+            title: mask.edit(at, "title", title, field::line),
+            body: mask.edit(at, "body", body, field::body),
+            instructions: mask.list(at, "instructions", instructions, json::instructions),
+            feedback: {
+                let sent = field::sent_list(feedback_config);
+                mask.edit(at, "feedback_config", sent, feedback::translated)
+            },
+            locked: mask.locked(locked),
+        }
+    }
+}
+
+/// The stored form of a translation that was sent as a whole.
+fn whole<T: Translation>(translation: T, at: Field<'_>) -> T::Overlay {
+    let mut overlay = T::Overlay::empty();
+    overlay.edit(translation.edits(&LanguageMask::Whole, at));
+    overlay
+}
+
+/// All translations of a resource.
+pub fn all<T: Translation>(
+    sent: BTreeMap<String, T>,
+    mut at: Field<'_>,
+) -> BTreeMap<Language, T::Overlay> {
+    let mut decoded = BTreeMap::new();
+    if !at.at_most(sent.len(), LANGUAGES_MAX) {
+        return decoded;
+    }
+    let mut seen = BTreeSet::new();
+    for (key, translation) in sent {
+        let mut at = at.key(&key);
+        let language = Language::parse(&key);
+        match &language {
+            None => at.refuse(Reason::FieldInvalid, "is not a well-formed language tag"),
+            Some(language) => refuse_duplicate(language, &mut seen, &mut at),
+        }
+        let overlay = whole(translation, at);
+        if let Some(language) = language {
+            decoded.insert(language, overlay);
+        }
+    }
+    decoded
+}
+
+/// Two keys may be the same language: `de` and `DE`.
+fn refuse_duplicate(language: &Language, seen: &mut BTreeSet<Language>, at: &mut Field<'_>) {
+    if !seen.insert(language.clone()) {
+        let description = format!("is {language} again; each language may stand once");
+        at.refuse(Reason::FieldInvalid, description);
+    }
+}
+
+type Edits<T> = BTreeMap<
+    Language,
+    RowEdit<<T as Translation>::Overlay, <<T as Translation>::Overlay as Overlay>::Fields>,
+>;
+
+/// What an update does to the translations of a resource.
+pub fn edits<T: Translation>(
+    sent: BTreeMap<String, T>,
+    mask: TranslationsMask<'_>,
+    at: Field<'_>,
+) -> TranslationsEdit<T::Overlay, <T::Overlay as Overlay>::Fields> {
+    let put = |sent, at| {
+        let decoded = all::<T>(sent, at).into_iter();
+        decoded
+            .map(|(key, row)| (key, RowEdit::Replace(row)))
+            .collect()
+    };
+    let (replace, rows) = match mask {
+        TranslationsMask::Merge => (false, put(sent, at)),
+        TranslationsMask::Replace => (true, put(sent, at)),
+        TranslationsMask::Only(masks) => (false, masked(sent, masks, at)),
+    };
+    TranslationsEdit { replace, rows }
+}
+
+/// Edits of the masked languages; the others are not decoded.
+fn masked<T: Translation>(
+    sent: BTreeMap<String, T>,
+    masks: &BTreeMap<Language, LanguageMask>,
+    mut at: Field<'_>,
+) -> Edits<T> {
+    let mut edits: Edits<T> = masks
+        .iter()
+        .map(|(language, mask)| (language.clone(), absent::<T>(mask)))
+        .collect();
+    if masks.is_empty() {
+        return edits;
+    }
+    let mut seen = BTreeSet::new();
+    for (key, translation) in sent {
+        let Some((language, mask)) =
+            Language::parse(&key).and_then(|language| masks.get_key_value(&language))
+        else {
+            continue;
+        };
+        let mut at = at.key(&key);
+        refuse_duplicate(language, &mut seen, &mut at);
+        let edit = match mask {
+            LanguageMask::Whole => RowEdit::Replace(whole(translation, at)),
+            LanguageMask::Fields(_) => RowEdit::Upsert(translation.edits(mask, at)),
+        };
+        edits.insert(language.clone(), edit);
+    }
+    edits
+}
+
+/// The edit of a masked language that was not sent.
+fn absent<T: Translation>(
+    mask: &LanguageMask,
+) -> RowEdit<T::Overlay, <T::Overlay as Overlay>::Fields> {
+    match mask {
+        LanguageMask::Whole => RowEdit::Delete,
+        LanguageMask::Fields(_) => {
+            let mut unused = Violations::new();
+            let at = Field::root("translations", &mut unused);
+            RowEdit::UpdateExisting(T::default().edits(mask, at))
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Converts domain values to messages. A field with a default is sent with its
+//! effective value.
+
+use prost_types::Timestamp as ProtoTimestamp;
+
+use crate::{
+    domain::{role::Role, step::Placement, time::Timestamp},
+    proto::v1,
+};
+
+mod document;
+mod finding;
+pub mod json;
+mod reference;
+pub mod step;
+mod task;
+
+pub use document::document;
+pub use finding::{finding, finding_counts, rule};
+pub use reference::reference;
+pub use step::{step, step_without_bodies};
+pub use task::task;
+
+pub fn role(role: Role) -> v1::Role {
+    let Role { id, name } = role;
+    v1::Role {
+        id: id.0,
+        name: name.into_string(),
+    }
+}
+
+/// Where a new step is in the order.
+pub fn placement(placement: Placement) -> v1::Placement {
+    match placement {
+        Placement::Appended => v1::Placement::Appended,
+        Placement::AfterPrevstep => v1::Placement::AfterPrevstep,
+        Placement::AppendedPrevstepUnknown => v1::Placement::AppendedPrevstepUnknown,
+    }
+}
+
+/// A point in time. Nanoseconds count forward from the second, also before 1970.
+fn timestamp(time: Timestamp) -> ProtoTimestamp {
+    const MICROS: i64 = 1_000_000;
+    let Timestamp(micros) = time;
+    let rest = i32::try_from(micros.rem_euclid(MICROS)).unwrap_or_default();
+    ProtoTimestamp {
+        seconds: micros.div_euclid(MICROS),
+        nanos: rest * 1_000,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_before_the_epoch_counts_forward_from_its_second() {
+        let before = timestamp(Timestamp(-1));
+        assert_eq!((before.seconds, before.nanos), (-1, 999_999_000));
+        let after = timestamp(Timestamp(1_000_001));
+        assert_eq!((after.seconds, after.nanos), (1, 1_000));
+    }
+}

@@ -1,0 +1,341 @@
+//! Update masks: which fields an update changes, and to what.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use prost_types::FieldMask;
+
+use super::{
+    decode::{Field, field::sent_list},
+    ignored::Ignored,
+};
+use crate::domain::{
+    patch::Edit,
+    translation::Language,
+    violation::{Reason, Violations},
+};
+
+/// Most paths of one mask: every field in every language, with room to spare.
+pub const PATHS_MAX: usize = 1_000;
+const TRANSLATIONS: &str = "translations";
+
+/// The fields of a resource, as masks name them.
+#[derive(Debug)]
+pub struct MaskFields {
+    /// Fields that an update changes.
+    pub honored: &'static [&'static str],
+    /// Fields that an update ignores and lists.
+    pub listed: &'static [&'static str],
+    /// Fields that say which resource is updated, in which version.
+    pub identifying: &'static [&'static str],
+    pub translation: &'static [&'static str],
+}
+
+/// The fields of a task.
+pub const TASK: MaskFields = MaskFields {
+    honored: &["dependencies", "name", "published", "roles", TRANSLATIONS],
+    listed: &[
+        "account_id",
+        "created_ts",
+        "dependency_shorthand",
+        "dirty_record",
+        "idx",
+        "modified_ts",
+        "mvn_indexed",
+        "mvn_info",
+        "mvn_ts",
+        "mvn_version",
+        "parent_guid",
+        "product_id",
+        "steps",
+        "type",
+    ],
+    identifying: &["etag", "guid"],
+    translation: &["locked", "name"],
+};
+
+/// The fields of a step.
+pub const STEP: MaskFields = MaskFields {
+    honored: &[
+        "body",
+        "cost",
+        "dependencies",
+        "feedback_config",
+        "instructions",
+        "looping",
+        "parts",
+        "published",
+        "skills",
+        "subtask_id",
+        "subtask_pid",
+        "tags",
+        "title",
+        TRANSLATIONS,
+    ],
+    listed: &[
+        "account_id",
+        "created_ts",
+        "dependency_shorthand",
+        "dirty_record",
+        "link",
+        "modified_ts",
+        "product_id",
+        "r_data",
+        "task",
+        "type",
+    ],
+    identifying: &["etag", "guid"],
+    translation: &["body", "feedback_config", "instructions", "locked", "title"],
+};
+
+/// Which fields an update changes.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Mask {
+    /// No mask: the fields that were sent.
+    Populated,
+    /// The fields that a document of an import sends, and its shorthand.
+    Document,
+    /// `*`: every honored field.
+    All,
+    Paths(MaskPaths),
+}
+
+/// The paths of a mask.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct MaskPaths {
+    fields: BTreeSet<&'static str>,
+    translations: BTreeMap<Language, LanguageMask>,
+}
+
+/// Which fields of one translation an update changes.
+#[derive(Debug, PartialEq, Eq)]
+pub enum LanguageMask {
+    /// The translation is replaced by what was sent.
+    Whole,
+    Fields(BTreeSet<&'static str>),
+}
+
+/// What an update does to translations.
+#[derive(Debug)]
+pub enum TranslationsMask<'a> {
+    /// Replaces those of the sent languages and keeps the others.
+    Merge,
+    Replace,
+    /// Changes those of these languages.
+    Only(&'a BTreeMap<Language, LanguageMask>),
+}
+
+/// A mask that selects fields of a message.
+pub trait Selects {
+    /// Whether the field is changed; `sent` says whether the message has it.
+    fn selects(&self, field: &str, sent: bool) -> bool;
+
+    /// The edit of a field of the message at `at`. It is decoded only when it is
+    /// selected.
+    fn edit<M, T>(
+        &self,
+        at: &mut Field<'_>,
+        field: &str,
+        sent: Option<M>,
+        decode: impl FnOnce(M, Field<'_>) -> Option<T>,
+    ) -> Edit<T> {
+        match (self.selects(field, sent.is_some()), sent) {
+            (false, _) => Edit::Keep,
+            (true, None) => Edit::Clear,
+            (true, Some(sent)) => decode(sent, at.field(field)).map_or(Edit::Keep, Edit::Set),
+        }
+    }
+
+    /// The list after the edit, if the field is selected.
+    fn list<M, T>(
+        &self,
+        at: &mut Field<'_>,
+        field: &str,
+        sent: Vec<M>,
+        decode: impl FnOnce(Vec<M>, Field<'_>) -> Vec<T>,
+    ) -> Option<Vec<T>> {
+        let decode = |list, at: Field<'_>| Some(decode(list, at));
+        match self.edit(at, field, sent_list(sent), decode) {
+            Edit::Keep => None,
+            Edit::Clear => Some(Vec::new()),
+            Edit::Set(list) => Some(list),
+        }
+    }
+}
+
+impl Selects for Mask {
+    fn selects(&self, field: &str, sent: bool) -> bool {
+        match self {
+            Self::Populated | Self::Document => sent,
+            Self::All => true,
+            Self::Paths(paths) => paths.fields.contains(field),
+        }
+    }
+}
+
+impl Mask {
+    /// Reads a mask. Notes paths that it may not name, and lists those that are
+    /// ignored.
+    pub fn parse(
+        mask: Option<FieldMask>,
+        fields: &MaskFields,
+        violations: &mut Violations,
+        ignored: &mut Ignored,
+    ) -> Self {
+        let FieldMask { paths } = mask.unwrap_or_default();
+        match paths.as_slice() {
+            [] => return Self::Populated,
+            [path] if path == "*" => return Self::All,
+            _ => {}
+        }
+        let mut mask = Field::root("update_mask", violations);
+        let mut list = mask.field("paths");
+        let mut named = MaskPaths::default();
+        if list.at_most(paths.len(), PATHS_MAX) {
+            for (index, path) in paths.iter().enumerate() {
+                if let Err((reason, description)) = named.add(path, fields, ignored) {
+                    list.index(index).refuse(reason, description);
+                }
+            }
+        }
+        Self::Paths(named)
+    }
+
+    /// Whether a path names the field; `*` does not.
+    pub fn names(&self, field: &str) -> bool {
+        match self {
+            Self::Populated | Self::Document | Self::All => false,
+            Self::Paths(paths) => paths.fields.contains(field),
+        }
+    }
+
+    /// What the update does to translations.
+    pub fn translations(&self) -> TranslationsMask<'_> {
+        match self {
+            Self::Populated | Self::Document => TranslationsMask::Merge,
+            Self::All => TranslationsMask::Replace,
+            Self::Paths(paths) if paths.fields.contains(TRANSLATIONS) => TranslationsMask::Replace,
+            Self::Paths(paths) => TranslationsMask::Only(&paths.translations),
+        }
+    }
+}
+
+impl Selects for LanguageMask {
+    fn selects(&self, field: &str, sent: bool) -> bool {
+        match self {
+            Self::Whole => sent,
+            Self::Fields(fields) => fields.contains(field),
+        }
+    }
+}
+
+impl LanguageMask {
+    /// The `locked` that the update sets, if it sets one: true unless it was sent.
+    pub fn locked(&self, sent: Option<bool>) -> Option<bool> {
+        let selected = self.selects("locked", sent.is_some());
+        selected.then(|| sent.unwrap_or(true))
+    }
+}
+
+/// Why a path is refused.
+type PathViolation = (Reason, Cow<'static, str>);
+
+const MALFORMED: PathViolation = (
+    Reason::FieldInvalid,
+    Cow::Borrowed("does not name a well-formed language tag"),
+);
+
+impl MaskFields {
+    /// The violation of a path that names no field; it lists those that an update changes.
+    fn unknown(&self) -> PathViolation {
+        let description = format!(
+            "is not a path that this mask may name: it may name {}, and {TRANSLATIONS}.LANGUAGE",
+            self.honored.join(", ")
+        );
+        (Reason::MaskPathUnknown, description.into())
+    }
+
+    /// The violation of a path that names no field of a translation.
+    fn unknown_of_translation(&self) -> PathViolation {
+        let description = format!(
+            "is not a path that this mask may name: of a translation it may name {}",
+            self.translation.join(", ")
+        );
+        (Reason::MaskPathUnknown, description.into())
+    }
+}
+
+impl MaskPaths {
+    fn add(
+        &mut self,
+        path: &str,
+        fields: &MaskFields,
+        ignored: &mut Ignored,
+    ) -> Result<(), PathViolation> {
+        let find = |fields: &[&'static str], name: &str| {
+            fields.iter().copied().find(|field| *field == name)
+        };
+        if let Some(field) = find(fields.honored, path) {
+            self.fields.insert(field);
+        } else if let Some(field) = find(fields.listed, path) {
+            ignored.add([field]);
+        } else if path == "*" {
+            return Err((Reason::FieldInvalid, "`*` must stand alone".into()));
+        } else if find(fields.identifying, path).is_none() {
+            let below = path.strip_prefix(TRANSLATIONS);
+            let below = below.and_then(|rest| rest.strip_prefix('.'));
+            let below = below.ok_or_else(|| fields.unknown())?;
+            let (key, field) = split_key(below, fields)?;
+            let language = Language::parse(key).ok_or(MALFORMED)?;
+            match field {
+                None => {
+                    self.translations.insert(language, LanguageMask::Whole);
+                }
+                Some(field) => {
+                    let field = find(fields.translation, field)
+                        .ok_or_else(|| fields.unknown_of_translation())?;
+                    self.add_translated(language, field);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_translated(&mut self, language: Language, field: &'static str) {
+        let mask = self.translations.entry(language);
+        match mask.or_insert_with(|| LanguageMask::Fields(BTreeSet::new())) {
+            LanguageMask::Whole => {}
+            LanguageMask::Fields(fields) => {
+                fields.insert(field);
+            }
+        }
+    }
+}
+
+/// The key of a map and the field below it. The key ends at the first dot, or is in
+/// backticks.
+fn split_key<'a>(
+    path: &'a str,
+    fields: &MaskFields,
+) -> Result<(&'a str, Option<&'a str>), PathViolation> {
+    let Some(quoted) = path.strip_prefix('`') else {
+        return Ok(match path.split_once('.') {
+            Some((key, field)) => (key, Some(field)),
+            None => (path, None),
+        });
+    };
+    let (key, rest) = quoted.split_once('`').ok_or(MALFORMED)?;
+    if rest.is_empty() {
+        return Ok((key, None));
+    }
+    let field = rest
+        .strip_prefix('.')
+        .ok_or_else(|| fields.unknown_of_translation())?;
+    Ok((key, Some(field)))
+}
+
+#[cfg(test)]
+#[path = "mask_tests.rs"]
+mod tests;
