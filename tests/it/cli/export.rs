@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::kit::{
-    command::{Cli, example_guide},
+    command::{Cli, command, example_guide},
     on_both_databases,
 };
 
