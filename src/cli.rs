@@ -179,7 +179,7 @@ async fn send(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
         ClientCommand::Export(export) => return export::export(&client, export, *format).await,
         ClientCommand::Show(show) => {
             let task = tasks::find(&client, &show.task).await?;
-            show::show(&client, task, *format).await?;
+            show::show(&client, task, show, *format).await?;
         }
         ClientCommand::List(filters) => list::list(&client, filters, *format).await?,
         ClientCommand::Preview(preview) => preview::preview(&client, preview, *format).await?,

@@ -35,7 +35,7 @@ use self::{
     health::HealthMonitor,
     listen::{advice, incoming, listen},
     middleware::{CallLimits, CallService, Middleware},
-    operations::OperationsEndpoint,
+    operations::{MetricSources, OperationsEndpoint},
     routes::ServerRoutes,
 };
 use crate::{
@@ -120,7 +120,7 @@ impl Server {
     /// Reads certificates and keys, and listens on the ports. Connections are accepted only
     /// after all of this.
     pub async fn bind(config: Config) -> Result<Self, StartError> {
-        let tls = config.tls.as_ref().map(tls::acceptor).transpose()?;
+        let tls = config.tls.as_ref().map(tls::server_tls).transpose()?;
         let authenticator = authenticator(&config.auth).await?;
         let (listener, address) = listen("EXPERTISE_LISTEN", config.listen)?;
         let metrics = config.metrics_listen;
@@ -140,25 +140,27 @@ impl Server {
         if config.reflection {
             routes = with_reflection(routes)?;
         }
-        let operations = metrics.map(|(listener, address)| {
-            let spans = traces.as_ref().map(Traces::span_counts);
-            let endpoint = OperationsEndpoint::new(Arc::clone(&middleware), health.clone(), spans);
-            Operations {
-                listener,
-                address,
-                endpoint: Arc::new(endpoint),
-            }
-        });
         let databases = 1 + u32::from(config.database_read.is_some());
         let database_connections = config.database_max_connections * databases;
         let connections = Connections::within_descriptors(database_connections);
+        let operations = metrics.map(|(listener, address)| Operations {
+            listener,
+            address,
+            endpoint: Arc::new(OperationsEndpoint::new(MetricSources {
+                middleware: Arc::clone(&middleware),
+                health: health.clone(),
+                connections: Arc::clone(&connections),
+                certificate_expiry: tls.as_ref().and_then(|tls| tls.certificate_expiry),
+                spans: traces.as_ref().map(Traces::span_counts),
+            })),
+        });
         Ok(Self {
             config,
             listener,
             address,
             middleware,
             routes: ServerRoutes::new(routes),
-            tls,
+            tls: tls.map(|tls| tls.acceptor),
             connections,
             health,
             operations,

@@ -4,7 +4,7 @@ mod file;
 mod parse;
 mod url;
 
-use std::{fmt::Display, path::Path, sync::Arc};
+use std::{fmt::Display, path::Path, sync::Arc, time::SystemTime};
 
 use jsonwebtoken::{Algorithm, DecodingKey};
 
@@ -72,6 +72,15 @@ impl Key {
     }
 }
 
+/// When the current keys were read, and from what.
+#[derive(Clone, Copy, Debug)]
+pub struct KeysRead {
+    /// `secret`, `file` or `url`.
+    pub source: &'static str,
+    /// The last time that they were read whole.
+    pub at: SystemTime,
+}
+
 /// The keys that were read from a source.
 #[derive(Debug)]
 enum KeySet {
@@ -129,7 +138,7 @@ pub(super) struct Keys(KeyOrigin);
 
 #[derive(Debug)]
 enum KeyOrigin {
-    Fixed(KeySet),
+    Fixed(KeySet, SystemTime),
     File(KeyFile),
     Url(Arc<KeyUrl>),
 }
@@ -139,7 +148,8 @@ impl Keys {
     pub async fn open(source: &KeySource) -> Result<Self, KeyError> {
         let origin = match source {
             KeySource::Secret(secret) => {
-                KeyOrigin::Fixed(KeySet::One(Arc::new(Key::secret(secret))))
+                let secret = KeySet::One(Arc::new(Key::secret(secret)));
+                KeyOrigin::Fixed(secret, SystemTime::now())
             }
             KeySource::PublicKeyFile(path) => {
                 let file = KeyFile::open(path.clone(), parse::public_key);
@@ -161,10 +171,20 @@ impl Keys {
         Ok(Self(origin))
     }
 
+    /// When the current keys were read.
+    pub fn read_at(&self) -> KeysRead {
+        let (source, at) = match &self.0 {
+            KeyOrigin::Fixed(_, read) => ("secret", *read),
+            KeyOrigin::File(file) => ("file", file.read_at()),
+            KeyOrigin::Url(url) => ("url", url.fetched_at()),
+        };
+        KeysRead { source, at }
+    }
+
     /// The current key with this id and algorithm.
     pub async fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<Key>> {
         match &self.0 {
-            KeyOrigin::Fixed(keys) => keys.find(id, algorithm),
+            KeyOrigin::Fixed(keys, _) => keys.find(id, algorithm),
             KeyOrigin::File(file) => file.current().find(id, algorithm),
             KeyOrigin::Url(url) => url.find(id, algorithm).await,
         }

@@ -1,15 +1,17 @@
 //! `expertise show`: a guide as a tree.
 
+mod texts;
+
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 use console::style;
-use termtree::Tree;
 
-use super::{CliError, document, export, out, wording};
+use self::texts::Texts;
+use super::{CliError, document, export, layout::Branch, out, wording};
 use crate::{
     client::Client,
-    config::Format,
+    config::{Format, ShowArgs},
     domain::ids::TaskId,
     proto::v1::{
         AccessLevel, DependencyGroup, FeedbackConfig, FeedbackValue, Step, StepType, Task,
@@ -17,29 +19,28 @@ use crate::{
     },
 };
 
-/// Shows a guide with everything that an author sets except long texts.
-pub(super) async fn show(client: &Client, task: TaskId, format: Format) -> Result<(), CliError> {
+/// Shows a guide with everything that an author sets.
+pub(super) async fn show(
+    client: &Client,
+    task: TaskId,
+    show: &ShowArgs,
+    format: Format,
+) -> Result<(), CliError> {
     let document = export::export_document(client, task).await?;
     match format {
-        Format::Text => out::print(&guide(&document).to_string()),
+        Format::Text => out::print(&guide(&document, &Texts::of(show)).to_string()),
         Format::Json => out::print(&document::text(&document)?),
     }
 }
 
-fn guide(document: &TaskDocument) -> Tree<String> {
+fn guide(document: &TaskDocument, texts: &Texts) -> Branch {
     let TaskDocument { task, steps } = document;
-    let head = task.as_ref().map(task_lines).unwrap_or_default();
-    branch(head, step_trees(steps))
-}
-
-fn branch(lines: Vec<String>, leaves: Vec<Tree<String>>) -> Tree<String> {
-    Tree::new(lines.join("\n"))
-        .with_leaves(leaves)
-        .with_multiline(true)
+    let head = task.as_ref().map(|task| task_lines(task, texts));
+    Branch::new(head.unwrap_or_default(), step_branches(steps, texts))
 }
 
 /// The lines about a task.
-fn task_lines(task: &Task) -> Vec<String> {
+fn task_lines(task: &Task, texts: &Texts) -> Vec<String> {
     let mut about = vec![
         format!("product {}", task.product_id()),
         out::published_state(task.published()),
@@ -48,9 +49,9 @@ fn task_lines(task: &Task) -> Vec<String> {
     if task.r#type() == TaskType::Linked {
         about.push("linked".to_owned());
     }
-    let name = style(out::sanitize(&task.name)).bold();
     let mut lines = vec![
-        format!("{name}  {}", style(&task.guid).dim()),
+        style(texts.name(task)).bold().to_string(),
+        style(&task.guid).dim().to_string(),
         about.join(", "),
     ];
     lines.extend(when(task.dependencies.as_ref()));
@@ -71,7 +72,7 @@ fn seen_by(task: &Task) -> String {
     }
 }
 
-fn step_trees(steps: &[Step]) -> Vec<Tree<String>> {
+fn step_branches(steps: &[Step], texts: &Texts) -> Vec<Branch> {
     // The places of observations by the links of their answers.
     let managers: BTreeMap<&str, usize> = steps
         .iter()
@@ -88,16 +89,18 @@ fn step_trees(steps: &[Step]) -> Vec<Tree<String>> {
         .enumerate()
         .map(|(index, step)| {
             let manager = managers.get(step.link.as_str()).copied();
-            let questions = step.feedback_config.iter().map(question);
-            branch(step_lines(index + 1, step, manager), questions.collect())
+            let questions = step.feedback_config.iter();
+            let questions = questions.map(|config| question(step, config, texts));
+            let lines = step_lines(index + 1, step, manager, texts);
+            Branch::new(lines, questions.collect())
         })
         .collect()
 }
 
 /// The lines about a step at its place, counted from 1. `manager` is the place of the
 /// observation whose answer leads here.
-fn step_lines(place: usize, step: &Step, manager: Option<usize>) -> Vec<String> {
-    // Every field is shown here or in `wording`, or named as left out.
+fn step_lines(place: usize, step: &Step, manager: Option<usize>, texts: &Texts) -> Vec<String> {
+    // Every field is shown here, in `texts` or in `wording`, or named as left out.
     let Step {
         guid: _,
         title: _,
@@ -139,12 +142,12 @@ fn step_lines(place: usize, step: &Step, manager: Option<usize>) -> Vec<String> 
             style(format!("[{}]", out::published_state(other))).red()
         ),
     };
-    let title = style(out::sanitize(&step.title)).bold();
+    let title = style(texts.title(step)).bold();
     let kind = style(format!("{kind}{cost}")).cyan();
-    let mut lines = vec![format!(
-        "{place}. {kind}: {title}{state}  {}",
-        style(&step.guid).dim()
-    )];
+    let mut lines = vec![
+        format!("{place}. {kind}: {title}{state}"),
+        style(&step.guid).dim().to_string(),
+    ];
     if step.r#type() == StepType::Subtask {
         let task = style(&step.subtask_id).dim();
         lines.push(match manager {
@@ -153,7 +156,8 @@ fn step_lines(place: usize, step: &Step, manager: Option<usize>) -> Vec<String> 
         });
     }
     lines.extend(when(step.dependencies.as_ref()));
-    lines.extend(wording::contents(step));
+    lines.extend(wording::contents(step, texts.sizes(step)));
+    lines.extend(texts.long(step));
     lines.extend(wording::looping(step));
     let translations = step.translations.iter();
     lines.extend(languages(translations.map(|(tag, it)| (tag, it.locked()))));
@@ -180,7 +184,7 @@ fn languages<'a>(translations: impl Iterator<Item = (&'a String, bool)>) -> Opti
 }
 
 /// The question of a step. Its answers are leaves, each with the task that it leads to.
-fn question(config: &FeedbackConfig) -> Tree<String> {
+fn question(step: &Step, config: &FeedbackConfig, texts: &Texts) -> Branch {
     let linked = if config.linked() {
         ", each leads to a task"
     } else {
@@ -188,15 +192,19 @@ fn question(config: &FeedbackConfig) -> Tree<String> {
     };
     let (name, kind) = (out::sanitize(&config.name), out::sanitize(&config.r#type));
     let head = format!("answers {} ({kind}){linked}", style(name).magenta());
-    branch(vec![head], config.values.iter().map(answer).collect())
+    let answers = config.values.iter();
+    let answers = answers.map(|value| answer(step, value, texts));
+    Branch::new(vec![head], answers.collect())
 }
 
-fn answer(value: &FeedbackValue) -> Tree<String> {
-    let head = format!(
-        "{}: {}",
-        out::sanitize(&value.key),
-        out::sanitize(&value.value)
-    );
-    let managed = value.task_json.as_ref().map(guide);
-    branch(vec![head], managed.into_iter().collect())
+fn answer(step: &Step, value: &FeedbackValue, texts: &Texts) -> Branch {
+    let (key, text) = (out::sanitize(&value.key), texts.answer(step, value));
+    let managed = value
+        .task_json
+        .as_ref()
+        .map(|document| guide(document, texts));
+    Branch::new(
+        vec![format!("{key}: {text}")],
+        managed.into_iter().collect(),
+    )
 }

@@ -91,13 +91,8 @@ pub(super) fn target(value: &prost_types::Value) -> String {
     }
 }
 
-/// What a step holds besides its title.
-pub(super) fn contents(step: &Step) -> Option<String> {
-    let body = step.body.as_ref().map(|body| match body.chars().count() {
-        1 => "a text of 1 character".to_owned(),
-        count => format!("a text of {count} characters"),
-    });
-    let instructions = instruction_count(step.instructions.len());
+/// What a step holds besides its title: texts of these sizes, and its lists.
+pub(super) fn contents(step: &Step, sizes: Vec<String>) -> Option<String> {
     let lists = [
         ("parts", &step.parts),
         ("skills", &step.skills),
@@ -105,7 +100,7 @@ pub(super) fn contents(step: &Step) -> Option<String> {
     ];
     let lists = lists.into_iter().filter(|(_, list)| !list.is_empty());
     let lists = lists.map(|(name, list)| format!("{name} {}", out::sanitize(&list.join(", "))));
-    let contents: Vec<String> = body.into_iter().chain(instructions).chain(lists).collect();
+    let contents: Vec<String> = sizes.into_iter().chain(lists).collect();
     (!contents.is_empty()).then(|| format!("with {}", contents.join("; ")))
 }
 

@@ -91,15 +91,15 @@ const KEY_SOURCES: [&str; 4] = [
 
 impl AuthSettings {
     /// Refuses settings of tokens without `jwt`: to ignore them would believe every
-    /// caller where tokens were asked for.
-    fn check_kind(values: &mut SettingValues) {
+    /// caller where tokens were asked for. Returns whether there are none.
+    fn check_kind(values: &mut SettingValues) -> bool {
         let of_tokens = KEY_SOURCES.into_iter();
         let mut of_tokens = of_tokens.chain(["jwt_issuer", "jwt_audience"]);
-        if let Some(given) = of_tokens.find_map(|key| values.named(key))
-            && values.text("auth") != Some("jwt")
-        {
+        let given = of_tokens.find_map(|key| values.named(key));
+        if let Some(given) = &given {
             values.refuse("auth", format!("jwt, as {given} is set"));
         }
+        given.is_none()
     }
 
     /// The mode of a server that listens there.
@@ -107,8 +107,9 @@ impl AuthSettings {
         if self.auth == Some(AuthKind::Jwt) {
             return self.jwt(values);
         }
-        Self::check_kind(values);
-        if values.named("auth").is_none() && !listen.ip().is_loopback() {
+        let is_consistent = Self::check_kind(values);
+        let is_unset = values.named("auth").is_none();
+        if is_consistent && is_unset && !listen.ip().is_loopback() {
             values.refuse(
                 "listen",
                 "a loopback address, unless EXPERTISE_AUTH=jwt asks for tokens, or \

@@ -15,7 +15,10 @@ use super::{
     value,
 };
 use crate::{
-    domain::ids::{RequestId, TaskId},
+    domain::{
+        ids::{RequestId, TaskId},
+        translation::Language,
+    },
     proto::v1::{AbsentSteps, AccessLevel, TaskType},
 };
 
@@ -135,12 +138,18 @@ pub struct ExportArgs {
     pub out: Option<PathBuf>,
 }
 
-/// The task that `show` shows.
+/// The task that `show` shows, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ShowArgs {
     /// The guid of the task, or its name if no other task has it; `expertise list` lists them
     #[arg(value_name = "GUID|NAME", value_parser = value::task_ref)]
     pub task: TaskRef,
+    /// Print the texts of steps and their instructions
+    #[arg(long)]
+    pub full: bool,
+    /// Show the translation; what has none is marked [source]
+    #[arg(long, value_name = "TAG", value_parser = value::language)]
+    pub language: Option<Language>,
 }
 
 /// Which tasks are listed. An absent filter lets all of them pass.

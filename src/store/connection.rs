@@ -39,6 +39,9 @@ pub use replica::{Replica, ReplicaOrPrimary, ReplicaSettings};
 const PAGE_KEY: &str = "page_token";
 /// Connections that read from SQLite.
 const MAX_SQLITE_READERS: u32 = 4;
+/// Rows that a statement may be ahead of who reads them. With fewer than a page has, the
+/// connection's thread would stop and be woken again for each page.
+const SQLITE_ROW_BUFFER: usize = 1_024;
 /// How long a write waits for another process that holds the SQLite file.
 const SQLITE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a write waits for SQLite's one writing connection. It is longer than
@@ -331,6 +334,7 @@ fn sqlite(options: SqliteConnectOptions) -> SqliteConnectOptions {
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .busy_timeout(SQLITE_BUSY_TIMEOUT)
+        .row_buffer_size(SQLITE_ROW_BUFFER)
         .disable_statement_logging()
 }
 

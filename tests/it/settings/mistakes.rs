@@ -5,7 +5,9 @@ use crate::kit::command::command;
 
 /// The lines with which a server refuses these settings.
 fn refusals(environment: &[(&str, &str)]) -> Vec<String> {
-    let output = command(&["--listen=127.0.0.1:0"]).envs(environment).run();
+    let free_port = ("EXPERTISE_LISTEN", "127.0.0.1:0");
+    let environment = [&[free_port], environment].concat();
+    let output = command(&[]).envs(&environment).run();
     assert_eq!(output.code, Some(2), "{environment:?}: {}", output.stderr);
     assert_eq!(output.stdout, "");
     let lines = output.stderr.lines();
