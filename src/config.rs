@@ -10,6 +10,7 @@ mod command_line;
 mod connection;
 mod contract_values;
 mod database_url;
+mod examples;
 mod health;
 mod secret;
 mod settings;

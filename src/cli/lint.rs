@@ -1,5 +1,6 @@
 //! `expertise lint`.
 
+mod place;
 mod report;
 
 use std::process::ExitCode;

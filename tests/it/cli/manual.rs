@@ -2,7 +2,7 @@
 
 use crate::kit::command::command;
 
-const SUBCOMMANDS: [&str; 12] = [
+const SUBCOMMANDS: [&str; 15] = [
     "serve",
     "migrate",
     "config",
@@ -12,6 +12,9 @@ const SUBCOMMANDS: [&str; 12] = [
     "export",
     "show",
     "list",
+    "lint",
+    "preview",
+    "references",
     "health",
     "completions",
     "man",
