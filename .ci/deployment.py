@@ -8,6 +8,8 @@ import dockerfile_parse
 import yaml
 
 MIB = 1 << 20
+# Where the deployments serve metrics.
+METRICS_PORT = 9464
 MANIFESTS = pathlib.Path("docs/deploy/kubernetes")
 
 
@@ -47,7 +49,10 @@ def main():
     check("the image exposes it", ("EXPOSE", str(port)) in lines)
 
     compose = yaml.safe_load(pathlib.Path("compose.yaml").read_text())["services"]["expertise"]
-    check("compose publishes it on loopback", compose["ports"] == [f"127.0.0.1:{port}:{port}"])
+    published = [f"127.0.0.1:{it}:{it}" for it in (port, METRICS_PORT)]
+    check("compose publishes it and metrics on loopback", compose["ports"] == published)
+    metrics = f"0.0.0.0:{METRICS_PORT}"
+    check("compose serves metrics", compose["environment"]["EXPERTISE_METRICS_LISTEN"] == metrics)
     check("compose waits longer than the grace", seconds(compose["stop_grace_period"]) > grace)
     check("the memory limit in compose is twice EXPERTISE_MAX_INFLIGHT_BYTES", size(compose["mem_limit"]) == 2 * inflight)
 
@@ -55,6 +60,12 @@ def main():
     unit.optionxform = str
     unit.read("docs/deploy/expertise.service")
     service = unit["Service"]
+    unit_text = pathlib.Path("docs/deploy/expertise.service").read_text()
+    loopback = f"Environment=EXPERTISE_METRICS_LISTEN=127.0.0.1:{METRICS_PORT}\n"
+    check("systemd serves metrics on loopback", loopback in unit_text)
+    page = pathlib.Path("docs/deploy/README.md").read_text()
+    profile = re.search(r"cargo build .*--profile (\w+)", page).group(1)
+    check("the page of systemd builds what it installs", f"install target/{profile}/expertise {service['ExecStart'].split()[0]}" in page)
     check("systemd waits longer than the grace", seconds(service["TimeoutStopSec"]) > grace)
     check("the memory limit in systemd is twice EXPERTISE_MAX_INFLIGHT_BYTES", size(service["MemoryMax"]) == 2 * inflight)
 
@@ -73,11 +84,17 @@ def main():
     limit = container["resources"]["limits"]["memory"]
     check("the memory limit in Kubernetes is twice EXPERTISE_MAX_INFLIGHT_BYTES", size(limit) == 2 * inflight)
     check("the container listens on the port", settings["EXPERTISE_LISTEN"] == f"0.0.0.0:{port}")
-    check("the container names the port", container["ports"] == [{"name": "grpc", "containerPort": port}])
+    check("the container serves metrics", settings["EXPERTISE_METRICS_LISTEN"] == metrics)
+    ports = {entry["name"]: entry["containerPort"] for entry in container["ports"]}
+    check("the container names the ports", ports == {"grpc": port, "metrics": METRICS_PORT})
+    annotations = pod["metadata"]["annotations"]
+    check("Prometheus finds the metrics", annotations["prometheus.io/port"] == str(METRICS_PORT))
     probed = {container[probe]["grpc"]["port"] for probe in ("startupProbe", "readinessProbe")}
     check("the probes use the port", probed == {port})
-    (served,) = documents["service.yaml"]["spec"]["ports"]
-    check("the service uses the port", (served["port"], served["targetPort"]) == (port, "grpc"))
+    served = [(it["port"], it["targetPort"]) for it in documents["service.yaml"]["spec"]["ports"]]
+    check("the service uses the ports", served == [(port, "grpc"), (METRICS_PORT, "metrics")])
+    allowed = [rule["ports"] for rule in documents["networkpolicy.yaml"]["spec"]["ingress"]]
+    check("the network policy names the ports", allowed == [[{"port": name}] for name in ports])
     labels = pod["metadata"]["labels"]
     selectors = [
         documents["deployment.yaml"]["spec"]["selector"]["matchLabels"],

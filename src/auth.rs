@@ -11,7 +11,7 @@ use http::HeaderMap;
 
 pub use self::{
     jwt::Tokens,
-    keys::KeyError,
+    keys::{KeyError, KeysRead},
     sign::{SignError, sign},
 };
 use crate::domain::ids::AccountId;
@@ -53,6 +53,14 @@ impl Authenticator {
         match self {
             Self::Header => header::authenticate(headers),
             Self::Jwt(tokens) => tokens.authenticate(headers).await,
+        }
+    }
+
+    /// When the keys that verify tokens were read; `None` without tokens.
+    pub fn keys_read(&self) -> Option<KeysRead> {
+        match self {
+            Self::Header => None,
+            Self::Jwt(tokens) => Some(tokens.keys_read()),
         }
     }
 }

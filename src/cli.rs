@@ -2,8 +2,15 @@
 //!
 //! Results go to standard output, everything else to standard error.
 
+mod apply;
+mod changes;
+mod confirm;
+mod delete;
+mod diff;
 mod document;
+mod edit;
 mod export;
+mod findings;
 mod guide;
 mod health;
 mod import;
@@ -12,9 +19,12 @@ mod lint;
 mod list;
 mod manual;
 mod out;
+mod plan;
 mod preview;
 mod references;
 mod show;
+mod tasks;
+mod transfer;
 mod translate;
 mod wording;
 
@@ -59,31 +69,118 @@ pub enum CliError {
         /// The error of the system.
         reason: io::Error,
     },
+    /// A file cannot be read.
+    #[error("cannot read {place}: {reason}")]
+    Read {
+        /// The file or directory.
+        place: String,
+        /// The error of the system.
+        reason: io::Error,
+    },
+    /// A file is no document.
+    #[error("{place}: {error}")]
+    File {
+        /// The file.
+        place: String,
+        /// What is wrong.
+        error: DocumentError,
+    },
+    /// A name is not that of one task.
+    #[error("{0}")]
+    TaskName(String),
+    /// The command would ask, and there is nobody to answer.
+    #[error("{0}")]
+    NoTerminal(&'static str),
+    /// The guide is not what was read before.
+    #[error("the task {0} has changed since it was read: start again with what it is now")]
+    ChangedSince(String),
+    /// The editor failed.
+    #[error("the editor `{editor}` failed ({failure}): the text is kept in {file}")]
+    Editor {
+        /// Its command.
+        editor: String,
+        /// How it ended.
+        failure: String,
+        /// The file that it was to edit.
+        file: String,
+    },
+    /// Signals cannot be listened for.
+    #[error("cannot listen for signals: {0}")]
+    Signals(io::Error),
+    /// Ctrl-C ended it.
+    #[error("interrupted")]
+    Interrupted,
     /// The server is not SERVING.
     #[error("{0}")]
     NotServing(String),
 }
 
+impl CliError {
+    /// Whether a setting must change, whatever else does.
+    pub fn is_wrong_setting(&self) -> bool {
+        match self {
+            Self::Service(error) => error.is_wrong_setting(),
+            // An argument is missing.
+            Self::NoTerminal(_) => true,
+            _ => false,
+        }
+    }
+}
+
 /// Sends a command to a server.
 pub async fn run(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
+    match (send(config).await, &config.command) {
+        // Its other exit codes say whether there are differences.
+        (Err(error), ClientCommand::Diff(_)) => {
+            print_error(&format!("expertise: {error}"));
+            Ok(ExitCode::from(diff::TROUBLE))
+        }
+        (outcome, _) => outcome,
+    }
+}
+
+async fn send(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
     let ClientCommandConfig {
         connection,
         format,
         command,
     } = config;
-    let scope = match command {
-        ClientCommand::Import(_) => Scope::Write,
+    let scopes: &[Scope] = match command {
+        ClientCommand::Import(_)
+        | ClientCommand::Edit(_)
+        | ClientCommand::Diff(_)
+        | ClientCommand::Apply(_)
+        | ClientCommand::Delete(_) => &[Scope::Read, Scope::Write],
         ClientCommand::Export(_)
         | ClientCommand::Show(_)
         | ClientCommand::List(_)
         | ClientCommand::Preview(_)
-        | ClientCommand::References(_) => Scope::Read,
+        | ClientCommand::References(_) => &[Scope::Read],
     };
-    let client = Client::connect(connection, scope).await?;
+    match command {
+        ClientCommand::Delete(delete) => delete::check(delete)?,
+        ClientCommand::Apply(apply) => apply::check(apply)?,
+        ClientCommand::Import(_)
+        | ClientCommand::Edit(_)
+        | ClientCommand::Diff(_)
+        | ClientCommand::Export(_)
+        | ClientCommand::Show(_)
+        | ClientCommand::List(_)
+        | ClientCommand::Preview(_)
+        | ClientCommand::References(_) => {}
+    }
+    let client = Client::connect(connection, scopes).await?;
     match command {
         ClientCommand::Import(import) => return import::import(&client, import, *format).await,
-        ClientCommand::Export(export) => export::export(&client, export, *format).await?,
-        ClientCommand::Show(show) => show::show(&client, show, *format).await?,
+        ClientCommand::Edit(edit) => return edit::edit(&client, edit).await,
+        ClientCommand::Diff(diff) => return diff::diff(&client, diff, *format).await,
+        ClientCommand::Apply(apply) => return apply::apply(&client, apply, *format).await,
+        ClientCommand::Delete(delete) => return delete::delete(&client, delete, *format).await,
+        ClientCommand::Export(export) => return export::export(&client, export, *format).await,
+        ClientCommand::Show(show) => {
+            let task = tasks::find(&client, &show.task).await?;
+            show::show(&client, task, show, *format).await?;
+        }
         ClientCommand::List(filters) => list::list(&client, filters, *format).await?,
         ClientCommand::Preview(preview) => preview::preview(&client, preview, *format).await?,
         ClientCommand::References(references) => {

@@ -28,7 +28,8 @@ use crate::{
     domain::caller::Scope,
     pem::{self, PemError},
     proto::v1::{
-        analysis_service_client::AnalysisServiceClient, task_service_client::TaskServiceClient,
+        analysis_service_client::AnalysisServiceClient, step_service_client::StepServiceClient,
+        task_service_client::TaskServiceClient,
     },
 };
 
@@ -61,6 +62,16 @@ pub enum ConnectError {
     /// The server cannot be reached.
     #[error("{0}")]
     Unreachable(String),
+}
+
+impl ConnectError {
+    /// Whether a setting must change, whatever else does.
+    pub(crate) fn is_wrong_setting(&self) -> bool {
+        match self {
+            Self::Address(_) | Self::Credentials | Self::File(_) | Self::Tls(_) => true,
+            Self::Unreachable(_) => false,
+        }
+    }
 }
 
 /// A server that is not connected yet.
@@ -120,13 +131,14 @@ pub(crate) async fn connect(server: &str, trust: &Trust) -> Result<Channel, Conn
 pub(crate) struct CallerMetadata(Vec<(&'static str, MetadataValue<Ascii>)>);
 
 impl CallerMetadata {
-    /// Credentials. An account is restricted to the scope; a token has its own scopes.
-    pub fn new(credentials: &Credentials, scope: Scope) -> Result<Self, ConnectError> {
+    /// Credentials. An account is restricted to the scopes; a token has its own.
+    pub fn new(credentials: &Credentials, scopes: &[Scope]) -> Result<Self, ConnectError> {
         let value =
             |text: &str| MetadataValue::from_str(text).map_err(|_| ConnectError::Credentials);
         match credentials {
             Credentials::Account(account) => {
-                let scopes = MetadataValue::from_static(scope.name());
+                let names: Vec<&str> = scopes.iter().map(|scope| scope.name()).collect();
+                let scopes = value(&names.join(" "))?;
                 let account = value(account.as_str())?;
                 Ok(Self(vec![("x-account-id", account), ("x-scopes", scopes)]))
             }
@@ -220,6 +232,7 @@ pub(crate) fn is_caller_refused(status: &Status) -> bool {
 #[derive(Debug)]
 pub(crate) struct Client {
     tasks: TaskServiceClient<Channel>,
+    steps: StepServiceClient<Channel>,
     analysis: AnalysisServiceClient<Channel>,
     server: String,
     names_account: bool,
@@ -233,7 +246,7 @@ impl Client {
     /// Connects to the server.
     pub async fn connect(
         connection: &ConnectionConfig,
-        scope: Scope,
+        scopes: &[Scope],
     ) -> Result<Self, ConnectError> {
         let ConnectionConfig {
             server,
@@ -241,11 +254,13 @@ impl Client {
             credentials,
             retry,
         } = connection;
-        let caller = CallerMetadata::new(credentials, scope)?;
+        let caller = CallerMetadata::new(credentials, scopes)?;
         let channel = connect(server, trust).await?;
         Ok(Self {
             caller,
             tasks: TaskServiceClient::new(channel.clone())
+                .max_decoding_message_size(MAX_MESSAGE_BYTES),
+            steps: StepServiceClient::new(channel.clone())
                 .max_decoding_message_size(MAX_MESSAGE_BYTES),
             analysis: AnalysisServiceClient::new(channel)
                 .max_decoding_message_size(MAX_MESSAGE_BYTES),
@@ -266,6 +281,18 @@ impl Client {
         F: Future<Output = Result<tonic::Response<T>, Status>>,
     {
         self.call_service(&self.tasks, message, call).await
+    }
+
+    /// Makes a call of the step service, and repeats it while its failure is transient.
+    pub async fn call_steps<M: Clone, T, F>(
+        &self,
+        message: M,
+        call: impl Fn(StepServiceClient<Channel>, Request<M>) -> F,
+    ) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<tonic::Response<T>, Status>>,
+    {
+        self.call_service(&self.steps, message, call).await
     }
 
     /// Makes a call of the analysis service, and repeats it while its failure is transient.

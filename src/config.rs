@@ -1,7 +1,7 @@
 //! Settings: the only reader of the environment and of the settings file.
 //!
 //! Flags win over the environment, the environment over the file, the file over
-//! defaults. A wrong value stops the start with one line.
+//! defaults. Wrong values stop the start, each with one line.
 
 mod analysis_command;
 mod auth;
@@ -10,8 +10,11 @@ mod command_line;
 mod connection;
 mod contract_values;
 mod database_url;
+mod error;
 mod examples;
+mod files;
 mod health;
+mod names;
 mod secret;
 mod settings;
 mod tls;
@@ -24,7 +27,6 @@ use std::{
     fmt,
     io::{self, IsTerminal},
     net::SocketAddr,
-    path::PathBuf,
     time::Duration,
 };
 
@@ -37,11 +39,13 @@ pub use self::{
     analysis_command::{GuideArg, LintArgs, LintConfig, PreviewArgs, ReferencesArgs},
     auth::{AuthMode, KeySource, TokenRules},
     client_command::{
-        ClientCommand, ClientCommandConfig, ExportArgs, Format, ImportArgs, ListFilters, ShowArgs,
+        ApplyArgs, ClientCommand, ClientCommandConfig, DeleteArgs, DiffArgs, EditArgs, ExportArgs,
+        Format, ImportArgs, ListFilters, ShowArgs, TaskRef,
     },
     command_line::{Invocation, command_line},
     connection::{ConnectionConfig, Credentials, RetrySettings, Trust},
     database_url::{DatabaseUrl, MASK, PostgresUrl},
+    error::{ConfigError, WrongSetting, WrongSettings},
     health::HealthConfig,
     secret::{Secret, SigningSecret},
     tls::Tls,
@@ -49,7 +53,8 @@ pub use self::{
     translate::{EngineKind, TranslateConfig},
 };
 use self::{
-    auth::AuthSettings, client_command::OutputFormat, settings::SettingValues, tls::TlsSettings,
+    auth::AuthSettings, client_command::OutputFormat, names::Variables, settings::SettingValues,
+    tls::TlsSettings,
 };
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:50051";
@@ -221,54 +226,6 @@ pub enum Command {
     Man(Option<String>),
 }
 
-/// Why nothing was started. A display is one line, but for [`Self::Usage`].
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// The command line is invalid, or requests help or the version.
-    #[error(transparent)]
-    Usage(#[from] clap::Error),
-    /// A setting is wrong.
-    #[error(transparent)]
-    Setting(#[from] WrongSetting),
-}
-
-/// What is wrong with a setting. A display is one line without secrets.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WrongSetting {
-    /// The value is not one of those allowed.
-    #[error("{setting} is {value}: it must be {expected}")]
-    Value {
-        /// The setting as the user named it.
-        setting: String,
-        /// The value, quoted, secrets masked.
-        value: String,
-        /// What would be right.
-        expected: String,
-    },
-    /// A setting of the server was given to a command that does not read it.
-    #[error("{flag} is a setting of the server: leave it out of `{command}`")]
-    NotOfCommand {
-        /// The flag.
-        flag: String,
-        /// The subcommand.
-        command: String,
-    },
-    /// A page of the manual for an unknown subcommand.
-    #[error("{0:?} is not a subcommand: `expertise --help` lists them")]
-    NoCommand(String),
-    /// A key of the file that is not a setting.
-    #[error("{0} is not a setting: `expertise --help` lists them")]
-    Unknown(String),
-    /// The file cannot be read.
-    #[error("--config is {path:?}: it must be a readable TOML file: {reason}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why it cannot be read.
-        reason: String,
-    },
-}
-
 impl Config {
     /// Defaults on a free loopback port with the database given.
     ///
@@ -283,35 +240,65 @@ impl Config {
             database_url,
         ];
         let args = args.map(OsString::from);
-        match Invocation::read(command_line(String::new()), args, &|_| None) {
+        match Invocation::read(command_line(String::new()), args, &Variables::default()) {
             Ok(invocation) => invocation.config,
             Err(error) => panic!("{error}"),
         }
     }
 
-    fn read(values: &SettingValues, command: &Command) -> Result<Self, ConfigError> {
-        let signing = matches!(command, Command::Token(_));
-        if !signing {
-            AuthSettings::check_kind(values)?;
-        }
-        let ServerSettings {
-            mut config,
-            auth,
-            tls,
-        } = values.parse()?;
-        if let DatabaseUrl::SqliteFile(_) | DatabaseUrl::SqliteMemory = &config.database
-            && config.database_read.is_some()
-        {
+    fn read(values: &mut SettingValues, command: &Command) -> Result<Self, ConfigError> {
+        values.read(|settings, values| {
+            let ServerSettings { config, auth, tls } = settings;
+            config.check_replica(values);
+            config.check_limits(values);
+            let auth = match command {
+                Command::Token(_) => auth.for_signing(values),
+                _ => auth.for_serving(values, config.listen),
+            };
+            let tls = tls.tls(values);
+            let tls = values.record(tls);
+            match command {
+                Command::Serve => files::check_for_serving(&config, values),
+                Command::Migrate { .. } => files::check_database(&config, values),
+                Command::Config
+                | Command::Token(_)
+                | Command::Translate(_)
+                | Command::Client(_)
+                | Command::Lint(_)
+                | Command::Health(_)
+                | Command::Completions(_)
+                | Command::Man(_) => {}
+            }
+            Some(Self {
+                auth: auth?,
+                tls: tls?,
+                ..config
+            })
+        })
+    }
+
+    fn check_replica(&self, values: &mut SettingValues) {
+        let is_sqlite = match &self.database {
+            DatabaseUrl::SqliteFile(_) | DatabaseUrl::SqliteMemory => true,
+            DatabaseUrl::Postgres(_) => false,
+        };
+        if is_sqlite && self.database_read.is_some() && values.is_valid("database_url") {
             let right =
                 "unset, as only PostgreSQL has replicas and EXPERTISE_DATABASE_URL is SQLite";
-            return Err(values.wrong("database_read_url", right).into());
+            values.refuse("database_read_url", right);
         }
-        config.auth = match signing {
-            true => auth.for_signing(values)?,
-            false => auth.for_serving(values, config.listen)?,
-        };
-        config.tls = tls.tls(values)?;
-        Ok(config)
+    }
+
+    /// With less, the server would refuse every message of the largest size.
+    fn check_limits(&self, values: &mut SettingValues) {
+        let largest = self.max_message_bytes;
+        let are_valid =
+            values.is_valid("max_message_bytes") && values.is_valid("max_inflight_bytes");
+        if self.max_inflight_bytes < largest && are_valid {
+            let right =
+                format!("at least {largest}, the largest message (EXPERTISE_MAX_MESSAGE_BYTES)");
+            values.refuse("max_inflight_bytes", right);
+        }
     }
 }
 

@@ -8,16 +8,18 @@ use std::{
 use anyhow::Context;
 use expertise::{
     auth::{self, SignError},
-    cli,
+    cli::{self, CliError},
     config::{AuthMode, Command, Config, ConfigError, Invocation},
-    server::Server,
-    store, telemetry, version,
+    server::{Server, StartError},
+    store::{self, OpenError},
+    telemetry, version,
 };
 use rustix::process::Signal;
 use tokio::{
     runtime::Runtime,
     signal::unix::{self, SignalKind},
 };
+use tracing::warn;
 
 /// Exit code when nothing was started because settings are wrong.
 const WRONG_SETTINGS: u8 = 2;
@@ -31,8 +33,10 @@ fn main() -> ExitCode {
     let invocation = match Invocation::of_process(version::text()) {
         Ok(invocation) => invocation,
         Err(ConfigError::Usage(error)) => error.exit(),
-        Err(error) => {
-            cli::print_error(&format!("expertise: {error}"));
+        Err(ConfigError::Settings(wrong)) => {
+            for wrong in wrong.iter() {
+                cli::print_error(&format!("expertise: {wrong}"));
+            }
             return ExitCode::from(WRONG_SETTINGS);
         }
     };
@@ -40,14 +44,32 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             cli::print_error(&format!("expertise: {error:#}"));
-            ExitCode::FAILURE
+            match is_wrong_setting(&error) {
+                true => ExitCode::from(WRONG_SETTINGS),
+                false => ExitCode::FAILURE,
+            }
         }
     }
+}
+
+/// Whether a setting must change, such as one that names a file with the wrong content.
+fn is_wrong_setting(error: &anyhow::Error) -> bool {
+    let start = error.downcast_ref::<StartError>();
+    let open = error.downcast_ref::<OpenError>();
+    let command = error.downcast_ref::<CliError>();
+    start.is_some_and(StartError::is_wrong_setting)
+        || open.is_some_and(OpenError::is_wrong_setting)
+        || command.is_some_and(CliError::is_wrong_setting)
 }
 
 fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     let config = &invocation.config;
     let command_line = || expertise::config::command_line(version::text());
+    if let Command::Config | Command::Token(_) = invocation.command {
+        for warning in &invocation.warnings {
+            cli::print_error(&format!("expertise: {warning}"));
+        }
+    }
     match &invocation.command {
         Command::Config => cli::print(&invocation.effective())?,
         Command::Token(grant) => {
@@ -62,6 +84,9 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
         // The log starts with those commands that have one.
         Command::Serve | Command::Migrate { .. } => {
             telemetry::start(&config.log);
+            for warning in &invocation.warnings {
+                warn!("{warning}");
+            }
             return run_async(invocation);
         }
         Command::Translate(settings) => {

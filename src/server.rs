@@ -35,7 +35,7 @@ use self::{
     health::HealthMonitor,
     listen::{advice, incoming, listen},
     middleware::{CallLimits, CallService, Middleware},
-    operations::OperationsEndpoint,
+    operations::{MetricSources, OperationsEndpoint},
     routes::ServerRoutes,
 };
 use crate::{
@@ -104,15 +104,28 @@ pub enum StartError {
     Reflection(#[from] reflection::Error),
 }
 
+impl StartError {
+    /// Whether a setting must change, whatever else does.
+    pub fn is_wrong_setting(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_wrong_setting(),
+            Self::Keys(error) => error.is_wrong_setting(),
+            Self::Tls(_) => true,
+            Self::Listen { .. } | Self::Traces(_) | Self::Reflection(_) => false,
+        }
+    }
+}
+
 impl Server {
-    /// Listens on the ports, then reads keys and certificates. Connections are accepted only
+    /// Reads certificates and keys, and listens on the ports. Connections are accepted only
     /// after all of this.
     pub async fn bind(config: Config) -> Result<Self, StartError> {
+        let tls = config.tls.as_ref().map(tls::server_tls).transpose()?;
+        let authenticator = authenticator(&config.auth).await?;
         let (listener, address) = listen("EXPERTISE_LISTEN", config.listen)?;
         let metrics = config.metrics_listen;
         let metrics = metrics.map(|address| listen("EXPERTISE_METRICS_LISTEN", address));
         let metrics = metrics.transpose()?;
-        let authenticator = authenticator(&config.auth).await?;
         let traces = config.otlp_endpoint.as_ref().map(Traces::start);
         let traces = traces.transpose()?;
         let call_limits = CallLimits {
@@ -122,31 +135,32 @@ impl Server {
         };
         let tracer = traces.as_ref().map(Traces::tracer);
         let middleware = Arc::new(Middleware::new(authenticator, call_limits, tracer));
-        let tls = config.tls.as_ref().map(tls::acceptor).transpose()?;
         let health = HealthMonitor::new();
         let mut routes = Routes::default().add_service(health.service());
         if config.reflection {
             routes = with_reflection(routes)?;
         }
-        let operations = metrics.map(|(listener, address)| {
-            let spans = traces.as_ref().map(Traces::span_counts);
-            let endpoint = OperationsEndpoint::new(Arc::clone(&middleware), health.clone(), spans);
-            Operations {
-                listener,
-                address,
-                endpoint: Arc::new(endpoint),
-            }
-        });
         let databases = 1 + u32::from(config.database_read.is_some());
         let database_connections = config.database_max_connections * databases;
         let connections = Connections::within_descriptors(database_connections);
+        let operations = metrics.map(|(listener, address)| Operations {
+            listener,
+            address,
+            endpoint: Arc::new(OperationsEndpoint::new(MetricSources {
+                middleware: Arc::clone(&middleware),
+                health: health.clone(),
+                connections: Arc::clone(&connections),
+                certificate_expiry: tls.as_ref().and_then(|tls| tls.certificate_expiry),
+                spans: traces.as_ref().map(Traces::span_counts),
+            })),
+        });
         Ok(Self {
             config,
             listener,
             address,
             middleware,
             routes: ServerRoutes::new(routes),
-            tls,
+            tls: tls.map(|tls| tls.acceptor),
             connections,
             health,
             operations,

@@ -29,6 +29,7 @@ use connection::{
     ReplicaSettings,
 };
 use metrics::StoreMetrics;
+use read::ExpectedTranslations;
 use write::{WriteQueue, WriteSlots};
 
 pub use connection::{OpenError, migrate, migrate_partitioned};
@@ -119,6 +120,7 @@ struct Inner {
     replica: Option<Replica>,
     max_message_bytes: usize,
     large_reads: Semaphore,
+    expected_translations: ExpectedTranslations,
     metrics: Arc<StoreMetrics>,
 }
 
@@ -158,6 +160,7 @@ impl Store {
                 replica,
                 max_message_bytes,
                 large_reads: Semaphore::new(MAX_LARGE_READS),
+                expected_translations: ExpectedTranslations::default(),
                 metrics,
             }),
         })
@@ -200,9 +203,12 @@ impl Store {
         self.inner.metrics.register(registry);
     }
 
-    /// Updates the [registered](Store::register) metrics of the connection pools.
-    pub fn sample_pools(&self) {
-        self.inner.connections.sample_pools(&self.inner.metrics);
+    /// Updates the [registered](Store::register) metrics of connections.
+    pub fn sample_connections(&self) {
+        let metrics = &self.inner.metrics;
+        self.inner.connections.sample_pools(metrics);
+        let replica = self.inner.replica.as_ref();
+        metrics.sample_replica(replica.is_some_and(|replica| replica.reader().is_some()));
     }
 
     /// Closes all connections. SQLite then moves its write-ahead log into the file.
@@ -258,6 +264,11 @@ impl Account {
     async fn large_read_permit(&self) -> Option<SemaphorePermit<'_>> {
         // The semaphore is never closed.
         self.store.inner.large_reads.acquire().await.ok()
+    }
+
+    /// Whether resources of accounts are expected to have translations.
+    fn expected_translations(&self) -> &ExpectedTranslations {
+        &self.store.inner.expected_translations
     }
 
     fn max_message_bytes(&self) -> usize {

@@ -46,6 +46,16 @@ pub enum TranslateError {
     /// The engine cannot be called.
     #[error("the engine cannot be called: {0}")]
     Engine(#[from] reqwest::Error),
+    /// The engine is not there.
+    #[error("{reason}: start {start} at {url}, or set another URL with --engine-url")]
+    NoEngine {
+        /// What happened.
+        reason: EngineError,
+        /// What to start.
+        start: &'static str,
+        /// Where it is expected.
+        url: String,
+    },
     /// The work list cannot be read.
     #[error("the server does not list the work: {0}")]
     List(String),
@@ -79,9 +89,30 @@ pub async fn run(
         summary,
         progress,
     };
+    let probed_run = async {
+        run.translator
+            .probe()
+            .await
+            .map_err(|reason| TranslateError::NoEngine {
+                reason,
+                start: program(config.engine),
+                url: config.engine_url.clone(),
+            })?;
+        run.finish().await
+    };
     tokio::select! {
-        outcome = run.finish() => outcome,
+        outcome = probed_run => outcome,
         Ok(()) = signal::ctrl_c() => Err(TranslateError::Interrupted),
+    }
+}
+
+/// The program of an engine, and how it is started.
+fn program(engine: EngineKind) -> &'static str {
+    match engine {
+        EngineKind::LibreTranslate => {
+            "LibreTranslate (`libretranslate`, or its container image libretranslate/libretranslate)"
+        }
+        EngineKind::Apertium => "Apertium's APY (`apertium-apy`)",
     }
 }
 

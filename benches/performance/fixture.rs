@@ -1,23 +1,36 @@
 //! The data of a database before the measurement: the same in the service and in the
 //! floor, written by calls.
 
-use expertise::proto::v1::{ImportTaskRequest, Step, StepType, Task, TaskDocument};
+use expertise::proto::v1::{
+    ImportTaskRequest, ListTranslationWorkRequest, Step, StepType, Task, TaskDocument,
+};
 use futures_util::future::join_all;
 
-use super::testbed::{Program, Server, Testbed};
+use super::{
+    kit::sample,
+    testbed::{Program, Server, Testbed},
+};
 
 /// The number of tasks of 50 steps.
 pub const FULL_TASKS: usize = 20;
 pub const STEPS_OF_FULL: usize = 50;
 /// The number of tasks of more steps than a page.
-pub const LONG_TASKS: usize = 10;
+/// One for each connection, as WriteTranslations locks its tasks.
+pub const LONG_TASKS: usize = 16;
 pub const STEPS_OF_LONG: usize = 150;
+/// The number of tasks to import again, one for each connection.
+const LARGE_TASKS: usize = 16;
+const STEPS_OF_LARGE: usize = 1_000;
+/// The number of translations of one call.
+const TRANSLATIONS: usize = 100;
 /// The number of tasks without steps.
 pub const EMPTY_TASKS: usize = 1_000;
 /// Bytes of a body.
 pub const BODY_BYTES: usize = 1_024;
 /// The product of all tasks and steps.
 pub const PRODUCT: i64 = 1_204;
+/// The number of names that conditions of writes read.
+const NAMES: usize = 20;
 /// Concurrent imports.
 const CONCURRENT_IMPORTS: usize = 8;
 
@@ -32,6 +45,24 @@ pub struct Fixture {
     pub long: Vec<String>,
     /// Tasks without steps.
     pub empty: Vec<String>,
+    /// Tasks to import again.
+    pub large: Vec<LargeTask>,
+    /// Steps to translate, of each of the long tasks.
+    pub work: Vec<Vec<Work>>,
+}
+
+/// A task whose steps are [`step`]s of consecutive numbers.
+#[derive(Clone, Debug)]
+pub struct LargeTask {
+    pub task: Task,
+    pub first_step: usize,
+}
+
+/// A step to translate.
+#[derive(Clone, Debug)]
+pub struct Work {
+    pub guid: String,
+    pub source_digest: String,
 }
 
 /// Where ids come from. The floor accepts numbered ones, which pgbench can compute.
@@ -58,6 +89,28 @@ pub fn step(number: usize) -> Step {
         cost: Some(2),
         ..Step::default()
     }
+}
+
+/// A step of 1 KB with two conditions.
+pub fn step_with_conditions(number: usize) -> Step {
+    let reads = |number: usize, key| sample::when(&account_name(number % NAMES), "=", key);
+    Step {
+        dependencies: Some(sample::all_of(vec![
+            reads(number, "on"),
+            reads(number + 1, "off"),
+        ])),
+        ..step(number)
+    }
+}
+
+/// The name of a variable.
+pub fn variable(number: usize) -> String {
+    format!("state_{number}")
+}
+
+/// Its name in the whole account.
+pub fn account_name(number: usize) -> String {
+    format!("components.{PRODUCT}.{}", variable(number))
 }
 
 /// A text of `bytes` bytes.
@@ -104,6 +157,12 @@ impl Fixture {
         (server, fixture)
     }
 
+    /// The ids of the tasks to import again.
+    pub fn large_guids(&self) -> Vec<String> {
+        let large = self.large.iter();
+        large.map(|large| large.task.guid.clone()).collect()
+    }
+
     async fn write(server: &Server, ids: IdSource) -> Self {
         let mut importer = Importer {
             server,
@@ -114,14 +173,55 @@ impl Fixture {
         let full = importer.tasks(FULL_TASKS, STEPS_OF_FULL).await;
         let long = importer.tasks(LONG_TASKS, STEPS_OF_LONG).await;
         let empty = importer.tasks(EMPTY_TASKS, 0).await;
+        let first_step = importer.steps + 1;
+        let large = importer.tasks(LARGE_TASKS, STEPS_OF_LARGE).await;
+        let large = large
+            .into_iter()
+            .enumerate()
+            .map(|(index, task)| LargeTask {
+                task,
+                first_step: first_step + index * STEPS_OF_LARGE,
+            });
+        let mut work = Vec::new();
+        for task in &long {
+            work.push(work_of(server, ids, task).await);
+        }
         let guids = |made: Vec<Task>| made.into_iter().map(|task| task.guid).collect();
         Self {
             steps: full.iter().flat_map(|task| task.steps.clone()).collect(),
             full: guids(full),
             long: guids(long),
             empty: guids(empty),
+            large: large.collect(),
+            work,
         }
     }
+}
+
+/// Steps of a task to translate. The floor has no digests.
+async fn work_of(server: &Server, ids: IdSource, task: &Task) -> Vec<Work> {
+    if ids == IdSource::Numbered {
+        let steps = task.steps.iter().take(TRANSLATIONS);
+        let work = steps.map(|guid| Work {
+            guid: guid.clone(),
+            source_digest: "0".repeat(32),
+        });
+        return work.collect();
+    }
+    let request = ListTranslationWorkRequest {
+        languages: vec!["de".to_owned()],
+        task: Some(task.guid.clone()),
+        page_size: i32::try_from(TRANSLATIONS).expect("a page") + 1,
+        ..ListTranslationWorkRequest::default()
+    };
+    let answer = server.translations().list_translation_work(request).await;
+    let work = answer.expect("it is listed").into_inner().work;
+    let steps = work.into_iter().filter(|work| work.guid != task.guid);
+    let steps = steps.map(|work| Work {
+        guid: work.guid,
+        source_digest: work.source_digest,
+    });
+    steps.take(TRANSLATIONS).collect()
 }
 
 /// Creates `count` tasks of `steps` steps.

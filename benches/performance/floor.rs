@@ -6,11 +6,14 @@
 //! body in the row of the step.
 
 mod create;
+mod delete;
 mod import;
 mod read;
+mod reimport;
 mod row;
 pub mod schema;
 pub mod sql;
+mod translate;
 mod update;
 mod values;
 
@@ -18,6 +21,7 @@ use std::{env, io::Write};
 
 use expertise::proto::v1::{
     step_service_server::StepServiceServer, task_service_server::TaskServiceServer,
+    translation_service_server::TranslationServiceServer,
 };
 use tokio::{net::TcpListener, runtime::Runtime};
 use tonic::transport::{Server, server::TcpIncoming};
@@ -63,7 +67,8 @@ pub fn serve(create_mode: CreateMode) {
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .add_service(StepServiceServer::new(floor.clone()))
-            .add_service(TaskServiceServer::new(floor))
+            .add_service(TaskServiceServer::new(floor.clone()))
+            .add_service(TranslationServiceServer::new(floor))
             .serve_with_incoming(TcpIncoming::from(listener).with_nodelay(Some(true)))
             .await
             .expect("it serves");

@@ -27,7 +27,9 @@ use std::env;
 
 use clap::Parser;
 
-use figures::{flat, memory, million, partitions, start, writers};
+use figures::{
+    against, analysis, delete_step, flat, memory, million, partitions, postgraphile, start, writers,
+};
 use floor::CreateMode;
 use options::Options;
 use rows::{ROWS, Row};
@@ -55,7 +57,7 @@ fn measure(options: &Options) {
         .expect("a runtime");
     let mut tables = Tables::default();
     for kind in options.kinds() {
-        match Testbed::of(kind) {
+        match Testbed::of(kind, options.against.clone()) {
             Some(testbed) => runtime.block_on(tables.fill(&testbed, options)),
             None => eprintln!("\n*** PostgreSQL is not installed: only SQLite is measured. ***\n"),
         }
@@ -92,6 +94,10 @@ impl Tables {
             .collect();
         self.floors
             .extend(rows::measure(testbed, &rows, timing).await);
+        if options.selects(delete_step::NAME) {
+            self.floors
+                .extend(delete_step::measure(testbed, timing).await);
+        }
         if options.selects(writers::NAME) {
             self.others.extend(writers::measure(testbed, timing).await);
         }
@@ -104,6 +110,21 @@ impl Tables {
         if options.selects(partitions::NAME) {
             self.others
                 .extend(partitions::measure(testbed, timing).await);
+        }
+        if options.selects(analysis::NAME) {
+            let lines = analysis::measure_rates(testbed, timing).await;
+            self.others.extend(lines);
+            let figures = analysis::measure_figures(testbed, timing).await;
+            self.figures.extend(figures);
+        }
+        if options.against.is_some() && options.selects(against::NAME) {
+            self.others.extend(against::measure(testbed, timing).await);
+        }
+        if let Some(program) = &options.postgraphile
+            && options.selects(postgraphile::NAME)
+        {
+            let figures = postgraphile::measure(testbed, program, timing).await;
+            self.figures.extend(figures);
         }
         if options.selects(memory::NAME) {
             self.figures.extend(memory::measure(testbed).await);

@@ -1,22 +1,29 @@
 //! The command line.
 
-use std::{num::NonZeroUsize, time::Duration};
+use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use clap::Parser;
 
 use super::{
     compare::Timing,
-    figures::{flat, memory, million, partitions, start, writers},
+    figures::{
+        against, analysis, delete_step, flat, memory, million, partitions, postgraphile, start,
+        writers,
+    },
     rows::ROWS,
     testbed::Kind,
 };
 
 /// The names of figures.
-const FIGURES: [&str; 6] = [
+const FIGURES: [&str; 10] = [
+    delete_step::NAME,
     writers::NAME,
     flat::NAME,
     million::NAME,
     partitions::NAME,
+    analysis::NAME,
+    against::NAME,
+    postgraphile::NAME,
     memory::NAME,
     start::NAME,
 ];
@@ -33,6 +40,12 @@ pub struct Options {
     /// Connections, unless a row has its own number.
     #[arg(long, default_value = "16")]
     connections: NonZeroUsize,
+    /// The program of another build of the service, to compare each row with.
+    #[arg(long, value_name = "PATH")]
+    pub against: Option<PathBuf>,
+    /// The program of PostGraphile 4, to compare the service with.
+    #[arg(long, value_name = "PATH")]
+    pub postgraphile: Option<PathBuf>,
     /// Only this kind of database.
     #[arg(long)]
     database: Option<Kind>,

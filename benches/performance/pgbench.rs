@@ -19,6 +19,7 @@ pub enum Script {
     GetStep,
     GetTask,
     ListSteps,
+    ListStepsWithBodies,
     CreateStep,
     CreateStepOfOneTask,
     UpdateStep,
@@ -51,24 +52,19 @@ impl Script {
             FULL_TASKS + LONG_TASKS + 1,
             FULL_TASKS + LONG_TASKS + EMPTY_TASKS,
         );
+        let long = (FULL_TASKS + 1, FULL_TASKS + LONG_TASKS);
+        let page = vec![&account, ID, "101"];
         let ((first, last), sql, values) = match self {
             Self::GetStep => (steps, sql::GET_STEP, vec![&account, ID]),
             Self::GetTask => ((1, FULL_TASKS), sql::GET_TASK_POSTGRES, vec![&account, ID]),
-            Self::ListSteps => (
-                (FULL_TASKS + 1, FULL_TASKS + LONG_TASKS),
-                sql::LIST_STEPS,
-                vec![&account, ID, "101"],
-            ),
+            Self::ListSteps => (long, sql::LIST_STEPS, page),
+            Self::ListStepsWithBodies => (long, sql::LIST_STEPS_WITH_BODIES, page),
             Self::CreateStep => (empty, sql::CREATE_STEP_POSTGRES, created.to_vec()),
             Self::CreateStepOfOneTask => {
                 let one = (empty.1, empty.1);
                 (one, sql::CREATE_STEP_POSTGRES, created.to_vec())
             }
-            Self::UpdateStep => (
-                steps,
-                sql::UPDATE_STEP,
-                vec![&account, ID, TITLE, ETAG, NOW],
-            ),
+            Self::UpdateStep => return update_step(steps),
         };
         let sql = with_values(sql, &values);
         format!("\\set n random({first}, {last})\n{sql};\n")
@@ -97,6 +93,17 @@ impl Script {
         let errors = String::from_utf8_lossy(&out.stderr);
         rate.unwrap_or_else(|| panic!("pgbench: {output}{errors}"))
     }
+}
+
+/// Reads a step, and writes it under the etag that was read.
+fn update_step((first, last): (usize, usize)) -> String {
+    let account = format!("'{ACCOUNT}'");
+    let read = with_values(sql::GET_STEP, &[&account, ID]);
+    let update = with_values(
+        sql::UPDATE_STEP,
+        &[&account, ID, TITLE, ETAG, NOW, ":etag::text"],
+    );
+    format!("\\set n random({first}, {last})\n{read} \\gset\n{update};\n")
 }
 
 /// The pgbench in the directory of `initdb`, symbolic links resolved.

@@ -7,7 +7,10 @@ use expertise::proto::v1::*;
 use prost::Message;
 use prost_types::FieldMask;
 
-use super::{fixture, load::Requests};
+use super::{
+    fixture::{self, BODY_BYTES, LargeTask, Work},
+    load::Requests,
+};
 
 /// A message in the framing of gRPC, uncompressed.
 pub fn frame(message: &impl Message) -> Bytes {
@@ -22,6 +25,36 @@ pub fn frame(message: &impl Message) -> Bytes {
 /// The frames in turn, again and again.
 fn in_turn(path: &'static str, frames: Vec<Bytes>) -> Arc<Requests> {
     let make = move |number: usize| frames[number % frames.len()].clone();
+    Arc::new(Requests::new(path, make))
+}
+
+/// Stands for the number of a request, with 8 digits.
+const NUMBER: &str = "########";
+
+/// The frames in turn, with the number of the request wherever [`NUMBER`] stands.
+fn numbered(path: &'static str, frames: Vec<Bytes>) -> Arc<Requests> {
+    let mark = NUMBER.as_bytes();
+    let places = |frame: &Bytes| -> Vec<usize> {
+        let windows = frame.windows(mark.len()).enumerate();
+        let found = windows.filter(|(_, window)| *window == mark);
+        found.map(|(place, _)| place).collect()
+    };
+    let frames: Vec<(Bytes, Vec<usize>)> = frames
+        .into_iter()
+        .map(|frame| {
+            let places = places(&frame);
+            (frame, places)
+        })
+        .collect();
+    let make = move |number: usize| {
+        let (frame, places) = &frames[number % frames.len()];
+        let mut frame = BytesMut::from(frame.as_ref());
+        let digits = format!("{number:08}");
+        for place in places {
+            frame[*place..place + digits.len()].copy_from_slice(digits.as_bytes());
+        }
+        frame.freeze()
+    };
     Arc::new(Requests::new(path, make))
 }
 
@@ -43,14 +76,33 @@ pub fn get_task(tasks: &[String]) -> Arc<Requests> {
 
 /// ListSteps of each in turn, a page of 100.
 pub fn list_steps(tasks: &[String]) -> Arc<Requests> {
+    list_steps_expanded(tasks, &[])
+}
+
+/// The same with the bodies.
+pub fn list_steps_with_bodies(tasks: &[String]) -> Arc<Requests> {
+    list_steps_expanded(tasks, &["body"])
+}
+
+fn list_steps_expanded(tasks: &[String], expand: &[&str]) -> Arc<Requests> {
+    let expand: Vec<String> = expand.iter().map(|field| (*field).to_owned()).collect();
     let frames = tasks.iter().map(|task| {
         frame(&ListStepsRequest {
             task: task.clone(),
+            expand: expand.clone(),
             page_size: 100,
             ..ListStepsRequest::default()
         })
     });
     in_turn("/expertise.v1.StepService/ListSteps", frames.collect())
+}
+
+/// ExportTask of each in turn.
+pub fn export_task(tasks: &[String]) -> Arc<Requests> {
+    let frames = tasks
+        .iter()
+        .map(|guid| frame(&ExportTaskRequest { guid: guid.clone() }));
+    in_turn("/expertise.v1.TaskService/ExportTask", frames.collect())
 }
 
 /// CreateStep at the end of each in turn.
@@ -64,11 +116,22 @@ pub fn create_step(tasks: &[String]) -> Arc<Requests> {
 
 /// CreateStep in each task after its step, in turn.
 pub fn create_step_after(places: &[(String, String)]) -> Arc<Requests> {
+    create_steps(places, &fixture::step(0))
+}
+
+/// CreateStep of a step with conditions at the end of each, in turn.
+pub fn create_step_with_conditions(tasks: &[String]) -> Arc<Requests> {
+    let ends = tasks.iter().map(|task| (task.clone(), String::new()));
+    let ends: Vec<(String, String)> = ends.collect();
+    create_steps(&ends, &fixture::step_with_conditions(0))
+}
+
+fn create_steps(places: &[(String, String)], step: &Step) -> Arc<Requests> {
     let frames = places.iter().map(|(task, prevstep)| {
         frame(&CreateStepRequest {
             step: Some(Step {
                 task: task.clone(),
-                ..fixture::step(0)
+                ..step.clone()
             }),
             prevstep: prevstep.clone(),
             ..CreateStepRequest::default()
@@ -97,9 +160,34 @@ pub fn update_step(steps: &[String]) -> Arc<Requests> {
     Arc::new(Requests::new(path, make))
 }
 
+/// UpdateStep of the conditions of each in turn, others each time.
+pub fn update_conditions(steps: &[String]) -> Arc<Requests> {
+    let steps = steps.to_vec();
+    let make = move |number: usize| {
+        frame(&UpdateStepRequest {
+            step: Some(Step {
+                guid: steps[number % steps.len()].clone(),
+                dependencies: fixture::step_with_conditions(number / steps.len()).dependencies,
+                ..Step::default()
+            }),
+            update_mask: Some(FieldMask {
+                paths: vec!["dependencies".to_owned()],
+            }),
+            ..UpdateStepRequest::default()
+        })
+    };
+    let path = "/expertise.v1.StepService/UpdateStep";
+    Arc::new(Requests::new(path, make))
+}
+
 /// ImportTask of a new task with `steps` steps.
 pub fn import_task(steps: usize) -> Arc<Requests> {
-    let steps = (0..steps).map(fixture::step).collect();
+    import_task_of(steps, fixture::step)
+}
+
+/// ImportTask of a new task with `steps` steps, each as `step` makes it.
+pub fn import_task_of(steps: usize, step: fn(usize) -> Step) -> Arc<Requests> {
+    let steps = (0..steps).map(step).collect();
     let request = ImportTaskRequest {
         document: Some(fixture::document("Imported", steps)),
         ..ImportTaskRequest::default()
@@ -110,6 +198,66 @@ pub fn import_task(steps: usize) -> Arc<Requests> {
     )
 }
 
+/// ImportTask of each in turn, in which the title of one step is new each time.
+pub fn reimport_task(tasks: &[LargeTask]) -> Arc<Requests> {
+    let frames = tasks.iter().map(|LargeTask { task, first_step }| {
+        let numbered = task.steps.iter().enumerate();
+        let mut steps: Vec<Step> = numbered
+            .map(|(index, guid)| Step {
+                guid: guid.clone(),
+                ..fixture::step(first_step + index)
+            })
+            .collect();
+        let changed = steps.len() / 2;
+        steps[changed].title = format!("Replace the fuse behind panel {NUMBER}");
+        let mut document = fixture::document(&task.name, steps);
+        if let Some(sent) = &mut document.task {
+            sent.guid.clone_from(&task.guid);
+        }
+        frame(&ImportTaskRequest {
+            document: Some(document),
+            absent_steps: AbsentSteps::Keep.into(),
+            ..ImportTaskRequest::default()
+        })
+    });
+    numbered("/expertise.v1.TaskService/ImportTask", frames.collect())
+}
+
+/// WriteTranslations of each in turn, with new titles each time.
+pub fn write_translations(work: &[Vec<Work>]) -> Arc<Requests> {
+    let item = |work: &Work| AutomaticTranslation {
+        guid: work.guid.clone(),
+        language: "de".to_owned(),
+        title: Some(format!("Sicherung hinter Tafel {NUMBER} ersetzen")),
+        body: Some(fixture::body(BODY_BYTES)),
+        source_digest: work.source_digest.clone(),
+        ..AutomaticTranslation::default()
+    };
+    let frames = work.iter().map(|items| {
+        frame(&WriteTranslationsRequest {
+            translations: items.iter().map(item).collect(),
+        })
+    });
+    let path = "/expertise.v1.TranslationService/WriteTranslations";
+    numbered(path, frames.collect())
+}
+
+/// DeleteStep of each in turn. Each is deleted once.
+pub fn delete_step(
+    steps: usize,
+    id: impl Fn(usize) -> String + Send + Sync + 'static,
+) -> Arc<Requests> {
+    let make = move |number: usize| {
+        assert!(number < steps, "there are too few steps to delete");
+        frame(&DeleteStepRequest {
+            guid: id(number),
+            ..DeleteStepRequest::default()
+        })
+    };
+    let path = "/expertise.v1.StepService/DeleteStep";
+    Arc::new(Requests::new(path, make))
+}
+
 /// The first page of ListTranslationWork.
 pub fn list_translation_work() -> Arc<Requests> {
     let request = ListTranslationWorkRequest {
@@ -118,5 +266,36 @@ pub fn list_translation_work() -> Arc<Requests> {
         ..ListTranslationWorkRequest::default()
     };
     let path = "/expertise.v1.TranslationService/ListTranslationWork";
+    in_turn(path, vec![frame(&request)])
+}
+
+/// ValidateTask of a stored task.
+pub fn validate_task(guid: &str) -> Arc<Requests> {
+    let request = ValidateTaskRequest {
+        source: Some(validate_task_request::Source::Guid(guid.to_owned())),
+        ..ValidateTaskRequest::default()
+    };
+    let path = "/expertise.v1.AnalysisService/ValidateTask";
+    in_turn(path, vec![frame(&request)])
+}
+
+/// PreviewTask of a stored task, without answers.
+pub fn preview_task(guid: &str) -> Arc<Requests> {
+    let request = PreviewTaskRequest {
+        source: Some(preview_task_request::Source::Guid(guid.to_owned())),
+        ..PreviewTaskRequest::default()
+    };
+    let path = "/expertise.v1.AnalysisService/PreviewTask";
+    in_turn(path, vec![frame(&request)])
+}
+
+/// The first page of ListReferences of a variable.
+pub fn list_references(variable: &str) -> Arc<Requests> {
+    let request = ListReferencesRequest {
+        variable: variable.to_owned(),
+        page_size: 50,
+        ..ListReferencesRequest::default()
+    };
+    let path = "/expertise.v1.AnalysisService/ListReferences";
     in_turn(path, vec![frame(&request)])
 }

@@ -16,7 +16,7 @@ use super::{
 /// The number of connections by default.
 pub const CONNECTIONS: usize = 16;
 /// The number of steps of one import.
-const IMPORTED_STEPS: usize = 1_000;
+pub const IMPORTED_STEPS: usize = 1_000;
 /// The allowed ratio between the sizes of both responses.
 const RESPONSE_SIZE_RATIO: std::ops::Range<f64> = 0.9..1.1;
 
@@ -24,62 +24,92 @@ const RESPONSE_SIZE_RATIO: std::ops::Range<f64> = 0.9..1.1;
 pub struct Row {
     /// Its name on the command line.
     pub name: &'static str,
-    call: &'static str,
+    /// The call that it measures.
+    pub call: &'static str,
     /// The target of the ratio, on SQLite and on PostgreSQL.
     targets: (f64, f64),
-    requests: fn(&Fixture) -> Arc<Requests>,
+    /// Its requests.
+    pub requests: fn(&Fixture) -> Arc<Requests>,
     script: Option<Script>,
 }
 
 /// All rows. Reads come first, before writes add data.
-pub const ROWS: [Row; 7] = [
+pub const ROWS: &[Row] = &[
     Row {
         name: "get_step",
         call: "GetStep, body of 1 KB",
-        targets: (0.80, 0.80),
+        targets: (0.85, 0.85),
         requests: |fixture| requests::get_step(&fixture.steps),
         script: Some(Script::GetStep),
     },
     Row {
         name: "get_task",
         call: "GetTask, 50 steps",
-        targets: (0.75, 0.75),
+        targets: (1.0, 0.90),
         requests: |fixture| requests::get_task(&fixture.full),
         script: Some(Script::GetTask),
     },
     Row {
         name: "list_steps",
         call: "ListSteps, 100 of 1 KB, no bodies",
-        targets: (0.70, 0.70),
+        targets: (1.0, 0.85),
         requests: |fixture| requests::list_steps(&fixture.long),
         script: Some(Script::ListSteps),
     },
     Row {
+        name: "list_steps_with_bodies",
+        call: "ListSteps, 100 of 1 KB, with bodies",
+        targets: (0.85, 0.80),
+        requests: |fixture| requests::list_steps_with_bodies(&fixture.long),
+        script: Some(Script::ListStepsWithBodies),
+    },
+    Row {
+        name: "export_task",
+        call: "ExportTask, 1,000 steps of 1 KB",
+        targets: (0.70, 0.70),
+        requests: |fixture| requests::export_task(&fixture.large_guids()),
+        script: None,
+    },
+    Row {
         name: "create_step_spread",
         call: "CreateStep, over 1,000 tasks",
-        targets: (0.85, 0.75),
+        targets: (2.0, 0.80),
         requests: |fixture| requests::create_step(&fixture.empty),
         script: Some(Script::CreateStep),
     },
     Row {
         name: "create_step_one_task",
         call: "CreateStep, all on one task",
-        targets: (0.85, 0.70),
+        targets: (2.5, 0.80),
         requests: |fixture| requests::create_step(&fixture.empty[fixture.empty.len() - 1..]),
         script: Some(Script::CreateStepOfOneTask),
     },
     Row {
         name: "update_step",
         call: "UpdateStep, title by mask",
-        targets: (0.85, 0.75),
+        targets: (2.5, 0.80),
         requests: |fixture| requests::update_step(&fixture.steps),
         script: Some(Script::UpdateStep),
     },
     Row {
         name: "import_task",
         call: "ImportTask, 1,000 steps of 1 KB",
-        targets: (0.50, 0.50),
+        targets: (0.75, 0.75),
         requests: |_| requests::import_task(IMPORTED_STEPS),
+        script: None,
+    },
+    Row {
+        name: "reimport_task",
+        call: "ImportTask again, 1 of 1,000 steps changed",
+        targets: (0.50, 0.50),
+        requests: |fixture| requests::reimport_task(&fixture.large),
+        script: None,
+    },
+    Row {
+        name: "write_translations",
+        call: "WriteTranslations, 100 of 1 KB",
+        targets: (0.60, 0.60),
+        requests: |fixture| requests::write_translations(&fixture.work),
         script: None,
     },
 ];
@@ -118,11 +148,16 @@ pub async fn measure(testbed: &Testbed, rows: &[&Row], timing: Timing) -> Vec<Li
             "{}: responses of different sizes, ratio {sizes}",
             row.name
         );
-        let target = match testbed.kind() {
-            Kind::Sqlite => row.targets.0,
-            Kind::Postgres => row.targets.1,
-        };
+        let target = target(testbed.kind(), row.targets);
         lines.push(Line::new(row.call, testbed.kind(), target, rounds));
     }
     lines
+}
+
+/// The target on a kind of database, of those on SQLite and on PostgreSQL.
+pub fn target(kind: Kind, (sqlite, postgres): (f64, f64)) -> f64 {
+    match kind {
+        Kind::Sqlite => sqlite,
+        Kind::Postgres => postgres,
+    }
 }

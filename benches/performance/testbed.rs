@@ -1,9 +1,10 @@
 //! Starts servers, on SQLite files or on a PostgreSQL of this run.
 
-use std::{env, net::SocketAddr, process::Command, sync::Arc};
+use std::{env, net::SocketAddr, path::PathBuf, process::Command, sync::Arc};
 
 use expertise::proto::v1::{
     step_service_client::StepServiceClient, task_service_client::TaskServiceClient,
+    translation_service_client::TranslationServiceClient,
 };
 use sqlx::{Connection, Executor, PgConnection, SqliteConnection};
 use tonic::{
@@ -49,6 +50,8 @@ impl Kind {
 /// Makes databases of one kind, and starts servers on them.
 pub struct Testbed {
     cluster: Option<Cluster>,
+    /// The program of another build of the service.
+    other_build: Option<PathBuf>,
 }
 
 /// The program of a server.
@@ -56,22 +59,23 @@ pub struct Testbed {
 pub enum Program {
     /// The service.
     Service,
+    /// The service, of another build.
+    OtherBuild,
     /// The floor.
     Floor(CreateMode),
 }
 
 impl Testbed {
     /// `None` if PostgreSQL is not installed.
-    pub fn of(kind: Kind) -> Option<Self> {
-        match kind {
-            Kind::Sqlite => Some(Self { cluster: None }),
-            Kind::Postgres => {
-                let cluster = Cluster::start_if_installed("postgres", &POSTGRES_SETTINGS)?;
-                Some(Self {
-                    cluster: Some(cluster),
-                })
-            }
-        }
+    pub fn of(kind: Kind, other_build: Option<PathBuf>) -> Option<Self> {
+        let cluster = match kind {
+            Kind::Sqlite => None,
+            Kind::Postgres => Some(Cluster::start_if_installed("postgres", &POSTGRES_SETTINGS)?),
+        };
+        Some(Self {
+            cluster,
+            other_build,
+        })
     }
 
     /// Its kind.
@@ -120,8 +124,10 @@ impl Testbed {
         let settings = [("EXPERTISE_DATABASE_URL", database)];
         let process = match program {
             Program::Service => ServerProcess::start(name, &settings),
-            Program::Floor(_) => ServerProcess::start_program(command(program), name, &settings)
-                .unwrap_or_else(|log| panic!("{name} did not start: {log}")),
+            Program::OtherBuild | Program::Floor(_) => {
+                ServerProcess::start_program(self.command(program), name, &settings)
+                    .unwrap_or_else(|log| panic!("{name} did not start: {log}"))
+            }
         };
         let cluster = self.cluster.as_ref();
         Server {
@@ -132,19 +138,22 @@ impl Testbed {
             process,
         }
     }
-}
 
-/// The command that starts a program.
-pub fn command(program: Program) -> Command {
-    let floor = |argument| {
-        let mut command = Command::new(env::current_exe().expect("the path of this program"));
-        command.arg(argument);
-        command
-    };
-    match program {
-        Program::Service => Command::new(env!("CARGO_BIN_EXE_expertise")),
-        Program::Floor(CreateMode::OneStatement) => floor(super::FLOOR),
-        Program::Floor(CreateMode::SixStatements) => floor(super::SIX_STATEMENTS),
+    /// The command that starts a program.
+    fn command(&self, program: Program) -> Command {
+        let floor = |argument| {
+            let mut command = Command::new(env::current_exe().expect("the path of this program"));
+            command.arg(argument);
+            command
+        };
+        match program {
+            Program::Service => Command::new(env!("CARGO_BIN_EXE_expertise")),
+            Program::OtherBuild => {
+                Command::new(self.other_build.as_ref().expect("the option --against"))
+            }
+            Program::Floor(CreateMode::OneStatement) => floor(super::FLOOR),
+            Program::Floor(CreateMode::SixStatements) => floor(super::SIX_STATEMENTS),
+        }
     }
 }
 
@@ -185,6 +194,11 @@ impl Server {
         StepServiceClient::new(self.channel())
             .max_decoding_message_size(MESSAGE_LIMIT)
             .max_encoding_message_size(MESSAGE_LIMIT)
+    }
+
+    /// A client of TranslationService.
+    pub fn translations(&self) -> TranslationServiceClient<Authenticated> {
+        TranslationServiceClient::new(self.channel()).max_decoding_message_size(MESSAGE_LIMIT)
     }
 
     fn channel(&self) -> Authenticated {

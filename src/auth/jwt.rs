@@ -7,7 +7,7 @@ use tracing::debug;
 
 use super::{
     Caller, KeyError, Rejection, Scope, Subject, TokenRules, crypto,
-    keys::{Key, Keys},
+    keys::{Key, Keys, KeysRead},
 };
 use crate::domain::ids::AccountId;
 
@@ -65,6 +65,11 @@ impl Tokens {
             keys: Keys::open(&rules.keys).await?,
             validation,
         })
+    }
+
+    /// When the keys were read.
+    pub(super) fn keys_read(&self) -> KeysRead {
+        self.keys.read_at()
     }
 
     pub(super) async fn authenticate(&self, headers: &HeaderMap) -> Result<Caller, Rejection> {

@@ -4,7 +4,7 @@ mod file;
 mod parse;
 mod url;
 
-use std::{fmt::Display, sync::Arc};
+use std::{fmt::Display, path::Path, sync::Arc, time::SystemTime};
 
 use jsonwebtoken::{Algorithm, DecodingKey};
 
@@ -19,6 +19,7 @@ pub struct KeyError {
     location: String,
     expected: &'static str,
     reason: String,
+    is_file: bool,
 }
 
 impl KeyError {
@@ -33,7 +34,25 @@ impl KeyError {
             location,
             expected,
             reason: reason.to_string(),
+            is_file: false,
         }
+    }
+
+    fn of_file<E: Display>(
+        setting: &'static str,
+        path: &Path,
+        expected: &'static str,
+    ) -> impl FnOnce(E) -> Self {
+        let error = Self::of(setting, path.display(), expected);
+        move |reason| Self {
+            is_file: true,
+            ..error(reason)
+        }
+    }
+
+    /// Whether a setting names a file without keys. A URL may have keys later.
+    pub fn is_wrong_setting(&self) -> bool {
+        self.is_file
     }
 }
 
@@ -51,6 +70,15 @@ impl Key {
             decoding: DecodingKey::from_secret(secret.as_bytes()),
         }
     }
+}
+
+/// When the current keys were read, and from what.
+#[derive(Clone, Copy, Debug)]
+pub struct KeysRead {
+    /// `secret`, `file` or `url`.
+    pub source: &'static str,
+    /// The last time that they were read whole.
+    pub at: SystemTime,
 }
 
 /// The keys that were read from a source.
@@ -110,7 +138,7 @@ pub(super) struct Keys(KeyOrigin);
 
 #[derive(Debug)]
 enum KeyOrigin {
-    Fixed(KeySet),
+    Fixed(KeySet, SystemTime),
     File(KeyFile),
     Url(Arc<KeyUrl>),
 }
@@ -120,17 +148,18 @@ impl Keys {
     pub async fn open(source: &KeySource) -> Result<Self, KeyError> {
         let origin = match source {
             KeySource::Secret(secret) => {
-                KeyOrigin::Fixed(KeySet::One(Arc::new(Key::secret(secret))))
+                let secret = KeySet::One(Arc::new(Key::secret(secret)));
+                KeyOrigin::Fixed(secret, SystemTime::now())
             }
             KeySource::PublicKeyFile(path) => {
                 let file = KeyFile::open(path.clone(), parse::public_key);
                 let setting = "EXPERTISE_JWT_PUBLIC_KEY_FILE";
-                let error = KeyError::of(setting, path.display(), PUBLIC_KEY);
+                let error = KeyError::of_file(setting, path, PUBLIC_KEY);
                 KeyOrigin::File(file.map_err(error)?)
             }
             KeySource::KeySetFile(path) => {
                 let file = KeyFile::open(path.clone(), parse::key_set);
-                let error = KeyError::of("EXPERTISE_JWT_JWKS_FILE", path.display(), KEY_SET);
+                let error = KeyError::of_file("EXPERTISE_JWT_JWKS_FILE", path, KEY_SET);
                 KeyOrigin::File(file.map_err(error)?)
             }
             KeySource::KeySetUrl(url) => {
@@ -142,10 +171,20 @@ impl Keys {
         Ok(Self(origin))
     }
 
+    /// When the current keys were read.
+    pub fn read_at(&self) -> KeysRead {
+        let (source, at) = match &self.0 {
+            KeyOrigin::Fixed(_, read) => ("secret", *read),
+            KeyOrigin::File(file) => ("file", file.read_at()),
+            KeyOrigin::Url(url) => ("url", url.fetched_at()),
+        };
+        KeysRead { source, at }
+    }
+
     /// The current key with this id and algorithm.
     pub async fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<Key>> {
         match &self.0 {
-            KeyOrigin::Fixed(keys) => keys.find(id, algorithm),
+            KeyOrigin::Fixed(keys, _) => keys.find(id, algorithm),
             KeyOrigin::File(file) => file.current().find(id, algorithm),
             KeyOrigin::Url(url) => url.find(id, algorithm).await,
         }

@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeMap, HashSet},
     fmt,
+    marker::PhantomData,
     sync::LazyLock,
 };
 
@@ -14,10 +15,11 @@ use prost_reflect::{
 };
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
-    de::{Error, MapAccess, SeqAccess, Visitor},
+    de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
     ser::{SerializeMap, SerializeSeq},
 };
-use serde_json::Value;
+use serde_json::{Value, error::Category};
+use serde_path_to_error::Track;
 
 use crate::{
     proto::{FILE_DESCRIPTOR_SET, v1::TaskDocument},
@@ -35,10 +37,52 @@ static CONTRACT: LazyLock<Result<DescriptorPool, DescriptorError>> =
 pub enum DocumentError {
     /// It is not JSON, or holds what a document does not have.
     #[error("it is not a guide: {0}")]
-    Malformed(String),
+    Malformed(MalformedDocument),
     /// The descriptors of the contract are unusable: a fault of the build.
     #[error("the descriptors of the contract are unusable: this build is broken")]
     Contract,
+}
+
+/// What is wrong with a text that is no document, and where.
+#[derive(Debug, Serialize)]
+pub struct MalformedDocument {
+    /// The path of the value, such as `steps[2].type`; empty where there is none.
+    pub path: String,
+    /// The line, counted from 1; 0 if it is not known.
+    pub line: usize,
+    /// The column, counted from 1; 0 if it is not known.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl MalformedDocument {
+    /// An error of the reader, found at this path.
+    fn new(path: &serde_path_to_error::Path, error: &serde_json::Error) -> Self {
+        // Where the text is not JSON, the path says nothing.
+        let path = match error.classify() {
+            Category::Data => path.to_string(),
+            Category::Io | Category::Syntax | Category::Eof => String::new(),
+        };
+        Self {
+            path: match path.as_str() {
+                "." => String::new(),
+                _ => sanitize(&path),
+            },
+            line: error.line(),
+            column: error.column(),
+            message: sanitize(&error.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for MalformedDocument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        f.write_str(&self.message)
+    }
 }
 
 /// A byte-order mark in UTF-8, with which some editors begin a file.
@@ -48,17 +92,45 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 pub(super) fn parse(text: &[u8]) -> Result<TaskDocument, DocumentError> {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let descriptor = descriptor("expertise.v1.TaskDocument")?;
-    let mut json = serde_json::Deserializer::from_slice(text);
-    let options = DeserializeOptions::new().deny_unknown_fields(true);
-    let message = serde_json::from_slice(text)
-        .and_then(|UniqueNames| {
-            DynamicMessage::deserialize_with_options(descriptor, &mut json, &options)
+    read_json(text, PhantomData::<UniqueNames>)?;
+    let message = read_json(text, AnyMessage(descriptor))?;
+    message.transcode_to().map_err(|_| {
+        DocumentError::Malformed(MalformedDocument {
+            path: String::new(),
+            line: 0,
+            column: 0,
+            message: "it is nested too deeply".to_owned(),
         })
-        .and_then(|message| json.end().map(|()| message))
-        .map_err(|error| DocumentError::Malformed(sanitize(&error.to_string())))?;
-    message
-        .transcode_to()
-        .map_err(|_| DocumentError::Malformed("it is nested too deeply".to_owned()))
+    })
+}
+
+/// Reads a text that holds one JSON value.
+fn read_json<'de, S: DeserializeSeed<'de>>(
+    text: &'de [u8],
+    seed: S,
+) -> Result<S::Value, DocumentError> {
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let mut track = Track::new();
+    let read = seed.deserialize(serde_path_to_error::Deserializer::new(
+        &mut json, &mut track,
+    ));
+    read.and_then(|value| json.end().map(|()| value))
+        .map_err(|error| DocumentError::Malformed(MalformedDocument::new(&track.path(), &error)))
+}
+
+/// Reads a message. An unknown field is an error.
+struct AnyMessage(MessageDescriptor);
+
+impl<'de> DeserializeSeed<'de> for AnyMessage {
+    type Value = DynamicMessage;
+
+    fn deserialize<D: Deserializer<'de>>(
+        self,
+        deserializer: D,
+    ) -> Result<DynamicMessage, D::Error> {
+        let options = DeserializeOptions::new().deny_unknown_fields(true);
+        DynamicMessage::deserialize_with_options(self.0, deserializer, &options)
+    }
 }
 
 /// Any JSON in which the names within each object are unique. Without this check one of
@@ -132,6 +204,11 @@ pub(super) fn json(name: &str, message: &impl Message) -> Result<MessageJson, Do
     MessageJson::of(&format!("expertise.v1.{name}"), message)
 }
 
+/// A value of a message on one line.
+pub(super) fn value_text(value: &Value) -> String {
+    serde_json::to_string(&Ordered(value, &JsonShape::Plain)).unwrap_or_default()
+}
+
 fn descriptor(name: &str) -> Result<MessageDescriptor, DocumentError> {
     let contract = CONTRACT.as_ref().map_err(|_| DocumentError::Contract)?;
     let found = contract.get_message_by_name(name);
@@ -161,6 +238,18 @@ impl MessageJson {
             value,
             shape: JsonShape::Message(descriptor),
         })
+    }
+
+    /// The fields that are set, in the order of the contract.
+    pub fn into_fields(self) -> Vec<(String, Value)> {
+        let (Value::Object(mut members), JsonShape::Message(message)) = (self.value, self.shape)
+        else {
+            return Vec::new();
+        };
+        let fields = message.fields();
+        fields
+            .filter_map(|field| members.remove_entry(field.name()))
+            .collect()
     }
 }
 

@@ -1,48 +1,111 @@
 //! `expertise export`.
 
-use std::{fs, path::Path};
+mod all;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use serde_json::json;
 
-use super::{CliError, document, out};
+use super::{CliError, document, out, tasks, transfer};
 use crate::{
     client::Client,
-    config::{ExportArgs, Format},
+    config::{ExportArgs, Format, TaskRef},
     domain::ids::TaskId,
-    proto::v1::{ExportTaskRequest, TaskDocument},
+    proto::v1::TaskDocument,
 };
 
-/// Writes a guide as a document that can be imported unchanged.
+/// Writes a guide, or every guide of the account, as documents that can be imported
+/// unchanged.
 pub(super) async fn export(
     client: &Client,
-    ExportArgs { task, out: file }: &ExportArgs,
+    args: &ExportArgs,
+    format: Format,
+) -> Result<ExitCode, CliError> {
+    let ExportArgs {
+        task,
+        all: _,
+        out: file,
+    } = args;
+    match (task, file) {
+        (Some(task), file) => {
+            export_one(client, task, file.as_deref(), format).await?;
+            Ok(ExitCode::SUCCESS)
+        }
+        (None, Some(directory)) => all::export_all(client, directory, format).await,
+        // The command line requires a task, or a directory for all.
+        (None, None) => Ok(ExitCode::FAILURE),
+    }
+}
+
+async fn export_one(
+    client: &Client,
+    task: &TaskRef,
+    file: Option<&Path>,
     format: Format,
 ) -> Result<(), CliError> {
-    let document = export_document(client, *task).await?;
+    let task = tasks::find(client, task).await?;
+    let document = export_document(client, task).await?;
     let text = document::text(&document)?;
-    let file = file.as_deref().filter(|file| *file != Path::new("-"));
-    let Some(file) = file else {
+    let Some(file) = file.filter(|file| *file != Path::new("-")) else {
         return out::print(&text);
     };
+    write(file, &text)?;
+    ExportedFile::of(file.to_owned(), &document).print(format)
+}
+
+fn write(file: &Path, text: &str) -> Result<(), CliError> {
     fs::write(file, text).map_err(|reason| CliError::Write {
         place: file.display().to_string(),
         reason,
-    })?;
-    let name = document.task.map(|task| task.name).unwrap_or_default();
-    let steps = document.steps.len();
-    let file = file.display().to_string();
-    out::print(&match format {
-        Format::Text => format!(
-            "wrote {file}: {}, {}\n",
-            out::sanitize(&name),
-            out::step_count(steps)
-        ),
-        Format::Json => {
-            let guid = task.to_string();
-            let report = json!({"file": file, "guid": guid, "name": name, "steps": steps});
-            out::sanitize_json(&format!("{report}\n"))
-        }
     })
+}
+
+/// A file that a guide was written to.
+struct ExportedFile {
+    file: PathBuf,
+    guid: String,
+    name: String,
+    steps: usize,
+}
+
+impl ExportedFile {
+    fn of(file: PathBuf, document: &TaskDocument) -> Self {
+        Self {
+            file,
+            guid: transfer::guid(document).to_owned(),
+            name: transfer::name(document).to_owned(),
+            steps: document.steps.len(),
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let Self {
+            file,
+            guid,
+            name,
+            steps,
+        } = self;
+        let file = file.display().to_string();
+        json!({"file": file, "guid": guid, "name": name, "steps": steps})
+    }
+
+    fn text(&self) -> String {
+        let name = out::sanitize(&self.name);
+        let steps = out::step_count(self.steps);
+        let file = out::sanitize(&self.file.display().to_string());
+        format!("wrote {file}: {name}, {steps}\n")
+    }
+
+    fn print(&self, format: Format) -> Result<(), CliError> {
+        out::print(&match format {
+            Format::Text => self.text(),
+            Format::Json => out::sanitize_json(&format!("{}\n", self.json())),
+        })
+    }
 }
 
 /// Exports a task.
@@ -50,12 +113,5 @@ pub(super) async fn export_document(
     client: &Client,
     task: TaskId,
 ) -> Result<TaskDocument, CliError> {
-    let guid = task.to_string();
-    let answer = client
-        .call(
-            ExportTaskRequest { guid },
-            |mut tasks, request| async move { tasks.export_task(request).await },
-        )
-        .await?;
-    Ok(answer.document.unwrap_or_default())
+    Ok(transfer::export(client, &task.to_string()).await?)
 }

@@ -1,11 +1,12 @@
 //! `expertise import`.
 
+mod counts;
+mod interrupts;
 mod report;
 
 use std::{
     collections::HashMap,
-    fs::File,
-    io::{self, IsTerminal, Read},
+    io::{self, IsTerminal},
     path::Path,
     process::ExitCode,
 };
@@ -16,10 +17,17 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 pub(super) use self::report::ImportFailure;
-use self::report::{FileReport, ImportKind, ImportedFile};
+use self::{
+    counts::ImportCounts,
+    interrupts::Interrupts,
+    report::{FileReport, ImportKind, ImportedFile},
+};
 use super::{
-    CliError, document,
+    CliError, changes, document,
+    findings::Findings,
     out::{JsonArray, print_error, sanitize},
+    plan::{LeftOutFields, Matching, Plan, TaskIds, match_to_stored},
+    transfer,
 };
 use crate::{
     client::Client,
@@ -27,107 +35,163 @@ use crate::{
     proto::v1::{ImportTaskRequest, TaskDocument},
 };
 
-/// Imports each file in turn, and continues after one that fails.
+/// Imports each file in turn, and continues after one that fails. Ctrl-C ends the run
+/// after the file at hand.
 pub(super) async fn import(
     client: &Client,
     import: &ImportArgs,
     format: Format,
 ) -> Result<ExitCode, CliError> {
-    let run_id = import.request_id.map_or_else(Uuid::now_v7, |id| id.0);
-    let progress = ImportProgress::new(import.files.len());
-    let mut counts = ImportCounts::default();
-    let mut sent_counts = HashMap::new();
+    let mut run = ImportRun {
+        client,
+        import,
+        run_id: import.request_id.map_or_else(Uuid::now_v7, |id| id.0),
+        sent_counts: HashMap::new(),
+        counts: ImportCounts::default(),
+        interrupts: Interrupts::listen()?,
+    };
+    let progress = ImportProgress::new(import);
     let mut array = JsonArray::new();
-    for file in &import.files {
+    for (done, file) in import.files.iter().enumerate() {
+        if run.interrupts.happened() {
+            run.counts.interrupted_after = Some(done);
+            break;
+        }
         progress.show(file);
-        let result = match counts.stopped {
-            Some(reason) => Err(ImportFailure::NotTried(reason)),
-            None => import_file(client, import, file, run_id, &mut sent_counts).await,
-        };
-        let report = FileReport::new(file, result, import.dry_run);
-        counts.add(&report);
+        let report = run.import(file).await;
         progress.suspend(|| match format {
-            Format::Text => report.print(run_id),
+            Format::Text => report.print(run.run_id, import.quiet),
             Format::Json => array.push(&report),
         })?;
+        run.counts.add(&report);
         progress.inc();
     }
     drop(progress);
     match format {
-        Format::Text => counts.print(import.dry_run),
+        Format::Text => run.counts.print(import),
         Format::Json => array.end()?,
     }
-    Ok(match counts.failed {
-        0 => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
-    })
-}
-
-/// Imports a file. `sent_counts` has the number of requests of this run for each content.
-async fn import_file(
-    client: &Client,
-    import: &ImportArgs,
-    file: &Path,
-    run_id: Uuid,
-    sent_counts: &mut HashMap<Uuid, u32>,
-) -> Result<ImportedFile, ImportFailure> {
-    let ImportArgs {
-        files: _,
-        as_new,
-        absent_steps,
-        dry_run,
-        max_file_bytes,
-        request_id: _,
-    } = import;
-    let text = read(file, *max_file_bytes)?;
-    let mut document =
-        document::parse(&text).map_err(|error| ImportFailure::Malformed(error.to_string()))?;
-    drop(text);
-    if *as_new && let Some(task) = &mut document.task {
-        task.guid.clear();
+    if let Some(done) = run.counts.interrupted_after {
+        print_error(&format!(
+            "interrupted after {done} of {} files: to resume, run the same command with \
+             --request-id {}",
+            import.files.len(),
+            run.run_id
+        ));
     }
-    let kind = match names_a_task(&document) {
-        true => ImportKind::Updated,
-        false => ImportKind::Created,
-    };
-    let mut message = ImportTaskRequest {
-        document: Some(document),
-        absent_steps: i32::from(absent_steps.unwrap_or_default()),
-        etag: String::new(),
-        request_id: String::new(),
-        validate_only: *dry_run,
-    };
-    let id = request_id(run_id, &message);
-    let sent = sent_counts.entry(id).or_default();
-    message.request_id = repeated_request_id(id, *sent).to_string();
-    *sent += 1;
-    let answer = client
-        .call(message, |mut tasks, request| async move {
-            tasks.import_task(request).await
-        })
-        .await
-        .map_err(ImportFailure::Refused)?;
-    Ok(ImportedFile {
-        kind,
-        task: answer.task.unwrap_or_default(),
-        ignored_paths: answer.ignored_paths,
+    Ok(match run.counts.is_success() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     })
 }
 
-fn names_a_task(document: &TaskDocument) -> bool {
-    let task = document.task.as_ref();
-    task.is_some_and(|task| !task.guid.is_empty())
+/// A run in progress.
+struct ImportRun<'a> {
+    client: &'a Client,
+    import: &'a ImportArgs,
+    run_id: Uuid,
+    /// The number of requests so far for each content.
+    sent_counts: HashMap<Uuid, u32>,
+    counts: ImportCounts,
+    interrupts: Interrupts,
+}
+
+impl ImportRun<'_> {
+    async fn import(&mut self, file: &Path) -> FileReport {
+        let result = match self.counts.stopped {
+            Some(reason) => Err(ImportFailure::NotTried(reason)),
+            None => self.import_file(file).await,
+        };
+        FileReport::new(file, result, self.import.dry_run)
+    }
+
+    async fn import_file(&mut self, file: &Path) -> Result<ImportedFile, ImportFailure> {
+        let ImportArgs {
+            files: _,
+            as_new,
+            absent_steps,
+            dry_run,
+            max_file_bytes,
+            request_id: _,
+            quiet: _,
+        } = self.import;
+        let text = read(file, *max_file_bytes)?;
+        let mut document = document::parse(&text)?;
+        drop(text);
+        if *as_new && let Some(task) = &mut document.task {
+            task.guid.clear();
+        }
+        let mut message = ImportTaskRequest {
+            document: Some(document.clone()),
+            absent_steps: i32::from(absent_steps.unwrap_or_default()),
+            etag: String::new(),
+            request_id: String::new(),
+            validate_only: *dry_run,
+        };
+        let id = request_id(self.run_id, &message);
+        let sent = self.sent_counts.entry(id).or_default();
+        message.request_id = repeated_request_id(id, *sent).to_string();
+        *sent += 1;
+        let planned = self.plan(document).await;
+        let answer = match self
+            .interrupts
+            .first_of(transfer::import(self.client, message))
+            .await
+        {
+            Some(answer) => answer.map_err(ImportFailure::Refused)?,
+            None => return Err(ImportFailure::Interrupted),
+        };
+        Ok(ImportedFile {
+            kind: planned.kind,
+            task: answer.task.unwrap_or_default(),
+            ignored_paths: answer.ignored_paths,
+            findings: match *dry_run {
+                true => Some(Findings::of(self.client, planned.document).await),
+                false => None,
+            },
+        })
+    }
+
+    /// What the import makes of the guide, for which the stored one is read. A guide that
+    /// cannot be read counts as updated.
+    async fn plan(&self, document: TaskDocument) -> PlannedImport {
+        let guid = transfer::guid(&document);
+        if guid.is_empty() {
+            let kind = ImportKind::Created;
+            return PlannedImport { kind, document };
+        }
+        let kind = ImportKind::Updated;
+        let Ok(stored) = transfer::export(self.client, guid).await else {
+            return PlannedImport { kind, document };
+        };
+        let plan = Plan {
+            fields: LeftOutFields::Keep,
+            steps: self.import.absent_steps.unwrap_or_default(),
+        };
+        let mut matched = document;
+        match_to_stored(&mut matched, &stored, Matching::ById, &mut TaskIds::new());
+        let planned = plan.apply(&matched, &stored);
+        let changes = changes::between(&stored, &planned);
+        PlannedImport {
+            kind: match changes {
+                Ok(changes) if changes.is_empty() => ImportKind::Unchanged,
+                Ok(_) | Err(_) => kind,
+            },
+            document: planned,
+        }
+    }
+}
+
+/// What an import makes of a guide.
+struct PlannedImport {
+    kind: ImportKind,
+    document: TaskDocument,
 }
 
 /// Reads a file or standard input. No more of a larger one is read than shows that it is.
 pub(super) fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, ImportFailure> {
-    let input: Box<dyn Read> = match file == Path::new("-") {
-        true => Box::new(io::stdin()),
-        false => Box::new(File::open(file).map_err(ImportFailure::Unreadable)?),
-    };
-    let mut text = Vec::new();
-    let read = input.take(max_bytes + 1).read_to_end(&mut text);
-    match read.map_err(ImportFailure::Unreadable)? as u64 {
+    let text = transfer::read_file(file, max_bytes).map_err(ImportFailure::Unreadable)?;
+    match text.len() as u64 {
         bytes if bytes > max_bytes => Err(ImportFailure::TooLarge { max_bytes }),
         _ => Ok(text),
     }
@@ -158,62 +222,13 @@ fn hashed_id(parts: &[&[u8]]) -> Uuid {
     uuid::Builder::from_custom_bytes(bytes).into_uuid()
 }
 
-#[derive(Default)]
-struct ImportCounts {
-    created: usize,
-    updated: usize,
-    failed: usize,
-    /// Why the remaining files are not tried.
-    stopped: Option<&'static str>,
-}
-
-impl ImportCounts {
-    fn add(&mut self, report: &FileReport) {
-        match report.kind() {
-            Ok(ImportKind::Created) => self.created += 1,
-            Ok(ImportKind::Updated) => self.updated += 1,
-            Err(failure) => {
-                self.failed += 1;
-                match failure {
-                    ImportFailure::Refused(error) if error.caller_refused => {
-                        self.stopped = Some("the server refuses the calls of this caller");
-                    }
-                    // The client has already retried; other files would fail too.
-                    ImportFailure::Refused(error) if error.unreachable => {
-                        self.stopped = Some("the server cannot be reached");
-                    }
-                    ImportFailure::Refused(_)
-                    | ImportFailure::Unreadable(_)
-                    | ImportFailure::TooLarge { .. }
-                    | ImportFailure::Malformed(_)
-                    | ImportFailure::NotTried(_) => {}
-                }
-            }
-        }
-    }
-
-    fn print(&self, dry_run: bool) {
-        let Self {
-            created,
-            updated,
-            failed,
-            stopped: _,
-        } = self;
-        if created + updated + failed > 1 {
-            let to_be = if dry_run { "to be " } else { "" };
-            print_error(&format!(
-                "{created} {to_be}created, {updated} {to_be}updated, {failed} failed"
-            ));
-        }
-    }
-}
-
 /// A progress bar on a terminal, when there are several files.
 struct ImportProgress(ProgressBar);
 
 impl ImportProgress {
-    fn new(files: usize) -> Self {
-        if files < 2 || !io::stderr().is_terminal() {
+    fn new(import: &ImportArgs) -> Self {
+        let files = import.files.len();
+        if files < 2 || import.quiet || !io::stderr().is_terminal() {
             return Self(ProgressBar::hidden());
         }
         let bar = ProgressBar::new(files as u64);

@@ -48,7 +48,7 @@ pub async fn lint(config: &LintConfig) -> Result<ExitCode, CliError> {
         connection,
     } = config;
     let client = match connection {
-        Some(connection) => Some(Client::connect(connection, Scope::Read).await?),
+        Some(connection) => Some(Client::connect(connection, &[Scope::Read]).await?),
         None => None,
     };
     let options = options(lint);

@@ -12,6 +12,7 @@ use super::{CliError, document, export, layout::Branch, out, wording};
 use crate::{
     client::Client,
     config::{Format, ShowArgs},
+    domain::ids::TaskId,
     proto::v1::{
         AccessLevel, DependencyGroup, FeedbackConfig, FeedbackValue, Step, StepType, Task,
         TaskDocument, TaskType,
@@ -19,8 +20,13 @@ use crate::{
 };
 
 /// Shows a guide with everything that an author sets.
-pub(super) async fn show(client: &Client, show: &ShowArgs, format: Format) -> Result<(), CliError> {
-    let document = export::export_document(client, show.task).await?;
+pub(super) async fn show(
+    client: &Client,
+    task: TaskId,
+    show: &ShowArgs,
+    format: Format,
+) -> Result<(), CliError> {
+    let document = export::export_document(client, task).await?;
     match format {
         Format::Text => out::print(&guide(&document, &Texts::of(show)).to_string()),
         Format::Json => out::print(&document::text(&document)?),

@@ -5,7 +5,7 @@ use std::{fmt, net::SocketAddr, path::PathBuf};
 use clap::{Args, ValueEnum};
 use http::Uri;
 
-use super::{WrongSetting, secret::SigningSecret, settings::SettingValues, value};
+use super::{secret::SigningSecret, settings::SettingValues, value};
 
 /// Where accounts come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,76 +91,84 @@ const KEY_SOURCES: [&str; 4] = [
 
 impl AuthSettings {
     /// Refuses settings of tokens without `jwt`: to ignore them would believe every
-    /// caller where tokens were asked for.
-    pub fn check_kind(values: &SettingValues) -> Result<(), WrongSetting> {
+    /// caller where tokens were asked for. Returns whether there are none.
+    fn check_kind(values: &mut SettingValues) -> bool {
         let of_tokens = KEY_SOURCES.into_iter();
         let mut of_tokens = of_tokens.chain(["jwt_issuer", "jwt_audience"]);
-        match of_tokens.find_map(|key| values.named(key)) {
-            Some(given) if values.text("auth") != Some("jwt") => {
-                Err(values.wrong("auth", format!("jwt, as {given} is set")))
-            }
-            Some(_) | None => Ok(()),
+        let given = of_tokens.find_map(|key| values.named(key));
+        if let Some(given) = &given {
+            values.refuse("auth", format!("jwt, as {given} is set"));
         }
+        given.is_none()
     }
 
     /// The mode of a server that listens there.
-    pub fn for_serving(
-        self,
-        values: &SettingValues,
-        listen: SocketAddr,
-    ) -> Result<AuthMode, WrongSetting> {
+    pub fn for_serving(self, values: &mut SettingValues, listen: SocketAddr) -> Option<AuthMode> {
         if self.auth == Some(AuthKind::Jwt) {
             return self.jwt(values);
         }
-        if self.auth.is_none() && !listen.ip().is_loopback() {
-            return Err(values.wrong(
+        let is_consistent = Self::check_kind(values);
+        let is_unset = values.named("auth").is_none();
+        if is_consistent && is_unset && !listen.ip().is_loopback() {
+            values.refuse(
                 "listen",
                 "a loopback address, unless EXPERTISE_AUTH=jwt asks for tokens, or \
                  EXPERTISE_AUTH=header for believing the account that any caller names",
-            ));
+            );
         }
-        Ok(AuthMode::Header)
+        Some(AuthMode::Header)
     }
 
     /// The mode in which tokens are signed. It is `jwt` unless that is excluded, and it
     /// needs the secret.
-    pub fn for_signing(self, values: &SettingValues) -> Result<AuthMode, WrongSetting> {
+    pub fn for_signing(self, values: &mut SettingValues) -> Option<AuthMode> {
         if self.auth == Some(AuthKind::Header) {
-            return Err(values.wrong("auth", "jwt for there to be tokens"));
+            values.refuse("auth", "jwt for there to be tokens");
+            return None;
         }
         if self.jwt_secret.is_none() {
             let min = SigningSecret::MIN;
             let right = format!("the secret that signs tokens, of {min} bytes at least");
-            return Err(values.wrong("jwt_secret", right));
+            values.refuse("jwt_secret", right);
         }
         self.jwt(values)
     }
 
-    fn jwt(self, values: &SettingValues) -> Result<AuthMode, WrongSetting> {
-        let mut given = KEY_SOURCES
+    fn jwt(self, values: &mut SettingValues) -> Option<AuthMode> {
+        let given = KEY_SOURCES
             .into_iter()
             .filter_map(|key| Some((key, values.named(key)?)));
-        if let (Some((_, first)), Some((second, _))) = (given.next(), given.next()) {
-            let right = format!("unset, as {first} is set: keys come from one place");
-            return Err(values.wrong(second, right));
+        let given: Vec<(&str, String)> = given.collect();
+        match given.as_slice() {
+            [] => values.refuse(
+                "jwt_secret",
+                "set, or one of EXPERTISE_JWT_PUBLIC_KEY_FILE, EXPERTISE_JWT_JWKS_FILE and \
+                 EXPERTISE_JWT_JWKS_URL, as EXPERTISE_AUTH is jwt",
+            ),
+            [(_, first), others @ ..] => {
+                for (key, _) in others {
+                    let right = format!("unset, as {first} is set: keys come from one place");
+                    values.refuse(key, right);
+                }
+            }
+        }
+        for (key, is_missing) in [
+            ("jwt_issuer", self.jwt_issuer.is_none()),
+            ("jwt_audience", self.jwt_audience.is_none()),
+        ] {
+            if is_missing {
+                values.refuse(key, "set, as tokens are checked against it");
+            }
         }
         let secret = self.jwt_secret.map(KeySource::Secret);
         let keys = secret
             .or(self.jwt_public_key_file.map(KeySource::PublicKeyFile))
             .or(self.jwt_jwks_file.map(KeySource::KeySetFile))
-            .or(self.jwt_jwks_url.map(KeySource::KeySetUrl))
-            .ok_or_else(|| {
-                values.wrong(
-                    "jwt_secret",
-                    "set, or one of EXPERTISE_JWT_PUBLIC_KEY_FILE, EXPERTISE_JWT_JWKS_FILE and \
-                     EXPERTISE_JWT_JWKS_URL, as EXPERTISE_AUTH is jwt",
-                )
-            })?;
-        let required = |key| values.wrong(key, "set, as tokens are checked against it");
-        Ok(AuthMode::Jwt(TokenRules {
-            keys,
-            issuer: self.jwt_issuer.ok_or_else(|| required("jwt_issuer"))?,
-            audience: self.jwt_audience.ok_or_else(|| required("jwt_audience"))?,
+            .or(self.jwt_jwks_url.map(KeySource::KeySetUrl));
+        Some(AuthMode::Jwt(TokenRules {
+            keys: keys?,
+            issuer: self.jwt_issuer?,
+            audience: self.jwt_audience?,
         }))
     }
 }

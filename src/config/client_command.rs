@@ -1,9 +1,12 @@
 //! The commands that people and scripts send to a running server.
 
+mod guide_changes;
+
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
+pub use self::guide_changes::{ApplyArgs, DeleteArgs, DiffArgs, EditArgs};
 use super::{
     ConfigError, DEFAULT_MAX_MESSAGE_BYTES,
     analysis_command::{PreviewArgs, ReferencesArgs},
@@ -66,6 +69,23 @@ pub enum ClientCommand {
     Preview(PreviewArgs),
     /// List what refers to a task or variable.
     References(ReferencesArgs),
+    /// Edit a guide in an editor.
+    Edit(EditArgs),
+    /// Show what an import would change.
+    Diff(DiffArgs),
+    /// Make the account have the guides of a directory.
+    Apply(ApplyArgs),
+    /// Delete tasks with their steps.
+    Delete(DeleteArgs),
+}
+
+/// A task as the user of a command names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskRef {
+    /// By its guid.
+    Id(TaskId),
+    /// By a name that no other task of the account has.
+    Name(String),
 }
 
 /// What `import` imports, and how.
@@ -94,25 +114,36 @@ pub struct ImportArgs {
     /// Names the run: repeated under the same name within a day, it does nothing twice [default: a new one]
     #[arg(long, value_name = "UUID", value_parser = value::request_id)]
     pub request_id: Option<RequestId>,
+    /// Print failures and counts only
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 /// What `export` exports, and where to.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ExportArgs {
-    /// The guid of the task; `expertise list` lists them
-    #[arg(value_name = "GUID", value_parser = value::task)]
-    pub task: TaskId,
-    /// The file to write; - is standard output [default: standard output]
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// The guid of the task, or its name if no other task has it; `expertise list` lists them
+    #[arg(
+        value_name = "GUID|NAME",
+        value_parser = value::task_ref,
+        required_unless_present = "all",
+        conflicts_with = "all"
+    )]
+    pub task: Option<TaskRef>,
+    /// Export every guide of the account, each to a file of its own
+    #[arg(long, requires = "out")]
+    pub all: bool,
+    /// The file to write, - is standard output; with --all the directory [default: standard output]
+    #[arg(short, long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub out: Option<PathBuf>,
 }
 
 /// The task that `show` shows, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ShowArgs {
-    /// The guid of the task; `expertise list` lists them
-    #[arg(value_name = "GUID", value_parser = value::task)]
-    pub task: TaskId,
+    /// The guid of the task, or its name if no other task has it; `expertise list` lists them
+    #[arg(value_name = "GUID|NAME", value_parser = value::task_ref)]
+    pub task: TaskRef,
     /// Print the texts of steps and their instructions
     #[arg(long)]
     pub full: bool,
@@ -175,9 +206,8 @@ impl<A: Args> ClientArgs<A> {
         environment: Environment<'_>,
     ) -> Result<ConnectionConfig, ConfigError> {
         let mut values = SettingValues::default();
-        values.take_environment::<ConnectionSettings>(environment)?;
+        values.take_environment::<ConnectionSettings>(environment);
         values.take_flags::<ConnectionSettings, _>(&self.connection);
-        let settings: ConnectionSettings = values.parse()?;
-        Ok(settings.connection(&values)?)
+        values.read(ConnectionSettings::connection)
     }
 }

@@ -6,12 +6,14 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use super::{
-    ClientCommand, ClientCommandConfig, Command, Config, ConfigError, ExportArgs, HealthConfig,
-    ImportArgs, LintArgs, ListFilters, LogConfig, OutputFormat, PreviewArgs, ReferencesArgs,
-    ServerSettings, ShowArgs, TokenGrant, TranslateConfig, WrongSetting,
+    ApplyArgs, ClientCommand, ClientCommandConfig, Command, Config, ConfigError, DeleteArgs,
+    DiffArgs, EditArgs, ExportArgs, HealthConfig, ImportArgs, LintArgs, ListFilters, LogConfig,
+    OutputFormat, PreviewArgs, ReferencesArgs, ServerSettings, ShowArgs, TokenGrant,
+    TranslateConfig, WrongSetting,
     client_command::ClientArgs,
     examples::with_examples,
     health::HealthSettings,
+    names::Variables,
     settings::{Environment, Flags, SettingValues, value_error},
     translate::TranslateSettings,
 };
@@ -70,6 +72,14 @@ enum CommandArgs {
     Show(ClientArgs<ShowArgs>),
     /// List the account's tasks
     List(ClientArgs<ListFilters>),
+    /// Edit a guide as a JSON document in an editor, and import it
+    Edit(ClientArgs<EditArgs>),
+    /// Show what an import would change: exit code 0 if nothing, 1 if something, 2 after a failure
+    Diff(ClientArgs<DiffArgs>),
+    /// Make the account have the guides of a directory: create, update, and delete with --prune
+    Apply(ClientArgs<ApplyArgs>),
+    /// Delete tasks with their steps
+    Delete(ClientArgs<DeleteArgs>),
     /// Check guides, stored ones or documents in files: exit code 1 if there is an error
     Lint(ClientArgs<LintArgs>),
     /// Show what somebody would see of a guide with these answers
@@ -110,15 +120,19 @@ pub struct Invocation {
     /// The effective settings of a server. A command that does not read them has the
     /// defaults here, and wrong settings do not keep it from running.
     pub config: Config,
+    /// What may be a mistake in the settings of a server, a line each.
+    pub warnings: Vec<String>,
     values: SettingValues,
 }
 
 impl Invocation {
     /// Reads command line, environment and file of this process.
     pub fn of_process(version: String) -> Result<Self, ConfigError> {
-        Self::read(command_line(version), env::args_os(), &|name| {
-            env::var_os(name)
-        })
+        Self::read(
+            command_line(version),
+            env::args_os(),
+            &Variables::of_process(),
+        )
     }
 
     pub(super) fn read(
@@ -139,14 +153,14 @@ impl Invocation {
             Ok::<_, ConfigError>((Command::Client(Box::new(config?)), SettingValues::default()))
         };
         let command = command.unwrap_or_else(|| CommandArgs::Serve(ServerFlags::default()));
-        let (command, values) = match command {
-            CommandArgs::Serve(own) => (Command::Serve, server(&own)?),
+        let (command, mut values) = match command {
+            CommandArgs::Serve(own) => (Command::Serve, server(&own)),
             CommandArgs::Migrate {
                 partitions,
                 server: own,
-            } => (Command::Migrate { partitions }, server(&own)?),
-            CommandArgs::Config(own) => (Command::Config, server(&own)?),
-            CommandArgs::Token { grant, server: own } => (Command::Token(grant), server(&own)?),
+            } => (Command::Migrate { partitions }, server(&own)),
+            CommandArgs::Config(own) => (Command::Config, server(&own)),
+            CommandArgs::Token { grant, server: own } => (Command::Token(grant), server(&own)),
             CommandArgs::Translate(flags) => {
                 program.refuse_all_but::<LogConfig>("translate")?;
                 let translate = TranslateConfig::read(&program.settings, &flags, environment)?;
@@ -159,6 +173,13 @@ impl Invocation {
             CommandArgs::Export(args) => client(args.read(ClientCommand::Export, environment))?,
             CommandArgs::Show(args) => client(args.read(ClientCommand::Show, environment))?,
             CommandArgs::List(args) => client(args.read(ClientCommand::List, environment))?,
+            CommandArgs::Edit(args) => {
+                let args = args.with_editor_of(environment);
+                client(args.read(ClientCommand::Edit, environment))?
+            }
+            CommandArgs::Diff(args) => client(args.read(ClientCommand::Diff, environment))?,
+            CommandArgs::Apply(args) => client(args.read(ClientCommand::Apply, environment))?,
+            CommandArgs::Delete(args) => client(args.read(ClientCommand::Delete, environment))?,
             CommandArgs::Lint(args) => {
                 program.refuse("lint")?;
                 let lint = Box::new(args.read_lint(environment)?);
@@ -175,12 +196,12 @@ impl Invocation {
             } => {
                 let mut values = SettingValues::default();
                 if let Some(path) = config.or(program.config) {
-                    values.take_file::<ServerSettings>(path)?;
+                    values.take_file::<ServerSettings>(path);
                 }
-                values.take_environment::<HealthSettings>(environment)?;
+                values.take_environment::<HealthSettings>(environment);
                 values.take_flags::<HealthSettings, _>(&program.settings);
                 values.take_flags::<HealthSettings, _>(&health);
-                let health = HealthConfig::read(&values, format)?;
+                let health = HealthConfig::read(&mut values, format)?;
                 (Command::Health(health), SettingValues::default())
             }
             CommandArgs::Completions { shell } => {
@@ -196,7 +217,8 @@ impl Invocation {
             }
         };
         Ok(Self {
-            config: Config::read(&values, &command)?,
+            config: Config::read(&mut values, &command)?,
+            warnings: warnings(&command, environment),
             command,
             values,
         })
@@ -238,20 +260,40 @@ fn server_values(
     program: &ServerFlags,
     own: &ServerFlags,
     environment: Environment<'_>,
-) -> Result<SettingValues, WrongSetting> {
+) -> SettingValues {
     let mut values = SettingValues::default();
     if let Some(path) = own.config.as_ref().or(program.config.as_ref()) {
-        values.take_file::<ServerSettings>(path.clone())?;
+        values.take_file::<ServerSettings>(path.clone());
     }
-    values.take_environment::<ServerSettings>(environment)?;
+    values.take_environment::<ServerSettings>(environment);
     values.take_flags::<ServerSettings, _>(&program.settings);
     values.take_flags::<ServerSettings, _>(&own.settings);
-    Ok(values)
+    values
+}
+
+/// Names the variables that look like settings and that nothing reads, for commands that
+/// read the settings of a server.
+fn warnings(command: &Command, environment: Environment<'_>) -> Vec<String> {
+    match command {
+        Command::Serve | Command::Migrate { .. } | Command::Config | Command::Token(_) => {}
+        Command::Translate(_)
+        | Command::Client(_)
+        | Command::Lint(_)
+        | Command::Health(_)
+        | Command::Completions(_)
+        | Command::Man(_) => return Vec::new(),
+    }
+    let unknown = environment.unknown().into_iter();
+    let warnings = unknown.map(|(name, _)| {
+        let name = name.escape_debug();
+        format!("{name} is not a setting and is ignored: `expertise --help` lists them")
+    });
+    warnings.collect()
 }
 
 fn wrong_argument(error: clap::Error) -> ConfigError {
     match value_error(&error) {
-        Some((setting, text, expected)) => ConfigError::Setting(WrongSetting::Value {
+        Some((setting, text, expected)) => ConfigError::from(WrongSetting::Value {
             setting,
             value: format!("{text:?}"),
             expected,

@@ -100,22 +100,28 @@ pub struct RetrySettings {
 }
 
 impl ConnectionSettings {
-    pub fn connection(self, values: &SettingValues) -> Result<ConnectionConfig, WrongSetting> {
+    pub fn connection(self, values: &mut SettingValues) -> Option<ConnectionConfig> {
         let credentials = match (self.account, self.token) {
-            (Some(account), None) => Credentials::Account(account),
-            (None, Some(token)) => Credentials::Token(token),
+            (Some(account), None) => Some(Credentials::Account(account)),
+            (None, Some(token)) => Some(Credentials::Token(token)),
             (None, None) => {
-                let right = "an account (or give --account demo), unless EXPERTISE_TOKEN is set";
-                return Err(values.wrong("account", right));
+                if values.is_valid("token") {
+                    let right =
+                        "an account (or give --account demo), unless EXPERTISE_TOKEN is set";
+                    values.refuse("account", right);
+                }
+                None
             }
             (Some(_), Some(_)) => {
-                return Err(values.wrong("account", "left out, as a token contains its account"));
+                values.refuse("account", "left out, as a token contains its account");
+                None
             }
         };
-        Ok(ConnectionConfig {
-            trust: self.trust.trust(values, &self.server)?,
+        let trust = self.trust.trust(values, &self.server);
+        Some(ConnectionConfig {
+            trust: values.record(trust)?,
             server: self.server,
-            credentials,
+            credentials: credentials?,
             retry: self.retry,
         })
     }
@@ -134,6 +140,7 @@ impl TrustSettings {
         let given = keys.into_iter().find(|key| values.origin(key).is_some());
         if let Some(key) = given
             && !server.starts_with("https:")
+            && values.is_valid("server")
         {
             let right = format!("left out, as {server} has no TLS: begin the URL with https://");
             return Err(values.wrong(key, right));

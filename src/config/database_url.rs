@@ -1,8 +1,11 @@
 //! URLs of databases, and how they are shown without passwords.
 
-use std::{fmt, path::PathBuf};
+use std::{collections::BTreeSet, fmt, path::PathBuf, str::FromStr};
 
+use sqlx::postgres::PgConnectOptions;
 use url::Url;
+
+use super::names::closest;
 
 /// Replaces a secret wherever settings are shown.
 pub const MASK: &str = "****";
@@ -74,24 +77,11 @@ impl PostgresUrl {
         self.pgbouncer
     }
 
-    /// How many parameters are unknown. Their names are not shown, as one may be part of a
-    /// password that contains a `&`.
-    pub fn unknown_parameters(&self) -> usize {
-        let names = self.url.query_pairs().map(|(name, _)| name);
-        let unknown = names.filter(|name| {
-            let known = PUBLIC_PARAMETERS.contains(&name.as_ref())
-                || SECRET_PARAMETERS.contains(&name.as_ref())
-                || name.starts_with("options[");
-            !known && !name.is_empty()
-        });
-        unknown.count()
-    }
-
     /// Reads `postgres://…` or `postgresql://…`. The error says what a URL must be;
     /// it never repeats the text.
-    pub fn parse(text: &str) -> Result<Self, &'static str> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         if !is_postgres(text) {
-            return Err("postgres://USER:PASSWORD@HOST:PORT/DATABASE");
+            return Err("postgres://USER:PASSWORD@HOST:PORT/DATABASE".to_owned());
         }
         let mut url = parse_url(text).ok_or(
             "postgres://USER:PASSWORD@HOST:PORT/DATABASE, with the characters @ / ? # of a \
@@ -108,17 +98,56 @@ impl PostgresUrl {
             pgbouncer = Some(match pair {
                 "pgbouncer=true" => true,
                 "pgbouncer=false" => false,
-                _ => return Err("pgbouncer=true or pgbouncer=false"),
+                _ => return Err("one with pgbouncer=true or pgbouncer=false".to_owned()),
             });
         }
         let query = (!others.is_empty()).then(|| others.join("&"));
         url.set_query(query.as_deref());
+        check_parameters(&url)?;
         Ok(Self {
             text: text.to_owned(),
             url,
             pgbouncer,
         })
     }
+}
+
+/// Refuses parameters that the driver would ignore, and values that it would refuse. A
+/// misspelt `sslmode` would connect without TLS.
+fn check_parameters(url: &Url) -> Result<(), String> {
+    let names: Vec<_> = url.query_pairs().map(|(name, _)| name).collect();
+    let unknown: Vec<_> = names.iter().filter(|name| !is_known(name)).collect();
+    let meant: BTreeSet<&str> = unknown
+        .iter()
+        .filter_map(|name| closest_parameter(name))
+        .collect();
+    if !unknown.is_empty() {
+        let advice = match meant.is_empty() {
+            true => format!("known are {}", PUBLIC_PARAMETERS.join(", ")),
+            false => format!("did you mean {}?", Vec::from_iter(meant).join(", ")),
+        };
+        return Err(format!("a URL with known parameters only: {advice}"));
+    }
+    match PgConnectOptions::from_str(url.as_str()) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(
+            "a URL whose parameters have valid values: check the port, and those such as \
+             sslmode=require"
+                .to_owned(),
+        ),
+    }
+}
+
+fn is_known(name: &str) -> bool {
+    PUBLIC_PARAMETERS.contains(&name)
+        || SECRET_PARAMETERS.contains(&name)
+        || name.starts_with("options[")
+        || name.is_empty()
+}
+
+/// The parameter that a name may be a misspelling of.
+fn closest_parameter(name: &str) -> Option<&'static str> {
+    closest(name, &[&PUBLIC_PARAMETERS[..], &SECRET_PARAMETERS].concat())
 }
 
 fn is_postgres(text: &str) -> bool {
@@ -139,15 +168,16 @@ impl DatabaseUrl {
     /// Reads `sqlite:PATH`, `sqlite://PATH`, `sqlite::memory:`, `postgres://…`
     /// or `postgresql://…`. The error says what a URL must be; it never repeats
     /// the text.
-    pub fn parse(text: &str) -> Result<Self, &'static str> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         if let Some(rest) = text.strip_prefix("sqlite:") {
-            return parse_sqlite(rest.strip_prefix("//").unwrap_or(rest));
+            return Ok(parse_sqlite(rest.strip_prefix("//").unwrap_or(rest))?);
         }
         match is_postgres(text) {
             true => PostgresUrl::parse(text).map(Self::Postgres),
-            false => {
-                Err("sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST:PORT/DATABASE")
-            }
+            false => Err(
+                "sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST:PORT/DATABASE"
+                    .to_owned(),
+            ),
         }
     }
 
@@ -220,8 +250,11 @@ fn mask_parameters(parameters: &str) -> String {
         .split('&')
         .map(|pair| match pair.split_once('=') {
             Some((name, _)) if PUBLIC_PARAMETERS.contains(&name) => pair.to_owned(),
-            Some((name, _)) => format!("{name}={MASK}"),
-            None => MASK.to_owned(),
+            // Another name may be part of a password that contains a `&`.
+            Some((name, _)) if is_known(name) || closest_parameter(name).is_some() => {
+                format!("{name}={MASK}")
+            }
+            Some(_) | None => MASK.to_owned(),
         });
     masked.collect::<Vec<_>>().join("&")
 }
@@ -324,8 +357,8 @@ mod tests {
                 "postgres://db/e",
             ),
             (
-                "postgres://db/e?pasword=secret&options=-c%20x%3Dsecret&secret",
-                "postgres://db/e?pasword=****&options=****&****",
+                "postgres://db/e?password=secret&options=-c%20x%3Dsecret",
+                "postgres://db/e?password=****&options=****",
                 "postgres://db/e",
             ),
             (
@@ -347,11 +380,24 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_mean_nothing_are_counted() {
-        let url =
-            "postgres://db/e?pasword=a&sslmode=require&pgbouncer=true&options=-c&password=b&x";
-        let url = PostgresUrl::parse(url).expect("a URL");
-        assert_eq!(url.unknown_parameters(), 2);
+    fn unknown_parameters_are_refused_with_the_closest_known_one() {
+        for (parameters, meant) in [
+            ("sslmod=require", "did you mean sslmode?"),
+            ("ssl_mode=require", "did you mean ssl-mode, sslmode?"),
+            ("sslmode=require&usr=ann", "did you mean user?"),
+            ("pgbuncer=true", "did you mean pgbouncer?"),
+            ("pasword=hush", "did you mean password?"),
+            ("hush", "known are application_name, "),
+            ("sslmode=hush", "valid values"),
+            ("port=hush", "valid values"),
+        ] {
+            let refused = PostgresUrl::parse(&format!("postgres://db/e?{parameters}"));
+            let error = refused.expect_err(parameters);
+            assert!(error.contains(meant), "{parameters}: {error}");
+            assert!(!error.contains("hush"), "{error}");
+        }
+        let all = "postgres://db/e?sslmode=require&options=-c%20x%3Dy&options[a]=b&user=ann";
+        PostgresUrl::parse(all).expect("known parameters");
     }
 
     #[test]
@@ -362,6 +408,7 @@ mod tests {
             "postgres://ann:sec@ret@db/e",
             "ann:secret@db/e",
             "mysql://ann:secret@db/e",
+            "postgres://db/e?pasword=secret&secret&secret=1",
         ] {
             let shown = mask(text);
             assert!(!shown.contains("sec") && !shown.contains("ret"), "{shown}");

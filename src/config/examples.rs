@@ -4,7 +4,7 @@ use clap::Command;
 
 /// What each command's help ends with: lines that work as they stand, given a GUID of
 /// the account.
-const EXAMPLES: [(&str, &[&str]); 15] = [
+const EXAMPLES: [(&str, &[&str]); 19] = [
     (
         "serve",
         &[
@@ -46,6 +46,7 @@ const EXAMPLES: [(&str, &[&str]); 15] = [
         "export",
         &[
             "expertise export -a demo GUID -o laptop.json",
+            "expertise export -a demo --all -o guides",
             "expertise export -a demo -s https://guides.example.org GUID",
         ],
     ),
@@ -63,6 +64,22 @@ const EXAMPLES: [(&str, &[&str]); 15] = [
             "expertise list -a demo --format json",
         ],
     ),
+    (
+        "edit",
+        &[
+            "expertise edit -a demo GUID",
+            "expertise edit -a demo GUID --editor nano",
+        ],
+    ),
+    ("diff", &["expertise diff -a demo laptop.json"]),
+    (
+        "apply",
+        &[
+            "expertise apply -a demo guides --dry-run",
+            "expertise apply -a demo guides --prune",
+        ],
+    ),
+    ("delete", &["expertise delete -a demo GUID"]),
     (
         "lint",
         &[

@@ -43,26 +43,29 @@ pub(super) struct HealthSettings {
 
 impl HealthConfig {
     pub(super) fn read(
-        values: &SettingValues,
+        values: &mut SettingValues,
         OutputFormat { format }: OutputFormat,
     ) -> Result<Self, ConfigError> {
-        let HealthSettings {
-            server,
-            trust,
-            listen,
-            tls_cert_file,
-        } = values.parse()?;
-        // Flags win over the environment, whichever of the two settings they are.
-        let is_flag = |key| values.origin(key) == Some(&Origin::Flag);
-        let local = is_flag("listen") && !is_flag("server");
-        let server = match server {
-            Some(server) if !local => server,
-            Some(_) | None => local_url(listen, tls_cert_file.is_some()),
-        };
-        Ok(Self {
-            trust: trust.trust(values, &server)?,
-            server,
-            format,
+        values.read(|settings, values| {
+            let HealthSettings {
+                server,
+                trust,
+                listen,
+                tls_cert_file,
+            } = settings;
+            // Flags win over the environment, whichever of the two settings they are.
+            let is_flag = |key| values.origin(key) == Some(&Origin::Flag);
+            let local = is_flag("listen") && !is_flag("server");
+            let server = match server {
+                Some(server) if !local => server,
+                Some(_) | None => local_url(listen, tls_cert_file.is_some()),
+            };
+            let trust = trust.trust(values, &server);
+            Some(Self {
+                trust: values.record(trust)?,
+                server,
+                format,
+            })
         })
     }
 }

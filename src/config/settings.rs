@@ -4,12 +4,12 @@
 
 use std::{
     any::TypeId,
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     error::Error,
-    ffi::{OsStr, OsString},
+    ffi::OsStr,
     fmt, fs,
     marker::PhantomData,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use clap::{
@@ -20,11 +20,12 @@ use clap::{
 
 use super::{
     AuthMode, ConfigError, DatabaseUrl, MASK, PostgresUrl, Secret, SigningSecret, WrongSetting,
-    database_url,
+    WrongSettings, database_url,
+    names::{Variables, closest_key},
 };
 
-/// Reads a variable of the environment.
-pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+/// The environment that settings are read from.
+pub(super) type Environment<'a> = &'a Variables;
 
 /// The settings of `A` that were given as flags. Their texts are checked by
 /// [`SettingValues::parse`], together with those from the environment and the file.
@@ -194,56 +195,69 @@ struct Given {
     shown: String,
 }
 
-/// Every setting that was given, by its key. What is taken later replaces what was taken
-/// before, so that the strongest source comes last.
+/// Every setting that was given, by its key, and what is wrong with them. What is taken
+/// later replaces what was taken before, so that the strongest source comes last.
 #[derive(Default)]
-pub(super) struct SettingValues(BTreeMap<String, Given>);
+pub(super) struct SettingValues {
+    given: BTreeMap<String, Given>,
+    /// The keys of settings whose text was refused.
+    invalid: BTreeSet<String>,
+    wrong: WrongSettings,
+}
 
 impl SettingValues {
     /// Takes the settings of `A` from a TOML file, which may hold no others.
-    pub fn take_file<A: Args>(&mut self, path: PathBuf) -> Result<(), WrongSetting> {
-        let unreadable = |reason: String| WrongSetting::File {
-            path: path.clone(),
-            reason,
+    pub fn take_file<A: Args>(&mut self, path: PathBuf) {
+        let table = match read_file(&path) {
+            Ok(table) => table,
+            Err(reason) => return self.wrong.add(WrongSetting::File { path, reason }),
         };
-        let text = fs::read_to_string(&path).map_err(|error| unreadable(error.to_string()))?;
-        let table: toml::Table = text
-            .parse()
-            .map_err(|error| unreadable(toml_reason(&text, &error)))?;
-        let origin = Origin::File(path.clone());
+        let origin = Origin::File(path);
         let settings = settings::<A>();
         for (name, value) in table {
             let Some(setting) = settings.iter().find(|setting| key(setting) == name) else {
-                return Err(WrongSetting::Unknown(origin.name(&name)));
-            };
-            let text = toml_text(&value).ok_or_else(|| WrongSetting::Value {
-                setting: origin.name(&name),
-                value: format!("of type {}", value.type_str()),
-                expected: "a string, a number or a boolean".to_owned(),
-            })?;
-            self.take(setting, origin.clone(), text);
-        }
-        Ok(())
-    }
-
-    /// Takes the settings of `A` from the environment.
-    pub fn take_environment<A: Args>(
-        &mut self,
-        environment: Environment<'_>,
-    ) -> Result<(), WrongSetting> {
-        for setting in settings::<A>() {
-            let name = environment_name(key(&setting));
-            let Some(text) = environment(&name) else {
+                self.wrong.add(WrongSetting::Unknown {
+                    name: origin.name(&name),
+                    closest: closest_key::<A>(&name),
+                });
                 continue;
             };
-            let text = text.into_string().map_err(|_| WrongSetting::Value {
-                setting: name,
-                value: "not text".to_owned(),
-                expected: "UTF-8".to_owned(),
-            })?;
-            self.take(&setting, Origin::Environment, text);
+            match toml_text(&value) {
+                Some(text) => self.take(setting, origin.clone(), text),
+                None => self.wrong.add(WrongSetting::Value {
+                    setting: origin.name(&name),
+                    value: format!("of type {}", value.type_str()),
+                    expected: "a string, a number or a boolean".to_owned(),
+                }),
+            }
         }
-        Ok(())
+    }
+
+    /// Takes the settings of `A` from the environment. A variable that is named almost like
+    /// one of them is refused.
+    pub fn take_environment<A: Args>(&mut self, environment: Environment<'_>) {
+        let settings = settings::<A>();
+        for setting in &settings {
+            let name = environment_name(key(setting));
+            let Some(text) = environment.get(&name) else {
+                continue;
+            };
+            match text.clone().into_string() {
+                Ok(text) => self.take(setting, Origin::Environment, text),
+                Err(_) => self.wrong.add(WrongSetting::Value {
+                    setting: name,
+                    value: "not text".to_owned(),
+                    expected: "UTF-8".to_owned(),
+                }),
+            }
+        }
+        let is_read = |name: &String| settings.iter().any(|it| environment_name(key(it)) == *name);
+        for (name, closest) in environment.unknown() {
+            if closest.as_ref().is_some_and(is_read) {
+                let name = name.to_owned();
+                self.wrong.add(WrongSetting::Unknown { name, closest });
+            }
+        }
     }
 
     /// Takes the settings of `A` from flags, which may be of others too.
@@ -261,17 +275,17 @@ impl SettingValues {
             origin,
             text,
         };
-        self.0.insert(key(setting).to_owned(), given);
+        self.given.insert(key(setting).to_owned(), given);
     }
 
     /// Where the value of a setting came from; `None` for a default.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
-        self.0.get(key).map(|given| &given.origin)
+        self.given.get(key).map(|given| &given.origin)
     }
 
     /// The text of a setting that was given.
     pub fn text(&self, key: &str) -> Option<&str> {
-        self.0.get(key).map(|given| given.text.as_str())
+        self.given.get(key).map(|given| given.text.as_str())
     }
 
     /// A setting that was given, as the user named it.
@@ -279,8 +293,27 @@ impl SettingValues {
         self.origin(key).map(|origin| origin.name(key))
     }
 
-    /// Checks the settings of `A` and applies their defaults.
-    pub fn parse<A: Args>(&self) -> Result<A, ConfigError> {
+    /// Whether a setting has its default or a text that was accepted.
+    pub fn is_valid(&self, key: &str) -> bool {
+        !self.invalid.contains(key)
+    }
+
+    /// Checks the settings of `A`, applies their defaults, and makes something of them.
+    /// What `make` gets has the defaults in place of what was refused, so that it can find
+    /// what else is wrong. Fails with all that is wrong.
+    pub fn read<A: Args, T>(
+        &mut self,
+        make: impl FnOnce(A, &mut Self) -> Option<T>,
+    ) -> Result<T, ConfigError> {
+        let settings = self.parse()?;
+        match make(settings, self) {
+            Some(made) if self.wrong.is_empty() => Ok(made),
+            Some(_) | None => Err(self.wrong.clone().into()),
+        }
+    }
+
+    /// The settings of `A`, with defaults in place of what is refused.
+    fn parse<A: Args>(&mut self) -> Result<A, ConfigError> {
         let command = A::augment_args(Command::new("settings"))
             .no_binary_name(true)
             .disable_help_flag(true)
@@ -288,27 +321,42 @@ impl SettingValues {
                 let long = key(&setting).replace('_', "-");
                 setting.long(long)
             });
-        let flags = command.get_arguments().filter_map(|setting| {
-            let given = self.0.get(key(setting))?;
-            Some(format!("{}={}", flag(key(setting)), given.text))
-        });
-        let flags: Vec<String> = flags.collect();
-        let matches =
-            command
-                .try_get_matches_from(flags)
-                .map_err(|error| match value_error(&error) {
-                    Some((flag, _, expected)) => {
-                        let key = flag.trim_start_matches('-').replace('-', "_");
-                        self.wrong(&key, expected).into()
-                    }
-                    None => ConfigError::Usage(error),
-                })?;
-        Ok(A::from_arg_matches(&matches)?)
+        loop {
+            let flags = command.get_arguments().filter_map(|setting| {
+                let key = key(setting);
+                let given = self.given.get(key).filter(|_| self.is_valid(key))?;
+                Some(format!("{}={}", flag(key), given.text))
+            });
+            let flags: Vec<String> = flags.collect();
+            let error = match command.clone().try_get_matches_from(flags) {
+                Ok(matches) => return Ok(A::from_arg_matches(&matches)?),
+                Err(error) => error,
+            };
+            let Some((flag, _, expected)) = value_error(&error) else {
+                return Err(error.into());
+            };
+            let key = flag.trim_start_matches('-').replace('-', "_");
+            self.refuse(&key, expected);
+            if !self.invalid.insert(key) {
+                return Err(error.into());
+            }
+        }
+    }
+
+    /// Keeps what is wrong, or returns what is right.
+    pub fn record<T>(&mut self, result: Result<T, WrongSetting>) -> Option<T> {
+        result.map_err(|wrong| self.wrong.add(wrong)).ok()
+    }
+
+    /// Keeps that a setting's value is wrong.
+    pub fn refuse(&mut self, key: &str, expected: impl fmt::Display) {
+        let wrong = self.wrong(key, expected);
+        self.wrong.add(wrong);
     }
 
     /// Says that a setting's value is wrong, and what would be right.
     pub fn wrong(&self, key: &str, expected: impl fmt::Display) -> WrongSetting {
-        let (setting, value) = match self.0.get(key) {
+        let (setting, value) = match self.given.get(key) {
             Some(given) if given.shown == MASK => (given.origin.name(key), MASK.to_owned()),
             Some(given) => (given.origin.name(key), format!("{:?}", given.shown)),
             None => (environment_name(key), "unset".to_owned()),
@@ -331,7 +379,7 @@ impl SettingValues {
     pub fn effective<A: Args>(&self, auth: &AuthMode) -> String {
         let lines = settings::<A>().into_iter().filter_map(|setting| {
             let key = key(&setting);
-            let (text, origin) = match self.0.get(key) {
+            let (text, origin) = match self.given.get(key) {
                 Some(given) => (given.shown.clone(), given.origin.to_string()),
                 None => {
                     let auth = || (key == "auth").then(|| auth.to_string());
@@ -405,6 +453,12 @@ fn toml_text(value: &toml::Value) -> Option<String> {
         | toml::Value::Array(_)
         | toml::Value::Table(_) => None,
     }
+}
+
+/// The settings of a file, or why there are none.
+fn read_file(path: &Path) -> Result<toml::Table, String> {
+    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    text.parse().map_err(|error| toml_reason(&text, &error))
 }
 
 /// The parser's message on one line, without the text around it, which may hold a secret.

@@ -4,16 +4,14 @@ use super::*;
 
 #[test]
 fn translate_takes_flags_over_environment_over_defaults() {
-    let environment = |name: &str| {
-        let value = match name {
-            "EXPERTISE_LANGUAGES" => "DE, pt-br",
-            "EXPERTISE_ACCOUNT" => "42",
-            "EXPERTISE_PARALLEL" => "7",
-            "EXPERTISE_RETRIES" => "2",
-            _ => return None,
-        };
-        Some(OsString::from(value))
-    };
+    let environment = [
+        ("EXPERTISE_LANGUAGES", "DE, pt-br"),
+        ("EXPERTISE_ACCOUNT", "42"),
+        ("EXPERTISE_PARALLEL", "7"),
+        ("EXPERTISE_RETRIES", "2"),
+    ];
+    let environment = environment.map(|(name, value)| (name.into(), value.into()));
+    let environment = Variables::new(environment);
     let config = |args: &[&str]| {
         let args = ["expertise", "translate"].iter().chain(args);
         let invocation = Invocation::read(

@@ -110,9 +110,13 @@ impl TranslateConfig {
         environment: Environment<'_>,
     ) -> Result<Self, ConfigError> {
         let mut values = SettingValues::default();
-        values.take_environment::<TranslateSettings>(environment)?;
+        values.take_environment::<TranslateSettings>(environment);
         values.take_flags::<LogConfig, _>(program);
         values.take_flags::<TranslateSettings, _>(flags);
+        values.read(Self::of_settings)
+    }
+
+    fn of_settings(settings: TranslateSettings, values: &mut SettingValues) -> Option<Self> {
         let TranslateSettings {
             languages,
             task,
@@ -124,19 +128,22 @@ impl TranslateConfig {
             timeout,
             connection,
             log,
-        } = values.parse()?;
+        } = settings;
         if engine_api_key.is_some() && engine == EngineKind::Apertium {
-            let right = "left out, as apertium takes none";
-            return Err(values.wrong("engine_api_key", right).into());
+            values.refuse("engine_api_key", "left out, as apertium takes none");
         }
-        let languages = languages.ok_or_else(|| values.wrong("languages", language_list()))?;
-        if languages.contains(&source_language) {
-            let right = format!("languages other than that of the texts, {source_language}");
-            return Err(values.wrong("languages", right).into());
+        match &languages {
+            None => values.refuse("languages", language_list()),
+            Some(languages) if languages.contains(&source_language) => {
+                let right = format!("languages other than that of the texts, {source_language}");
+                values.refuse("languages", right);
+            }
+            Some(_) => {}
         }
-        Ok(Self {
-            connection: connection.connection(&values)?,
-            languages,
+        let connection = connection.connection(values);
+        Some(Self {
+            connection: connection?,
+            languages: languages?,
             source_language,
             task,
             engine,

@@ -7,7 +7,10 @@ use std::{
 use http::{Uri, uri::Authority};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
-use super::secret::{Secret, SigningSecret};
+use super::{
+    TaskRef,
+    secret::{Secret, SigningSecret},
+};
 use crate::domain::{
     caller::{Scope, Subject},
     ids::{AccountId, RequestId, TaskId},
@@ -134,6 +137,18 @@ pub(super) fn request_id(text: &str) -> Result<RequestId, &'static str> {
 
 pub(super) fn task(text: &str) -> Result<TaskId, &'static str> {
     TaskId::parse(text).ok_or("the guid of a task, a hyphenated UUID")
+}
+
+/// A task by its guid or its name. A mistyped guid is no name.
+pub(super) fn task_ref(text: &str) -> Result<TaskRef, &'static str> {
+    let is_guid_like = text.len() > 30 && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit());
+    match TaskId::parse(text) {
+        Some(task) => Ok(TaskRef::Id(task)),
+        None if is_guid_like || text.trim().is_empty() => {
+            Err("the guid of a task, a hyphenated UUID, or its name")
+        }
+        None => Ok(TaskRef::Name(text.to_owned())),
+    }
 }
 
 pub(super) fn language(text: &str) -> Result<Language, &'static str> {

@@ -31,6 +31,11 @@ impl Etag {
             .finalize();
         Self(URL_SAFE_NO_PAD.encode(hash.split_at(12).0))
     }
+
+    /// The text.
+    pub fn into_string(self) -> String {
+        self.0
+    }
 }
 
 impl fmt::Display for Etag {

@@ -27,6 +27,11 @@ impl AccountId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The id as text, owned.
+    pub fn into_string(self) -> String {
+        self.0
+    }
 }
 
 impl fmt::Display for AccountId {

@@ -26,6 +26,10 @@ mod truncate;
 pub const DOMAIN: &str = "expertise.v1";
 /// When a caller may retry a call that an overloaded server or database refused.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Tells the retry policy of a gRPC client how many milliseconds to wait (gRFC A6).
+const RETRY_PUSHBACK: &str = "grpc-retry-pushback-ms";
+/// A retry policy does not retry the call.
+const NO_RETRY: &str = "-1";
 
 /// The status of a failed call.
 pub fn from_error(error: Error) -> Status {
@@ -35,11 +39,11 @@ pub fn from_error(error: Error) -> Status {
         Error::StepNotFound(id) => not_found(ErrorReason::StepNotFound, "Step", id),
         Error::RoleNotFound(id) => not_found(ErrorReason::RoleNotFound, "Role", id.0),
         Error::Precondition(precondition) => failed_precondition(precondition),
-        Error::EtagMismatch => plain(
+        Error::EtagMismatch => without_retry(plain(
             Code::Aborted,
             ErrorReason::EtagMismatch,
             "the resource has changed: its etag is not the one sent",
-        ),
+        )),
         Error::WriteConflict => plain(
             Code::Aborted,
             ErrorReason::WriteConflict,
@@ -93,14 +97,14 @@ pub fn metadata_too_large(limit: usize) -> Status {
 }
 
 fn too_large(what: &str, limit: usize) -> Status {
-    build(
+    without_retry(build(
         Code::ResourceExhausted,
         format!("{what} {limit} bytes"),
         info(
             ErrorReason::MessageTooLarge,
             [("limit_bytes", limit.to_string())],
         ),
-    )
+    ))
 }
 
 /// The server works on as many calls as it can.
@@ -299,8 +303,23 @@ fn plain(code: Code, reason: ErrorReason, message: &str) -> Status {
     build(code, message.to_owned(), info(reason, []))
 }
 
+/// A status whose RetryInfo is also sent to the client's retry policy.
 fn build(code: Code, message: String, details: ErrorDetails) -> Status {
-    Status::with_error_details(code, message, details)
+    let retry = details.retry_info().and_then(|retry| retry.retry_delay);
+    let mut status = Status::with_error_details(code, message, details);
+    if let Some(delay) = retry {
+        let milliseconds = MetadataValue::from(delay.as_millis() as u64);
+        status.metadata_mut().insert(RETRY_PUSHBACK, milliseconds);
+    }
+    status
+}
+
+/// Keeps a retry policy from repeating the call: its code may mean that a retry helps, but
+/// this error comes again.
+fn without_retry(mut status: Status) -> Status {
+    let no_retry = MetadataValue::from_static(NO_RETRY);
+    status.metadata_mut().insert(RETRY_PUSHBACK, no_retry);
+    status
 }
 
 fn info<const N: usize>(reason: ErrorReason, metadata: [(&str, String); N]) -> ErrorDetails {

@@ -1,6 +1,9 @@
 //! Update masks: which fields an update changes, and to what.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use prost_types::FieldMask;
 
@@ -237,16 +240,32 @@ impl LanguageMask {
 }
 
 /// Why a path is refused.
-type PathViolation = (Reason, &'static str);
+type PathViolation = (Reason, Cow<'static, str>);
 
-const UNKNOWN: PathViolation = (
-    Reason::MaskPathUnknown,
-    "is not a path that this mask may name",
-);
 const MALFORMED: PathViolation = (
     Reason::FieldInvalid,
-    "does not name a well-formed language tag",
+    Cow::Borrowed("does not name a well-formed language tag"),
 );
+
+impl MaskFields {
+    /// The violation of a path that names no field; it lists those that an update changes.
+    fn unknown(&self) -> PathViolation {
+        let description = format!(
+            "is not a path that this mask may name: it may name {}, and {TRANSLATIONS}.LANGUAGE",
+            self.honored.join(", ")
+        );
+        (Reason::MaskPathUnknown, description.into())
+    }
+
+    /// The violation of a path that names no field of a translation.
+    fn unknown_of_translation(&self) -> PathViolation {
+        let description = format!(
+            "is not a path that this mask may name: of a translation it may name {}",
+            self.translation.join(", ")
+        );
+        (Reason::MaskPathUnknown, description.into())
+    }
+}
 
 impl MaskPaths {
     fn add(
@@ -263,18 +282,20 @@ impl MaskPaths {
         } else if let Some(field) = find(fields.listed, path) {
             ignored.add([field]);
         } else if path == "*" {
-            return Err((Reason::FieldInvalid, "`*` must stand alone"));
+            return Err((Reason::FieldInvalid, "`*` must stand alone".into()));
         } else if find(fields.identifying, path).is_none() {
             let below = path.strip_prefix(TRANSLATIONS);
             let below = below.and_then(|rest| rest.strip_prefix('.'));
-            let (key, field) = split_key(below.ok_or(UNKNOWN)?)?;
+            let below = below.ok_or_else(|| fields.unknown())?;
+            let (key, field) = split_key(below, fields)?;
             let language = Language::parse(key).ok_or(MALFORMED)?;
             match field {
                 None => {
                     self.translations.insert(language, LanguageMask::Whole);
                 }
                 Some(field) => {
-                    let field = find(fields.translation, field).ok_or(UNKNOWN)?;
+                    let field = find(fields.translation, field)
+                        .ok_or_else(|| fields.unknown_of_translation())?;
                     self.add_translated(language, field);
                 }
             }
@@ -295,7 +316,10 @@ impl MaskPaths {
 
 /// The key of a map and the field below it. The key ends at the first dot, or is in
 /// backticks.
-fn split_key(path: &str) -> Result<(&str, Option<&str>), PathViolation> {
+fn split_key<'a>(
+    path: &'a str,
+    fields: &MaskFields,
+) -> Result<(&'a str, Option<&'a str>), PathViolation> {
     let Some(quoted) = path.strip_prefix('`') else {
         return Ok(match path.split_once('.') {
             Some((key, field)) => (key, Some(field)),
@@ -306,7 +330,9 @@ fn split_key(path: &str) -> Result<(&str, Option<&str>), PathViolation> {
     if rest.is_empty() {
         return Ok((key, None));
     }
-    let field = rest.strip_prefix('.').ok_or(UNKNOWN)?;
+    let field = rest
+        .strip_prefix('.')
+        .ok_or_else(|| fields.unknown_of_translation())?;
     Ok((key, Some(field)))
 }
 

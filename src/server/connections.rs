@@ -7,6 +7,7 @@ mod rate_limit;
 use std::{
     collections::BTreeMap,
     io,
+    net::SocketAddr,
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -64,6 +65,7 @@ pub struct Connections {
 /// The state of a connection. Times are milliseconds since `started`.
 struct ConnectionState {
     started: Instant,
+    peer: SocketAddr,
     received_bytes: AtomicU64,
     last_received: AtomicU64,
     /// Sent, received, or a call that ended.
@@ -95,19 +97,29 @@ impl Connections {
     /// Adds a connection, as soon as the rate limit of its address allows. `None` when it
     /// is refused or already gone.
     pub async fn admit(self: Arc<Self>, stream: TcpStream) -> Option<TrackedStream> {
-        let address = stream.peer_addr().ok()?.ip();
+        let peer = stream.peer_addr().ok()?;
         let delay = lock(&self.rate_limiter)
-            .delay(address, Instant::now())
+            .delay(peer.ip(), Instant::now())
             .ok()?;
         if !delay.is_zero() {
             sleep(delay).await;
         }
-        self.add(stream)
+        self.add(stream, peer)
+    }
+
+    /// The number of open connections.
+    pub fn count(&self) -> usize {
+        lock(&self.open).len()
+    }
+
+    /// The most connections at once.
+    pub fn max(&self) -> usize {
+        self.max
     }
 
     /// When there are too many connections, the oldest one that has sent no preface is
     /// closed, or else the new one.
-    fn add(self: &Arc<Self>, stream: TcpStream) -> Option<TrackedStream> {
+    fn add(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr) -> Option<TrackedStream> {
         let mut open = lock(&self.open);
         if open.len() >= self.max {
             self.warn_too_many();
@@ -116,7 +128,7 @@ impl Connections {
             open.remove(&number);
         }
         let number = self.next_number.fetch_add(1, Relaxed);
-        let state = Arc::new(ConnectionState::new(self.started));
+        let state = Arc::new(ConnectionState::new(self.started, peer));
         open.insert(number, Arc::clone(&state));
         Some(TrackedStream {
             stream,
@@ -190,9 +202,10 @@ fn raise_descriptor_limit() -> u64 {
 }
 
 impl ConnectionState {
-    fn new(started: Instant) -> Self {
+    fn new(started: Instant, peer: SocketAddr) -> Self {
         let state = Self {
             started,
+            peer,
             received_bytes: AtomicU64::new(0),
             last_received: AtomicU64::new(0),
             last_active: AtomicU64::new(0),
@@ -259,6 +272,11 @@ impl ConnectionState {
 pub struct ConnectionHandle(Arc<ConnectionState>);
 
 impl ConnectionHandle {
+    /// The address at the other end.
+    pub fn peer(&self) -> SocketAddr {
+        self.0.peer
+    }
+
     /// A call that must end by the deadline. It ends when the result is dropped.
     pub fn begin_call(&self, deadline: Instant) -> PendingCall {
         PendingCall::begin(&self.0, deadline)

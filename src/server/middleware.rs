@@ -14,6 +14,7 @@ mod health_and_reflection;
 mod load_shedding;
 mod normalise;
 mod protocol;
+mod rejected_calls;
 mod request_body;
 mod response_body;
 
@@ -45,7 +46,12 @@ use self::{
     response_body::{ResponseBody, ResponseResources},
 };
 use super::connections::ConnectionHandle;
-use crate::{auth::Authenticator, call_context::CallContext, grpc::status, telemetry::Tracer};
+use crate::{
+    auth::{Authenticator, KeysRead},
+    call_context::CallContext,
+    grpc::status,
+    telemetry::Tracer,
+};
 
 /// The state that the middleware of all calls shares.
 pub struct Middleware {
@@ -96,7 +102,17 @@ impl Middleware {
     pub fn register(&self, registry: &mut Registry) {
         self.metrics.register(registry);
         self.memory.register(registry);
-        self.queue.register(registry);
+        rejected_calls::register(registry, &self.memory, &self.queue);
+    }
+
+    /// Registers the metrics of calls that have the same names in every gRPC server.
+    pub fn register_grpc(&self, registry: &mut Registry) {
+        self.metrics.register_grpc(registry);
+    }
+
+    /// When the keys that verify tokens were read, if tokens are verified.
+    pub fn keys_read(&self) -> Option<KeysRead> {
+        self.authenticator.keys_read()
     }
 
     pub fn current_load(&self) -> CurrentLoad {
@@ -185,7 +201,10 @@ impl Middleware {
     /// such.
     fn shed(&self, path: &str) -> Option<Response<Body>> {
         let is_known = self.metrics.count_shed(path);
-        is_known.then(|| self.shedder.refuse())
+        is_known.then(|| {
+            self.queue.count_refused_when_full();
+            self.shedder.refuse()
+        })
     }
 
     fn record(
@@ -194,9 +213,14 @@ impl Middleware {
         started: Instant,
         connection: Option<ConnectionHandle>,
     ) -> CallRecord {
+        let peer = connection.as_ref().map(ConnectionHandle::peer);
         let pending = connection.map(|it| it.begin_call(started + self.limits.request_timeout));
         let metrics = self.metrics.begin(request.uri().path());
-        CallRecord::new(request, started, pending, metrics, self.tracer.as_ref())
+        let mut call = CallRecord::new(request, started, pending, metrics, self.tracer.as_ref());
+        if let Some(peer) = peer {
+            call.set_peer(peer);
+        }
+        call
     }
 
     /// Stages 6 to 13.

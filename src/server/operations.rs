@@ -4,23 +4,26 @@
 //! closed when there are too many, so that no client can block others. The port needs
 //! no credentials, and its answers hold nothing of guides or accounts.
 
+mod exposition;
+mod process;
+mod sampled;
+
 use std::{
     collections::VecDeque,
     convert::Infallible,
-    fs,
-    sync::{Arc, OnceLock, atomic::Ordering::Relaxed},
-    time::Duration,
+    sync::{Arc, OnceLock},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_TYPE};
 use http_body_util::Full;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use prometheus_client::{
     encoding::text::{encode_eof, encode_registry},
-    metrics::{counter::Counter, gauge::Gauge, info::Info},
-    registry::{Registry, Unit},
+    metrics::info::Info,
+    registry::Registry,
 };
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -29,8 +32,10 @@ use tokio::{
 };
 use tracing::warn;
 
+use self::{exposition::Format, sampled::SampledMetrics};
 use super::{
     ACCEPT_RETRY_PAUSE,
+    connections::Connections,
     health::{HealthMonitor, HealthState},
     middleware::Middleware,
 };
@@ -42,17 +47,25 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_CONNECTIONS: usize = 16;
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
 /// The endpoint for operators, with all metrics of the server.
 pub struct OperationsEndpoint {
     registry: Registry,
     store: OnceLock<StoreRegistry>,
-    middleware: Arc<Middleware>,
-    health: HealthMonitor,
-    spans: Option<Arc<SpanCounts>>,
+    sources: MetricSources,
     sampled: SampledMetrics,
+}
+
+/// The parts of the server that the metrics and the readiness are read from.
+pub struct MetricSources {
+    pub middleware: Arc<Middleware>,
+    pub health: HealthMonitor,
+    pub connections: Arc<Connections>,
+    /// When the server's certificate expires, with TLS.
+    pub certificate_expiry: Option<SystemTime>,
+    /// With a collector of traces.
+    pub spans: Option<Arc<SpanCounts>>,
 }
 
 /// The metrics of the database, once it is open.
@@ -61,45 +74,31 @@ struct StoreRegistry {
     registry: Registry,
 }
 
-/// Metrics that are sampled when they are requested.
-#[derive(Default)]
-struct SampledMetrics {
-    inflight_bytes: Gauge,
-    calls_in_work: Gauge,
-    calls_waiting: Gauge,
-    resident_bytes: Gauge,
-    spans_exported: Counter,
-    spans_lost: Counter,
-}
-
 impl OperationsEndpoint {
-    pub fn new(
-        middleware: Arc<Middleware>,
-        health: HealthMonitor,
-        spans: Option<Arc<SpanCounts>>,
-    ) -> Self {
-        let mut registry = new_registry();
+    pub fn new(sources: MetricSources) -> Self {
+        let mut registry = Registry::default();
         let sampled = SampledMetrics::default();
-        registry.register(
+        process::register(&mut registry);
+        sources.middleware.register_grpc(&mut registry);
+        let own = registry.sub_registry_with_prefix(env!("CARGO_PKG_NAME"));
+        own.register(
             "build",
             "The version that runs",
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
-        middleware.register(&mut registry);
-        sampled.register(&mut registry, spans.is_some());
+        sources.middleware.register(own);
+        sampled.register(own, &sources);
         Self {
             registry,
             store: OnceLock::new(),
-            middleware,
-            health,
-            spans,
+            sources,
             sampled,
         }
     }
 
     /// Serves the metrics of the database, too. Works once.
     pub fn add_store(&self, store: Store) {
-        let mut registry = new_registry();
+        let mut registry = Registry::with_prefix(env!("CARGO_PKG_NAME"));
         store.register(&mut registry);
         let _ = self.store.set(StoreRegistry { store, registry });
     }
@@ -129,7 +128,7 @@ impl OperationsEndpoint {
 
     async fn serve_stream(self: Arc<Self>, stream: TcpStream) {
         let service = service_fn(|request: Request<Incoming>| {
-            let response = self.respond(request.method(), request.uri().path());
+            let response = self.respond(&request);
             async { Ok::<_, Infallible>(response) }
         });
         // Errors of a peer do not concern the server.
@@ -140,19 +139,16 @@ impl OperationsEndpoint {
             .await;
     }
 
-    fn respond(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
-        if !matches!(*method, Method::GET | Method::HEAD) {
+    fn respond(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
             return text(StatusCode::METHOD_NOT_ALLOWED, "GET only\n");
         }
-        match path {
-            "/metrics" => match self.metrics() {
-                Some(metrics) => response(StatusCode::OK, OPEN_METRICS, metrics),
-                None => text(StatusCode::INTERNAL_SERVER_ERROR, "no metrics\n"),
-            },
+        match request.uri().path() {
+            "/metrics" => self.metrics(request.headers()),
             "/healthz" => text(StatusCode::OK, "alive\n"),
             "/readyz" => {
                 let unavailable = StatusCode::SERVICE_UNAVAILABLE;
-                match self.health.state() {
+                match self.sources.health.state() {
                     HealthState::Serving => text(StatusCode::OK, "ready\n"),
                     HealthState::DatabaseDown => {
                         text(unavailable, "the database does not answer\n")
@@ -167,12 +163,23 @@ impl OperationsEndpoint {
         }
     }
 
-    fn metrics(&self) -> Option<String> {
-        self.sampled.sample(&self.middleware, self.spans.as_deref());
+    fn metrics(&self, headers: &HeaderMap) -> Response<Full<Bytes>> {
+        let format = Format::accepted(headers);
+        match self.open_metrics() {
+            Some(metrics) => {
+                let metrics = format.write(metrics);
+                response(StatusCode::OK, format.content_type(), metrics)
+            }
+            None => text(StatusCode::INTERNAL_SERVER_ERROR, "no metrics\n"),
+        }
+    }
+
+    fn open_metrics(&self) -> Option<String> {
+        self.sampled.sample(&self.sources);
         let mut text = String::new();
         encode_registry(&mut text, &self.registry).ok()?;
         if let Some(StoreRegistry { store, registry }) = self.store.get() {
-            store.sample_pools();
+            store.sample_connections();
             encode_registry(&mut text, registry).ok()?;
         }
         encode_eof(&mut text).ok()?;
@@ -180,75 +187,10 @@ impl OperationsEndpoint {
     }
 }
 
-fn new_registry() -> Registry {
-    Registry::with_prefix(env!("CARGO_PKG_NAME"))
-}
-
-impl SampledMetrics {
-    fn register(&self, registry: &mut Registry, has_traces: bool) {
-        registry.register_with_unit(
-            "inflight",
-            "Bytes of messages that are held",
-            Unit::Bytes,
-            self.inflight_bytes.clone(),
-        );
-        registry.register(
-            "calls_in_work",
-            "Calls that are worked on: their messages have arrived and they have a permit",
-            self.calls_in_work.clone(),
-        );
-        registry.register(
-            "calls_waiting",
-            "Calls that wait in the queue for a permit",
-            self.calls_waiting.clone(),
-        );
-        registry.register_with_unit(
-            "process_resident",
-            "Resident memory of the process",
-            Unit::Bytes,
-            self.resident_bytes.clone(),
-        );
-        if has_traces {
-            registry.register(
-                "spans_exported",
-                "Spans that the collector accepted",
-                self.spans_exported.clone(),
-            );
-            registry.register(
-                "spans_lost",
-                "Spans that were sent and that the collector did not accept",
-                self.spans_lost.clone(),
-            );
-        }
-    }
-
-    fn sample(&self, middleware: &Middleware, spans: Option<&SpanCounts>) {
-        let load = middleware.current_load();
-        for (gauge, value) in [
-            (&self.inflight_bytes, load.inflight_bytes),
-            (&self.calls_in_work, load.calls_in_work),
-            (&self.calls_waiting, load.calls_waiting),
-        ] {
-            gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
-        }
-        if let Some(bytes) = resident_bytes() {
-            self.resident_bytes.set(bytes);
-        }
-        if let Some(spans) = spans {
-            self.spans_exported.inner().store(spans.exported(), Relaxed);
-            self.spans_lost.inner().store(spans.lost(), Relaxed);
-        }
-    }
-}
-
-/// On Linux; `None` elsewhere.
-fn resident_bytes() -> Option<i64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kilobytes: i64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024)
+/// Seconds since 1970.
+fn seconds_since_epoch(time: SystemTime) -> f64 {
+    let since = time.duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs_f64()
 }
 
 fn text(code: StatusCode, text: &'static str) -> Response<Full<Bytes>> {

@@ -1,7 +1,7 @@
 //! TLS with rustls: the server's certificate, and the authorities of client
 //! certificates.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::SystemTime};
 
 use rustls::{
     RootCertStore, ServerConfig,
@@ -10,6 +10,7 @@ use rustls::{
     server::WebPkiClientVerifier,
 };
 use tokio_rustls::TlsAcceptor;
+use x509_cert::{Certificate, der::Decode};
 
 use crate::{
     config::Tls,
@@ -33,8 +34,16 @@ pub enum TlsError {
     ClientAuthorities(String),
 }
 
-/// Accepts TLS connections.
-pub fn acceptor(tls: &Tls) -> Result<TlsAcceptor, TlsError> {
+/// The TLS of a server.
+pub struct ServerTls {
+    /// Accepts TLS connections.
+    pub acceptor: TlsAcceptor,
+    /// When the server's certificate expires.
+    pub certificate_expiry: Option<SystemTime>,
+}
+
+/// Reads certificates and keys.
+pub fn server_tls(tls: &Tls) -> Result<ServerTls, TlsError> {
     let mismatch = |reason: &dyn ToString| TlsError::Mismatch(reason.to_string());
     let chain = pem::chain(&tls.cert_file, "EXPERTISE_TLS_CERT_FILE")?;
     let chain: Result<_, _> = CertificateDer::pem_slice_iter(&chain).collect();
@@ -55,10 +64,20 @@ pub fn acceptor(tls: &Tls) -> Result<TlsAcceptor, TlsError> {
             config.with_client_cert_verifier(clients)
         }
     };
+    let certificate_expiry = chain.first().and_then(expiry);
     let config = config.with_single_cert(chain, key);
     let mut config = config.map_err(|error| mismatch(&error))?;
     config.alpn_protocols.push(ALPN_HTTP2.to_vec());
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok(ServerTls {
+        acceptor: TlsAcceptor::from(Arc::new(config)),
+        certificate_expiry,
+    })
+}
+
+fn expiry(certificate: &CertificateDer) -> Option<SystemTime> {
+    let certificate = Certificate::from_der(certificate).ok()?;
+    let validity = certificate.tbs_certificate().validity();
+    Some(validity.not_after.to_system_time())
 }
 
 fn authorities(path: &Path) -> Result<RootCertStore, PemError> {

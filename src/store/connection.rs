@@ -39,6 +39,9 @@ pub use replica::{Replica, ReplicaOrPrimary, ReplicaSettings};
 const PAGE_KEY: &str = "page_token";
 /// Connections that read from SQLite.
 const MAX_SQLITE_READERS: u32 = 4;
+/// Rows that a statement may be ahead of who reads them. With fewer than a page has, the
+/// connection's thread would stop and be woken again for each page.
+const SQLITE_ROW_BUFFER: usize = 1_024;
 /// How long a write waits for another process that holds the SQLite file.
 const SQLITE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a write waits for SQLite's one writing connection. It is longer than
@@ -59,6 +62,14 @@ pub enum OpenError {
         "EXPERTISE_DATABASE_URL is not a valid PostgreSQL URL: check its port and its parameters, such as sslmode=require"
     )]
     InvalidUrl,
+    /// The path cannot be that of an SQLite file.
+    #[error("EXPERTISE_DATABASE_URL names the file {path}, which cannot be used: {why}")]
+    Path {
+        /// The path.
+        path: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
     /// The SQLite file cannot be opened or created.
     #[error("EXPERTISE_DATABASE_URL names the file {path}, which cannot be used: {why}")]
     File {
@@ -112,6 +123,23 @@ pub enum OpenError {
     /// The schema cannot be created, changed or read.
     #[error("the database schema cannot be read or brought up to date: {0}")]
     Schema(String),
+}
+
+impl OpenError {
+    /// Whether a setting must change, whatever else does.
+    pub fn is_wrong_setting(&self) -> bool {
+        match self {
+            Self::InvalidUrl | Self::Path { .. } | Self::PartitionsOfSqlite => true,
+            Self::File { .. }
+            | Self::Connect { .. }
+            | Self::Unreachable { .. }
+            | Self::Lost
+            | Self::UnknownSchema
+            | Self::OldSchema { .. }
+            | Self::PartitionsOfTables
+            | Self::Schema(_) => false,
+        }
+    }
 }
 
 /// Brings the schema of a database up to date.
@@ -195,7 +223,6 @@ pub async fn connect(
         DatabaseUrl::SqliteMemory => return sqlite_memory(&options.metrics).await,
         DatabaseUrl::Postgres(url) => url,
     };
-    postgres::warn_of_unknown_parameters(url);
     let begun = Instant::now();
     let mut logged: Option<Instant> = None;
     loop {
@@ -307,6 +334,7 @@ fn sqlite(options: SqliteConnectOptions) -> SqliteConnectOptions {
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .busy_timeout(SQLITE_BUSY_TIMEOUT)
+        .row_buffer_size(SQLITE_ROW_BUFFER)
         .disable_statement_logging()
 }
 

@@ -45,18 +45,18 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str, what: &'static str) -> Result<T,
 
 /// Reads a JSON value; `what` names it in an error.
 pub fn optional<T: DeserializeOwned>(
-    text: Option<String>,
+    text: Option<&str>,
     what: &'static str,
 ) -> Result<Option<T>, StoreError> {
-    text.map(|text| parse(&text, what)).transpose()
+    text.map(|text| parse(text, what)).transpose()
 }
 
 /// Reads a JSON list; NULL is an empty one.
 pub fn list<T: DeserializeOwned>(
-    text: Option<String>,
+    text: Option<&str>,
     what: &'static str,
 ) -> Result<Vec<T>, StoreError> {
-    text.map_or(Ok(Vec::new()), |text| parse(&text, what))
+    text.map_or(Ok(Vec::new()), |text| parse(text, what))
 }
 
 fn write_list<T: Serialize>(list: &[T]) -> Option<String> {
@@ -102,7 +102,7 @@ pub fn write_feedback(feedback: Option<&Feedback>) -> Option<String> {
 }
 
 /// Reads [`write_feedback`].
-pub fn read_feedback(text: Option<String>) -> Result<Option<Feedback>, StoreError> {
+pub fn read_feedback(text: Option<&str>) -> Result<Option<Feedback>, StoreError> {
     let stored: Option<[Feedback; 1]> = optional(text, "feedback_config")?;
     Ok(stored.map(|[feedback]| feedback))
 }
@@ -123,7 +123,7 @@ pub fn write_tags(tags: &[Tag]) -> Option<String> {
 }
 
 /// Reads a task's translations from a JSON list of `[language, locked, name]`.
-pub fn read_task_translations(text: Option<String>) -> Result<TaskTranslations, StoreError> {
+pub fn read_task_translations(text: Option<&str>) -> Result<TaskTranslations, StoreError> {
     let rows: Vec<(String, JsonBool, Option<Name>)> = list(text, "task_translations")?;
     let overlay = |(language, locked, name): (_, JsonBool, _)| {
         let locked = locked.get();
@@ -144,15 +144,15 @@ type StepTranslationRow = (
 
 /// Reads a step's translations from a JSON list of
 /// `[language, locked, title, instructions, feedback_config, body]`.
-pub fn read_step_translations(text: Option<String>) -> Result<StepTranslations, StoreError> {
+pub fn read_step_translations(text: Option<&str>) -> Result<StepTranslations, StoreError> {
     let rows: Vec<StepTranslationRow> = list(text, "step_translations")?;
     rows.into_iter()
         .map(|(language, locked, title, instructions, feedback, body)| {
             let overlay = StepOverlay {
                 title,
                 body,
-                instructions: list(instructions, "instructions")?,
-                feedback: read_feedback(feedback)?,
+                instructions: list(instructions.as_deref(), "instructions")?,
+                feedback: read_feedback(feedback.as_deref())?,
                 locked: locked.get(),
             };
             Ok((Language::stored(language), overlay))
@@ -163,7 +163,7 @@ pub fn read_step_translations(text: Option<String>) -> Result<StepTranslations, 
 /// Reads the states of translations from a JSON list of
 /// `[language, has_body, outdated_title, outdated_rest]`.
 pub fn read_overlay_states(
-    text: Option<String>,
+    text: Option<&str>,
 ) -> Result<BTreeMap<Language, OverlayState>, StoreError> {
     type OverlayStateRow = (String, JsonBool, JsonBool, JsonBool);
     let rows: Vec<OverlayStateRow> = list(text, "translations")?;

@@ -37,11 +37,12 @@ pub struct StoreMetrics {
     commits: Histogram,
     writes: Histogram,
     write_waits: Histogram,
-    lost_writes: Counter,
+    write_conflicts: Counter,
     by_kind: Histograms,
     connection_waits: Histograms,
     connections: Family<TwoLabels, Gauge>,
     connections_max: Family<OneLabel, Gauge>,
+    replica_in_use: Gauge,
 }
 
 impl Default for StoreMetrics {
@@ -56,11 +57,12 @@ impl Default for StoreMetrics {
             commits: histogram(),
             writes: histogram(),
             write_waits: histogram(),
-            lost_writes: Counter::default(),
+            write_conflicts: Counter::default(),
             by_kind,
             connection_waits: Histograms::new_with_constructor(histogram),
             connections: Family::default(),
             connections_max: Family::default(),
+            replica_in_use: Gauge::default(),
         }
     }
 }
@@ -70,8 +72,20 @@ fn histogram() -> Histogram {
 }
 
 impl StoreMetrics {
-    /// Registers all metrics under the prefix `database`.
+    /// Registers all metrics, those of statements and connections under the prefix
+    /// `database`.
     pub fn register(&self, registry: &mut Registry) {
+        registry.register_with_unit(
+            "write_queue_wait",
+            "Time that a write waits to begin",
+            Unit::Seconds,
+            self.write_waits.clone(),
+        );
+        registry.register(
+            "write_conflicts",
+            "Writes that were retried because of a concurrent write",
+            self.write_conflicts.clone(),
+        );
         let registry = registry.sub_registry_with_prefix("database");
         for (name, help, metric) in [
             (
@@ -83,11 +97,6 @@ impl StoreMetrics {
                 "write",
                 "Time that a write takes, with all waits and retries",
                 &self.writes,
-            ),
-            (
-                "write_turn",
-                "Time that a write waits to begin",
-                &self.write_waits,
             ),
         ] {
             registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
@@ -105,11 +114,6 @@ impl StoreMetrics {
             self.connection_waits.clone(),
         );
         registry.register(
-            "lost_writes",
-            "Writes that were retried because of a concurrent write",
-            self.lost_writes.clone(),
-        );
-        registry.register(
             "connections",
             "Connections of a pool, by whether they are in use",
             self.connections.clone(),
@@ -118,6 +122,11 @@ impl StoreMetrics {
             "connections_max",
             "Most connections of a pool",
             self.connections_max.clone(),
+        );
+        registry.register(
+            "replica_in_use",
+            "1 while reads that may be stale go to the replica, or else 0",
+            self.replica_in_use.clone(),
         );
     }
 
@@ -168,13 +177,18 @@ impl StoreMetrics {
     }
 
     /// Counts a write that is retried because of a concurrent write.
-    pub fn count_lost_write(&self) {
-        self.lost_writes.inc();
+    pub fn count_write_conflict(&self) {
+        self.write_conflicts.inc();
     }
 
     /// The histogram of waits for a connection of a pool.
     pub fn connection_waits(&self, pool: &'static str) -> Histogram {
         self.connection_waits.get_or_create_owned(&[("pool", pool)])
+    }
+
+    /// Records whether reads go to a replica.
+    pub fn sample_replica(&self, in_use: bool) {
+        self.replica_in_use.set(i64::from(in_use));
     }
 
     /// Records the size and use of a pool.

@@ -1,7 +1,10 @@
 //! Reads. Each returns one state of the database: most are one statement; exports,
 //! previews and validations are one transaction.
 
+mod cached_sql;
+mod expected_translations;
 mod guide;
+mod large_step;
 mod preview;
 mod readers;
 mod references;
@@ -22,6 +25,7 @@ use crate::{
     domain::{Error, Result},
 };
 
+pub use expected_translations::ExpectedTranslations;
 pub use guide::GuideSource;
 pub use preview::{PreviewCall, PreviewPage};
 pub use row_reader::RowReader;

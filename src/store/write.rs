@@ -66,6 +66,16 @@ trait Operation: Send + Sync + 'static {
         tx: &Tx,
     ) -> impl Future<Output = Result<Self::Snapshot, StoreError>> + Send;
 
+    /// Locks what changes and was read without a lock; fails with a conflict if it is no
+    /// longer as it was read.
+    fn lock_changed(
+        &self,
+        _tx: &Tx,
+        _changes: &Changes,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        std::future::ready(Ok(()))
+    }
+
     /// Decides what changes.
     fn decide(
         &self,
@@ -110,6 +120,7 @@ impl<O: Operation> PendingWrite<O> {
             outcome: self.retry.as_ref().map(|retry| retry.outcome(&answer)),
             changes,
             context: &tx.context,
+            backend: tx.backend(),
         };
         let Some(script) = write.script()? else {
             return Ok(None);
@@ -131,6 +142,7 @@ impl<O: Operation> PendingWrite<O> {
         }
         let stored = self.operation.read_locked(tx).await?;
         let (mut changes, mut answer) = self.operation.decide(stored, &tx.context)?;
+        self.operation.lock_changed(tx, &changes).await?;
         changes.retitle(tx.lock_referring_steps(&changes.renamed).await?);
         tx.check_depths(&changes).await?;
         let outcome = match self.mode {
@@ -141,6 +153,7 @@ impl<O: Operation> PendingWrite<O> {
             changes,
             outcome,
             context: &tx.context,
+            backend: tx.backend(),
         };
         if write.changes.role.is_some() {
             // Roles are written by the same script with and without locks.

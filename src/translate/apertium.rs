@@ -23,6 +23,7 @@ const CODES: &str = "\
 pub struct Apertium {
     client: Client,
     url: String,
+    probe_url: String,
 }
 
 #[derive(Deserialize)]
@@ -43,6 +44,7 @@ impl Apertium {
         Ok(Self {
             client: http::client(timeout, url)?,
             url: format!("{url}/translate"),
+            probe_url: format!("{url}/listPairs"),
         })
     }
 }
@@ -52,6 +54,10 @@ impl Engine for Apertium {
     /// One, as the engine may change a separator between several texts.
     fn texts_per_request(&self) -> usize {
         1
+    }
+
+    async fn probe(&self) -> Result<(), EngineError> {
+        http::probe(self.client.get(&self.probe_url)).await
     }
 
     async fn translate(

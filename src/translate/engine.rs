@@ -8,6 +8,9 @@ pub trait Engine: Send + Sync {
     /// How many texts a request may carry, at least one.
     fn texts_per_request(&self) -> usize;
 
+    /// Asks the engine something cheap, once. Any answer shows that it is there.
+    async fn probe(&self) -> Result<(), EngineError>;
+
     /// Translates plain texts from one language into another, both BCP-47 tags. The
     /// answer has as many texts, in the same order.
     async fn translate(

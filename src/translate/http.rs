@@ -30,6 +30,11 @@ pub(super) fn client(timeout: Duration, url: &str) -> Result<Client, reqwest::Er
     builder.build()
 }
 
+/// Sends a request whose answer does not matter.
+pub(super) async fn probe(request: RequestBuilder) -> Result<(), EngineError> {
+    request.send().await.map(drop).map_err(unavailable)
+}
+
 /// Sends a request and reads the answer. `explanation` finds the engine's explanation in
 /// an error.
 pub(super) async fn send<T: DeserializeOwned>(

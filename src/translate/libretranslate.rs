@@ -19,6 +19,7 @@ const MAX_TEXTS_PER_REQUEST: usize = 50;
 pub struct LibreTranslate {
     client: Client,
     url: String,
+    probe_url: String,
     api_key: Option<Secret>,
 }
 
@@ -38,6 +39,7 @@ impl LibreTranslate {
         Ok(Self {
             client: http::client(timeout, url)?,
             url: format!("{url}/translate"),
+            probe_url: format!("{url}/languages"),
             api_key,
         })
     }
@@ -56,6 +58,10 @@ impl LibreTranslate {
 impl Engine for LibreTranslate {
     fn texts_per_request(&self) -> usize {
         MAX_TEXTS_PER_REQUEST
+    }
+
+    async fn probe(&self) -> Result<(), EngineError> {
+        http::probe(self.client.get(&self.probe_url)).await
     }
 
     async fn translate(

@@ -14,6 +14,7 @@ use crate::{
         TranslationResult, WriteTranslationsRequest,
         translation_service_client::TranslationServiceClient,
     },
+    terminal::sanitize,
 };
 
 /// Small pages, so that little work is lost when a run is interrupted.
@@ -46,7 +47,7 @@ impl TranslationClient {
             .map(|language| language.as_str().to_owned());
         Ok(Self {
             client,
-            caller: CallerMetadata::new(credentials, Scope::Translate)?,
+            caller: CallerMetadata::new(credentials, &[Scope::Translate])?,
             languages: languages.collect(),
             task: config.task.map(|task| task.to_string()),
             retry: *retry,
@@ -89,7 +90,11 @@ impl TranslationClient {
 /// A status on one line with its details, without any text that was sent.
 pub(super) fn describe(status: &Status) -> String {
     let details = status.get_error_details();
-    let reason = details.error_info().map(|info| info.reason.clone());
+    let info = details.error_info();
+    let reason = info.map(|info| info.reason.clone());
+    let scope = info
+        .and_then(|info| info.metadata.get("scope"))
+        .map(|scope| format!("use a token that has the scope `{}`", sanitize(scope)));
     let field = details
         .bad_request()
         .and_then(|bad| bad.field_violations.first())
@@ -97,7 +102,8 @@ pub(super) fn describe(status: &Status) -> String {
     let cause = status
         .source()
         .map(|error| client::root_cause(error).to_string());
-    let parts = [Some(format!("{:?}", status.code())), reason, field, cause];
+    let code = Some(format!("{:?}", status.code()));
+    let parts = [code, reason, field, cause, scope];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 

@@ -33,6 +33,11 @@ impl Translator {
         }
     }
 
+    /// Asks whether the engine is there.
+    pub async fn probe(&self) -> Result<(), EngineError> {
+        self.engine.probe().await
+    }
+
     /// Translates texts. The answer is a dictionary of all of them.
     pub async fn translate(
         &self,
@@ -122,6 +127,10 @@ mod tests {
     impl Engine for FailingEngine {
         fn texts_per_request(&self) -> usize {
             2
+        }
+
+        async fn probe(&self) -> Result<(), EngineError> {
+            Ok(())
         }
 
         async fn translate(

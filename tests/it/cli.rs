@@ -1,11 +1,16 @@
 //! The commands of the binary against servers in processes of their own: output, exit
 //! codes and errors.
 
+mod apply;
 mod credentials;
 mod databases;
+mod delete;
+mod diff;
+mod edit;
 mod export;
 mod health;
 mod import;
+mod interrupted_imports;
 mod lint;
 mod list;
 mod manual;
@@ -13,5 +18,6 @@ mod preview;
 mod references;
 mod retries;
 mod show;
+mod task_names;
 mod tls;
 mod version;

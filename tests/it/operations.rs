@@ -3,9 +3,11 @@
 
 mod backups;
 mod documentation;
+mod exposition_formats;
 mod log;
 mod metrics;
 mod readiness;
+mod server_state;
 mod startup;
 mod traces;
 

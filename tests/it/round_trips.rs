@@ -185,6 +185,7 @@ async fn reads(client: &Client, counts: &mut Counts) {
     counts.count("GetTask", "a task", 1, get).await;
     let get = async || client.get_step(&steps[3]).await;
     counts.count("GetStep", "a step", 1, get).await;
+    translated_reads(client, counts).await;
     for expand in [vec![], vec!["body".to_owned()]] {
         let request = ListStepsRequest {
             task: task.guid.clone(),
@@ -208,6 +209,21 @@ async fn reads(client: &Client, counts: &mut Counts) {
         .await;
     let list = async || client.list_roles(0, "").await;
     counts.count("ListRoles", "a page", 1, list).await;
+}
+
+/// Once a read has found translations, the next one expects some.
+async fn translated_reads(client: &Client, counts: &mut Counts) {
+    let translated = task("Read").translated("de", task_translation("Lesen"));
+    let task = &client.given_task(translated).await;
+    let step = Step {
+        translations: [("de".to_owned(), step_translation("Schritt"))].into(),
+        ..information_step(task, "Step")
+    };
+    let step = client.given_step(step).await.guid;
+    let get = async || client.get_task(&task.guid).await;
+    counts.count("GetTask", "a translated task", 1, get).await;
+    let get = async || client.get_step(&step).await;
+    counts.count("GetStep", "a translated step", 1, get).await;
 }
 
 async fn writes(client: &Client, counts: &mut Counts) {

@@ -1,5 +1,6 @@
 //! Settings of the server, its start line, and how it ends.
 
+mod mistakes;
 mod refused;
 
 use std::{
@@ -108,21 +109,34 @@ fn a_password_is_not_repeated_in_a_refusal() {
 }
 
 #[test]
-fn a_key_that_cannot_be_read_is_a_failed_start_of_one_line() {
-    let tls = ["--tls-cert-file=no/cert.pem", "--tls-key-file=no/key.pem"];
-    let line = command(&[&MEMORY[..], &tls].concat()).run().failure(1);
-    assert!(
-        line.contains("EXPERTISE_TLS_CERT_FILE is \"no/cert.pem\""),
-        "{line}"
-    );
-}
+fn a_missing_file_and_one_with_the_wrong_content_are_wrong_settings() {
+    let missing = ["--tls-cert-file=no/cert.pem", "--tls-key-file=no/key.pem"];
+    let output = command(&[&MEMORY[..], &missing].concat()).run();
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
+    for (line, name) in output.stderr.lines().zip(["cert", "key"]) {
+        let start = format!("expertise: --tls-{name}-file is \"no/{name}.pem\": it must be ");
+        assert!(line.starts_with(&start), "{line}");
+    }
+    assert_eq!(output.stderr.lines().count(), 2);
 
-#[test]
-fn unknown_environment_variables_are_ignored() {
-    let output = command(&["config"])
-        .env("EXPERTISE_PORT_50051_TCP", "tcp://10.0.0.1:50051")
-        .run();
-    assert!(output.code == Some(0), "{}", output.stderr);
+    let empty = ["--tls-cert-file=cert.pem", "--tls-key-file=key.pem"];
+    let line = command(&[&MEMORY[..], &empty].concat())
+        .file("cert.pem", "")
+        .file("key.pem", "")
+        .run()
+        .failure(2);
+    assert!(line.contains("EXPERTISE_TLS_CERT_FILE is "), "{line}");
+    let tokens = [
+        "--auth=jwt",
+        "--jwt-jwks-file=keys.json",
+        "--jwt-issuer=https://issuer.test",
+        "--jwt-audience=expertise",
+    ];
+    let line = command(&[&MEMORY[..], &tokens].concat())
+        .file("keys.json", "{}")
+        .run()
+        .failure(2);
+    assert!(line.contains("EXPERTISE_JWT_JWKS_FILE is "), "{line}");
 }
 
 #[test]
@@ -179,12 +193,15 @@ fn a_taken_port_is_a_failed_start_of_one_line() {
 }
 
 #[test]
-fn a_database_that_cannot_be_opened_is_a_failed_start_of_one_line() {
+fn a_directory_that_is_not_there_is_a_wrong_setting() {
     let url = "--database-url=sqlite:no/such/directory/e.db";
-    let output = command(&["--listen=127.0.0.1:0", url]).run();
-    assert_eq!(output.code, Some(1));
-    assert_eq!(output.stdout, "");
-    assert!(output.stderr.contains("e.db"));
+    for args in [&["--listen=127.0.0.1:0", url][..], &["migrate", url]] {
+        let line = command(args).run().failure(2);
+        assert!(
+            line.contains("e.db") && line.contains("create it"),
+            "{line}"
+        );
+    }
 }
 
 #[test]

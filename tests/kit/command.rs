@@ -107,6 +107,12 @@ impl Command {
         self
     }
 
+    /// Runs in this directory instead of one of its own.
+    pub fn in_directory(mut self, directory: &Path) -> Self {
+        self.command.current_dir(directory);
+        self
+    }
+
     pub fn stdin(mut self, text: &str) -> Self {
         self.stdin = Some(text.to_owned());
         self

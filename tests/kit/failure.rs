@@ -38,14 +38,21 @@ pub struct Failure {
     pub code: Code,
     pub message: String,
     pub details: ErrorDetails,
+    /// What the client's retry policy is told: milliseconds to wait, or -1 for no retry.
+    pub retry_pushback: Option<i64>,
 }
 
 impl From<Status> for Failure {
     fn from(status: Status) -> Self {
+        let pushback = status.metadata().get("grpc-retry-pushback-ms");
         Self {
             code: status.code(),
             message: status.message().to_owned(),
             details: status.get_error_details(),
+            retry_pushback: pushback.map(|sent| {
+                let sent = sent.to_str().expect("ASCII");
+                sent.parse().expect("a number")
+            }),
         }
     }
 }
@@ -95,6 +102,19 @@ impl Failure {
         let domain = self.details.error_info().map(|info| info.domain.as_str());
         assert_eq!(domain, Some("expertise.v1"), "{self:?}");
         assert!(!self.message.is_empty(), "no message: {self:?}");
+        self.pushes_back_as_its_reason_says()
+    }
+
+    /// Asserts that the client's retry policy is told the same as a program that reads the
+    /// details.
+    #[track_caller]
+    fn pushes_back_as_its_reason_says(&self) -> &Self {
+        let retry = self.details.retry_info().and_then(|info| info.retry_delay);
+        let expected = match self.reason() {
+            "ETAG_MISMATCH" | "MESSAGE_TOO_LARGE" => Some(-1),
+            _ => retry.map(|delay| i64::try_from(delay.as_millis()).expect("a short delay")),
+        };
+        assert_eq!(self.retry_pushback, expected, "{self:?}");
         self
     }
 

@@ -89,8 +89,9 @@ impl TestServer {
     }
 
     pub async fn metrics(&self) -> Exposition {
-        let (code, text) = http_get(self.metrics_address(), "/metrics").await;
-        assert_eq!(code, 200, "{text}");
+        let accept = "application/openmetrics-text; version=1.0.0";
+        let (head, text) = http_get_accepting(self.metrics_address(), "/metrics", accept).await;
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}: {text}");
         Exposition::parse(&text)
     }
 
@@ -131,8 +132,21 @@ pub async fn http_get(address: SocketAddr, path: &str) -> (u16, String) {
     .await
 }
 
+/// The head and the body of the answer to a GET for these media types.
+pub async fn http_get_accepting(address: SocketAddr, path: &str, accept: &str) -> (String, String) {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\nAccept: {accept}\r\n\r\n");
+    http_answer(address, &request).await
+}
+
 /// The code and the body of the answer to these bytes.
 pub async fn http_exchange(address: SocketAddr, request: &str) -> (u16, String) {
+    let (head, body) = http_answer(address, request).await;
+    let code = head.split(' ').nth(1).expect("a code");
+    (code.parse().expect("a code"), body)
+}
+
+/// The head and the body of the answer to these bytes.
+async fn http_answer(address: SocketAddr, request: &str) -> (String, String) {
     let answer = async {
         let mut stream = TcpStream::connect(address).await?;
         stream.write_all(request.as_bytes()).await?;
@@ -142,6 +156,5 @@ pub async fn http_exchange(address: SocketAddr, request: &str) -> (u16, String) 
     };
     let answer = in_time("an answer", answer).await.expect("an answer");
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
-    let code = head.split(' ').nth(1).expect("a code");
-    (code.parse().expect("a code"), body.to_owned())
+    (head.to_owned(), body.to_owned())
 }

@@ -7,6 +7,7 @@ use sqlx::{
     AssertSqlSafe, Connection, Executor, PgConnection, Row, SqliteConnection,
     sqlite::{SqliteConnectOptions, SqliteSynchronous},
 };
+use uuid::Uuid;
 
 /// The SQL of a database.
 struct Dialect {
@@ -16,6 +17,8 @@ struct Dialect {
     numbers: fn(usize) -> String,
     /// The id of a number, less than all ids of the service.
     id: fn(&str) -> String,
+    /// The symbol of a number, which no name has.
+    symbol: &'static str,
     /// Settings for fast writes without durability.
     fast_writes: &'static str,
 }
@@ -29,6 +32,7 @@ const SQLITE: Dialect = Dialect {
         )
     },
     id: |n| format!("unhex(printf('0100%012x8000000000000000', {n}))"),
+    symbol: "unhex(printf('%032x', n))",
     fast_writes: "PRAGMA cache_size = -262144",
 };
 
@@ -37,16 +41,70 @@ const POSTGRES: Dialect = Dialect {
               WHERE table_name = '{table}' ORDER BY ordinal_position",
     numbers: |count| format!("generate_series(1, {count}) g(n)"),
     id: |n| format!("('0100' || lpad(to_hex({n}), 12, '0') || '8000000000000000')::uuid"),
+    symbol: "decode(lpad(to_hex(n), 32, '0'), 'hex')",
     fast_writes: "SET session_replication_role = replica; SET synchronous_commit = off",
 };
 
+/// The id of an added step, numbered from 1.
+pub fn id(number: usize) -> String {
+    let id = format!("0100{number:012x}8000000000000000");
+    Uuid::try_parse(&id).expect("an id").to_string()
+}
+
+/// Copies of the first row of a table.
+struct Copies {
+    table: &'static str,
+    count: usize,
+    /// The columns that differ, with the value for the number `n`.
+    replaced: Vec<(&'static str, String)>,
+}
+
 /// Adds steps to a database, in tasks of `each` steps.
 pub async fn add_steps(database: &str, steps: usize, each: usize) {
+    let copies = |dialect: &Dialect| {
+        let id = dialect.id;
+        let task = id(&format!("((n - 1) / {each} + 1)"));
+        let position = format!("((n - 1) % {each} + 1) * 1048576");
+        vec![
+            Copies {
+                table: "tasks",
+                count: steps / each,
+                replaced: vec![("guid", id("n"))],
+            },
+            Copies {
+                table: "steps",
+                count: steps,
+                replaced: vec![("guid", id("n")), ("task", task), ("position", position)],
+            },
+        ]
+    };
+    add(database, copies).await;
+}
+
+/// Adds a row to the index of names for each of the first added steps, each of a name of
+/// its own.
+pub async fn add_symbols(database: &str, steps: usize) {
+    let copies = |dialect: &Dialect| {
+        let replaced = vec![
+            ("symbol", dialect.symbol.to_owned()),
+            ("step", (dialect.id)("n")),
+        ];
+        vec![Copies {
+            table: "step_symbols",
+            count: steps,
+            replaced,
+        }]
+    };
+    add(database, copies).await;
+}
+
+async fn add(database: &str, copies: impl Fn(&Dialect) -> Vec<Copies>) {
     match database.strip_prefix("sqlite:") {
-        Some(_) => insert(&mut sqlite(database).await, &SQLITE, steps, each).await,
+        Some(_) => insert(&mut sqlite(database).await, &SQLITE, copies(&SQLITE)).await,
         None => {
             let connection = PgConnection::connect(database).await;
-            insert(&mut connection.expect("a database"), &POSTGRES, steps, each).await;
+            let mut connection = connection.expect("a database");
+            insert(&mut connection, &POSTGRES, copies(&POSTGRES)).await;
         }
     }
 }
@@ -60,31 +118,21 @@ async fn sqlite(database: &str) -> SqliteConnection {
     connection.expect("a database")
 }
 
-async fn insert<'c, C>(connection: &'c mut C, dialect: &Dialect, steps: usize, each: usize)
+async fn insert<'c, C>(connection: &'c mut C, dialect: &Dialect, copies: Vec<Copies>)
 where
     C: Connection,
     for<'e> &'e mut C: Executor<'e, Database = C::Database>,
     for<'r> String: sqlx::Decode<'r, C::Database> + sqlx::Type<C::Database>,
     usize: sqlx::ColumnIndex<<C::Database as sqlx::Database>::Row>,
 {
-    let id = dialect.id;
-    let task = format!("((n - 1) / {each} + 1)");
-    let position = format!("((n - 1) % {each} + 1) * 1048576");
-    let copies = [
-        ("tasks", steps / each, vec![("guid", id("n"))]),
-        (
-            "steps",
-            steps,
-            vec![
-                ("guid", id("n")),
-                ("task", id(&task)),
-                ("position", position),
-            ],
-        ),
-    ];
     let set = connection.execute(dialect.fast_writes).await;
     set.expect("it is set");
-    for (table, count, replaced) in copies {
+    for Copies {
+        table,
+        count,
+        replaced,
+    } in copies
+    {
         let columns = dialect.columns.replace("{table}", table);
         let columns = connection.fetch_all(AssertSqlSafe(columns)).await;
         let columns: Vec<String> = columns

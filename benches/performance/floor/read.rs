@@ -1,8 +1,12 @@
-//! The services of the floor. Rpcs that read are implemented here; those that write are in
-//! `create`, `update` and `import`.
+//! The services of the floor. Rpcs that read are implemented here; each that writes is in a
+//! module of its own.
 
-use expertise::proto::v1::{step_service_server::StepService, task_service_server::TaskService, *};
+use expertise::proto::v1::{
+    step_service_server::StepService, task_service_server::TaskService,
+    translation_service_server::TranslationService, *,
+};
 use tonic::{Request, Response, Status};
+use uuid::Uuid;
 
 use super::{
     Floor,
@@ -35,16 +39,21 @@ impl StepService for Floor {
 
     async fn list_steps(&self, request: Request<ListStepsRequest>) -> RpcResult<ListStepsResponse> {
         let ListStepsRequest {
-            task, page_size, ..
+            task,
+            expand,
+            page_size,
+            ..
         } = request.into_inner();
         let task = parse(&task);
-        let rows: Vec<StepRow> = with_pool!(&self.database, reader, |pool| sqlx::query_as(
-            sql::LIST_STEPS
-        )
-        .bind(ACCOUNT)
-        .bind(task)
-        .bind(i64::from(page_size) + 1)
-        .fetch_all(pool));
+        let sql = match expand.is_empty() {
+            true => sql::LIST_STEPS,
+            false => sql::LIST_STEPS_WITH_BODIES,
+        };
+        let rows: Vec<StepRow> = with_pool!(&self.database, reader, |pool| sqlx::query_as(sql)
+            .bind(ACCOUNT)
+            .bind(task)
+            .bind(i64::from(page_size) + 1)
+            .fetch_all(pool));
         let page = usize::try_from(page_size).expect("a page");
         let more = rows.len() > page;
         let steps = rows.into_iter().take(page).map(|StepRow(step)| step);
@@ -62,8 +71,11 @@ impl StepService for Floor {
         Ok(Response::new(self.update(request.into_inner()).await))
     }
 
-    async fn delete_step(&self, _: Request<DeleteStepRequest>) -> RpcResult<DeleteStepResponse> {
-        unimplemented()
+    async fn delete_step(
+        &self,
+        request: Request<DeleteStepRequest>,
+    ) -> RpcResult<DeleteStepResponse> {
+        Ok(Response::new(self.delete(request.into_inner()).await))
     }
 }
 
@@ -74,15 +86,7 @@ impl TaskService for Floor {
     }
 
     async fn get_task(&self, request: Request<GetTaskRequest>) -> RpcResult<GetTaskResponse> {
-        let guid = parse(&request.get_ref().guid);
-        let sql = match self.database {
-            Database::Sqlite { .. } => sql::GET_TASK_SQLITE,
-            Database::Postgres(_) => sql::GET_TASK_POSTGRES,
-        };
-        let TaskRow(task) = with_pool!(&self.database, reader, |pool| sqlx::query_as(sql)
-            .bind(ACCOUNT)
-            .bind(guid)
-            .fetch_one(pool));
+        let task = self.task(parse(&request.get_ref().guid)).await;
         Ok(Response::new(GetTaskResponse { task: Some(task) }))
     }
 
@@ -102,10 +106,62 @@ impl TaskService for Floor {
         &self,
         request: Request<ImportTaskRequest>,
     ) -> RpcResult<ImportTaskResponse> {
-        Ok(Response::new(self.import(request.into_inner()).await))
+        let request = request.into_inner();
+        Ok(Response::new(match request.absent_steps() {
+            AbsentSteps::Unspecified => self.import(request).await,
+            // Only the measured request to import again names it.
+            AbsentSteps::Keep | AbsentSteps::Delete => self.reimport(request).await,
+        }))
     }
 
-    async fn export_task(&self, _: Request<ExportTaskRequest>) -> RpcResult<ExportTaskResponse> {
+    async fn export_task(
+        &self,
+        request: Request<ExportTaskRequest>,
+    ) -> RpcResult<ExportTaskResponse> {
+        let guid = parse(&request.get_ref().guid);
+        let task = self.task(guid).await;
+        let rows: Vec<StepRow> = with_pool!(&self.database, reader, |pool| sqlx::query_as(
+            sql::READ_STEPS
+        )
+        .bind(ACCOUNT)
+        .bind(guid)
+        .fetch_all(pool));
+        Ok(Response::new(ExportTaskResponse {
+            document: Some(TaskDocument {
+                task: Some(task),
+                steps: rows.into_iter().map(|StepRow(step)| step).collect(),
+            }),
+        }))
+    }
+}
+
+impl Floor {
+    async fn task(&self, guid: Uuid) -> Task {
+        let sql = match self.database {
+            Database::Sqlite { .. } => sql::GET_TASK_SQLITE,
+            Database::Postgres(_) => sql::GET_TASK_POSTGRES,
+        };
+        let TaskRow(task) = with_pool!(&self.database, reader, |pool| sqlx::query_as(sql)
+            .bind(ACCOUNT)
+            .bind(guid)
+            .fetch_one(pool));
+        task
+    }
+}
+
+#[tonic::async_trait]
+impl TranslationService for Floor {
+    async fn list_translation_work(
+        &self,
+        _: Request<ListTranslationWorkRequest>,
+    ) -> RpcResult<ListTranslationWorkResponse> {
         unimplemented()
+    }
+
+    async fn write_translations(
+        &self,
+        request: Request<WriteTranslationsRequest>,
+    ) -> RpcResult<WriteTranslationsResponse> {
+        Ok(Response::new(self.translate(request.into_inner()).await))
     }
 }

@@ -34,6 +34,10 @@ CREATE TABLE IF NOT EXISTS steps (
     etag text NOT NULL, dirty_record boolean NOT NULL, created_ts bigint NOT NULL,
     modified_ts bigint NOT NULL, body text, PRIMARY KEY (account_id, guid));
 CREATE INDEX IF NOT EXISTS steps_order ON steps (account_id, task, position);
+CREATE TABLE IF NOT EXISTS step_translations (
+    account_id varchar(64) NOT NULL, step uuid NOT NULL, language text NOT NULL,
+    locked boolean NOT NULL, title text, body text, source_digest text NOT NULL,
+    PRIMARY KEY (account_id, step, language));
 ";
 
 /// A database of the floor.

@@ -32,13 +32,80 @@ pub const LIST_STEPS: &str = concat!(
     " FROM steps WHERE account_id = $1 AND task = $2 ORDER BY position LIMIT $3"
 );
 
-/// Parameters: account, step, title, etag, now.
-pub const UPDATE_STEP: &str = concat!(
-    "UPDATE steps SET title = $3, etag = $4, dirty_record = true, modified_ts = $5 \
-     WHERE account_id = $1 AND guid = $2 RETURNING ",
+/// The same with the bodies.
+pub const LIST_STEPS_WITH_BODIES: &str = concat!(
+    "SELECT ",
     step!(),
-    ", body"
+    ", body FROM steps WHERE account_id = $1 AND task = $2 ORDER BY position LIMIT $3"
 );
+
+/// Parameters: account, task.
+pub const READ_STEPS: &str = concat!(
+    "SELECT ",
+    step!(),
+    ", body FROM steps WHERE account_id = $1 AND task = $2 ORDER BY position"
+);
+
+/// Parameters: account, step, title, etag, now, the etag that was read.
+pub const UPDATE_STEP: &str = "UPDATE steps SET title = $3, etag = $4, dirty_record = true, \
+     modified_ts = $5 WHERE account_id = $1 AND guid = $2 AND etag = $6";
+
+/// Parameters: account, step, task, etag, now, the etag that was read.
+pub const DELETE_STEP_POSTGRES: &str = "WITH s AS (DELETE FROM steps \
+     WHERE account_id = $1 AND guid = $2 AND etag = $6 RETURNING task) \
+     UPDATE tasks SET step_count = step_count - 1, etag = $4, dirty_record = true, \
+     modified_ts = $5 WHERE account_id = $1 AND guid = $3 AND EXISTS (SELECT 1 FROM s)";
+
+/// The same as one string.
+pub const DELETE_STEP_SQLITE: &str = "BEGIN IMMEDIATE; \
+     DELETE FROM steps WHERE account_id = $1 AND guid = $2 AND etag = $6; \
+     UPDATE tasks SET step_count = step_count - 1, etag = $4, dirty_record = true, \
+     modified_ts = $5 WHERE account_id = $1 AND guid = $3 AND changes() > 0; COMMIT";
+
+macro_rules! insert_translation {
+    () => {
+        "INSERT INTO step_translations (account_id, step, language, locked, title, body, \
+         source_digest) "
+    };
+}
+
+macro_rules! unless_locked {
+    () => {
+        " ON CONFLICT (account_id, step, language) DO UPDATE SET title = excluded.title, \
+         body = excluded.body, source_digest = excluded.source_digest \
+         WHERE NOT step_translations.locked"
+    };
+}
+
+/// Parameters: account, etag, now; and of the translations: steps, languages, titles,
+/// bodies, digests.
+pub const WRITE_TRANSLATIONS_POSTGRES: &str = concat!(
+    "WITH written AS (",
+    insert_translation!(),
+    "SELECT $1, s.guid, g.language, false, g.title, g.body, g.digest \
+     FROM unnest($4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[]) \
+          AS g(step, language, title, body, digest) \
+     JOIN steps s ON s.account_id = $1 AND s.guid = g.step",
+    unless_locked!(),
+    " RETURNING step) \
+     UPDATE steps SET etag = $2, dirty_record = true, modified_ts = $3 FROM written \
+     WHERE steps.account_id = $1 AND steps.guid = written.step"
+);
+
+/// The same for SQLite: account and values of each translation, then etag, now, account
+/// and the steps.
+pub fn write_translations_sqlite(count: usize) -> String {
+    let row = vec!["(?, ?, ?, ?, ?, ?)"; count].join(", ");
+    let steps = vec!["?"; count].join(", ");
+    format!(
+        "BEGIN IMMEDIATE; {}SELECT column1, s.guid, column3, false, column4, column5, column6 \
+         FROM (VALUES {row}) JOIN steps s ON s.account_id = column1 AND s.guid = column2 \
+         WHERE true{}; UPDATE steps SET etag = ?, dirty_record = true, modified_ts = ? \
+         WHERE account_id = ? AND guid IN ({steps}); COMMIT",
+        insert_translation!(),
+        unless_locked!(),
+    )
+}
 
 /// Parameters: account, task.
 pub const GET_TASK_POSTGRES: &str = concat!(

@@ -1,31 +1,54 @@
-//! UpdateStep of the title.
+//! UpdateStep of the title. A mask needs the stored step, so it is read, and then written
+//! under the version that was read.
 
-use expertise::proto::v1::{UpdateStepRequest, UpdateStepResponse};
+use expertise::proto::v1::{Step, UpdateStepRequest, UpdateStepResponse};
+use uuid::Uuid;
 
 use super::{
     Floor,
     row::StepRow,
     schema::with_pool,
     sql,
-    values::{ACCOUNT, etag, now, parse},
+    values::{ACCOUNT, etag, now, parse, timestamp},
 };
 
 impl Floor {
     pub(super) async fn update(&self, request: UpdateStepRequest) -> UpdateStepResponse {
-        let step = request.step.expect("a step");
-        let guid = parse(&step.guid);
-        let StepRow(step) = with_pool!(&self.database, writer, |pool| sqlx::query_as(
-            sql::UPDATE_STEP
-        )
-        .bind(ACCOUNT)
-        .bind(guid)
-        .bind(&step.title)
-        .bind(etag())
-        .bind(now())
-        .fetch_one(pool));
+        let sent = request.step.expect("a step");
+        let guid = parse(&sent.guid);
+        let stored = self.read_step(guid).await;
+        let (new_etag, now) = (etag(), now());
+        let updated = with_pool!(&self.database, writer, |pool| async {
+            sqlx::query(sql::UPDATE_STEP)
+                .bind(ACCOUNT)
+                .bind(guid)
+                .bind(&sent.title)
+                .bind(&new_etag)
+                .bind(now)
+                .bind(&stored.etag)
+                .execute(pool)
+                .await
+                .map(|done| done.rows_affected())
+        });
+        assert_eq!(updated, 1, "each connection has its own steps");
         UpdateStepResponse {
-            step: Some(step),
+            step: Some(Step {
+                title: sent.title,
+                etag: new_etag,
+                modified_ts: Some(timestamp(now)),
+                ..stored
+            }),
             ignored_paths: Vec::new(),
         }
+    }
+
+    pub(super) async fn read_step(&self, guid: Uuid) -> Step {
+        let StepRow(step) = with_pool!(&self.database, reader, |pool| {
+            sqlx::query_as(sql::GET_STEP)
+                .bind(ACCOUNT)
+                .bind(guid)
+                .fetch_one(pool)
+        });
+        step
     }
 }

@@ -10,7 +10,7 @@
 #include <google/rpc/error_details.pb.h>
 #include <grpcpp/grpcpp.h>
 
-// The time limit of a call. By default gRPC waits for ever.
+// The time limit of a call with its retries. By default gRPC waits for ever.
 constexpr std::chrono::seconds kDeadline{10};
 
 // The body of a step may be larger than the 4 MB that gRPC accepts by default.

@@ -11,11 +11,34 @@ import { StatusSchema } from "./generated/google/rpc/status_pb.js";
  * @import { ChannelCredentials, ServiceError } from "@grpc/grpc-js"
  */
 
-// The time limit of a call, in milliseconds. By default gRPC waits for ever.
+// The time limit of a call with its retries, in milliseconds. By default gRPC waits for
+// ever.
 const DEADLINE = 10_000;
 
-// The body of a step may be larger than the 4 MB that gRPC accepts by default.
-const OPTIONS = { "grpc.max_receive_message_length": 72 * 1024 * 1024 };
+// gRPC repeats calls that fail with these codes. It waits as long as the server says, or
+// else as long as this policy, and not at all when the server says that a retry does not
+// help. That is safe: reads, updates with an etag and creates with a requestId can be sent
+// twice.
+const SERVICE_CONFIG = {
+  methodConfig: [
+    {
+      name: [{ service: "expertise.v1.TaskService" }, { service: "expertise.v1.StepService" }],
+      retryPolicy: {
+        maxAttempts: 5,
+        initialBackoff: "0.2s",
+        maxBackoff: "2s",
+        backoffMultiplier: 2,
+        retryableStatusCodes: ["UNAVAILABLE", "RESOURCE_EXHAUSTED", "ABORTED"],
+      },
+    },
+  ],
+};
+
+const OPTIONS = {
+  // The body of a step may be larger than the 4 MB that gRPC accepts by default.
+  "grpc.max_receive_message_length": 72 * 1024 * 1024,
+  "grpc.service_config": JSON.stringify(SERVICE_CONFIG),
+};
 
 export class Service {
   #client;

@@ -3,6 +3,7 @@
 Usage: client.py ADDRESS ACCOUNT GUIDE
 """
 
+import json
 import sys
 import uuid
 from collections.abc import Iterator
@@ -33,11 +34,36 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
 from grpc_status import rpc_status
 
-# The time limit of a call, in seconds. By default gRPC waits for ever.
+# The time limit of a call with its retries, in seconds. By default gRPC waits for ever.
 DEADLINE = 10
 
-# The body of a step may be larger than the 4 MB that gRPC accepts by default.
-OPTIONS = [("grpc.max_receive_message_length", 72 * 1024 * 1024)]
+# gRPC repeats calls that fail with these codes. It waits as long as the server says, or
+# else as long as this policy, and not at all when the server says that a retry does not
+# help. That is safe: reads, updates with an etag and creates with a request_id can be sent
+# twice.
+SERVICE_CONFIG = {
+    "methodConfig": [
+        {
+            "name": [
+                {"service": "expertise.v1.TaskService"},
+                {"service": "expertise.v1.StepService"},
+            ],
+            "retryPolicy": {
+                "maxAttempts": 5,
+                "initialBackoff": "0.2s",
+                "maxBackoff": "2s",
+                "backoffMultiplier": 2,
+                "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED", "ABORTED"],
+            },
+        }
+    ]
+}
+
+OPTIONS = [
+    # The body of a step may be larger than the 4 MB that gRPC accepts by default.
+    ("grpc.max_receive_message_length", 72 * 1024 * 1024),
+    ("grpc.service_config", json.dumps(SERVICE_CONFIG)),
+]
 
 PRODUCT = 1204
 

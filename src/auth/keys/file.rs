@@ -37,6 +37,8 @@ struct FileState {
     /// The content that was read last, valid or not; `None` when reading failed.
     text: Option<Vec<u8>>,
     keys: Arc<KeySet>,
+    /// When the keys were read.
+    read: SystemTime,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,6 +70,7 @@ impl KeyFile {
             stamp: stamp.if_settled(),
             text: Some(text),
             keys: Arc::new(keys),
+            read: SystemTime::now(),
         });
         Ok(Self { path, parse, state })
     }
@@ -83,6 +86,12 @@ impl KeyFile {
         Arc::clone(&state.keys)
     }
 
+    /// When the current keys were read.
+    pub fn read_at(&self) -> SystemTime {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.read
+    }
+
     fn read_again(&self, state: &mut FileState) {
         let path = self.path.display();
         match read(&self.path) {
@@ -95,6 +104,7 @@ impl KeyFile {
                     Ok(keys) => {
                         info!(%path, keys = keys.len(), "the keys have changed");
                         state.keys = Arc::new(keys);
+                        state.read = SystemTime::now();
                     }
                     Err(error) => {
                         warn!(%path, %error, "the file has no valid keys: the old ones stay")

@@ -5,7 +5,7 @@ use std::{
     fmt,
     net::IpAddr,
     sync::{Arc, Mutex, PoisonError, RwLock},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use http::{StatusCode, Uri, header::ACCEPT};
@@ -34,8 +34,23 @@ const MAX_KEY_SET_BYTES: usize = 1024 * 1024;
 pub(super) struct KeyUrl {
     url: Uri,
     client: Client,
-    keys: RwLock<Arc<KeySet>>,
+    current: RwLock<FetchedKeys>,
     last_fetch: Mutex<LastFetch>,
+}
+
+/// The keys of the last fetch that succeeded.
+struct FetchedKeys {
+    keys: Arc<KeySet>,
+    at: SystemTime,
+}
+
+impl From<KeySet> for FetchedKeys {
+    fn from(keys: KeySet) -> Self {
+        Self {
+            keys: Arc::new(keys),
+            at: SystemTime::now(),
+        }
+    }
 }
 
 struct LastFetch {
@@ -82,7 +97,7 @@ impl KeyUrl {
         Ok(Arc::new(Self {
             url,
             client,
-            keys: RwLock::new(Arc::new(keys)),
+            current: RwLock::new(keys.into()),
             last_fetch: Mutex::new(LastFetch {
                 started: now,
                 next: now,
@@ -112,8 +127,14 @@ impl KeyUrl {
     }
 
     fn current(&self) -> Arc<KeySet> {
-        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&keys)
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&current.keys)
+    }
+
+    /// When the current keys were fetched.
+    pub fn fetched_at(&self) -> SystemTime {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        current.at
     }
 
     fn is_old(&self) -> bool {
@@ -149,8 +170,8 @@ impl KeyUrl {
         match fetch(&self.client, &self.url).await {
             Ok(keys) => {
                 info!(url = %self.url, keys = keys.len(), "the keys were fetched");
-                let mut current = self.keys.write().unwrap_or_else(PoisonError::into_inner);
-                *current = Arc::new(keys);
+                let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+                *current = keys.into();
             }
             Err(error) => {
                 warn!(url = %self.url, %error, "the keys were not fetched: the old ones stay")

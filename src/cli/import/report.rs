@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 use uuid::Uuid;
 
 use crate::{
-    cli::{CliError, out},
+    cli::{CliError, document::DocumentError, findings::Findings, out},
     client::CallError,
     proto::v1::Task,
 };
@@ -18,6 +18,8 @@ pub enum ImportKind {
     Created,
     /// It updated the task that the document names.
     Updated,
+    /// The task that the document names is as the document says.
+    Unchanged,
 }
 
 /// A document that was imported.
@@ -26,6 +28,8 @@ pub struct ImportedFile {
     pub task: Task,
     /// Read-only fields of the document, which were ignored.
     pub ignored_paths: Vec<String>,
+    /// What the analysis says about it; of a dry run only.
+    pub findings: Option<Result<Findings, CallError>>,
 }
 
 /// Why a document was not imported.
@@ -38,10 +42,12 @@ pub enum ImportFailure {
          server's EXPERTISE_MAX_MESSAGE_BYTES"
     )]
     TooLarge { max_bytes: u64 },
-    #[error("{0}")]
-    Malformed(String),
+    #[error(transparent)]
+    Malformed(#[from] DocumentError),
     #[error("{0}")]
     Refused(CallError),
+    #[error("it was interrupted and may be imported all the same")]
+    Interrupted,
     #[error("not tried, as {0}")]
     NotTried(&'static str),
 }
@@ -66,13 +72,20 @@ impl FileReport {
         self.result.as_ref().map(|imported| imported.kind)
     }
 
+    /// The lines about a failure of this file.
+    pub fn failure_text(&self, failure: &ImportFailure) -> String {
+        format!("failed {}: {failure}", self.file)
+    }
+
     /// Prints it for people: an import to standard output, a failure to standard error.
-    pub fn print(&self, run: Uuid) -> Result<(), CliError> {
+    /// A quiet run prints no imports.
+    pub fn print(&self, run: Uuid, quiet: bool) -> Result<(), CliError> {
         let failure = match &self.result {
+            Ok(_) if quiet => return Ok(()),
             Ok(imported) => return out::print(&self.success(imported)),
             Err(failure) => failure,
         };
-        out::print_error(&format!("failed {}: {failure}", self.file));
+        out::print_error(&self.failure_text(failure));
         if let ImportFailure::Refused(error) = failure
             && error.undecided
         {
@@ -89,11 +102,13 @@ impl FileReport {
             kind,
             task,
             ignored_paths,
+            findings,
         } = imported;
         let file = &self.file;
         let done = match (kind, self.dry_run) {
             (ImportKind::Created, false) => format!("created {} from {file}", task.guid),
             (ImportKind::Updated, false) => format!("updated {} from {file}", task.guid),
+            (ImportKind::Unchanged, _) => format!("unchanged {} in {file}", task.guid),
             (ImportKind::Created, true) => format!("would create a task from {file}"),
             (ImportKind::Updated, true) => format!("would update {} from {file}", task.guid),
         };
@@ -101,6 +116,11 @@ impl FileReport {
         let mut text = format!("{done}: {name}, {steps}\n");
         for path in ignored_paths {
             text.push_str(&format!("  ignored: {}\n", out::sanitize(path)));
+        }
+        match findings {
+            Some(Ok(findings)) => text.push_str(&findings.text()),
+            Some(Err(error)) => text.push_str(&format!("  not analysed: {error}\n")),
+            None => {}
         }
         text
     }
@@ -118,28 +138,39 @@ impl Serialize for FileReport {
                 kind,
                 task,
                 ignored_paths,
+                findings,
             }) => {
                 let outcome = match kind {
                     ImportKind::Created => "created",
                     ImportKind::Updated => "updated",
+                    ImportKind::Unchanged => "unchanged",
                 };
                 object.serialize_entry("outcome", outcome)?;
                 // A task that a dry run would create has no guid yet.
-                if !self.dry_run || *kind == ImportKind::Updated {
+                if !self.dry_run || *kind != ImportKind::Created {
                     object.serialize_entry("guid", &task.guid)?;
                 }
                 object.serialize_entry("name", &task.name)?;
                 object.serialize_entry("steps", &task.steps.len())?;
                 object.serialize_entry("etag", &task.etag)?;
                 object.serialize_entry("ignored_paths", ignored_paths)?;
+                if let Some(Ok(findings)) = findings {
+                    object.serialize_entry("findings", findings)?;
+                }
             }
             Err(failure) => {
                 object.serialize_entry("outcome", "failed")?;
                 match failure {
                     ImportFailure::Refused(refusal) => object.serialize_entry("error", refusal)?,
+                    ImportFailure::Malformed(DocumentError::Malformed(malformed)) => {
+                        let mut error = serde_json::to_value(malformed).unwrap_or_default();
+                        error["message"] = failure.to_string().into();
+                        object.serialize_entry("error", &error)?;
+                    }
                     ImportFailure::Unreadable(_)
                     | ImportFailure::TooLarge { .. }
-                    | ImportFailure::Malformed(_)
+                    | ImportFailure::Malformed(DocumentError::Contract)
+                    | ImportFailure::Interrupted
                     | ImportFailure::NotTried(_) => {
                         let message = serde_json::json!({"message": failure.to_string()});
                         object.serialize_entry("error", &message)?;

@@ -141,7 +141,7 @@ impl Planner<'_> {
 
     fn resolve(
         &mut self,
-        step: &mut PlannedStep,
+        step: &mut PlannedStep<'_>,
         reference: SubtaskReference,
         planned: &BTreeMap<TaskId, ReferencedTask>,
     ) {
@@ -158,7 +158,7 @@ impl Planner<'_> {
             self.ignore(&path, "subtask_id");
         }
         let found = planned.get(&id).or_else(|| self.referenced.get(&id));
-        let former = || former_reference(step.before.as_ref()?, id);
+        let former = || former_reference(step.before?, id);
         let Some(target) = found.cloned().or_else(former) else {
             self.unknown_tasks.push(task);
             return;

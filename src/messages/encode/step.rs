@@ -69,8 +69,8 @@ pub fn step(step: Step) -> v1::Step {
             .map(|(language, row)| (language.to_string(), translation(row)))
             .collect(),
         link: link.map_or_else(String::new, |link| link.to_string()),
-        etag: Etag::of(guid.0, &revision).to_string(),
-        account_id: account.to_string(),
+        etag: Etag::of(guid.0, &revision).into_string(),
+        account_id: account.into_string(),
         r_data: json::object(r_data).fields,
         dirty_record: dirty,
         created_ts: Some(timestamp(created)),

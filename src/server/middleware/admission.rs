@@ -70,11 +70,11 @@ impl MemoryBudget {
             Unit::Bytes,
             limit,
         );
-        registry.register(
-            "calls_without_room",
-            "Calls that were refused because messages held too many bytes",
-            self.refused.clone(),
-        );
+    }
+
+    /// Calls that were refused because messages held too many bytes.
+    pub fn refused_calls(&self) -> Counter {
+        self.refused.clone()
     }
 
     pub fn used(&self) -> usize {
@@ -175,7 +175,8 @@ pub struct WorkQueue {
     large: Arc<Semaphore>,
     large_permits: u32,
     waiting: Arc<AtomicUsize>,
-    refused: Counter,
+    refused_full: Counter,
+    refused_late: Counter,
 }
 
 /// A call is worked on until this is dropped.
@@ -195,16 +196,24 @@ impl WorkQueue {
             large: Arc::new(Semaphore::new(large_permits as usize)),
             large_permits,
             waiting: Arc::default(),
-            refused: Counter::default(),
+            refused_full: Counter::default(),
+            refused_late: Counter::default(),
         }
     }
 
-    pub fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "calls_without_turn",
-            "Calls that were refused because they would have waited too long for a permit",
-            self.refused.clone(),
-        );
+    /// Calls that were refused because every slot was taken.
+    pub fn calls_refused_when_full(&self) -> Counter {
+        self.refused_full.clone()
+    }
+
+    /// Calls that were refused because their permit did not come in time.
+    pub fn calls_refused_late(&self) -> Counter {
+        self.refused_late.clone()
+    }
+
+    /// Counts a call that is refused because every slot is taken.
+    pub fn count_refused_when_full(&self) {
+        self.refused_full.inc();
     }
 
     /// Calls that have a permit.
@@ -236,14 +245,13 @@ impl WorkQueue {
         bytes: usize,
         deadline: Instant,
     ) -> Result<WorkPermit, AtCapacity> {
-        let acquiring = async {
-            let _slot = slot.map_or_else(|| self.slot(), Ok)?;
-            let left = deadline.saturating_duration_since(Instant::now());
-            let permit = timeout_at(deadline - left / 2, self.permit(bytes)).await;
-            permit.map_err(|_| AtCapacity)?
-        };
-        acquiring.await.inspect_err(|AtCapacity| {
-            self.refused.inc();
+        let slot = slot.map_or_else(|| self.slot(), Ok);
+        let _slot = slot.inspect_err(|AtCapacity| self.count_refused_when_full())?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        let permit = timeout_at(deadline - left / 2, self.permit(bytes)).await;
+        permit.unwrap_or_else(|_| {
+            self.refused_late.inc();
+            Err(AtCapacity)
         })
     }
 

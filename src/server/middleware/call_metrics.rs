@@ -1,4 +1,5 @@
-//! Metrics of calls by rpc: how many, how they ended and how long they took.
+//! Metrics of calls by rpc: how many, how they ended and how long they took. Those that
+//! every gRPC server has are named `grpc_server_…`, as dashboards expect.
 //!
 //! *Invariant:* labels come from the contract, never from a request, so that callers
 //! cannot add time series.
@@ -22,55 +23,66 @@ const BUCKETS: [f64; 15] = [
 ];
 /// Stands for every rpc that is not in the contract.
 const UNKNOWN_RPC: &str = "unknown";
+/// The type of every rpc of the contract.
+const UNARY: &str = "unary";
 
 type LabelValue = Cow<'static, str>;
 type RpcLabels = [(&'static str, LabelValue); 1];
 type OutcomeLabels = [(&'static str, LabelValue); 3];
+type MethodLabels = [(&'static str, LabelValue); 3];
+type HandledLabels = [(&'static str, LabelValue); 4];
 
 /// Metrics of all calls.
 pub struct CallMetrics {
     rpcs: HashMap<String, Arc<RpcMetrics>>,
     unknown: Arc<RpcMetrics>,
+    families: Families,
+}
+
+/// The time series of all rpcs.
+#[derive(Clone)]
+struct Families {
     ended: Family<OutcomeLabels, Counter>,
-    seconds: Family<RpcLabels, Histogram, fn() -> Histogram>,
     in_flight: Family<RpcLabels, Gauge>,
+    started: Family<MethodLabels, Counter>,
+    handled: Family<HandledLabels, Counter>,
+    seconds: Family<MethodLabels, Histogram, fn() -> Histogram>,
 }
 
 /// Metrics of an rpc, resolved once for each call.
 pub struct RpcMetrics {
     rpc: LabelValue,
-    ok: Counter,
-    shed: Counter,
-    ended: Family<OutcomeLabels, Counter>,
-    seconds: Histogram,
+    families: Families,
+    ok: OutcomeCounters,
+    shed: OutcomeCounters,
     in_flight: Gauge,
+    started: Counter,
+    seconds: Histogram,
+}
+
+/// The counters of one outcome of an rpc.
+struct OutcomeCounters {
+    ended: Counter,
+    handled: Counter,
 }
 
 impl CallMetrics {
     pub fn new() -> Self {
-        let ended = Family::default();
-        let seconds = Family::new_with_constructor((|| Histogram::new(BUCKETS)) as fn() -> _);
-        let in_flight = Family::default();
-        let rpc_metrics = |rpc: LabelValue| {
-            let labels = [("rpc", rpc.clone())];
-            let shed = outcome_labels(&rpc, Code::ResourceExhausted, "OVERLOADED");
-            Arc::new(RpcMetrics {
-                ok: ended.get_or_create_owned(&outcome_labels(&rpc, Code::Ok, "")),
-                shed: ended.get_or_create_owned(&shed),
-                ended: ended.clone(),
-                seconds: seconds.get_or_create_owned(&labels),
-                in_flight: in_flight.get_or_create_owned(&labels),
-                rpc,
-            })
+        let families = Families {
+            ended: Family::default(),
+            in_flight: Family::default(),
+            started: Family::default(),
+            handled: Family::default(),
+            seconds: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
         };
-        let rpcs = grpc::calls().into_iter();
-        let rpcs = rpcs.map(|rpc| (format!("/{rpc}"), rpc_metrics(LabelValue::Owned(rpc))));
+        let rpcs = grpc::calls().into_iter().map(|rpc| {
+            let path = format!("/{rpc}");
+            (path, Arc::new(families.rpc(LabelValue::Owned(rpc))))
+        });
         Self {
             rpcs: rpcs.collect(),
-            unknown: rpc_metrics(LabelValue::Borrowed(UNKNOWN_RPC)),
-            ended,
-            seconds,
-            in_flight,
+            unknown: Arc::new(families.rpc(LabelValue::Borrowed(UNKNOWN_RPC))),
+            families,
         }
     }
 
@@ -78,18 +90,33 @@ impl CallMetrics {
         registry.register(
             "calls",
             "Calls that have ended, by rpc, code and reason",
-            self.ended.clone(),
-        );
-        registry.register_with_unit(
-            "call",
-            "Time from a call's headers to the last byte of its answer",
-            Unit::Seconds,
-            self.seconds.clone(),
+            self.families.ended.clone(),
         );
         registry.register(
             "calls_in_flight",
             "Calls that have started and not ended",
-            self.in_flight.clone(),
+            self.families.in_flight.clone(),
+        );
+    }
+
+    /// Registers the metrics that every gRPC server has.
+    pub fn register_grpc(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("grpc_server");
+        registry.register(
+            "started",
+            "Calls that have started, without those that are refused while the queue is full",
+            self.families.started.clone(),
+        );
+        registry.register(
+            "handled",
+            "Calls that have ended, by code",
+            self.families.handled.clone(),
+        );
+        registry.register_with_unit(
+            "handling",
+            "Time from a call's headers to the last byte of its answer",
+            Unit::Seconds,
+            self.families.seconds.clone(),
         );
     }
 
@@ -97,6 +124,7 @@ impl CallMetrics {
     pub fn begin(&self, path: &str) -> Arc<RpcMetrics> {
         let rpc = Arc::clone(self.rpcs.get(path).unwrap_or(&self.unknown));
         rpc.in_flight.inc();
+        rpc.started.inc();
         rpc
     }
 
@@ -110,6 +138,37 @@ impl CallMetrics {
     }
 }
 
+impl Families {
+    fn rpc(&self, rpc: LabelValue) -> RpcMetrics {
+        let method = method_labels(&rpc);
+        RpcMetrics {
+            ok: self.outcome(&rpc, Code::Ok, ""),
+            shed: self.outcome(&rpc, Code::ResourceExhausted, "OVERLOADED"),
+            in_flight: self.in_flight.get_or_create_owned(&[("rpc", rpc.clone())]),
+            started: self.started.get_or_create_owned(&method),
+            seconds: self.seconds.get_or_create_owned(&method),
+            families: self.clone(),
+            rpc,
+        }
+    }
+
+    fn outcome(&self, rpc: &LabelValue, code: Code, reason: &'static str) -> OutcomeCounters {
+        let ended = [
+            ("rpc", rpc.clone()),
+            ("code", LabelValue::Borrowed(code_name(code))),
+            ("reason", LabelValue::Borrowed(reason)),
+        ];
+        let [kind, service, method] = method_labels(rpc);
+        let code = ("grpc_code", LabelValue::Borrowed(code_label(code)));
+        OutcomeCounters {
+            ended: self.ended.get_or_create_owned(&ended),
+            handled: self
+                .handled
+                .get_or_create_owned(&[kind, service, method, code]),
+        }
+    }
+}
+
 impl RpcMetrics {
     /// Counts a call that ends.
     pub fn end(&self, code: Code, reason: &str, duration: Duration) {
@@ -117,18 +176,52 @@ impl RpcMetrics {
         match code {
             Code::Ok => self.ok.inc(),
             _ => {
-                let labels = outcome_labels(&self.rpc, code, status::reason(reason));
-                self.ended.get_or_create(&labels).inc()
+                let outcome = self
+                    .families
+                    .outcome(&self.rpc, code, status::reason(reason));
+                outcome.inc();
             }
         };
         self.in_flight.dec();
     }
 }
 
-fn outcome_labels(rpc: &LabelValue, code: Code, reason: &'static str) -> OutcomeLabels {
+impl OutcomeCounters {
+    fn inc(&self) {
+        self.ended.inc();
+        self.handled.inc();
+    }
+}
+
+/// The labels that the metrics of every gRPC server have.
+fn method_labels(rpc: &LabelValue) -> MethodLabels {
+    let (service, method) = rpc.split_once('/').unwrap_or((UNKNOWN_RPC, UNKNOWN_RPC));
     [
-        ("rpc", rpc.clone()),
-        ("code", LabelValue::Borrowed(code_name(code))),
-        ("reason", LabelValue::Borrowed(reason)),
+        ("grpc_type", LabelValue::Borrowed(UNARY)),
+        ("grpc_service", LabelValue::Owned(service.to_owned())),
+        ("grpc_method", LabelValue::Owned(method.to_owned())),
     ]
+}
+
+/// A code as `grpc_code` has it, which is how Go spells it.
+fn code_label(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "Canceled",
+        Code::Unknown => "Unknown",
+        Code::InvalidArgument => "InvalidArgument",
+        Code::DeadlineExceeded => "DeadlineExceeded",
+        Code::NotFound => "NotFound",
+        Code::AlreadyExists => "AlreadyExists",
+        Code::PermissionDenied => "PermissionDenied",
+        Code::ResourceExhausted => "ResourceExhausted",
+        Code::FailedPrecondition => "FailedPrecondition",
+        Code::Aborted => "Aborted",
+        Code::OutOfRange => "OutOfRange",
+        Code::Unimplemented => "Unimplemented",
+        Code::Internal => "Internal",
+        Code::Unavailable => "Unavailable",
+        Code::DataLoss => "DataLoss",
+        Code::Unauthenticated => "Unauthenticated",
+    }
 }

@@ -12,24 +12,28 @@ use crate::store::error;
 
 /// The error of an SQLite file.
 pub fn file_error(path: &Path, err: &sqlx::Error) -> OpenError {
+    let why = match sqlite_code(err).map(|code| code & 0xff) {
+        // SQLITE_BUSY, SQLITE_LOCKED
+        Some(5 | 6) => "another process has locked it: stop that process, or use another file",
+        // SQLITE_IOERR
+        Some(10) => "its disk cannot be read or written: check the disk",
+        // SQLITE_CORRUPT
+        Some(11) => "it is damaged: restore a backup, or use another file",
+        // SQLITE_FULL
+        Some(13) => "its disk is full: free some space, or use another file",
+        // SQLITE_NOTADB
+        Some(26) => "it is not an SQLite database: use another file",
+        // SQLITE_PERM, SQLITE_READONLY, SQLITE_CANTOPEN, and errors without a code
+        _ => {
+            return OpenError::Path {
+                path: path.display().to_string(),
+                why: path_error(path),
+            };
+        }
+    };
     OpenError::File {
         path: path.display().to_string(),
-        why: match sqlite_code(err).map(|code| code & 0xff) {
-            // SQLITE_BUSY, SQLITE_LOCKED
-            Some(5 | 6) => {
-                "another process has locked it: stop that process, or use another file".to_owned()
-            }
-            // SQLITE_IOERR
-            Some(10) => "its disk cannot be read or written: check the disk".to_owned(),
-            // SQLITE_CORRUPT
-            Some(11) => "it is damaged: restore a backup, or use another file".to_owned(),
-            // SQLITE_FULL
-            Some(13) => "its disk is full: free some space, or use another file".to_owned(),
-            // SQLITE_NOTADB
-            Some(26) => "it is not an SQLite database: use another file".to_owned(),
-            // SQLITE_PERM, SQLITE_READONLY, SQLITE_CANTOPEN, and errors without a code
-            _ => path_error(path),
-        },
+        why: why.to_owned(),
     }
 }
 

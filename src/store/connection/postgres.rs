@@ -8,7 +8,7 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 use tokio::time::timeout;
-use tracing::{info, warn};
+use tracing::info;
 
 use super::{
     OpenError, advice,
@@ -37,17 +37,6 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a connection may take to finish a cancelled statement. It is longer than
 /// `lock_timeout`.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Logs how many parameters of the URL mean nothing.
-pub fn warn_of_unknown_parameters(url: &PostgresUrl) {
-    let parameters = url.unknown_parameters();
-    if parameters > 0 {
-        warn!(
-            parameters,
-            "the database URL has unknown parameters, which are ignored"
-        );
-    }
-}
 
 /// The driver's options for a URL.
 fn options(url: &PostgresUrl) -> Result<PgConnectOptions, OpenError> {

@@ -87,7 +87,6 @@ impl Replica {
     /// Connects to the replica, and keeps reconnecting in the background. An unreachable
     /// replica is no error.
     pub async fn start(settings: ReplicaSettings) -> Self {
-        postgres::warn_of_unknown_parameters(&settings.url);
         let current = watch::Sender::new(None);
         let first = connect(&settings).await;
         if let Ok(replica) = &first {

@@ -305,7 +305,7 @@ fn step_columns(backend: DbBackend) -> String {
     let (array, rows, cast) = json_functions(backend);
     let without_bodies = StepColumns {
         bodies: false,
-        max_bytes: None,
+        ..StepColumns::ALL
     };
     let columns = without_bodies.columns(backend);
     format!(

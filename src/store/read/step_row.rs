@@ -22,14 +22,20 @@ use crate::{
 pub struct StepColumns {
     /// Whether the bodies are selected.
     pub bodies: bool,
+    /// Whether they include the step's own, beside those of its translations.
+    pub own_body: bool,
     /// Large columns are left out of steps with more bytes than this.
     pub max_bytes: Option<i64>,
+    /// Whether the translations are selected.
+    pub translations: bool,
 }
 
 impl StepColumns {
     pub const ALL: Self = Self {
         bodies: true,
+        own_body: true,
         max_bytes: None,
+        translations: true,
     };
 
     /// SQL for the bytes of the selected columns of a step `s`.
@@ -62,18 +68,24 @@ impl StepColumns {
         ];
         let texts = texts.map(unless_large).join(", ");
         let r_data = unless_large("s.r_data");
-        let (body, overlay_body) = if self.bodies {
-            (unless_large("s.body"), "l.body")
-        } else {
-            (null.to_owned(), null)
+        let body = match self.bodies && self.own_body {
+            true => unless_large("s.body"),
+            false => null.to_owned(),
         };
-        let translations = unless_large(&format!(
-            "CASE WHEN s.language_count > 0 THEN \
+        let overlay_body = if self.bodies { "l.body" } else { null };
+        let translations = || {
+            unless_large(&format!(
+                "CASE WHEN s.language_count > 0 THEN \
                (SELECT {rows}({array}(l.language, l.locked, l.title, l.instructions, \
                                       l.feedback_config, {overlay_body})){cast} \
                 FROM step_translations l \
                 WHERE l.account_id = $1 AND l.step = s.guid) END"
-        ));
+            ))
+        };
+        let translations = match self.translations {
+            true => translations(),
+            false => null.to_owned(),
+        };
         format!(
             "s.guid, s.task, s.position, s.fraction, s.kind, s.product_id, s.title, s.cost, \
              s.published, {texts}, s.subtask_id, s.subtask_pid, s.link, {r_data}, s.version, \

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     domain::{
         Error, Result,
-        ids::{AccountId, StepId, TaskId},
+        ids::{AccountId, TaskId},
         import::TaskTree,
         order::Place,
         step::Step,
@@ -106,12 +106,14 @@ fn assemble(
 ) -> TaskTree {
     let managed = children.remove(&Some(task.guid)).unwrap_or_default();
     let own_steps = steps.remove(&task.guid).unwrap_or_default();
-    let places: BTreeMap<StepId, Place> = own_steps
-        .iter()
-        .map(|(step, place)| (step.guid, place.clone()))
-        .collect();
+    let mut ordered = Vec::with_capacity(own_steps.len());
+    let mut places = BTreeMap::new();
+    for (step, place) in own_steps {
+        places.insert(step.guid, place);
+        ordered.push(step);
+    }
     TaskTree {
-        steps: own_steps.into_iter().map(|(step, _)| step).collect(),
+        steps: ordered,
         places,
         managed: managed
             .into_iter()

@@ -344,8 +344,8 @@ impl StepSource {
             body: body
                 .map(|body| json_columns::valid(Body::parse(body), "body"))
                 .transpose()?,
-            instructions: json_columns::list(instructions, "instructions")?,
-            feedback: json_columns::read_feedback(feedback_config)?,
+            instructions: json_columns::list(instructions.as_deref(), "instructions")?,
+            feedback: json_columns::read_feedback(feedback_config.as_deref())?,
         };
         Ok((source, digest))
     }

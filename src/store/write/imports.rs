@@ -67,8 +67,9 @@ impl Operation for Import {
         Ok(None)
     }
 
-    /// Locks the task with everything below it and the tasks that subtask steps name,
-    /// in the order of ids, then the steps.
+    /// Locks the task with everything below it and the tasks that subtask steps name, in the
+    /// order of ids. Steps that change are locked when they are known: the others may
+    /// change meanwhile without a difference to the import.
     async fn read_locked(&self, tx: &Tx) -> Result<ImportSnapshot, StoreError> {
         let below = match self.target {
             Some(root) => task_tree::ids(&tx.db, tx.account(), root).await?,
@@ -90,7 +91,6 @@ impl Operation for Import {
                 if task_tree::ids(&tx.db, tx.account(), root).await? != below {
                     return Err(StoreError::Conflict);
                 }
-                tx.lock_steps_of(&below).await?;
                 task_tree::read_tree(&tx.db, tx.account(), root).await?
             }
         };
@@ -98,6 +98,10 @@ impl Operation for Import {
             existing,
             referenced,
         })
+    }
+
+    async fn lock_changed(&self, tx: &Tx, changes: &Changes) -> Result<(), StoreError> {
+        tx.lock_changed_steps(changes).await
     }
 
     fn decide(

@@ -1,15 +1,22 @@
 //! Rows that are locked and read under locks: tasks by id first, then steps by id. On
 //! SQLite the transaction itself is the lock.
 
+use std::collections::BTreeMap;
+
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Value,
+    ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+    Value,
     sea_query::{Expr, ExprTrait},
 };
 use uuid::Uuid;
 
-use super::transaction::Tx;
+use super::{
+    sql::{Values, is_one_of},
+    transaction::Tx,
+};
 use crate::{
     domain::{
+        changes::Changes,
         decide::{ManagedTasks, StepSnapshot},
         ids::{StepId, TaskId},
         link::linked_tasks,
@@ -111,6 +118,53 @@ impl Tx {
         Ok(locked)
     }
 
+    /// Locks the stored steps that change, in the order of their ids. Fails with a conflict
+    /// if one that is updated or deleted has another revision than the decision is based
+    /// on. A step that only moves has none: its place changes only under the lock of its
+    /// task.
+    pub async fn lock_changed_steps(&self, changes: &Changes) -> Result<(), StoreError> {
+        let updated = changes.steps.iter().filter_map(|step| step.before.as_ref());
+        let updated = updated.map(|step| (step.guid, Some(step.revision)));
+        let deleted = changes.deleted_steps.iter();
+        let deleted = deleted.map(|deleted| (deleted.step, Some(deleted.revision)));
+        let moved = changes.moved.iter().map(|(step, _)| (*step, None));
+        let expected: BTreeMap<StepId, Option<Revision>> =
+            updated.chain(deleted).chain(moved).collect();
+        let ids: Vec<StepId> = expected.keys().copied().collect();
+        let mut locked = 0;
+        for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {
+            let mut values = Values::new();
+            let ids = ids.iter().map(|step| step.0);
+            let ids = is_one_of("guid", ids, self.backend(), &mut values);
+            let lock = match self.backend() {
+                DbBackend::Sqlite => "",
+                _ => " FOR UPDATE",
+            };
+            let sql = format!(
+                "SELECT guid, version, modified_ts FROM steps WHERE account_id = $1 AND {ids} \
+                 ORDER BY guid{lock}"
+            );
+            let statement = values.statement(&sql, self.backend(), self.account());
+            for row in self.db.query_all_raw(statement).await? {
+                let mut row = RowReader::new(&row);
+                let step = StepId(row.take()?);
+                let (version, modified): (i64, i64) = (row.take()?, row.take()?);
+                let is_same = |expected: &Revision| {
+                    (expected.version, expected.modified) == (version, Timestamp(modified))
+                };
+                match expected.get(&step) {
+                    Some(revision) if revision.as_ref().is_none_or(is_same) => locked += 1,
+                    Some(_) | None => return Err(StoreError::Conflict),
+                }
+            }
+        }
+        if locked == expected.len() {
+            Ok(())
+        } else {
+            Err(StoreError::Conflict)
+        }
+    }
+
     /// A task as it is now.
     pub async fn read_task(&self, guid: TaskId) -> Result<Option<Task>, StoreError> {
         tasks::find(&self.db, self.account(), guid).await
@@ -195,7 +249,7 @@ impl Tx {
                 .into_tuple()
                 .one(&self.db)
                 .await?;
-        let feedback = json_columns::read_feedback(feedback.flatten())?;
+        let feedback = json_columns::read_feedback(feedback.flatten().as_deref())?;
         Ok(feedback.iter().flat_map(linked_tasks).collect())
     }
 

@@ -1,5 +1,7 @@
 //! Builds statements that write.
 
+mod given;
+
 use sea_orm::{
     ActiveModelTrait, DbBackend, EntityName, EntityTrait, Iden, Iterable, Statement, Value,
 };
@@ -7,6 +9,7 @@ use sea_orm::{
 use crate::domain::ids::AccountId;
 
 pub use crate::store::values::{Values, list};
+pub use given::{Given, is_one_of};
 
 /// What an effect of a [`Script`] reads from in place of its guard.
 pub const GUARD: &str = "{guard}";
@@ -18,39 +21,68 @@ const MAX_ROWS: usize = 1_000;
 /// Rows to insert or upsert into one table.
 pub struct Upsert {
     table: String,
-    columns: Vec<String>,
-    rows: Vec<Vec<Value>>,
+    columns: Vec<Column>,
     /// `ON CONFLICT …`, or nothing.
     on_conflict: String,
 }
 
+/// A column of the rows, with a cell for each.
+struct Column {
+    name: String,
+    cells: Vec<Value>,
+}
+
+impl Column {
+    /// The cell of all rows, if it is the same in each.
+    fn shared(&mut self) -> Option<Value> {
+        let (first, others) = self.cells.split_first()?;
+        let same = others.iter().all(|cell| cell == first);
+        same.then(|| self.cells.swap_remove(0))
+    }
+}
+
 impl Upsert {
-    /// Rows that are new.
+    /// Rows that are new. All set the same columns.
     pub fn new<A: ActiveModelTrait>(rows: Vec<A>) -> Self {
         let mut columns = Vec::new();
-        let rows = rows.into_iter().map(|mut row| {
-            let columns_of = <A::Entity as EntityTrait>::Column::iter();
-            let cells =
-                columns_of.filter_map(|column| Some((column, row.take(column).into_value()?)));
-            let (names, cells): (Vec<String>, Vec<Value>) = cells
-                .map(|(column, value)| (column.to_string(), value))
-                .unzip();
-            columns = names;
-            cells
+        let count = rows.len();
+        for mut row in rows {
+            if columns.is_empty() {
+                let set = <A::Entity as EntityTrait>::Column::iter();
+                let set = set.filter(|column| !row.is_not_set(*column));
+                columns = set
+                    .map(|column| (column, Vec::with_capacity(count)))
+                    .collect();
+            }
+            for (column, cells) in &mut columns {
+                cells.extend(row.take(*column).into_value());
+            }
+        }
+        let columns = columns.into_iter().map(|(column, cells)| Column {
+            name: column.to_string(),
+            cells,
         });
-        let rows = rows.collect();
         Self {
             table: A::Entity::default().table_name().to_owned(),
-            columns,
-            rows,
+            columns: columns.collect(),
             on_conflict: String::new(),
         }
+    }
+
+    /// The number of rows.
+    fn count(&self) -> usize {
+        self.columns.first().map_or(0, |column| column.cells.len())
+    }
+
+    fn names(&self) -> String {
+        list(self.columns.iter().map(|column| column.name.clone()))
     }
 
     /// Updates a row that exists: on a conflict on `key`, sets the columns for which
     /// `changes` is true.
     pub fn or_update(self, key: &[&str], changes: impl Fn(&str) -> bool) -> Self {
-        let changed = self.columns.iter().filter(|column| changes(column));
+        let names = self.columns.iter().map(|column| &column.name);
+        let changed = names.filter(|column| changes(column));
         let changed = changed.map(|column| format!("{column} = excluded.{column}"));
         let on_conflict = format!(
             " ON CONFLICT ({}) DO UPDATE SET {}",
@@ -66,56 +98,70 @@ impl Upsert {
     /// An INSERT of the one row for a guard. It ends in WHERE, so that conditions can be
     /// added.
     pub fn insert_as_guard(self, values: &mut Values) -> String {
-        let Self {
-            table,
-            columns,
-            rows,
-            on_conflict: _,
-        } = self;
-        let names = columns.join(", ");
-        let cells = list(rows.into_iter().map(|row| values.bind_all(row)));
+        let names = self.names();
+        let table = self.table;
+        let cells = self.columns.into_iter().flat_map(|column| column.cells);
+        let cells = values.bind_all(cells);
         format!("INSERT INTO {table} ({names}) SELECT {cells} WHERE true")
     }
 
     /// Splits the rows, so that those of one statement are within the limits of values and
     /// rows.
-    fn batches(self) -> Vec<Self> {
+    fn batches(mut self) -> Vec<Self> {
         /// Values of one statement: SQLite takes 32,766.
         const MAX_VALUES: usize = 32_000;
-        let Self {
-            table,
-            columns,
-            rows,
-            on_conflict,
-        } = self;
-        let at_once = (MAX_VALUES / columns.len().max(1)).min(MAX_ROWS);
-        let batch = |rows| Self {
-            table: table.clone(),
-            columns: columns.clone(),
-            rows,
-            on_conflict: on_conflict.clone(),
-        };
-        batches(rows, at_once).into_iter().map(batch).collect()
+        let at_once = (MAX_VALUES / self.columns.len().max(1)).min(MAX_ROWS);
+        let mut batches = Vec::new();
+        while self.count() > at_once {
+            let columns = self.columns.iter_mut().map(|Column { name, cells }| {
+                let others = cells.split_off(at_once);
+                Column {
+                    name: name.clone(),
+                    cells: std::mem::replace(cells, others),
+                }
+            });
+            batches.push(Self {
+                table: self.table.clone(),
+                columns: columns.collect(),
+                on_conflict: self.on_conflict.clone(),
+            });
+        }
+        if self.count() > 0 {
+            batches.push(self);
+        }
+        batches
     }
 
-    /// One INSERT of all rows.
-    fn insert(self, values: &mut Values) -> String {
+    /// One INSERT of all rows, whose values are used in their order. A column that is the
+    /// same in all of them, such as the account, is bound once.
+    fn insert(self, values: &mut Values, backend: DbBackend) -> String {
+        let (names, count) = (self.names(), self.count());
         let Self {
             table,
             columns,
-            rows,
             on_conflict,
         } = self;
-        let names = columns.join(", ");
-        let rows = list(rows.into_iter().map(|row| values.bind_row(row)));
-        format!("INSERT INTO {table} ({names}) VALUES {rows}{on_conflict}")
+        if count == 1 {
+            let row = columns.into_iter().flat_map(|column| column.cells);
+            let row = values.bind_row(row);
+            return format!("INSERT INTO {table} ({names}) VALUES {row}{on_conflict}");
+        }
+        let mut given = Given::new(backend);
+        let cells = columns.into_iter().map(|mut column| match column.shared() {
+            Some(value) => values.bind(value),
+            None => given.add(column.cells),
+        });
+        let cells = list(cells);
+        let given = given.table(values);
+        // SQLite needs the WHERE to tell ON CONFLICT from a join.
+        format!("INSERT INTO {table} ({names}) SELECT {cells} FROM {given} WHERE true{on_conflict}")
     }
 
     /// Splits the rows into INSERTs within the limits of values and rows.
-    pub fn statements(self) -> Vec<(String, Values)> {
+    pub fn statements(self, backend: DbBackend) -> Vec<(String, Values)> {
         let statement = |batch: Self| {
             let mut values = Values::in_order();
-            (batch.insert(&mut values), values)
+            (batch.insert(&mut values, backend), values)
         };
         self.batches().into_iter().map(statement).collect()
     }
@@ -127,49 +173,47 @@ impl Upsert {
         self,
         values: &mut Values,
         replaced: &[(&str, &str)],
+        backend: DbBackend,
     ) -> Option<String> {
+        let (names, count) = (self.names(), self.count());
         let Self {
             table,
             columns,
-            mut rows,
             on_conflict,
         } = self;
-        let names = columns.join(", ");
-        let last = rows.pop()?;
         // SQLite needs the WHERE to tell ON CONFLICT from a join.
-        if rows.is_empty() {
-            let cell = |(column, value): (&String, Value)| {
-                let replaced = replaced.iter().find(|(name, _)| name == column);
-                match replaced {
-                    Some((_, expression)) => (*expression).to_owned(),
-                    None => values.bind(value),
-                }
-            };
-            let cells = list(columns.iter().zip(last).map(cell));
-            return Some(format!(
-                "INSERT INTO {table} ({names}) SELECT {cells} FROM {GUARD} WHERE true{on_conflict}"
-            ));
-        }
-        rows.push(last);
-        let mut given = 0;
-        let cells = columns.iter().map(|column| match column.as_str() {
-            ACCOUNT => "$1".to_owned(),
-            _ => {
-                given += 1;
-                format!("column{given}")
+        match count {
+            0 => None,
+            1 => {
+                let cell = |Column { name, cells }: Column| {
+                    let replaced = replaced.iter().find(|(column, _)| *column == name);
+                    match replaced {
+                        Some((_, expression)) => (*expression).to_owned(),
+                        None => values.bind_all(cells),
+                    }
+                };
+                let cells = list(columns.into_iter().map(cell));
+                Some(format!(
+                    "INSERT INTO {table} ({names}) SELECT {cells} FROM {GUARD} \
+                     WHERE true{on_conflict}"
+                ))
             }
-        });
-        let cells = list(cells);
-        let row = |row: Vec<Value>| {
-            let cells = columns.iter().zip(row);
-            let cells = cells.filter(|(column, _)| *column != ACCOUNT);
-            values.bind_row(cells.map(|(_, value)| value))
-        };
-        let rows = list(rows.into_iter().map(row));
-        Some(format!(
-            "INSERT INTO {table} ({names}) SELECT {cells} FROM {GUARD}, (VALUES {rows}) AS given \
-             WHERE true{on_conflict}"
-        ))
+            _ => {
+                let mut given = Given::new(backend);
+                let cells = columns
+                    .into_iter()
+                    .map(|column| match column.name.as_str() {
+                        ACCOUNT => "$1".to_owned(),
+                        _ => given.add(column.cells),
+                    });
+                let cells = list(cells);
+                let given = given.table(values);
+                Some(format!(
+                    "INSERT INTO {table} ({names}) SELECT {cells} FROM {GUARD}, {given} \
+                     WHERE true{on_conflict}"
+                ))
+            }
+        }
     }
 }
 
@@ -220,9 +264,9 @@ impl RowChange {
     }
 
     /// One statement of all rows, whose values are used in their order.
-    pub fn statement(self, account: &AccountId, values: &mut Values) -> String {
+    pub fn statement(self, account: &AccountId, values: &mut Values, backend: DbBackend) -> String {
         match self {
-            Self::Put(rows) => rows.insert(values),
+            Self::Put(rows) => rows.insert(values, backend),
             Self::Delete(rows) => {
                 let account = values.bind(account.as_str());
                 rows.delete(&account, values)
@@ -232,9 +276,9 @@ impl RowChange {
 
     /// One statement that takes place when the guard of a script has changed a row; none
     /// for no rows.
-    pub fn if_guarded(self, values: &mut Values) -> Option<String> {
+    pub fn if_guarded(self, values: &mut Values, backend: DbBackend) -> Option<String> {
         match self {
-            Self::Put(rows) => rows.insert_if_guarded(values, &[]),
+            Self::Put(rows) => rows.insert_if_guarded(values, &[], backend),
             Self::Delete(rows) if rows.rows.is_empty() => None,
             Self::Delete(rows) => {
                 let delete = rows.delete("$1", values);

@@ -167,22 +167,23 @@ fn update(patch: StepPatch, of: StepKind) -> Changes {
 /// The statements of a write: as a script, if it can be one, and under locks.
 fn shown(changes: impl Fn() -> Changes, outcome: impl Fn() -> Option<KeptOutcome>) -> String {
     let context = context();
-    let write = || DecidedWrite {
+    let write = |backend| DecidedWrite {
         changes: changes(),
         outcome: outcome(),
         context: &context,
+        backend,
     };
     let mut text = String::new();
     for (backend, database) in [
         (DbBackend::Postgres, "PostgreSQL"),
         (DbBackend::Sqlite, "SQLite"),
     ] {
-        if let Some(script) = write().script().expect("a script") {
+        if let Some(script) = write(backend).script().expect("a script") {
             let statement = script.statement(backend, &context.account);
             let sql = in_lines(&statement.sql);
             writeln!(text, "-- {database}, optimistic\n{sql}\n").expect("a text");
         }
-        let Ok(statements) = write().under_locks() else {
+        let Ok(statements) = write(backend).under_locks() else {
             continue;
         };
         writeln!(text, "-- {database}, locked").expect("a text");

@@ -6,7 +6,7 @@ mod columns;
 mod guarded;
 mod step_list;
 
-use sea_orm::ActiveModelTrait;
+use sea_orm::{ActiveModelTrait, DbBackend};
 
 use super::{
     request_outcomes::KeptOutcome,
@@ -42,6 +42,8 @@ pub struct DecidedWrite<'a> {
     pub outcome: Option<KeptOutcome>,
     /// Account, time and limits.
     pub context: &'a WriteContext,
+    /// The database that takes the statements.
+    pub backend: DbBackend,
 }
 
 impl DecidedWrite<'_> {
@@ -52,6 +54,7 @@ impl DecidedWrite<'_> {
             changes,
             outcome,
             context,
+            backend: _,
         } = self;
         let mut rows = symbol_changes(changes, &context.account);
         rows.extend(outcome.iter().map(|kept| RowChange::Put(kept.row(context))));
@@ -66,6 +69,7 @@ impl DecidedWrite<'_> {
             changes,
             outcome,
             context,
+            backend,
         } = self;
         let Changes {
             tasks,
@@ -96,17 +100,19 @@ impl DecidedWrite<'_> {
         };
         let mut script = match (task, order, step, deletion, role) {
             _ if needs_locks => return Ok(None),
-            (Some(TaskChange::Create(task)), None, None, None, None) => guarded::create_task(&task),
+            (Some(TaskChange::Create(task)), None, None, None, None) => {
+                guarded::create_task(&task, backend)
+            }
             (Some(TaskChange::Update { before, after }), None, None, None, None) => {
-                guarded::update_task(&before, &after)
+                guarded::update_task(&before, &after, backend)
             }
             (None, Some(order), Some(change), None, None)
                 if change.before.is_none() && change.after.kind.subtask().is_none() =>
             {
-                guarded::create_step(order, change, context)?
+                guarded::create_step(order, change, context, backend)?
             }
             (None, None, Some(change), None, None) if keeps_subtask(&change) => {
-                guarded::update_step(change)?
+                guarded::update_step(change, backend)?
             }
             (None, Some(order), None, Some(deletion), None) => {
                 guarded::delete_step(order, &deletion, context)
@@ -115,7 +121,8 @@ impl DecidedWrite<'_> {
             _ => return Ok(None),
         };
         for rows in rows_of_every_write {
-            script.effects.extend(rows.if_guarded(&mut script.values));
+            let effect = rows.if_guarded(&mut script.values, backend);
+            script.effects.extend(effect);
         }
         if let Some(outcome) = outcome {
             outcome.guard(&mut script, context);
@@ -130,6 +137,7 @@ impl DecidedWrite<'_> {
             changes,
             outcome,
             context,
+            backend,
         } = self;
         let Changes {
             tasks,
@@ -145,7 +153,7 @@ impl DecidedWrite<'_> {
             role: _,
             depth_limits: _,
         } = changes;
-        let mut batch = Batch::default();
+        let mut batch = Batch::new(backend);
         if outcome.is_some() {
             batch.delete_expired_outcomes(context);
         }

@@ -241,7 +241,7 @@ fn owned(transaction: Arc<DatabaseTransaction>) -> Result<DatabaseTransaction, S
 
 /// Exponential back-off before a retry.
 pub async fn back_off(metrics: &StoreMetrics, attempt: u32) {
-    metrics.count_lost_write();
+    metrics.count_write_conflict();
     sleep(Duration::from_millis(1 << attempt.min(6))).await;
 }
 

@@ -10,12 +10,12 @@ use crate::kit::{
     postgres::{Cluster, Stop, free_port},
 };
 
-/// The line of a server that did not start on this database.
-fn refused(url: &str) -> String {
+/// The line of a server that did not start on this database, and ended with this code.
+fn refused(url: &str, code: i32) -> String {
     let line = command(&["--listen=127.0.0.1:0"])
         .env("EXPERTISE_DATABASE_URL", url)
         .run()
-        .failure(1);
+        .failure(code);
     for word in [
         "sqlx",
         "SqliteError",
@@ -32,7 +32,15 @@ fn refused(url: &str) -> String {
 const UNKNOWN_SCHEMA: &str = "does not know: run the version that created it";
 
 fn assert_refused_with(url: &str, parts: &[&str]) {
-    let line = refused(url);
+    assert_parts(&refused(url, 1), parts);
+}
+
+/// The path of the file is what is wrong.
+fn assert_path_refused_with(url: &str, parts: &[&str]) {
+    assert_parts(&refused(url, 2), parts);
+}
+
+fn assert_parts(line: &str, parts: &[&str]) {
     for part in parts {
         assert!(line.contains(part), "{part}: {line}");
     }
@@ -65,7 +73,7 @@ fn an_unsupported_database_scheme_is_refused() {
 
 #[test]
 fn a_directory_that_is_not_there_is_named() {
-    assert_refused_with(
+    assert_path_refused_with(
         "sqlite:no/such/e.db",
         &[
             "no/such/e.db",
@@ -78,7 +86,7 @@ fn a_directory_that_is_not_there_is_named() {
 fn a_directory_in_place_of_a_file_is_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let url = format!("sqlite:{}", directory.path().display());
-    assert_refused_with(&url, &["it is a directory: use the path of a file in it"]);
+    assert_path_refused_with(&url, &["it is a directory: use the path of a file in it"]);
 }
 
 #[test]
@@ -87,13 +95,13 @@ fn a_file_in_place_of_a_directory_is_named() {
     let file = directory.path().join("file");
     fs::write(&file, "").expect("a file");
     let url = format!("sqlite:{}/e.db", file.display());
-    assert_refused_with(&url, &["is not a directory: use another path"]);
+    assert_path_refused_with(&url, &["is not a directory: use another path"]);
 }
 
 #[test]
 fn a_place_that_may_not_be_written_is_named() {
     // Not even root can create files there.
-    assert_refused_with(
+    assert_path_refused_with(
         "sqlite:/sys/e.db",
         &["may not write it or create files in its directory /sys"],
     );
@@ -369,7 +377,7 @@ fn a_new_database_is_partitioned_by_account() {
 fn only_an_empty_postgres_can_be_partitioned() {
     let directory = tempfile::tempdir().expect("a directory");
     let url = format!("sqlite:{}/e.db", directory.path().display());
-    let line = migrate_partitioned(&url).failure(1);
+    let line = migrate_partitioned(&url).failure(2);
     assert!(line.contains("--partitions is for PostgreSQL"), "{line}");
     let cluster = cluster();
     let database = cluster.make_database("with_tables");

@@ -23,6 +23,11 @@ on_both_databases![
     a_byte_order_mark_is_skipped,
     a_too_large_file_is_refused_without_reading_it_all,
     json_output_escapes_bidirectional_characters,
+    an_import_that_changes_nothing_is_unchanged,
+    failures_are_repeated_behind_the_counts,
+    a_quiet_import_prints_failures_and_counts,
+    an_error_in_a_document_names_field_and_line,
+    a_dry_run_shows_findings,
 ];
 
 fn count_standard_tasks(cli: &Cli) -> usize {
@@ -73,7 +78,10 @@ fn every_example_is_created(cli: Cli) {
             "{line}"
         );
     }
-    let summary = format!("{} created, 0 updated, 0 failed\n", paths.len());
+    let summary = format!(
+        "{} created, 0 updated, 0 unchanged, 0 failed\n",
+        paths.len()
+    );
     assert_eq!(output.stderr, summary);
     assert_eq!(count_standard_tasks(&cli), paths.len());
 }
@@ -129,9 +137,9 @@ fn a_file_that_fails_does_not_stop_the_others(cli: Cli) {
     for part in [
         "failed none.json: it cannot be read: ",
         "failed b.json: it is not a guide: EOF while parsing",
-        "failed c.json: it is not a guide: unrecognized field name 'nmae'",
+        "failed c.json: it is not a guide: task: unrecognized field name 'nmae' at line 1 column ",
         "failed d.json: the server refuses it:\n  document.task.name: is required (FIELD_REQUIRED)\n",
-        "2 created, 0 updated, 4 failed\n",
+        "2 created, 0 updated, 0 unchanged, 4 failed\n",
     ] {
         assert!(output.stderr.contains(part), "{part}:\n{}", output.stderr);
     }
@@ -407,4 +415,104 @@ fn json_output_escapes_bidirectional_characters(cli: Cli) {
         .succeeded();
     assert!(output.stdout.is_ascii(), "{}", output.stdout);
     assert_eq!(text(&output.json()[0]["name"]), name);
+}
+
+fn an_import_that_changes_nothing_is_unchanged(cli: Cli) {
+    let guides = ["restart-safely.json", "laptop-will-not-start.json"];
+    let guids = cli.import_guides(&guides);
+    let same = cli.export(&guids[0]);
+    let other = cli.export(&guids[1]);
+    let changed = other.replacen("<p>", "<p>Changed: ", 1);
+    assert_ne!(changed, other);
+    for args in [&["--dry-run"][..], &[]] {
+        let output = cli
+            .command(&[&["import", "a.json", "b.json"], args].concat())
+            .file("a.json", &same)
+            .file("b.json", &changed)
+            .run()
+            .succeeded();
+        let unchanged = format!("unchanged {} in a.json: ", guids[0]);
+        assert!(output.stdout.starts_with(&unchanged), "{}", output.stdout);
+        let to_be = if args.is_empty() { "" } else { "to be " };
+        assert_eq!(
+            output.stderr,
+            format!("0 {to_be}created, 1 {to_be}updated, 1 unchanged, 0 failed\n")
+        );
+    }
+    assert_eq!(cli.export(&guids[0]), same);
+    let output = cli
+        .command(&["import", "--format=json", "-"])
+        .stdin(&same)
+        .run();
+    assert_eq!(output.succeeded().json()[0]["outcome"], "unchanged");
+}
+
+fn failures_are_repeated_behind_the_counts(cli: Cli) {
+    let output = cli
+        .command(&["import", "none.json", "a.json", "b.json"])
+        .file("a.json", &guide("A"))
+        .file("b.json", &guide(""))
+        .run();
+    assert_eq!(output.code, Some(1));
+    let (before, after) = output
+        .stderr
+        .split_once("1 created, 0 updated, 0 unchanged, 2 failed\n")
+        .expect(&output.stderr);
+    assert_eq!(before, after);
+    assert!(after.starts_with("failed none.json: "), "{after}");
+    assert!(after.contains("failed b.json: "), "{after}");
+}
+
+fn a_quiet_import_prints_failures_and_counts(cli: Cli) {
+    let output = cli
+        .command(&["import", "--quiet", "a.json", "b.json"])
+        .file("a.json", &guide("A"))
+        .file("b.json", &guide(""))
+        .run();
+    assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
+    assert_eq!(
+        output.stderr,
+        "failed b.json: the server refuses it:\n  document.task.name: is required (FIELD_REQUIRED)\n\
+         1 created, 0 updated, 0 unchanged, 1 failed\n"
+    );
+}
+
+fn an_error_in_a_document_names_field_and_line(cli: Cli) {
+    let mut document: serde_json::Value = serde_json::from_str(&guide("A")).expect("JSON");
+    document["steps"][0]["type"] = json!("STEP_TYPE_FINISH");
+    let text = serde_json::to_string_pretty(&document).expect("JSON");
+    let wrong_line = text.lines().position(|line| line.contains("FINISH"));
+    let wrong_line = wrong_line.expect("a line") + 1;
+    let import = |args: &[&str]| {
+        let args = [&["import", "a.json"], args].concat();
+        cli.command(&args).file("a.json", &text).run()
+    };
+    let line = import(&[]).failure(1);
+    assert!(
+        line.contains("it is not a guide: steps[0].type: "),
+        "{line}"
+    );
+    assert!(line.contains(&format!(" at line {wrong_line} ")), "{line}");
+    let error = &import(&["--format=json"]).json()[0]["error"];
+    assert_eq!(error["path"], "steps[0].type");
+    assert_eq!(error["line"], wrong_line);
+}
+
+fn a_dry_run_shows_findings(cli: Cli) {
+    let mut document: serde_json::Value = serde_json::from_str(&guide("A")).expect("JSON");
+    document["steps"][0]["published"] = json!(0);
+    let import = |args: &[&str]| {
+        let args = [&["import", "a.json"], args].concat();
+        let import = cli.command(&args).file("a.json", &document.to_string());
+        import.run().succeeded()
+    };
+    let output = import(&["--dry-run"]);
+    assert!(
+        output.stdout.contains("(path/no-outcome)\n"),
+        "{}",
+        output.stdout
+    );
+    let findings = &import(&["--dry-run", "--format=json"]).json()[0]["findings"];
+    assert_eq!(findings[0]["rule"], "path/no-outcome");
+    assert_eq!(import(&[]).stdout.lines().count(), 1, "of dry runs only");
 }

@@ -2,7 +2,7 @@
 
 use crate::kit::command::command;
 
-const SUBCOMMANDS: [&str; 15] = [
+const SUBCOMMANDS: [&str; 19] = [
     "serve",
     "migrate",
     "config",
@@ -12,6 +12,10 @@ const SUBCOMMANDS: [&str; 15] = [
     "export",
     "show",
     "list",
+    "edit",
+    "diff",
+    "apply",
+    "delete",
     "lint",
     "preview",
     "references",

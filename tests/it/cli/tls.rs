@@ -206,7 +206,7 @@ fn a_file_without_a_certificate_is_reported_in_one_line() {
             .list()
             .env("EXPERTISE_CA_FILE", file)
             .run()
-            .failure(1);
+            .failure(2);
         assert!(
             line.contains("EXPERTISE_CA_FILE is ") && line.contains(part),
             "{line}"

@@ -8,9 +8,13 @@ use std::{
 use expertise::config::Config;
 use serde_json::Value;
 
-use crate::kit::{
-    exposition::Family,
-    server::{TestServer, with_metrics},
+use crate::{
+    authentication::hs256,
+    kit::{
+        certificates::Authority,
+        exposition::Family,
+        server::{TestServer, with_metrics},
+    },
 };
 
 const PAGE: &str = "docs/operations.md";
@@ -24,7 +28,10 @@ fn read(path: &str) -> String {
 
 /// Every metric of a server that has all of them.
 async fn exposed() -> BTreeMap<String, Family> {
+    let directory = tempfile::tempdir().expect("a directory");
     let config = Config {
+        auth: hs256(),
+        tls: Some(Authority::new().files(directory.path())),
         otlp_endpoint: Some("http://127.0.0.1:9".parse().expect("a URL")),
         shutdown_grace: std::time::Duration::from_millis(100),
         ..with_metrics("sqlite::memory:")
@@ -44,7 +51,10 @@ async fn the_table_of_metrics_is_what_is_exposed() {
         let [name, kind, labels, ..] = cells.as_slice() else {
             return None;
         };
-        let name = name.strip_prefix("`expertise_")?.strip_suffix('`')?;
+        let name = name.strip_prefix('`')?.strip_suffix('`')?;
+        if !is_metric(name) {
+            return None;
+        }
         let labels = labels.split(", ").filter(|label| !label.is_empty());
         let family = Family {
             kind: (*kind).to_owned(),
@@ -52,7 +62,7 @@ async fn the_table_of_metrics_is_what_is_exposed() {
                 .map(|label| label.trim_matches('`').to_owned())
                 .collect(),
         };
-        Some((format!("expertise_{name}"), family))
+        Some((name.to_owned(), family))
     });
     assert_eq!(rows.collect::<BTreeMap<_, _>>(), exposed);
 }
@@ -120,8 +130,9 @@ async fn assert_all_exposed(queries: &[String]) {
     let exposed = exposed().await;
     let all_labels: BTreeSet<_> = exposed.values().flat_map(|family| &family.labels).collect();
     for query in queries {
-        let names = words(query).filter(|word| word.starts_with("expertise_"));
-        let mut asked = 0;
+        let names = words(query).filter(|word| is_metric(word));
+        // Prometheus makes `up` of each scrape.
+        let mut asked = words(query).filter(|word| *word == "up").count();
         for name in names {
             asked += 1;
             let histogram = ["_bucket", "_sum", "_count"].iter().find_map(|part| {
@@ -140,6 +151,12 @@ async fn assert_all_exposed(queries: &[String]) {
             );
         }
     }
+}
+
+/// Whether it is named like a metric of the server.
+fn is_metric(word: &str) -> bool {
+    let prefixes = ["expertise_", "grpc_server_", "process_"];
+    prefixes.iter().any(|prefix| word.starts_with(prefix))
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -166,8 +183,8 @@ fn labels_of(query: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_settings_are_in_the_readme() {
-    let readme = read("README.md");
+fn the_settings_are_documented() {
+    let page = read("docs/configuration.md");
     let help = std::process::Command::new(env!("CARGO_BIN_EXE_expertise"))
         .arg("--help")
         .output()
@@ -179,9 +196,6 @@ fn the_settings_are_in_the_readme() {
         .collect();
     assert!(names.len() > 20, "{names:?}");
     for name in names {
-        assert!(
-            readme.contains(&format!("| `{name}` |")),
-            "{name} has no row"
-        );
+        assert!(page.contains(&format!("| `{name}` |")), "{name} has no row");
     }
 }

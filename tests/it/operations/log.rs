@@ -5,7 +5,7 @@ use std::{fs::File, os::unix::fs::FileExt};
 use sqlx::{Connection, SqliteConnection};
 
 use crate::kit::{
-    deadline::until_true,
+    deadline::{until, until_true},
     postgres::{Cluster, Stop},
     prelude::*,
     scratch::Scratch,
@@ -75,4 +75,32 @@ async fn a_damaged_table_is_logged_as_such() {
         "{log}"
     );
     assert!(!log.contains("malformed"), "{log}");
+}
+
+#[tokio::test]
+async fn the_line_of_a_call_has_the_address_of_its_peer() {
+    let url = Scratch::of_this_run().sqlite_url("peers");
+    let settings = [
+        ("EXPERTISE_DATABASE_URL", &*url),
+        ("EXPERTISE_LOG_FORMAT", "json"),
+    ];
+    let server = ServerProcess::start("peers", &settings);
+    let client = Client::at(server.address()).with_account("demo");
+    client.given_task(task("Pump")).await;
+    let line = until("the call is logged", async || {
+        let log = server.log();
+        let line = log.lines().find(|line| line.contains("CreateTask"));
+        line.map(str::to_owned)
+    })
+    .await;
+    let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+    let fields = line.get("fields").unwrap_or(&line);
+    let peer: std::net::SocketAddr = fields["peer"]
+        .as_str()
+        .and_then(|peer| peer.parse().ok())
+        .expect("an address");
+    assert!(
+        peer.ip().is_loopback() && peer != server.address(),
+        "{peer}"
+    );
 }

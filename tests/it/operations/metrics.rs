@@ -13,6 +13,15 @@ use crate::kit::{
 const CREATE: (&str, &str) = ("rpc", "expertise.v1.TaskService/CreateTask");
 const GET: (&str, &str) = ("rpc", "expertise.v1.TaskService/GetTask");
 
+/// What the metrics of every gRPC server call a method of TaskService.
+fn grpc_labels(method: &str) -> [(&str, &str); 3] {
+    [
+        ("grpc_type", "unary"),
+        ("grpc_service", "expertise.v1.TaskService"),
+        ("grpc_method", method),
+    ]
+}
+
 #[tokio::test]
 async fn a_call_is_counted_by_rpc_code_and_reason() {
     let server = TestServer::start(with_metrics("sqlite::memory:")).await;
@@ -36,8 +45,22 @@ async fn a_call_is_counted_by_rpc_code_and_reason() {
         let found = metrics.sum("expertise_calls_total", &labels);
         assert_eq!(found, count, "{labels:?}");
     }
-    assert_eq!(metrics.sum("expertise_call_seconds_count", &[GET]), 3.0);
-    assert!(metrics.sum("expertise_call_seconds_sum", &[GET]) > 0.0);
+    for (method, code, count) in [
+        ("CreateTask", "OK", 1.0),
+        ("CreateTask", "InvalidArgument", 1.0),
+        ("GetTask", "OK", 2.0),
+        ("GetTask", "NotFound", 1.0),
+    ] {
+        let code = ("grpc_code", code);
+        let [kind, service, method] = grpc_labels(method);
+        let found = metrics.sum("grpc_server_handled_total", &[kind, service, method, code]);
+        assert_eq!(found, count, "{method:?} {code:?}");
+    }
+    let get = grpc_labels("GetTask");
+    let seconds = "grpc_server_handling_seconds";
+    assert_eq!(metrics.sum("grpc_server_started_total", &get), 3.0);
+    assert_eq!(metrics.sum(&format!("{seconds}_count"), &get), 3.0);
+    assert!(metrics.sum(&format!("{seconds}_sum"), &get) > 0.0);
     assert_eq!(metrics.sum("expertise_calls_in_flight", &[]), 0.0);
     assert_eq!(metrics.sum("expertise_inflight_bytes", &[]), 0.0);
 }
@@ -59,9 +82,11 @@ async fn labels_do_not_grow_with_callers_or_unknown_paths() {
             metrics.sum("expertise_calls_total", &[unknown]) == 40.0
         })
         .await;
-    assert_eq!(metrics.values("rpc"), before.values("rpc"));
-    // One more: the outcome UNIMPLEMENTED of what is unknown.
-    assert_eq!(metrics.len(), before.len() + 1);
+    for label in ["rpc", "grpc_service", "grpc_method"] {
+        assert_eq!(metrics.values(label), before.values(label));
+    }
+    // Two more: the outcome UNIMPLEMENTED of what is unknown, under both names.
+    assert_eq!(metrics.len(), before.len() + 2);
 }
 
 #[tokio::test]
@@ -137,10 +162,9 @@ async fn measured(url: &str, pool: &str) -> Exposition {
         3.0
     );
     assert_eq!(
-        metrics.sum("expertise_database_write_turn_seconds_count", &[]),
+        metrics.sum("expertise_write_queue_wait_seconds_count", &[]),
         3.0
     );
-    assert!(metrics.sum("expertise_process_resident_bytes", &[]) > 1e6);
     let version = ("version", env!("CARGO_PKG_VERSION"));
     assert_eq!(metrics.sum("expertise_build_info", &[version]), 1.0);
     server.shut_down().await;
@@ -162,16 +186,21 @@ async fn overloaded_calls_are_counted() {
     });
     let mut refused = 0.0;
     for call in calls.collect::<Vec<_>>() {
-        if call.await.expect("no panic").is_err() {
+        if let Err(status) = call.await.expect("no panic") {
+            let failure = Failure::from(status);
+            failure.is(Code::ResourceExhausted, "OVERLOADED");
+            assert_eq!(failure.retry_pushback, Some(1_000));
             refused += 1.0;
         }
     }
     let metrics = server.metrics().await;
     let overloaded = [("code", "RESOURCE_EXHAUSTED"), ("reason", "OVERLOADED")];
     assert_eq!(metrics.sum("expertise_calls_total", &overloaded), refused);
-    let refused_by_limits = metrics.sum("expertise_calls_without_room_total", &[])
-        + metrics.sum("expertise_calls_without_turn_total", &[]);
-    assert_eq!(refused_by_limits, refused);
+    assert!(refused > 0.0);
+    assert_eq!(metrics.sum("expertise_rejected_calls_total", &[]), refused);
+    let of_memory = [("cause", "memory")];
+    let of_memory = metrics.sum("expertise_rejected_calls_total", &of_memory);
+    assert_eq!(of_memory, refused);
 }
 
 #[tokio::test]

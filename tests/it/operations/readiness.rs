@@ -13,6 +13,7 @@ async fn a_server_that_serves_is_alive_and_ready() {
     let at = server.metrics_address();
     assert_eq!(http_get(at, "/healthz").await, (200, "alive\n".to_owned()));
     assert_eq!(http_get(at, "/readyz").await, (200, "ready\n".to_owned()));
+    assert_eq!(server.metrics().await.sum("expertise_ready", &[]), 1.0);
 }
 
 #[tokio::test]
@@ -42,6 +43,8 @@ async fn a_server_that_shuts_down_is_alive_and_not_ready() {
         .await;
     let serving = server.begin_shutdown();
     assert_eq!(until(at, 503).await, "shutting down\n");
+    let (_, metrics) = http_get(at, "/metrics").await;
+    assert!(metrics.contains("\nexpertise_ready 0\n"), "{metrics}");
     assert_eq!(http_get(at, "/healthz").await.0, 200);
     call.abort();
     serving.await.expect("without a panic").expect("it served");

@@ -11,6 +11,17 @@ fn refusal(args: &[&str], environment: &[(&str, &str)]) -> String {
     line.trim_end().trim_start_matches("expertise: ").to_owned()
 }
 
+/// The lines with which these settings are refused.
+fn refusals(args: &[&str], environment: &[(&str, &str)]) -> Vec<String> {
+    let output = command(args).envs(environment).run();
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
+    assert_eq!(output.stdout, "");
+    let lines = output.stderr.lines();
+    lines
+        .map(|line| line.trim_start_matches("expertise: ").to_owned())
+        .collect()
+}
+
 /// The effective settings where these are accepted.
 fn accepted(args: &[&str], environment: &[(&str, &str)]) -> String {
     let args = [&["config"], args].concat();
@@ -43,7 +54,7 @@ fn settings_of_the_server_do_not_concern_those_who_call_it() {
     ];
     let line = command(&["list"]).envs(&broken).run().failure(1);
     assert!(line.contains("refuses the connection"), "{line}");
-    refusal(&["serve"], &broken);
+    assert_eq!(refusals(&["serve"], &broken).len(), 2);
     let line = refusal(&["--migrate=false", "list"], &broken);
     assert!(
         line.starts_with("--migrate is a setting of the server"),
@@ -214,7 +225,7 @@ fn settings_that_do_not_go_together_are_refused() {
         ),
         (&[cert, clients], "EXPERTISE_TLS_KEY_FILE is unset: "),
     ] {
-        let line = refusal(&[], environment);
+        let line = refusal(&["config"], environment);
         assert!(line.starts_with(start), "{line}");
         assert!(!line.contains("hush"), "{line}");
     }

@@ -136,21 +136,40 @@ async fn a_refusal_is_reported_in_the_engines_words_without_its_key() {
 }
 
 #[tokio::test]
-async fn an_unreachable_engine_ends_the_run_early() {
+async fn an_engine_that_is_not_there_ends_the_run_before_it_begins() {
+    let service = FakeService::with(vec![step("s", "on")]).await;
+    for (kind, program) in [
+        (EngineKind::LibreTranslate, "start LibreTranslate"),
+        (EngineKind::Apertium, "start Apertium's APY"),
+    ] {
+        let mut config = config(&service.url, "http://127.0.0.1:1");
+        config.engine = kind;
+        let outcome = run(&config).await;
+        let line = outcome.end.expect_err("there is no engine").to_string();
+        assert!(line.contains("refused"), "{line}");
+        assert!(line.contains(program), "{line}");
+        assert!(line.contains("at http://127.0.0.1:1, or set"), "{line}");
+        assert_eq!(outcome.failures, []);
+    }
+    assert!(service.state().lists.is_empty(), "no work is asked for");
+}
+
+#[tokio::test]
+async fn an_engine_that_goes_away_ends_the_run_early() {
     let work: Vec<_> = (0..60).map(|at| step(&at.to_string(), "on")).collect();
     let service = FakeService::start(State {
         pages: work.chunks(25).map(<[_]>::to_vec).collect(),
         ..State::default()
     })
     .await;
-    let unreachable = "http://127.0.0.1:1";
-    let outcome = run(&config(&service.url, unreachable)).await;
+    let engine = FakeEngine::start(|_| Reply::Disconnect).await;
+    let outcome = run(&config(&service.url, &engine.url)).await;
     let end = outcome.end.expect_err("the engine is down");
     assert!(end.to_string().contains("20 items in a row"), "{end}");
     assert_eq!((outcome.summary.written, outcome.summary.failed), (0, 20));
     let reason = &outcome.failures.first().expect("a failure").reason;
     assert!(
-        reason.contains("refused") && !reason.contains("127.0.0.1"),
+        reason.contains("does not answer") && !reason.contains("127.0.0.1"),
         "{reason}"
     );
 }

@@ -76,7 +76,7 @@ impl FakeEngine {
         Self { url, requests }
     }
 
-    /// The bodies of all requests so far.
+    /// The bodies of all requests for a translation so far.
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().expect("no panic").clone()
     }
@@ -87,29 +87,36 @@ async fn serve_connection(
     script: Arc<Script>,
     received: Arc<Mutex<Vec<String>>>,
 ) {
-    let Some(body) = read_body(&mut stream).await else {
+    let Some((head, body)) = read_request(&mut stream).await else {
         return;
     };
+    if head.starts_with("get ") {
+        answer(&mut stream, 200, "[]").await;
+        return;
+    }
     let number = {
         let mut received = received.lock().expect("no panic");
         received.push(body.clone());
         received.len() - 1
     };
     match script(&EngineRequest { number, body }) {
-        Reply::Answer(status, body) => {
-            let length = body.len();
-            let answer = format!(
-                "HTTP/1.1 {status} Some\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
-            );
-            // The client may have given up.
-            let _ = stream.write_all(answer.as_bytes()).await;
-        }
+        Reply::Answer(status, body) => answer(&mut stream, status, &body).await,
         Reply::Silence => sleep(Duration::from_secs(600)).await,
         Reply::Disconnect => {}
     }
 }
 
-async fn read_body(stream: &mut TcpStream) -> Option<String> {
+async fn answer(stream: &mut TcpStream, status: u16, body: &str) {
+    let length = body.len();
+    let answer = format!(
+        "HTTP/1.1 {status} Some\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    );
+    // The client may have given up.
+    let _ = stream.write_all(answer.as_bytes()).await;
+}
+
+/// A request's head in lower case, and its body.
+async fn read_request(stream: &mut TcpStream) -> Option<(String, String)> {
     let mut bytes = Vec::new();
     loop {
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -121,7 +128,7 @@ async fn read_body(stream: &mut TcpStream) -> Option<String> {
                 .and_then(|length| length.parse().ok())
                 .unwrap_or(0);
             if body.len() >= length {
-                return Some(body.to_owned());
+                return Some((head, body.to_owned()));
             }
         }
         if stream.read_buf(&mut bytes).await.ok()? == 0 {

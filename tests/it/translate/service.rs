@@ -7,7 +7,8 @@ use expertise::{
     domain::ids::TaskId,
     proto::v1::TranslationResult,
 };
-use tonic::Status;
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
 
 use super::prelude::*;
 
@@ -112,6 +113,25 @@ async fn missing_permission_ends_the_run_at_once() {
         assert_eq!(line, format!("the server does not list the work: {code}"));
         assert_eq!(service.state().metadata.len(), 1);
     }
+}
+
+#[tokio::test]
+async fn a_missing_scope_is_named() {
+    let metadata = HashMap::from([("scope".to_owned(), "translate".to_owned())]);
+    let info = ErrorDetails::with_error_info("SCOPE_MISSING", "expertise.v1", metadata);
+    let refusal = Status::with_error_details(Code::PermissionDenied, "no", info);
+    let service = FakeService::start(State {
+        errors: vec![refusal],
+        ..State::default()
+    })
+    .await;
+    let engine = FakeEngine::start(upper_case).await;
+    let end = run(&config(&service.url, &engine.url)).await.end;
+    let line = end.expect_err("not allowed").to_string();
+    assert!(
+        line.contains("SCOPE_MISSING, use a token that has the scope `translate`"),
+        "{line}"
+    );
 }
 
 #[tokio::test]

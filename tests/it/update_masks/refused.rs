@@ -10,6 +10,7 @@ on_both_databases![
     a_malformed_language_in_a_path_is_refused,
     a_star_with_other_paths_is_refused,
     every_bad_path_is_reported,
+    an_unknown_path_is_answered_with_the_known_ones,
 ];
 
 async fn refusal(client: &Client, mask: &[&str]) -> Failure {
@@ -137,4 +138,24 @@ async fn every_bad_path_is_reported(client: Client) {
         ("update_mask.paths[0]", "MASK_PATH_UNKNOWN"),
         ("update_mask.paths[2]", "MASK_PATH_UNKNOWN"),
     ]);
+}
+
+async fn an_unknown_path_is_answered_with_the_known_ones(client: Client) {
+    let descriptions = |failure: Failure| {
+        let violations = failure.details.bad_request().expect("violations");
+        violations.field_violations[0].description.clone()
+    };
+    let task = descriptions(refusal(&client, &["nome"]).await);
+    for field in ["dependencies", "name", "published", "roles", "translations"] {
+        assert!(task.contains(field), "{field}: {task}");
+    }
+    let step = descriptions(step_refusal(&client, &["nome"]).await);
+    for field in ["body", "feedback_config", "subtask_pid", "title"] {
+        assert!(step.contains(field), "{field}: {step}");
+    }
+    let translation = descriptions(step_refusal(&client, &["translations.de.nome"]).await);
+    assert!(
+        translation.ends_with("it may name body, feedback_config, instructions, locked, title"),
+        "{translation}"
+    );
 }

@@ -28,7 +28,10 @@ fn amounts() -> Amounts {
         Amounts {
             clients: 48,
             bytes: 2_000_000,
-            settings: &[("EXPERTISE_MAX_INFLIGHT_BYTES", "25165824")],
+            settings: &[
+                ("EXPERTISE_MAX_INFLIGHT_BYTES", "25165824"),
+                ("EXPERTISE_MAX_MESSAGE_BYTES", "25165824"),
+            ],
             peak: 200 * MIB,
             after: 150 * MIB,
         },

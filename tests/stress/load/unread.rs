@@ -18,6 +18,7 @@ async fn responses_that_are_never_read_are_dropped(database: TestDatabase) {
             "EXPERTISE_MAX_INFLIGHT_BYTES",
             short_or_full("67108864", "268435456"),
         ),
+        ("EXPERTISE_MAX_MESSAGE_BYTES", "67108864"),
     ]);
     let client = service.client();
     let task = client.given_task(task("Large")).await;

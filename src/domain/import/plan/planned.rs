@@ -18,14 +18,14 @@ pub(super) struct PlannedTask<'a> {
     /// The task after the import; `None` if the request is invalid.
     pub after: Option<Task>,
     /// Its steps in order; empty if none of them changes.
-    pub steps: Vec<PlannedStep>,
+    pub steps: Vec<PlannedStep<'a>>,
     pub deleted: Vec<StepDeletion>,
 }
 
 /// A planned step.
-pub(super) struct PlannedStep {
+pub(super) struct PlannedStep<'a> {
     /// The step as it is stored; `None` if it is created.
-    pub before: Option<Step>,
+    pub before: Option<&'a Step>,
     /// The step after the import, but for what [`Self::reference`] sets.
     pub after: Step,
     /// The task that a subtask step refers to, until it is resolved.
@@ -57,8 +57,8 @@ pub(super) struct ManagedTaskIds {
     pub in_document: Vec<TaskId>,
 }
 
-impl PlannedStep {
-    pub fn new(before: Option<Step>, after: Step, reference: Option<SubtaskReference>) -> Self {
+impl<'a> PlannedStep<'a> {
+    pub fn new(before: Option<&'a Step>, after: Step, reference: Option<SubtaskReference>) -> Self {
         Self {
             before,
             after,
@@ -70,10 +70,10 @@ impl PlannedStep {
     }
 
     /// A step that stays as it is.
-    pub fn unchanged(step: &Step) -> Self {
+    pub fn unchanged(step: &'a Step) -> Self {
         let subtask = step.kind.subtask();
         let reference = subtask.map(|subtask| SubtaskReference::to(subtask.task));
-        Self::new(Some(step.clone()), step.clone(), reference)
+        Self::new(Some(step), step.clone(), reference)
     }
 }
 
@@ -117,8 +117,8 @@ impl PlannedTask<'_> {
         changes.deleted_steps.extend(deleted);
         for (step, place) in steps.into_iter().zip(places) {
             let PlannedStep { before, after, .. } = step;
-            if before.as_ref() != Some(&after) {
-                changes.put_step(before, after, Some(place), context)?;
+            if before != Some(&after) {
+                changes.put_step(before.cloned(), after, Some(place), context)?;
             } else if known(after.guid) != Some(&place) {
                 changes.moved.push((after.guid, place));
             }

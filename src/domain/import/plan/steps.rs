@@ -1,6 +1,6 @@
 //! Steps of a document and their order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::{
     changes::StepDeletion,
@@ -23,8 +23,9 @@ impl<'a> Planner<'a> {
         product: Option<ProductId>,
         documents: Vec<DocumentStep>,
         existing: Option<&'a TaskTree>,
-    ) -> (Vec<PlannedStep>, Vec<StepDeletion>) {
-        let stored: &[Step] = existing.map_or(&[], |tree| &tree.steps);
+    ) -> (Vec<PlannedStep<'a>>, Vec<StepDeletion>) {
+        let stored: &'a [Step] = existing.map_or(&[], |tree| &tree.steps);
+        let by_id: BTreeMap<StepId, &Step> = stored.iter().map(|step| (step.guid, step)).collect();
         let mut listed = BTreeSet::new();
         let mut steps = Vec::with_capacity(documents.len());
         for document in documents {
@@ -32,7 +33,7 @@ impl<'a> Planner<'a> {
             if existing.is_some()
                 && let Some(guid) = document.guid
             {
-                before = stored.iter().find(|step| step.guid == guid);
+                before = by_id.get(&guid).copied();
                 if before.is_none() {
                     self.unknown_steps.push(guid);
                     continue;
@@ -68,8 +69,8 @@ impl<'a> Planner<'a> {
     /// Refuses, keeps or deletes the stored steps that are not among the planned ones.
     fn plan_absent_steps(
         &mut self,
-        stored: &[Step],
-        steps: &mut Vec<PlannedStep>,
+        stored: &'a [Step],
+        steps: &mut Vec<PlannedStep<'a>>,
         unlinked: &mut BTreeSet<TaskId>,
     ) -> Vec<StepDeletion> {
         let planned: BTreeSet<StepId> = steps
@@ -100,9 +101,9 @@ impl<'a> Planner<'a> {
         task: TaskId,
         product: Option<ProductId>,
         document: DocumentStep,
-        before: Option<&Step>,
+        before: Option<&'a Step>,
         existing: Option<&'a TaskTree>,
-    ) -> Option<PlannedStep> {
+    ) -> Option<PlannedStep<'a>> {
         let DocumentStep {
             path,
             guid,
@@ -147,11 +148,11 @@ impl<'a> Planner<'a> {
 
     fn changed_step(
         &mut self,
-        before: &Step,
+        before: &'a Step,
         mut patch: StepPatch,
         title: Option<String>,
         path: &str,
-    ) -> PlannedStep {
+    ) -> PlannedStep<'a> {
         // References are resolved when every task of the document is known.
         let subtask = before.kind.subtask();
         let reference = subtask.map(|subtask| SubtaskReference {
@@ -171,7 +172,7 @@ impl<'a> Planner<'a> {
                 self.ignore(path, field);
             }
         }
-        let mut step = PlannedStep::new(Some(before.clone()), merged.step, reference);
+        let mut step = PlannedStep::new(Some(before), merged.step, reference);
         step.unlinked = merged.links.unlinked;
         step
     }
@@ -182,7 +183,7 @@ impl<'a> Planner<'a> {
         new: Result<NewStep, Violations>,
         title: Option<String>,
         path: &str,
-    ) -> Option<PlannedStep> {
+    ) -> Option<PlannedStep<'a>> {
         let new = NewStep {
             task,
             ..self.valid(new)?

@@ -10,15 +10,15 @@ use crate::domain::{
 
 use super::{ManagedTaskIds, PlannedStep, Planner, SubtaskReference};
 
-impl Planner<'_> {
+impl<'a> Planner<'a> {
     /// Gives every managed task its wiring step. A step that the document lists for it
     /// keeps its place; the others follow their observation, in value order.
     pub(super) fn place_wiring_steps(
         &self,
-        mut steps: Vec<PlannedStep>,
-        stored: &[Step],
-    ) -> Vec<PlannedStep> {
-        let stored: BTreeMap<TaskId, &Step> = stored
+        mut steps: Vec<PlannedStep<'a>>,
+        stored: &'a [Step],
+    ) -> Vec<PlannedStep<'a>> {
+        let stored: BTreeMap<TaskId, &'a Step> = stored
             .iter()
             .filter_map(|step| Some((step.link?, step)))
             .collect();
@@ -26,7 +26,7 @@ impl Planner<'_> {
             .iter_mut()
             .map(|step| std::mem::take(&mut step.managed))
             .collect();
-        let mut added: BTreeMap<usize, Vec<PlannedStep>> = BTreeMap::new();
+        let mut added: BTreeMap<usize, Vec<PlannedStep<'a>>> = BTreeMap::new();
         for (observation, ids) in managed.into_iter().enumerate() {
             for ids in ids {
                 let unlisted = self.find_or_add_wiring_step(&mut steps, observation, &ids, &stored);
@@ -45,11 +45,11 @@ impl Planner<'_> {
     /// document does not list.
     fn find_or_add_wiring_step(
         &self,
-        steps: &mut [PlannedStep],
+        steps: &mut [PlannedStep<'a>],
         observation: usize,
         ids: &ManagedTaskIds,
-        stored: &BTreeMap<TaskId, &Step>,
-    ) -> Option<PlannedStep> {
+        stored: &BTreeMap<TaskId, &'a Step>,
+    ) -> Option<PlannedStep<'a>> {
         let task = ids.stored;
         if steps.iter().any(|step| step.after.link == Some(task)) {
             return None;
@@ -68,13 +68,13 @@ impl Planner<'_> {
                 // The document lists the stored step without its id.
                 let content = std::mem::replace(&mut listed.after, step.clone()).content;
                 listed.after.content = content;
-                listed.before = Some(step.clone());
+                listed.before = Some(step);
             }
         }
         None
     }
 
-    fn new_wiring_step(&self, task: TaskId, observation: &Step) -> PlannedStep {
+    fn new_wiring_step(&self, task: TaskId, observation: &Step) -> PlannedStep<'a> {
         let new = NewStep {
             task: observation.task,
             product: observation.product,
@@ -98,18 +98,18 @@ impl Planner<'_> {
 
 /// The new step that the document lists for a managed task: one whose `link` names the
 /// task, or else one without `link` that refers to it.
-fn find_new_step<'a>(
-    steps: &'a mut [PlannedStep],
+fn find_new_step<'a, 's>(
+    steps: &'s mut [PlannedStep<'a>],
     ids: &ManagedTaskIds,
-) -> Option<&'a mut PlannedStep> {
-    let is_free = |step: &PlannedStep| {
+) -> Option<&'s mut PlannedStep<'a>> {
+    let is_free = |step: &PlannedStep<'_>| {
         step.before.is_none()
             && step.after.link.is_none()
             && step.after.kind.step_type() == StepType::Subtask
     };
     let names = |task: Option<TaskId>| task.is_some_and(|task| ids.in_document.contains(&task));
-    let links = |step: &PlannedStep| is_free(step) && names(step.document_link);
-    let refers = |step: &PlannedStep| {
+    let links = |step: &PlannedStep<'_>| is_free(step) && names(step.document_link);
+    let refers = |step: &PlannedStep<'_>| {
         let reference = step.reference.as_ref();
         is_free(step) && step.document_link.is_none() && names(reference.map(|to| to.task))
     };

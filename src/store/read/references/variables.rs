@@ -151,61 +151,11 @@ impl Account {
             rows(limit.saturating_add(1)),
         ];
         values.extend(task.map(|task| Value::from(task.0)));
-        let reads = SymbolRole::Reads.number();
-        let sets = SymbolRole::Sets.number();
-        let named = match (used, task) {
-            (VariableUse::Sets, Some(task)) => {
-                let Symbol(own) = Symbol::of_own_name(*task, name);
-                values.push(own.to_vec().into());
-                let sets_own = SymbolRole::SetsInTask.number();
-                format!(
-                    "(y.symbol = $2 AND y.role = {sets} OR y.symbol = $6 AND y.role = {sets_own})"
-                )
-            }
-            (VariableUse::Sets, None) => format!("y.symbol = $2 AND y.role = {sets}"),
-            (VariableUse::Reads, _) => format!("y.symbol = $2 AND y.role = {reads}"),
-        };
-        let behind = if cursor.path.is_some() { ">=" } else { ">" };
-        let rows_of = |table: &str, column: &str, in_step: i32, of_task: &str| {
-            // The tables of a CROSS JOIN are read from left to right by SQLite.
-            let (from, id) = match task {
-                Some(_) => (
-                    format!("{table}s r CROSS JOIN {table}_symbols y WHERE {of_task} AND"),
-                    "r.guid".to_owned(),
-                ),
-                None => (
-                    format!("{table}_symbols y CROSS JOIN {table}s r WHERE"),
-                    format!("y.{column}"),
-                ),
-            };
-            format!(
-                "SELECT * FROM (SELECT {id} AS id, {in_step} AS in_step, r.size AS bytes \
-                 FROM {from} y.account_id = $1 AND {named} AND r.account_id = $1 \
-                 AND r.guid = y.{column} AND {id} {behind} $3 ORDER BY {id} LIMIT $4) of_{table}"
-            )
-        };
-        let steps = rows_of("step", "step", 1, "r.task = $5");
-        let (found, column) = match used {
-            VariableUse::Sets => (steps, "s.feedback_config"),
-            VariableUse::Reads => {
-                let tasks = rows_of("task", "task", 0, "r.guid = $5");
-                let both = format!("{tasks} UNION ALL {steps} ORDER BY id LIMIT $4");
-                (both, "s.dependencies")
-            }
-        };
-        // The innermost query finds the rows, the next one sums the bytes before each, and
-        // the outer one reads those that fit.
-        let sql = format!(
-            "SELECT p.found, s.guid, s.task, s.title, s.product_id, {column}, \
-               t.guid, t.name, t.dependencies \
-             FROM (SELECT id, in_step, \
-                     CAST(SUM(bytes) OVER (ORDER BY id) - bytes AS bigint) AS before, \
-                     COUNT(*) OVER () AS found \
-                   FROM ({found}) f) p \
-             LEFT JOIN steps s ON s.account_id = $1 AND s.guid = p.id AND p.in_step = 1 \
-             LEFT JOIN tasks t ON t.account_id = $1 AND t.guid = p.id AND p.in_step = 0 \
-             WHERE p.before < {PAGE_BYTES} ORDER BY p.id"
-        );
+        if let (VariableUse::Sets, Some(task)) = (used, task) {
+            let Symbol(own) = Symbol::of_own_name(*task, name);
+            values.push(own.to_vec().into());
+        }
+        let sql = named_rows_sql(used, task.is_some(), cursor.path.is_some());
         let statement = statement(backend(db), &self.id, sql, values);
         let mut count = 0_i64;
         let mut rows = Vec::new();
@@ -254,6 +204,71 @@ impl Account {
     }
 }
 
+/// The statement that reads a page of the rows that the index names.
+///
+/// Its parameters: account, symbol, the id of the cursor, the number of rows, the task, and
+/// the symbol of the task's own name.
+fn named_rows_sql(used: VariableUse, in_one_task: bool, with_cursor_row: bool) -> String {
+    let steps = index_rows_sql("step", used, in_one_task, with_cursor_row);
+    let (found, column) = match used {
+        VariableUse::Sets => (steps, "s.feedback_config"),
+        VariableUse::Reads => {
+            let tasks = index_rows_sql("task", used, in_one_task, with_cursor_row);
+            let both = format!("{tasks} UNION ALL {steps} ORDER BY id LIMIT $4");
+            (both, "s.dependencies")
+        }
+    };
+    // The innermost query finds the rows, the next one sums the bytes before each, and
+    // the outer one reads those that fit.
+    format!(
+        "SELECT p.found, s.guid, s.task, s.title, s.product_id, {column}, \
+           t.guid, t.name, t.dependencies \
+         FROM (SELECT id, in_step, \
+                 CAST(SUM(bytes) OVER (ORDER BY id) - bytes AS bigint) AS before, \
+                 COUNT(*) OVER () AS found \
+               FROM ({found}) f) p \
+         LEFT JOIN steps s ON s.account_id = $1 AND s.guid = p.id AND p.in_step = 1 \
+         LEFT JOIN tasks t ON t.account_id = $1 AND t.guid = p.id AND p.in_step = 0 \
+         WHERE p.before < {PAGE_BYTES} ORDER BY p.id"
+    )
+}
+
+/// The query for the ids and sizes of the rows of one table, `step` or `task`.
+fn index_rows_sql(
+    table: &str,
+    used: VariableUse,
+    in_one_task: bool,
+    with_cursor_row: bool,
+) -> String {
+    let role = match used {
+        VariableUse::Sets => SymbolRole::Sets.number(),
+        VariableUse::Reads => SymbolRole::Reads.number(),
+    };
+    let mut named = format!("y.symbol = $2 AND y.role = {role}");
+    if in_one_task && used == VariableUse::Sets {
+        let own = SymbolRole::SetsInTask.number();
+        named = format!("({named} OR y.symbol = $6 AND y.role = {own})");
+    }
+    let (in_step, of_task) = match table {
+        "step" => (1, "r.task = $5"),
+        _ => (0, "r.guid = $5"),
+    };
+    // The tables of a CROSS JOIN are read from left to right by SQLite.
+    let (from, id) = if in_one_task {
+        let from = format!("{table}s r CROSS JOIN {table}_symbols y WHERE {of_task} AND");
+        (from, "r.guid".to_owned())
+    } else {
+        let from = format!("{table}_symbols y CROSS JOIN {table}s r WHERE");
+        (from, format!("y.{table}"))
+    };
+    let behind = if with_cursor_row { ">=" } else { ">" };
+    format!(
+        "SELECT * FROM (SELECT {id} AS id, {in_step} AS in_step, r.size AS bytes \
+         FROM {from} y.account_id = $1 AND {named} AND r.account_id = $1 \
+         AND r.guid = y.{table} AND {id} {behind} $3 ORDER BY {id} LIMIT $4) of_{table}"
+    )
+}
+
 impl NamedRow {
     /// Reads a row with the columns of a step and of a task, one of which are null.
     fn read(row: &mut RowReader<'_>, used: VariableUse) -> Result<Self, StoreError> {
@@ -297,14 +312,15 @@ impl NamedRow {
         Ok(match column {
             NamedColumn::Question(product, question) => {
                 let product = json_columns::product(product)?;
-                let question = json_columns::read_feedback(question)?;
+                let question = json_columns::read_feedback(question.as_deref())?;
                 let sets = question.is_some_and(|question| filter.is_set_by(product, &question));
                 let path = || "feedback_config[0]".to_owned();
                 let found = sets.then(|| reference(ReferenceKind::Sets, path(), None));
                 found.into_iter().collect()
             }
             NamedColumn::Dependencies(group) => {
-                let group: Option<Group> = json_columns::optional(group, "dependencies")?;
+                let group: Option<Group> =
+                    json_columns::optional(group.as_deref(), "dependencies")?;
                 let conditions = group.map(|group| filter.conditions_reading(group));
                 let conditions = conditions.into_iter().flatten();
                 conditions

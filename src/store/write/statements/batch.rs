@@ -29,7 +29,7 @@ use crate::{
             locks::MAX_IDS_PER_STATEMENT,
             request_outcomes::delete_expired,
             rows::{TranslationRows, step_row, task_row},
-            sql::{RowChange, Upsert, Values, list},
+            sql::{Given, RowChange, Upsert, Values, is_one_of, list},
         },
     },
 };
@@ -81,14 +81,23 @@ pub enum IfUnchanged {
 }
 
 /// Statements of one transaction, in their order.
-#[derive(Default)]
 pub struct Batch {
+    backend: DbBackend,
     statements: Vec<LockedStatement>,
     /// The last of them that puts rows.
     last_upsert: Option<usize>,
 }
 
 impl Batch {
+    /// No statements.
+    pub fn new(backend: DbBackend) -> Self {
+        Self {
+            backend,
+            statements: Vec::new(),
+            last_upsert: None,
+        }
+    }
+
     /// The statements.
     pub fn into_statements(self) -> Vec<LockedStatement> {
         self.statements
@@ -105,7 +114,7 @@ impl Batch {
 
     /// Puts rows.
     pub fn upsert(&mut self, rows: Upsert) {
-        for (sql, values) in rows.statements() {
+        for (sql, values) in rows.statements(self.backend) {
             self.push(sql, values);
             self.last_upsert = self.statements.len().checked_sub(1);
         }
@@ -119,12 +128,12 @@ impl Batch {
         if let Some(upsert) = last.and_then(|index| self.statements.get_mut(index))
             && let Some(batch) = batches.next()
         {
-            let effect = batch.statement(account, &mut upsert.values);
+            let effect = batch.statement(account, &mut upsert.values, self.backend);
             upsert.effects.push(effect);
         }
         for batch in batches {
             let mut values = Values::in_order();
-            let sql = batch.statement(account, &mut values);
+            let sql = batch.statement(account, &mut values, self.backend);
             self.push(sql, values);
         }
     }
@@ -206,10 +215,11 @@ impl Batch {
             for resources in resources.chunks(MAX_IDS_PER_STATEMENT) {
                 let mut values = Values::new();
                 let language = values.bind(language.as_str());
-                let resources = values.bind_all(resources.iter().copied());
+                let resources = resources.iter().copied();
+                let resources = is_one_of(resource, resources, self.backend, &mut values);
                 let sql = format!(
                     "DELETE FROM {table} WHERE account_id = $1 AND language = {language} \
-                     AND {resource} IN ({resources})"
+                     AND {resources}"
                 );
                 self.push(sql, values);
             }
@@ -246,8 +256,8 @@ impl Batch {
         let ids: Vec<Uuid> = ids.into_iter().collect();
         for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {
             let mut values = Values::new();
-            let ids = values.bind_all(ids.iter().copied());
-            let sql = format!("DELETE FROM {table} WHERE account_id = $1 AND {column} IN ({ids})");
+            let ids = is_one_of(column, ids.iter().copied(), self.backend, &mut values);
+            let sql = format!("DELETE FROM {table} WHERE account_id = $1 AND {ids}");
             self.push(sql, values);
         }
     }
@@ -262,24 +272,22 @@ impl Batch {
     /// Moves stored steps. An upsert finds each by its key. An UPDATE with a join may
     /// compare all pairs of rows, depending on PostgreSQL's statistics.
     pub fn move_steps(&mut self, moved: Vec<(StepId, Place)>) {
-        let mut moved = moved.into_iter().peekable();
-        while moved.peek().is_some() {
+        for moved in moved.chunks(MAX_IDS_PER_STATEMENT) {
             let mut values = Values::new();
-            let rows = list(moved.by_ref().take(MAX_IDS_PER_STATEMENT).map(|moved| {
-                let (step, Place { position, fraction }) = moved;
-                let step = values.bind(step.0);
-                let position = values.bind(position);
-                format!("({step}, {position}, {})", values.bind(fraction))
-            }));
+            let mut given = Given::new(self.backend);
+            let places = moved.iter().map(|(_, place)| place);
+            let guid = given.add(moved.iter().map(|(step, _)| step.0.into()).collect());
+            let position = given.add(places.clone().map(|place| place.position.into()).collect());
+            let fraction = given.add(places.map(|place| place.fraction.clone().into()).collect());
+            let given = given.table(&mut values);
             // Every step exists, so that no row is inserted. A missing one would fail: its
             // task has the step's id, which no task has.
             let sql = format!(
-                "WITH given (guid, position, fraction) AS (VALUES {rows}) \
-                 INSERT INTO steps (account_id, guid, task, position, fraction, kind, \
+                "INSERT INTO steps (account_id, guid, task, position, fraction, kind, \
                  product_id, title, cost, published, size, body_size, rest_digest, \
                  language_count, version, dirty_record, created_ts, modified_ts) \
-                 SELECT $1, guid, guid, position, fraction, 0, 0, '', 0, 0, 0, 0, '', 0, 0, \
-                 false, 0, 0 FROM given WHERE true ON CONFLICT (account_id, guid) \
+                 SELECT $1, {guid}, {guid}, {position}, {fraction}, 0, 0, '', 0, 0, 0, 0, '', \
+                 0, 0, false, 0, 0 FROM {given} WHERE true ON CONFLICT (account_id, guid) \
                  DO UPDATE SET position = excluded.position, fraction = excluded.fraction"
             );
             self.push(sql, values);
@@ -302,10 +310,9 @@ impl Batch {
                 name: _,
                 rows: _,
             } = translated;
-            vec![task.0.into(), (*growth).into(), (*added_languages).into()]
+            (task.0, [*growth, *added_languages])
         });
-        let columns = ["size", "language_count"];
-        self.add_to_each("tasks", &columns, rows, context);
+        self.add_to_each("tasks", ["size", "language_count"], rows, context);
         let rows = steps.iter().map(|translated| {
             let TranslatedStep {
                 step,
@@ -315,46 +322,41 @@ impl Batch {
                 content_digest: _,
                 rows: _,
             } = translated;
-            let (listed, bodies) = (growth.listed, growth.bodies);
-            let (step, languages) = (step.0.into(), (*added_languages).into());
-            vec![step, listed.into(), bodies.into(), languages]
+            (step.0, [growth.listed, growth.bodies, *added_languages])
         });
         let columns = ["size", "body_size", "language_count"];
-        self.add_to_each("steps", &columns, rows, context);
+        self.add_to_each("steps", columns, rows, context);
     }
 
     /// Adds numbers to columns of rows, which get a new revision. Each of `rows` has an id
-    /// and a number for each column. Ids are listed twice, so that PostgreSQL uses the
+    /// and a number for each column. Ids are bound twice, so that PostgreSQL uses the
     /// primary key even without statistics.
-    fn add_to_each(
+    fn add_to_each<const N: usize>(
         &mut self,
         table: &str,
-        columns: &[&str],
-        rows: impl Iterator<Item = Vec<Value>>,
+        columns: [&str; N],
+        rows: impl Iterator<Item = (Uuid, [i64; N])>,
         context: &WriteContext,
     ) {
-        let mut rows = rows.peekable();
-        if rows.peek().is_none() {
+        let (ids, numbers): (Vec<Uuid>, Vec<[i64; N]>) = rows.unzip();
+        if ids.is_empty() {
             return;
         }
         let mut values = Values::new();
         let revision = next_revision(table, &mut values, context);
-        let mut ids = Vec::new();
-        let given = list(rows.map(|row| {
-            let row: Vec<String> = row.into_iter().map(|value| values.bind(value)).collect();
-            ids.extend(row.first().cloned());
-            format!("({})", row.join(", "))
-        }));
-        let sums = columns
-            .iter()
-            .map(|column| format!("{column} = {table}.{column} + given.{column}"));
+        let mut given = Given::new(self.backend);
+        let guid = given.add(ids.iter().copied().map(Value::from).collect());
+        let sums = columns.iter().enumerate().map(|(index, column)| {
+            let cells = numbers.iter().flat_map(|numbers| numbers.get(index));
+            let added = given.add(cells.copied().map(Value::from).collect());
+            format!("{column} = {table}.{column} + {added}")
+        });
+        let sums = list(sums);
+        let given = given.table(&mut values);
+        let ids = is_one_of(&format!("{table}.guid"), ids, self.backend, &mut values);
         let sql = format!(
-            "WITH given (guid, {}) AS (VALUES {given}) UPDATE {table} SET {revision}, {} \
-             FROM given WHERE {table}.account_id = $1 AND {table}.guid IN ({}) \
-             AND {table}.guid = given.guid",
-            columns.join(", "),
-            list(sums),
-            ids.join(", ")
+            "UPDATE {table} SET {revision}, {sums} FROM {given} \
+             WHERE {table}.account_id = $1 AND {ids} AND {table}.guid = {guid}"
         );
         self.push(sql, values);
     }
@@ -364,11 +366,12 @@ impl Batch {
         for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
             let mut values = Values::new();
             let revision = next_revision("steps", &mut values, context);
-            let ids = values.bind_all(tasks.iter().map(|task| task.0));
+            let ids = tasks.iter().map(|task| task.0);
+            let ids = is_one_of("steps.subtask_id", ids, self.backend, &mut values);
             let sql = format!(
                 "UPDATE steps SET {revision}, title = tasks.name, \
                  size = steps.size + octet_length(tasks.name) - octet_length(steps.title) \
-                 FROM tasks WHERE steps.account_id = $1 AND steps.subtask_id IN ({ids}) \
+                 FROM tasks WHERE steps.account_id = $1 AND {ids} \
                  AND tasks.account_id = $1 AND tasks.guid = steps.subtask_id \
                  AND steps.title <> tasks.name"
             );

@@ -1,6 +1,6 @@
 //! Writes without locks, each as one guarded script.
 
-use sea_orm::{ActiveModelTrait, ActiveValue::NotSet};
+use sea_orm::{ActiveModelTrait, ActiveValue::NotSet, DbBackend};
 use uuid::Uuid;
 
 use super::{
@@ -48,7 +48,7 @@ fn script_of_guard(
 }
 
 /// Creates a task.
-pub fn create_task(task: &Task) -> Script {
+pub fn create_task(task: &Task, backend: DbBackend) -> Script {
     let mut translations = TaskTranslationRows::default();
     translations.add_task(None, task);
     let mut values = Values::new();
@@ -56,12 +56,13 @@ pub fn create_task(task: &Task) -> Script {
     let guard = Upsert::new(vec![task_row(task)]).insert_as_guard(&mut values);
     let guard_row = format!("FROM tasks WHERE account_id = $1 AND guid = {guid}");
     let mut script = script_of_guard(guard, "guid", guard_row, values);
-    translations.add_to(&mut script, "task_translations", &TASK_TRANSLATION_KEY);
+    let table = "task_translations";
+    translations.add_to(&mut script, table, &TASK_TRANSLATION_KEY, backend);
     script
 }
 
 /// Updates a task that is still in the state that it was read in.
-pub fn update_task(before: &Task, after: &Task) -> Script {
+pub fn update_task(before: &Task, after: &Task, backend: DbBackend) -> Script {
     let mut translations = TaskTranslationRows::default();
     translations.add_task(Some(before), after);
     let mut values = Values::new();
@@ -73,13 +74,14 @@ pub fn update_task(before: &Task, after: &Task) -> Script {
         &set,
         values,
         |script| {
-            translations.add_to(script, "task_translations", &TASK_TRANSLATION_KEY);
+            let table = "task_translations";
+            translations.add_to(script, table, &TASK_TRANSLATION_KEY, backend);
         },
     )
 }
 
 /// Updates a step that is still in the state that it was read in.
-pub fn update_step(change: StepChange) -> Result<Script, StoreError> {
+pub fn update_step(change: StepChange, backend: DbBackend) -> Result<Script, StoreError> {
     let StepChange {
         before,
         after,
@@ -110,7 +112,8 @@ pub fn update_step(change: StepChange) -> Result<Script, StoreError> {
         &set,
         values,
         |script| {
-            translations.add_to(script, "step_translations", &STEP_TRANSLATION_KEY);
+            let table = "step_translations";
+            translations.add_to(script, table, &STEP_TRANSLATION_KEY, backend);
         },
     ))
 }
@@ -142,6 +145,7 @@ pub fn create_step(
     order: StepListChange,
     change: StepChange,
     context: &WriteContext,
+    backend: DbBackend,
 ) -> Result<Script, StoreError> {
     let StepChange { after, place, .. } = change;
     let mut translations = StepTranslationRows::default();
@@ -160,9 +164,10 @@ pub fn create_step(
         fraction: Vec::new(),
     });
     let row = Upsert::new(vec![step_row(*after, place)?]);
-    let insert = row.insert_if_guarded(&mut script.values, replaced);
+    let insert = row.insert_if_guarded(&mut script.values, replaced, backend);
     script.effects.extend(insert);
-    translations.add_to(&mut script, "step_translations", &STEP_TRANSLATION_KEY);
+    let table = "step_translations";
+    translations.add_to(&mut script, table, &STEP_TRANSLATION_KEY, backend);
     Ok(script)
 }
 
@@ -227,7 +232,7 @@ pub fn change_role(change: RoleChange) -> Script {
 
 impl<M: ActiveModelTrait> TranslationRows<M> {
     /// Puts and drops the rows when the guard of a script has changed a row.
-    fn add_to(self, script: &mut Script, table: &str, key: &[&str; 3]) {
+    fn add_to(self, script: &mut Script, table: &str, key: &[&str; 3], backend: DbBackend) {
         let Self {
             texts,
             locks,
@@ -243,9 +248,8 @@ impl<M: ActiveModelTrait> TranslationRows<M> {
             ));
         }
         for rows in translation_upserts(texts, locks, key) {
-            script
-                .effects
-                .extend(rows.insert_if_guarded(&mut script.values, &[]));
+            let effect = rows.insert_if_guarded(&mut script.values, &[], backend);
+            script.effects.extend(effect);
         }
     }
 }

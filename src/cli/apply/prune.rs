@@ -1,0 +1,51 @@
+//! Tasks of the account that the directory does not have.
+
+use std::collections::BTreeSet;
+
+use super::guides::Guide;
+use crate::{
+    cli::{
+        CliError,
+        delete::{self, DeleteReport},
+        out::print_error,
+    },
+    client::Client,
+    config::ApplyArgs,
+    proto::v1::{Task, TaskType},
+};
+
+/// The tasks that no document is of. Managed tasks belong to the guides that manage them.
+pub(super) fn surplus(guides: &[Guide], tasks: Vec<Task>) -> Vec<Task> {
+    let kept: BTreeSet<&str> = guides.iter().filter_map(|it| it.guid.as_deref()).collect();
+    let is_surplus =
+        |task: &Task| task.r#type() == TaskType::Standard && !kept.contains(task.guid.as_str());
+    tasks.into_iter().filter(is_surplus).collect()
+}
+
+/// Lists the tasks and deletes them if that is wanted. After failures nothing is deleted,
+/// as a guide that could not be written may be one of them under another name.
+pub(super) async fn prune(
+    client: &Client,
+    args: &ApplyArgs,
+    surplus: Vec<Task>,
+    failed: usize,
+) -> Result<Vec<DeleteReport>, CliError> {
+    let directory = args.directory.display();
+    if args.dry_run {
+        return Ok(surplus.into_iter().map(DeleteReport::planned).collect());
+    }
+    if failed > 0 {
+        print_error("nothing is pruned, as there were failures");
+        return Ok(Vec::new());
+    }
+    print_error(&format!("not in {directory}:"));
+    if args.force {
+        for task in &surplus {
+            print_error(&format!("  {}", delete::description(task)));
+        }
+    } else if !delete::agrees_to_delete(&surplus) {
+        print_error("nothing is pruned");
+        return Ok(Vec::new());
+    }
+    Ok(delete::delete_all(client, surplus).await)
+}

@@ -1,0 +1,89 @@
+//! References between the guides of a directory. Their subtask steps name tasks by the ids
+//! that the documents use, which may be those of another account.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    cli::plan::TaskIds,
+    proto::v1::{FeedbackConfig, Step, TaskDocument},
+};
+
+/// The tasks that documents refer to.
+#[derive(Default)]
+pub(super) struct References {
+    /// The account's ids by those of the documents.
+    pub ids: TaskIds,
+    /// The documents' ids of tasks that the account does not have yet.
+    pending: BTreeSet<String>,
+}
+
+impl References {
+    /// Notes that the tasks of a document are yet to be created.
+    pub fn expect(&mut self, document: &TaskDocument) {
+        self.pending.extend(ids_of(document));
+    }
+
+    /// Notes that the tasks of a document are in the account.
+    pub fn arrive(&mut self, document: &TaskDocument) {
+        for id in ids_of(document) {
+            self.pending.remove(&id);
+        }
+    }
+
+    /// Makes the steps of a document refer to the account's tasks, where it has them.
+    pub fn resolve(&self, document: &mut TaskDocument) {
+        for step in &mut document.steps {
+            if let Some(id) = self.ids.get(&step.subtask_id.to_ascii_lowercase()) {
+                step.subtask_id.clone_from(id);
+            }
+            for document in managed_mut(step) {
+                self.resolve(document);
+            }
+        }
+    }
+
+    /// Takes the steps out of a document that refer to tasks which are yet to be created;
+    /// whether there were any.
+    pub fn leave_out_pending(&self, document: &mut TaskDocument) -> bool {
+        let own = ids_of(document);
+        self.leave_out(document, &own)
+    }
+
+    fn leave_out(&self, document: &mut TaskDocument, own: &BTreeSet<String>) -> bool {
+        let before = document.steps.len();
+        document.steps.retain(|step| {
+            let id = step.subtask_id.to_ascii_lowercase();
+            own.contains(&id) || !self.pending.contains(&id)
+        });
+        let mut left_out = document.steps.len() < before;
+        for document in document.steps.iter_mut().flat_map(managed_mut) {
+            left_out |= self.leave_out(document, own);
+        }
+        left_out
+    }
+}
+
+/// The ids of a document's task and of those that it manages.
+fn ids_of(document: &TaskDocument) -> BTreeSet<String> {
+    let mut ids = BTreeSet::new();
+    add_ids(document, &mut ids);
+    ids.remove("");
+    ids
+}
+
+fn add_ids(document: &TaskDocument, ids: &mut BTreeSet<String>) {
+    ids.extend(document.task.iter().map(|it| it.guid.to_ascii_lowercase()));
+    let configs = document.steps.iter().flat_map(|it| &it.feedback_config);
+    for value in configs.flat_map(|config| &config.values) {
+        ids.insert(value.link.to_ascii_lowercase());
+        if let Some(document) = &value.task_json {
+            add_ids(document, ids);
+        }
+    }
+}
+
+fn managed_mut(step: &mut Step) -> impl Iterator<Item = &mut TaskDocument> {
+    let configs = step.feedback_config.iter_mut();
+    let values = configs.flat_map(|config: &mut FeedbackConfig| &mut config.values);
+    values.filter_map(|value| value.task_json.as_mut())
+}

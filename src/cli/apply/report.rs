@@ -1,0 +1,192 @@
+//! What became of each document.
+
+use std::path::PathBuf;
+
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::json;
+
+use super::guides::Guide;
+use crate::{
+    cli::{
+        CliError,
+        changes::{self, Change},
+        delete::DeleteReport,
+        findings::Findings,
+        out::{print, print_error, sanitize, step_count},
+        transfer,
+    },
+    client::CallError,
+    config::ApplyArgs,
+    proto::v1::Task,
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Created,
+    Updated,
+    Unchanged,
+    Failed,
+}
+
+/// What became of a document, or would become of it.
+pub(super) struct ApplyReport {
+    file: PathBuf,
+    pub outcome: Outcome,
+    /// Empty for a guide that a dry run would create.
+    pub guid: String,
+    name: String,
+    steps: usize,
+    pub changes: Vec<Change>,
+    ignored_paths: Vec<String>,
+    pub findings: Option<Result<Findings, CallError>>,
+    error: Option<CliError>,
+    dry_run: bool,
+}
+
+impl ApplyReport {
+    pub fn new(guide: &Guide, outcome: Outcome, dry_run: bool) -> Self {
+        Self {
+            file: guide.file.clone(),
+            outcome,
+            guid: guide.guid.clone().unwrap_or_default(),
+            name: transfer::name(&guide.document).to_owned(),
+            steps: guide.document.steps.len(),
+            changes: Vec::new(),
+            ignored_paths: Vec::new(),
+            findings: None,
+            error: None,
+            dry_run,
+        }
+    }
+
+    /// Takes the answer of an import.
+    pub fn take(&mut self, task: Task, ignored_paths: Vec<String>) {
+        self.guid = task.guid;
+        self.name = task.name;
+        self.steps = task.steps.len();
+        self.ignored_paths = ignored_paths;
+    }
+
+    pub fn fail(&mut self, error: CliError) {
+        self.outcome = Outcome::Failed;
+        self.error = Some(error);
+    }
+
+    /// Prints it for people: a failure to standard error, the rest to standard output.
+    pub fn print(&self, quiet: bool) -> Result<(), CliError> {
+        let (file, name) = (
+            sanitize(&self.file.display().to_string()),
+            sanitize(&self.name),
+        );
+        let (guid, steps) = (&self.guid, step_count(self.steps));
+        let head = match (self.outcome, self.dry_run) {
+            (Outcome::Created, false) => format!("created {guid} from {file}"),
+            (Outcome::Created, true) => format!("would create a task from {file}"),
+            (Outcome::Updated, false) => format!("updated {guid} from {file}"),
+            (Outcome::Updated, true) => format!("would update {guid} from {file}"),
+            (Outcome::Unchanged, _) if quiet => return Ok(()),
+            (Outcome::Unchanged, _) => format!("unchanged {guid} in {file}"),
+            (Outcome::Failed, _) => {
+                if let Some(error) = &self.error {
+                    print_error(&format!("failed {file}: {error}"));
+                }
+                return Ok(());
+            }
+        };
+        let mut text = format!("{head}: {name}, {steps}\n");
+        if self.dry_run {
+            text.push_str(&changes::text(&self.changes, "  "));
+        }
+        for path in &self.ignored_paths {
+            text.push_str(&format!("  ignored: {}\n", sanitize(path)));
+        }
+        match &self.findings {
+            Some(Ok(findings)) => text.push_str(&findings.text()),
+            Some(Err(error)) => text.push_str(&format!("  not analysed: {error}\n")),
+            None => {}
+        }
+        print(&text)
+    }
+}
+
+impl Serialize for ApplyReport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("file", &self.file.display().to_string())?;
+        if self.dry_run {
+            object.serialize_entry("dry_run", &true)?;
+        }
+        let outcome = match self.outcome {
+            Outcome::Created => "created",
+            Outcome::Updated => "updated",
+            Outcome::Unchanged => "unchanged",
+            Outcome::Failed => "failed",
+        };
+        object.serialize_entry("outcome", outcome)?;
+        if !self.guid.is_empty() {
+            object.serialize_entry("guid", &self.guid)?;
+        }
+        object.serialize_entry("name", &self.name)?;
+        object.serialize_entry("steps", &self.steps)?;
+        object.serialize_entry("changes", &self.changes)?;
+        object.serialize_entry("ignored_paths", &self.ignored_paths)?;
+        if let Some(Ok(findings)) = &self.findings {
+            object.serialize_entry("findings", findings)?;
+        }
+        match &self.error {
+            Some(CliError::Refused(error)) => object.serialize_entry("error", error)?,
+            Some(error) => {
+                object.serialize_entry("error", &json!({"message": error.to_string()}))?;
+            }
+            None => {}
+        }
+        object.end()
+    }
+}
+
+/// How many guides ended in which way.
+#[derive(Default)]
+pub(super) struct ApplyCounts {
+    created: usize,
+    updated: usize,
+    unchanged: usize,
+    deleted: usize,
+    pub failed: usize,
+}
+
+impl ApplyCounts {
+    pub fn add(&mut self, outcome: Outcome) {
+        *match outcome {
+            Outcome::Created => &mut self.created,
+            Outcome::Updated => &mut self.updated,
+            Outcome::Unchanged => &mut self.unchanged,
+            Outcome::Failed => &mut self.failed,
+        } += 1;
+    }
+
+    pub fn add_pruned(&mut self, report: &DeleteReport) {
+        *match report.error {
+            None => &mut self.deleted,
+            Some(_) => &mut self.failed,
+        } += 1;
+    }
+
+    pub fn print(&self, args: &ApplyArgs) {
+        let Self {
+            created,
+            updated,
+            unchanged,
+            deleted,
+            failed,
+        } = self;
+        let to_be = if args.dry_run { "to be " } else { "" };
+        let deleted = match args.prune {
+            true => format!("{deleted} {to_be}deleted, "),
+            false => String::new(),
+        };
+        print_error(&format!(
+            "{created} {to_be}created, {updated} {to_be}updated, {unchanged} unchanged, \
+             {deleted}{failed} failed"
+        ));
+    }
+}

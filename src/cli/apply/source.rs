@@ -1,0 +1,80 @@
+//! The documents of a directory.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    cli::{CliError, transfer},
+    proto::v1::TaskDocument,
+};
+
+/// A document and the file that it is in.
+pub(super) struct Source {
+    pub file: PathBuf,
+    pub document: TaskDocument,
+}
+
+/// Reads every `.json` file in a directory and below it; hidden ones are passed over. The
+/// documents are in the order in which their guides were created, those without an id
+/// first.
+pub(super) fn read_directory(directory: &Path) -> Result<Vec<Source>, CliError> {
+    let mut files = Vec::new();
+    find_files(directory, &mut files).map_err(|reason| CliError::Read {
+        place: directory.display().to_string(),
+        reason,
+    })?;
+    if files.is_empty() {
+        let directory = directory.display();
+        return Err(CliError::Invalid(format!(
+            "{directory} has no .json files: nothing is applied"
+        )));
+    }
+    files.sort();
+    let mut sources = Vec::with_capacity(files.len());
+    for file in files {
+        let document = transfer::read_document(&file)?;
+        sources.push(Source { file, document });
+    }
+    check_ids(&sources)?;
+    // Ids that the server makes increase with time.
+    sources.sort_by(|a, b| transfer::guid(&a.document).cmp(transfer::guid(&b.document)));
+    Ok(sources)
+}
+
+fn find_files(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let path = entry.path();
+        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        if fs::metadata(&path)?.is_dir() {
+            find_files(&path, files)?;
+        } else if path.extension().is_some_and(|it| it == "json") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Refuses two documents of one guide, of which the one would undo the other.
+fn check_ids(sources: &[Source]) -> Result<(), CliError> {
+    let mut files: BTreeMap<String, &Path> = BTreeMap::new();
+    for Source { file, document } in sources {
+        let guid = transfer::guid(document).to_ascii_lowercase();
+        if guid.is_empty() {
+            continue;
+        }
+        if let Some(other) = files.insert(guid.clone(), file) {
+            return Err(CliError::Invalid(format!(
+                "{} and {} are both of task {guid}: remove one, or its task.guid",
+                other.display(),
+                file.display()
+            )));
+        }
+    }
+    Ok(())
+}

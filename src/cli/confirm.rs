@@ -1,0 +1,33 @@
+//! Questions to the person at the terminal.
+
+use std::io::{self, IsTerminal, Write};
+
+use super::CliError;
+
+/// Fails where there is nobody to ask.
+pub(super) fn require_terminal(instead: &'static str) -> Result<(), CliError> {
+    match is_terminal() {
+        true => Ok(()),
+        false => Err(CliError::NoTerminal(instead)),
+    }
+}
+
+/// Whether there is a person to ask.
+pub(super) fn is_terminal() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks a question that only `y` or `yes` agrees to.
+pub(super) fn agrees(question: &str) -> bool {
+    let answer = ask(&format!("{question} [y/N] "));
+    matches!(answer.as_str(), "y" | "yes")
+}
+
+/// Asks a question. The answer is in lower case, and empty if there is none.
+pub(super) fn ask(question: &str) -> String {
+    let mut error = io::stderr();
+    let _ = write!(error, "{question}").and_then(|()| error.flush());
+    let mut answer = String::new();
+    let _ = io::stdin().read_line(&mut answer);
+    answer.trim().to_lowercase()
+}

@@ -1,0 +1,225 @@
+//! `expertise delete`.
+
+mod references;
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use super::{
+    CliError, confirm,
+    out::{self, JsonArray},
+    tasks,
+};
+use crate::{
+    client::{CallError, Client},
+    config::{DeleteArgs, Format},
+    proto::v1::{DeleteTaskRequest, GetTaskRequest, Task},
+};
+
+/// Said where nobody can be asked.
+const NEEDS_FORCE: &str = "delete asks before it deletes, and there is no terminal to ask on: \
+                           repeat it with --force to delete without asking";
+
+/// Fails where the command would have to ask and cannot.
+pub(super) fn check(args: &DeleteArgs) -> Result<(), CliError> {
+    match args.force {
+        true => Ok(()),
+        false => confirm::require_terminal(NEEDS_FORCE),
+    }
+}
+
+/// Deletes tasks with their steps. Nothing is deleted unless all of them are found.
+pub(super) async fn delete(
+    client: &Client,
+    args: &DeleteArgs,
+    format: Format,
+) -> Result<ExitCode, CliError> {
+    let mut named = Vec::new();
+    for task in &args.tasks {
+        let guid = tasks::find(client, task).await?.to_string();
+        if !named.iter().any(|known: &Task| known.guid == guid) {
+            named.push(get(client, guid).await?);
+        }
+    }
+    if !args.force && !agrees_to_delete(&named) {
+        out::print_error("nothing is deleted");
+        return Ok(ExitCode::FAILURE);
+    }
+    let count = named.len();
+    let reports = delete_all(client, named).await;
+    let failed = reports.iter().filter(|it| it.error.is_some()).count();
+    print(&reports, format)?;
+    if format == Format::Text && count > 1 {
+        out::print_error(&format!("{} deleted, {failed} failed", count - failed));
+    }
+    Ok(match failed {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    })
+}
+
+/// Lists tasks and asks whether they shall be deleted.
+pub(super) fn agrees_to_delete(tasks: &[Task]) -> bool {
+    for task in tasks {
+        out::print_error(&format!("  {}", description(task)));
+    }
+    confirm::agrees(&match tasks.len() {
+        1 => "delete this task with its steps?".to_owned(),
+        count => format!("delete these {count} tasks with their steps?"),
+    })
+}
+
+/// A task on one line.
+pub(super) fn description(task: &Task) -> String {
+    let (name, steps) = (out::sanitize(&task.name), out::step_count(task.steps.len()));
+    format!("{}: {name}, {steps}", task.guid)
+}
+
+async fn get(client: &Client, guid: String) -> Result<Task, CallError> {
+    let message = GetTaskRequest { guid };
+    let answer = client
+        .call(message, |mut tasks, request| async move {
+            tasks.get_task(request).await
+        })
+        .await?;
+    Ok(answer.task.unwrap_or_default())
+}
+
+/// What became of a task that was to be deleted.
+#[derive(Serialize)]
+pub(super) struct DeleteReport {
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "is_false")]
+    dry_run: bool,
+    guid: String,
+    name: String,
+    steps: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<CallError>,
+    /// What keeps the task from being deleted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    references: Vec<references::Referrer>,
+    #[serde(skip)]
+    description: String,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// Deletes tasks as they were read: one that has changed since is kept. Those that refer
+/// to each other are deleted in the order that this allows.
+pub(super) async fn delete_all(client: &Client, tasks: Vec<Task>) -> Vec<DeleteReport> {
+    let mut reports = Vec::with_capacity(tasks.len());
+    let mut left = tasks;
+    loop {
+        let before = left.len();
+        let mut referenced = Vec::new();
+        for task in left {
+            match delete_one(client, &task).await {
+                Err(error) if error.reason == "TASK_REFERENCED" => referenced.push((task, error)),
+                Err(error) => reports.push(report(client, task, Some(error)).await),
+                Ok(()) => reports.push(report(client, task, None).await),
+            }
+        }
+        if referenced.len() == before || referenced.is_empty() {
+            for (task, error) in referenced {
+                reports.push(report(client, task, Some(error)).await);
+            }
+            return reports;
+        }
+        left = referenced.into_iter().map(|(task, _)| task).collect();
+    }
+}
+
+async fn delete_one(client: &Client, task: &Task) -> Result<(), CallError> {
+    let message = DeleteTaskRequest {
+        guid: task.guid.clone(),
+        etag: task.etag.clone(),
+        force: true,
+    };
+    let deleted = client
+        .call(message, |mut tasks, request| async move {
+            tasks.delete_task(request).await
+        })
+        .await;
+    match deleted {
+        // An attempt whose answer was lost has deleted it.
+        Err(error) if error.undecided && error.reason == "TASK_NOT_FOUND" => Ok(()),
+        deleted => deleted.map(drop),
+    }
+}
+
+async fn report(client: &Client, task: Task, error: Option<CallError>) -> DeleteReport {
+    let references = match &error {
+        Some(error) if ["TASK_REFERENCED", "TASK_MANAGED"].contains(&error.reason.as_str()) => {
+            references::referrers(client, &task.guid).await
+        }
+        Some(_) | None => Vec::new(),
+    };
+    DeleteReport {
+        outcome: match error {
+            Some(_) => "failed",
+            None => "deleted",
+        },
+        dry_run: false,
+        description: description(&task),
+        steps: task.steps.len(),
+        guid: task.guid,
+        name: task.name,
+        error,
+        references,
+    }
+}
+
+impl DeleteReport {
+    /// A task that a dry run would delete.
+    pub fn planned(task: Task) -> Self {
+        Self {
+            outcome: "deleted",
+            dry_run: true,
+            description: description(&task),
+            steps: task.steps.len(),
+            guid: task.guid,
+            name: task.name,
+            error: None,
+            references: Vec::new(),
+        }
+    }
+
+    /// Prints it for people: a deletion to standard output, a failure to standard error.
+    pub fn print(&self) -> Result<(), CliError> {
+        let Some(error) = &self.error else {
+            let done = if self.dry_run {
+                "would delete"
+            } else {
+                "deleted"
+            };
+            return out::print(&format!("{done} {}\n", self.description));
+        };
+        let reason = match self.references.is_empty() {
+            true => error.to_string(),
+            // The server lists the ids alone.
+            false => format!("{} ({})", error.message, error.reason),
+        };
+        out::print_error(&format!("failed {}: {reason}", self.description));
+        for referrer in &self.references {
+            out::print_error(&format!("  {referrer}"));
+        }
+        Ok(())
+    }
+}
+
+fn print(reports: &[DeleteReport], format: Format) -> Result<(), CliError> {
+    match format {
+        Format::Text => reports.iter().try_for_each(DeleteReport::print),
+        Format::Json => {
+            let mut array = JsonArray::new();
+            for report in reports {
+                array.push(report)?;
+            }
+            array.end()
+        }
+    }
+}

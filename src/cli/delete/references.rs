@@ -1,0 +1,111 @@
+//! What keeps a task from being deleted.
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    fmt,
+};
+
+use serde::Serialize;
+
+use crate::{
+    cli::{delete::get, out::sanitize},
+    client::Client,
+    proto::v1::{ListReferencesRequest, Reference, ReferenceKind},
+};
+
+/// The most references that are shown of a task.
+const MAX_REFERENCES: usize = 20;
+
+/// A step that refers to a task, or whose answer manages it.
+#[derive(Debug, Serialize)]
+pub(super) struct Referrer {
+    #[serde(skip)]
+    manages: bool,
+    /// The guid of the step.
+    step: String,
+    /// The guid of its task.
+    task: String,
+    /// The name of that task.
+    name: String,
+    /// The path in the step.
+    path: String,
+}
+
+impl fmt::Display for Referrer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            manages,
+            step,
+            task,
+            name,
+            path,
+        } = self;
+        let name = sanitize(name);
+        match manages {
+            true => write!(
+                f,
+                "step {step} of task {task}, {name}, manages it with its {path}: remove that answer \
+                 or set `linked` to false first"
+            ),
+            false => write!(
+                f,
+                "step {step} of task {task}, {name}, refers to it: delete that step first"
+            ),
+        }
+    }
+}
+
+/// The first steps that keep a task from being deleted. A failure shows none: the refusal
+/// itself is shown.
+pub(super) async fn referrers(client: &Client, task: &str) -> Vec<Referrer> {
+    let message = ListReferencesRequest {
+        task: task.to_owned(),
+        ..ListReferencesRequest::default()
+    };
+    let page = client
+        .analyse(message, |mut analysis, request| async move {
+            analysis.list_references(request).await
+        })
+        .await
+        .unwrap_or_default();
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    let mut referrers = Vec::new();
+    for reference in page
+        .references
+        .iter()
+        .filter(|it| keeps(it, task))
+        .take(MAX_REFERENCES)
+    {
+        let Some(place) = &reference.place else {
+            continue;
+        };
+        let name = match names.entry(place.task.clone()) {
+            Entry::Occupied(known) => known.get().clone(),
+            Entry::Vacant(unknown) => {
+                let task = get(client, place.task.clone()).await.unwrap_or_default();
+                unknown.insert(task.name).clone()
+            }
+        };
+        referrers.push(Referrer {
+            manages: reference.kind() == ReferenceKind::Manages,
+            step: place.step.clone(),
+            task: place.task.clone(),
+            name,
+            path: place.path.clone(),
+        });
+    }
+    referrers
+}
+
+/// Whether a reference keeps the task from being deleted. Its own steps do not.
+fn keeps(reference: &Reference, task: &str) -> bool {
+    let of_other = reference.place.as_ref().is_some_and(|at| at.task != task);
+    match reference.kind() {
+        ReferenceKind::Subtask => of_other,
+        ReferenceKind::Manages => true,
+        ReferenceKind::Wiring
+        | ReferenceKind::Sets
+        | ReferenceKind::Reads
+        | ReferenceKind::Unspecified => false,
+    }
+}

@@ -1,0 +1,155 @@
+//! `expertise diff`.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::{
+    CliError,
+    changes::{self, Change},
+    findings::Findings,
+    out::{print, print_error, sanitize, sanitize_json},
+    plan::{LeftOutFields, Matching, Plan, TaskIds, match_to_stored},
+    transfer,
+};
+use crate::{
+    client::{CallError, Client},
+    config::{DiffArgs, Format},
+    proto::v1::{AbsentSteps, ImportTaskRequest, TaskDocument},
+};
+
+/// Exit code when an import would change something.
+const CHANGES: u8 = 1;
+
+/// Exit code when it is not known what an import would change.
+pub(super) const TROUBLE: u8 = 2;
+
+/// Shows what an import of a document would change. The exit code says whether it would
+/// change anything.
+pub(super) async fn diff(
+    client: &Client,
+    args: &DiffArgs,
+    format: Format,
+) -> Result<ExitCode, CliError> {
+    let document = transfer::read_document(&args.file)?;
+    let guid = transfer::guid(&document).to_owned();
+    if guid.is_empty() {
+        let imported = check(client, args, document.clone()).await?;
+        return show(client, &Difference::new_guide(document, imported), format).await;
+    }
+    let stored = transfer::export(client, &guid).await?;
+    let mut matched = document.clone();
+    match_to_stored(&mut matched, &stored, Matching::ById, &mut TaskIds::new());
+    let plan = Plan {
+        fields: LeftOutFields::Keep,
+        steps: args.absent_steps.unwrap_or_default(),
+    };
+    let planned = plan.apply(&matched, &stored);
+    let ignored_paths = check(client, args, document).await?;
+    let changes = changes::between(&stored, &planned)?;
+    let difference = Difference {
+        created: false,
+        changes,
+        planned,
+        ignored_paths,
+        refuses_absent_steps: args.absent_steps.is_none(),
+    };
+    show(client, &difference, format).await
+}
+
+/// What an import would do.
+struct Difference {
+    created: bool,
+    changes: Vec<Change>,
+    planned: TaskDocument,
+    ignored_paths: Vec<String>,
+    /// Whether the import would refuse a document that leaves out steps.
+    refuses_absent_steps: bool,
+}
+
+impl Difference {
+    fn new_guide(planned: TaskDocument, ignored_paths: Vec<String>) -> Self {
+        Self {
+            created: true,
+            changes: Vec::new(),
+            planned,
+            ignored_paths,
+            refuses_absent_steps: false,
+        }
+    }
+}
+
+/// Has the server check the import, and returns what it would ignore. Steps that are left
+/// out are a difference to show, so they are no reason to refuse it.
+async fn check(
+    client: &Client,
+    args: &DiffArgs,
+    document: TaskDocument,
+) -> Result<Vec<String>, CallError> {
+    let steps = args.absent_steps.unwrap_or(AbsentSteps::Keep);
+    let message = ImportTaskRequest {
+        document: Some(document),
+        absent_steps: i32::from(steps),
+        validate_only: true,
+        ..ImportTaskRequest::default()
+    };
+    Ok(transfer::import(client, message).await?.ignored_paths)
+}
+
+async fn show(
+    client: &Client,
+    difference: &Difference,
+    format: Format,
+) -> Result<ExitCode, CliError> {
+    let Difference {
+        created,
+        changes,
+        planned,
+        ignored_paths,
+        refuses_absent_steps,
+    } = difference;
+    let findings = Findings::of(client, planned.clone()).await;
+    match format {
+        Format::Json => {
+            let report = json!({
+                "guid": transfer::guid(planned),
+                "name": transfer::name(planned),
+                "created": created,
+                "changes": changes,
+                "ignored_paths": ignored_paths,
+                "findings": findings.as_ref().ok(),
+            });
+            print(&sanitize_json(&format!("{report}\n")))?;
+        }
+        Format::Text => {
+            if *created {
+                let name = sanitize(transfer::name(planned));
+                print(&format!("+ task {name}, with every step\n"))?;
+            }
+            print(&changes::text(changes, ""))?;
+            let leaves_out = changes.iter().any(Change::removes_step);
+            if leaves_out && *refuses_absent_steps {
+                print_error(
+                    "an import refuses this document, as it leaves out steps: use --absent-steps \
+                     keep or --absent-steps delete",
+                );
+            }
+            for path in ignored_paths {
+                print_error(&format!("ignored: {}", sanitize(path)));
+            }
+            match &findings {
+                Ok(findings) => print_error_text(&findings.text()),
+                Err(error) => print_error(&format!("not analysed: {error}")),
+            }
+        }
+    }
+    Ok(match *created || !changes.is_empty() {
+        true => ExitCode::from(CHANGES),
+        false => ExitCode::SUCCESS,
+    })
+}
+
+/// Prints lines to standard error.
+fn print_error_text(text: &str) {
+    text.lines().for_each(print_error);
+}

@@ -1,0 +1,202 @@
+//! `expertise edit`.
+
+mod file;
+
+use std::process::{Command, ExitCode};
+
+use tokio::signal::{
+    self,
+    unix::{Signal, SignalKind},
+};
+
+use self::file::EditedFile;
+use super::{
+    CliError, changes, confirm, document,
+    findings::Findings,
+    out::{print, print_error, sanitize, step_count},
+    plan::{LeftOutFields, Matching, Plan, Resets, TaskIds, match_to_stored},
+    tasks, transfer,
+};
+use crate::{
+    client::Client,
+    config::EditArgs,
+    proto::v1::{AbsentSteps, ImportTaskRequest, TaskDocument},
+};
+
+/// Edits a guide as a document in an editor. A text that is refused comes back to the
+/// editor with the errors. One that is given up stays in a file.
+pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, CliError> {
+    let guid = tasks::find(client, &args.task).await?.to_string();
+    let stored = transfer::export(client, &guid).await?;
+    let mut file = EditedFile::new(&document::text(&stored)?)?;
+    // Ctrl-C in an editor must not end this program, which still has to name the file.
+    let _interrupts = interrupts()?;
+    loop {
+        let before = file.read()?;
+        run_editor(args.editor(), &file)?;
+        let text = file.read()?;
+        if !file.is_changed(&text) {
+            file.remove();
+            print_error("nothing is changed");
+            return Ok(ExitCode::SUCCESS);
+        }
+        if file.is_refused() && text == before {
+            return Ok(give_up(&file, "the refused text is not changed"));
+        }
+        match write_until_interrupted(client, &stored, &text).await {
+            Ok(Written::Done(line)) => {
+                file.remove();
+                print(&line)?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            Ok(Written::EditAgain(reason)) => file.refuse(&text, &reason)?,
+            Ok(Written::Stopped) => return Ok(give_up(&file, "it is not imported")),
+            Err(error) => {
+                file.keep();
+                print_error(&format!("expertise: {error}"));
+                return Ok(give_up(&file, "it is not imported, or not completely"));
+            }
+        }
+    }
+}
+
+/// What became of an edited text.
+enum Written {
+    /// It is imported; the line says so.
+    Done(String),
+    /// It is refused, for these reasons.
+    EditAgain(String),
+    /// It is not to be imported.
+    Stopped,
+}
+
+/// Imports a text unless Ctrl-C ends that.
+async fn write_until_interrupted(
+    client: &Client,
+    stored: &TaskDocument,
+    text: &str,
+) -> Result<Written, CliError> {
+    tokio::select! {
+        written = write(client, stored, text) => written,
+        Ok(()) = signal::ctrl_c() => Err(CliError::Interrupted),
+    }
+}
+
+/// Checks a text and imports it. An error is one that editing does not help against.
+async fn write(client: &Client, stored: &TaskDocument, text: &str) -> Result<Written, CliError> {
+    let mut document = match document::parse(text.as_bytes()) {
+        Ok(document) => document,
+        Err(error) => return Ok(Written::EditAgain(error.to_string())),
+    };
+    let guid = transfer::guid(stored).to_owned();
+    if !transfer::guid(&document).eq_ignore_ascii_case(&guid) {
+        let reason = format!("task.guid must stay {guid}: use `expertise import` for other tasks");
+        return Ok(Written::EditAgain(reason));
+    }
+    match_to_stored(&mut document, stored, Matching::ById, &mut TaskIds::new());
+    let plan = Plan {
+        fields: LeftOutFields::Reset,
+        steps: AbsentSteps::Delete,
+    };
+    let planned = plan.apply(&document, stored);
+    let etag = stored.task.as_ref().map_or("", |task| task.etag.as_str());
+    let message = transfer::import_of_whole(planned.clone(), etag);
+    let checked = ImportTaskRequest {
+        validate_only: true,
+        request_id: String::new(),
+        ..message.clone()
+    };
+    match transfer::import(client, checked).await {
+        Ok(_) => {}
+        Err(error) if ["INVALID_ARGUMENT", "NOT_FOUND"].contains(&error.code) => {
+            return Ok(Written::EditAgain(error.to_string()));
+        }
+        Err(error) => return Err(changed_since(error.into(), &guid)),
+    }
+    print_error(changes::text(&changes::between(stored, &planned)?, "").trim_end());
+    match show_findings(client, &planned).await {
+        Answer::Import => {}
+        Answer::EditAgain => return Ok(Written::EditAgain("edited again as asked".to_owned())),
+        Answer::Stop => return Ok(Written::Stopped),
+    }
+    // The etag is that of the task. Its steps and managed tasks have their own.
+    if transfer::export(client, &guid).await? != *stored {
+        return Err(CliError::ChangedSince(guid));
+    }
+    let answer = transfer::import(client, message).await;
+    let answer = answer.map_err(|error| changed_since(error.into(), &guid))?;
+    Resets::between(stored, &planned).send(client).await?;
+    let task = answer.task.unwrap_or_default();
+    let (name, steps) = (sanitize(&task.name), step_count(task.steps.len()));
+    Ok(Written::Done(format!("updated {guid}: {name}, {steps}\n")))
+}
+
+fn changed_since(error: CliError, guid: &str) -> CliError {
+    match error {
+        CliError::Refused(error) if error.reason == "ETAG_MISMATCH" => {
+            CliError::ChangedSince(guid.to_owned())
+        }
+        error => error,
+    }
+}
+
+/// What to do with a text in spite of its findings.
+enum Answer {
+    Import,
+    EditAgain,
+    Stop,
+}
+
+/// Shows the findings. If there are errors, the person at the terminal decides.
+async fn show_findings(client: &Client, planned: &TaskDocument) -> Answer {
+    let findings = match Findings::of(client, planned.clone()).await {
+        Ok(findings) => findings,
+        Err(error) => {
+            print_error(&format!("not analysed: {error}"));
+            return Answer::Import;
+        }
+    };
+    print_error(findings.text().trim_end());
+    if findings.errors() == 0 || !confirm::is_terminal() {
+        return Answer::Import;
+    }
+    let question = "import it all the same? y: yes, e: edit again, n: no [y/e/N] ";
+    match confirm::ask(question).as_str() {
+        "y" | "yes" => Answer::Import,
+        "e" | "edit" => Answer::EditAgain,
+        _ => Answer::Stop,
+    }
+}
+
+fn interrupts() -> Result<Signal, CliError> {
+    signal::unix::signal(SignalKind::interrupt()).map_err(CliError::Signals)
+}
+
+/// Runs the editor. Like git and crontab, the command is one for the shell.
+fn run_editor(editor: &str, file: &EditedFile) -> Result<(), CliError> {
+    let status = Command::new("sh")
+        .args(["-c", &format!("{editor} \"$@\""), editor])
+        .arg(file.path())
+        .status();
+    let failure = match status {
+        Ok(status) if status.success() => return Ok(()),
+        Ok(status) => status.to_string(),
+        Err(error) => error.to_string(),
+    };
+    file.keep();
+    Err(CliError::Editor {
+        editor: sanitize(editor),
+        failure,
+        file: file.path().display().to_string(),
+    })
+}
+
+fn give_up(file: &EditedFile, reason: &str) -> ExitCode {
+    file.keep();
+    let path = file.path().display();
+    print_error(&format!(
+        "{reason}: the text is kept in {path}; `expertise diff {path}` compares it with the guide, \
+         and `expertise import {path}` imports it"
+    ));
+    ExitCode::FAILURE
+}

@@ -1,0 +1,96 @@
+//! What the analysis says about a document before it is written.
+
+use serde::{Serialize, Serializer};
+
+use super::{
+    document::{self, MessageJson},
+    out::sanitize,
+};
+use crate::{
+    client::{CallError, Client},
+    proto::v1::{
+        Finding, FindingCounts, Severity, TaskDocument, ValidateTaskRequest, ValidationOptions,
+        validate_task_request::Source,
+    },
+};
+
+/// The most findings that are shown of one document; more are counted.
+const MAX_FINDINGS: i32 = 20;
+
+/// The warnings and errors of a document.
+#[derive(Debug)]
+pub(super) struct Findings {
+    shown: Vec<Finding>,
+    counts: FindingCounts,
+}
+
+impl Findings {
+    /// Validates a document.
+    pub async fn of(client: &Client, document: TaskDocument) -> Result<Self, CallError> {
+        let message = ValidateTaskRequest {
+            source: Some(Source::Document(document)),
+            options: Some(ValidationOptions {
+                min_severity: i32::from(Severity::Warning),
+                ..ValidationOptions::default()
+            }),
+            page_size: MAX_FINDINGS,
+            ..ValidateTaskRequest::default()
+        };
+        let answer = client
+            .analyse(message, |mut analysis, request| async move {
+                analysis.validate_task(request).await
+            })
+            .await?;
+        Ok(Self {
+            shown: answer.findings,
+            counts: answer.counts.unwrap_or_default(),
+        })
+    }
+
+    /// How many findings are certainly mistakes.
+    pub fn errors(&self) -> i32 {
+        self.counts.errors
+    }
+
+    /// The findings, a line each.
+    pub fn text(&self) -> String {
+        let mut text: String = self.shown.iter().map(line).collect();
+        let total = self.counts.errors + self.counts.warnings;
+        let more = usize::try_from(total)
+            .unwrap_or_default()
+            .saturating_sub(self.shown.len());
+        if more > 0 {
+            text.push_str(&format!("  and {more} more findings\n"));
+        }
+        text
+    }
+}
+
+fn line(finding: &Finding) -> String {
+    let severity = match finding.severity() {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Info => "info",
+        Severity::Off | Severity::Unspecified => "finding",
+    };
+    let at = match finding.path.as_str() {
+        "" => String::new(),
+        path => format!(" at {}", sanitize(path)),
+    };
+    let message = sanitize(&finding.message);
+    format!(
+        "  {severity}{at}: {message} ({})\n",
+        sanitize(&finding.rule)
+    )
+}
+
+impl Serialize for Findings {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let findings: Vec<MessageJson> = self
+            .shown
+            .iter()
+            .filter_map(|finding| document::json("Finding", finding).ok())
+            .collect();
+        findings.serialize(serializer)
+    }
+}

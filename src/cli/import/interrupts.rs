@@ -1,0 +1,61 @@
+//! Ctrl-C and SIGTERM during a run.
+
+use futures_util::FutureExt;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::cli::{CliError, out::print_error};
+
+/// The signals that end a run: the first after the file at hand, another at once.
+pub(super) struct Interrupts {
+    interrupt: Signal,
+    terminate: Signal,
+    happened: bool,
+}
+
+impl Interrupts {
+    pub fn listen() -> Result<Self, CliError> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt()).map_err(CliError::Signals)?,
+            terminate: signal(SignalKind::terminate()).map_err(CliError::Signals)?,
+            happened: false,
+        })
+    }
+
+    /// Whether a signal has come.
+    pub fn happened(&mut self) -> bool {
+        self.happened |= self.next().now_or_never().is_some();
+        self.happened
+    }
+
+    /// Finishes the work, unless a second signal comes before. The first one is noted.
+    pub async fn first_of<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                // A signal that came before the work is noted before its end.
+                biased;
+                () = self.next() => {
+                    if std::mem::replace(&mut self.happened, true) {
+                        return None;
+                    }
+                    print_error(
+                        "interrupted: the file at hand is finished first; again to stop at once",
+                    );
+                }
+                done = &mut work => return Some(done),
+            }
+        }
+    }
+
+    async fn next(&mut self) {
+        let Self {
+            interrupt,
+            terminate,
+            happened: _,
+        } = self;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What an import makes of a stored guide: the document laid over the guide, as the
+//! contract of ImportTask has it. The server decides; this is for showing what it will do.
+
+mod matching;
+mod merge;
+mod resets;
+
+pub(super) use self::{
+    matching::{Matching, TaskIds, match_to_stored},
+    merge::new_step,
+    resets::Resets,
+};
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::proto::v1::{AbsentSteps, Step, TaskDocument};
+
+/// What becomes of a field of a stored task or step that the document leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LeftOutFields {
+    /// It stays, as an import leaves it.
+    Keep,
+    /// It returns to its default, so that the guide becomes what the document says.
+    Reset,
+}
+
+/// How a document is laid over a stored guide.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub fields: LeftOutFields,
+    pub steps: AbsentSteps,
+}
+
+impl Plan {
+    /// The guide after the import. The document has the ids of the stored guide, see
+    /// [`match_to_stored`]. Steps without one are new.
+    pub fn apply(&self, document: &TaskDocument, stored: &TaskDocument) -> TaskDocument {
+        let task = document.task.clone().unwrap_or_default();
+        let stored_task = stored.task.clone().unwrap_or_default();
+        let by_guid: BTreeMap<&str, &Step> = stored
+            .steps
+            .iter()
+            .map(|step| (step.guid.as_str(), step))
+            .collect();
+        let mut steps: Vec<Step> = document
+            .steps
+            .iter()
+            .map(|step| match by_guid.get(step.guid.as_str()) {
+                Some(stored) => self.step(step.clone(), stored),
+                None => new_step(step.clone()),
+            })
+            .collect();
+        add_wiring_steps(&mut steps, stored);
+        match self.steps {
+            AbsentSteps::Keep => {
+                let listed = guids(&steps);
+                let absent = stored.steps.iter();
+                let absent = absent.filter(|step| !listed.contains(&step.guid));
+                steps.extend(absent.cloned());
+            }
+            AbsentSteps::Delete | AbsentSteps::Unspecified => {}
+        }
+        TaskDocument {
+            task: Some(self.task(task, stored_task)),
+            steps,
+        }
+    }
+}
+
+fn guids(steps: &[Step]) -> BTreeSet<String> {
+    let guids = steps.iter().map(|step| step.guid.clone());
+    guids.filter(|guid| !guid.is_empty()).collect()
+}
+
+/// Adds the wiring steps of managed tasks that the document does not list: each follows
+/// its observation.
+fn add_wiring_steps(steps: &mut Vec<Step>, stored: &TaskDocument) {
+    let listed: BTreeSet<String> = steps.iter().map(|step| step.link.clone()).collect();
+    let wiring = |link: &str| {
+        let mut wiring = stored.steps.iter();
+        wiring.find(|step| !link.is_empty() && step.link == link)
+    };
+    let mut all = Vec::with_capacity(steps.len());
+    for step in steps.drain(..) {
+        let values = step.feedback_config.iter().filter(|it| it.linked());
+        let links: Vec<String> = values
+            .flat_map(|config| &config.values)
+            .map(|value| value.link.clone())
+            .filter(|link| !listed.contains(link))
+            .collect();
+        all.push(step);
+        all.extend(links.iter().filter_map(|link| wiring(link)).cloned());
+    }
+    *steps = all;
+}

@@ -1,0 +1,196 @@
+//! Which task or step of an account each part of a document is.
+//!
+//! Ids belong to an account. A document of another account is matched by content: tasks
+//! that observations manage by their keys, steps by type and title, and what is left by
+//! type and order.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use crate::proto::v1::{FeedbackConfig, Step, StepType, TaskDocument};
+
+/// How steps of a document are found among the stored ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum Matching {
+    /// As an import finds them: by their ids. A step without an id is new.
+    ById,
+    /// By their ids, or else by content.
+    ByContent,
+}
+
+/// The account's ids of tasks, by the ids that documents use.
+pub(in crate::cli) type TaskIds = HashMap<String, String>;
+
+/// Gives the parts of a document the ids of the stored guide, and notes those of tasks.
+pub(in crate::cli) fn match_to_stored(
+    document: &mut TaskDocument,
+    stored: &TaskDocument,
+    matching: Matching,
+    ids: &mut TaskIds,
+) {
+    let (Some(task), Some(stored_task)) = (&mut document.task, &stored.task) else {
+        return;
+    };
+    note(ids, &task.guid, &stored_task.guid);
+    task.guid.clone_from(&stored_task.guid);
+    let mut matcher = StepMatcher {
+        sent: &mut document.steps,
+        free: stored.steps.iter().map(Some).collect(),
+        matched: Vec::new(),
+        matching,
+        ids,
+    };
+    matcher.matched.resize(matcher.sent.len(), false);
+    matcher.match_all();
+    for step in &mut document.steps {
+        step.task.clone_from(&stored_task.guid);
+    }
+}
+
+fn note(ids: &mut TaskIds, sent: &str, stored: &str) {
+    if !sent.is_empty() && !stored.is_empty() {
+        ids.insert(sent.to_ascii_lowercase(), stored.to_owned());
+    }
+}
+
+struct StepMatcher<'a, 'b> {
+    sent: &'b mut [Step],
+    /// The stored steps that are not matched yet.
+    free: Vec<Option<&'a Step>>,
+    /// Which sent steps are matched.
+    matched: Vec<bool>,
+    matching: Matching,
+    ids: &'b mut TaskIds,
+}
+
+/// What two steps have in common that are taken for the same.
+type Key = (i32, Option<i64>, String);
+
+impl StepMatcher<'_, '_> {
+    fn match_all(&mut self) {
+        self.match_ids();
+        let by_content = self.matching == Matching::ByContent;
+        let is_subtask = |step: &Step| step.r#type() == StepType::Subtask;
+        let titled = |step: &Step| (step.r#type, step.product_id, step.title.clone());
+        let typed = |step: &Step| (step.r#type, step.product_id, String::new());
+        if by_content {
+            self.match_by(&|step| (!is_subtask(step)).then(|| titled(step)));
+            self.match_by(&|step| (!is_subtask(step)).then(|| typed(step)));
+        }
+        // The questions are matched, so the ids of managed tasks are known.
+        self.match_wiring_steps();
+        if by_content {
+            let is_free = |step: &Step| is_subtask(step) && step.link.is_empty();
+            self.match_by(&|step| is_free(step).then(|| titled(step)));
+            self.match_by(&|step| is_free(step).then(|| typed(step)));
+            for (step, matched) in self.sent.iter_mut().zip(&self.matched) {
+                if !matched {
+                    step.guid.clear();
+                }
+            }
+        }
+    }
+
+    fn match_ids(&mut self) {
+        let stored: HashMap<String, usize> = self
+            .free
+            .iter()
+            .enumerate()
+            .filter_map(|(place, step)| Some(((*step)?.guid.clone(), place)))
+            .collect();
+        for sent in 0..self.sent.len() {
+            let guid = self
+                .sent
+                .get(sent)
+                .map(|step| step.guid.to_ascii_lowercase());
+            if let Some(place) = guid.and_then(|guid| stored.get(&guid)) {
+                self.pair(sent, *place);
+            }
+        }
+    }
+
+    /// Pairs steps with equal keys, in their order.
+    fn match_by(&mut self, key: &dyn Fn(&Step) -> Option<Key>) {
+        let mut stored: BTreeMap<Key, VecDeque<usize>> = BTreeMap::new();
+        for (place, step) in self.free.iter().enumerate() {
+            if let Some(key) = step.and_then(key) {
+                stored.entry(key).or_default().push_back(place);
+            }
+        }
+        for sent in 0..self.sent.len() {
+            if self.matched.get(sent) == Some(&false)
+                && let Some(key) = self.sent.get(sent).and_then(key)
+                && let Some(place) = stored.get_mut(&key).and_then(VecDeque::pop_front)
+            {
+                self.pair(sent, place);
+            }
+        }
+    }
+
+    /// Pairs steps that lead to the same managed task of this guide.
+    fn match_wiring_steps(&mut self) {
+        let stored: HashMap<&str, usize> = self
+            .free
+            .iter()
+            .enumerate()
+            .filter_map(|(place, step)| Some(((*step)?.link.as_str(), place)))
+            .filter(|(link, _)| !link.is_empty())
+            .collect();
+        for sent in 0..self.sent.len() {
+            let Some(step) = self.sent.get(sent) else {
+                continue;
+            };
+            let target = match step.link.as_str() {
+                "" => &step.subtask_id,
+                link => link,
+            };
+            let task = self.ids.get(&target.to_ascii_lowercase());
+            let place = task.and_then(|task| stored.get(task.as_str()));
+            if self.matched.get(sent) == Some(&false)
+                && step.r#type() == StepType::Subtask
+                && let Some(place) = place
+            {
+                self.pair(sent, *place);
+            }
+        }
+    }
+
+    fn pair(&mut self, sent: usize, place: usize) {
+        let (Some(step), Some(free), Some(matched)) = (
+            self.sent.get_mut(sent),
+            self.free.get_mut(place),
+            self.matched.get_mut(sent),
+        ) else {
+            return;
+        };
+        let Some(stored) = free.take() else {
+            return;
+        };
+        *matched = true;
+        step.guid.clone_from(&stored.guid);
+        step.link.clone_from(&stored.link);
+        if !stored.link.is_empty() {
+            step.subtask_id.clone_from(&stored.subtask_id);
+        }
+        self.match_values(sent, &stored.feedback_config);
+    }
+
+    /// Gives the values of a question the tasks that they manage, by their keys.
+    fn match_values(&mut self, sent: usize, stored: &[FeedbackConfig]) {
+        let Some(step) = self.sent.get_mut(sent) else {
+            return;
+        };
+        let stored = stored.iter().flat_map(|config| &config.values);
+        let stored: HashMap<&str, _> = stored.map(|value| (value.key.as_str(), value)).collect();
+        let configs = step.feedback_config.iter_mut();
+        for value in configs.flat_map(|config| &mut config.values) {
+            let Some(stored) = stored.get(value.key.as_str()) else {
+                continue;
+            };
+            note(self.ids, &value.link, &stored.link);
+            value.link.clone_from(&stored.link);
+            if let (Some(document), Some(managed)) = (&mut value.task_json, &stored.task_json) {
+                match_to_stored(document, managed, self.matching, self.ids);
+            }
+        }
+    }
+}

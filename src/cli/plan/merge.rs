@@ -1,0 +1,302 @@
+//! A task or step of a document laid over the stored one.
+
+use std::collections::BTreeMap;
+
+use prost_types::{Value, value::Kind};
+
+use super::{LeftOutFields, Plan};
+use crate::{
+    domain::{
+        dependency::{ConditionTarget, Node as DomainNode},
+        shorthand,
+        task::AccessLevel,
+        translation::Language,
+    },
+    proto::v1::{
+        Condition, DependencyGroup, DependencyNode, FeedbackConfig, FeedbackValue, LogicalOperator,
+        Step, StepTranslation, StepType, Task, TaskTranslation, dependency_node::Node,
+    },
+};
+
+/// The value of `published` unless another is sent.
+const PUBLISHED: i32 = 1;
+impl Plan {
+    fn field<T>(&self, sent: Option<T>, stored: Option<T>) -> Option<T> {
+        match self.fields {
+            LeftOutFields::Keep => sent.or(stored),
+            LeftOutFields::Reset => sent,
+        }
+    }
+
+    fn list<T>(&self, sent: Vec<T>, stored: Vec<T>) -> Vec<T> {
+        match self.fields {
+            LeftOutFields::Keep if sent.is_empty() => stored,
+            LeftOutFields::Keep | LeftOutFields::Reset => sent,
+        }
+    }
+
+    /// Texts in other languages. An import replaces those of a language as a whole.
+    fn translations<T>(
+        &self,
+        sent: BTreeMap<String, T>,
+        stored: BTreeMap<String, T>,
+    ) -> BTreeMap<String, T> {
+        let mut rows = match self.fields {
+            LeftOutFields::Keep => stored,
+            LeftOutFields::Reset => BTreeMap::new(),
+        };
+        let sent = sent.into_iter();
+        rows.extend(sent.map(|(tag, row)| (canonical_tag(tag), row)));
+        rows
+    }
+
+    pub(super) fn task(&self, sent: Task, stored: Task) -> Task {
+        let Task {
+            guid: _,
+            name,
+            product_id: _,
+            dependencies,
+            dependency_shorthand,
+            published,
+            mut roles,
+            translations,
+            r#type: _,
+            steps: _,
+            etag: _,
+            account_id: _,
+            parent_guid: _,
+            idx: _,
+            dirty_record: _,
+            mvn_indexed: _,
+            mvn_version: _,
+            mvn_info: _,
+            mvn_ts: _,
+            created_ts: _,
+            modified_ts: _,
+        } = sent;
+        let dependencies = dependencies_of(dependencies, dependency_shorthand);
+        let translations = translations.into_iter().map(|(tag, row)| {
+            let locked = Some(row.locked.unwrap_or(true));
+            (tag, TaskTranslation { locked, ..row })
+        });
+        if roles.is_empty() && self.fields == LeftOutFields::Reset {
+            roles = AccessLevel::ALL.map(AccessLevel::number).to_vec();
+        }
+        Task {
+            // A managed task is named by its value.
+            name: match name.is_empty() || !stored.parent_guid.is_empty() {
+                true => stored.name.clone(),
+                false => name,
+            },
+            dependencies: self.field(dependencies, stored.dependencies.clone()),
+            dependency_shorthand: None,
+            published: self.field(published, stored.published).or(Some(PUBLISHED)),
+            roles: without_duplicates(self.list(roles, stored.roles.clone())),
+            translations: self.translations(translations.collect(), stored.translations.clone()),
+            ..stored
+        }
+    }
+
+    /// `stored` is the step that the document's step has the id of.
+    pub(super) fn step(&self, sent: Step, stored: &Step) -> Step {
+        let Step {
+            guid: _,
+            task: _,
+            product_id: _,
+            r#type: _,
+            title,
+            body,
+            cost,
+            dependencies,
+            dependency_shorthand,
+            feedback_config,
+            instructions,
+            looping,
+            parts,
+            published,
+            skills,
+            tags,
+            subtask_id,
+            subtask_pid,
+            translations,
+            link: _,
+            etag: _,
+            account_id: _,
+            r_data: _,
+            dirty_record: _,
+            created_ts: _,
+            modified_ts: _,
+        } = sent;
+        let stored = stored.clone();
+        let is_subtask = stored.r#type() == StepType::Subtask;
+        let is_observation = stored.r#type() == StepType::Observation;
+        let dependencies = dependencies_of(dependencies, dependency_shorthand);
+        let keeps_question =
+            feedback_config.is_empty() && (is_observation || self.fields == LeftOutFields::Keep);
+        // A wiring step refers to its managed task, whatever is sent.
+        let keeps_subtask = subtask_id.is_empty() || !stored.link.is_empty();
+        Step {
+            title: match is_subtask || title.is_empty() {
+                true => stored.title.clone(),
+                false => title,
+            },
+            body: self.field(body, stored.body.clone()),
+            cost: self.field(cost, stored.cost).or(Some(0)),
+            dependencies: self.field(dependencies, stored.dependencies.clone()),
+            dependency_shorthand: None,
+            feedback_config: match keeps_question {
+                true => stored.feedback_config.clone(),
+                false => self.question(feedback_config, &stored.feedback_config),
+            },
+            instructions: self.list(instructions, stored.instructions.clone()),
+            looping: self.field(looping, stored.looping.clone()),
+            parts: self.list(parts, stored.parts.clone()),
+            published: self.field(published, stored.published).or(Some(PUBLISHED)),
+            skills: self.list(skills, stored.skills.clone()),
+            tags: self.list(tags, stored.tags.clone()),
+            subtask_pid: match keeps_subtask {
+                true => stored.subtask_pid,
+                false => subtask_pid.or(stored.subtask_pid),
+            },
+            subtask_id: match keeps_subtask || !is_subtask {
+                true => stored.subtask_id.clone(),
+                false => subtask_id,
+            },
+            translations: self.translations(
+                translations.into_iter().map(canonical_row).collect(),
+                stored.translations.clone(),
+            ),
+            ..stored
+        }
+    }
+
+    /// A question that replaces the stored one. Values keep the tasks that they manage.
+    fn question(
+        &self,
+        sent: Vec<FeedbackConfig>,
+        stored: &[FeedbackConfig],
+    ) -> Vec<FeedbackConfig> {
+        let stored: BTreeMap<&str, &FeedbackValue> = stored
+            .iter()
+            .filter(|config| config.linked())
+            .flat_map(|config| &config.values)
+            .map(|value| (value.key.as_str(), value))
+            .collect();
+        let value = |linked: bool, mut sent: FeedbackValue| {
+            let stored = stored.get(sent.key.as_str()).filter(|_| linked);
+            let managed = stored.and_then(|stored| stored.task_json.as_ref());
+            sent.link = stored.map(|stored| stored.link.clone()).unwrap_or_default();
+            sent.task_json = match (sent.task_json.filter(|_| linked), managed) {
+                (Some(document), Some(managed)) => {
+                    let mut planned = self.apply(&document, managed);
+                    if let Some(task) = &mut planned.task {
+                        task.name.clone_from(&sent.value);
+                    }
+                    Some(planned)
+                }
+                (Some(document), None) => Some(document),
+                (None, managed) => managed.cloned(),
+            };
+            sent
+        };
+        let sent = sent.into_iter();
+        sent.map(|config| {
+            let linked = config.linked();
+            let values = config.values.into_iter();
+            FeedbackConfig {
+                linked: Some(linked),
+                values: values.map(|it| value(linked, it)).collect(),
+                ..config
+            }
+        })
+        .collect()
+    }
+}
+
+/// A step that the import creates, with the defaults of what its document leaves out.
+pub(in crate::cli) fn new_step(sent: Step) -> Step {
+    let dependencies = dependencies_of(sent.dependencies, sent.dependency_shorthand);
+    Step {
+        published: sent.published.or(Some(PUBLISHED)),
+        cost: sent.cost.or(Some(0)),
+        dependencies,
+        dependency_shorthand: None,
+        ..sent
+    }
+}
+
+fn canonical_row((tag, row): (String, StepTranslation)) -> (String, StepTranslation) {
+    let StepTranslation {
+        title,
+        body,
+        instructions,
+        feedback_config,
+        locked,
+    } = row;
+    let question = feedback_config.into_iter().map(|config| FeedbackConfig {
+        linked: None,
+        ..config
+    });
+    let row = StepTranslation {
+        title,
+        body,
+        instructions,
+        feedback_config: question.collect(),
+        locked: Some(locked.unwrap_or(true)),
+    };
+    (tag, row)
+}
+
+fn canonical_tag(tag: String) -> String {
+    match Language::parse(&tag) {
+        Some(language) => language.to_string(),
+        None => tag,
+    }
+}
+
+fn without_duplicates(roles: Vec<i32>) -> Vec<i32> {
+    let mut unique = Vec::with_capacity(roles.len());
+    for role in roles {
+        if !unique.contains(&role) {
+            unique.push(role);
+        }
+    }
+    unique
+}
+
+/// The conditions that are sent, as a group or as a shorthand. The server refuses a
+/// shorthand that cannot be read.
+fn dependencies_of(
+    group: Option<DependencyGroup>,
+    shorthand: Option<String>,
+) -> Option<DependencyGroup> {
+    if group.is_some() {
+        return group;
+    }
+    let parsed = shorthand::parse(&shorthand?).ok()?;
+    let nodes = parsed.nodes.into_iter().filter_map(|node| match node {
+        DomainNode::Condition(condition) => Some(DependencyNode {
+            node: Some(Node::Condition(Condition {
+                variable: condition.variable.as_str().to_owned(),
+                operator: condition.operator.symbol().to_owned(),
+                targets: condition.targets.into_iter().map(target).collect(),
+                path: condition.path.as_str().to_owned(),
+            })),
+        }),
+        // A shorthand is one condition.
+        DomainNode::Group(_) => None,
+    });
+    Some(DependencyGroup {
+        operator: i32::from(LogicalOperator::And),
+        nodes: nodes.collect(),
+    })
+}
+
+fn target(target: ConditionTarget) -> Value {
+    let kind = match target {
+        ConditionTarget::Text(text) => Kind::StringValue(text),
+        ConditionTarget::Number(number) => Kind::NumberValue(number),
+        ConditionTarget::Bool(value) => Kind::BoolValue(value),
+    };
+    Value { kind: Some(kind) }
+}

@@ -1,0 +1,152 @@
+//! Fields that a guide has and its document leaves out. An import keeps them, so they are
+//! reset by updates whose masks name them.
+
+use std::collections::BTreeMap;
+
+use prost_types::FieldMask;
+
+use crate::{
+    cli::CliError,
+    client::Client,
+    proto::v1::{Step, Task, TaskDocument, UpdateStepRequest, UpdateTaskRequest},
+};
+
+/// The updates that reset fields.
+#[derive(Debug, Default, PartialEq)]
+pub(in crate::cli) struct Resets {
+    tasks: Vec<UpdateTaskRequest>,
+    steps: Vec<UpdateStepRequest>,
+}
+
+impl Resets {
+    /// What a stored guide has and the planned one has not.
+    pub fn between(stored: &TaskDocument, planned: &TaskDocument) -> Self {
+        let mut resets = Self::default();
+        resets.add(stored, planned);
+        resets
+    }
+
+    fn add(&mut self, stored: &TaskDocument, planned: &TaskDocument) {
+        if let (Some(stored), Some(planned)) = (&stored.task, &planned.task) {
+            self.add_task(stored, planned);
+        }
+        let by_guid: BTreeMap<&str, &Step> = stored
+            .steps
+            .iter()
+            .map(|step| (step.guid.as_str(), step))
+            .collect();
+        for planned in &planned.steps {
+            if let Some(stored) = by_guid.get(planned.guid.as_str()) {
+                self.add_step(stored, planned);
+            }
+        }
+    }
+
+    fn add_task(&mut self, stored: &Task, planned: &Task) {
+        let mut paths = Vec::new();
+        if stored.dependencies.is_some() && planned.dependencies.is_none() {
+            paths.push("dependencies".to_owned());
+        }
+        paths.extend(languages(&stored.translations, &planned.translations));
+        if !paths.is_empty() {
+            self.tasks.push(UpdateTaskRequest {
+                task: Some(Task {
+                    guid: stored.guid.clone(),
+                    ..Task::default()
+                }),
+                update_mask: Some(FieldMask { paths }),
+                validate_only: false,
+            });
+        }
+    }
+
+    fn add_step(&mut self, stored: &Step, planned: &Step) {
+        let cleared = [
+            ("body", stored.body.is_some() && planned.body.is_none()),
+            (
+                "dependencies",
+                stored.dependencies.is_some() && planned.dependencies.is_none(),
+            ),
+            (
+                "feedback_config",
+                !stored.feedback_config.is_empty() && planned.feedback_config.is_empty(),
+            ),
+            (
+                "instructions",
+                !stored.instructions.is_empty() && planned.instructions.is_empty(),
+            ),
+            (
+                "looping",
+                stored.looping.is_some() && planned.looping.is_none(),
+            ),
+            (
+                "parts",
+                !stored.parts.is_empty() && planned.parts.is_empty(),
+            ),
+            (
+                "skills",
+                !stored.skills.is_empty() && planned.skills.is_empty(),
+            ),
+            ("tags", !stored.tags.is_empty() && planned.tags.is_empty()),
+        ];
+        let cleared = cleared.into_iter().filter(|(_, is_cleared)| *is_cleared);
+        let mut paths: Vec<String> = cleared.map(|(path, _)| path.to_owned()).collect();
+        paths.extend(languages(&stored.translations, &planned.translations));
+        if !paths.is_empty() {
+            self.steps.push(UpdateStepRequest {
+                step: Some(Step {
+                    guid: stored.guid.clone(),
+                    ..Step::default()
+                }),
+                update_mask: Some(FieldMask { paths }),
+                validate_only: false,
+            });
+        }
+        self.add_managed(stored, planned);
+    }
+
+    fn add_managed(&mut self, stored: &Step, planned: &Step) {
+        let stored = stored.feedback_config.iter();
+        let stored: BTreeMap<&str, &TaskDocument> = stored
+            .flat_map(|config| &config.values)
+            .filter_map(|value| Some((value.key.as_str(), value.task_json.as_ref()?)))
+            .collect();
+        let planned = planned.feedback_config.iter();
+        for value in planned.flat_map(|config| &config.values) {
+            if let (Some(planned), Some(stored)) =
+                (&value.task_json, stored.get(value.key.as_str()))
+            {
+                self.add(stored, planned);
+            }
+        }
+    }
+
+    /// Sends the updates, one by one.
+    pub async fn send(self, client: &Client) -> Result<(), CliError> {
+        let Self { tasks, steps } = self;
+        for message in tasks {
+            client
+                .call(message, |mut tasks, request| async move {
+                    tasks.update_task(request).await
+                })
+                .await?;
+        }
+        for message in steps {
+            client
+                .call_steps(message, |mut steps, request| async move {
+                    steps.update_step(request).await
+                })
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+/// The paths of languages that only the stored texts have.
+fn languages<'a, T>(
+    stored: &'a BTreeMap<String, T>,
+    planned: &'a BTreeMap<String, T>,
+) -> impl Iterator<Item = String> + 'a {
+    let gone = stored.keys().filter(|tag| !planned.contains_key(*tag));
+    gone.map(|tag| format!("translations.`{tag}`"))
+}

@@ -1,0 +1,71 @@
+//! Tasks of the account: all of them, and those that a user names.
+
+use super::{CliError, out::sanitize};
+use crate::{
+    client::Client,
+    config::TaskRef,
+    domain::ids::TaskId,
+    proto::v1::{ListTasksRequest, Task, TaskType},
+};
+
+/// The largest page that the contract allows.
+const PAGE_SIZE: i32 = 500;
+
+/// The tasks of the account in the order of their creation.
+pub(super) async fn list_all(
+    client: &Client,
+    task_type: Option<TaskType>,
+) -> Result<Vec<Task>, CliError> {
+    let mut tasks = Vec::new();
+    let mut page_token = String::new();
+    loop {
+        let message = ListTasksRequest {
+            product_id: None,
+            published: None,
+            role: None,
+            r#type: task_type.map(i32::from),
+            page_size: PAGE_SIZE,
+            page_token,
+        };
+        let page = client
+            .call(message, |mut tasks, request| async move {
+                tasks.list_tasks(request).await
+            })
+            .await?;
+        tasks.extend(page.tasks);
+        if page.next_page_token.is_empty() {
+            return Ok(tasks);
+        }
+        page_token = page.next_page_token;
+    }
+}
+
+/// The task that a user names. A name must be that of one task only.
+pub(super) async fn find(client: &Client, task: &TaskRef) -> Result<TaskId, CliError> {
+    let name = match task {
+        TaskRef::Id(task) => return Ok(*task),
+        TaskRef::Name(name) => name,
+    };
+    let tasks = list_all(client, None).await?;
+    let named: Vec<&Task> = tasks.iter().filter(|task| task.name == *name).collect();
+    match named.as_slice() {
+        [task] => TaskId::parse(&task.guid).ok_or_else(|| unknown(name)),
+        [] => Err(unknown(name)),
+        several => {
+            let guids: Vec<&str> = several.iter().map(|task| task.guid.as_str()).collect();
+            Err(CliError::TaskName(format!(
+                "{} tasks have the name {:?}: use the guid of one, {}",
+                several.len(),
+                sanitize(name),
+                guids.join(", ")
+            )))
+        }
+    }
+}
+
+fn unknown(name: &str) -> CliError {
+    CliError::TaskName(format!(
+        "no task of this account has the name {:?}: `expertise list` lists the tasks of the account",
+        sanitize(name)
+    ))
+}

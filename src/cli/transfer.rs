@@ -1,0 +1,89 @@
+//! Whole guides that come from a server or a file, or go to a server.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
+
+use uuid::Uuid;
+
+use super::CliError;
+use crate::{
+    client::{CallError, Client},
+    proto::v1::{
+        AbsentSteps, ExportTaskRequest, ImportTaskRequest, ImportTaskResponse, TaskDocument,
+    },
+};
+
+/// Exports a task.
+pub(super) async fn export(client: &Client, guid: &str) -> Result<TaskDocument, CallError> {
+    let message = ExportTaskRequest {
+        guid: guid.to_owned(),
+    };
+    let answer = client
+        .call(message, |mut tasks, request| async move {
+            tasks.export_task(request).await
+        })
+        .await?;
+    Ok(answer.document.unwrap_or_default())
+}
+
+/// Sends an import.
+pub(super) async fn import(
+    client: &Client,
+    message: ImportTaskRequest,
+) -> Result<ImportTaskResponse, CallError> {
+    client
+        .call(message, |mut tasks, request| async move {
+            tasks.import_task(request).await
+        })
+        .await
+}
+
+/// An import of a document that says what the guide is as a whole: steps that it leaves
+/// out are deleted. With an etag, the task must not have changed since.
+pub(super) fn import_of_whole(document: TaskDocument, etag: &str) -> ImportTaskRequest {
+    ImportTaskRequest {
+        document: Some(document),
+        absent_steps: i32::from(AbsentSteps::Delete),
+        etag: etag.to_owned(),
+        // Attempts after a lost answer do nothing twice.
+        request_id: Uuid::now_v7().to_string(),
+        validate_only: false,
+    }
+}
+
+/// The id of a document's task; empty if it has none.
+pub(super) fn guid(document: &TaskDocument) -> &str {
+    document.task.as_ref().map_or("", |task| task.guid.as_str())
+}
+
+/// The name of a document's task.
+pub(super) fn name(document: &TaskDocument) -> &str {
+    document.task.as_ref().map_or("", |task| task.name.as_str())
+}
+
+/// Reads a file, or standard input as `-`. Of a file of more than `max_bytes`, one byte
+/// more is read, which shows that it is too large.
+pub(super) fn read_file(file: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+    let input: Box<dyn Read> = match file == Path::new("-") {
+        true => Box::new(io::stdin()),
+        false => Box::new(File::open(file)?),
+    };
+    let mut text = Vec::new();
+    input.take(max_bytes + 1).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// Reads the document in a file.
+pub(super) fn read_document(file: &Path) -> Result<TaskDocument, CliError> {
+    let text = read_file(file, u64::MAX - 1).map_err(|reason| CliError::Read {
+        place: file.display().to_string(),
+        reason,
+    })?;
+    super::document::parse(&text).map_err(|error| CliError::File {
+        place: file.display().to_string(),
+        error,
+    })
+}

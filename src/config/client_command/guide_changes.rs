@@ -1,0 +1,87 @@
+//! The commands that change stored guides, or say what would be changed.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use super::{ClientArgs, TaskRef};
+use crate::{
+    config::{names::EDITORS, settings::Environment, value},
+    proto::v1::AbsentSteps,
+};
+
+/// The editor where neither a flag nor the environment names one.
+const DEFAULT_EDITOR: &str = "vi";
+
+/// What `delete` deletes.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct DeleteArgs {
+    /// The guids of tasks, or names that only one task has
+    #[arg(required = true, value_name = "GUID|NAME", value_parser = value::task_ref)]
+    pub tasks: Vec<TaskRef>,
+    /// Delete without asking; required where there is no terminal to ask on
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// What `edit` edits, and with what.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct EditArgs {
+    /// The guid of the task, or its name if no other task has it
+    #[arg(value_name = "GUID|NAME", value_parser = value::task_ref)]
+    pub task: TaskRef,
+    /// The editor, a command that gets the name of the file [default: $VISUAL, or else $EDITOR, or else vi]
+    #[arg(long, value_name = "COMMAND", value_parser = value::text)]
+    pub editor: Option<String>,
+}
+
+impl EditArgs {
+    /// The command that edits a file.
+    pub fn editor(&self) -> &str {
+        self.editor.as_deref().unwrap_or(DEFAULT_EDITOR)
+    }
+}
+
+impl ClientArgs<EditArgs> {
+    /// Takes the editor of the environment if no flag names one.
+    pub fn with_editor_of(mut self, environment: Environment<'_>) -> Self {
+        let named = EDITORS
+            .iter()
+            .filter_map(|name| environment.get(name)?.to_str());
+        let mut named = named.filter(|command| !command.trim().is_empty());
+        let editor = self.command.editor;
+        self.command.editor = editor.or_else(|| named.next().map(str::to_owned));
+        self
+    }
+}
+
+/// What `diff` compares.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct DiffArgs {
+    /// The document; - is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// What would become of steps that the task has and the document leaves out [default: the document would be refused]
+    #[arg(long, value_name = "keep|delete", hide_possible_values = true)]
+    pub absent_steps: Option<AbsentSteps>,
+}
+
+/// What `apply` applies, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct ApplyArgs {
+    /// The directory of documents: every .json file in it and below it
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub directory: PathBuf,
+    /// Show what would be done, and store nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Delete the tasks of the account that the directory does not have, managed ones aside; lists them first
+    #[arg(long)]
+    pub prune: bool,
+    /// With --prune: delete without asking; required where there is no terminal to ask on
+    #[arg(long, requires = "prune")]
+    pub force: bool,
+    /// Print changes, failures and counts only
+    #[arg(short, long)]
+    pub quiet: bool,
+}

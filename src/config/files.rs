@@ -1,0 +1,54 @@
+//! Files and directories that a server needs, checked before it starts. What is in the
+//! files is checked by what reads them.
+
+use std::{fs, path::Path};
+
+use super::{Config, DatabaseUrl, settings::SettingValues};
+
+/// The settings that name a file which is read at the start.
+const READ_AT_START: [&str; 5] = [
+    "jwt_public_key_file",
+    "jwt_jwks_file",
+    "tls_cert_file",
+    "tls_key_file",
+    "tls_client_ca_file",
+];
+
+/// Refuses files that are missing, and what [`check_database`] refuses.
+pub(super) fn check_for_serving(config: &Config, values: &mut SettingValues) {
+    check_database(config, values);
+    for key in READ_AT_START {
+        let Some(path) = values.text(key).filter(|path| !path.is_empty()) else {
+            continue;
+        };
+        let wrong = match fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => "it is a directory".to_owned(),
+            Ok(_) => continue,
+            Err(error) => error.to_string(),
+        };
+        values.refuse(key, format!("the path of a file: {wrong}"));
+    }
+}
+
+/// Refuses an SQLite file in a directory that is missing.
+pub(super) fn check_database(config: &Config, values: &mut SettingValues) {
+    let DatabaseUrl::SqliteFile(path) = &config.database else {
+        return;
+    };
+    let parent = path.parent().filter(|parent| *parent != Path::new(""));
+    let directory = parent.unwrap_or(Path::new("."));
+    let shown = directory.display();
+    let wrong = if path.is_dir() {
+        "it is a directory: use the path of a file in it".to_owned()
+    } else if directory.is_dir() {
+        return;
+    } else if directory.exists() {
+        format!("{shown} is not a directory: use another path")
+    } else {
+        format!("the directory {shown} does not exist: create it, or use another path")
+    };
+    values.refuse(
+        "database_url",
+        format!("sqlite:PATH with a file's path, but {wrong}"),
+    );
+}

@@ -1,0 +1,136 @@
+//! Metrics that are sampled when they are requested.
+
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::SystemTime,
+};
+
+use prometheus_client::{
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
+    registry::{Registry, Unit},
+};
+
+use super::{MetricSources, seconds_since_epoch};
+use crate::{server::health::HealthState, telemetry::SpanCounts};
+
+type SourceLabel = [(&'static str, &'static str); 1];
+/// Seconds since 1970.
+type Timestamp = Gauge<f64, std::sync::atomic::AtomicU64>;
+
+#[derive(Default)]
+pub struct SampledMetrics {
+    ready: Gauge,
+    connections: Gauge,
+    connections_max: Gauge,
+    inflight_bytes: Gauge,
+    calls_in_work: Gauge,
+    calls_waiting: Gauge,
+    keys_read: Family<SourceLabel, Timestamp>,
+    spans_exported: Counter,
+    spans_lost: Counter,
+}
+
+impl SampledMetrics {
+    /// Registers the metrics that a server with these sources has.
+    pub fn register(&self, registry: &mut Registry, sources: &MetricSources) {
+        registry.register(
+            "ready",
+            "1 while the server should get calls, or else 0",
+            self.ready.clone(),
+        );
+        registry.register(
+            "connections",
+            "Open connections of clients",
+            self.connections.clone(),
+        );
+        registry.register(
+            "connections_max",
+            "Most connections of clients at once",
+            self.connections_max.clone(),
+        );
+        registry.register_with_unit(
+            "inflight",
+            "Bytes of messages that are held",
+            Unit::Bytes,
+            self.inflight_bytes.clone(),
+        );
+        registry.register(
+            "calls_in_work",
+            "Calls that are worked on: their messages have arrived and they have a permit",
+            self.calls_in_work.clone(),
+        );
+        registry.register(
+            "calls_waiting",
+            "Calls that wait in the queue for a permit",
+            self.calls_waiting.clone(),
+        );
+        if let Some(expiry) = sources.certificate_expiry {
+            register_certificate_expiry(registry, expiry);
+        }
+        if sources.middleware.keys_read().is_some() {
+            registry.register_with_unit(
+                "token_keys_read_timestamp",
+                "When the keys that verify tokens were read, in seconds since 1970",
+                Unit::Seconds,
+                self.keys_read.clone(),
+            );
+        }
+        if sources.spans.is_some() {
+            self.register_spans(registry);
+        }
+    }
+
+    fn register_spans(&self, registry: &mut Registry) {
+        registry.register(
+            "spans_exported",
+            "Spans that the collector accepted",
+            self.spans_exported.clone(),
+        );
+        registry.register(
+            "spans_lost",
+            "Spans that were sent and that the collector did not accept",
+            self.spans_lost.clone(),
+        );
+    }
+
+    pub fn sample(&self, sources: &MetricSources) {
+        let load = sources.middleware.current_load();
+        for (gauge, value) in [
+            (&self.connections, sources.connections.count()),
+            (&self.connections_max, sources.connections.max()),
+            (&self.inflight_bytes, load.inflight_bytes),
+            (&self.calls_in_work, load.calls_in_work),
+            (&self.calls_waiting, load.calls_waiting),
+        ] {
+            gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+        }
+        let is_ready = sources.health.state() == HealthState::Serving;
+        self.ready.set(i64::from(is_ready));
+        if let Some(read) = sources.middleware.keys_read() {
+            let at = self
+                .keys_read
+                .get_or_create_owned(&[("source", read.source)]);
+            at.set(seconds_since_epoch(read.at));
+        }
+        if let Some(spans) = &sources.spans {
+            self.sample_spans(spans);
+        }
+    }
+
+    fn sample_spans(&self, spans: &Arc<SpanCounts>) {
+        self.spans_exported.inner().store(spans.exported(), Relaxed);
+        self.spans_lost.inner().store(spans.lost(), Relaxed);
+    }
+}
+
+/// The certificate is read once, at the start.
+fn register_certificate_expiry(registry: &mut Registry, expiry: SystemTime) {
+    let gauge = Timestamp::default();
+    gauge.set(seconds_since_epoch(expiry));
+    registry.register_with_unit(
+        "tls_certificate_expiry_timestamp",
+        "When the certificate of the server expires, in seconds since 1970",
+        Unit::Seconds,
+        gauge,
+    );
+}

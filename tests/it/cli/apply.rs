@@ -1,0 +1,476 @@
+//! `expertise apply` and `expertise export --all`.
+
+use std::{collections::HashMap, fs, path::Path};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::kit::{
+    command::{Cli, CommandOutput, command, example_guide, text},
+    on_both_databases,
+};
+
+on_both_databases![
+    a_copied_account_is_equal_and_copied_again_it_is_unchanged,
+    an_exported_account_applied_to_itself_is_unchanged,
+    a_changed_document_changes_its_guide_and_no_other,
+    what_a_document_leaves_out_returns_to_its_default,
+    a_guide_without_an_id_is_found_by_its_name,
+    a_dry_run_shows_changes_and_findings_and_stores_nothing,
+    tasks_that_the_directory_lacks_are_pruned_if_asked,
+    nothing_is_pruned_after_a_failure,
+    pruning_without_a_terminal_needs_force,
+    a_file_that_is_no_document_stops_everything,
+    an_exported_guide_with_another_name_replaces_its_file,
+    json_output_reports_each_document,
+];
+
+/// Another account on the same server.
+fn other_account(cli: &Cli) -> Cli {
+    Cli {
+        server: cli.server.clone(),
+        account: format!("{}-copy", cli.account),
+    }
+}
+
+fn export_all(cli: &Cli) -> TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    let out = directory.path().display().to_string();
+    let output = cli.command(&["export", "--all", "--out", &out]).run();
+    output.succeeded();
+    directory
+}
+
+fn apply(cli: &Cli, directory: &Path, args: &[&str]) -> CommandOutput {
+    let directory = directory.display().to_string();
+    cli.command(&[&["apply", &directory], args].concat()).run()
+}
+
+/// The line with the counts.
+fn counts(output: &CommandOutput) -> &str {
+    output.stderr.lines().last().expect("the counts")
+}
+
+fn write(directory: &TempDir, name: &str, document: &Value) {
+    let path = directory.path().join(name);
+    fs::write(path, document.to_string()).expect("a file");
+}
+
+fn import(cli: &Cli, document: &Value) -> String {
+    let output = cli
+        .command(&["import", "--format=json", "-"])
+        .stdin(&document.to_string())
+        .run()
+        .succeeded();
+    text(&output.json()[0]["guid"])
+}
+
+fn exported(cli: &Cli, guid: &str) -> Value {
+    serde_json::from_str(&cli.export(guid)).expect("JSON")
+}
+
+/// A guide of one step of each simple type.
+fn guide(name: &str) -> Value {
+    json!({
+        "task": {"name": name, "product_id": 7},
+        "steps": [
+            {"product_id": 7, "type": "STEP_TYPE_INFORMATION", "title": "Read", "body": "<p>a</p>"},
+            {"product_id": 7, "type": "STEP_TYPE_END", "title": "Done"},
+        ],
+    })
+}
+
+fn subtask_step(task: &str, product: i64) -> Value {
+    json!({
+        "product_id": 7,
+        "type": "STEP_TYPE_SUBTASK",
+        "subtask_id": task,
+        "subtask_pid": product.to_string(),
+    })
+}
+
+/// Adds a step at the end of a stored guide.
+fn add_step(cli: &Cli, guid: &str, step: Value) {
+    let mut document = exported(cli, guid);
+    document["steps"].as_array_mut().expect("steps").push(step);
+    assert_eq!(import(cli, &document), guid);
+}
+
+/// Guides with everything that a copy could lose: languages, conditions, levels, managed
+/// tasks, equal names, and references forwards, backwards, to managed tasks and in a circle.
+fn given_account(cli: &Cli) {
+    let first = import(cli, &guide("Refers to later ones"));
+    let examples = [
+        "laptop-will-not-start.json",
+        "router-without-internet.json",
+        "washing-machine-error-code.json",
+        "measure-a-power-supply.json",
+        "restart-safely.json",
+    ];
+    let laptop = &cli.import_guides(&examples)[0];
+    let twin = import(cli, &guide("Twin"));
+    let mut other_twin = guide("Twin");
+    other_twin["task"]["published"] = json!(0);
+    other_twin["task"]["roles"] = json!(["ACCESS_LEVEL_EXPERT"]);
+    other_twin["steps"][0]["title"] = json!("Read more");
+    other_twin["steps"][1]["dependency_shorthand"] = json!("components.7.colour = red, blue");
+    let other_twin = import(cli, &other_twin);
+    add_step(cli, &first, subtask_step(&twin, 7));
+    add_step(cli, &first, subtask_step(&other_twin, 7));
+    // A circle, and a guide that leads to itself.
+    add_step(cli, &twin, subtask_step(&first, 7));
+    add_step(cli, &twin, subtask_step(&twin, 7));
+    let laptop = exported(cli, laptop);
+    let steps = laptop["steps"].as_array().expect("steps");
+    let managed = steps.iter().find_map(|step| step["link"].as_str());
+    add_step(
+        cli,
+        &first,
+        subtask_step(managed.expect("a wiring step"), 1204),
+    );
+}
+
+/// The documents of an account in the order of their creation. Ids are replaced by the
+/// order in which they appear, and what differs between accounts is left out.
+fn comparable(directory: &Path) -> Vec<Value> {
+    let files = fs::read_dir(directory).expect("a directory");
+    let mut documents: Vec<Value> = files
+        .map(|file| fs::read_to_string(file.expect("a file").path()).expect("a text"))
+        .map(|text| serde_json::from_str(&text).expect("JSON"))
+        .collect();
+    documents.sort_by_key(|document| text(&document["task"]["guid"]));
+    let mut ids = HashMap::new();
+    for document in &mut documents {
+        make_comparable(document, &mut ids);
+    }
+    documents
+}
+
+fn make_comparable(value: &mut Value, ids: &mut HashMap<String, usize>) {
+    match value {
+        Value::Array(elements) => elements.iter_mut().for_each(|it| make_comparable(it, ids)),
+        Value::Object(members) => {
+            for name in ["etag", "created_ts", "modified_ts", "account_id"] {
+                members.remove(name);
+            }
+            members.values_mut().for_each(|it| make_comparable(it, ids));
+        }
+        Value::String(text) if uuid::Uuid::try_parse(text).is_ok() => {
+            let next = ids.len();
+            let id = ids.entry(std::mem::take(text)).or_insert(next);
+            *text = format!("id {id}");
+        }
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn a_copied_account_is_equal_and_copied_again_it_is_unchanged(cli: Cli) {
+    given_account(&cli);
+    let original = export_all(&cli);
+    let copy = other_account(&cli);
+    let output = apply(&copy, original.path(), &[]).succeeded();
+    assert_eq!(
+        counts(&output),
+        "8 created, 0 updated, 0 unchanged, 0 failed"
+    );
+    let copied = export_all(&copy);
+    assert_eq!(comparable(copied.path()), comparable(original.path()));
+    let output = apply(&copy, original.path(), &[]).succeeded();
+    assert_eq!(
+        counts(&output),
+        "0 created, 0 updated, 8 unchanged, 0 failed"
+    );
+    let unchanged = export_all(&copy);
+    let texts = |directory: &TempDir| {
+        let files = fs::read_dir(directory.path()).expect("a directory");
+        let texts = files.map(|it| fs::read_to_string(it.expect("a file").path()));
+        let mut texts: Vec<String> = texts.map(|it| it.expect("a text")).collect();
+        texts.sort();
+        texts
+    };
+    assert_eq!(texts(&unchanged), texts(&copied), "etags included");
+}
+
+fn an_exported_account_applied_to_itself_is_unchanged(cli: Cli) {
+    given_account(&cli);
+    let directory = export_all(&cli);
+    let output = apply(&cli, directory.path(), &["--prune", "--force"]).succeeded();
+    assert_eq!(
+        counts(&output),
+        "0 created, 0 updated, 8 unchanged, 0 deleted, 0 failed"
+    );
+}
+
+fn a_changed_document_changes_its_guide_and_no_other(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let guid = import(&cli, &guide("A"));
+    import(&cli, &guide("B"));
+    let mut document = exported(&cli, &guid);
+    document["steps"][0]["title"] = json!("Read this");
+    document["steps"][1] = json!({
+        "product_id": 7, "type": "STEP_TYPE_SOLUTION", "title": "Mend it", "cost": 3,
+    });
+    write(&directory, "a.json", &document);
+    write(&directory, "b.json", &guide("B"));
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    assert_eq!(
+        counts(&output),
+        "0 created, 1 updated, 1 unchanged, 0 failed"
+    );
+    let steps = &exported(&cli, &guid)["steps"];
+    assert_eq!(steps[0]["guid"], document["steps"][0]["guid"]);
+    assert_eq!(steps[0]["title"], "Read this");
+    assert_eq!(steps[1]["title"], "Mend it");
+    assert_eq!(
+        steps[2],
+        json!(null),
+        "the step that is left out is deleted"
+    );
+}
+
+fn what_a_document_leaves_out_returns_to_its_default(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut full = guide("A");
+    full["task"]["published"] = json!(0);
+    full["task"]["roles"] = json!(["ACCESS_LEVEL_EXPERT"]);
+    full["task"]["dependency_shorthand"] = json!("components.7.colour = red");
+    full["task"]["translations"] = json!({"de": {"name": "A"}, "pt-br": {"name": "A"}});
+    let step = &mut full["steps"][0];
+    step["published"] = json!(0);
+    step["dependency_shorthand"] = json!("components.7.colour = red");
+    step["tags"] = json!(["t"]);
+    step["parts"] = json!(["p"]);
+    step["skills"] = json!(["s"]);
+    step["instructions"] = json!([{"a": 1}]);
+    step["looping"] = json!({"alias": "x", "array": [1]});
+    step["feedback_config"] = json!([
+        {"name": "colour", "type": "enum", "values": [{"key": "red", "value": "Red"}]},
+    ]);
+    step["translations"] = json!({"de": {"title": "Lesen", "body": "x"}, "fr": {"title": "Lire"}});
+    let guid = import(&cli, &full);
+    let plain = guide("A");
+    write(&directory, "a.json", &plain);
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    assert_eq!(
+        counts(&output),
+        "0 created, 1 updated, 0 unchanged, 0 failed"
+    );
+    let copy = other_account(&cli);
+    let expected = import(&copy, &plain);
+    let shown = |cli: &Cli, guid: &str| {
+        let mut document = exported(cli, guid);
+        make_comparable(&mut document, &mut HashMap::new());
+        document
+    };
+    assert_eq!(shown(&cli, &guid), shown(&copy, &expected));
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    assert_eq!(
+        counts(&output),
+        "0 created, 0 updated, 1 unchanged, 0 failed"
+    );
+}
+
+fn a_guide_without_an_id_is_found_by_its_name(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    for name in ["laptop-will-not-start.json", "restart-safely.json"] {
+        fs::copy(example_guide(name), directory.path().join(name)).expect("a copy");
+    }
+    fs::create_dir(directory.path().join("more")).expect("a directory");
+    write(&directory, "more/a.json", &guide("A"));
+    fs::write(directory.path().join("notes.txt"), "no document").expect("a file");
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    assert_eq!(
+        counts(&output),
+        "3 created, 0 updated, 0 unchanged, 0 failed"
+    );
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    assert_eq!(
+        counts(&output),
+        "0 created, 0 updated, 3 unchanged, 0 failed"
+    );
+    assert_eq!(output.stdout.lines().count(), 3);
+    let output = apply(&cli, directory.path(), &["--quiet"]).succeeded();
+    assert_eq!(output.stdout, "");
+}
+
+fn a_dry_run_shows_changes_and_findings_and_stores_nothing(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let guid = import(&cli, &guide("A"));
+    let mut document = exported(&cli, &guid);
+    // Nobody sees what follows an end.
+    document["steps"]
+        .as_array_mut()
+        .expect("steps")
+        .push(json!({
+            "product_id": 7, "type": "STEP_TYPE_INFORMATION", "title": "Never",
+        }));
+    document["steps"][0]["title"] = json!("Read this");
+    write(&directory, "a.json", &document);
+    write(&directory, "b.json", &guide("B"));
+    let before = cli.export(&guid);
+    let output = apply(&cli, directory.path(), &["--dry-run", "--prune"]).succeeded();
+    for part in [
+        &format!("would update {guid} from "),
+        "would create a task from ",
+        "    title: \"Read\" -> \"Read this\"\n",
+        "  + step 3 Never\n",
+        "(step/unreachable)",
+    ] {
+        assert!(output.stdout.contains(part), "{part}:\n{}", output.stdout);
+    }
+    assert_eq!(
+        counts(&output),
+        "1 to be created, 1 to be updated, 0 unchanged, 0 to be deleted, 0 failed"
+    );
+    assert_eq!(cli.export(&guid), before);
+    let line = cli.command(&["show", "B"]).run().failure(1);
+    assert!(line.contains("no task of this account"), "{line}");
+}
+
+fn tasks_that_the_directory_lacks_are_pruned_if_asked(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(&directory, "a.json", &guide("A"));
+    // The one refers to the other, and managed tasks go with their guide.
+    let target = import(&cli, &guide("Target"));
+    let referring = import(&cli, &guide("Referring"));
+    add_step(&cli, &referring, subtask_step(&target, 7));
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    assert_eq!(
+        counts(&output),
+        "1 created, 0 updated, 0 unchanged, 0 failed"
+    );
+    let output = apply(&cli, directory.path(), &["--prune", "--dry-run"]).succeeded();
+    for guid in [&target, &referring] {
+        let line = format!("would delete {guid}: ");
+        assert!(output.stdout.contains(&line), "{}", output.stdout);
+    }
+    let output = apply(&cli, directory.path(), &["--prune", "--force"]).succeeded();
+    let (listed, _) = output.stderr.split_once("0 created").expect("the counts");
+    for guid in [&target, &referring] {
+        let line = format!("deleted {guid}: ");
+        assert!(output.stdout.contains(&line), "{}", output.stdout);
+        assert!(listed.contains(guid.as_str()), "{listed}");
+    }
+    assert_eq!(
+        counts(&output),
+        "0 created, 0 updated, 1 unchanged, 2 deleted, 0 failed"
+    );
+}
+
+fn nothing_is_pruned_after_a_failure(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let guid = import(&cli, &guide("Stays"));
+    let mut refused = guide("A");
+    refused["steps"][0]["cost"] = json!(1);
+    write(&directory, "a.json", &refused);
+    write(&directory, "b.json", &guide("B"));
+    let output = apply(&cli, directory.path(), &["--prune", "--force"]);
+    assert_eq!(output.code, Some(1));
+    for part in ["document.steps[0].cost", "nothing is pruned"] {
+        assert!(output.stderr.contains(part), "{}", output.stderr);
+    }
+    assert_eq!(
+        counts(&output),
+        "1 created, 0 updated, 0 unchanged, 0 deleted, 1 failed"
+    );
+    cli.export(&guid);
+}
+
+fn pruning_without_a_terminal_needs_force(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(&directory, "a.json", &guide("A"));
+    let line = apply(&cli, directory.path(), &["--prune"]).failure(2);
+    assert!(line.contains("repeat it with --force"), "{line}");
+    let line = cli.command(&["show", "A"]).run().failure(1);
+    assert!(line.contains("no task"), "nothing is created: {line}");
+}
+
+fn a_file_that_is_no_document_stops_everything(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(&directory, "a.json", &guide("A"));
+    write(&directory, "b.json", &json!({"task": {"nmae": "B"}}));
+    let line = apply(&cli, directory.path(), &[]).failure(1);
+    assert!(
+        line.contains("b.json: it is not a guide: task: unrecognized field name 'nmae'"),
+        "{line}"
+    );
+    let line = cli.command(&["show", "A"]).run().failure(1);
+    assert!(line.contains("no task"), "nothing is created: {line}");
+
+    let empty = tempfile::tempdir().expect("a directory");
+    let line = apply(&cli, empty.path(), &[]).failure(1);
+    assert!(line.contains("has no .json files"), "{line}");
+
+    let guid = import(&cli, &guide("A"));
+    write(&directory, "a.json", &exported(&cli, &guid));
+    write(&directory, "b.json", &exported(&cli, &guid));
+    let line = apply(&cli, directory.path(), &[]).failure(1);
+    assert!(line.contains(&format!("are both of task {guid}")), "{line}");
+}
+
+fn an_exported_guide_with_another_name_replaces_its_file(cli: Cli) {
+    let guid = import(&cli, &guide("A first name"));
+    let directory = export_all(&cli);
+    let mut renamed = exported(&cli, &guid);
+    renamed["task"]["name"] = json!("Another name");
+    import(&cli, &renamed);
+    let out = directory.path().display().to_string();
+    let export = cli.command(&["export", "--all", "--out", &out, "--format=json"]);
+    let output = export.run().succeeded();
+    let file = directory.path().join(format!("another-name-{guid}.json"));
+    assert_eq!(output.json()[0]["file"], file.display().to_string());
+    assert_eq!(
+        fs::read_to_string(&file).expect("a text"),
+        cli.export(&guid)
+    );
+    let files = fs::read_dir(directory.path()).expect("a directory");
+    assert_eq!(files.count(), 1, "the file with the first name is gone");
+    cli.command(&["delete", &guid, "--force"]).run().succeeded();
+    let output = cli.command(&["export", "--all", "--out", &out]).run();
+    let left = output.succeeded().stderr;
+    assert!(left.contains("the account has no such guide"), "{left}");
+}
+
+fn json_output_reports_each_document(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let guid = import(&cli, &guide("A"));
+    let mut document = exported(&cli, &guid);
+    document["steps"][0]["title"] = json!("Read this");
+    write(&directory, "a.json", &document);
+    let mut refused = guide("B");
+    refused["steps"][0]["cost"] = json!(1);
+    write(&directory, "b.json", &refused);
+    let output = apply(&cli, directory.path(), &["--format=json", "--dry-run"]);
+    assert_eq!(output.code, Some(1));
+    let reports = output.json();
+    let by_outcome = |outcome: &str| {
+        let reports = reports.as_array().expect("an array");
+        let found = reports.iter().find(|report| report["outcome"] == outcome);
+        found.expect(outcome).clone()
+    };
+    let updated = by_outcome("updated");
+    assert_eq!(updated["guid"], guid.as_str());
+    assert_eq!(updated["findings"], json!([]));
+    let change = &updated["changes"][0];
+    assert_eq!(change["kind"], "changed");
+    assert_eq!(change["path"], "title");
+    assert_eq!(change["step"], document["steps"][0]["guid"]);
+    assert_eq!(
+        (&change["before"], &change["after"]),
+        (&json!("Read"), &json!("Read this"))
+    );
+    let violation = &by_outcome("failed")["error"]["violations"][0];
+    assert_eq!(violation["field"], "document.steps[0].cost");
+}
+
+#[test]
+fn all_needs_a_directory_and_no_guid() {
+    for args in [
+        &["export", "--all", "--account=demo"][..],
+        &["export", "--account=demo"],
+        &["export", "A", "--all", "--out=d", "--account=demo"],
+        &["apply", "d", "--force", "--account=demo"],
+    ] {
+        assert_eq!(command(args).run().code, Some(2), "{args:?}");
+    }
+}

@@ -1,0 +1,121 @@
+//! `expertise delete`.
+
+use serde_json::{Value, json};
+
+use crate::kit::{
+    command::{Cli, text},
+    on_both_databases,
+};
+
+on_both_databases![
+    tasks_are_deleted_with_their_steps,
+    without_a_terminal_force_is_required,
+    nothing_is_deleted_unless_every_task_is_found,
+    a_refusal_names_the_steps_that_refer_to_the_task,
+    a_managed_task_names_the_step_that_manages_it,
+    tasks_that_refer_to_each_other_are_deleted_in_any_order,
+];
+
+fn import(cli: &Cli, document: &Value) -> String {
+    let output = cli
+        .command(&["import", "--format=json", "-"])
+        .stdin(&document.to_string())
+        .run()
+        .succeeded();
+    text(&output.json()[0]["guid"])
+}
+
+/// A guide whose only step stands for another task.
+fn referring_to(name: &str, task: &str) -> Value {
+    json!({
+        "task": {"name": name, "product_id": 7},
+        "steps": [{
+            "product_id": 7, "type": "STEP_TYPE_SUBTASK", "subtask_id": task, "subtask_pid": 7,
+        }],
+    })
+}
+
+fn empty_guide(name: &str) -> Value {
+    json!({"task": {"name": name, "product_id": 7}})
+}
+
+fn tasks_are_deleted_with_their_steps(cli: Cli) {
+    let guid = &cli.import_guides(&["restart-safely.json"])[0];
+    let other = import(&cli, &empty_guide("Other"));
+    // A task that is named twice is deleted once.
+    let args = ["delete", guid, "Other", &other, "--force"];
+    let output = cli.command(&args).run().succeeded();
+    assert_eq!(
+        output.stdout,
+        format!(
+            "deleted {guid}: Restart a laptop safely, 6 steps\ndeleted {other}: Other, 0 steps\n"
+        )
+    );
+    assert_eq!(output.stderr, "2 deleted, 0 failed\n");
+    let output = cli.command(&["list"]).run().succeeded();
+    assert_eq!(output.stderr, "no such tasks in this account\n");
+}
+
+fn without_a_terminal_force_is_required(cli: Cli) {
+    let guid = import(&cli, &empty_guide("Stays"));
+    let line = cli.command(&["delete", &guid]).run().failure(2);
+    assert!(line.contains("repeat it with --force"), "{line}");
+    cli.export(&guid);
+}
+
+fn nothing_is_deleted_unless_every_task_is_found(cli: Cli) {
+    let guid = import(&cli, &empty_guide("Stays"));
+    let missing = uuid::Uuid::now_v7().to_string();
+    let args = ["delete", &guid, &missing, "--force"];
+    let line = cli.command(&args).run().failure(1);
+    assert!(line.contains("TASK_NOT_FOUND"), "{line}");
+    cli.export(&guid);
+}
+
+fn a_refusal_names_the_steps_that_refer_to_the_task(cli: Cli) {
+    let target = import(&cli, &empty_guide("Target"));
+    let referring = import(&cli, &referring_to("Referring", &target));
+    let step: Value = serde_json::from_str(&cli.export(&referring)).expect("JSON");
+    let step = text(&step["steps"][0]["guid"]);
+    let output = cli.command(&["delete", &target, "--force"]).run();
+    assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
+    let lines: Vec<&str> = output.stderr.lines().collect();
+    assert!(lines[0].starts_with(&format!("failed {target}: Target")));
+    assert!(lines[0].ends_with("(TASK_REFERENCED)"), "{}", lines[0]);
+    assert_eq!(
+        lines[1],
+        format!(
+            "  step {step} of task {referring}, Referring, refers to it: delete that step first"
+        )
+    );
+    let args = ["delete", &target, "--force", "--format=json"];
+    let report = &cli.command(&args).run().json()[0];
+    assert_eq!(report["outcome"], "failed");
+    assert_eq!(report["error"]["reason"], "TASK_REFERENCED");
+    assert_eq!(report["references"][0]["step"], step.as_str());
+}
+
+fn a_managed_task_names_the_step_that_manages_it(cli: Cli) {
+    let guid = &cli.import_guides(&["laptop-will-not-start.json"])[0];
+    let document: Value = serde_json::from_str(&cli.export(guid)).expect("JSON");
+    let steps = document["steps"].as_array().expect("steps");
+    let managed = steps.iter().find_map(|step| step["link"].as_str());
+    let managed = managed.expect("a wiring step");
+    let output = cli.command(&["delete", managed, "--force"]).run();
+    assert_eq!(output.code, Some(1));
+    for part in [
+        "(TASK_MANAGED)",
+        &format!("of task {guid}, Laptop will not start, manages it with its feedback_config[0]"),
+    ] {
+        assert!(output.stderr.contains(part), "{part}:\n{}", output.stderr);
+    }
+}
+
+fn tasks_that_refer_to_each_other_are_deleted_in_any_order(cli: Cli) {
+    let last = import(&cli, &empty_guide("Last"));
+    let middle = import(&cli, &referring_to("Middle", &last));
+    let first = import(&cli, &referring_to("First", &middle));
+    let args = ["delete", &last, &middle, &first, "--force"];
+    let output = cli.command(&args).run().succeeded();
+    assert_eq!(output.stdout.lines().count(), 3, "{}", output.stdout);
+}

@@ -1,0 +1,208 @@
+//! `expertise diff`.
+
+use serde_json::{Value, json};
+
+use crate::kit::{
+    command::{Cli, CommandOutput, text},
+    on_both_databases,
+};
+
+on_both_databases![
+    an_export_differs_in_nothing,
+    changes_are_shown_by_step_and_field,
+    changes_of_managed_tasks_are_shown,
+    left_out_fields_stay_as_an_import_leaves_them,
+    left_out_steps_are_shown_with_what_to_do,
+    a_document_without_an_id_is_a_new_guide,
+    findings_are_shown,
+    failures_end_with_exit_code_2,
+    json_output_has_the_values,
+];
+
+fn diff(cli: &Cli, document: &Value, args: &[&str]) -> CommandOutput {
+    let args = [&["diff", "-"], args].concat();
+    cli.command(&args).stdin(&document.to_string()).run()
+}
+
+fn given_document(cli: &Cli, example: &str) -> Value {
+    let guid = &cli.import_guides(&[example])[0];
+    serde_json::from_str(&cli.export(guid)).expect("JSON")
+}
+
+fn an_export_differs_in_nothing(cli: Cli) {
+    for example in [
+        "laptop-will-not-start.json",
+        "router-without-internet.json",
+        "washing-machine-error-code.json",
+    ] {
+        let document = given_document(&cli, example);
+        let output = diff(&cli, &document, &[]).succeeded();
+        assert_eq!(output.stdout, "");
+    }
+}
+
+fn changes_are_shown_by_step_and_field(cli: Cli) {
+    let mut document = given_document(&cli, "restart-safely.json");
+    let guid = text(&document["task"]["guid"]);
+    document["task"]["name"] = json!("Restart it");
+    document["task"]["translations"]["de"] = json!({"name": "Neu starten"});
+    let steps = document["steps"].as_array_mut().expect("steps");
+    steps[0]["body"] = json!("<p>one</p>\n<p>two</p>");
+    steps[0]["published"] = json!(0);
+    steps.swap(3, 4);
+    steps.push(json!({"product_id": 1204, "type": "STEP_TYPE_END", "title": "The end"}));
+    let output = diff(&cli, &document, &[]);
+    assert_eq!(output.code, Some(1));
+    for part in [
+        &format!("~ task Restart a laptop safely  {guid}\n"),
+        "  name: \"Restart a laptop safely\" -> \"Restart it\"\n",
+        "  translations.de",
+        "~ step 1 ",
+        "  body:\n",
+        "    + <p>two</p>\n",
+        "  published: 1 -> 0\n",
+        "+ step 7 The end\n",
+    ] {
+        assert!(output.stdout.contains(part), "{part}:\n{}", output.stdout);
+    }
+    let moved = output
+        .stdout
+        .lines()
+        .filter(|it| it.contains(" becomes step "));
+    assert_eq!(moved.count(), 1, "{}", output.stdout);
+    // What is shown is what the import does.
+    let import = cli.command(&["import", "-"]).stdin(&document.to_string());
+    import.run().succeeded();
+    let output = diff(&cli, &document, &[]);
+    assert_eq!(
+        output.stdout, "+ step 8 The end\n",
+        "steps without an id are new"
+    );
+}
+
+fn changes_of_managed_tasks_are_shown(cli: Cli) {
+    let mut document = given_document(&cli, "laptop-will-not-start.json");
+    let steps = document["steps"].as_array_mut().expect("steps");
+    let linked = |step: &&mut Value| step["feedback_config"][0]["linked"] == json!(true);
+    let step = steps.iter_mut().find(linked).expect("a linked observation");
+    let value = &mut step["feedback_config"][0]["values"][0];
+    value["value"] = json!("Another answer");
+    let managed = text(&value["link"]);
+    value["task_json"]["steps"][0]["title"] = json!("Another title");
+    let output = diff(&cli, &document, &[]);
+    assert_eq!(output.code, Some(1));
+    for part in [
+        &managed,
+        "-> \"Another answer\"",
+        "-> \"Another title\"",
+        "feedback_config: ",
+    ] {
+        assert!(output.stdout.contains(part), "{part}:\n{}", output.stdout);
+    }
+}
+
+fn left_out_fields_stay_as_an_import_leaves_them(cli: Cli) {
+    let mut document = given_document(&cli, "restart-safely.json");
+    for step in document["steps"].as_array_mut().expect("steps") {
+        let step = step.as_object_mut().expect("a step");
+        for name in [
+            "body",
+            "tags",
+            "dependencies",
+            "dependency_shorthand",
+            "published",
+        ] {
+            step.remove(name);
+        }
+    }
+    let output = diff(&cli, &document, &[]).succeeded();
+    assert_eq!(output.stdout, "");
+}
+
+fn left_out_steps_are_shown_with_what_to_do(cli: Cli) {
+    let mut document = given_document(&cli, "restart-safely.json");
+    let step = document["steps"].as_array_mut().expect("steps").pop();
+    let title = text(&step.expect("a step")["title"]);
+    let removed = format!("- step 6 {title}");
+    let output = diff(&cli, &document, &[]);
+    assert_eq!(output.code, Some(1));
+    assert!(output.stdout.starts_with(&removed), "{}", output.stdout);
+    assert!(
+        output
+            .stderr
+            .contains("--absent-steps keep or --absent-steps delete"),
+        "{}",
+        output.stderr
+    );
+    let output = diff(&cli, &document, &["--absent-steps=delete"]);
+    assert!(output.stdout.starts_with(&removed), "{}", output.stdout);
+    assert!(
+        !output.stderr.contains("--absent-steps"),
+        "{}",
+        output.stderr
+    );
+    let output = diff(&cli, &document, &["--absent-steps=keep"]).succeeded();
+    assert_eq!(output.stdout, "");
+}
+
+fn a_document_without_an_id_is_a_new_guide(cli: Cli) {
+    let document = json!({"task": {"name": "New", "product_id": 7}});
+    let output = diff(&cli, &document, &[]);
+    assert_eq!(output.code, Some(1));
+    assert_eq!(output.stdout, "+ task New, with every step\n");
+}
+
+fn findings_are_shown(cli: Cli) {
+    let mut document = given_document(&cli, "restart-safely.json");
+    document["steps"][0]["dependency_shorthand"] = json!("components.1204.nothing = x");
+    document["steps"][0]
+        .as_object_mut()
+        .expect("a step")
+        .remove("dependencies");
+    let output = diff(&cli, &document, &[]);
+    assert_eq!(output.code, Some(1));
+    assert!(
+        output
+            .stderr
+            .contains("warning at document.steps[0].dependencies"),
+        "{}",
+        output.stderr
+    );
+}
+
+fn failures_end_with_exit_code_2(cli: Cli) {
+    let mut document = given_document(&cli, "restart-safely.json");
+    document["steps"][0]["cost"] = json!(1);
+    let output = diff(&cli, &document, &[]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""));
+    assert!(
+        output.stderr.contains("document.steps[0].cost: "),
+        "{}",
+        output.stderr
+    );
+    document["task"]["guid"] = json!(uuid::Uuid::now_v7().to_string());
+    let line = diff(&cli, &document, &[]).failure(2);
+    assert!(line.contains("TASK_NOT_FOUND"), "{line}");
+    let line = cli.command(&["diff", "none.json"]).run().failure(2);
+    assert!(line.contains("cannot read none.json: "), "{line}");
+    let server = format!("http://127.0.0.1:{}", crate::kit::postgres::free_port());
+    let line = cli
+        .command(&["diff", "-", "--server", &server])
+        .run()
+        .failure(2);
+    assert!(line.contains("refuses the connection"), "{line}");
+}
+
+fn json_output_has_the_values(cli: Cli) {
+    let mut document = given_document(&cli, "restart-safely.json");
+    document["steps"][0]["title"] = json!("Another");
+    let report = diff(&cli, &document, &["--format=json"]).json();
+    assert_eq!(report["guid"], document["task"]["guid"]);
+    assert_eq!(report["created"], false);
+    let change = &report["changes"][0];
+    assert_eq!(change["kind"], "changed");
+    assert_eq!(change["place"], 1);
+    assert_eq!(change["path"], "title");
+    assert_eq!(change["after"], "Another");
+    assert_eq!(report["changes"][1], json!(null));
+}

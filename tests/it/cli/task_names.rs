@@ -1,0 +1,59 @@
+//! Names of tasks in place of their guids.
+
+use serde_json::json;
+
+use crate::kit::{
+    command::{Cli, command},
+    on_both_databases,
+};
+
+on_both_databases![
+    a_name_that_one_task_has_names_it,
+    a_name_that_several_tasks_have_is_refused_with_their_guids,
+    a_name_that_no_task_has_is_refused,
+];
+
+fn import(cli: &Cli, name: &str) {
+    let document = json!({"task": {"name": name, "product_id": 7}});
+    let import = cli.command(&["import", "-"]).stdin(&document.to_string());
+    import.run().succeeded();
+}
+
+fn a_name_that_one_task_has_names_it(cli: Cli) {
+    let guid = &cli.import_guides(&["restart-safely.json"])[0];
+    let output = cli.command(&["export", "Restart a laptop safely"]).run();
+    assert_eq!(output.succeeded().stdout, cli.export(guid));
+    let output = cli.command(&["show", "Restart a laptop safely"]).run();
+    assert!(output.succeeded().stdout.contains(guid.as_str()));
+}
+
+fn a_name_that_several_tasks_have_is_refused_with_their_guids(cli: Cli) {
+    import(&cli, "Twin");
+    import(&cli, "Twin");
+    let tasks = cli.command(&["list", "--format=json"]).run().json();
+    let line = cli.command(&["show", "Twin"]).run().failure(1);
+    assert!(line.contains("2 tasks have the name \"Twin\""), "{line}");
+    for task in tasks.as_array().expect("an array") {
+        assert!(
+            line.contains(task["guid"].as_str().expect("a guid")),
+            "{line}"
+        );
+    }
+}
+
+fn a_name_that_no_task_has_is_refused(cli: Cli) {
+    import(&cli, "One");
+    for name in ["one", "One "] {
+        let line = cli.command(&["export", name]).run().failure(1);
+        let part = format!("no task of this account has the name {name:?}");
+        assert!(line.contains(&part), "{line}");
+    }
+}
+
+#[test]
+fn a_mistyped_guid_is_no_name() {
+    for guid in ["", " ", "01a20006-4f3b-7d2f-8a4c-b9bf03c0c9d"] {
+        let line = command(&["show", guid, "--account=demo"]).run().failure(2);
+        assert!(line.contains("it must be the guid of a task"), "{line}");
+    }
+}

@@ -1,0 +1,231 @@
+//! Mistakes in settings that a server must not start with: misspelt names, and several
+//! wrong settings at once.
+
+use crate::kit::command::command;
+
+/// The lines with which a server refuses these settings.
+fn refusals(environment: &[(&str, &str)]) -> Vec<String> {
+    let free_port = ("EXPERTISE_LISTEN", "127.0.0.1:0");
+    let environment = [&[free_port], environment].concat();
+    let output = command(&[]).envs(&environment).run();
+    assert_eq!(output.code, Some(2), "{environment:?}: {}", output.stderr);
+    assert_eq!(output.stdout, "");
+    let lines = output.stderr.lines();
+    let lines = lines.map(|line| line.strip_prefix("expertise: ").expect("a prefix"));
+    lines.map(str::to_owned).collect()
+}
+
+const SECRET: (&str, &str) = ("EXPERTISE_JWT_SECRET", "hush, these are 32 bytes or more");
+const AUDIENCE: (&str, &str) = ("EXPERTISE_JWT_AUDIENCE", "expertise");
+const JWT: (&str, &str) = ("EXPERTISE_AUTH", "jwt");
+
+#[test]
+fn each_of_25_mistakes_stops_the_start_with_a_line_that_names_it() {
+    let key_file = ("EXPERTISE_JWT_PUBLIC_KEY_FILE", "none.pem");
+    let issuer = ("EXPERTISE_JWT_ISSUER", "https://issuer.test");
+    for (environment, part) in [
+        (
+            &[("EXPERTISE_LISTEN", "50051")][..],
+            "an IP address and a port",
+        ),
+        (
+            &[("EXPERTISE_LISTNE", "[::]:1")],
+            "did you mean EXPERTISE_LISTEN?",
+        ),
+        (
+            &[("EXPERTISE_DATABSE_URL", "sqlite:a.db")],
+            "did you mean EXPERTISE_DATABASE_URL?",
+        ),
+        (
+            &[("EXPERTISE_DATABASE_UR", "sqlite:a.db")],
+            "did you mean EXPERTISE_DATABASE_URL?",
+        ),
+        (
+            &[("EXPERTISE_JWTSECRET", "hush")],
+            "did you mean EXPERTISE_JWT_SECRET?",
+        ),
+        (
+            &[("EXPERTISE_TLS_CERTFILE", "a.pem")],
+            "did you mean EXPERTISE_TLS_CERT_FILE?",
+        ),
+        (
+            &[("EXPERTISE_MAX_INFLIGHT_BYTE", "1")],
+            "did you mean EXPERTISE_MAX_INFLIGHT_BYTES?",
+        ),
+        (&[("EXPERTISE_LGO", "debug")], "did you mean EXPERTISE_LOG?"),
+        (
+            &[("EXPERTISE_DATABASE_URL", "postgres://db/e?sslmod=require")],
+            "did you mean sslmode?",
+        ),
+        (
+            &[("EXPERTISE_DATABASE_URL", "postgres://db/e?pgbuncer=true")],
+            "did you mean pgbouncer?",
+        ),
+        (
+            &[("EXPERTISE_DATABASE_URL", "postgres://db/e?timeout=1")],
+            "known are ",
+        ),
+        (
+            &[("EXPERTISE_DATABASE_URL", "postgres://db/e?sslmode=on")],
+            "sslmode=require",
+        ),
+        (
+            &[("EXPERTISE_DATABASE_URL", "sqlite:e.db?mode=rw")],
+            "no parameters",
+        ),
+        (
+            &[("EXPERTISE_DATABASE_URL", "sqlite:no/e.db")],
+            "the directory no does not exist",
+        ),
+        (
+            &[("EXPERTISE_DATABASE_URL", "sqlite:.")],
+            "it is a directory",
+        ),
+        (
+            &[("EXPERTISE_DATABASE_READ_URL", "postgres://db/e")],
+            "only PostgreSQL has replicas",
+        ),
+        (
+            &[("EXPERTISE_DATABASE_MAX_CONNECTIONS", "0")],
+            "from 1 to 1000",
+        ),
+        (
+            &[("EXPERTISE_MAX_INFLIGHT_BYTES", "1048576")],
+            "at least 75497472, the largest message",
+        ),
+        (
+            &[("EXPERTISE_MAX_MESSAGE_BYTES", "1073741824")],
+            "EXPERTISE_MAX_INFLIGHT_BYTES is unset",
+        ),
+        (&[("EXPERTISE_REQUEST_TIMEOUT", "30")], "with its unit"),
+        (&[("EXPERTISE_LOG", "verbose")], "off, error, warn"),
+        (&[SECRET], "EXPERTISE_AUTH is unset: it must be jwt"),
+        (&[JWT, SECRET, issuer], "EXPERTISE_JWT_AUDIENCE is unset"),
+        (
+            &[JWT, AUDIENCE, issuer, key_file],
+            "is \"none.pem\": it must be the path of a file",
+        ),
+        (&[("EXPERTISE_TLS_KEY_FILE", "")], "the path of a file"),
+    ] {
+        let lines = refusals(environment);
+        let [line] = lines.as_slice() else {
+            panic!("{environment:?}: {lines:?}");
+        };
+        assert!(line.contains(part), "{part}: {line}");
+        assert!(!line.contains("hush"), "{line}");
+    }
+}
+
+#[test]
+fn all_wrong_settings_are_named_at_once() {
+    let lines = refusals(&[
+        ("EXPERTISE_DATABSE_URL", "postgres://db/e"),
+        (
+            "EXPERTISE_DATABASE_URL",
+            "postgres://ann:hush@db/e?sslmod=require",
+        ),
+        ("EXPERTISE_METRICS_LISTEN", "9464"),
+        ("EXPERTISE_REFLECTION", "yes"),
+        ("EXPERTISE_TLS_CERT_FILE", "none.pem"),
+        JWT,
+        ("EXPERTISE_JWT_SECRET", "hush"),
+        AUDIENCE,
+    ]);
+    let names = lines
+        .iter()
+        .map(|line| line.split(' ').next().expect("a name"));
+    let mut names: Vec<_> = names.collect();
+    names.sort_unstable();
+    assert_eq!(
+        names,
+        [
+            "EXPERTISE_DATABASE_URL",
+            "EXPERTISE_DATABSE_URL",
+            "EXPERTISE_JWT_ISSUER",
+            "EXPERTISE_JWT_SECRET",
+            "EXPERTISE_METRICS_LISTEN",
+            "EXPERTISE_REFLECTION",
+            "EXPERTISE_TLS_CERT_FILE",
+            "EXPERTISE_TLS_KEY_FILE",
+        ],
+        "{lines:#?}"
+    );
+    assert!(!lines.concat().contains("hush"), "{lines:#?}");
+}
+
+#[test]
+fn all_unknown_keys_of_a_file_are_named_with_the_closest_setting() {
+    let output = command(&["--config=e.toml"])
+        .file("e.toml", "listne = 1\ncolour = 1\nreflection = 1.5\n")
+        .run();
+    assert_eq!(output.code, Some(2));
+    for line in [
+        "expertise: listne in e.toml is not a setting: did you mean listen?\n",
+        "expertise: colour in e.toml is not a setting: `expertise --help` lists them\n",
+        "expertise: reflection in e.toml is of type float: it must be",
+    ] {
+        assert!(output.stderr.contains(line), "{line}: {}", output.stderr);
+    }
+}
+
+#[test]
+fn commands_to_a_server_refuse_misspelt_settings_of_their_own_only() {
+    let list = || command(&["list", "--account=demo", "--server=http://127.0.0.1:1"]);
+    let line = list().env("EXPERTISE_TOKNE", "hush").run().failure(2);
+    assert!(line.contains("did you mean EXPERTISE_TOKEN?"), "{line}");
+    let output = list()
+        .env("EXPERTISE_RETRIES", "0")
+        .env("EXPERTISE_DATABSE_URL", "sqlite:e.db")
+        .env("EXPERTISE_COLOUR", "red")
+        .run();
+    assert_eq!(output.code, Some(1));
+    assert!(
+        !output.stderr.contains("is not a setting"),
+        "{}",
+        output.stderr
+    );
+}
+
+#[test]
+fn another_unknown_variable_is_a_warning() {
+    let output = command(&["config"])
+        .env("EXPERTISE_COLOUR", "hush")
+        .run()
+        .succeeded();
+    let warning = "expertise: EXPERTISE_COLOUR is not a setting and is ignored: ";
+    assert!(output.stderr.starts_with(warning), "{}", output.stderr);
+    assert!(!output.stderr.contains("hush"), "{}", output.stderr);
+
+    let logged = command(&["migrate", "--log-format=text"])
+        .env("EXPERTISE_COLOUR", "hush")
+        .run()
+        .succeeded();
+    assert!(
+        logged.stderr.contains("WARN") && logged.stderr.contains("EXPERTISE_COLOUR"),
+        "{}",
+        logged.stderr
+    );
+}
+
+#[test]
+fn variables_of_kubernetes_and_of_tests_are_passed_over() {
+    let output = command(&["config"])
+        .envs(&[
+            ("EXPERTISE_PORT", "tcp://10.0.0.1:50051"),
+            ("EXPERTISE_PORT_50051_TCP", "tcp://10.0.0.1:50051"),
+            ("EXPERTISE_PORT_50051_TCP_ADDR", "10.0.0.1"),
+            ("EXPERTISE_PORT_50051_TCP_PORT", "50051"),
+            ("EXPERTISE_PORT_50051_TCP_PROTO", "tcp"),
+            ("EXPERTISE_SERVICE_HOST", "10.0.0.1"),
+            ("EXPERTISE_SERVICE_PORT", "50051"),
+            ("EXPERTISE_SERVICE_PORT_GRPC", "50051"),
+            ("EXPERTISE_METRICS_PORT_9464_TCP_ADDR", "10.0.0.1"),
+            ("EXPERTISE_METRICS_SERVICE_HOST", "10.0.0.1"),
+            ("EXPERTISE_TEST_POSTGRES_URL", "postgres://db/e"),
+            ("EXPERTISE_REQUIRE_POSTGRES", "1"),
+            ("EXPERTISE_LOAD", "full"),
+        ])
+        .run()
+        .succeeded();
+    assert_eq!(output.stderr, "");
+}
