@@ -4,6 +4,7 @@
 //! defaults. Wrong values stop the start, each with one line.
 
 mod analysis_command;
+mod any_text;
 mod auth;
 mod client_command;
 mod command_line;
