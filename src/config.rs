@@ -4,6 +4,7 @@
 //! defaults. Wrong values stop the start, each with one line.
 
 mod analysis_command;
+mod any_text;
 mod auth;
 mod client_command;
 mod command_line;
@@ -11,6 +12,7 @@ mod connection;
 mod contract_values;
 mod database_url;
 mod error;
+mod examples;
 mod files;
 mod health;
 mod names;

@@ -13,12 +13,17 @@ const HEAD: &str = "\
 
 - A request can turn a rule off or give it another severity (`options.rules`), and leave out single findings (`options.suppress`).
 - Rules about walkthroughs are decided exactly. What the bounded search cannot decide is no finding and counts in `counts.undecided`.
+- `expertise lint` prints the findings of stored guides and of documents in files. It checks a file without a server, by all rules but those about other guides of the account: {of_account}.
 - Ids of rules and names of facts never change their meaning.
 ";
 
 /// The page in GitHub's Markdown.
 pub fn write() -> String {
-    let mut page = HEAD.to_owned();
+    let of_account = Rule::ALL.iter().filter(|rule| rule.needs_account());
+    let of_account: Vec<String> = of_account
+        .map(|rule| format!("`{}`", rule.text().id))
+        .collect();
+    let mut page = HEAD.replace("{of_account}", &of_account.join(", "));
     page.push_str("\n| Rule | Severity |\n|---|---|\n");
     for rule in Rule::ALL {
         let RuleText { id, severity, .. } = rule.text();

@@ -22,7 +22,7 @@ use super::{
     CliError, changes, confirm,
     findings::Findings,
     out::JsonArray,
-    plan::{LeftOutFields, Plan, Resets},
+    plan::{LeftOutFields, Plan, Resets, fixed_paths},
     tasks, transfer,
 };
 use crate::{
@@ -155,6 +155,7 @@ impl Run<'_> {
         self.references.resolve(&mut document);
         let planned = WHOLE.apply(&document, stored);
         report.changes = changes::between(stored, &planned)?;
+        report.ignored_paths = fixed_paths(&document, stored);
         if report.changes.is_empty() {
             report.outcome = Outcome::Unchanged;
             return Ok(());

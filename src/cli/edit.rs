@@ -14,7 +14,7 @@ use super::{
     CliError, changes, confirm, document,
     findings::Findings,
     out::{print, print_error, sanitize, step_count},
-    plan::{LeftOutFields, Matching, Plan, Resets, TaskIds, match_to_stored},
+    plan::{LeftOutFields, Matching, Plan, Resets, TaskIds, fixed_paths, match_to_stored},
     tasks, transfer,
 };
 use crate::{
@@ -49,6 +49,11 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
                 print(&line)?;
                 return Ok(ExitCode::SUCCESS);
             }
+            Ok(Written::Unchanged) => {
+                file.remove();
+                print_error("nothing is changed");
+                return Ok(ExitCode::SUCCESS);
+            }
             Ok(Written::EditAgain(reason)) => file.refuse(&text, &reason)?,
             Ok(Written::Stopped) => return Ok(give_up(&file, "it is not imported")),
             Err(error) => {
@@ -64,6 +69,8 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
 enum Written {
     /// It is imported; the line says so.
     Done(String),
+    /// It says what the guide has.
+    Unchanged,
     /// It is refused, for these reasons.
     EditAgain(String),
     /// It is not to be imported.
@@ -113,7 +120,14 @@ async fn write(client: &Client, stored: &TaskDocument, text: &str) -> Result<Wri
         }
         Err(error) => return Err(changed_since(error.into(), &guid)),
     }
-    print_error(changes::text(&changes::between(stored, &planned)?, "").trim_end());
+    let changes = changes::between(stored, &planned)?;
+    for path in fixed_paths(&document, stored) {
+        print_error(&format!("ignored: {path}"));
+    }
+    if changes.is_empty() {
+        return Ok(Written::Unchanged);
+    }
+    print_error(changes::text(&changes, "").trim_end());
     match show_findings(client, &planned).await {
         Answer::Import => {}
         Answer::EditAgain => return Ok(Written::EditAgain("edited again as asked".to_owned())),
@@ -156,7 +170,7 @@ async fn show_findings(client: &Client, planned: &TaskDocument) -> Answer {
             return Answer::Import;
         }
     };
-    print_error(findings.text().trim_end());
+    findings.text().lines().for_each(print_error);
     if findings.errors() == 0 || !confirm::is_terminal() {
         return Answer::Import;
     }

@@ -1,5 +1,6 @@
 //! `expertise lint`.
 
+mod place;
 mod report;
 
 use std::process::ExitCode;
@@ -10,6 +11,7 @@ use self::report::LintReport;
 use super::{
     CliError, document,
     guide::{self, read_document},
+    layout::wrapped,
     out::{self, JsonArray},
 };
 use crate::{
@@ -78,7 +80,7 @@ pub async fn lint(config: &LintConfig) -> Result<ExitCode, CliError> {
     }
     let is_file = |guide: &GuideArg| matches!(guide, GuideArg::File(_));
     if *format == Format::Text && !lint.online && lint.guides.iter().any(is_file) {
-        out::print_error(report::ALONE);
+        out::print_error(&wrapped(report::ALONE, 0).join("\n"));
     }
     Ok(match failed {
         false => ExitCode::SUCCESS,

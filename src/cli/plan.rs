@@ -1,11 +1,13 @@
 //! What an import makes of a stored guide: the document laid over the guide, as the
 //! contract of ImportTask has it. The server decides; this is for showing what it will do.
 
+mod fixed;
 mod matching;
 mod merge;
 mod resets;
 
 pub(super) use self::{
+    fixed::fixed_paths,
     matching::{Matching, TaskIds, match_to_stored},
     merge::new_step,
     resets::Resets,

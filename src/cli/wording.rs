@@ -43,7 +43,7 @@ pub(super) fn group(group: &DependencyGroup) -> String {
     nodes.collect::<Vec<_>>().join(join)
 }
 
-fn condition(condition: &Condition) -> String {
+pub(super) fn condition(condition: &Condition) -> String {
     let Condition {
         variable,
         operator,

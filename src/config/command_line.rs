@@ -11,6 +11,7 @@ use super::{
     OutputFormat, PreviewArgs, ReferencesArgs, ServerSettings, ShowArgs, TokenGrant,
     TranslateConfig, WrongSetting,
     client_command::ClientArgs,
+    examples::with_examples,
     health::HealthSettings,
     names::Variables,
     settings::{Environment, Flags, SettingValues, value_error},
@@ -109,7 +110,7 @@ enum CommandArgs {
 
 /// The command line of this program; `--version` prints the version.
 pub fn command_line(version: String) -> clap::Command {
-    CommandLine::command().version(version)
+    with_examples(CommandLine::command().version(version))
 }
 
 /// A parsed command line with its settings.

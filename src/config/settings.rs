@@ -6,7 +6,6 @@ use std::{
     any::TypeId,
     collections::{BTreeMap, BTreeSet},
     error::Error,
-    ffi::OsStr,
     fmt, fs,
     marker::PhantomData,
     path::{Path, PathBuf},
@@ -14,13 +13,14 @@ use std::{
 
 use clap::{
     Arg, ArgMatches, Args, Command, FromArgMatches,
-    builder::{PossibleValue, StringValueParser, TypedValueParser},
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
 use super::{
     AuthMode, ConfigError, DatabaseUrl, MASK, PostgresUrl, Secret, SigningSecret, WrongSetting,
-    WrongSettings, database_url,
+    WrongSettings,
+    any_text::AnyText,
+    database_url,
     names::{Variables, closest_key},
 };
 
@@ -124,34 +124,6 @@ fn text_flag(setting: &Arg) -> Arg {
         .value_names(units.iter().cloned())
         .help(format!("{about} [{name}] [default: {default}]"))
         .help_heading(setting.get_help_heading().unwrap_or("Settings").to_owned())
-}
-
-/// Takes any text, and tells completions the values of an enum.
-#[derive(Clone)]
-struct AnyText(Vec<PossibleValue>);
-
-impl AnyText {
-    fn of(setting: &Arg) -> Self {
-        Self(setting.get_possible_values())
-    }
-}
-
-impl TypedValueParser for AnyText {
-    type Value = String;
-
-    fn parse_ref(
-        &self,
-        command: &Command,
-        argument: Option<&Arg>,
-        text: &OsStr,
-    ) -> Result<String, clap::Error> {
-        StringValueParser::new().parse_ref(command, argument, text)
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let values: Box<dyn Iterator<Item = PossibleValue> + '_> = Box::new(self.0.iter().cloned());
-        (!self.0.is_empty()).then_some(values)
-    }
 }
 
 fn default_text(setting: &Arg) -> Option<String> {

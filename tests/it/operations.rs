@@ -12,6 +12,7 @@ mod startup;
 mod traces;
 
 use expertise::proto::v1::*;
+use futures_util::StreamExt;
 use tokio::task::JoinHandle;
 use tonic::{Request, Status};
 
@@ -19,8 +20,14 @@ use crate::kit::client::Client;
 
 /// A call that is begun and whose message is never sent.
 fn begin_get_task(client: &Client) -> JoinHandle<()> {
+    begin_get_task_with(client, Vec::new())
+}
+
+/// A call that sends these messages and never ends its request.
+fn begin_get_task_with(client: &Client, messages: Vec<GetTaskRequest>) -> JoinHandle<()> {
     let mut grpc = tonic::client::Grpc::new(client.authenticated());
-    let request = Request::new(futures_util::stream::pending::<GetTaskRequest>());
+    let messages = futures_util::stream::iter(messages);
+    let request = Request::new(messages.chain(futures_util::stream::pending()));
     tokio::spawn(async move {
         grpc.ready().await.expect("a connection");
         let codec = tonic_prost::ProstCodec::<GetTaskRequest, Task>::default();

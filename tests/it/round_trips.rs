@@ -68,7 +68,7 @@ async fn a_step_that_changed_while_its_deletion_waited_is_not_deleted() {
     };
     let mut steps = client.steps();
     let deleting = tokio::spawn(async move { steps.delete_step(deletion).await });
-    wait_until_the_deletion_waits(&url).await;
+    wait_until_a_statement_waits(&url, "WITH guard%").await;
     let update = step_of(&step.guid).titled("Changed");
     // An update needs no lock of the task.
     other.updated_step(update, &["title"]).await;
@@ -81,14 +81,46 @@ async fn a_step_that_changed_while_its_deletion_waited_is_not_deleted() {
     assert_eq!(refused.code, Code::FailedPrecondition, "{refused:?}");
 }
 
-/// Waits until a deletion waits for a lock. It asks outside of a transaction: inside one
-/// PostgreSQL repeats its first answer.
-async fn wait_until_the_deletion_waits(url: &str) {
+/// An import locks the steps that change after it has read them.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn a_step_that_changed_while_an_import_waited_keeps_the_change() {
+    let url = postgres("contended_import");
+    let (client, _) = client_through_relay(&url).await;
+    let task = client.given_task(task("Contended")).await;
+    let step = client.given_step(information_step(&task, "Step")).await;
+
+    let mut holder = PgConnection::connect(&url).await.expect("PostgreSQL");
+    let mut update = holder.begin().await.expect("a transaction");
+    let retitle = "UPDATE steps SET title = 'Changed', version = version + 1 WHERE guid = $1";
+    let guid = uuid::Uuid::parse_str(&step.guid).expect("an id");
+    let retitled = sqlx::query(retitle).bind(guid).execute(&mut *update).await;
+    retitled.expect("the update");
+    let texts = Step {
+        body: Some("Imported".to_owned()),
+        ..step_of(&step.guid)
+    };
+    let document = sample::document_of(&task.guid, vec![texts]);
+    let importer = client.clone();
+    let importing = tokio::spawn(async move { importer.import(document).await });
+    wait_until_a_statement_waits(&url, "SELECT guid, version%").await;
+    update.commit().await.expect("the end of the update");
+
+    importing.await.expect("an answer").accepted();
+    let stored = client.get_step(&step.guid).await.accepted();
+    assert_eq!(stored.title, "Changed");
+    assert_eq!(stored.body(), "Imported");
+}
+
+/// Waits until a statement like this waits for a lock. It asks outside of a transaction:
+/// inside one PostgreSQL repeats its first answer.
+async fn wait_until_a_statement_waits(url: &str, statement: &str) {
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
-         AND datname = current_database() AND query LIKE 'WITH guard%'";
+         AND datname = current_database() AND query LIKE $1";
     let mut watcher = PgConnection::connect(url).await.expect("PostgreSQL");
     let seen = async {
         while sqlx::query_scalar::<_, i64>(waiting)
+            .bind(statement)
             .fetch_one(&mut watcher)
             .await
             .expect("an answer")
@@ -97,7 +129,7 @@ async fn wait_until_the_deletion_waits(url: &str) {
     };
     tokio::time::timeout(WAIT_TIMEOUT, seen)
         .await
-        .expect("the deletion waits for the lock");
+        .expect("the statement waits for the lock");
 }
 
 /// A client of the services on a store whose one connection leads through a relay, and

@@ -38,6 +38,7 @@ pub mod statement_log;
 pub mod store_server;
 pub mod stored_sizes;
 pub mod tenancy;
+pub mod terminal;
 pub mod tokens;
 
 /// Registers tests that run once on SQLite and once on PostgreSQL: each named function

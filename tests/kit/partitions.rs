@@ -52,6 +52,7 @@ pub async fn scanned(
     let values = types
         .filter(|name| !name.is_empty())
         .map(|name| match name {
+            array if array.trim_matches('"').ends_with("[]") => "'{}'",
             "text" => "'account'",
             "uuid" | "\"uuid\"" => "'00000000-0000-0000-0000-000000000000'",
             "boolean" => "true",

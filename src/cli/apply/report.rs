@@ -37,7 +37,7 @@ pub(super) struct ApplyReport {
     name: String,
     steps: usize,
     pub changes: Vec<Change>,
-    ignored_paths: Vec<String>,
+    pub ignored_paths: Vec<String>,
     pub findings: Option<Result<Findings, CallError>>,
     error: Option<CliError>,
     dry_run: bool,
@@ -64,7 +64,7 @@ impl ApplyReport {
         self.guid = task.guid;
         self.name = task.name;
         self.steps = task.steps.len();
-        self.ignored_paths = ignored_paths;
+        self.ignored_paths.extend(ignored_paths);
     }
 
     pub fn fail(&mut self, error: CliError) {
@@ -84,7 +84,7 @@ impl ApplyReport {
             (Outcome::Created, true) => format!("would create a task from {file}"),
             (Outcome::Updated, false) => format!("updated {guid} from {file}"),
             (Outcome::Updated, true) => format!("would update {guid} from {file}"),
-            (Outcome::Unchanged, _) if quiet => return Ok(()),
+            (Outcome::Unchanged, _) if quiet && self.ignored_paths.is_empty() => return Ok(()),
             (Outcome::Unchanged, _) => format!("unchanged {guid} in {file}"),
             (Outcome::Failed, _) => {
                 if let Some(error) = &self.error {

@@ -3,7 +3,7 @@
 use console::style;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-use super::Findings;
+use super::{Findings, place::DocumentPlace};
 use crate::{
     cli::{
         CliError, document,
@@ -11,7 +11,7 @@ use crate::{
         out::{print, print_error, sanitize},
         wording,
     },
-    proto::v1::{Finding, FindingCounts, Place, Severity, Step, TaskDocument},
+    proto::v1::{Finding, FindingCounts, Place, Severity, TaskDocument},
 };
 
 /// What a check without a server leaves out.
@@ -96,7 +96,7 @@ fn lines(finding: &Finding, document: Option<&TaskDocument>) -> String {
         language,
         message,
         hint,
-        // The message says the same.
+        // The message says the same as these facts and levels.
         facts: _,
         related,
         example,
@@ -113,20 +113,14 @@ fn lines(finding: &Finding, document: Option<&TaskDocument>) -> String {
         text.push_str(&hanging(&format!("{INDENT}{lead}"), &sanitize(line)));
     };
     line("at ", &place_of(finding, document));
-    if let Some(title) = document.and_then(|document| title_at(document, path)) {
+    let place = document.map(|document| DocumentPlace::at(document, path));
+    if let Some(title) = place.and_then(|place| place.title()) {
         line("in ", &format!("\"{title}\""));
     }
     if !language.is_empty() {
         line("language ", language);
     }
     line("", message);
-    let levels: Vec<String> = finding
-        .levels()
-        .map(|level| wording::name(level.as_str_name(), "ACCESS_LEVEL_"))
-        .collect();
-    if !levels.is_empty() {
-        line("for ", &levels.join(", "));
-    }
     let answers = example.iter().map(|answer| {
         let value = answer.value.as_ref().map(wording::target);
         format!("{} = {}", answer.name, value.unwrap_or_default())
@@ -139,7 +133,7 @@ fn lines(finding: &Finding, document: Option<&TaskDocument>) -> String {
         line("", related_heading(rule));
     }
     for place in related {
-        line("  ", &related_place(place));
+        line("  ", &related_place(place, finding, document));
     }
     line("to do: ", hint);
     text
@@ -168,7 +162,9 @@ fn related_heading(rule: &str) -> &'static str {
     }
 }
 
-fn related_place(place: &Place) -> String {
+/// The place with its condition, if it is one, and the title of its step, unless that is the
+/// finding's own.
+fn related_place(place: &Place, finding: &Finding, document: Option<&TaskDocument>) -> String {
     let Place {
         task,
         step,
@@ -176,40 +172,18 @@ fn related_place(place: &Place) -> String {
         title,
     } = place;
     let id = if step.is_empty() { task } else { step };
-    let place = match path.starts_with("document.") {
+    let mut text = match path.starts_with("document.") {
         true => path.clone(),
         false => format!("{id} {path}").trim().to_owned(),
     };
-    match title.as_str() {
-        "" => place,
-        title => format!("{place} in \"{title}\""),
+    let at = document.map(|document| DocumentPlace::at(document, path));
+    if let Some(condition) = at.and_then(|place| place.condition(path)) {
+        text.push_str(&format!(": {condition}"));
     }
-}
-
-/// The title of the step, or the name of the task, that a path leads to in a document.
-fn title_at<'a>(document: &'a TaskDocument, path: &str) -> Option<&'a str> {
-    let mut document = document;
-    let mut step: Option<&Step> = None;
-    let mut nested: Option<&TaskDocument> = None;
-    for part in path.strip_prefix("document")?.split('.') {
-        let (name, index) = part.split_once('[').unwrap_or((part, ""));
-        let index: Option<usize> = index.strip_suffix(']').and_then(|it| it.parse().ok());
-        match (name, index, step) {
-            ("steps", Some(index), None) => step = Some(document.steps.get(index)?),
-            ("values", Some(index), Some(observation)) => {
-                let values = &observation.feedback_config.first()?.values;
-                nested = values.get(index)?.task_json.as_ref();
-            }
-            ("task_json", None, Some(_)) => {
-                document = nested?;
-                step = None;
-            }
-            _ => {}
-        }
+    if !title.is_empty() && *step != finding.step {
+        text.push_str(&format!(" in \"{title}\""));
     }
-    let of_task = || document.task.as_ref().map(|task| task.name.as_str());
-    let title = step.map(|step| step.title.as_str()).or_else(of_task);
-    title.filter(|title| !title.is_empty())
+    text
 }
 
 impl Serialize for LintReport {

@@ -10,10 +10,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::{
-    sql::{Values, is_one_of},
-    transaction::Tx,
-};
+use super::{sql::Values, transaction::Tx};
 use crate::{
     domain::{
         changes::Changes,
@@ -134,15 +131,14 @@ impl Tx {
         let mut locked = 0;
         for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {
             let mut values = Values::new();
-            let ids = ids.iter().map(|step| step.0);
-            let ids = is_one_of("guid", ids, self.backend(), &mut values);
+            let ids = values.bind_all(ids.iter().map(|step| step.0));
             let lock = match self.backend() {
                 DbBackend::Sqlite => "",
                 _ => " FOR UPDATE",
             };
             let sql = format!(
-                "SELECT guid, version, modified_ts FROM steps WHERE account_id = $1 AND {ids} \
-                 ORDER BY guid{lock}"
+                "SELECT guid, version, modified_ts FROM steps WHERE account_id = $1 \
+                 AND guid IN ({ids}) ORDER BY guid{lock}"
             );
             let statement = values.statement(&sql, self.backend(), self.account());
             for row in self.db.query_all_raw(statement).await? {

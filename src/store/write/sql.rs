@@ -3,13 +3,13 @@
 mod given;
 
 use sea_orm::{
-    ActiveModelTrait, DbBackend, EntityName, EntityTrait, Iden, Iterable, Statement, Value,
+    ActiveModelTrait, DbBackend, EntityName, EntityTrait, IdenStatic, Iterable, Statement, Value,
 };
 
 use crate::domain::ids::AccountId;
 
 pub use crate::store::values::{Values, list};
-pub use given::{Given, is_one_of};
+pub use given::Given;
 
 /// What an effect of a [`Script`] reads from in place of its guard.
 pub const GUARD: &str = "{guard}";
@@ -28,7 +28,7 @@ pub struct Upsert {
 
 /// A column of the rows, with a cell for each.
 struct Column {
-    name: String,
+    name: &'static str,
     cells: Vec<Value>,
 }
 
@@ -59,7 +59,7 @@ impl Upsert {
             }
         }
         let columns = columns.into_iter().map(|(column, cells)| Column {
-            name: column.to_string(),
+            name: column.as_str(),
             cells,
         });
         Self {
@@ -75,13 +75,14 @@ impl Upsert {
     }
 
     fn names(&self) -> String {
-        list(self.columns.iter().map(|column| column.name.clone()))
+        let names: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
+        names.join(", ")
     }
 
     /// Updates a row that exists: on a conflict on `key`, sets the columns for which
     /// `changes` is true.
     pub fn or_update(self, key: &[&str], changes: impl Fn(&str) -> bool) -> Self {
-        let names = self.columns.iter().map(|column| &column.name);
+        let names = self.columns.iter().map(|column| column.name);
         let changed = names.filter(|column| changes(column));
         let changed = changed.map(|column| format!("{column} = excluded.{column}"));
         let on_conflict = format!(
@@ -116,7 +117,7 @@ impl Upsert {
             let columns = self.columns.iter_mut().map(|Column { name, cells }| {
                 let others = cells.split_off(at_once);
                 Column {
-                    name: name.clone(),
+                    name,
                     cells: std::mem::replace(cells, others),
                 }
             });
@@ -200,12 +201,10 @@ impl Upsert {
             }
             _ => {
                 let mut given = Given::new(backend);
-                let cells = columns
-                    .into_iter()
-                    .map(|column| match column.name.as_str() {
-                        ACCOUNT => "$1".to_owned(),
-                        _ => given.add(column.cells),
-                    });
+                let cells = columns.into_iter().map(|column| match column.name {
+                    ACCOUNT => "$1".to_owned(),
+                    _ => given.add(column.cells),
+                });
                 let cells = list(cells);
                 let given = given.table(values);
                 Some(format!(
@@ -305,10 +304,10 @@ pub fn assignments<A: ActiveModelTrait>(
     changes: impl Fn(&str) -> bool,
 ) -> String {
     let columns = <A::Entity as EntityTrait>::Column::iter();
-    let columns = columns.filter(|column| changes(&column.to_string()));
+    let columns = columns.filter(|column| changes(column.as_str()));
     list(columns.filter_map(|column| {
         let value = row.take(column).into_value()?;
-        Some(format!("{} = {}", column.to_string(), values.bind(value)))
+        Some(format!("{} = {}", column.as_str(), values.bind(value)))
     }))
 }
 

@@ -414,6 +414,22 @@ statements! {
         }],
         ..Changes::default()
     }, no_outcome;
+    import_two_steps: || {
+        let step = |nth, title: &str, body| {
+            let mut new = new_step(information());
+            new.content.body = body;
+            StepChange {
+                before: None,
+                after: Box::new(Step::create(new, title.to_owned(), &context())),
+                place: Some(Place::nth(nth)),
+            }
+        };
+        let body = Body::parse("body".to_owned()).expect("a body");
+        Changes {
+            steps: vec![step(0, "First", Some(body)), step(1, "Second", None)],
+            ..Changes::default()
+        }
+    }, no_outcome;
     create_role: || Changes {
         role: Some(RoleChange::Create(name("Technician"))),
         ..Changes::default()

@@ -23,6 +23,7 @@ on_both_databases![
     a_file_that_is_no_document_stops_everything,
     an_exported_guide_with_another_name_replaces_its_file,
     json_output_reports_each_document,
+    fields_that_never_change_are_listed,
 ];
 
 /// Another account on the same server.
@@ -461,6 +462,22 @@ fn json_output_reports_each_document(cli: Cli) {
     );
     let violation = &by_outcome("failed")["error"]["violations"][0];
     assert_eq!(violation["field"], "document.steps[0].cost");
+}
+
+fn fields_that_never_change_are_listed(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let guid = import(&cli, &guide("A"));
+    let mut document = exported(&cli, &guid);
+    document["task"]["product_id"] = json!("8");
+    document["steps"][0]["type"] = json!("STEP_TYPE_SOLUTION");
+    write(&directory, "a.json", &document);
+    let output = apply(&cli, directory.path(), &["--quiet"]).succeeded();
+    let (line, ignored) = output.stdout.split_once('\n').expect("lines");
+    assert!(line.starts_with(&format!("unchanged {guid} ")), "{line}");
+    assert_eq!(
+        ignored,
+        "  ignored: document.steps.type\n  ignored: document.task.product_id\n"
+    );
 }
 
 #[test]

@@ -241,7 +241,7 @@ fn a_duplicate_json_name_is_refused(cli: Cli) {
         .run();
     let line = output.failure(1);
     assert!(
-        line.contains("it is not a guide: `name` appears twice"),
+        line.contains("it is not a guide: task: `name` appears twice"),
         "{line}"
     );
     assert_eq!(count_standard_tasks(&cli), 0);

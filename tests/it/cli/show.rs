@@ -11,6 +11,7 @@ use crate::kit::{
 on_both_databases![
     a_full_guide_is_a_tree,
     json_output_is_the_document,
+    texts_are_shown_in_full_or_in_a_translation,
     colours_are_for_terminals,
     control_characters_do_not_reach_the_terminal,
 ];
@@ -139,6 +140,27 @@ fn json_output_is_the_document(cli: Cli) {
         .succeeded();
     assert_eq!(shown.json()["task"]["guid"], guid.as_str());
     assert_eq!(shown.stdout, cli.export(&guid));
+}
+
+fn texts_are_shown_in_full_or_in_a_translation(cli: Cli) {
+    let guid = import_full_guide(&cli);
+    let show = |args: &[&str]| {
+        let args = [&["show", guid.as_str()], args].concat();
+        cli.command(&args).run().succeeded().stdout
+    };
+    let full = show(&["--full"]);
+    assert!(full.contains("<p>Read this.</p>"), "{full}");
+    assert!(
+        full.contains("instruction {\"kind\": \"timer\", \"seconds\": 10}"),
+        "{full}"
+    );
+    assert!(!full.contains("a text of"), "{full}");
+    let german = show(&["--language=de-AT", "--full"]);
+    assert!(german.starts_with("Alles\n"), "{german}");
+    assert!(german.contains("1. information: Vorweg\n"), "{german}");
+    assert!(german.contains("<p>Read this.</p> [source]"), "{german}");
+    assert!(german.contains("Which lamp is lit? [source]"), "{german}");
+    assert!(german.contains("red: The red one [source]"), "{german}");
 }
 
 fn colours_are_for_terminals(cli: Cli) {

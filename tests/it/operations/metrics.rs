@@ -2,7 +2,7 @@
 
 use expertise::{config::Config, server::Server};
 
-use super::{begin_get_task, call_unknown_path};
+use super::{begin_get_task, begin_get_task_with, call_unknown_path};
 use crate::kit::{
     databases::postgres,
     exposition::Exposition,
@@ -180,27 +180,28 @@ async fn overloaded_calls_are_counted() {
     let server = TestServer::start(config).await;
     let metrics = server.metrics().await;
     assert_eq!(metrics.sum("expertise_inflight_limit_bytes", &[]), 1024.0);
-    let calls = (0..64).map(|number| {
-        let client = server.client();
-        tokio::spawn(async move { client.create_task(task(&format!("{number}"))).await })
-    });
-    let mut refused = 0.0;
-    for call in calls.collect::<Vec<_>>() {
-        if let Err(status) = call.await.expect("no panic") {
-            let failure = Failure::from(status);
-            failure.is(Code::ResourceExhausted, "OVERLOADED");
-            assert_eq!(failure.retry_pushback, Some(1_000));
-            refused += 1.0;
-        }
-    }
+    let held = GetTaskRequest {
+        guid: "x".repeat(950),
+    };
+    let call = begin_get_task_with(&server.client(), vec![held]);
+    server
+        .wait_for_metrics("the message is held", |metrics| {
+            metrics.sum("expertise_inflight_bytes", &[]) > 950.0
+        })
+        .await;
+    let large = task(&"x".repeat(100));
+    let failure = server.client().create_task(large).await.refused();
+    failure.is(Code::ResourceExhausted, "OVERLOADED");
+    assert_eq!(failure.retry_pushback, Some(1_000));
+
     let metrics = server.metrics().await;
     let overloaded = [("code", "RESOURCE_EXHAUSTED"), ("reason", "OVERLOADED")];
-    assert_eq!(metrics.sum("expertise_calls_total", &overloaded), refused);
-    assert!(refused > 0.0);
-    assert_eq!(metrics.sum("expertise_rejected_calls_total", &[]), refused);
-    let of_memory = [("cause", "memory")];
-    let of_memory = metrics.sum("expertise_rejected_calls_total", &of_memory);
-    assert_eq!(of_memory, refused);
+    assert_eq!(metrics.sum("expertise_calls_total", &overloaded), 1.0);
+    let rejected = |cause| metrics.sum("expertise_rejected_calls_total", &[("cause", cause)]);
+    assert_eq!(rejected("memory"), 1.0);
+    assert_eq!(rejected("queue_full"), 0.0);
+    assert_eq!(rejected("queue_timeout"), 0.0);
+    call.abort();
 }
 
 #[tokio::test]

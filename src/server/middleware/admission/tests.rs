@@ -29,6 +29,7 @@ fn bytes_beyond_the_limit_are_refused_until_others_are_released() {
     let (first, second) = (reserve(&budget, 40 * MIB), reserve(&budget, 40 * MIB));
     first.cover(40 * MIB).expect("capacity");
     assert_eq!(second.cover(40 * MIB), Err(AtCapacity));
+    assert_eq!(budget.refused_calls().get(), 1);
     drop(first);
     second.cover(40 * MIB).expect("capacity");
     drop(second);
@@ -90,6 +91,11 @@ async fn calls_wait_for_a_permit_half_of_their_time() {
     let started = Instant::now();
     assert!(acquire(&queue, None, 10).await.is_err());
     assert_eq!(started.elapsed().as_secs(), 5);
+    let refused = (
+        queue.calls_refused_late().get(),
+        queue.calls_refused_when_full().get(),
+    );
+    assert_eq!(refused, (1, 0));
     held.pop();
     assert!(acquire(&queue, None, 10).await.is_ok());
 }
@@ -111,6 +117,11 @@ async fn a_full_queue_refuses_at_once() {
         queue.acquire(None, 10, soon()).now_or_never(),
         Some(Err(AtCapacity))
     ));
+    let refused = (
+        queue.calls_refused_late().get(),
+        queue.calls_refused_when_full().get(),
+    );
+    assert_eq!(refused, (0, 1));
     waiting.pop();
     assert!(queue.acquire(None, 10, soon()).now_or_never().is_none());
 }

@@ -1,8 +1,11 @@
-//! Rows that a statement reads as a table: arrays on PostgreSQL, one for each column, so
-//! that its text and the number of its values do not grow with the rows; VALUES on SQLite,
-//! which has no arrays.
+//! Rows that an INSERT reads as a table: arrays on PostgreSQL, one for each column, so that
+//! its text and the number of its values do not grow with the rows; VALUES on SQLite, which
+//! has no arrays.
+//!
+//! Only for INSERTs: without statistics, PostgreSQL reads all rows of an account to find
+//! those whose id is in an array.
 
-use sea_orm::{DbBackend, Value};
+use sea_orm::{DbBackend, Value, sea_query::ArrayType};
 
 use super::{Values, list};
 
@@ -51,8 +54,12 @@ impl Given {
             _ => {
                 let names = (1..=self.columns.len()).map(|number| format!("column{number}"));
                 let names = list(names);
-                let arrays = self.columns.into_iter().map(array);
-                format!("unnest({}) AS given ({names})", values.bind_all(arrays))
+                let arrays = self.columns.into_iter().map(|cells| {
+                    let array = array(cells);
+                    let cast = cast(&array);
+                    format!("{}{cast}", values.bind(array))
+                });
+                format!("unnest({}) AS given ({names})", list(arrays))
             }
         }
     }
@@ -70,6 +77,19 @@ fn array(cells: Vec<Value>) -> Value {
     Value::Array(kind, Some(Box::new(cells)))
 }
 
+/// The cast of an array, without which a reader of the statement does not know its type.
+fn cast(array: &Value) -> &'static str {
+    match array {
+        Value::Array(ArrayType::Bool, _) => "::boolean[]",
+        Value::Array(ArrayType::Int, _) => "::integer[]",
+        Value::Array(ArrayType::BigInt, _) => "::bigint[]",
+        Value::Array(ArrayType::String, _) => "::text[]",
+        Value::Array(ArrayType::Bytes, _) => "::bytea[]",
+        Value::Array(ArrayType::Uuid, _) => "::uuid[]",
+        _ => "",
+    }
+}
+
 /// The placeholders of rows.
 fn rows(columns: Vec<Vec<Value>>, values: &mut Values) -> String {
     let mut columns: Vec<_> = columns.into_iter().map(Vec::into_iter).collect();
@@ -80,19 +100,5 @@ fn rows(columns: Vec<Vec<Value>>, values: &mut Values) -> String {
             return rows.join(", ");
         }
         rows.push(values.bind_row(row));
-    }
-}
-
-/// A condition that an id is one of these.
-pub fn is_one_of(
-    column: &str,
-    ids: impl IntoIterator<Item = uuid::Uuid>,
-    backend: DbBackend,
-    values: &mut Values,
-) -> String {
-    let ids = ids.into_iter().map(Value::from);
-    match backend {
-        DbBackend::Sqlite => format!("{column} IN ({})", values.bind_all(ids)),
-        _ => format!("{column} = ANY({})", values.bind(array(ids.collect()))),
     }
 }

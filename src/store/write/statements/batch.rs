@@ -29,7 +29,7 @@ use crate::{
             locks::MAX_IDS_PER_STATEMENT,
             request_outcomes::delete_expired,
             rows::{TranslationRows, step_row, task_row},
-            sql::{Given, RowChange, Upsert, Values, is_one_of, list},
+            sql::{Given, RowChange, Upsert, Values, list},
         },
     },
 };
@@ -215,11 +215,10 @@ impl Batch {
             for resources in resources.chunks(MAX_IDS_PER_STATEMENT) {
                 let mut values = Values::new();
                 let language = values.bind(language.as_str());
-                let resources = resources.iter().copied();
-                let resources = is_one_of(resource, resources, self.backend, &mut values);
+                let resources = values.bind_all(resources.iter().copied());
                 let sql = format!(
                     "DELETE FROM {table} WHERE account_id = $1 AND language = {language} \
-                     AND {resources}"
+                     AND {resource} IN ({resources})"
                 );
                 self.push(sql, values);
             }
@@ -256,8 +255,8 @@ impl Batch {
         let ids: Vec<Uuid> = ids.into_iter().collect();
         for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {
             let mut values = Values::new();
-            let ids = is_one_of(column, ids.iter().copied(), self.backend, &mut values);
-            let sql = format!("DELETE FROM {table} WHERE account_id = $1 AND {ids}");
+            let ids = values.bind_all(ids.iter().copied());
+            let sql = format!("DELETE FROM {table} WHERE account_id = $1 AND {column} IN ({ids})");
             self.push(sql, values);
         }
     }
@@ -310,9 +309,10 @@ impl Batch {
                 name: _,
                 rows: _,
             } = translated;
-            (task.0, [*growth, *added_languages])
+            vec![task.0.into(), (*growth).into(), (*added_languages).into()]
         });
-        self.add_to_each("tasks", ["size", "language_count"], rows, context);
+        let columns = ["size", "language_count"];
+        self.add_to_each("tasks", &columns, rows, context);
         let rows = steps.iter().map(|translated| {
             let TranslatedStep {
                 step,
@@ -322,41 +322,46 @@ impl Batch {
                 content_digest: _,
                 rows: _,
             } = translated;
-            (step.0, [growth.listed, growth.bodies, *added_languages])
+            let (listed, bodies) = (growth.listed, growth.bodies);
+            let (step, languages) = (step.0.into(), (*added_languages).into());
+            vec![step, listed.into(), bodies.into(), languages]
         });
         let columns = ["size", "body_size", "language_count"];
-        self.add_to_each("steps", columns, rows, context);
+        self.add_to_each("steps", &columns, rows, context);
     }
 
     /// Adds numbers to columns of rows, which get a new revision. Each of `rows` has an id
-    /// and a number for each column. Ids are bound twice, so that PostgreSQL uses the
+    /// and a number for each column. Ids are listed twice, so that PostgreSQL uses the
     /// primary key even without statistics.
-    fn add_to_each<const N: usize>(
+    fn add_to_each(
         &mut self,
         table: &str,
-        columns: [&str; N],
-        rows: impl Iterator<Item = (Uuid, [i64; N])>,
+        columns: &[&str],
+        rows: impl Iterator<Item = Vec<Value>>,
         context: &WriteContext,
     ) {
-        let (ids, numbers): (Vec<Uuid>, Vec<[i64; N]>) = rows.unzip();
-        if ids.is_empty() {
+        let mut rows = rows.peekable();
+        if rows.peek().is_none() {
             return;
         }
         let mut values = Values::new();
         let revision = next_revision(table, &mut values, context);
-        let mut given = Given::new(self.backend);
-        let guid = given.add(ids.iter().copied().map(Value::from).collect());
-        let sums = columns.iter().enumerate().map(|(index, column)| {
-            let cells = numbers.iter().flat_map(|numbers| numbers.get(index));
-            let added = given.add(cells.copied().map(Value::from).collect());
-            format!("{column} = {table}.{column} + {added}")
-        });
-        let sums = list(sums);
-        let given = given.table(&mut values);
-        let ids = is_one_of(&format!("{table}.guid"), ids, self.backend, &mut values);
+        let mut ids = Vec::new();
+        let given = list(rows.map(|row| {
+            let row: Vec<String> = row.into_iter().map(|value| values.bind(value)).collect();
+            ids.extend(row.first().cloned());
+            format!("({})", row.join(", "))
+        }));
+        let sums = columns
+            .iter()
+            .map(|column| format!("{column} = {table}.{column} + given.{column}"));
         let sql = format!(
-            "UPDATE {table} SET {revision}, {sums} FROM {given} \
-             WHERE {table}.account_id = $1 AND {ids} AND {table}.guid = {guid}"
+            "WITH given (guid, {}) AS (VALUES {given}) UPDATE {table} SET {revision}, {} \
+             FROM given WHERE {table}.account_id = $1 AND {table}.guid IN ({}) \
+             AND {table}.guid = given.guid",
+            columns.join(", "),
+            list(sums),
+            ids.join(", ")
         );
         self.push(sql, values);
     }
@@ -366,12 +371,11 @@ impl Batch {
         for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
             let mut values = Values::new();
             let revision = next_revision("steps", &mut values, context);
-            let ids = tasks.iter().map(|task| task.0);
-            let ids = is_one_of("steps.subtask_id", ids, self.backend, &mut values);
+            let ids = values.bind_all(tasks.iter().map(|task| task.0));
             let sql = format!(
                 "UPDATE steps SET {revision}, title = tasks.name, \
                  size = steps.size + octet_length(tasks.name) - octet_length(steps.title) \
-                 FROM tasks WHERE steps.account_id = $1 AND {ids} \
+                 FROM tasks WHERE steps.account_id = $1 AND steps.subtask_id IN ({ids}) \
                  AND tasks.account_id = $1 AND tasks.guid = steps.subtask_id \
                  AND steps.title <> tasks.name"
             );

@@ -1,0 +1,155 @@
+//! Examples in the help of each command.
+
+use clap::Command;
+
+/// What each command's help ends with: lines that work as they stand, given a GUID of
+/// the account.
+const EXAMPLES: [(&str, &[&str]); 19] = [
+    (
+        "serve",
+        &[
+            "expertise serve --listen 127.0.0.1:50051 --database-url sqlite:guides.db",
+            "expertise serve --config /etc/expertise.toml",
+        ],
+    ),
+    (
+        "migrate",
+        &[
+            "expertise migrate --database-url sqlite:guides.db",
+            "expertise migrate --config /etc/expertise.toml --partitions 16",
+        ],
+    ),
+    (
+        "config",
+        &["expertise config --config /etc/expertise.toml --log debug"],
+    ),
+    (
+        "token",
+        &["expertise token -a demo --scope \"read write\" --expires 30days"],
+    ),
+    (
+        "translate",
+        &[
+            "expertise translate -a demo --languages de,es",
+            "expertise translate -a demo --languages de --task GUID --engine apertium",
+        ],
+    ),
+    (
+        "import",
+        &[
+            "expertise import -a demo guides/laptop.json guides/router.json",
+            "expertise import -a demo --dry-run laptop.json",
+            "expertise import -a demo --absent-steps delete laptop.json",
+        ],
+    ),
+    (
+        "export",
+        &[
+            "expertise export -a demo GUID -o laptop.json",
+            "expertise export -a demo --all -o guides",
+            "expertise export -a demo -s https://guides.example.org GUID",
+        ],
+    ),
+    (
+        "show",
+        &[
+            "expertise show -a demo GUID",
+            "expertise show -a demo GUID --full --language de",
+        ],
+    ),
+    (
+        "list",
+        &[
+            "expertise list -a demo --product-id 1204 --role tech",
+            "expertise list -a demo --format json",
+        ],
+    ),
+    (
+        "edit",
+        &[
+            "expertise edit -a demo GUID",
+            "expertise edit -a demo GUID --editor nano",
+        ],
+    ),
+    ("diff", &["expertise diff -a demo laptop.json"]),
+    (
+        "apply",
+        &[
+            "expertise apply -a demo guides --dry-run",
+            "expertise apply -a demo guides --prune",
+        ],
+    ),
+    ("delete", &["expertise delete -a demo GUID"]),
+    (
+        "lint",
+        &[
+            "expertise lint guides/laptop.json guides/router.json",
+            "expertise lint laptop.json --min-severity warning --rule translation/missing=off",
+            "expertise lint -a demo GUID --format json",
+        ],
+    ),
+    (
+        "preview",
+        &[
+            "expertise preview -a demo GUID --level tech --language de",
+            "expertise preview -a demo GUID --answer charge_light=off --explain",
+            "expertise preview -a demo laptop.json --format json",
+        ],
+    ),
+    (
+        "references",
+        &[
+            "expertise references -a demo --task GUID",
+            "expertise references -a demo --variable components.1204.charge_light",
+            "expertise references -a demo --variable components.1204.beeps --answer 3",
+        ],
+    ),
+    (
+        "health",
+        &[
+            "expertise health",
+            "expertise health -s https://guides.example.org",
+        ],
+    ),
+    ("completions", &["expertise completions bash"]),
+    ("man", &["expertise man", "expertise man import"]),
+];
+
+/// Adds the examples to the help of each command.
+pub(super) fn with_examples(command: Command) -> Command {
+    EXAMPLES.iter().fold(command, |command, (name, lines)| {
+        let help = format!("Examples:\n  {}", lines.join("\n  "));
+        command.mut_subcommand(name, |subcommand| subcommand.after_help(help))
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::expect_used)]
+mod tests {
+    use super::{super::command_line, *};
+
+    #[test]
+    fn every_command_has_examples_and_each_is_a_command_line() {
+        let program = command_line(String::new());
+        for subcommand in program.get_subcommands() {
+            let examples = EXAMPLES
+                .iter()
+                .find(|(name, _)| *name == subcommand.get_name());
+            let (_, lines) = examples.expect(subcommand.get_name());
+            for line in *lines {
+                // A quoted argument has spaces.
+                let parts = line.split('"').enumerate();
+                let words = parts.flat_map(|(index, part)| match index % 2 {
+                    0 => part.split_whitespace().collect(),
+                    _ => vec![part],
+                });
+                let words = words.map(|word| match word {
+                    "GUID" => "01a20006-4f3b-7d2f-8a4c-b9bf03c0c9d8",
+                    word => word,
+                });
+                let read = program.clone().try_get_matches_from(words);
+                assert!(read.is_ok(), "{line}: {}", read.expect_err("an error"));
+            }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! `expertise lint`.
+
+use std::{collections::BTreeSet, fs};
+
+use serde_json::{Value, json};
+
+use crate::kit::{
+    command::{Cli, CommandOutput, command, example_guide, text},
+    on_both_databases,
+    terminal::shown_in,
+};
+
+on_both_databases![
+    a_stored_guide_is_checked_page_by_page,
+    a_file_checked_online_has_the_findings_of_its_import,
+    without_a_server_only_rules_about_the_account_are_missing,
+];
+
+const BROKEN: &str = "broken/measure-a-power-supply.json";
+
+/// Every example guide that is not broken on purpose.
+fn example_guides() -> Vec<String> {
+    let files = fs::read_dir(example_guide("")).expect("the examples");
+    let files = files.map(|file| file.expect("a file").path().display().to_string());
+    files.filter(|file| file.ends_with(".json")).collect()
+}
+
+/// The rules and paths of the findings of the first guide.
+fn places(output: &CommandOutput) -> BTreeSet<(String, String)> {
+    let reports = output.json();
+    let findings = reports[0]["findings"].as_array().expect("findings");
+    let places = findings
+        .iter()
+        .map(|finding| (text(&finding["rule"]), text(&finding["path"])));
+    places.collect()
+}
+
+fn lint_json(args: &[&str]) -> CommandOutput {
+    command(&[&["lint", "--format=json"], args].concat()).run()
+}
+
+/// The rules and paths in the tables of the README of broken guides, up to a heading.
+fn explained(until: &str) -> BTreeSet<(String, String)> {
+    let page = fs::read_to_string(example_guide("broken/README.md")).expect("the page");
+    let page = page.split(until).next().expect("a page");
+    let rows = page.lines().filter_map(|line| {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [_, rule, path, ..] = cells.as_slice() else {
+            return None;
+        };
+        let code = |cell: &str| Some(cell.strip_prefix('`')?.strip_suffix('`')?.to_owned());
+        Some((code(rule)?, code(path)?))
+    });
+    rows.collect()
+}
+
+#[test]
+fn the_findings_of_the_broken_guide_are_those_that_its_page_explains() {
+    let output = lint_json(&[&example_guide(BROKEN)]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let explained = explained("\n## With a server");
+    assert!(explained.len() >= 5, "{explained:?}");
+    assert_eq!(places(&output), explained);
+}
+
+#[test]
+fn the_other_example_guides_have_no_error() {
+    let guides = example_guides();
+    assert!(guides.len() >= 5, "{guides:?}");
+    let guides: Vec<&str> = guides.iter().map(String::as_str).collect();
+    let reports = lint_json(&guides).succeeded().json();
+    for report in reports.as_array().expect("an array") {
+        assert_eq!(report["counts"].get("errors"), None, "{report}");
+        assert!(report.get("error").is_none(), "{report}");
+    }
+}
+
+#[test]
+fn findings_are_printed_with_what_they_are_about() {
+    let output = command(&["lint", &example_guide(BROKEN)]).run();
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let shown = output.stdout.replace(&example_guide(BROKEN), BROKEN);
+    let mut settings = insta::Settings::clone_current();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!("lint", shown));
+    assert!(output.stderr.contains("without the account"), "{output:?}");
+}
+
+#[test]
+fn findings_fit_a_terminal_of_80_columns() {
+    let command = format!(
+        "{} lint {}",
+        env!("CARGO_BIN_EXE_expertise"),
+        example_guide(BROKEN)
+    );
+    let shown = shown_in(80, &command, &[]);
+    assert!(shown.contains("step/unreachable"), "{shown}");
+    for line in shown.lines() {
+        // The first line is the name of the file, which may be long.
+        let is_name = line.contains(BROKEN);
+        assert!(line.chars().count() <= 80 || is_name, "{line}");
+    }
+}
+
+#[test]
+fn options_leave_out_findings() {
+    let broken = example_guide(BROKEN);
+    let all = places(&lint_json(&[&broken]));
+    let errors = lint_json(&[&broken, "--min-severity=error"]);
+    assert_eq!(errors.code, Some(1));
+    assert!(places(&errors).len() < all.len());
+    let none = lint_json(&[
+        &broken,
+        "--min-severity=error",
+        "--rule=step/unreachable=off",
+    ]);
+    assert_eq!(places(&none.succeeded()), BTreeSet::new());
+    let warning = lint_json(&[&broken, "--rule", "step/unreachable=warning"]);
+    assert_eq!(places(&warning.succeeded()), all);
+    let german = lint_json(&[&broken, "--language=fr"]);
+    let french = places(&german).into_iter();
+    let missing = french.filter(|(rule, _)| rule == "translation/missing");
+    assert!(missing.count() > 1);
+}
+
+#[test]
+fn wrong_options_are_refused_in_one_line() {
+    for (argument, part) in [
+        (
+            "--rule=step/unreachable",
+            "--rule is \"step/unreachable\": it must be the id of a rule and",
+        ),
+        (
+            "--rule=step/unknown=off",
+            "--rule is \"step/unknown=off\": ",
+        ),
+        ("--min-severity=fatal", "must be info, warning or error"),
+        ("--language=e", "must be a BCP-47 tag"),
+    ] {
+        let line = command(&["lint", "a.json", argument]).run().failure(2);
+        assert!(line.contains(part), "{line}");
+    }
+    let guid = uuid::Uuid::now_v7().to_string();
+    for args in [&["lint", &guid][..], &["lint", "--online", "a.json"]] {
+        let line = command(args).run().failure(2);
+        assert!(
+            line.starts_with("expertise: EXPERTISE_ACCOUNT is unset"),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_checked_does_not_stop_the_others() {
+    let good = example_guide("restart-safely.json");
+    let invalid = json!({"task": {"name": "A"}, "steps": [{"title": " "}]}).to_string();
+    let output = command(&["lint", "absent.json", "bad.json", "invalid.json", &good])
+        .file("bad.json", "{")
+        .file("invalid.json", &invalid)
+        .run();
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(
+        output.stdout.contains("restart-safely.json: "),
+        "{output:?}"
+    );
+    for part in [
+        "failed absent.json: it cannot be read: ",
+        "failed bad.json: it is not a guide: ",
+        "failed invalid.json: an import would refuse it:\n  document.",
+        "document.steps[0].title: is required",
+    ] {
+        assert!(output.stderr.contains(part), "{part}: {output:?}");
+    }
+}
+
+#[test]
+fn a_subtask_of_the_account_is_taken_for_one_with_an_outcome() {
+    let other = uuid::Uuid::now_v7().to_string();
+    let document = json!({
+        "task": {"name": "A", "product_id": 7},
+        "steps": [{"type": "STEP_TYPE_SUBTASK", "product_id": 7, "subtask_id": other, "subtask_pid": 8}],
+    });
+    let output = command(&["lint", "--format=json", "-"]);
+    let output = output.stdin(&document.to_string()).run().succeeded();
+    assert_eq!(places(&output), BTreeSet::new());
+}
+
+/// A guide with more findings than a page holds.
+fn many_findings() -> Value {
+    let steps = (0..600).map(|number| {
+        json!({"product_id": 7, "type": "STEP_TYPE_INFORMATION", "title": format!("I{number}")})
+    });
+    let end = json!({"product_id": 7, "type": "STEP_TYPE_END", "title": "Done"});
+    let steps: Vec<Value> = steps.chain([end]).collect();
+    json!({"task": {"name": "Long", "product_id": 7}, "steps": steps})
+}
+
+fn imported(cli: &Cli, document: &str) -> String {
+    let import = cli.command(&["import", "-", "--format=json"]);
+    text(&import.stdin(document).run().succeeded().json()[0]["guid"])
+}
+
+fn a_stored_guide_is_checked_page_by_page(cli: Cli) {
+    let guid = imported(&cli, &many_findings().to_string());
+    let output = cli
+        .command(&["lint", &guid, "--format=json"])
+        .run()
+        .succeeded();
+    let report = &output.json()[0];
+    assert_eq!(report["guide"], guid.as_str());
+    assert_eq!(report["findings"].as_array().map(Vec::len), Some(600));
+    assert_eq!(report["counts"]["infos"], 600);
+    let unknown = uuid::Uuid::now_v7().to_string();
+    let output = cli.command(&["lint", &unknown]).run();
+    assert_eq!(output.code, Some(1));
+    assert!(output.stderr.contains("TASK_NOT_FOUND"), "{output:?}");
+}
+
+fn a_file_checked_online_has_the_findings_of_its_import(cli: Cli) {
+    let broken = example_guide(BROKEN);
+    let output = cli
+        .command(&["lint", "--online", "--format=json", &broken])
+        .run();
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert_eq!(places(&output), explained("\n## More"));
+    let guid = imported(&cli, &fs::read_to_string(&broken).expect("the guide"));
+    let stored = cli.command(&["lint", "--format=json", &guid]).run();
+    let rules = |output: &CommandOutput| -> Vec<String> {
+        let findings = output.json()[0]["findings"].clone();
+        let findings = findings.as_array().cloned().unwrap_or_default();
+        findings.iter().map(|one| text(&one["rule"])).collect()
+    };
+    assert_eq!(stored.code, Some(1));
+    assert_eq!(rules(&stored), rules(&output));
+}
+
+fn without_a_server_only_rules_about_the_account_are_missing(cli: Cli) {
+    const OF_THE_ACCOUNT: [&str; 4] = [
+        "condition/unknown-variable",
+        "condition/set-elsewhere",
+        "observation/unused",
+        "observation/unused-answer",
+    ];
+    for guide in example_guides().into_iter().chain([example_guide(BROKEN)]) {
+        let alone = places(&lint_json(&[&guide]));
+        let online = places(
+            &cli.command(&["lint", "--online", "--format=json", &guide])
+                .run(),
+        );
+        let rest = online.into_iter();
+        let rest = rest.filter(|(rule, _)| !OF_THE_ACCOUNT.contains(&rule.as_str()));
+        assert_eq!(alone, rest.collect(), "{guide}");
+    }
+}

@@ -1,0 +1,166 @@
+//! `expertise preview`.
+
+use crate::kit::{
+    command::{Cli, command, example_guide, text},
+    on_both_databases,
+    snapshot::number_ids,
+};
+
+on_both_databases![
+    steps_are_visible_hidden_or_undetermined,
+    explain_says_why,
+    an_answer_of_the_wrong_form_is_refused_by_the_server,
+    texts_that_are_not_translated_are_marked,
+    a_file_is_previewed_without_storing_it,
+    subtasks_are_shown_below_their_step,
+    json_has_the_steps_of_every_page,
+];
+
+const RESTART: &str = "restart-safely.json";
+
+fn preview(cli: &Cli, args: &[&str]) -> String {
+    let output = cli.command(&[&["preview"], args].concat()).run();
+    output.succeeded().stdout
+}
+
+fn assert_shown(name: &str, shown: &str) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, number_ids(shown)));
+}
+
+fn steps_are_visible_hidden_or_undetermined(cli: Cli) {
+    let guid = &cli.import_guides(&[RESTART])[0];
+    let unanswered = preview(&cli, &[guid]);
+    assert_shown("preview_unanswered", &unanswered);
+    let answered = preview(&cli, &[guid, "--level=tech", "--answer=reacts=no"]);
+    assert!(
+        answered.contains("Restart through the menu [hidden: condition]"),
+        "{answered}"
+    );
+    assert!(
+        answered.contains("Switch off by the power button [visible]"),
+        "{answered}"
+    );
+    assert!(
+        !answered.contains("undetermined") && !answered.contains("next observation"),
+        "{answered}"
+    );
+    let unknown = preview(&cli, &[guid, "--answer=reacts=no", "--answer=other=1"]);
+    assert!(
+        unknown.contains("unused answer: nothing in the guide reads or sets other"),
+        "{unknown}"
+    );
+    let none = preview(&cli, &[guid, "--answer=reacts="]);
+    assert!(none.contains("asks reacts, not answered"), "{none}");
+    assert!(!none.contains("undetermined"), "{none}");
+}
+
+fn explain_says_why(cli: Cli) {
+    let guid = &cli.import_guides(&[RESTART])[0];
+    let shown = preview(&cli, &[guid, "--answer=reacts=slowly", "--explain"]);
+    assert_shown("preview_explained", &shown);
+}
+
+fn an_answer_of_the_wrong_form_is_refused_by_the_server(cli: Cli) {
+    let guid = &cli.import_guides(&[RESTART])[0];
+    let args = [
+        "preview",
+        guid,
+        "--answer=reacts=no",
+        "--answer=components.1204.reacts=yes",
+    ];
+    let output = cli.command(&args).run();
+    assert_eq!(output.code, Some(1));
+    assert!(
+        output.stderr.contains("answers[\"reacts\"]: differs"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn wrong_arguments_are_refused_in_one_line() {
+    for (argument, part) in [
+        (
+            "--answer=reacts",
+            "--answer is \"reacts\": it must be a name and a key",
+        ),
+        (
+            "--level=user9",
+            "--level is \"user9\": it must be user, user2, user3, tech,",
+        ),
+        ("--subtask-depth=9", "it must be a whole number from 0 to 8"),
+    ] {
+        let args = ["preview", "a.json", "--account=demo", argument];
+        let line = command(&args).run().failure(2);
+        assert!(line.contains(part), "{line}");
+    }
+}
+
+fn texts_that_are_not_translated_are_marked(cli: Cli) {
+    let guid = &cli.import_guides(&["measure-a-power-supply.json"])[0];
+    let german = preview(&cli, &[guid, "--language=de", "--full"]);
+    assert!(german.contains("Das Etikett lesen [visible]"), "{german}");
+    assert!(german.contains("low: Deutlich weniger"), "{german}");
+    assert!(german.contains("aufgedruckten Wert"), "{german}");
+    assert!(!german.contains("[source]"), "{german}");
+    let swiss = preview(&cli, &[guid, "--language=de-CH"]);
+    assert!(
+        swiss.contains("Das Etikett lesen [de] [visible]"),
+        "{swiss}"
+    );
+    let french = preview(&cli, &[guid, "--language=fr"]);
+    assert!(
+        french.contains("Read the label [source] [visible]"),
+        "{french}"
+    );
+    let args = [guid.as_str(), "--language=fr", "--fallback-language=de"];
+    assert!(preview(&cli, &args).contains("Das Etikett lesen [de] [visible]"));
+}
+
+fn a_file_is_previewed_without_storing_it(cli: Cli) {
+    let shown = preview(&cli, &[&example_guide(RESTART), "--answer=reacts=yes"]);
+    assert!(
+        shown.contains("Restart through the menu [visible]"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("Switch off by the power button [hidden: condition]"),
+        "{shown}"
+    );
+    let list = cli.command(&["list"]).run().succeeded();
+    assert_eq!(list.stdout, "");
+}
+
+fn subtasks_are_shown_below_their_step(cli: Cli) {
+    let guid = &cli.import_guides(&["laptop-will-not-start.json"])[0];
+    let deep = preview(&cli, &[guid]);
+    let flat = preview(&cli, &[guid, "--subtask-depth=0"]);
+    let steps = |shown: &str| shown.lines().filter(|line| line.contains("── 1. ")).count();
+    assert_eq!(steps(&flat), 1, "{flat}");
+    assert!(steps(&deep) > 1, "{deep}");
+    assert!(deep.contains("next observation: "), "{deep}");
+    assert!(deep.contains("open: components.1204."), "{deep}");
+}
+
+fn json_has_the_steps_of_every_page(cli: Cli) {
+    let steps = (0..600).map(|number| {
+        serde_json::json!({"product_id": 7, "type": "STEP_TYPE_END", "title": format!("E{number}")})
+    });
+    let steps: Vec<_> = steps.collect();
+    let document = serde_json::json!({"task": {"name": "Long", "product_id": 7}, "steps": steps});
+    let import = cli.command(&["import", "-", "--format=json"]);
+    let made = import.stdin(&document.to_string()).run().succeeded().json();
+    let guid = text(&made[0]["guid"]);
+    let output = cli
+        .command(&["preview", &guid, "--format=json"])
+        .run()
+        .succeeded();
+    let preview = output.json();
+    let shown = preview["steps"].as_array().expect("steps");
+    assert_eq!(shown.len(), 600);
+    assert_eq!(shown[0]["visibility"], "VISIBILITY_VISIBLE");
+    assert_eq!(shown[599]["visibility"], "VISIBILITY_HIDDEN");
+    assert_eq!(preview["task"]["guid"], guid.as_str());
+}

@@ -1,0 +1,156 @@
+//! `expertise references`.
+
+use serde_json::{Value, json};
+
+use crate::kit::{
+    command::{Cli, command, text},
+    on_both_databases,
+    terminal::shown_in,
+};
+
+on_both_databases![
+    a_variable_is_set_and_read,
+    an_answer_narrows_the_list,
+    a_task_is_referred_to_by_subtask_steps,
+    every_page_is_listed,
+    nothing_found_is_no_failure,
+    tables_fit_the_terminal,
+];
+
+const REACTS: &str = "--variable=components.1204.reacts";
+
+fn references(cli: &Cli, args: &[&str]) -> Vec<Value> {
+    let args = [&["references", "--format=json"], args].concat();
+    let list = cli.command(&args).run().succeeded().json();
+    list.as_array().expect("an array").clone()
+}
+
+fn kinds(list: &[Value]) -> Vec<String> {
+    list.iter().map(|one| text(&one["kind"])).collect()
+}
+
+fn imported(cli: &Cli, document: &Value) -> String {
+    let import = cli.command(&["import", "-", "--format=json"]);
+    let made = import.stdin(&document.to_string()).run().succeeded().json();
+    text(&made[0]["guid"])
+}
+
+fn subtask_of(task: &str) -> Value {
+    json!({"product_id": 7, "type": "STEP_TYPE_SUBTASK", "subtask_id": task, "subtask_pid": 1204})
+}
+
+fn a_variable_is_set_and_read(cli: Cli) {
+    cli.import_guides(&["restart-safely.json"]);
+    let list = references(&cli, &[REACTS]);
+    let expected = [
+        "REFERENCE_KIND_SETS",
+        "REFERENCE_KIND_READS",
+        "REFERENCE_KIND_READS",
+    ];
+    assert_eq!(kinds(&list), expected);
+    let table = cli
+        .command(&["references", REACTS])
+        .run()
+        .succeeded()
+        .stdout;
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 4, "{table}");
+    assert!(lines[0].starts_with("KIND "), "{table}");
+    assert!(lines[1].starts_with("sets "), "{table}");
+    let reads = "is one of yes, slowly";
+    assert!(
+        table.contains(reads) && table.contains("Restart through the menu"),
+        "{table}"
+    );
+}
+
+fn an_answer_narrows_the_list(cli: Cli) {
+    cli.import_guides(&["restart-safely.json"]);
+    let list = references(&cli, &[REACTS, "--answer=no"]);
+    assert_eq!(
+        kinds(&list),
+        ["REFERENCE_KIND_SETS", "REFERENCE_KIND_READS"]
+    );
+    assert_eq!(list[1]["targets"], json!(["no"]));
+    assert_eq!(
+        references(&cli, &[REACTS, "--answer=perhaps"]),
+        [Value::Null; 0]
+    );
+}
+
+fn a_task_is_referred_to_by_subtask_steps(cli: Cli) {
+    let task = &cli.import_guides(&["restart-safely.json"])[0];
+    let document = json!({"task": {"name": "A", "product_id": 7}, "steps": [subtask_of(task)]});
+    let guide = imported(&cli, &document);
+    let list = references(&cli, &["--task", task]);
+    assert_eq!(kinds(&list), ["REFERENCE_KIND_SUBTASK"]);
+    assert_eq!(list[0]["place"]["task"], guide.as_str());
+    let absent = uuid::Uuid::now_v7().to_string();
+    let line = cli
+        .command(&["references", "--task", &absent])
+        .run()
+        .failure(1);
+    assert!(line.contains("TASK_NOT_FOUND"), "{line}");
+}
+
+fn every_page_is_listed(cli: Cli) {
+    const COUNT: usize = 600;
+    let task = &cli.import_guides(&["restart-safely.json"])[0];
+    let steps = vec![subtask_of(task); COUNT];
+    imported(
+        &cli,
+        &json!({"task": {"name": "A", "product_id": 7}, "steps": steps}),
+    );
+    assert_eq!(references(&cli, &["--task", task]).len(), COUNT);
+    let table = cli.command(&["references", "--task", task]).run();
+    assert_eq!(table.succeeded().stdout.lines().count(), COUNT + 1);
+}
+
+fn nothing_found_is_no_failure(cli: Cli) {
+    let output = cli
+        .command(&["references", "--variable=components.1.x"])
+        .run();
+    let output = output.succeeded();
+    assert_eq!(output.stdout, "");
+    assert_eq!(output.stderr, "nothing in this account refers to it\n");
+    assert_eq!(
+        references(&cli, &["--variable=components.1.x"]),
+        [Value::Null; 0]
+    );
+}
+
+fn tables_fit_the_terminal(cli: Cli) {
+    let guid = &cli.import_guides(&["measure-a-power-supply.json"])[0];
+    let environment = [
+        ("EXPERTISE_SERVER", cli.server.as_str()),
+        ("EXPERTISE_ACCOUNT", cli.account.as_str()),
+    ];
+    let variable = "--variable=components.2310.supply_voltage";
+    for arguments in [
+        "list".to_owned(),
+        format!("references {variable}"),
+        format!("show --full {guid}"),
+        format!("preview --explain {guid}"),
+    ] {
+        let line = format!("{} {arguments}", env!("CARGO_BIN_EXE_expertise"));
+        let shown = shown_in(80, &line, &environment);
+        assert!(shown.lines().count() > 2, "{shown}");
+        for line in shown.lines() {
+            assert!(line.chars().count() <= 80, "{line}\n{shown}");
+        }
+        if arguments != format!("references {variable}") {
+            // Ids stay whole.
+            assert!(shown.contains(guid.as_str()), "{shown}");
+        }
+    }
+}
+
+#[test]
+fn a_task_or_a_variable_is_needed() {
+    for args in [&["references"][..], &["references", "--answer=on"]] {
+        let args = [args, &["--account=demo"]].concat();
+        let output = command(&args).run();
+        assert_eq!(output.code, Some(2), "{output:?}");
+        assert!(output.stderr.contains("--variable <NAME>"), "{output:?}");
+    }
+}
