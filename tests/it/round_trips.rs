@@ -85,7 +85,7 @@ async fn a_step_that_changed_while_its_deletion_waited_is_not_deleted() {
 #[tokio::test(flavor = "multi_thread")]
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 async fn a_step_that_changed_while_an_import_waited_keeps_the_change() {
-    let url = postgres("contended_import");
+    let url = postgres("changed_during_import");
     let (client, _) = client_through_relay(&url).await;
     let task = client.given_task(task("Contended")).await;
     let step = client.given_step(information_step(&task, "Step")).await;
