@@ -79,7 +79,10 @@ impl CallRecord {
     ) -> Self {
         let id = Uuid::now_v7();
         let path = request.uri().path().trim_start_matches('/');
-        let rpc: String = path.chars().take(MAX_PATH_CHARS).collect();
+        let rpc = match path.len() {
+            ..=MAX_PATH_CHARS => path.to_owned(),
+            _ => path.chars().take(MAX_PATH_CHARS).collect(),
+        };
         let parent = trace_context::of_headers(request.headers());
         let parent_trace = parent.as_ref().map(SpanContext::trace_id);
         let span = tracer.map(|tracer| tracer.call(&rpc, id, parent));
