@@ -44,7 +44,7 @@ pub enum DocumentError {
 }
 
 /// What is wrong with a text that is no document, and where.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct MalformedDocument {
     /// The path of the value, such as `steps[2].type`; empty where there is none.
     pub path: String,

@@ -3,6 +3,7 @@
 use std::{io, path::Path};
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
@@ -163,8 +164,12 @@ impl Serialize for FileReport {
                 match failure {
                     ImportFailure::Refused(refusal) => object.serialize_entry("error", refusal)?,
                     ImportFailure::Malformed(DocumentError::Malformed(malformed)) => {
-                        let mut error = serde_json::to_value(malformed).unwrap_or_default();
-                        error["message"] = failure.to_string().into();
+                        let error = json!({
+                            "message": failure.to_string(),
+                            "path": malformed.path,
+                            "line": malformed.line,
+                            "column": malformed.column,
+                        });
                         object.serialize_entry("error", &error)?;
                     }
                     ImportFailure::Unreadable(_)
@@ -172,7 +177,7 @@ impl Serialize for FileReport {
                     | ImportFailure::Malformed(DocumentError::Contract)
                     | ImportFailure::Interrupted
                     | ImportFailure::NotTried(_) => {
-                        let message = serde_json::json!({"message": failure.to_string()});
+                        let message = json!({"message": failure.to_string()});
                         object.serialize_entry("error", &message)?;
                     }
                 }
