@@ -164,7 +164,9 @@ impl Serialize for FileReport {
                     ImportFailure::Refused(refusal) => object.serialize_entry("error", refusal)?,
                     ImportFailure::Malformed(DocumentError::Malformed(malformed)) => {
                         let mut error = serde_json::to_value(malformed).unwrap_or_default();
-                        error["message"] = failure.to_string().into();
+                        if let Some(members) = error.as_object_mut() {
+                            members.insert("message".to_owned(), failure.to_string().into());
+                        }
                         object.serialize_entry("error", &error)?;
                     }
                     ImportFailure::Unreadable(_)
