@@ -383,7 +383,7 @@ mod tests {
     fn unknown_parameters_are_refused_with_the_closest_known_one() {
         for (parameters, meant) in [
             ("sslmod=require", "did you mean sslmode?"),
-            ("ssl_mode=require", "did you mean ssl-mode, sslmode?"),
+            ("ssl_mode=require", "did you mean ssl-mode?"),
             ("sslmode=require&usr=ann", "did you mean user?"),
             ("pgbuncer=true", "did you mean pgbouncer?"),
             ("pasword=hush", "did you mean password?"),
