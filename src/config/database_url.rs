@@ -387,7 +387,7 @@ mod tests {
             ("sslmode=require&usr=ann", "did you mean user?"),
             ("pgbuncer=true", "did you mean pgbouncer?"),
             ("pasword=hush", "did you mean password?"),
-            ("hush", "known are application_name, "),
+            ("hushhush", "known are application_name, "),
             ("sslmode=hush", "valid values"),
             ("port=hush", "valid values"),
         ] {

@@ -135,7 +135,7 @@ mod tests {
             let examples = EXAMPLES
                 .iter()
                 .find(|(name, _)| *name == subcommand.get_name());
-            let (_, lines) = examples.expect(subcommand.get_name());
+            let (_, lines) = examples.unwrap_or_else(|| panic!("{}", subcommand.get_name()));
             for line in *lines {
                 // A quoted argument has spaces.
                 let parts = line.split('"').enumerate();
