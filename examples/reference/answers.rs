@@ -55,6 +55,19 @@ impl Answers {
     }
 }
 
+/// A call of `calls.json`.
+#[derive(serde::Deserialize)]
+struct Call {
+    rpc: String,
+    request: Value,
+    /// What later calls send as `$NAME`, and where the response has it.
+    #[serde(default)]
+    keep: BTreeMap<String, String>,
+    /// Only makes what later calls need.
+    #[serde(default)]
+    hidden: bool,
+}
+
 async fn call_all(
     contract: &Contract,
     address: SocketAddr,
@@ -62,17 +75,17 @@ async fn call_all(
     let channel = Endpoint::from_shared(format!("http://{address}"))?
         .connect()
         .await?;
-    let calls: Vec<Value> = serde_json::from_str(CALLS)?;
+    let calls: Vec<Call> = serde_json::from_str(CALLS)?;
     let mut kept = BTreeMap::new();
     let mut stand_ins = StandIns::default();
     let mut answers = BTreeMap::new();
     for call in calls {
-        let name = call["rpc"].as_str().context("a call without rpc")?;
+        let name = call.rpc.as_str();
         let methods = contract.services.iter().flat_map(|it| it.methods());
         let rpc = methods.into_iter().find(|rpc| rpc.name() == name);
         let rpc = rpc.with_context(|| format!("{name} is no rpc"))?;
 
-        let request = with_kept(&call["request"].to_string(), &kept);
+        let request = with_kept(&call.request.to_string(), &kept);
         let mut json = serde_json::Deserializer::from_str(&request);
         let request = DynamicMessage::deserialize(rpc.input(), &mut json)?;
         let sent = stand_ins.shown(&request)?;
@@ -81,13 +94,12 @@ async fn call_all(
         let received = stand_ins.shown(&response)?;
 
         let value: Value = serde_json::from_str(&json_of(&response)?)?;
-        for (key, pointer) in call["keep"].as_object().into_iter().flatten() {
-            let found = pointer.as_str().and_then(|pointer| value.pointer(pointer));
-            let found = found.and_then(Value::as_str);
+        for (key, pointer) in &call.keep {
+            let found = value.pointer(pointer).and_then(Value::as_str);
             let found = found.with_context(|| format!("{name} answers without {pointer}"))?;
             kept.insert(format!("${key}"), found.to_owned());
         }
-        if call["hidden"].is_null() {
+        if !call.hidden {
             let shown =
                 format!("```json\n{sent}\n```\n\nis answered with\n\n```json\n{received}\n```");
             answers.insert(name.to_owned(), shown);
