@@ -114,6 +114,23 @@ pub fn create_step(tasks: &[String]) -> Arc<Requests> {
     create_step_after(&places)
 }
 
+/// CreateStep at the end of one task at a time, as a task may have 10,000 steps.
+pub fn create_step_of_one_task(tasks: &[String]) -> Arc<Requests> {
+    const STEPS_OF_ONE: usize = 5_000;
+    let tasks = tasks.to_vec();
+    let make = move |number: usize| {
+        frame(&CreateStepRequest {
+            step: Some(Step {
+                task: tasks[tasks.len() - 1 - number / STEPS_OF_ONE % tasks.len()].clone(),
+                ..fixture::step(0)
+            }),
+            ..CreateStepRequest::default()
+        })
+    };
+    let path = "/expertise.v1.StepService/CreateStep";
+    Arc::new(Requests::new(path, make))
+}
+
 /// CreateStep in each task after its step, in turn.
 pub fn create_step_after(places: &[(String, String)]) -> Arc<Requests> {
     create_steps(places, &fixture::step(0))

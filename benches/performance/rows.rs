@@ -81,7 +81,7 @@ pub const ROWS: &[Row] = &[
         name: "create_step_one_task",
         call: "CreateStep, all on one task",
         targets: (2.5, 0.80),
-        requests: |fixture| requests::create_step(&fixture.empty[fixture.empty.len() - 1..]),
+        requests: |fixture| requests::create_step_of_one_task(&fixture.empty),
         script: Some(Script::CreateStepOfOneTask),
     },
     Row {
