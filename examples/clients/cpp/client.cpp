@@ -164,7 +164,8 @@ void ImportAGuide(const Author& author, const std::string& path) {
     std::cout << number++ << ". " << StepType_Name(step.type()) << ", cost " << step.cost() << ": "
               << step.title() << '\n';
     std::cout << "   " << (step.has_body() ? step.body() : "(no body)") << '\n';
-    std::cout << "   de: " << step.translations().at("de").title() << '\n';
+    const auto german = step.translations().find("de");
+    std::cout << "   de: " << (german == step.translations().end() ? "" : german->second.title()) << '\n';
   }
 }
 

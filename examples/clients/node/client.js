@@ -133,7 +133,7 @@ async function importAGuide(author, file) {
     const type = nameOf(StepTypeSchema, step.type);
     console.log(`${number++}. ${type}, cost ${step.cost}: ${step.title}`);
     console.log(`   ${step.body ?? "(no body)"}`);
-    console.log(`   de: ${step.translations.de.title}`);
+    console.log(`   de: ${step.translations.de?.title ?? ""}`);
   }
 }
 
