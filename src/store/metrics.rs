@@ -125,7 +125,7 @@ impl StoreMetrics {
         );
         registry.register(
             "replica_in_use",
-            "1 while reads that may be stale go to the replica, or else 0",
+            "1 while reads that may be stale go to the replica, else 0",
             self.replica_in_use.clone(),
         );
     }

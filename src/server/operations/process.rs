@@ -1,5 +1,5 @@
-//! Metrics of the process, by the names that they have everywhere. They are of Linux; on
-//! another system only the start is known.
+//! Metrics of the process, by the names that they have everywhere. On other systems than
+//! Linux only `process_start_time_seconds` and `process_max_fds`.
 
 use std::{fs, time::SystemTime};
 
@@ -77,7 +77,7 @@ impl Collector for ProcessMetrics {
             )?;
             gauge("process_virtual_memory", "Virtual memory.", bytes, size)?;
             let threads = stat.threads as f64;
-            gauge("process_threads", "Threads of the system.", None, threads)?;
+            gauge("process_threads", "Operating-system threads.", None, threads)?;
         }
         if let Some(open) = open_descriptors() {
             gauge("process_open_fds", "Open file descriptors.", None, open)?;

@@ -35,7 +35,7 @@ impl SampledMetrics {
     pub fn register(&self, registry: &mut Registry, sources: &MetricSources) {
         registry.register(
             "ready",
-            "1 while the server should get calls, or else 0",
+            "1 if the server is ready, else 0",
             self.ready.clone(),
         );
         registry.register(
@@ -50,7 +50,7 @@ impl SampledMetrics {
         );
         registry.register_with_unit(
             "inflight",
-            "Bytes of messages that are held",
+            "Bytes of messages in memory",
             Unit::Bytes,
             self.inflight_bytes.clone(),
         );
