@@ -77,7 +77,12 @@ impl Collector for ProcessMetrics {
             )?;
             gauge("process_virtual_memory", "Virtual memory.", bytes, size)?;
             let threads = stat.threads as f64;
-            gauge("process_threads", "Operating-system threads.", None, threads)?;
+            gauge(
+                "process_threads",
+                "Operating-system threads.",
+                None,
+                threads,
+            )?;
         }
         if let Some(open) = open_descriptors() {
             gauge("process_open_fds", "Open file descriptors.", None, open)?;
