@@ -68,8 +68,8 @@ impl Operation for Import {
     }
 
     /// Locks the task with everything below it and the tasks that subtask steps name, in the
-    /// order of ids. Steps that change are locked when they are known: the others may
-    /// change meanwhile without a difference to the import.
+    /// order of ids. Steps that change are locked after the decision; others may change
+    /// meanwhile.
     async fn read_locked(&self, tx: &Tx) -> Result<ImportSnapshot, StoreError> {
         let below = match self.target {
             Some(root) => task_tree::ids(&tx.db, tx.account(), root).await?,
