@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     auth::Scope,
+    call_context::CallContext,
     domain::{
         Error, Outage, Precondition,
         violation::{Path, Reason, Violation, Violations},
@@ -52,7 +53,9 @@ pub fn from_error(error: Error) -> Status {
         Error::TooLarge { limit } => message_too_large(limit),
         Error::Unavailable(outage) => unavailable(outage),
         Error::Internal(class) => {
-            let id = Uuid::now_v7().to_string();
+            // The id of the call in the log, so that all its lines are found.
+            let id = CallContext::current_id().unwrap_or_else(Uuid::now_v7);
+            let id = id.to_string();
             tracing::error!(id, class, "internal error");
             internal(&id)
         }
@@ -155,7 +158,7 @@ pub fn unavailable(outage: Outage) -> Status {
     retry_later(Code::Unavailable, message, details)
 }
 
-/// An error of the server itself; the line of the log with this `id` says more.
+/// An error of the server itself; the lines of the log with this `request_id` say more.
 pub fn internal(id: &str) -> Status {
     build(
         Code::Internal,
