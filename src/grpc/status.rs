@@ -14,7 +14,7 @@ use crate::{
     auth::Scope,
     call_context::CallContext,
     domain::{
-        Error, Outage, Precondition,
+        Error, Outage, Precondition, SizedResource,
         violation::{Path, Reason, Violation, Violations},
     },
     proto::v1::ErrorReason,
@@ -50,7 +50,7 @@ pub fn from_error(error: Error) -> Status {
             ErrorReason::WriteConflict,
             "concurrent writes changed the resource; nothing was written, retry",
         ),
-        Error::TooLarge { limit } => message_too_large(limit),
+        Error::TooLarge { resource, limit } => resource_too_large(resource, limit),
         Error::Unavailable(outage) => unavailable(outage),
         Error::Internal(class) => {
             // The id of the call in the log, so that all its lines are found.
@@ -92,6 +92,12 @@ pub fn scope_missing(scope: Scope) -> Status {
 /// A message is larger than the server accepts or returns; `limit` is in bytes.
 pub fn message_too_large(limit: usize) -> Status {
     too_large("the message is larger than", limit)
+}
+
+/// A resource could not be returned in one message of `limit` bytes.
+fn resource_too_large(resource: SizedResource, limit: usize) -> Status {
+    let what = format!("the {resource} would be too large to return: more than");
+    too_large(&what, limit)
 }
 
 /// A call's metadata are larger than the server accepts; `limit` is in bytes.
