@@ -283,10 +283,7 @@ fn failed_precondition(precondition: Precondition) -> Status {
                 .take(Precondition::REFERRING_STEPS_MAX)
                 .map(ToString::to_string)
                 .collect(),
-            format!(
-                "the document does not list {} steps of the task; set `absent_steps` to keep or delete them",
-                steps.len()
-            ),
+            absent_steps_message(steps.len()),
         ),
         Precondition::RequestIdReused { id } => (
             ErrorReason::RequestIdReused,
@@ -301,6 +298,17 @@ fn failed_precondition(precondition: Precondition) -> Status {
     let mut details = info(reason, []);
     details.set_precondition_failure(violations);
     build(Code::FailedPrecondition, message, details)
+}
+
+fn absent_steps_message(count: usize) -> String {
+    let (steps, them) = match count {
+        1 => ("step", "it"),
+        _ => ("steps", "them"),
+    };
+    format!(
+        "the document does not list {count} {steps} of the task; set `absent_steps` to keep or \
+         delete {them}"
+    )
 }
 
 fn retry_later(code: Code, message: &str, mut details: ErrorDetails) -> Status {
