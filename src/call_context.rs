@@ -1,4 +1,4 @@
-//! Task-local context of the current call: deadline, cancellation, trace.
+//! Task-local context of the current call: id, deadline, cancellation, trace.
 
 use std::{
     any::Any,
@@ -8,6 +8,7 @@ use std::{
 };
 
 use tokio::time::Instant;
+use uuid::Uuid;
 
 tokio::task_local! {
     static CURRENT: CallContext;
@@ -24,6 +25,7 @@ pub trait SpanRecorder: Send + Sync {
 /// clone.
 #[derive(Clone)]
 pub struct CallContext {
+    id: Uuid,
     deadline: Instant,
     guard: Weak<()>,
     spans: Option<Arc<dyn SpanRecorder>>,
@@ -34,15 +36,17 @@ pub struct CallContext {
 pub struct CallGuard(Arc<()>);
 
 impl CallContext {
-    /// A call with its deadline, what it holds until its work has ended, and a
-    /// recorder when its trace is sampled.
+    /// A call with its id in the log, its deadline, what it holds until its work has
+    /// ended, and a recorder when its trace is sampled.
     pub fn new(
+        id: Uuid,
         deadline: Instant,
         held: impl Any + Send + Sync,
         spans: Option<Arc<dyn SpanRecorder>>,
     ) -> (Self, CallGuard) {
         let guard = CallGuard(Arc::new(()));
         let context = Self {
+            id,
             deadline,
             guard: Arc::downgrade(&guard.0),
             spans,
@@ -60,6 +64,11 @@ impl CallContext {
     /// The context that this task runs in, if any.
     pub fn current() -> Option<Self> {
         CURRENT.try_with(Self::clone).ok()
+    }
+
+    /// The id of the current call in the log, if this task works for one.
+    pub fn current_id() -> Option<Uuid> {
+        CURRENT.try_with(|call| call.id).ok()
     }
 
     /// Records an operation that ended just now in the trace of the current call, if
@@ -85,12 +94,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_call_is_over_after_its_deadline_or_when_its_guard_is_dropped() {
         let deadline = || Instant::now() + Duration::from_secs(1);
-        let (call, _guard) = CallContext::new(deadline(), (), None);
+        let (call, _guard) = CallContext::new(Uuid::nil(), deadline(), (), None);
         assert!(!call.is_over());
         tokio::time::advance(Duration::from_secs(1)).await;
         assert!(call.is_over());
 
-        let (call, guard) = CallContext::new(deadline(), (), None);
+        let (call, guard) = CallContext::new(Uuid::nil(), deadline(), (), None);
         assert!(!call.is_over());
         drop(guard);
         assert!(call.is_over());
@@ -99,7 +108,7 @@ mod tests {
     #[tokio::test]
     async fn what_a_call_holds_is_released_with_the_last_clone_of_its_context() {
         let held = Arc::new(());
-        let (call, guard) = CallContext::new(Instant::now(), Arc::clone(&held), None);
+        let (call, guard) = CallContext::new(Uuid::nil(), Instant::now(), Arc::clone(&held), None);
         let kept = call.scope(async { CallContext::current() }).await;
         drop(guard);
         assert_eq!(Arc::strong_count(&held), 2);

@@ -60,6 +60,8 @@ use self::{
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:50051";
 const DEFAULT_MAX_MESSAGE_BYTES: &str = "75497472";
+/// With a few kilobytes, no task could be created: 4,096 bytes of each are reserved.
+const MIN_MESSAGE_BYTES: usize = 65_536;
 
 /// The settings of a server, every one valid.
 #[derive(Clone, Debug, PartialEq, Args)]
@@ -96,18 +98,18 @@ pub struct Config {
     /// TLS, if it is served: the settings `tls_*`.
     #[arg(skip)]
     pub tls: Option<Tls>,
-    /// The largest message taken or sent, 1024 to 2147483647
+    /// The largest message taken or sent, 65536 to 2147483647
     #[arg(
         value_name = "BYTES",
         default_value = DEFAULT_MAX_MESSAGE_BYTES,
-        value_parser = value::number::<usize>(1024..=2_147_483_647)
+        value_parser = value::number::<usize>(MIN_MESSAGE_BYTES..=2_147_483_647)
     )]
     pub max_message_bytes: usize,
-    /// The most bytes of calls in progress, 1024 to 1099511627776; a call beyond them is refused with RESOURCE_EXHAUSTED and may be repeated later
+    /// The most bytes of calls in progress, 65536 to 1099511627776; a call beyond them is refused with RESOURCE_EXHAUSTED and may be repeated later
     #[arg(
         value_name = "BYTES",
         default_value = "536870912",
-        value_parser = value::number::<usize>(1024..=1_099_511_627_776)
+        value_parser = value::number::<usize>(MIN_MESSAGE_BYTES..=1_099_511_627_776)
     )]
     pub max_inflight_bytes: usize,
     /// How long a call may take, such as 500ms or 1m, at most 1day; a caller's shorter deadline wins

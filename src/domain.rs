@@ -33,4 +33,4 @@ pub mod translation_work;
 pub mod validation;
 pub mod violation;
 
-pub use error::{Error, Outage, Precondition, Result};
+pub use error::{Error, Outage, Precondition, Result, SizedResource};

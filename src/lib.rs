@@ -20,7 +20,7 @@
 //! | [`grpc`] | one file per service: decode, one store call, encode; [`grpc::status`] makes the errors |
 //! | [`auth`] | credentials become an [`auth::Caller`] |
 //! | [`server`] | listener, connections, middleware, health, metrics, shutdown |
-//! | `call_context` | task-local context of the current call: deadline, cancellation, trace |
+//! | `call_context` | task-local context of the current call: id, deadline, cancellation, trace |
 //! | [`config`], [`telemetry`] | settings; log and traces |
 //! | [`client`] | calls of commands to a running server |
 //! | [`translate`] | the automatic translation process, a client of the service |

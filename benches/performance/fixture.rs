@@ -14,8 +14,7 @@ use super::{
 /// The number of tasks of 50 steps.
 pub const FULL_TASKS: usize = 20;
 pub const STEPS_OF_FULL: usize = 50;
-/// The number of tasks of more steps than a page.
-/// One for each connection, as WriteTranslations locks its tasks.
+/// Tasks with more steps than a page; one per connection, as WriteTranslations locks the task.
 pub const LONG_TASKS: usize = 16;
 pub const STEPS_OF_LONG: usize = 150;
 /// The number of tasks to import again, one for each connection.

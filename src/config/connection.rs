@@ -106,8 +106,7 @@ impl ConnectionSettings {
             (None, Some(token)) => Some(Credentials::Token(token)),
             (None, None) => {
                 if values.is_valid("token") {
-                    let right =
-                        "an account (or give --account demo), unless EXPERTISE_TOKEN is set";
+                    let right = "set (or use --account ID), or EXPERTISE_TOKEN";
                     values.refuse("account", right);
                 }
                 None

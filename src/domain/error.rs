@@ -1,5 +1,7 @@
 //! Errors of a call: one variant for each reaction of a caller.
 
+use std::fmt;
+
 use super::{
     ids::{RequestId, RoleId, StepId, TaskId},
     violation::{Path, Reason, Violation, Violations},
@@ -33,8 +35,10 @@ pub enum Error {
     #[error("conflict with concurrent writes")]
     WriteConflict,
     /// The resource would be too large to be returned.
-    #[error("the resource would be larger than {limit} bytes")]
+    #[error("the {resource} would be too large to return: more than {limit} bytes")]
     TooLarge {
+        /// What would be too large.
+        resource: SizedResource,
         /// The largest message, in bytes.
         limit: usize,
     },
@@ -44,6 +48,27 @@ pub enum Error {
     /// An error of the service itself. The text is a fixed class, never driver text.
     #[error("internal error: {0}")]
     Internal(String),
+}
+
+/// What the largest message limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SizedResource {
+    /// A task with its list of steps.
+    Task,
+    /// A step with its translations.
+    Step,
+    /// A task with everything below it.
+    Guide,
+}
+
+impl fmt::Display for SizedResource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Task => "task",
+            Self::Step => "step",
+            Self::Guide => "guide",
+        })
+    }
 }
 
 /// Why the database cannot serve a call. A write was rolled back, except after

@@ -5,7 +5,7 @@
 
 use super::{
     dependency::Group,
-    error::{Error, Result},
+    error::{Error, Result, SizedResource},
     feedback::Feedback,
     json::{Instruction, Json, WIRE_OVERHEAD, object_wire_bytes, wire_bytes},
     step::{Step, StepContent},
@@ -122,7 +122,8 @@ impl StepSize {
 
     /// Refuses a step that is too large to be returned.
     pub fn check(self, max_message_bytes: usize) -> Result<()> {
-        check(self.listed.saturating_add(self.bodies), max_message_bytes)
+        let size = self.listed.saturating_add(self.bodies);
+        check(SizedResource::Step, size, max_message_bytes)
     }
 }
 
@@ -146,12 +147,13 @@ pub fn task_overlay_size(language: &Language, overlay: &TaskOverlay) -> i64 {
 /// Refuses a task that is too large to be returned with its list of steps.
 pub fn check_task(task: &Task, max_message_bytes: usize) -> Result<()> {
     let steps = bytes(task.steps.len()).saturating_mul(STEP_ID_BYTES);
-    check(task_size(task).saturating_add(steps), max_message_bytes)
+    let size = task_size(task).saturating_add(steps);
+    check(SizedResource::Task, size, max_message_bytes)
 }
 
-fn check(size: i64, limit: usize) -> Result<()> {
+fn check(resource: SizedResource, size: i64, limit: usize) -> Result<()> {
     if size.saturating_add(RESERVED_BYTES) > bytes(limit) {
-        return Err(Error::TooLarge { limit });
+        return Err(Error::TooLarge { resource, limit });
     }
     Ok(())
 }

@@ -12,8 +12,9 @@ use uuid::Uuid;
 
 use crate::{
     auth::Scope,
+    call_context::CallContext,
     domain::{
-        Error, Outage, Precondition,
+        Error, Outage, Precondition, SizedResource,
         violation::{Path, Reason, Violation, Violations},
     },
     proto::v1::ErrorReason,
@@ -49,10 +50,12 @@ pub fn from_error(error: Error) -> Status {
             ErrorReason::WriteConflict,
             "concurrent writes changed the resource; nothing was written, retry",
         ),
-        Error::TooLarge { limit } => message_too_large(limit),
+        Error::TooLarge { resource, limit } => resource_too_large(resource, limit),
         Error::Unavailable(outage) => unavailable(outage),
         Error::Internal(class) => {
-            let id = Uuid::now_v7().to_string();
+            // The id of the call in the log, so that all its lines are found.
+            let id = CallContext::current_id().unwrap_or_else(Uuid::now_v7);
+            let id = id.to_string();
             tracing::error!(id, class, "internal error");
             internal(&id)
         }
@@ -89,6 +92,12 @@ pub fn scope_missing(scope: Scope) -> Status {
 /// A message is larger than the server accepts or returns; `limit` is in bytes.
 pub fn message_too_large(limit: usize) -> Status {
     too_large("the message is larger than", limit)
+}
+
+/// A resource could not be returned in one message of `limit` bytes.
+fn resource_too_large(resource: SizedResource, limit: usize) -> Status {
+    let what = format!("the {resource} would be too large to return: more than");
+    too_large(&what, limit)
 }
 
 /// A call's metadata are larger than the server accepts; `limit` is in bytes.
@@ -155,7 +164,7 @@ pub fn unavailable(outage: Outage) -> Status {
     retry_later(Code::Unavailable, message, details)
 }
 
-/// An error of the server itself; the line of the log with this `id` says more.
+/// An error of the server itself; the lines of the log with this `request_id` say more.
 pub fn internal(id: &str) -> Status {
     build(
         Code::Internal,
@@ -274,10 +283,7 @@ fn failed_precondition(precondition: Precondition) -> Status {
                 .take(Precondition::REFERRING_STEPS_MAX)
                 .map(ToString::to_string)
                 .collect(),
-            format!(
-                "the document does not list {} steps of the task; set `absent_steps` to keep or delete them",
-                steps.len()
-            ),
+            absent_steps_message(steps.len()),
         ),
         Precondition::RequestIdReused { id } => (
             ErrorReason::RequestIdReused,
@@ -292,6 +298,17 @@ fn failed_precondition(precondition: Precondition) -> Status {
     let mut details = info(reason, []);
     details.set_precondition_failure(violations);
     build(Code::FailedPrecondition, message, details)
+}
+
+fn absent_steps_message(count: usize) -> String {
+    let (steps, them) = match count {
+        1 => ("step", "it"),
+        _ => ("steps", "them"),
+    };
+    format!(
+        "the document does not list {count} {steps} of the task; set `absent_steps` to keep or \
+         delete {them}"
+    )
 }
 
 fn retry_later(code: Code, message: &str, mut details: ErrorDetails) -> Status {

@@ -263,7 +263,7 @@ impl Middleware {
             let permit = Arc::new(permit.map_err(|_| status::overloaded())?);
             let held = (Arc::clone(&memory), Arc::clone(&permit));
             let spans = call.child_spans(self.tracer.as_ref());
-            let (context, _guard) = CallContext::new(deadline, held, spans);
+            let (context, _guard) = CallContext::new(call.id(), deadline, held, spans);
             let request = Request::from_parts(head, body);
             let response = context.scope(call_service(inner, request)).await;
             Ok((

@@ -4,7 +4,7 @@
 use std::{path::Path, sync::Arc, time::SystemTime};
 
 use rustls::{
-    RootCertStore, ServerConfig,
+    InconsistentKeys, RootCertStore, ServerConfig,
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     server::WebPkiClientVerifier,
@@ -66,7 +66,12 @@ pub fn server_tls(tls: &Tls) -> Result<ServerTls, TlsError> {
     };
     let certificate_expiry = chain.first().and_then(expiry);
     let config = config.with_single_cert(chain, key);
-    let mut config = config.map_err(|error| mismatch(&error))?;
+    let mut config = config.map_err(|error| match error {
+        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+            mismatch(&"the certificate and the key do not belong together")
+        }
+        error => mismatch(&error),
+    })?;
     config.alpn_protocols.push(ALPN_HTTP2.to_vec());
     Ok(ServerTls {
         acceptor: TlsAcceptor::from(Arc::new(config)),

@@ -104,7 +104,7 @@ pub enum OpenError {
     UnknownSchema,
     /// The schema is older than this version, and migrating is switched off.
     #[error(
-        "the database schema is older than this version ({pending} migrations are missing): run `expertise migrate`, or set EXPERTISE_MIGRATE=true"
+        "the database schema is older than this version (missing migrations: {pending}): run `expertise migrate`, or set EXPERTISE_MIGRATE=true"
     )]
     OldSchema {
         /// How many migrations are missing.

@@ -66,8 +66,8 @@ trait Operation: Send + Sync + 'static {
         tx: &Tx,
     ) -> impl Future<Output = Result<Self::Snapshot, StoreError>> + Send;
 
-    /// Locks what changes and was read without a lock; fails with a conflict if it is no
-    /// longer as it was read.
+    /// Locks the rows that the decision changes and `read_locked` did not lock. Conflict if
+    /// one changed.
     fn lock_changed(
         &self,
         _tx: &Tx,

@@ -70,7 +70,7 @@ fn a_wrong_value_is_refused_with_one_line_and_exit_code_2() {
         ("EXPERTISE_MIGRATE", "maybe", "true or false"),
         ("EXPERTISE_DATABASE_MAX_CONNECTIONS", "many", "1 to 1000"),
         ("EXPERTISE_AUTH", "none", "header"),
-        ("EXPERTISE_MAX_MESSAGE_BYTES", "1", "1024"),
+        ("EXPERTISE_MAX_MESSAGE_BYTES", "8192", "65536"),
         ("EXPERTISE_REQUEST_TIMEOUT", "30", "unit"),
         ("EXPERTISE_SHUTDOWN_GRACE", "-1s", "unit"),
         ("EXPERTISE_REFLECTION", "on", "true or false"),

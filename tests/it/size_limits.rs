@@ -32,6 +32,10 @@ async fn a_task_too_large_to_return_is_refused(url: String) {
     let new = task("Large").with_dependencies(too_large());
     let failure = client.create_task(new).await.refused();
     failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+    assert_eq!(
+        failure.message,
+        "the task would be too large to return: more than 65536 bytes"
+    );
     assert_eq!(client.all_tasks().await, []);
     let small = client.given_task(task("Small")).await;
     let update = task_of(&small.guid).with_dependencies(too_large());

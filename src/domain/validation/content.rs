@@ -187,11 +187,16 @@ fn check_keys(
     }
     let missing: Vec<&String> = source.difference(&translated).collect();
     let others: Vec<&String> = translated.difference(&source).collect();
-    let message = format!(
-        "The question in {language} lacks {} keys of the source and has {} others.",
-        missing.len(),
-        others.len()
-    );
+    let differences = match (missing.as_slice(), others.as_slice()) {
+        (missing, []) => format!("lacks {} of the source", keys_text(missing)),
+        ([], others) => format!("has {}, not in the source", keys_text(others)),
+        (missing, others) => format!(
+            "lacks {} of the source and has {} instead",
+            keys_text(missing),
+            keys_text(others)
+        ),
+    };
+    let message = format!("The question in {language} {differences}.");
     let facts = [
         ("language", json!(language.as_str())),
         ("missing", json!(missing)),
@@ -200,6 +205,13 @@ fn check_keys(
     let path = format!("{}.feedback_config[0].values", translation_path(language));
     let finding = own.finding(Rule::TranslationAnswers, &path, facts, message);
     report.add(in_language(finding, language));
+}
+
+/// Keys in a message.
+fn keys_text(keys: &[&String]) -> String {
+    let word = if keys.len() == 1 { "key" } else { "keys" };
+    let quoted: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+    format!("the {word} {}", quoted.join(", "))
 }
 
 fn translation_path(language: &Language) -> String {

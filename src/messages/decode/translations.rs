@@ -97,7 +97,7 @@ pub fn all<T: Translation>(
 /// Two keys may be the same language: `de` and `DE`.
 fn refuse_duplicate(language: &Language, seen: &mut BTreeSet<Language>, at: &mut Field<'_>) {
     if !seen.insert(language.clone()) {
-        let description = format!("is {language} again; each language may stand once");
+        let description = format!("the language {language} is sent twice");
         at.refuse(Reason::FieldInvalid, description);
     }
 }

@@ -12,55 +12,94 @@ use crate::store::error;
 
 /// The error of an SQLite file.
 pub fn file_error(path: &Path, err: &sqlx::Error) -> OpenError {
-    let why = match sqlite_code(err).map(|code| code & 0xff) {
+    let code = sqlite_code(err).map(|code| code & 0xff);
+    let wrong_path = match code {
+        // SQLITE_PERM, SQLITE_READONLY
+        Some(3 | 8) => Some(path_error(path).unwrap_or_else(|| permission_error(path))),
+        // SQLITE_CANTOPEN, which has other causes than the path, such as too many open files
+        Some(14) => {
+            path_error(path).or_else(|| is_permission_denied(path).then(|| permission_error(path)))
+        }
+        _ => None,
+    };
+    let path = path.display().to_string();
+    match wrong_path {
+        Some(why) => OpenError::Path { path, why },
+        None => OpenError::File {
+            path,
+            why: sqlite_advice(code),
+        },
+    }
+}
+
+/// What is wrong with an SQLite file by the primary code of the error, and what to do.
+fn sqlite_advice(code: Option<u32>) -> String {
+    let advice = match code {
         // SQLITE_BUSY, SQLITE_LOCKED
         Some(5 | 6) => "another process has locked it: stop that process, or use another file",
+        // SQLITE_NOMEM
+        Some(7) => "the memory is used up: give the process more",
         // SQLITE_IOERR
         Some(10) => "its disk cannot be read or written: check the disk",
         // SQLITE_CORRUPT
         Some(11) => "it is damaged: restore a backup, or use another file",
         // SQLITE_FULL
         Some(13) => "its disk is full: free some space, or use another file",
+        // SQLITE_CANTOPEN
+        Some(14) => "it cannot be opened: check the disk, and the limit of open files",
         // SQLITE_NOTADB
         Some(26) => "it is not an SQLite database: use another file",
-        // SQLITE_PERM, SQLITE_READONLY, SQLITE_CANTOPEN, and errors without a code
-        _ => {
-            return OpenError::Path {
-                path: path.display().to_string(),
-                why: path_error(path),
-            };
-        }
+        Some(code) => return format!("SQLite fails with error code {code}: check the file"),
+        None => "it cannot be opened: check the file",
     };
-    OpenError::File {
-        path: path.display().to_string(),
-        why: why.to_owned(),
-    }
+    advice.to_owned()
 }
 
-/// Why SQLite cannot create or open a file at this path.
-fn path_error(path: &Path) -> String {
-    let parent = path.parent().filter(|parent| *parent != Path::new(""));
-    let directory = parent.unwrap_or(Path::new("."));
+/// Why no SQLite file can be at this path, if that is so.
+fn path_error(path: &Path) -> Option<String> {
     if path.is_dir() {
-        return "it is a directory: use the path of a file in it".to_owned();
+        return Some("it is a directory: use the path of a file in it".to_owned());
     }
+    let directory = directory_of(path);
     let shown = directory.display();
     match fs::metadata(directory) {
         Ok(metadata) if !metadata.is_dir() => {
-            format!("{shown} is not a directory: use another path")
+            Some(format!("{shown} is not a directory: use another path"))
         }
-        Ok(_) => format!(
-            "this user may not write it or create files in its directory {shown}: grant both \
-             permissions, or use another path"
-        ),
-        Err(err) if err.kind() == io::ErrorKind::NotFound => {
-            format!("the directory {shown} does not exist: create it, or use another path")
-        }
-        Err(_) => format!(
+        Ok(_) => None,
+        Err(err) if err.kind() == io::ErrorKind::NotFound => Some(format!(
+            "the directory {shown} does not exist: create it, or use another path"
+        )),
+        Err(_) => Some(format!(
             "this user may not access the directory {shown}: grant the permission, or use \
              another path"
-        ),
+        )),
     }
+}
+
+fn permission_error(path: &Path) -> String {
+    let directory = directory_of(path).display();
+    format!(
+        "this user may not write it or create files in its directory {directory}: grant both \
+         permissions, or use another path"
+    )
+}
+
+/// Whether this user may not write or create the file. Creates it if it is missing, as
+/// SQLite would.
+fn is_permission_denied(path: &Path) -> bool {
+    let opened = fs::File::options().append(true).create(true).open(path);
+    opened.is_err_and(|err| {
+        matches!(
+            err.kind(),
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+        )
+    })
+}
+
+fn directory_of(path: &Path) -> &Path {
+    let parent = path.parent().filter(|parent| *parent != Path::new(""));
+    parent.unwrap_or(Path::new("."))
 }
 
 fn sqlite_code(err: &sqlx::Error) -> Option<u32> {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     domain::{
-        Error,
+        Error, SizedResource,
         analysis::{
             Guide, GuideDraft, KnownVariables, STEPS_MAX, SUBTASK_LEVELS_MAX, SourceStep,
             SourceTask, SourceTasks, of_document,
@@ -268,11 +268,11 @@ impl ReadBudget {
         let Some(steps) = self.steps.checked_sub(head.steps) else {
             return Ok(false);
         };
-        let limit = self.max_bytes;
-        self.bytes = self
-            .bytes
-            .checked_sub(head.bytes)
-            .ok_or(Error::TooLarge { limit })?;
+        let too_large = Error::TooLarge {
+            resource: SizedResource::Guide,
+            limit: self.max_bytes,
+        };
+        self.bytes = self.bytes.checked_sub(head.bytes).ok_or(too_large)?;
         self.steps = steps;
         Ok(true)
     }

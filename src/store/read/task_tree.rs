@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     domain::{
-        Error, Result,
+        Error, Result, SizedResource,
         ids::{AccountId, TaskId},
         import::TaskTree,
         order::Place,
@@ -168,7 +168,8 @@ impl Account {
         let limit = self.max_message_bytes();
         let size = size.map_or(0, |row| row.size);
         if usize::try_from(size).is_ok_and(|size| size > limit) {
-            return Err(Error::TooLarge { limit }.into());
+            let resource = SizedResource::Guide;
+            return Err(Error::TooLarge { resource, limit }.into());
         }
         read_tree(db, &self.id, guid).await
     }

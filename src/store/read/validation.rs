@@ -47,7 +47,7 @@ pub struct ValidationCall {
     pub after: Option<(usize, Fingerprint)>,
     /// How many findings the page has at most.
     pub size: PageSize,
-    /// The fingerprint of an earlier response; may be empty.
+    /// The fingerprint of an earlier response; may be empty. Only the first page compares it.
     pub known_fingerprint: String,
 }
 
@@ -161,7 +161,7 @@ impl Account {
                 "the guide has changed since; start again from the first page",
             ));
         }
-        let unchanged = known_fingerprint == fingerprint.to_string();
+        let unchanged = after.is_none() && known_fingerprint == fingerprint.to_string();
         let (mut findings, counts) = if unchanged {
             (Vec::new(), FindingCounts::default())
         } else {

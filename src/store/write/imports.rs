@@ -1,7 +1,10 @@
 //! Imports: read what there is, plan, write where the two differ. The number of
 //! statements grows with the number of batches, not of steps.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use super::{Operation, transaction::Tx};
 use crate::{
@@ -49,8 +52,20 @@ impl Account {
         retry: Option<RetryKey<Imported>>,
         mode: Mode,
     ) -> Result<WriteOutcome<Imported>> {
-        self.write_idempotent(import, mode, retry).await
+        let write = ImportWrite {
+            import,
+            locks_all_steps: AtomicBool::new(false),
+        };
+        self.write_idempotent(write, mode, retry).await
     }
+}
+
+/// An import, and the state that its attempts share.
+struct ImportWrite {
+    import: Import,
+    /// Whether a step changed between reading and locking. Every step is then locked before
+    /// it is read, so that edits of single steps cannot starve the import.
+    locks_all_steps: AtomicBool,
 }
 
 /// What an import needs to know.
@@ -59,7 +74,7 @@ pub struct ImportSnapshot {
     referenced: BTreeMap<TaskId, ReferencedTask>,
 }
 
-impl Operation for Import {
+impl Operation for ImportWrite {
     type Snapshot = ImportSnapshot;
     type Answer = Imported;
 
@@ -68,15 +83,15 @@ impl Operation for Import {
     }
 
     /// Locks the task with everything below it and the tasks that subtask steps name, in the
-    /// order of ids. Steps that change are locked when they are known: the others may
-    /// change meanwhile without a difference to the import.
+    /// order of ids. Steps that change are locked after the decision; others may change
+    /// meanwhile.
     async fn read_locked(&self, tx: &Tx) -> Result<ImportSnapshot, StoreError> {
-        let below = match self.target {
+        let (target, document) = (self.import.target, &self.import.document);
+        let below = match target {
             Some(root) => task_tree::ids(&tx.db, tx.account(), root).await?,
             None => Vec::new(),
         };
-        let all: BTreeSet<TaskId> = self
-            .document
+        let all: BTreeSet<TaskId> = document
             .subtasks()
             .into_iter()
             .chain(below.iter().copied())
@@ -85,11 +100,14 @@ impl Operation for Import {
         let heads = tx.lock_tasks(&all).await?;
         let referenced = heads.iter().map(|head| (head.guid, head.referenced()));
         let referenced = referenced.collect();
-        let existing = match self.target {
+        let existing = match target {
             None => None,
             Some(root) => {
                 if task_tree::ids(&tx.db, tx.account(), root).await? != below {
                     return Err(StoreError::Conflict);
+                }
+                if self.locks_all_steps.load(Ordering::Relaxed) {
+                    tx.lock_steps_of(&below).await?;
                 }
                 task_tree::read_tree(&tx.db, tx.account(), root).await?
             }
@@ -101,7 +119,11 @@ impl Operation for Import {
     }
 
     async fn lock_changed(&self, tx: &Tx, changes: &Changes) -> Result<(), StoreError> {
-        tx.lock_changed_steps(changes).await
+        let locked = tx.lock_changed_steps(changes).await;
+        if let Err(StoreError::Conflict) = locked {
+            self.locks_all_steps.store(true, Ordering::Relaxed);
+        }
+        locked
     }
 
     fn decide(
@@ -109,19 +131,20 @@ impl Operation for Import {
         stored: ImportSnapshot,
         context: &WriteContext,
     ) -> Result<(Changes, Imported)> {
+        let import = &self.import;
         let existing = stored.existing.as_ref();
-        match (self.target, existing) {
+        match (import.target, existing) {
             (Some(guid), None) => return Err(Error::TaskNotFound(guid)),
-            (_, Some(tree)) => self.expected.check(&tree.task.etag())?,
+            (_, Some(tree)) => import.expected.check(&tree.task.etag())?,
             (None, None) => {}
         }
         let plan = plan(
-            self.document.clone(),
+            import.document.clone(),
             ImportContext {
                 write: context,
                 existing,
                 referenced: &stored.referenced,
-                absent: self.absent,
+                absent: import.absent,
             },
         )?;
         let ImportPlan {

@@ -1,5 +1,8 @@
 //! Rows that are locked and read under locks: tasks by id first, then steps by id. On
 //! SQLite the transaction itself is the lock.
+//!
+//! The steps that refer to renamed tasks are locked in a second pass, where two renames can
+//! deadlock. PostgreSQL ends one of them, and that write is repeated.
 
 use std::collections::BTreeMap;
 
@@ -117,16 +120,16 @@ impl Tx {
 
     /// Locks the stored steps that change, in the order of their ids. Fails with a conflict
     /// if one that is updated or deleted has another revision than the decision is based
-    /// on. A step that only moves has none: its place changes only under the lock of its
-    /// task.
+    /// on. A moved step needs no revision check: places change only under the task's lock.
     pub async fn lock_changed_steps(&self, changes: &Changes) -> Result<(), StoreError> {
         let updated = changes.steps.iter().filter_map(|step| step.before.as_ref());
         let updated = updated.map(|step| (step.guid, Some(step.revision)));
         let deleted = changes.deleted_steps.iter();
         let deleted = deleted.map(|deleted| (deleted.step, Some(deleted.revision)));
         let moved = changes.moved.iter().map(|(step, _)| (*step, None));
+        // The last entry of a step counts: one that moves and is updated is checked.
         let expected: BTreeMap<StepId, Option<Revision>> =
-            updated.chain(deleted).chain(moved).collect();
+            moved.chain(updated).chain(deleted).collect();
         let ids: Vec<StepId> = expected.keys().copied().collect();
         let mut locked = 0;
         for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {

@@ -18,7 +18,9 @@ use uuid::Uuid;
 use super::statements::{IfUnchanged, LockedStatement};
 use crate::{
     call_context::CallContext,
-    domain::{Error, Outage, Result, decide::WriteContext, ids::AccountId, time::Timestamp},
+    domain::{
+        Error, Outage, Result, SizedResource, decide::WriteContext, ids::AccountId, time::Timestamp,
+    },
     store::{
         Account, backend, connection::Database, error::StoreError, metrics::StoreMetrics, statement,
     },
@@ -146,8 +148,11 @@ impl Tx {
             let statement = statement.statement(self.backend(), self.account());
             let changed = self.db.execute_raw(statement).await?.rows_affected();
             if changed == 0 && if_unchanged == IfUnchanged::RefuseAsTooLarge {
-                let limit = self.context.max_message_bytes;
-                return Err(Error::TooLarge { limit }.into());
+                let too_large = Error::TooLarge {
+                    resource: SizedResource::Task,
+                    limit: self.context.max_message_bytes,
+                };
+                return Err(too_large.into());
             }
         }
         Ok(())

@@ -138,7 +138,7 @@ fn without_credentials_no_server_is_called() {
     let line = list("http://127.0.0.1:1").run().failure(2);
     assert!(line.contains("EXPERTISE_ACCOUNT is unset"), "{line}");
     assert!(
-        line.contains("--account demo") && line.contains("EXPERTISE_TOKEN"),
+        line.contains("--account ID") && line.contains("EXPERTISE_TOKEN"),
         "{line}"
     );
     let both = list("http://127.0.0.1:1")

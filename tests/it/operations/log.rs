@@ -47,12 +47,12 @@ fn damage_page(file: &File, number: u64) {
         .expect("it is written");
 }
 
-#[tokio::test]
-async fn a_damaged_table_is_logged_as_such() {
-    let url = Scratch::of_this_run().sqlite_url("damaged");
+/// The URL of an SQLite file in which the table of tasks is damaged.
+async fn damaged_database(name: &str) -> String {
+    let url = Scratch::of_this_run().sqlite_url(name);
     let settings = [("EXPERTISE_DATABASE_URL", &*url)];
     assert!(
-        ServerProcess::start("undamaged", &settings)
+        ServerProcess::start(&format!("un{name}"), &settings)
             .terminate()
             .success()
     );
@@ -65,6 +65,28 @@ async fn a_damaged_table_is_logged_as_such() {
     for page in pages {
         damage_page(&file, u64::try_from(page).expect("a page"));
     }
+    url
+}
+
+#[tokio::test]
+async fn the_id_of_an_internal_error_is_the_request_id_of_its_call() {
+    let url = damaged_database("damaged_id").await;
+    let settings = [
+        ("EXPERTISE_DATABASE_URL", &*url),
+        ("EXPERTISE_LOG_FORMAT", "json"),
+    ];
+    let server = ServerProcess::start("damaged_id", &settings);
+    let client = Client::at(server.address()).with_account("demo");
+    let failure = client.get_task(&unknown_guid()).await.refused();
+    failure.is(Code::Internal, "INTERNAL");
+    let line = line_with(&server, "/GetTask").await;
+    assert_eq!(line["request_id"], *failure.metadata()["id"]);
+}
+
+#[tokio::test]
+async fn a_damaged_table_is_logged_as_such() {
+    let url = damaged_database("damaged").await;
+    let settings = [("EXPERTISE_DATABASE_URL", &*url)];
     let server = ServerProcess::start("damaged", &settings);
     let client = Client::at(server.address()).with_account("demo");
     let failure = client.get_task(&unknown_guid()).await.refused();
@@ -77,6 +99,18 @@ async fn a_damaged_table_is_logged_as_such() {
     assert!(!log.contains("malformed"), "{log}");
 }
 
+/// The fields of the first line with this text in a log in JSON.
+async fn line_with(server: &ServerProcess, text: &str) -> serde_json::Value {
+    let line = until("the call is logged", async || {
+        let log = server.log();
+        let line = log.lines().find(|line| line.contains(text));
+        line.map(str::to_owned)
+    })
+    .await;
+    let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+    line.get("fields").unwrap_or(&line).clone()
+}
+
 #[tokio::test]
 async fn the_line_of_a_call_has_the_address_of_its_peer() {
     let url = Scratch::of_this_run().sqlite_url("peers");
@@ -87,14 +121,7 @@ async fn the_line_of_a_call_has_the_address_of_its_peer() {
     let server = ServerProcess::start("peers", &settings);
     let client = Client::at(server.address()).with_account("demo");
     client.given_task(task("Pump")).await;
-    let line = until("the call is logged", async || {
-        let log = server.log();
-        let line = log.lines().find(|line| line.contains("CreateTask"));
-        line.map(str::to_owned)
-    })
-    .await;
-    let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
-    let fields = line.get("fields").unwrap_or(&line);
+    let fields = line_with(&server, "CreateTask").await;
     let peer: std::net::SocketAddr = fields["peer"]
         .as_str()
         .and_then(|peer| peer.parse().ok())

@@ -105,7 +105,7 @@ fn a_refusal_names_setting_value_and_what_is_right() {
         ("MIGRATE", "yes", "true or false"),
         ("DATABASE_MAX_CONNECTIONS", "0", "from 1 to 1000"),
         ("AUTH", "none", "header or jwt"),
-        ("MAX_MESSAGE_BYTES", "72M", "from 1024 to 2147483647"),
+        ("MAX_MESSAGE_BYTES", "72M", "from 65536 to 2147483647"),
         ("REQUEST_TIMEOUT", "30", "with its unit"),
         ("REQUEST_TIMEOUT", "0s", "from 1ms to 1day"),
         ("SHUTDOWN_GRACE", "for\never", "with its unit"),

@@ -5,6 +5,7 @@ use super::*;
 on_both_databases![
     pages_are_bound_to_the_guide,
     a_known_fingerprint_that_is_still_true_is_unchanged,
+    a_later_page_ignores_the_known_fingerprint,
     what_reads_and_sets_elsewhere_changes_the_fingerprint,
     a_finding_keeps_its_id_when_others_come_and_go,
     findings_are_in_the_order_of_the_guide,
@@ -81,6 +82,23 @@ async fn a_known_fingerprint_that_is_still_true_is_unchanged(client: Client) {
         let response = client.validated(with_options(known, options)).await;
         assert!(!response.unchanged);
     }
+}
+
+async fn a_later_page_ignores_the_known_fingerprint(client: Client) {
+    let made = client.imported(unused(&["a", "b"])).await;
+    let first = ValidateTaskRequest {
+        page_size: 1,
+        ..validation_of(&made.guid)
+    };
+    let page = client.validated(first.clone()).await;
+    let second = ValidateTaskRequest {
+        page_token: page.next_page_token,
+        known_fingerprint: page.fingerprint,
+        ..first
+    };
+    let page = client.validated(second).await;
+    assert!(!page.unchanged);
+    assert_eq!(page.findings.len(), 1);
 }
 
 async fn what_reads_and_sets_elsewhere_changes_the_fingerprint(client: Client) {
