@@ -4,7 +4,7 @@ mod tree;
 
 use prost_types::{Value, value::Kind};
 
-use super::{CliError, document, guide::read_document, out};
+use super::{CliError, document, out, transfer};
 use crate::{
     client::Client,
     config::{Format, GuideArg, PreviewArgs},
@@ -45,7 +45,7 @@ fn request(args: &PreviewArgs) -> Result<PreviewTaskRequest, CliError> {
     } = args;
     let source = match guide {
         GuideArg::Task(task) => Source::Guid(task.to_string()),
-        GuideArg::File(file) => Source::Document(read_document(file)?),
+        GuideArg::File(file) => Source::Document(transfer::read_document(file)?),
     };
     let expand = full.then(|| "body".to_owned());
     let fallback = fallback_languages.iter().map(ToString::to_string);

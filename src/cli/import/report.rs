@@ -47,7 +47,7 @@ pub enum ImportFailure {
     Malformed(#[from] DocumentError),
     #[error("{0}")]
     Refused(CallError),
-    #[error("it was interrupted and may be imported all the same")]
+    #[error("interrupted: the server may still import it")]
     Interrupted,
     #[error("not tried, as {0}")]
     NotTried(&'static str),
@@ -79,11 +79,12 @@ impl FileReport {
     }
 
     /// Prints it for people: an import to standard output, a failure to standard error.
-    /// A quiet run prints no imports.
+    /// A quiet run prints no imports. Files that were not tried are counted at the end.
     pub fn print(&self, run: Uuid, quiet: bool) -> Result<(), CliError> {
         let failure = match &self.result {
             Ok(_) if quiet => return Ok(()),
             Ok(imported) => return out::print(&self.success(imported)),
+            Err(ImportFailure::NotTried(_)) => return Ok(()),
             Err(failure) => failure,
         };
         out::print_error(&self.failure_text(failure));
@@ -91,8 +92,8 @@ impl FileReport {
             && error.undecided
         {
             out::print_error(&format!(
-                "  it may be imported all the same: so that it is not imported twice, repeat with \
-                 --request-id {run}"
+                "  the server may have imported it: to avoid a second copy, repeat with --request-id \
+                 {run}"
             ));
         }
         Ok(())
