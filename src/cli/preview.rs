@@ -20,9 +20,11 @@ pub(super) async fn preview(
     args: &PreviewArgs,
     format: Format,
 ) -> Result<(), CliError> {
-    let preview = whole(client, request(args)?).await?;
+    let request = request(args)?;
+    let language = request.language.clone();
+    let preview = whole(client, request).await?;
     match format {
-        Format::Text => out::print(&tree::text(&preview)),
+        Format::Text => out::print(&tree::text(&preview, &language)),
         Format::Json => {
             let json = document::json("PreviewTaskResponse", &preview)?;
             out::print_json(&json)
