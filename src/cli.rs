@@ -133,7 +133,7 @@ pub async fn run(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
         // Its other exit codes say whether there are differences.
         (Err(error), ClientCommand::Diff(_)) => {
             print_error(&format!("expertise: {error}"));
-            Ok(ExitCode::from(diff::TROUBLE))
+            Ok(ExitCode::from(diff::EXIT_FAILED))
         }
         (outcome, _) => outcome,
     }

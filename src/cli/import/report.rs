@@ -156,8 +156,8 @@ impl Serialize for FileReport {
                 object.serialize_entry("steps", &task.steps.len())?;
                 object.serialize_entry("etag", &task.etag)?;
                 object.serialize_entry("ignored_paths", ignored_paths)?;
-                if let Some(Ok(findings)) = findings {
-                    object.serialize_entry("findings", findings)?;
+                if let Some(analysed) = findings {
+                    Findings::serialize_into(analysed, &mut object)?;
                 }
             }
             Err(failure) => {
