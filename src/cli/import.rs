@@ -202,7 +202,10 @@ async fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, ImportFailure> {
     let file = file.to_owned();
     let read = tokio::task::spawn_blocking(move || transfer::read_file(&file, max_bytes));
     let text = read.await.map_err(io::Error::from).flatten();
-    let text = text.map_err(ImportFailure::Unreadable)?;
+    let text = text.map_err(|error| match error.kind() {
+        io::ErrorKind::IsADirectory => ImportFailure::Directory,
+        _ => ImportFailure::Unreadable(error),
+    })?;
     match text.len() as u64 {
         bytes if bytes > max_bytes => Err(ImportFailure::TooLarge { max_bytes }),
         _ => Ok(text),

@@ -51,6 +51,7 @@ impl ImportCounts {
             }
             ImportFailure::Refused(_)
             | ImportFailure::Unreadable(_)
+            | ImportFailure::Directory
             | ImportFailure::TooLarge { .. }
             | ImportFailure::Malformed(_)
             | ImportFailure::Interrupted => {}
@@ -59,6 +60,7 @@ impl ImportCounts {
             ImportFailure::Refused(error) => usize::from(error.undecided),
             ImportFailure::Interrupted => 1,
             ImportFailure::Unreadable(_)
+            | ImportFailure::Directory
             | ImportFailure::TooLarge { .. }
             | ImportFailure::Malformed(_)
             | ImportFailure::NotTried(_) => 0,

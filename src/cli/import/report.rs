@@ -38,6 +38,8 @@ pub struct ImportedFile {
 pub enum ImportFailure {
     #[error("it cannot be read: {0}")]
     Unreadable(io::Error),
+    #[error("it is a directory: `expertise apply` takes directories")]
+    Directory,
     #[error(
         "it is larger than {max_bytes} bytes: divide the guide, or raise --max-file-bytes and the \
          server's EXPERTISE_MAX_MESSAGE_BYTES"
@@ -174,6 +176,7 @@ impl Serialize for FileReport {
                         object.serialize_entry("error", &error)?;
                     }
                     ImportFailure::Unreadable(_)
+                    | ImportFailure::Directory
                     | ImportFailure::TooLarge { .. }
                     | ImportFailure::Malformed(DocumentError::Contract)
                     | ImportFailure::Interrupted
