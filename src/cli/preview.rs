@@ -2,6 +2,8 @@
 
 mod tree;
 
+use std::collections::BTreeSet;
+
 use prost_types::{Value, value::Kind};
 
 use super::{CliError, document, out, transfer};
@@ -13,6 +15,20 @@ use crate::{
 
 /// The largest page that the contract allows.
 const PAGE_SIZE: i32 = 500;
+
+/// Refuses two answers of one name, of which one would be ignored.
+pub(super) fn check(args: &PreviewArgs) -> Result<(), CliError> {
+    let mut names = BTreeSet::new();
+    for (name, _) in &args.answers {
+        if !names.insert(name.as_str()) {
+            return Err(CliError::Argument(format!(
+                "--answer is given twice for {}: give one answer",
+                out::sanitize(name)
+            )));
+        }
+    }
+    Ok(())
+}
 
 /// Shows what somebody would see of a guide.
 pub(super) async fn preview(
