@@ -85,6 +85,9 @@ pub enum CliError {
         /// What is wrong.
         error: DocumentError,
     },
+    /// An argument contradicts another.
+    #[error("{0}")]
+    Argument(String),
     /// A name is not that of one task.
     #[error("{0}")]
     TaskName(String),
@@ -120,8 +123,8 @@ impl CliError {
     pub fn is_wrong_setting(&self) -> bool {
         match self {
             Self::Service(error) => error.is_wrong_setting(),
-            // An argument is missing.
-            Self::NoTerminal(_) => true,
+            // An argument is missing or wrong.
+            Self::NoTerminal(_) | Self::Argument(_) => true,
             _ => false,
         }
     }
@@ -133,7 +136,7 @@ pub async fn run(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
         // Its other exit codes say whether there are differences.
         (Err(error), ClientCommand::Diff(_)) => {
             print_error(&format!("expertise: {error}"));
-            Ok(ExitCode::from(diff::TROUBLE))
+            Ok(ExitCode::from(diff::EXIT_FAILED))
         }
         (outcome, _) => outcome,
     }
@@ -159,6 +162,7 @@ async fn send(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
     };
     match command {
         ClientCommand::Delete(delete) => delete::check(delete)?,
+        ClientCommand::Preview(preview) => preview::check(preview)?,
         ClientCommand::Apply(apply) => apply::check(apply)?,
         ClientCommand::Import(_)
         | ClientCommand::Edit(_)
@@ -166,7 +170,6 @@ async fn send(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
         | ClientCommand::Export(_)
         | ClientCommand::Show(_)
         | ClientCommand::List(_)
-        | ClientCommand::Preview(_)
         | ClientCommand::References(_) => {}
     }
     let client = Client::connect(connection, scopes).await?;

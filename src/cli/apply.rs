@@ -22,7 +22,7 @@ use super::{
     CliError, changes, confirm,
     findings::Findings,
     out::JsonArray,
-    plan::{LeftOutFields, Plan, Resets, fixed_paths},
+    plan::{LeftOutFields, Plan, Resets, fixed_paths, missing_texts},
     tasks, transfer,
 };
 use crate::{
@@ -36,7 +36,7 @@ const NEEDS_FORCE: &str = "apply --prune asks before it deletes, and there is no
                            on: repeat it with --force to delete without asking, or with --dry-run";
 
 /// A document of the directory says what a guide is as a whole.
-const WHOLE: Plan = Plan {
+const REPLACE_GUIDE: Plan = Plan {
     fields: LeftOutFields::Reset,
     steps: AbsentSteps::Delete,
 };
@@ -153,7 +153,10 @@ impl Run<'_> {
         };
         let mut document = guide.document.clone();
         self.references.resolve(&mut document);
-        let planned = WHOLE.apply(&document, stored);
+        if let Some(missing) = missing_texts(&document, stored) {
+            return Err(CliError::Invalid(missing));
+        }
+        let planned = REPLACE_GUIDE.apply(&document, stored);
         report.changes = changes::between(stored, &planned)?;
         report.ignored_paths = fixed_paths(&document, stored);
         if report.changes.is_empty() {
@@ -170,7 +173,12 @@ impl Run<'_> {
         let message = transfer::import_of_whole(planned, etag);
         let answer = transfer::import(self.client, message).await?;
         report.take(answer.task.unwrap_or_default(), answer.ignored_paths);
-        resets.send(self.client).await
+        let reset = resets.send(self.client).await;
+        reset.map_err(|error| {
+            CliError::Invalid(format!(
+                "imported, but not all left-out fields were reset: run apply again: {error}"
+            ))
+        })
     }
 
     /// Has the server check an import, and analyses the guide that it would make.

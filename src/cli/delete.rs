@@ -108,8 +108,9 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Deletes tasks as they were read: one that has changed since is kept. Those that refer
-/// to each other are deleted in the order that this allows.
+/// Deletes tasks as they were read: a task whose own fields or step list changed is kept;
+/// edits of its steps are not noticed. Tasks that refer to each other are deleted in the
+/// order that this allows.
 pub(super) async fn delete_all(client: &Client, tasks: Vec<Task>) -> Vec<DeleteReport> {
     let mut reports = Vec::with_capacity(tasks.len());
     let mut left = tasks;

@@ -19,10 +19,10 @@ use crate::{
 };
 
 /// Exit code when an import would change something.
-const CHANGES: u8 = 1;
+const EXIT_CHANGED: u8 = 1;
 
 /// Exit code when it is not known what an import would change.
-pub(super) const TROUBLE: u8 = 2;
+pub(super) const EXIT_FAILED: u8 = 2;
 
 /// Shows what an import of a document would change. The exit code says whether it would
 /// change anything.
@@ -118,6 +118,8 @@ async fn show(
                 "changes": changes,
                 "ignored_paths": ignored_paths,
                 "findings": findings.as_ref().ok(),
+                "counts": findings.as_ref().ok().map(Findings::counts),
+                "analysis_error": findings.as_ref().err(),
             });
             print(&sanitize_json(&format!("{report}\n")))?;
         }
@@ -144,7 +146,7 @@ async fn show(
         }
     }
     Ok(match *created || !changes.is_empty() {
-        true => ExitCode::from(CHANGES),
+        true => ExitCode::from(EXIT_CHANGED),
         false => ExitCode::SUCCESS,
     })
 }

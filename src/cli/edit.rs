@@ -14,7 +14,9 @@ use super::{
     CliError, changes, confirm, document,
     findings::Findings,
     out::{print, print_error, sanitize, step_count},
-    plan::{LeftOutFields, Matching, Plan, Resets, TaskIds, fixed_paths, match_to_stored},
+    plan::{
+        LeftOutFields, Matching, Plan, Resets, TaskIds, fixed_paths, match_to_stored, missing_texts,
+    },
     tasks, transfer,
 };
 use crate::{
@@ -31,6 +33,7 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
     let mut file = EditedFile::new(&document::text(&stored)?)?;
     // Ctrl-C in an editor must not end this program, which still has to name the file.
     let _interrupts = interrupts()?;
+    let mut advice = "";
     loop {
         let before = file.read()?;
         run_editor(args.editor(), &file)?;
@@ -41,7 +44,7 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
             return Ok(ExitCode::SUCCESS);
         }
         if file.is_refused() && text == before {
-            return Ok(give_up(&file, "the refused text is not changed"));
+            return Ok(give_up(&file, "the text was not changed", advice));
         }
         match write_until_interrupted(client, &stored, &text).await {
             Ok(Written::Done(line)) => {
@@ -54,12 +57,20 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
                 print_error("nothing is changed");
                 return Ok(ExitCode::SUCCESS);
             }
-            Ok(Written::EditAgain(reason)) => file.refuse(&text, &reason)?,
-            Ok(Written::Stopped) => return Ok(give_up(&file, "it is not imported")),
+            Ok(Written::Refused(reason)) => {
+                print_error(&reason);
+                file.refuse(&text, &reason)?;
+                advice = "correct it, then ";
+            }
+            Ok(Written::EditAgain) => {
+                file.refuse(&text, "you chose to edit it again")?;
+                advice = "";
+            }
+            Ok(Written::Stopped) => return Ok(give_up(&file, "it is not imported", "")),
             Err(error) => {
                 file.keep();
                 print_error(&format!("expertise: {error}"));
-                return Ok(give_up(&file, "it is not imported, or not completely"));
+                return Ok(give_up(&file, "it is not imported, or not completely", ""));
             }
         }
     }
@@ -72,7 +83,9 @@ enum Written {
     /// It says what the guide has.
     Unchanged,
     /// It is refused, for these reasons.
-    EditAgain(String),
+    Refused(String),
+    /// It is to be edited again.
+    EditAgain,
     /// It is not to be imported.
     Stopped,
 }
@@ -93,14 +106,17 @@ async fn write_until_interrupted(
 async fn write(client: &Client, stored: &TaskDocument, text: &str) -> Result<Written, CliError> {
     let mut document = match document::parse(text.as_bytes()) {
         Ok(document) => document,
-        Err(error) => return Ok(Written::EditAgain(error.to_string())),
+        Err(error) => return Ok(Written::Refused(error.to_string())),
     };
     let guid = transfer::guid(stored).to_owned();
     if !transfer::guid(&document).eq_ignore_ascii_case(&guid) {
         let reason = format!("task.guid must stay {guid}: use `expertise import` for other tasks");
-        return Ok(Written::EditAgain(reason));
+        return Ok(Written::Refused(reason));
     }
     match_to_stored(&mut document, stored, Matching::ById, &mut TaskIds::new());
+    if let Some(missing) = missing_texts(&document, stored) {
+        return Ok(Written::Refused(missing));
+    }
     let plan = Plan {
         fields: LeftOutFields::Reset,
         steps: AbsentSteps::Delete,
@@ -116,7 +132,7 @@ async fn write(client: &Client, stored: &TaskDocument, text: &str) -> Result<Wri
     match transfer::import(client, checked).await {
         Ok(_) => {}
         Err(error) if ["INVALID_ARGUMENT", "NOT_FOUND"].contains(&error.code) => {
-            return Ok(Written::EditAgain(error.to_string()));
+            return Ok(Written::Refused(error.to_string()));
         }
         Err(error) => return Err(changed_since(error.into(), &guid)),
     }
@@ -130,7 +146,7 @@ async fn write(client: &Client, stored: &TaskDocument, text: &str) -> Result<Wri
     print_error(changes::text(&changes, "").trim_end());
     match show_findings(client, &planned).await {
         Answer::Import => {}
-        Answer::EditAgain => return Ok(Written::EditAgain("edited again as asked".to_owned())),
+        Answer::EditAgain => return Ok(Written::EditAgain),
         Answer::Stop => return Ok(Written::Stopped),
     }
     // The etag is that of the task. Its steps and managed tasks have their own.
@@ -174,8 +190,10 @@ async fn show_findings(client: &Client, planned: &TaskDocument) -> Answer {
     if findings.errors() == 0 || !confirm::is_terminal() {
         return Answer::Import;
     }
-    let question = "import it all the same? y: yes, e: edit again, n: no [y/e/N] ";
-    match confirm::ask(question).as_str() {
+    let question = "import it anyway? y: yes, e: edit again, n: no [y/e/N] ";
+    // Ctrl-C is handled while the question waits.
+    let answer = tokio::task::spawn_blocking(move || confirm::ask(question)).await;
+    match answer.unwrap_or_default().as_str() {
         "y" | "yes" => Answer::Import,
         "e" | "edit" => Answer::EditAgain,
         _ => Answer::Stop,
@@ -205,12 +223,14 @@ fn run_editor(editor: &str, file: &EditedFile) -> Result<(), CliError> {
     })
 }
 
-fn give_up(file: &EditedFile, reason: &str) -> ExitCode {
+/// Keeps the text and says how to import it. The advice comes before that.
+fn give_up(file: &EditedFile, reason: &str, advice: &str) -> ExitCode {
     file.keep();
     let path = file.path().display();
     print_error(&format!(
-        "{reason}: the text is kept in {path}; `expertise diff {path}` compares it with the guide, \
-         and `expertise import {path}` imports it"
+        "{reason}: the text is kept in {path}; `expertise diff {path}` compares it with the guide; \
+         {advice}`expertise import --absent-steps delete {path}` imports it, but keeps fields that \
+         it leaves out"
     ));
     ExitCode::FAILURE
 }

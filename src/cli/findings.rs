@@ -1,6 +1,7 @@
 //! What the analysis says about a document before it is written.
 
-use serde::{Serialize, Serializer};
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::{Value, json};
 
 use super::{
     document::{self, MessageJson},
@@ -59,10 +60,31 @@ impl Findings {
         let more = usize::try_from(total)
             .unwrap_or_default()
             .saturating_sub(self.shown.len());
-        if more > 0 {
-            text.push_str(&format!("  and {more} more findings\n"));
+        match more {
+            0 => {}
+            1 => text.push_str("  and 1 more finding\n"),
+            more => text.push_str(&format!("  and {more} more findings\n")),
         }
         text
+    }
+
+    /// The numbers of all findings, also of those that are not shown.
+    pub fn counts(&self) -> Value {
+        json!({"errors": self.counts.errors, "warnings": self.counts.warnings})
+    }
+
+    /// Adds the findings and their numbers to a report, or why there are none.
+    pub fn serialize_into<M: SerializeMap>(
+        analysed: &Result<Self, CallError>,
+        report: &mut M,
+    ) -> Result<(), M::Error> {
+        match analysed {
+            Ok(findings) => {
+                report.serialize_entry("findings", findings)?;
+                report.serialize_entry("counts", &findings.counts())
+            }
+            Err(error) => report.serialize_entry("analysis_error", error),
+        }
     }
 }
 

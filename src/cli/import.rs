@@ -16,11 +16,10 @@ use prost::Message;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-pub(super) use self::report::ImportFailure;
 use self::{
     counts::ImportCounts,
     interrupts::Interrupts,
-    report::{FileReport, ImportKind, ImportedFile},
+    report::{FileReport, ImportFailure, ImportKind, ImportedFile},
 };
 use super::{
     CliError, changes, document,
@@ -36,17 +35,20 @@ use crate::{
 };
 
 /// Imports each file in turn, and continues after one that fails. Ctrl-C ends the run
-/// after the file at hand.
+/// after the current file.
 pub(super) async fn import(
     client: &Client,
     import: &ImportArgs,
     format: Format,
 ) -> Result<ExitCode, CliError> {
+    let run_id = import.request_id.map_or_else(Uuid::now_v7, |id| id.0);
     let mut run = ImportRun {
-        client,
-        import,
-        run_id: import.request_id.map_or_else(Uuid::now_v7, |id| id.0),
-        sent_counts: HashMap::new(),
+        importer: FileImporter {
+            client,
+            import,
+            run_id,
+            sent_counts: HashMap::new(),
+        },
         counts: ImportCounts::default(),
         interrupts: Interrupts::listen()?,
     };
@@ -60,7 +62,7 @@ pub(super) async fn import(
         progress.show(file);
         let report = run.import(file).await;
         progress.suspend(|| match format {
-            Format::Text => report.print(run.run_id, import.quiet),
+            Format::Text => report.print(run_id, import.quiet),
             Format::Json => array.push(&report),
         })?;
         run.counts.add(&report);
@@ -71,13 +73,8 @@ pub(super) async fn import(
         Format::Text => run.counts.print(import),
         Format::Json => array.end()?,
     }
-    if let Some(done) = run.counts.interrupted_after {
-        print_error(&format!(
-            "interrupted after {done} of {} files: to resume, run the same command with \
-             --request-id {}",
-            import.files.len(),
-            run.run_id
-        ));
+    if let Some(line) = run.counts.resume_line(import, run_id) {
+        print_error(&line);
     }
     Ok(match run.counts.is_success() {
         true => ExitCode::SUCCESS,
@@ -87,24 +84,36 @@ pub(super) async fn import(
 
 /// A run in progress.
 struct ImportRun<'a> {
-    client: &'a Client,
-    import: &'a ImportArgs,
-    run_id: Uuid,
-    /// The number of requests so far for each content.
-    sent_counts: HashMap<Uuid, u32>,
+    importer: FileImporter<'a>,
     counts: ImportCounts,
     interrupts: Interrupts,
 }
 
 impl ImportRun<'_> {
     async fn import(&mut self, file: &Path) -> FileReport {
+        let dry_run = self.importer.import.dry_run;
         let result = match self.counts.stopped {
             Some(reason) => Err(ImportFailure::NotTried(reason)),
-            None => self.import_file(file).await,
+            None => {
+                let work = self.importer.import_file(file);
+                let done = self.interrupts.first_of(work).await;
+                done.unwrap_or(Err(ImportFailure::Interrupted))
+            }
         };
-        FileReport::new(file, result, self.import.dry_run)
+        FileReport::new(file, result, dry_run)
     }
+}
 
+/// Imports single files.
+struct FileImporter<'a> {
+    client: &'a Client,
+    import: &'a ImportArgs,
+    run_id: Uuid,
+    /// The number of requests so far for each content.
+    sent_counts: HashMap<Uuid, u32>,
+}
+
+impl FileImporter<'_> {
     async fn import_file(&mut self, file: &Path) -> Result<ImportedFile, ImportFailure> {
         let ImportArgs {
             files: _,
@@ -115,7 +124,7 @@ impl ImportRun<'_> {
             request_id: _,
             quiet: _,
         } = self.import;
-        let text = read(file, *max_file_bytes)?;
+        let text = read(file, *max_file_bytes).await?;
         let mut document = document::parse(&text)?;
         drop(text);
         if *as_new && let Some(task) = &mut document.task {
@@ -132,15 +141,9 @@ impl ImportRun<'_> {
         let sent = self.sent_counts.entry(id).or_default();
         message.request_id = repeated_request_id(id, *sent).to_string();
         *sent += 1;
-        let planned = self.plan(document).await;
-        let answer = match self
-            .interrupts
-            .first_of(transfer::import(self.client, message))
-            .await
-        {
-            Some(answer) => answer.map_err(ImportFailure::Refused)?,
-            None => return Err(ImportFailure::Interrupted),
-        };
+        let planned = self.plan(document).await?;
+        let answer = transfer::import(self.client, message).await;
+        let answer = answer.map_err(ImportFailure::Refused)?;
         Ok(ImportedFile {
             kind: planned.kind,
             task: answer.task.unwrap_or_default(),
@@ -153,16 +156,21 @@ impl ImportRun<'_> {
     }
 
     /// What the import makes of the guide, for which the stored one is read. A guide that
-    /// cannot be read counts as updated.
-    async fn plan(&self, document: TaskDocument) -> PlannedImport {
+    /// may not be read counts as updated.
+    async fn plan(&self, document: TaskDocument) -> Result<PlannedImport, ImportFailure> {
         let guid = transfer::guid(&document);
         if guid.is_empty() {
             let kind = ImportKind::Created;
-            return PlannedImport { kind, document };
+            return Ok(PlannedImport { kind, document });
         }
         let kind = ImportKind::Updated;
-        let Ok(stored) = transfer::export(self.client, guid).await else {
-            return PlannedImport { kind, document };
+        let stored = match transfer::export(self.client, guid).await {
+            Ok(stored) => stored,
+            // The import would fail in the same way. A token may lack the scope `read` alone.
+            Err(error) if error.unreachable || error.code == "UNAUTHENTICATED" => {
+                return Err(ImportFailure::Refused(error));
+            }
+            Err(_) => return Ok(PlannedImport { kind, document }),
         };
         let plan = Plan {
             fields: LeftOutFields::Keep,
@@ -172,13 +180,13 @@ impl ImportRun<'_> {
         match_to_stored(&mut matched, &stored, Matching::ById, &mut TaskIds::new());
         let planned = plan.apply(&matched, &stored);
         let changes = changes::between(&stored, &planned);
-        PlannedImport {
+        Ok(PlannedImport {
             kind: match changes {
                 Ok(changes) if changes.is_empty() => ImportKind::Unchanged,
                 Ok(_) | Err(_) => kind,
             },
             document: planned,
-        }
+        })
     }
 }
 
@@ -188,9 +196,16 @@ struct PlannedImport {
     document: TaskDocument,
 }
 
-/// Reads a file or standard input. No more of a larger one is read than shows that it is.
-pub(super) fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, ImportFailure> {
-    let text = transfer::read_file(file, max_bytes).map_err(ImportFailure::Unreadable)?;
+/// Reads a file or standard input. Signals are handled meanwhile, as standard input may
+/// come slowly.
+async fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, ImportFailure> {
+    let file = file.to_owned();
+    let read = tokio::task::spawn_blocking(move || transfer::read_file(&file, max_bytes));
+    let text = read.await.map_err(io::Error::from).flatten();
+    let text = text.map_err(|error| match error.kind() {
+        io::ErrorKind::IsADirectory => ImportFailure::Directory,
+        _ => ImportFailure::Unreadable(error),
+    })?;
     match text.len() as u64 {
         bytes if bytes > max_bytes => Err(ImportFailure::TooLarge { max_bytes }),
         _ => Ok(text),

@@ -9,10 +9,10 @@ use uuid::Uuid;
 
 use self::report::LintReport;
 use super::{
-    CliError, document,
-    guide::{self, read_document},
+    CliError, document, guide,
     layout::wrapped,
     out::{self, JsonArray},
+    transfer,
 };
 use crate::{
     client::{Client, MAX_MESSAGE_BYTES},
@@ -32,7 +32,7 @@ use crate::{
 const PAGE_SIZE: i32 = 500;
 
 /// What was found in a guide.
-struct Findings {
+struct LintFindings {
     findings: Vec<Finding>,
     counts: FindingCounts,
     /// The document; `None` for a stored task.
@@ -51,21 +51,22 @@ pub async fn lint(config: &LintConfig) -> Result<ExitCode, CliError> {
         Some(connection) => Some(Client::connect(connection, &[Scope::Read]).await?),
         None => None,
     };
+    let client = client.as_ref();
     let options = options(lint);
     let mut failed = false;
     let mut array = JsonArray::new();
     for guide in &lint.guides {
         let result = match guide {
-            GuideArg::File(file) => match read_document(file) {
+            GuideArg::File(file) => match transfer::read_document(file) {
                 Ok(document) if lint.online => {
-                    in_account(client.as_ref(), document, &options).await
+                    validate_document_on_server(client, document, &options).await
                 }
-                Ok(document) => alone(document, &options),
+                Ok(document) => validate_locally(document, &options),
                 Err(error) => Err(error),
             },
             GuideArg::Task(task) => {
                 let source = Source::Guid(task.to_string());
-                stored(client.as_ref(), source, &options).await
+                validate_on_server(client, source, &options).await
             }
         };
         let report = LintReport::new(&guide::name(guide), result);
@@ -109,7 +110,10 @@ fn options(lint: &LintArgs) -> ValidationOptions {
 }
 
 /// Checks a document by itself, without a server.
-fn alone(document: TaskDocument, options: &ValidationOptions) -> Result<Findings, CliError> {
+fn validate_locally(
+    document: TaskDocument,
+    options: &ValidationOptions,
+) -> Result<LintFindings, CliError> {
     let (decoded, options) = decode::all(|violations: &mut Violations| {
         let field = decode::Field::root("options", violations);
         let options = decode::options::options(Some(options.clone()), field);
@@ -129,7 +133,7 @@ fn alone(document: TaskDocument, options: &ValidationOptions) -> Result<Findings
         Err(Error::Invalid(violations)) => return Err(invalid(violations)),
         Err(error) => return Err(CliError::Invalid(error.to_string())),
     };
-    Ok(Findings {
+    Ok(LintFindings {
         findings: findings.into_iter().map(encode::finding).collect(),
         counts: encode::finding_counts(counts),
         document: Some(document),
@@ -151,32 +155,33 @@ fn invalid(violations: Violations) -> CliError {
     CliError::Invalid(format!("an import would refuse it:\n{}", lines.join("\n")))
 }
 
-async fn in_account(
+async fn validate_document_on_server(
     client: Option<&Client>,
     document: TaskDocument,
     options: &ValidationOptions,
-) -> Result<Findings, CliError> {
+) -> Result<LintFindings, CliError> {
     let source = Source::Document(document.clone());
-    let found = stored(client, source, options).await?;
-    Ok(Findings {
+    let found = validate_on_server(client, source, options).await?;
+    Ok(LintFindings {
         document: Some(document),
         ..found
     })
 }
 
 /// Has a server check a guide, page by page.
-async fn stored(
+async fn validate_on_server(
     client: Option<&Client>,
     source: Source,
     options: &ValidationOptions,
-) -> Result<Findings, CliError> {
-    let mut found = Findings {
+) -> Result<LintFindings, CliError> {
+    let Some(client) = client else {
+        let reason = "it cannot be checked without a server: set --server";
+        return Err(CliError::Invalid(reason.to_owned()));
+    };
+    let mut found = LintFindings {
         findings: Vec::new(),
         counts: FindingCounts::default(),
         document: None,
-    };
-    let Some(client) = client else {
-        return Ok(found);
     };
     let mut message = ValidateTaskRequest {
         source: Some(source),

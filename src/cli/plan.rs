@@ -4,12 +4,14 @@
 mod fixed;
 mod matching;
 mod merge;
+mod required;
 mod resets;
 
 pub(super) use self::{
     fixed::fixed_paths,
     matching::{Matching, TaskIds, match_to_stored},
     merge::new_step,
+    required::missing_texts,
     resets::Resets,
 };
 

@@ -2,9 +2,11 @@
 
 mod tree;
 
+use std::collections::BTreeSet;
+
 use prost_types::{Value, value::Kind};
 
-use super::{CliError, document, guide::read_document, out};
+use super::{CliError, document, out, transfer};
 use crate::{
     client::Client,
     config::{Format, GuideArg, PreviewArgs},
@@ -14,15 +16,31 @@ use crate::{
 /// The largest page that the contract allows.
 const PAGE_SIZE: i32 = 500;
 
+/// Refuses two answers of one name, of which one would be ignored.
+pub(super) fn check(args: &PreviewArgs) -> Result<(), CliError> {
+    let mut names = BTreeSet::new();
+    for (name, _) in &args.answers {
+        if !names.insert(name.as_str()) {
+            return Err(CliError::Argument(format!(
+                "--answer is given twice for {}: give one answer",
+                out::sanitize(name)
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Shows what somebody would see of a guide.
 pub(super) async fn preview(
     client: &Client,
     args: &PreviewArgs,
     format: Format,
 ) -> Result<(), CliError> {
-    let preview = whole(client, request(args)?).await?;
+    let request = request(args)?;
+    let language = request.language.clone();
+    let preview = whole(client, request).await?;
     match format {
-        Format::Text => out::print(&tree::text(&preview)),
+        Format::Text => out::print(&tree::text(&preview, &language)),
         Format::Json => {
             let json = document::json("PreviewTaskResponse", &preview)?;
             out::print_json(&json)
@@ -45,7 +63,7 @@ fn request(args: &PreviewArgs) -> Result<PreviewTaskRequest, CliError> {
     } = args;
     let source = match guide {
         GuideArg::Task(task) => Source::Guid(task.to_string()),
-        GuideArg::File(file) => Source::Document(read_document(file)?),
+        GuideArg::File(file) => Source::Document(transfer::read_document(file)?),
     };
     let expand = full.then(|| "body".to_owned());
     let fallback = fallback_languages.iter().map(ToString::to_string);

@@ -56,6 +56,12 @@ pub(super) async fn references(
         Format::Json => array.end(),
         Format::Text if rows.is_empty() => {
             out::print_error("nothing in this account refers to it");
+            let is_own = |name: &String| !name.starts_with("components.");
+            if task.is_none() && variable.as_ref().is_some_and(is_own) {
+                out::print_error(
+                    "an account-wide name is components.PRODUCT.NAME; an own name needs --task",
+                );
+            }
             Ok(())
         }
         Format::Text => out::print(&table(COLUMNS, rows)),

@@ -16,6 +16,9 @@ use crate::{
     },
 };
 
+/// The largest document that is read: what a server takes by default.
+const DOCUMENT_BYTES_MAX: u64 = 75_497_472;
+
 /// Exports a task.
 pub(super) async fn export(client: &Client, guid: &str) -> Result<TaskDocument, CallError> {
     let message = ExportTaskRequest {
@@ -41,14 +44,13 @@ pub(super) async fn import(
         .await
 }
 
-/// An import of a document that says what the guide is as a whole: steps that it leaves
-/// out are deleted. With an etag, the task must not have changed since.
+/// An import that replaces the guide: absent steps are deleted. With an etag, the task must not have changed since.
 pub(super) fn import_of_whole(document: TaskDocument, etag: &str) -> ImportTaskRequest {
     ImportTaskRequest {
         document: Some(document),
         absent_steps: i32::from(AbsentSteps::Delete),
         etag: etag.to_owned(),
-        // Attempts after a lost answer do nothing twice.
+        // With a request id, a retry imports nothing twice.
         request_id: Uuid::now_v7().to_string(),
         validate_only: false,
     }
@@ -64,8 +66,8 @@ pub(super) fn name(document: &TaskDocument) -> &str {
     document.task.as_ref().map_or("", |task| task.name.as_str())
 }
 
-/// Reads a file, or standard input as `-`. Of a file of more than `max_bytes`, one byte
-/// more is read, which shows that it is too large.
+/// Reads a file, or standard input as `-`. Reads at most `max_bytes` + 1 bytes, so that
+/// the caller sees that a file is too large.
 pub(super) fn read_file(file: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let input: Box<dyn Read> = match file == Path::new("-") {
         true => Box::new(io::stdin()),
@@ -78,10 +80,16 @@ pub(super) fn read_file(file: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
 
 /// Reads the document in a file.
 pub(super) fn read_document(file: &Path) -> Result<TaskDocument, CliError> {
-    let text = read_file(file, u64::MAX - 1).map_err(|reason| CliError::Read {
+    let text = read_file(file, DOCUMENT_BYTES_MAX).map_err(|reason| CliError::Read {
         place: file.display().to_string(),
         reason,
     })?;
+    if text.len() as u64 > DOCUMENT_BYTES_MAX {
+        return Err(CliError::Read {
+            place: file.display().to_string(),
+            reason: io::Error::other(format!("it is larger than {DOCUMENT_BYTES_MAX} bytes")),
+        });
+    }
     super::document::parse(&text).map_err(|error| CliError::File {
         place: file.display().to_string(),
         error,

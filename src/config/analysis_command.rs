@@ -70,7 +70,7 @@ pub struct PreviewArgs {
     /// The guid of a stored task, a document as `export` writes it, or - for standard input
     #[arg(value_name = "GUID|FILE", value_hint = ValueHint::FilePath, value_parser = guide)]
     pub guide: GuideArg,
-    /// What this access level sees [default: roles are not looked at]
+    /// Access level of the viewer [default: ignore roles]
     #[arg(long, value_name = "LEVEL")]
     pub level: Option<AccessLevel>,
     /// The texts in this language [default: that of the source]

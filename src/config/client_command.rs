@@ -94,10 +94,10 @@ pub struct ImportArgs {
     /// A document as `export` writes it or examples/guides holds it; - is standard input
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
-    /// Make new tasks, also of documents that name the task that they are of
+    /// Create new tasks; ignore the documents' task.guid
     #[arg(long)]
     pub as_new: bool,
-    /// What becomes of steps that a task has and its document leaves out [default: the document is refused]
+    /// What to do with stored steps that the document leaves out [default: refuse the document]
     #[arg(long, value_name = "keep|delete", hide_possible_values = true)]
     pub absent_steps: Option<AbsentSteps>,
     /// Check everything and store nothing
@@ -111,7 +111,7 @@ pub struct ImportArgs {
         value_parser = value::number::<u64>(1..=2_147_483_647)
     )]
     pub max_file_bytes: u64,
-    /// Names the run: repeated under the same name within a day, it does nothing twice [default: a new one]
+    /// Id of the run: repeating it with this id within a day imports nothing twice [default: a new one]
     #[arg(long, value_name = "UUID", value_parser = value::request_id)]
     pub request_id: Option<RequestId>,
     /// Print failures and counts only

@@ -76,13 +76,13 @@ enum CommandArgs {
     Edit(ClientArgs<EditArgs>),
     /// Show what an import would change: exit code 0 if nothing, 1 if something, 2 after a failure
     Diff(ClientArgs<DiffArgs>),
-    /// Make the account have the guides of a directory: create, update, and delete with --prune
+    /// Make the account's guides match a directory: create, update, and delete with --prune
     Apply(ClientArgs<ApplyArgs>),
     /// Delete tasks with their steps
     Delete(ClientArgs<DeleteArgs>),
     /// Check guides, stored ones or documents in files: exit code 1 if there is an error
     Lint(ClientArgs<LintArgs>),
-    /// Show what somebody would see of a guide with these answers
+    /// Show which steps a user sees with these answers
     Preview(ClientArgs<PreviewArgs>),
     /// List what refers to a task, or sets and reads a variable
     References(ClientArgs<ReferencesArgs>),

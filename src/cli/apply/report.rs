@@ -130,8 +130,8 @@ impl Serialize for ApplyReport {
         object.serialize_entry("steps", &self.steps)?;
         object.serialize_entry("changes", &self.changes)?;
         object.serialize_entry("ignored_paths", &self.ignored_paths)?;
-        if let Some(Ok(findings)) = &self.findings {
-            object.serialize_entry("findings", findings)?;
+        if let Some(analysed) = &self.findings {
+            Findings::serialize_into(analysed, &mut object)?;
         }
         match &self.error {
             Some(CliError::Refused(error)) => object.serialize_entry("error", error)?,

@@ -17,15 +17,18 @@ pub(super) struct Source {
     pub document: TaskDocument,
 }
 
-/// Reads every `.json` file in a directory and below it; hidden ones are passed over. The
-/// documents are in the order in which their guides were created, those without an id
-/// first.
+/// Reads every `.json` file in a directory and below it. Hidden ones are left out, and
+/// links to directories are not followed. The documents are in the order in which their
+/// guides were created, those without an id first.
 pub(super) fn read_directory(directory: &Path) -> Result<Vec<Source>, CliError> {
+    if directory.is_file() {
+        return Err(CliError::Invalid(format!(
+            "{} is a file: apply takes a directory, and `expertise import` takes files",
+            directory.display()
+        )));
+    }
     let mut files = Vec::new();
-    find_files(directory, &mut files).map_err(|reason| CliError::Read {
-        place: directory.display().to_string(),
-        reason,
-    })?;
+    find_files(directory, &mut files)?;
     if files.is_empty() {
         let directory = directory.display();
         return Err(CliError::Invalid(format!(
@@ -34,9 +37,15 @@ pub(super) fn read_directory(directory: &Path) -> Result<Vec<Source>, CliError> 
     }
     files.sort();
     let mut sources = Vec::with_capacity(files.len());
+    let mut errors = Vec::new();
     for file in files {
-        let document = transfer::read_document(&file)?;
-        sources.push(Source { file, document });
+        match transfer::read_document(&file) {
+            Ok(document) => sources.push(Source { file, document }),
+            Err(error) => errors.push(error.to_string()),
+        }
+    }
+    if !errors.is_empty() {
+        return Err(CliError::Invalid(errors.join("\n  ")));
     }
     check_ids(&sources)?;
     // Ids that the server makes increase with time.
@@ -44,20 +53,29 @@ pub(super) fn read_directory(directory: &Path) -> Result<Vec<Source>, CliError> 
     Ok(sources)
 }
 
-fn find_files(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
+fn find_files(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), CliError> {
+    for entry in fs::read_dir(directory).map_err(|error| unreadable(directory, error))? {
+        let entry = entry.map_err(|error| unreadable(directory, error))?;
         let path = entry.path();
         if entry.file_name().as_encoded_bytes().starts_with(b".") {
             continue;
         }
-        if fs::metadata(&path)?.is_dir() {
+        let file_type = entry.file_type();
+        let file_type = file_type.map_err(|error| unreadable(&path, error))?;
+        if file_type.is_dir() {
             find_files(&path, files)?;
         } else if path.extension().is_some_and(|it| it == "json") {
             files.push(path);
         }
     }
     Ok(())
+}
+
+fn unreadable(path: &Path, reason: io::Error) -> CliError {
+    CliError::Read {
+        place: path.display().to_string(),
+        reason,
+    }
 }
 
 /// Refuses two documents of one guide, of which the one would undo the other.

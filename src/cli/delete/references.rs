@@ -25,7 +25,8 @@ pub(super) struct Referrer {
     step: String,
     /// The guid of its task.
     task: String,
-    /// The name of that task.
+    /// The name of that task; empty if it is not known.
+    #[serde(skip_serializing_if = "String::is_empty")]
     name: String,
     /// The path in the step.
     path: String,
@@ -40,16 +41,19 @@ impl fmt::Display for Referrer {
             name,
             path,
         } = self;
-        let name = sanitize(name);
+        let name = match name.is_empty() {
+            true => String::new(),
+            false => format!(", {}", sanitize(name)),
+        };
         match manages {
             true => write!(
                 f,
-                "step {step} of task {task}, {name}, manages it with its {path}: remove that answer \
+                "step {step} of task {task}{name}, manages it with its {path}: remove that answer \
                  or set `linked` to false first"
             ),
             false => write!(
                 f,
-                "step {step} of task {task}, {name}, refers to it: delete that step first"
+                "step {step} of task {task}{name}, refers to it: delete that step first"
             ),
         }
     }

@@ -1,5 +1,7 @@
 //! What a run has done, and what it says at its end.
 
+use uuid::Uuid;
+
 use super::report::{FileReport, ImportFailure, ImportKind};
 use crate::{cli::out::print_error, config::ImportArgs};
 
@@ -9,6 +11,10 @@ pub(super) struct ImportCounts {
     updated: usize,
     unchanged: usize,
     failed: usize,
+    /// Failed files that were not tried.
+    not_tried: usize,
+    /// Failed files that may be imported.
+    undecided: usize,
     /// Failures of files that were tried.
     failures: Vec<String>,
     /// Why the remaining files are not tried.
@@ -32,7 +38,10 @@ impl ImportCounts {
         };
         self.failed += 1;
         match failure {
-            ImportFailure::NotTried(_) => return,
+            ImportFailure::NotTried(_) => {
+                self.not_tried += 1;
+                return;
+            }
             ImportFailure::Refused(error) if error.caller_refused => {
                 self.stopped = Some("the server refuses the calls of this caller");
             }
@@ -42,15 +51,40 @@ impl ImportCounts {
             }
             ImportFailure::Refused(_)
             | ImportFailure::Unreadable(_)
+            | ImportFailure::Directory
             | ImportFailure::TooLarge { .. }
             | ImportFailure::Malformed(_)
             | ImportFailure::Interrupted => {}
         }
+        self.undecided += match failure {
+            ImportFailure::Refused(error) => usize::from(error.undecided),
+            ImportFailure::Interrupted => 1,
+            ImportFailure::Unreadable(_)
+            | ImportFailure::Directory
+            | ImportFailure::TooLarge { .. }
+            | ImportFailure::Malformed(_)
+            | ImportFailure::NotTried(_) => 0,
+        };
         self.failures.push(report.failure_text(failure));
     }
 
     pub fn is_success(&self) -> bool {
         self.failed == 0 && self.interrupted_after.is_none()
+    }
+
+    /// How to import the rest of the files, if the run has not reached all of them or does
+    /// not know what became of one. Without the id, files would be imported twice.
+    pub fn resume_line(&self, import: &ImportArgs, run_id: Uuid) -> Option<String> {
+        let resume = format!("to resume, run the same command with --request-id {run_id}");
+        if let Some(done) = self.interrupted_after {
+            let files = import.files.len();
+            return Some(format!(
+                "interrupted after {done} of {files} files: {resume}"
+            ));
+        }
+        let lost_server = self.stopped.is_some() && import.files.len() > 1;
+        let is_incomplete = self.undecided > 0 || lost_server;
+        (is_incomplete && !import.dry_run).then_some(resume)
     }
 
     /// Prints the counts, and the failures again where other lines have followed them.
@@ -60,8 +94,10 @@ impl ImportCounts {
             updated,
             unchanged,
             failed,
+            not_tried,
+            undecided: _,
             failures,
-            stopped: _,
+            stopped,
             interrupted_after: _,
         } = self;
         if import.files.len() < 2 {
@@ -74,6 +110,13 @@ impl ImportCounts {
         ));
         if !import.quiet {
             failures.iter().for_each(|failure| print_error(failure));
+        }
+        match (stopped, not_tried) {
+            (None, _) | (Some(_), 0) => {}
+            (Some(reason), 1) => print_error(&format!("1 file was not tried, as {reason}")),
+            (Some(reason), count) => {
+                print_error(&format!("{count} files were not tried, as {reason}"));
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::{CliError, out::print_error};
 
-/// The signals that end a run: the first after the file at hand, another at once.
+/// The signals that end a run: the first after the current file, another at once.
 pub(super) struct Interrupts {
     interrupt: Signal,
     terminate: Signal,
@@ -39,7 +39,7 @@ impl Interrupts {
                         return None;
                     }
                     print_error(
-                        "interrupted: the file at hand is finished first; again to stop at once",
+                        "interrupted: finishing the current file; press Ctrl-C again to stop now",
                     );
                 }
                 done = &mut work => return Some(done),

@@ -38,6 +38,8 @@ pub struct ImportedFile {
 pub enum ImportFailure {
     #[error("it cannot be read: {0}")]
     Unreadable(io::Error),
+    #[error("it is a directory: `expertise apply` takes directories")]
+    Directory,
     #[error(
         "it is larger than {max_bytes} bytes: divide the guide, or raise --max-file-bytes and the \
          server's EXPERTISE_MAX_MESSAGE_BYTES"
@@ -47,7 +49,7 @@ pub enum ImportFailure {
     Malformed(#[from] DocumentError),
     #[error("{0}")]
     Refused(CallError),
-    #[error("it was interrupted and may be imported all the same")]
+    #[error("interrupted: the server may still import it")]
     Interrupted,
     #[error("not tried, as {0}")]
     NotTried(&'static str),
@@ -79,11 +81,12 @@ impl FileReport {
     }
 
     /// Prints it for people: an import to standard output, a failure to standard error.
-    /// A quiet run prints no imports.
+    /// A quiet run prints no imports. Files that were not tried are counted at the end.
     pub fn print(&self, run: Uuid, quiet: bool) -> Result<(), CliError> {
         let failure = match &self.result {
             Ok(_) if quiet => return Ok(()),
             Ok(imported) => return out::print(&self.success(imported)),
+            Err(ImportFailure::NotTried(_)) => return Ok(()),
             Err(failure) => failure,
         };
         out::print_error(&self.failure_text(failure));
@@ -91,8 +94,8 @@ impl FileReport {
             && error.undecided
         {
             out::print_error(&format!(
-                "  it may be imported all the same: so that it is not imported twice, repeat with \
-                 --request-id {run}"
+                "  the server may have imported it: to avoid a second copy, repeat with --request-id \
+                 {run}"
             ));
         }
         Ok(())
@@ -155,8 +158,8 @@ impl Serialize for FileReport {
                 object.serialize_entry("steps", &task.steps.len())?;
                 object.serialize_entry("etag", &task.etag)?;
                 object.serialize_entry("ignored_paths", ignored_paths)?;
-                if let Some(Ok(findings)) = findings {
-                    object.serialize_entry("findings", findings)?;
+                if let Some(analysed) = findings {
+                    Findings::serialize_into(analysed, &mut object)?;
                 }
             }
             Err(failure) => {
@@ -173,6 +176,7 @@ impl Serialize for FileReport {
                         object.serialize_entry("error", &error)?;
                     }
                     ImportFailure::Unreadable(_)
+                    | ImportFailure::Directory
                     | ImportFailure::TooLarge { .. }
                     | ImportFailure::Malformed(DocumentError::Contract)
                     | ImportFailure::Interrupted

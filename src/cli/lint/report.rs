@@ -3,7 +3,7 @@
 use console::style;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-use super::{Findings, place::DocumentPlace};
+use super::{LintFindings, place::DocumentPlace};
 use crate::{
     cli::{
         CliError, document,
@@ -25,11 +25,11 @@ const INDENT: &str = "    ";
 /// What was found in a guide, or why it could not be checked.
 pub struct LintReport {
     guide: String,
-    result: Result<Findings, CliError>,
+    result: Result<LintFindings, CliError>,
 }
 
 impl LintReport {
-    pub fn new(guide: &str, result: Result<Findings, CliError>) -> Self {
+    pub fn new(guide: &str, result: Result<LintFindings, CliError>) -> Self {
         Self {
             guide: sanitize(guide),
             result,
@@ -47,7 +47,7 @@ impl LintReport {
         let found = match &self.result {
             Ok(found) => found,
             Err(error) => {
-                print_error(&format!("failed {}: {error}", self.guide));
+                print_error(&format!("failed {}: {}", self.guide, message(error)));
                 return Ok(());
             }
         };
@@ -56,6 +56,15 @@ impl LintReport {
             text.push_str(&lines(finding, found.document.as_ref()));
         }
         print(&text)
+    }
+}
+
+/// Why a guide could not be checked, without its name.
+fn message(error: &CliError) -> String {
+    match error {
+        CliError::Read { reason, .. } => format!("it cannot be read: {reason}"),
+        CliError::File { error, .. } => error.to_string(),
+        error => error.to_string(),
     }
 }
 
@@ -204,7 +213,7 @@ impl Serialize for LintReport {
             }
             Err(CliError::Refused(refusal)) => object.serialize_entry("error", refusal)?,
             Err(error) => {
-                let message = serde_json::json!({"message": error.to_string()});
+                let message = serde_json::json!({"message": message(error)});
                 object.serialize_entry("error", &message)?;
             }
         }

@@ -18,8 +18,9 @@ use crate::{
     },
 };
 
-/// The tree of the steps, and what is open.
-pub fn text(preview: &PreviewTaskResponse) -> String {
+/// The tree of the steps, and what is open. Texts in other languages than the one asked
+/// for are marked; it is empty if none is.
+pub fn text(preview: &PreviewTaskResponse, language: &str) -> String {
     let PreviewTaskResponse {
         task,
         steps,
@@ -31,7 +32,7 @@ pub fn text(preview: &PreviewTaskResponse) -> String {
     } = preview;
     let task = task.clone().unwrap_or_default();
     let mut leaves: Vec<Branch> = traces([("the task", &task.trace)]);
-    leaves.extend(step_branches(&mut steps.iter().collect(), 0));
+    leaves.extend(step_branches(&mut steps.iter().collect(), 0, language));
     let mut text = Branch::new(task_lines(&task), leaves).to_string();
     if let Some(next) = next_observation.last() {
         let step = steps
@@ -63,27 +64,34 @@ fn via(ids: &[String]) -> &[String] {
 fn task_lines(task: &PreviewedTask) -> Vec<String> {
     let name = style(shown(task.name.as_ref())).bold();
     let state = state(task.visibility(), task.reasons());
-    vec![
-        format!("{name} {state}"),
-        style(&task.guid).dim().to_string(),
-    ]
+    let mut lines = vec![format!("{name} {state}")];
+    // A document without an id has none.
+    if !task.guid.is_empty() {
+        lines.push(style(&task.guid).dim().to_string());
+    }
+    lines
 }
 
 /// The branches of the steps at this depth, each with the steps of its subtask, which
 /// follow it.
-fn step_branches(steps: &mut VecDeque<&PreviewedStep>, depth: usize) -> Vec<Branch> {
+fn step_branches(
+    steps: &mut VecDeque<&PreviewedStep>,
+    depth: usize,
+    language: &str,
+) -> Vec<Branch> {
     let mut branches = Vec::new();
     while steps.front().is_some_and(|step| step.via.len() >= depth) {
         let Some(step) = steps.pop_front() else { break };
         let mut leaves = traces([("the step", &step.trace), ("its task", &step.subtask_trace)]);
         leaves.extend(step.question.as_ref().map(question));
-        leaves.extend(step_branches(steps, depth + 1));
-        branches.push(Branch::new(step_lines(branches.len() + 1, step), leaves));
+        leaves.extend(step_branches(steps, depth + 1, language));
+        let lines = step_lines(branches.len() + 1, step, language);
+        branches.push(Branch::new(lines, leaves));
     }
     branches
 }
 
-fn step_lines(place: usize, step: &PreviewedStep) -> Vec<String> {
+fn step_lines(place: usize, step: &PreviewedStep, asked: &str) -> Vec<String> {
     let PreviewedStep {
         guid,
         task: _,
@@ -114,6 +122,7 @@ fn step_lines(place: usize, step: &PreviewedStep) -> Vec<String> {
     }
     let language = match instructions_language.as_str() {
         "" => String::new(),
+        language if language == asked => String::new(),
         language => format!(" [{}]", sanitize(language)),
     };
     lines.extend(wording::instruction_count(instructions.len()).map(|it| it + &language));
@@ -126,8 +135,13 @@ fn state(
     visibility: Visibility,
     reasons: impl Iterator<Item = VisibilityReason>,
 ) -> impl std::fmt::Display {
-    let reasons = reasons
-        .map(|reason| wording::name(reason.as_str_name(), "VISIBILITY_REASON_").replace('_', " "));
+    let is_undetermined = visibility == Visibility::Undetermined;
+    let reasons = reasons.map(|reason| {
+        if is_undetermined && reason == VisibilityReason::SubtaskHidden {
+            return "the subtask may be hidden".to_owned();
+        }
+        wording::name(reason.as_str_name(), "VISIBILITY_REASON_").replace('_', " ")
+    });
     let reasons: Vec<String> = reasons.collect();
     let name = wording::name(visibility.as_str_name(), "VISIBILITY_");
     let text = match reasons.as_slice() {

@@ -75,7 +75,7 @@ pub struct ApplyArgs {
     /// Show what would be done, and store nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Delete the tasks of the account that the directory does not have, managed ones aside; lists them first
+    /// Delete standard tasks that no document describes; lists them first
     #[arg(long)]
     pub prune: bool,
     /// With --prune: delete without asking; required where there is no terminal to ask on

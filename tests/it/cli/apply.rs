@@ -15,6 +15,7 @@ on_both_databases![
     an_exported_account_applied_to_itself_is_unchanged,
     a_changed_document_changes_its_guide_and_no_other,
     what_a_document_leaves_out_returns_to_its_default,
+    a_required_text_that_is_left_out_is_refused,
     a_guide_without_an_id_is_found_by_its_name,
     a_dry_run_shows_changes_and_findings_and_stores_nothing,
     tasks_that_the_directory_lacks_are_pruned_if_asked,
@@ -269,6 +270,22 @@ fn what_a_document_leaves_out_returns_to_its_default(cli: Cli) {
         counts(&output),
         "0 created, 0 updated, 1 unchanged, 0 failed"
     );
+}
+
+fn a_required_text_that_is_left_out_is_refused(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let guid = import(&cli, &guide("A"));
+    let before = exported(&cli, &guid);
+    let mut document = before.clone();
+    document["task"]["name"] = json!("");
+    document["steps"][0]["title"] = json!("");
+    write(&directory, "a.json", &document);
+    let output = apply(&cli, directory.path(), &[]);
+    assert_eq!(output.code, Some(1), "{}", output.stderr);
+    for error in ["task.name: is required", "steps[0].title: is required"] {
+        assert!(output.stderr.contains(error), "{}", output.stderr);
+    }
+    assert_eq!(exported(&cli, &guid), before);
 }
 
 fn a_guide_without_an_id_is_found_by_its_name(cli: Cli) {

@@ -82,7 +82,7 @@ fn a_token_permits_what_its_scope_names() {
     assert_eq!(output.code, Some(1));
     for line in [
         "failed a.json: the credentials lack the scope `write`: use a token that has it (SCOPE_MISSING)\n",
-        "failed b.json: not tried, as the server refuses the calls of this caller\n",
+        "1 file was not tried, as the server refuses the calls of this caller\n",
     ] {
         assert!(output.stderr.contains(line), "{}", output.stderr);
     }

@@ -16,6 +16,7 @@ on_both_databases![
     a_text_that_is_left_as_it_is_changes_nothing,
     a_refused_text_comes_back_with_its_errors,
     a_refused_text_that_is_given_up_is_kept,
+    a_required_text_that_is_removed_is_refused,
     a_failed_editor_keeps_the_text,
     a_guide_that_has_changed_meanwhile_is_not_overwritten,
     the_editor_is_that_of_the_flag_or_the_environment,
@@ -152,6 +153,32 @@ fn a_refused_text_that_is_given_up_is_kept(cli: Cli) {
     assert_ne!(expected, before);
     assert_eq!(kept, [expected]);
     assert_eq!(cli.export(&guid), before);
+}
+
+fn a_required_text_that_is_removed_is_refused(cli: Cli) {
+    let (guid, directory) = given_guide(&cli);
+    let before = cli.export(&guid);
+    for (editor, error) in [
+        (
+            "sed -i \"s/\\\"title\\\": \\\"[^\\\"]*\\\"/\\\"title\\\": \\\"\\\"/\"".to_owned(),
+            "steps[0].title: is required\n",
+        ),
+        (format!("sed -i \"s/{NAME}//\""), "task.name: is required\n"),
+    ] {
+        let output = edit(&cli, &guid, &editor, &directory);
+        assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
+        assert!(output.stderr.contains(error), "{}", output.stderr);
+        assert!(
+            output.stderr.contains("the text was not changed: ")
+                && output
+                    .stderr
+                    .contains("; correct it, then `expertise import "),
+            "{}",
+            output.stderr
+        );
+        assert_eq!(cli.export(&guid), before);
+    }
+    assert_eq!(kept(directory.path()).len(), 2);
 }
 
 fn a_failed_editor_keeps_the_text(cli: Cli) {

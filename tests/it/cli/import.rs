@@ -512,7 +512,11 @@ fn a_dry_run_shows_findings(cli: Cli) {
         "{}",
         output.stdout
     );
-    let findings = &import(&["--dry-run", "--format=json"]).json()[0]["findings"];
-    assert_eq!(findings[0]["rule"], "path/no-outcome");
+    let report = &import(&["--dry-run", "--format=json"]).json()[0];
+    assert_eq!(report["findings"][0]["rule"], "path/no-outcome");
+    let findings = report["findings"].as_array().map_or(0, Vec::len);
+    let counts = ["errors", "warnings"].map(|count| report["counts"][count].as_u64());
+    let counted: u64 = counts.iter().flatten().sum();
+    assert_eq!(counted, findings as u64);
     assert_eq!(import(&[]).stdout.lines().count(), 1, "of dry runs only");
 }

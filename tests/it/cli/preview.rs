@@ -98,6 +98,17 @@ fn wrong_arguments_are_refused_in_one_line() {
     }
 }
 
+#[test]
+fn two_answers_of_one_name_are_refused() {
+    let args = ["preview", "a.json", "--account=demo"];
+    let answers = ["--answer=reacts=no", "--answer=reacts=slowly"];
+    let line = command(&[&args[..], &answers].concat()).run().failure(2);
+    assert!(
+        line.contains("--answer is given twice for reacts"),
+        "{line}"
+    );
+}
+
 fn texts_that_are_not_translated_are_marked(cli: Cli) {
     let guid = &cli.import_guides(&["measure-a-power-supply.json"])[0];
     let german = preview(&cli, &[guid, "--language=de", "--full"]);
