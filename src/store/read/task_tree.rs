@@ -26,6 +26,7 @@ use crate::{
         connection::{Database, ReplicaOrPrimary},
         error::StoreError,
         statement,
+        values::Values,
     },
 };
 
@@ -36,6 +37,8 @@ const TREE: &str = "WITH RECURSIVE tree AS ( \
       SELECT t.guid FROM tasks t JOIN tree ON t.parent_guid = tree.guid \
       WHERE t.account_id = $1 \
     ) ";
+
+const MAX_TASKS_PER_STATEMENT: usize = 1_000;
 
 #[derive(FromQueryResult)]
 struct IdRow {
@@ -59,44 +62,81 @@ pub async fn ids(
     Ok(rows.into_iter().map(|row| TaskId(row.guid)).collect())
 }
 
+/// The tasks of a tree.
+struct TreeTasks {
+    root: Task,
+    /// The others, by the task that manages them.
+    managed: BTreeMap<Option<TaskId>, Vec<Task>>,
+    ids: Vec<TaskId>,
+}
+
 /// Reads a task tree with all texts.
 pub async fn read_tree(
     db: &impl ConnectionTrait,
     account: &AccountId,
     root: TaskId,
 ) -> Result<Option<TaskTree>, StoreError> {
-    let backend = backend(db);
-    let of_tree = |sql: String| statement(backend, account, sql, [Value::from(root.0)]);
-    let columns = tasks::columns(backend);
+    match read_tasks(db, account, root).await? {
+        Some(tasks) => Ok(Some(with_steps(db, account, tasks).await?)),
+        None => Ok(None),
+    }
+}
+
+async fn read_tasks(
+    db: &impl ConnectionTrait,
+    account: &AccountId,
+    root: TaskId,
+) -> Result<Option<TreeTasks>, StoreError> {
+    let columns = tasks::columns(backend(db));
     let sql = format!(
         "{TREE} SELECT {columns} FROM tasks t JOIN tree ON tree.guid = t.guid \
          WHERE t.account_id = $1"
     );
-    let mut children: BTreeMap<Option<TaskId>, Vec<Task>> = BTreeMap::new();
+    let statement = statement(backend(db), account, sql, [Value::from(root.0)]);
+    let mut managed: BTreeMap<Option<TaskId>, Vec<Task>> = BTreeMap::new();
+    let mut ids = Vec::new();
     let mut root_task = None;
-    for row in db.query_all_raw(of_tree(sql)).await? {
+    for row in db.query_all_raw(statement).await? {
         let task = tasks::read_task(&mut RowReader::new(&row), account)?;
+        ids.push(task.guid);
         if task.guid == root {
             root_task = Some(task);
         } else {
             let parent = task.managed.map(|managed| managed.parent);
-            children.entry(parent).or_default().push(task);
+            managed.entry(parent).or_default().push(task);
         }
     }
-    let Some(root_task) = root_task else {
-        return Ok(None);
-    };
-    let columns = StepColumns::ALL.columns(backend);
-    let sql = format!(
-        "{TREE} SELECT {columns} FROM steps s JOIN tree ON tree.guid = s.task \
-         WHERE s.account_id = $1 ORDER BY s.task, s.position, s.fraction"
-    );
+    Ok(root_task.map(|root| TreeTasks { root, managed, ids }))
+}
+
+/// Reads the steps of the tasks. The statement names the tasks: joined with a recursive
+/// query, PostgreSQL expects many of them and would read all steps of the account.
+async fn with_steps(
+    db: &impl ConnectionTrait,
+    account: &AccountId,
+    tasks: TreeTasks,
+) -> Result<TaskTree, StoreError> {
+    let columns = StepColumns::ALL.columns(backend(db));
     let mut steps: BTreeMap<TaskId, Vec<(Step, Place)>> = BTreeMap::new();
-    for row in db.query_all_raw(of_tree(sql)).await? {
-        let (step, place) = read_step(&mut RowReader::new(&row), account)?;
-        steps.entry(step.task).or_default().push((step, place));
+    for ids in tasks.ids.chunks(MAX_TASKS_PER_STATEMENT) {
+        let mut values = Values::new();
+        let ids = values.bind_all(ids.iter().map(|task| task.0));
+        let sql = format!(
+            "SELECT {columns} FROM steps s WHERE s.account_id = $1 AND s.task IN ({ids}) \
+             ORDER BY s.task, s.position, s.fraction"
+        );
+        let statement = values.statement(&sql, backend(db), account);
+        for row in db.query_all_raw(statement).await? {
+            let (step, place) = read_step(&mut RowReader::new(&row), account)?;
+            steps.entry(step.task).or_default().push((step, place));
+        }
     }
-    Ok(Some(assemble(root_task, &mut children, &mut steps)))
+    let TreeTasks {
+        root,
+        mut managed,
+        ids: _,
+    } = tasks;
+    Ok(assemble(root, &mut managed, &mut steps))
 }
 
 fn assemble(
@@ -159,18 +199,26 @@ impl Account {
         db: &impl ConnectionTrait,
         guid: TaskId,
     ) -> Result<Option<TaskTree>, StoreError> {
-        let sql = format!(
-            "{TREE} SELECT CAST(COALESCE(SUM(s.size + s.body_size), 0) AS bigint) AS size \
-             FROM steps s JOIN tree ON tree.guid = s.task WHERE s.account_id = $1"
-        );
-        let statement = statement(backend(db), &self.id, sql, [Value::from(guid.0)]);
-        let size = SizeRow::find_by_statement(statement).one(db).await?;
+        let Some(tasks) = read_tasks(db, &self.id, guid).await? else {
+            return Ok(None);
+        };
+        let mut size = 0;
+        for ids in tasks.ids.chunks(MAX_TASKS_PER_STATEMENT) {
+            let mut values = Values::new();
+            let ids = values.bind_all(ids.iter().map(|task| task.0));
+            let sql = format!(
+                "SELECT CAST(COALESCE(SUM(s.size + s.body_size), 0) AS bigint) AS size \
+                 FROM steps s WHERE s.account_id = $1 AND s.task IN ({ids})"
+            );
+            let statement = values.statement(&sql, backend(db), &self.id);
+            let row = SizeRow::find_by_statement(statement).one(db).await?;
+            size += row.map_or(0, |row| row.size);
+        }
         let limit = self.max_message_bytes();
-        let size = size.map_or(0, |row| row.size);
         if usize::try_from(size).is_ok_and(|size| size > limit) {
             let resource = SizedResource::Guide;
             return Err(Error::TooLarge { resource, limit }.into());
         }
-        read_tree(db, &self.id, guid).await
+        Ok(Some(with_steps(db, &self.id, tasks).await?))
     }
 }
