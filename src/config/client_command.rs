@@ -147,7 +147,7 @@ pub struct ShowArgs {
     /// Print the texts of steps and their instructions
     #[arg(long)]
     pub full: bool,
-    /// Show the translation; what has none is marked [source]
+    /// Show the translation; what has none is marked as the source
     #[arg(long, value_name = "TAG", value_parser = value::language)]
     pub language: Option<Language>,
 }
