@@ -46,7 +46,7 @@ fn statements_on_every_tenant_table_are_checked() {
         };
         client.steps().create_step(create).await.accepted();
     };
-    write_every_table.run_on(Database::Postgres, "");
+    write_every_table.run_on(Database::Postgres);
     let Some((tenant_tables, statements)) = statement_log::checked() else {
         return;
     };

@@ -4,7 +4,11 @@ use std::{
     env,
     net::SocketAddr,
     path::PathBuf,
-    sync::{OnceLock, mpsc},
+    sync::{
+        OnceLock,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
     thread,
 };
 
@@ -32,8 +36,8 @@ pub enum Database {
 /// A test that runs on both databases: of calls to a server in this process, or of
 /// commands for a server in a process of its own.
 pub trait DatabaseTest<Argument> {
-    /// Runs it with an account of its own; `name` is the test's.
-    fn run_on(self, database: Database, name: &str);
+    /// Runs it with an account of its own.
+    fn run_on(self, database: Database);
 }
 
 impl<T, F> DatabaseTest<Client> for T
@@ -41,7 +45,7 @@ where
     T: FnOnce(Client) -> F,
     F: Future<Output = ()>,
 {
-    fn run_on(self, database: Database, _: &str) {
+    fn run_on(self, database: Database) {
         let server = database.server();
         let test = async { timeout(TEST_TIMEOUT, self(Client::at(server))).await };
         runtime().block_on(test).expect("the test ends");
@@ -50,10 +54,12 @@ where
 }
 
 impl<T: FnOnce(Cli)> DatabaseTest<Cli> for T {
-    fn run_on(self, database: Database, name: &str) {
+    fn run_on(self, database: Database) {
+        static ACCOUNTS: AtomicUsize = AtomicUsize::new(1);
+        let number = ACCOUNTS.fetch_add(1, Ordering::Relaxed);
         self(Cli {
             server: database.server_process().clone(),
-            account: name.to_owned(),
+            account: format!("cli-{number}"),
         });
     }
 }

@@ -66,13 +66,13 @@ macro_rules! on_both_databases {
             #[test]
             #[$of_sqlite]
             fn sqlite() {
-                super::$test.run_on(Database::Sqlite, stringify!($test));
+                super::$test.run_on(Database::Sqlite);
             }
 
             #[test]
             #[$of_postgres]
             fn postgres() {
-                super::$test.run_on(Database::Postgres, stringify!($test));
+                super::$test.run_on(Database::Postgres);
             }
         }
     )+};
