@@ -28,7 +28,11 @@ fn statements_on_every_tenant_table_are_checked() {
             name: Some("Aufgabe".to_owned()),
             ..TaskTranslation::default()
         };
-        let new = task("Task").translated("de", name);
+        let conditions = Some(all_of(vec![when("a", "=", "1")]));
+        let new = Task {
+            dependencies: conditions.clone(),
+            ..task("Task").translated("de", name)
+        };
         let task = client.given_task(new).await;
         let title = StepTranslation {
             title: Some("Schritt".to_owned()),
@@ -36,6 +40,7 @@ fn statements_on_every_tenant_table_are_checked() {
         };
         let step = Step {
             body: Some("body".to_owned()),
+            dependencies: conditions,
             translations: [("de".to_owned(), title)].into(),
             ..information_step(&task, "Step")
         };

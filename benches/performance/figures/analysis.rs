@@ -205,6 +205,7 @@ fn guide_step(index: usize, steps: usize) -> Step {
     let mut step = fixture::step(index);
     if index + 1 == steps {
         step.r#type = StepType::End.into();
+        step.cost = None;
     }
     if place < QUESTIONS + CONDITIONS {
         let key = if place % 2 == 0 { "on" } else { "off" };
@@ -251,6 +252,7 @@ fn hard_guide() -> Vec<Step> {
     });
     steps.push(Step {
         r#type: StepType::End.into(),
+        cost: None,
         ..fixture::step(1)
     });
     steps
