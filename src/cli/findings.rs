@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{
     document::{self, MessageJson},
     out::sanitize,
+    wording,
 };
 use crate::{
     client::{CallError, Client},
@@ -89,12 +90,7 @@ impl Findings {
 }
 
 fn line(finding: &Finding) -> String {
-    let severity = match finding.severity() {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Info => "info",
-        Severity::Off | Severity::Unspecified => "finding",
-    };
+    let severity = wording::severity(finding.severity());
     let at = match finding.path.as_str() {
         "" => String::new(),
         path => format!(" at {}", sanitize(path)),

@@ -5,7 +5,8 @@ use prost_types::value::Kind;
 use crate::{
     cli::out,
     proto::v1::{
-        Condition, DependencyGroup, LogicalOperator, Step, StepType, dependency_node::Node,
+        Condition, DependencyGroup, LogicalOperator, Severity, Step, StepType,
+        dependency_node::Node,
     },
 };
 
@@ -24,6 +25,14 @@ pub(super) fn kind(kind: StepType) -> &'static str {
         StepType::Subtask => "subtask",
         StepType::End => "end",
         StepType::Idp => "identified problem",
+    }
+}
+
+pub(super) fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Info | Severity::Off | Severity::Unspecified => "info",
     }
 }
 

@@ -112,10 +112,11 @@ fn lines(finding: &Finding, document: Option<&TaskDocument>) -> String {
         levels: _,
         id: _,
     } = finding;
+    let severity = style(wording::severity(finding.severity()));
     let severity = match finding.severity() {
-        Severity::Error => style("error").red(),
-        Severity::Warning => style("warning").yellow(),
-        Severity::Info | Severity::Off | Severity::Unspecified => style("info").cyan(),
+        Severity::Error => severity.red(),
+        Severity::Warning => severity.yellow(),
+        Severity::Info | Severity::Off | Severity::Unspecified => severity.cyan(),
     };
     let mut text = format!("  {} {}\n", severity.bold(), style(sanitize(rule)).bold());
     let mut line = |lead: &str, line: &str| {

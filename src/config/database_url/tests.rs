@@ -1,0 +1,142 @@
+use super::*;
+
+#[test]
+fn every_spelling_of_sqlite_is_read() {
+    for (text, path) in [
+        ("sqlite:expertise.db", "expertise.db"),
+        ("sqlite://expertise.db", "expertise.db"),
+        ("sqlite:/var/lib/e.db", "/var/lib/e.db"),
+        ("sqlite:///var/lib/e.db", "/var/lib/e.db"),
+    ] {
+        assert_eq!(
+            DatabaseUrl::parse(text),
+            Ok(DatabaseUrl::SqliteFile(PathBuf::from(path))),
+            "{text}"
+        );
+    }
+    for text in ["sqlite::memory:", "sqlite://:memory:"] {
+        assert_eq!(DatabaseUrl::parse(text), Ok(DatabaseUrl::SqliteMemory));
+    }
+}
+
+#[test]
+fn what_is_no_database_url_is_refused() {
+    for text in [
+        "",
+        "expertise.db",
+        "sqlite:",
+        "sqlite://",
+        "sqlite:e.db?mode=rwc",
+        "mysql://localhost/e",
+        "postgres:localhost/e",
+        "postgres://u:p@host:port/e",
+        "postgres://u:p/w@host/e",
+        "postgres://u:p@w@host/e",
+    ] {
+        assert!(DatabaseUrl::parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_pooler_is_named_by_a_parameter_that_the_driver_does_not_see() {
+    for (text, driver, pgbouncer) in [
+        ("postgres://db/e", "postgres://db/e", None),
+        (
+            "postgres://db/e?pgbouncer=true",
+            "postgres://db/e",
+            Some(true),
+        ),
+        (
+            "postgres://db/e?pgbouncer=false",
+            "postgres://db/e",
+            Some(false),
+        ),
+        (
+            "postgres://db/e?sslmode=require&pgbouncer=true&user=ann",
+            "postgres://db/e?sslmode=require&user=ann",
+            Some(true),
+        ),
+    ] {
+        let url = DatabaseUrl::parse(text).expect(text);
+        assert_eq!(url.to_string(), text);
+        let DatabaseUrl::Postgres(url) = url else {
+            panic!("{text}");
+        };
+        assert_eq!((url.for_the_driver(), url.pgbouncer()), (driver, pgbouncer));
+    }
+    for text in ["postgres://db/e?pgbouncer=yes", "postgres://db/e?pgbouncer"] {
+        assert!(DatabaseUrl::parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn no_password_is_ever_shown() {
+    for (text, shown, place) in [
+        (
+            "postgres://ann:secret@db:5432/e?sslmode=require",
+            "postgres://ann:****@db:5432/e?sslmode=require",
+            "postgres://db:5432/e",
+        ),
+        (
+            "postgresql://db/e?user=ann&password=secret",
+            "postgresql://db/e?user=ann&password=****",
+            "postgres://db/e",
+        ),
+        (
+            "postgres://db/e?password=secret&options=-c%20x%3Dsecret",
+            "postgres://db/e?password=****&options=****",
+            "postgres://db/e",
+        ),
+        (
+            "postgres://ann@[::1]:5432/e",
+            "postgres://ann@[::1]:5432/e",
+            "postgres://[::1]:5432/e",
+        ),
+        (
+            "postgres:///e?host=/run/postgresql",
+            "postgres:///e?host=/run/postgresql",
+            "postgres:///e",
+        ),
+    ] {
+        let url = DatabaseUrl::parse(text).expect(text);
+        assert_eq!(url.to_string(), shown);
+        assert_eq!(format!("{url:?}"), shown);
+        assert_eq!(url.address(), place);
+    }
+}
+
+#[test]
+fn unknown_parameters_are_refused_with_the_closest_known_one() {
+    for (parameters, meant) in [
+        ("sslmod=require", "did you mean sslmode?"),
+        ("ssl_mode=require", "did you mean ssl-mode?"),
+        ("sslmode=require&usr=ann", "did you mean user?"),
+        ("pgbuncer=true", "did you mean pgbouncer?"),
+        ("pasword=hush", "did you mean password?"),
+        ("hushhush", "known are application_name, "),
+        ("sslmode=hush", "valid values"),
+        ("port=hush", "valid values"),
+    ] {
+        let refused = PostgresUrl::parse(&format!("postgres://db/e?{parameters}"));
+        let error = refused.expect_err(parameters);
+        assert!(error.contains(meant), "{parameters}: {error}");
+        assert!(!error.contains("hush"), "{error}");
+    }
+    let all = "postgres://db/e?sslmode=require&options=-c%20x%3Dy&options[a]=b&user=ann";
+    PostgresUrl::parse(all).expect("known parameters");
+}
+
+#[test]
+fn malformed_urls_are_masked_too() {
+    for text in [
+        "postgres://ann:sec/ret@db/e",
+        "postgres://ann:sec?ret@db/e",
+        "postgres://ann:sec@ret@db/e",
+        "ann:secret@db/e",
+        "mysql://ann:secret@db/e",
+        "postgres://db/e?pasword=secret&secret&secret=1",
+    ] {
+        let shown = mask(text);
+        assert!(!shown.contains("sec") && !shown.contains("ret"), "{shown}");
+    }
+}
