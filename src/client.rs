@@ -42,7 +42,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest pause between two attempts.
-const BACKOFF_MAX: Duration = Duration::from_secs(30);
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 /// Why a server cannot be called at all. A display is one line.
 #[derive(Debug, thiserror::Error)]
@@ -160,7 +160,7 @@ impl CallerMetadata {
     }
 }
 
-/// Pauses that double up to [`BACKOFF_MAX`]. Each is shortened at random to no less
+/// Pauses that double up to [`MAX_BACKOFF`]. Each is shortened at random to no less
 /// than half, so that clients that failed together do not come back together.
 pub(crate) fn backoff(retry: RetrySettings) -> ExponentialBuilder {
     let RetrySettings {
@@ -168,8 +168,8 @@ pub(crate) fn backoff(retry: RetrySettings) -> ExponentialBuilder {
         first_pause,
     } = retry;
     ExponentialBuilder::new()
-        .with_min_delay(first_pause.min(BACKOFF_MAX) / 2)
-        .with_max_delay(BACKOFF_MAX / 2)
+        .with_min_delay(first_pause.min(MAX_BACKOFF) / 2)
+        .with_max_delay(MAX_BACKOFF / 2)
         .with_max_times(usize::try_from(retries).unwrap_or(usize::MAX))
         .with_jitter()
 }
@@ -375,7 +375,7 @@ mod tests {
             );
         }
         let long = pauses(Duration::from_secs(24 * 60 * 60));
-        assert!(long.iter().all(|pause| *pause <= BACKOFF_MAX), "{long:?}");
+        assert!(long.iter().all(|pause| *pause <= MAX_BACKOFF), "{long:?}");
         assert!(long.iter().collect::<HashSet<_>>().len() > 1);
         assert!(pauses(Duration::ZERO).iter().all(Duration::is_zero));
     }

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Whole numbers up to 2^53 are exact in the readers of JSON.
-const EXACT_INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
+const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 static CONTRACT: LazyLock<Result<DescriptorPool, DescriptorError>> =
     LazyLock::new(|| DescriptorPool::decode(FILE_DESCRIPTOR_SET));
@@ -325,7 +325,7 @@ impl Serialize for Ordered<'_> {
                 Some(float)
                     if number.is_f64()
                         && float.fract() == 0.0
-                        && float.abs() < EXACT_INTEGER_MAX =>
+                        && float.abs() < MAX_EXACT_INTEGER =>
                 {
                     serializer.serialize_i64(float as i64)
                 }

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The largest document that is read: what a server takes by default.
-const DOCUMENT_BYTES_MAX: u64 = 75_497_472;
+const MAX_DOCUMENT_BYTES: u64 = 75_497_472;
 
 /// Exports a task.
 pub(super) async fn export(client: &Client, guid: &str) -> Result<TaskDocument, CallError> {
@@ -80,14 +80,14 @@ pub(super) fn read_file(file: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
 
 /// Reads the document in a file.
 pub(super) fn read_document(file: &Path) -> Result<TaskDocument, CliError> {
-    let text = read_file(file, DOCUMENT_BYTES_MAX).map_err(|reason| CliError::Read {
+    let text = read_file(file, MAX_DOCUMENT_BYTES).map_err(|reason| CliError::Read {
         place: file.display().to_string(),
         reason,
     })?;
-    if text.len() as u64 > DOCUMENT_BYTES_MAX {
+    if text.len() as u64 > MAX_DOCUMENT_BYTES {
         return Err(CliError::Read {
             place: file.display().to_string(),
-            reason: io::Error::other(format!("it is larger than {DOCUMENT_BYTES_MAX} bytes")),
+            reason: io::Error::other(format!("it is larger than {MAX_DOCUMENT_BYTES} bytes")),
         });
     }
     super::document::parse(&text).map_err(|error| CliError::File {

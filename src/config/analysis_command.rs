@@ -9,7 +9,7 @@ use super::{
     settings::Environment, value,
 };
 use crate::{
-    domain::{analysis::SUBTASK_LEVELS_MAX, ids::TaskId, translation::Language, validation::Rule},
+    domain::{analysis::MAX_SUBTASK_LEVELS, ids::TaskId, translation::Language, validation::Rule},
     proto::v1::{AccessLevel, RuleSetting, Severity},
 };
 
@@ -96,7 +96,7 @@ pub struct PreviewArgs {
         long,
         value_name = "LEVELS",
         default_value = "8",
-        value_parser = value::number(0..=SUBTASK_LEVELS_MAX)
+        value_parser = value::number(0..=MAX_SUBTASK_LEVELS)
     )]
     pub subtask_depth: usize,
     /// Treat unpublished tasks and steps like published ones

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::domain::{
     ids::TaskId,
-    translation::{LANGUAGES_MAX, Language},
+    translation::{Language, MAX_LANGUAGES},
 };
 
 /// What a run of the automatic translation needs, every setting valid.
@@ -160,10 +160,10 @@ fn languages(text: &str) -> Result<Vec<Language>, String> {
     let languages = text.split(',').map(|tag| Language::parse(tag.trim()));
     languages
         .collect::<Option<Vec<_>>>()
-        .filter(|languages| languages.len() <= LANGUAGES_MAX)
+        .filter(|languages| languages.len() <= MAX_LANGUAGES)
         .ok_or_else(language_list)
 }
 
 fn language_list() -> String {
-    format!("1 to {LANGUAGES_MAX} BCP-47 tags with commas between, such as de,pt-BR")
+    format!("1 to {MAX_LANGUAGES} BCP-47 tags with commas between, such as de,pt-BR")
 }

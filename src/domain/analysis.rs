@@ -19,9 +19,9 @@ mod variable;
 pub use condition::{CompiledCondition, CompiledGroup, CompiledNode, TraceReason};
 pub use fingerprint::Fingerprint;
 pub use guide::{
-    CONDITIONS_MAX, Guide, GuideDraft, GuideLimit, GuideStep, GuideTask, OverlayState, STEPS_MAX,
-    SUBTASK_LEVELS_MAX, SourceStep, SourceTask, SourceTasks, StepPosition, SubtaskEntry,
-    of_document,
+    Guide, GuideDraft, GuideLimit, GuideStep, GuideTask, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS,
+    MAX_SUBTASK_LEVELS, OverlayState, SourceStep, SourceTask, SourceTasks, StepPosition,
+    SubtaskEntry, of_document,
 };
 pub use names::{KnownVariables, account_name, full_name, parse_account_name};
 pub use references::{

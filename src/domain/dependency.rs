@@ -17,9 +17,9 @@ use super::{
 };
 
 /// Deepest nesting of groups, the outermost counted.
-pub const GROUPS_MAX: usize = 16;
+pub const MAX_NESTED_GROUPS: usize = 16;
 /// Most conditions of one resource.
-pub const CONDITIONS_MAX: usize = 1_000;
+pub const MAX_CONDITIONS: usize = 1_000;
 
 /// How the nodes of a group combine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

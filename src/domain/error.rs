@@ -106,7 +106,7 @@ pub enum Precondition {
     TaskReferenced {
         /// The task.
         task: TaskId,
-        /// The first of the steps, at most [`Precondition::REFERRING_STEPS_MAX`].
+        /// The first of the steps, at most [`Precondition::MAX_REFERRING_STEPS`].
         by: Vec<StepId>,
     },
     /// An observation manages the task.
@@ -133,7 +133,7 @@ pub enum Precondition {
 
 impl Precondition {
     /// How many referring steps an error lists at most.
-    pub const REFERRING_STEPS_MAX: usize = 20;
+    pub const MAX_REFERRING_STEPS: usize = 20;
 }
 
 impl From<Violations> for Error {

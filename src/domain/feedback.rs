@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{ids::TaskId, text::Label};
 
 /// Most values of one question.
-pub const VALUES_MAX: usize = 1_000;
+pub const MAX_FEEDBACK_VALUES: usize = 1_000;
 /// The type of every question: one of its values is chosen.
 pub const TYPE_ENUM: &str = "enum";
 
@@ -17,7 +17,7 @@ pub struct Feedback {
     pub name: Label,
     /// Whether each value manages a task of its own.
     pub linked: bool,
-    /// The answers in order: 1 to [`VALUES_MAX`], their keys unique.
+    /// The answers in order: 1 to [`MAX_FEEDBACK_VALUES`], their keys unique.
     pub values: Vec<FeedbackValue>,
 }
 

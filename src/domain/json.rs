@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Deepest JSON value: every object and array counts one.
-pub const DEPTH_MAX: usize = 32;
+pub const MAX_JSON_DEPTH: usize = 32;
 
-/// A JSON value of at most [`DEPTH_MAX`] levels, with finite numbers and without U+0000.
+/// A JSON value of at most [`MAX_JSON_DEPTH`] levels, with finite numbers and without U+0000.
 /// The gRPC and store layers check it while they convert it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Json(pub Value);

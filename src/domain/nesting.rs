@@ -13,9 +13,9 @@ use super::{
 };
 
 /// Deepest nesting of documents, the outermost counted.
-pub const DOCUMENTS_MAX: usize = 8;
+pub const MAX_NESTED_DOCUMENTS: usize = 8;
 /// Deepest nesting of messages in a request or response: the limit of common clients.
-pub const MESSAGES_MAX: usize = 100;
+pub const MAX_NESTED_MESSAGES: usize = 100;
 
 /// The greatest depth of a task that may have a certain value of a request.
 ///
@@ -32,9 +32,9 @@ pub struct DepthLimit {
 impl DepthLimit {
     /// The limit of a task that is to manage new tasks.
     pub fn of_managing_task(at: &Path<'_>) -> Self {
-        let description = format!("would nest documents more than {DOCUMENTS_MAX} deep");
+        let description = format!("would nest documents more than {MAX_NESTED_DOCUMENTS} deep");
         Self {
-            max_depth: DOCUMENTS_MAX - 1,
+            max_depth: MAX_NESTED_DOCUMENTS - 1,
             violation: Violation::new(at, Reason::NestingTooDeep, description),
         }
     }
@@ -44,12 +44,12 @@ impl DepthLimit {
     fn of_value(messages: usize, at: &Path<'_>) -> Option<Self> {
         // A step of an outermost document is nested in two messages, itself counted. Each
         // document adds four: step, question, answer, document.
-        let max_depth = (MESSAGES_MAX + 2).saturating_sub(messages) / 4;
-        if max_depth >= DOCUMENTS_MAX {
+        let max_depth = (MAX_NESTED_MESSAGES + 2).saturating_sub(messages) / 4;
+        if max_depth >= MAX_NESTED_DOCUMENTS {
             return None;
         }
         let description = format!(
-            "nests too deep for this task: in an export messages nest at most {MESSAGES_MAX} \
+            "nests too deep for this task: in an export messages nest at most {MAX_NESTED_MESSAGES} \
              deep, so only tasks down to depth {max_depth} may have the value"
         );
         Some(Self {

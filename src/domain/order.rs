@@ -3,7 +3,7 @@
 //! A step's place is a whole number, with a fraction if no number is free between its
 //! neighbours. An insert needs only the places of its two neighbours and changes no other
 //! step, so it costs the same in a task of any length. Each insert between the same two
-//! steps adds one bit to the fraction; past [`FRACTION_MAX`] the task is renumbered.
+//! steps adds one bit to the fraction; past [`MAX_FRACTION_BYTES`] the task is renumbered.
 //!
 //! *Invariant:* an appended step comes after every place that its task ever used in the
 //! same numbering, so a page that ended at a deleted step does not skip it.
@@ -13,7 +13,7 @@ use super::{ids::StepId, step::Placement};
 /// Distance between two appended steps.
 pub const GAP: i64 = 1 << 20;
 /// Longest fraction, in bytes.
-pub const FRACTION_MAX: usize = 128;
+pub const MAX_FRACTION_BYTES: usize = 128;
 
 /// The place of a step in its task. Places compare in the order of the steps.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,7 +50,7 @@ impl Place {
                 fraction: middle(&low.fraction, limit),
             }
         };
-        (place.fraction.len() <= FRACTION_MAX).then_some(place)
+        (place.fraction.len() <= MAX_FRACTION_BYTES).then_some(place)
     }
 }
 

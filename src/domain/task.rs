@@ -14,13 +14,13 @@ use super::{
     text::Name,
     time::Timestamp,
     translation::{
-        LANGUAGES_MAX, TaskOverlay, TaskOverlayEdit, TaskTranslations, TranslationsEdit,
+        MAX_LANGUAGES, TaskOverlay, TaskOverlayEdit, TaskTranslations, TranslationsEdit,
     },
     violation::{Path, Reason, Violations},
 };
 
 /// Most steps of a task, wiring steps included.
-pub const STEPS_MAX: usize = 10_000;
+pub const MAX_TASK_STEPS: usize = 10_000;
 
 /// Who may see a task, with the numbers of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -351,11 +351,11 @@ impl Task {
 
 /// Adds a violation if a resource would have too many languages.
 pub fn check_languages(resource: &Path<'_>, languages: usize, violations: &mut Violations) {
-    if languages > LANGUAGES_MAX {
+    if languages > MAX_LANGUAGES {
         violations.add(
             &resource.field("translations"),
             Reason::TooManyElements,
-            format!("would have {languages} languages; at most {LANGUAGES_MAX} are allowed"),
+            format!("would have {languages} languages; at most {MAX_LANGUAGES} are allowed"),
         );
     }
 }

@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 use super::violation::Reason;
 
 /// Longest name of a task or role, in code points.
-pub const NAME_MAX: usize = 200;
+pub const MAX_NAME_CHARS: usize = 200;
 /// Longest title of a step, in code points.
-pub const TITLE_MAX: usize = 400;
+pub const MAX_TITLE_CHARS: usize = 400;
 /// Longest body of a step, in code points.
-pub const BODY_MAX: usize = 16_000_000;
+pub const MAX_BODY_CHARS: usize = 16_000_000;
 /// Longest path, variable, key, tag and the like, in code points.
-pub const LABEL_MAX: usize = 1_000;
+pub const MAX_LABEL_CHARS: usize = 1_000;
 /// Most instructions, parts, skills or tags of a step.
-pub const LIST_MAX: usize = 1_000;
+pub const MAX_LIST_ITEMS: usize = 1_000;
 
 /// Why a text is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -104,7 +104,7 @@ impl<const MAX: usize> BoundedText<MAX> {
     }
 }
 
-/// The body of a step: at most [`BODY_MAX`] code points, which may be empty. Clones share
+/// The body of a step: at most [`MAX_BODY_CHARS`] code points, which may be empty. Clones share
 /// the text, as it can have megabytes and steps are cloned for every update.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Deserialize)]
 #[serde(try_from = "String")]
@@ -113,7 +113,7 @@ pub struct Body(Arc<String>);
 impl Body {
     /// Checks a text.
     pub fn parse(text: String) -> Result<Self, TextError> {
-        check(&text, BODY_MAX)?;
+        check(&text, MAX_BODY_CHARS)?;
         Ok(Self(Arc::new(text)))
     }
 
@@ -153,10 +153,10 @@ impl TryFrom<String> for Body {
 }
 
 /// The name of a task or role.
-pub type Name = NonBlankText<NAME_MAX>;
+pub type Name = NonBlankText<MAX_NAME_CHARS>;
 /// The title of a step.
-pub type Title = NonBlankText<TITLE_MAX>;
+pub type Title = NonBlankText<MAX_TITLE_CHARS>;
 /// A name, key or variable.
-pub type Label = NonBlankText<LABEL_MAX>;
+pub type Label = NonBlankText<MAX_LABEL_CHARS>;
 /// A path, tag or part, which may be empty.
-pub type Tag = BoundedText<LABEL_MAX>;
+pub type Tag = BoundedText<MAX_LABEL_CHARS>;

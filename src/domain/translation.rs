@@ -9,11 +9,11 @@ use super::{
     feedback::Feedback,
     json::Instruction,
     patch::Edit,
-    text::{Body, LABEL_MAX, Name, Title},
+    text::{Body, MAX_LABEL_CHARS, Name, Title},
 };
 
 /// Most languages of one resource.
-pub const LANGUAGES_MAX: usize = 100;
+pub const MAX_LANGUAGES: usize = 100;
 
 /// A BCP-47 language tag in canonical case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,7 +23,7 @@ impl Language {
     /// Parses a well-formed tag of either case. As RFC 5646 has it, no variant and no
     /// extension appears twice.
     pub fn parse(tag: &str) -> Option<Self> {
-        if tag.len() > LABEL_MAX {
+        if tag.len() > MAX_LABEL_CHARS {
             return None;
         }
         let tag = oxilangtag::LanguageTag::parse_and_normalize(tag).ok()?;

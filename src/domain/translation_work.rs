@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Most translations in one write.
-pub const WRITES_MAX: usize = 100;
+pub const MAX_ITEMS_WRITTEN: usize = 100;
 
 /// A cryptographic digest of source texts: different texts have different digests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,12 +24,15 @@ mod walkthrough;
 
 use serde_json::json;
 
-use crate::domain::analysis::{CONDITIONS_MAX, GuideLimit, STEPS_MAX, SUBTASK_LEVELS_MAX};
+use crate::domain::analysis::{
+    GuideLimit, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS, MAX_SUBTASK_LEVELS,
+};
 
 pub use alone::validate_alone;
 pub use finding::{Finding, FindingPlace};
 pub use options::{
-    PATH_MAX, RuleSetting, SETTINGS_MAX, SUPPRESSIONS_MAX, Suppression, ValidationOptions,
+    MAX_RULE_SETTINGS, MAX_SUPPRESSED_PATH_CHARS, MAX_SUPPRESSIONS, RuleSetting, Suppression,
+    ValidationOptions,
 };
 pub use report::{FindingCounts, OutsideReader, OutsideReaders, Subject};
 pub use rules::{RULES_VERSION, Rule, RuleText, Severity};
@@ -66,11 +69,11 @@ pub fn validate(subject: Subject<'_>) -> (Vec<Finding>, FindingCounts) {
 /// subtasks are too deep.
 fn exceeded(report: &mut Report<'_>) -> Option<(&'static str, usize)> {
     match report.subject.guide.limit {
-        Some(GuideLimit::Steps) => Some(("steps", STEPS_MAX)),
-        Some(GuideLimit::Conditions) => Some(("conditions", CONDITIONS_MAX)),
+        Some(GuideLimit::Steps) => Some(("steps", MAX_GUIDE_STEPS)),
+        Some(GuideLimit::Conditions) => Some(("conditions", MAX_GUIDE_CONDITIONS)),
         None => {
             let too_deep = subtasks::check_depth(report);
-            too_deep.then_some(("subtask_levels", SUBTASK_LEVELS_MAX))
+            too_deep.then_some(("subtask_levels", MAX_SUBTASK_LEVELS))
         }
     }
 }

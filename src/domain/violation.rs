@@ -96,7 +96,7 @@ impl<'a> Path<'a> {
 }
 
 /// How many characters of a caller's text a path or description repeats at most.
-const CLIP_LENGTH_MAX: usize = 64;
+const MAX_CLIP_CHARS: usize = 64;
 
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -116,7 +116,7 @@ impl fmt::Display for Path<'_> {
 pub fn clip(text: &str) -> String {
     let mut out = String::new();
     for (count, c) in text.chars().enumerate() {
-        if count == CLIP_LENGTH_MAX {
+        if count == MAX_CLIP_CHARS {
             out.push('…');
             break;
         }
@@ -156,7 +156,7 @@ impl Violation {
     }
 }
 
-/// All violations of a request: the first [`Violations::KEPT_MAX`], and the number of
+/// All violations of a request: the first [`Violations::MAX_VIOLATIONS`], and the number of
 /// all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Violations {
@@ -166,7 +166,7 @@ pub struct Violations {
 
 impl Violations {
     /// How many violations an error lists at most.
-    pub const KEPT_MAX: usize = 50;
+    pub const MAX_VIOLATIONS: usize = 50;
 
     /// No violations.
     pub fn new() -> Self {
@@ -176,7 +176,7 @@ impl Violations {
     /// Adds a violation at a path.
     pub fn add(&mut self, path: &Path<'_>, reason: Reason, description: impl Into<String>) {
         self.total += 1;
-        if self.kept.len() < Self::KEPT_MAX {
+        if self.kept.len() < Self::MAX_VIOLATIONS {
             self.kept.push(Violation::new(path, reason, description));
         }
     }
@@ -184,7 +184,7 @@ impl Violations {
     /// Adds a violation.
     pub fn push(&mut self, violation: Violation) {
         self.total += 1;
-        if self.kept.len() < Self::KEPT_MAX {
+        if self.kept.len() < Self::MAX_VIOLATIONS {
             self.kept.push(violation);
         }
     }
@@ -192,7 +192,7 @@ impl Violations {
     /// Adds all violations of another list.
     pub fn append(&mut self, other: Violations) {
         let Self { kept, total } = other;
-        let room = Self::KEPT_MAX.saturating_sub(self.kept.len());
+        let room = Self::MAX_VIOLATIONS.saturating_sub(self.kept.len());
         self.kept.extend(kept.into_iter().take(room));
         self.total += total;
     }

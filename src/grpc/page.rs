@@ -4,7 +4,7 @@ use prost::Message;
 
 use super::{
     decode::field,
-    page_token::{PageCursor, PageTokens, TOKEN_MAX_BYTES},
+    page_token::{MAX_PAGE_TOKEN_BYTES, PageCursor, PageTokens},
     status,
 };
 use crate::domain::{
@@ -56,7 +56,7 @@ where
     I: Message,
 {
     let Page { items, mut more } = page;
-    let mut room = (PAGE_BYTES - TOKEN_MAX_BYTES).saturating_sub(used);
+    let mut room = (PAGE_BYTES - MAX_PAGE_TOKEN_BYTES).saturating_sub(used);
     let mut messages = Vec::with_capacity(items.len());
     let mut last = None;
     for item in items {

@@ -11,13 +11,13 @@ use uuid::Uuid;
 
 use crate::domain::{
     ids::{AccountId, RoleId, TaskId},
-    order::{FRACTION_MAX, Place, StepCursor},
+    order::{MAX_FRACTION_BYTES, Place, StepCursor},
 };
 
 /// Bytes of a token's signature, a truncated HMAC-SHA-256.
 const SIGNATURE_BYTES: usize = 16;
 /// Most characters of a token; every token of this service is shorter.
-pub const TOKEN_MAX_BYTES: usize = 512;
+pub const MAX_PAGE_TOKEN_BYTES: usize = 512;
 /// Bytes of a block of SHA-256; HMAC pads its key to one block.
 const BLOCK_BYTES: usize = 64;
 
@@ -51,7 +51,7 @@ impl PageTokens<'_> {
 
     /// The cursor of a token that this listing has signed.
     pub fn verify<C: PageCursor>(&self, token: &str) -> Option<C> {
-        if token.len() > TOKEN_MAX_BYTES {
+        if token.len() > MAX_PAGE_TOKEN_BYTES {
             return None;
         }
         let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
@@ -116,7 +116,7 @@ impl PageCursor for StepCursor {
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (epoch, bytes) = bytes.split_first_chunk()?;
         let (position, fraction) = bytes.split_first_chunk()?;
-        (fraction.len() <= FRACTION_MAX).then(|| Self {
+        (fraction.len() <= MAX_FRACTION_BYTES).then(|| Self {
             epoch: i64::from_be_bytes(*epoch),
             place: Place {
                 position: i64::from_be_bytes(*position),

@@ -42,13 +42,13 @@ proptest! {
     fn a_token_carries_its_cursor(
         epoch: i64,
         position: i64,
-        fraction in prop::collection::vec(any::<u8>(), 0..=FRACTION_MAX),
+        fraction in prop::collection::vec(any::<u8>(), 0..=MAX_FRACTION_BYTES),
     ) {
         let cursor = StepCursor { epoch, place: Place { position, fraction } };
         let account = account("mine");
         let tokens = tokens(&account, b"");
         let token = tokens.sign(&cursor);
-        prop_assert!(token.len() <= TOKEN_MAX_BYTES);
+        prop_assert!(token.len() <= MAX_PAGE_TOKEN_BYTES);
         prop_assert_eq!(tokens.verify(&token), Some(cursor));
     }
 

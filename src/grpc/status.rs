@@ -280,7 +280,7 @@ fn failed_precondition(precondition: Precondition) -> Status {
             ErrorReason::AbsentSteps,
             steps
                 .iter()
-                .take(Precondition::REFERRING_STEPS_MAX)
+                .take(Precondition::MAX_REFERRING_STEPS)
                 .map(ToString::to_string)
                 .collect(),
             absent_steps_message(steps.len()),

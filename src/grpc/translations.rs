@@ -20,10 +20,10 @@ use crate::{
         Result,
         ids::TaskId,
         page::Page,
-        translation::{LANGUAGES_MAX, Language},
+        translation::{Language, MAX_LANGUAGES},
         translation_work::{
-            AutomaticTranslation, ResourceId, SourceDigest, TranslationOutcome,
-            TranslationWorkCursor, TranslationWorkFilter, WRITES_MAX,
+            AutomaticTranslation, MAX_ITEMS_WRITTEN, ResourceId, SourceDigest, TranslationOutcome,
+            TranslationWorkCursor, TranslationWorkFilter,
         },
         violation::{Reason, Violations},
     },
@@ -100,7 +100,7 @@ impl TranslationService for Services {
                 if translations.is_empty() {
                     list.refuse(Reason::FieldRequired, "needs at least one translation");
                 }
-                if !list.at_most(translations.len(), WRITES_MAX) {
+                if !list.at_most(translations.len(), MAX_ITEMS_WRITTEN) {
                     return None;
                 }
                 let all = translations.into_iter().enumerate();
@@ -129,7 +129,7 @@ fn all_languages(tags: &[String], violations: &mut Violations) -> Vec<Language> 
     if tags.is_empty() {
         list.refuse(Reason::FieldRequired, "needs at least one language");
     }
-    if !list.at_most(tags.len(), LANGUAGES_MAX) {
+    if !list.at_most(tags.len(), MAX_LANGUAGES) {
         return Vec::new();
     }
     let tags = tags.iter().enumerate();

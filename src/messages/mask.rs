@@ -18,7 +18,7 @@ use crate::domain::{
 };
 
 /// Most paths of one mask: every field in every language, with room to spare.
-pub const PATHS_MAX: usize = 1_000;
+pub const MAX_MASK_PATHS: usize = 1_000;
 const TRANSLATIONS: &str = "translations";
 
 /// The fields of a resource, as masks name them.
@@ -193,7 +193,7 @@ impl Mask {
         let mut mask = Field::root("update_mask", violations);
         let mut list = mask.field("paths");
         let mut named = MaskPaths::default();
-        if list.at_most(paths.len(), PATHS_MAX) {
+        if list.at_most(paths.len(), MAX_MASK_PATHS) {
             for (index, path) in paths.iter().enumerate() {
                 if let Err((reason, description)) = named.add(path, fields, ignored) {
                     list.index(index).refuse(reason, description);

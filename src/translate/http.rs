@@ -11,7 +11,7 @@ use crate::{client, terminal::sanitize};
 /// The largest answer read, far above a translation of what one request holds.
 const MAX_ANSWER_BYTES: usize = 8 * 1024 * 1024;
 /// The longest pause that an engine may request.
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 /// The most characters that a message repeats of an engine's explanation.
 const MAX_EXPLANATION_CHARS: usize = 200;
 
@@ -95,7 +95,7 @@ fn unavailable(error: reqwest::Error) -> EngineError {
 fn retry_after(response: &Response) -> Option<Duration> {
     let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?;
     let pause = Duration::from_secs(seconds.parse().ok()?);
-    Some(pause.min(RETRY_AFTER_MAX))
+    Some(pause.min(MAX_RETRY_AFTER))
 }
 
 fn shortened(text: &str) -> String {

@@ -8,7 +8,9 @@ use super::{
     instruction::translate_instruction,
 };
 use crate::{
-    domain::text::{self, BODY_MAX, LABEL_MAX, NAME_MAX, TITLE_MAX, TextError},
+    domain::text::{
+        self, MAX_BODY_CHARS, MAX_LABEL_CHARS, MAX_NAME_CHARS, MAX_TITLE_CHARS, TextError,
+    },
     proto::v1::{
         AutomaticTranslation, FeedbackConfig, FeedbackValue, TranslationSource, TranslationWork,
     },
@@ -117,16 +119,20 @@ fn check(
         .into_iter()
         .flat_map(|source| &source.feedback_config)
         .any(|config| config.linked == Some(true));
-    let value_max = if linked { NAME_MAX } else { LABEL_MAX };
+    let value_max = if linked {
+        MAX_NAME_CHARS
+    } else {
+        MAX_LABEL_CHARS
+    };
     let values = translation
         .feedback_config
         .iter()
         .flat_map(|config| &config.values)
         .map(|value| ("value of feedback_config", &value.value, value_max));
     let texts = [
-        ("name", translation.name.as_ref(), NAME_MAX),
-        ("title", translation.title.as_ref(), TITLE_MAX),
-        ("body", translation.body.as_ref(), BODY_MAX),
+        ("name", translation.name.as_ref(), MAX_NAME_CHARS),
+        ("title", translation.title.as_ref(), MAX_TITLE_CHARS),
+        ("body", translation.body.as_ref(), MAX_BODY_CHARS),
     ];
     let texts = texts
         .into_iter()

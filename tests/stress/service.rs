@@ -22,7 +22,7 @@ pub const LOG_WARNINGS: Setting<'static> = ("EXPERTISE_LOG", "warn");
 
 pub const MIB: u64 = 1024 * 1024;
 /// Address space that a server may have: allocators reserve far more than they use.
-const ADDRESS_SPACE_MAX: u64 = 4 * 1024 * MIB;
+const MAX_ADDRESS_SPACE_BYTES: u64 = 4 * 1024 * MIB;
 
 /// The account of all clients that write to the same tasks.
 const SHARED_ACCOUNT: &str = "shared";
@@ -161,7 +161,7 @@ impl Service {
     pub fn stayed_within(&self, resident: u64) {
         assert!(self.process().peak() < resident, "{}", self.memory());
         let reserved = self.process().virtual_peak();
-        assert!(reserved < ADDRESS_SPACE_MAX, "{}", self.memory());
+        assert!(reserved < MAX_ADDRESS_SPACE_BYTES, "{}", self.memory());
     }
 
     /// Waits until the server holds less memory than this, and fails when it does not

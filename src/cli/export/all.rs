@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The longest beginning of a file's name that is made of the guide's name.
-const SLUG_MAX: usize = 60;
+const MAX_SLUG_CHARS: usize = 60;
 const EXTENSION: &str = ".json";
 
 /// Writes every guide into a directory, which is made if it is missing. A guide that
@@ -120,7 +120,7 @@ fn guid_of(path: &Path) -> Option<&str> {
 fn file_name(name: &str, guid: &str) -> String {
     let mut slug = String::new();
     for c in name.chars().flat_map(char::to_lowercase) {
-        if slug.len() + c.len_utf8() > SLUG_MAX {
+        if slug.len() + c.len_utf8() > MAX_SLUG_CHARS {
             break;
         }
         if c.is_alphanumeric() {

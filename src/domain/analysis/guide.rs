@@ -1,5 +1,5 @@
 //! The guide as it is analysed: a task with its steps, and the tasks that its subtask steps
-//! refer to with theirs, to [`SUBTASK_LEVELS_MAX`] levels.
+//! refer to with theirs, to [`MAX_SUBTASK_LEVELS`] levels.
 //!
 //! Each task is stored once, however many subtask steps refer to it. A walk over the guide
 //! calls [`Guide::subtask_entry`] at each subtask step.
@@ -28,18 +28,18 @@ pub use document::of_document;
 
 /// Most steps of an analysed guide. Those of a task that several subtask steps refer to
 /// count at each of them.
-pub const STEPS_MAX: usize = 10_000;
+pub const MAX_GUIDE_STEPS: usize = 10_000;
 /// Most conditions of an analysed guide, counted like its steps.
-pub const CONDITIONS_MAX: usize = 20_000;
+pub const MAX_GUIDE_CONDITIONS: usize = 20_000;
 /// Most levels of subtasks below the task.
-pub const SUBTASK_LEVELS_MAX: usize = 8;
+pub const MAX_SUBTASK_LEVELS: usize = 8;
 
 /// A limit that a guide exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuideLimit {
-    /// [`STEPS_MAX`].
+    /// [`MAX_GUIDE_STEPS`].
     Steps,
-    /// [`CONDITIONS_MAX`].
+    /// [`MAX_GUIDE_CONDITIONS`].
     Conditions,
 }
 
@@ -104,7 +104,7 @@ pub struct GuideTask {
     /// The task as it was read.
     pub source: SourceTask,
     /// The fewest subtask steps that lead to it, 0 for the root. At one more than
-    /// [`SUBTASK_LEVELS_MAX`] its steps are no part of the guide.
+    /// [`MAX_SUBTASK_LEVELS`] its steps are no part of the guide.
     pub level: usize,
     /// Its compiled dependencies.
     pub dependencies: Option<CompiledGroup>,
@@ -144,7 +144,7 @@ pub enum SubtaskEntry {
     Enter(usize),
     /// It does not enter this task, as it is inside it already.
     Cycle(usize),
-    /// It does not enter this task, as it is more than [`SUBTASK_LEVELS_MAX`] levels deep.
+    /// It does not enter this task, as it is more than [`MAX_SUBTASK_LEVELS`] levels deep.
     TooDeep(usize),
 }
 
@@ -196,7 +196,7 @@ impl Guide {
         match step.subtask {
             None => SubtaskEntry::NoTask,
             Some(task) if entered.contains(&task) => SubtaskEntry::Cycle(task),
-            Some(task) if entered.len() > SUBTASK_LEVELS_MAX => SubtaskEntry::TooDeep(task),
+            Some(task) if entered.len() > MAX_SUBTASK_LEVELS => SubtaskEntry::TooDeep(task),
             Some(task) => SubtaskEntry::Enter(task),
         }
     }

@@ -11,7 +11,7 @@ use crate::domain::{
 
 use super::{
     Guide, GuideLimit, GuideStep, GuideTask, StepPosition, Truth, VariableValue,
-    guide::{CONDITIONS_MAX, STEPS_MAX},
+    guide::{MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS},
 };
 
 mod open;
@@ -19,17 +19,17 @@ mod state;
 mod text;
 mod visibility;
 
-pub use open::{KEYS_MAX, OPEN_VARIABLES_MAX, OpenVariable};
+pub use open::{MAX_KEYS, MAX_OPEN_VARIABLES, OpenVariable};
 pub use state::GuideState;
 pub use text::{ChosenText, TextLanguages};
 pub use visibility::{ListedStep, VisibilityReason};
 
 /// Most answers of a request, and most known variables.
-pub const NAMES_MAX: usize = 1_000;
+pub const MAX_VARIABLE_NAMES: usize = 1_000;
 /// Longest full name of a variable, in code points: a path, a dot and a variable.
-pub const FULL_NAME_MAX: usize = 2_001;
+pub const MAX_FULL_NAME_CHARS: usize = 2_001;
 /// Most fallback languages.
-pub const FALLBACK_LANGUAGES_MAX: usize = 10;
+pub const MAX_FALLBACK_LANGUAGES: usize = 10;
 
 /// What a preview shows.
 #[derive(Clone, Debug)]
@@ -130,8 +130,8 @@ impl Preview {
 
 fn too_large(limit: GuideLimit, source: &Path<'_>) -> Error {
     let (max, what) = match limit {
-        GuideLimit::Steps => (STEPS_MAX, "steps"),
-        GuideLimit::Conditions => (CONDITIONS_MAX, "conditions"),
+        GuideLimit::Steps => (MAX_GUIDE_STEPS, "steps"),
+        GuideLimit::Conditions => (MAX_GUIDE_CONDITIONS, "conditions"),
     };
     let description = format!("has more than {max} {what}, those of its subtasks included");
     Error::invalid(source, Reason::TooManyElements, description)

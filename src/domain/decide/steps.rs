@@ -11,7 +11,7 @@ use crate::domain::{
     step::{
         MergedStep, NewStep, Placement, ReferencedTask, Step, StepPatch, check_subtask_product,
     },
-    task::{STEPS_MAX, Task},
+    task::{MAX_TASK_STEPS, Task},
     violation::{Path, Reason, Violations},
 };
 
@@ -53,11 +53,11 @@ impl CreateStep {
             target,
             step_count,
         } = stored;
-        if step_count.is_some_and(|count| count >= bytes(STEPS_MAX)) {
+        if step_count.is_some_and(|count| count >= bytes(MAX_TASK_STEPS)) {
             return Err(Error::invalid(
                 &STEP.field("task"),
                 Reason::TooManyElements,
-                format!("has {STEPS_MAX} steps, and a task may have no more"),
+                format!("has {MAX_TASK_STEPS} steps, and a task may have no more"),
             ));
         }
         let kind = &self.new.kind;

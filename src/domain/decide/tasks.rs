@@ -88,7 +88,7 @@ pub struct TaskToDelete {
     /// The tasks that its observations manage.
     pub managed: Vec<Task>,
     /// The first subtask steps of other tasks that refer to it, at most
-    /// [`Precondition::REFERRING_STEPS_MAX`].
+    /// [`Precondition::MAX_REFERRING_STEPS`].
     pub referenced_by: Vec<StepId>,
 }
 

@@ -11,7 +11,7 @@ use crate::domain::{
     nesting::{DepthLimit, limits_of_translation},
     size::{StepSize, bytes, task_overlay_size},
     task::TaskHead,
-    translation::{LANGUAGES_MAX, Language, StepOverlay, TaskOverlay},
+    translation::{Language, MAX_LANGUAGES, StepOverlay, TaskOverlay},
     translation_work::{AutomaticTranslation, ResourceId, SourceDigest, TranslationOutcome},
     violation::{Path, Reason, Violations},
 };
@@ -231,11 +231,11 @@ fn put<O>(rows: &mut Vec<(Language, O)>, language: &Language, overlay: O) {
 
 /// Counts one more language, or refuses it.
 fn check_room(languages: &mut usize, index: usize) -> Result<()> {
-    if *languages >= LANGUAGES_MAX {
+    if *languages >= MAX_LANGUAGES {
         return Err(Error::invalid(
             &TRANSLATIONS.index(index).field("language"),
             Reason::TooManyElements,
-            format!("is one more than the {LANGUAGES_MAX} languages that a resource may have"),
+            format!("is one more than the {MAX_LANGUAGES} languages that a resource may have"),
         ));
     }
     *languages += 1;

@@ -20,7 +20,7 @@ use super::{
 };
 
 /// Most observations that a finding lists in `related`.
-const RELATED_MAX: usize = 20;
+const MAX_RELATED: usize = 20;
 
 /// The place of a condition in its dependencies: the index of the node on each level.
 #[derive(Clone, Debug, Default)]
@@ -194,7 +194,7 @@ impl<'a> ReadCondition<'a, '_> {
             [("variable", json!(name))],
             format!("Only observations of other guides set `{name}`."),
         );
-        let setters = self.variable.outside.list().iter().take(RELATED_MAX);
+        let setters = self.variable.outside.list().iter().take(MAX_RELATED);
         let places = setters.map(|setter| FindingPlace {
             task: setter.task.to_string(),
             step: setter.step.to_string(),
@@ -248,7 +248,7 @@ impl<'a> ReadCondition<'a, '_> {
             [("variable", json!(name))],
             format!("Every observation that sets `{name}` comes after this condition."),
         );
-        let setters = self.variable.setters.iter().take(RELATED_MAX);
+        let setters = self.variable.setters.iter().take(MAX_RELATED);
         let places = setters.filter_map(|setter| FindingPlace::at(guide, *setter, ""));
         finding.related = places.collect();
         finding

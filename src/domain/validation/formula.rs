@@ -53,7 +53,7 @@ pub struct Formula {
 }
 
 /// Most nodes of a formula.
-const NODES_MAX: usize = 500_000;
+const MAX_NODES: usize = 500_000;
 
 impl Formula {
     /// A formula of the constants alone.
@@ -69,10 +69,10 @@ impl Formula {
         self.nodes.len()
     }
 
-    /// Whether it has reached `NODES_MAX`. Then further nodes become [`Literal::FALSE`],
+    /// Whether it has reached `MAX_NODES`. Then further nodes become [`Literal::FALSE`],
     /// and the formula must not be used.
     pub fn is_full(&self) -> bool {
-        self.nodes.len() >= NODES_MAX
+        self.nodes.len() >= MAX_NODES
     }
 
     /// The literals of an AND gate; `None` for an input.

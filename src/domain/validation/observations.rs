@@ -224,7 +224,7 @@ fn outside_readers<'a>(report: &Report<'a>, sets: &[VariableId]) -> Option<Vec<&
 }
 
 /// Most earlier observations that a finding names.
-const EARLIER_MAX: usize = 20;
+const MAX_EARLIER: usize = 20;
 
 /// An observation that sets the same name as earlier ones of its task.
 #[derive(Debug)]
@@ -233,7 +233,7 @@ pub struct DuplicateName<'a> {
     pub own: OwnStep<'a>,
     /// The name.
     pub name: &'a str,
-    /// The earlier ones, at most `EARLIER_MAX`.
+    /// The earlier ones, at most `MAX_EARLIER`.
     pub earlier: Vec<StepPosition>,
 }
 
@@ -254,7 +254,7 @@ pub fn duplicate_names<'a>(report: &Report<'a>) -> Vec<DuplicateName<'a>> {
                 earlier: earlier.clone(),
             });
         }
-        if earlier.len() < EARLIER_MAX {
+        if earlier.len() < MAX_EARLIER {
             earlier.push(own.position);
         }
     }

@@ -11,11 +11,11 @@ use super::{
 };
 
 /// Most rule settings of a request.
-pub const SETTINGS_MAX: usize = 100;
+pub const MAX_RULE_SETTINGS: usize = 100;
 /// Most suppressions of a request.
-pub const SUPPRESSIONS_MAX: usize = 1_000;
+pub const MAX_SUPPRESSIONS: usize = 1_000;
 /// Longest path of a suppression, in code points.
-pub const PATH_MAX: usize = 2_000;
+pub const MAX_SUPPRESSED_PATH_CHARS: usize = 2_000;
 
 /// Whether a rule is off, or else the severity of its findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

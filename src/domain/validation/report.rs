@@ -100,9 +100,9 @@ pub struct Report<'a> {
 
 /// Most pairs of characters that are compared to suggest names. A guide with more unknown
 /// names has suggestions for the first of them.
-const SUGGESTION_COMPARISONS_MAX: usize = 20_000_000;
+const MAX_SUGGESTION_COMPARISONS: usize = 20_000_000;
 /// Most findings of a guide that are kept. More are counted.
-const FINDINGS_MAX: usize = 100_000;
+const MAX_FINDINGS_KEPT: usize = 100_000;
 
 impl<'a> Report<'a> {
     /// A report without findings.
@@ -112,7 +112,7 @@ impl<'a> Report<'a> {
             own: own_tasks(subject.guide),
             findings: Vec::new(),
             counts: FindingCounts::default(),
-            comparisons_left: SUGGESTION_COMPARISONS_MAX,
+            comparisons_left: MAX_SUGGESTION_COMPARISONS,
         }
     }
 
@@ -163,7 +163,7 @@ impl<'a> Report<'a> {
             Severity::Warning => self.counts.warnings += 1,
             Severity::Info => self.counts.infos += 1,
         }
-        if self.findings.len() < FINDINGS_MAX {
+        if self.findings.len() < MAX_FINDINGS_KEPT {
             self.findings.push(finding);
         }
     }

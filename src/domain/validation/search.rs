@@ -11,9 +11,9 @@ use batsat::{Callbacks, Lit, Solver, SolverInterface, SolverOpts, lbool};
 use super::formula::{Formula, Literal, NodeValues};
 
 /// Most decisions of a request.
-pub const DECISIONS_MAX: u64 = 100_000;
+pub const MAX_DECISIONS: u64 = 100_000;
 /// Most decisions of one question, so that a hard one leaves some for the others.
-const QUESTION_DECISIONS_MAX: u64 = 20_000;
+const MAX_DECISIONS_PER_QUESTION: u64 = 20_000;
 /// A decision counts once more for each of this many nodes that the question depends on.
 const NODES_PER_DECISION: u64 = 256;
 /// How often 64 random assignments are tried before the first question.
@@ -104,7 +104,7 @@ impl<'a> Search<'a> {
             formula,
             seen: vec![[false; 2]; formula.len()],
             impossible: HashSet::new(),
-            decisions_left: DECISIONS_MAX,
+            decisions_left: MAX_DECISIONS,
             random: 0x9E37_79B9_7F4A_7C15,
             found: Vec::new(),
             batch: 1,
@@ -304,7 +304,7 @@ impl DecisionBudget {
         Self {
             // The question itself counts like a decision.
             spent: Cell::new(weight),
-            max: left.min(QUESTION_DECISIONS_MAX),
+            max: left.min(MAX_DECISIONS_PER_QUESTION),
             weight,
         }
     }
@@ -388,7 +388,7 @@ mod tests {
         let mut search = Search::without_random_assignments(&formula);
         assert_eq!(search.decide(hard), Possibility::Undecided);
         assert_eq!(search.decide(easy), Possibility::Possible);
-        let spent = DECISIONS_MAX - search.decisions_left;
-        assert!((QUESTION_DECISIONS_MAX..QUESTION_DECISIONS_MAX + 100).contains(&spent));
+        let spent = MAX_DECISIONS - search.decisions_left;
+        assert!((MAX_DECISIONS_PER_QUESTION..MAX_DECISIONS_PER_QUESTION + 100).contains(&spent));
     }
 }

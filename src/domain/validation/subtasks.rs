@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use serde_json::{Value, json};
 
 use crate::domain::{
-    analysis::{Guide, GuideStep, GuideTask, SUBTASK_LEVELS_MAX, StepPosition, SubtaskEntry},
+    analysis::{Guide, GuideStep, GuideTask, MAX_SUBTASK_LEVELS, StepPosition, SubtaskEntry},
     task::AccessLevel,
 };
 
@@ -122,8 +122,8 @@ pub fn check_depth(report: &mut Report<'_>) -> bool {
     });
     for (_, position) in &too_deep {
         if let Some(own) = own.get(position) {
-            let message = format!("More than {SUBTASK_LEVELS_MAX} levels of subtasks.");
-            let facts = [("levels", json!(SUBTASK_LEVELS_MAX))];
+            let message = format!("More than {MAX_SUBTASK_LEVELS} levels of subtasks.");
+            let facts = [("levels", json!(MAX_SUBTASK_LEVELS))];
             report.add(own.finding(Rule::TooDeep, SUBTASK, facts, message));
         }
     }

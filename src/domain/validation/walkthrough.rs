@@ -20,7 +20,7 @@ use super::{
 use builder::WalkthroughBuilder;
 
 /// Most comparisons of values with conditions to find the classes of values of a guide.
-const COMPARISONS_MAX: usize = 10_000_000;
+const MAX_COMPARISONS: usize = 10_000_000;
 
 /// Whether unpublished tasks and steps count as published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Walkthroughs {
     /// be too large.
     pub fn new(guide: &Guide, unpublished: Unpublished) -> Option<Self> {
         let reads = Reads::of(guide, unpublished);
-        if reads.comparisons(guide) > COMPARISONS_MAX {
+        if reads.comparisons(guide) > MAX_COMPARISONS {
             return None;
         }
         let mut builder = WalkthroughBuilder {

@@ -14,8 +14,8 @@ use super::{
 use crate::{
     domain::{
         analysis::{
-            Fingerprint, SUBTASK_LEVELS_MAX, VariableValue,
-            preview::{FALLBACK_LANGUAGES_MAX, NAMES_MAX, PreviewOptions, TextLanguages},
+            Fingerprint, MAX_SUBTASK_LEVELS, VariableValue,
+            preview::{MAX_FALLBACK_LANGUAGES, MAX_VARIABLE_NAMES, PreviewOptions, TextLanguages},
         },
         violation::{Reason, Violations},
     },
@@ -82,7 +82,7 @@ pub fn call(
     let language = sent_text(language)
         .and_then(|tag| field::language(&tag, Field::root("language", violations)));
     let list = Field::root("fallback_languages", violations);
-    let fallback = languages(&fallback_languages, FALLBACK_LANGUAGES_MAX, list);
+    let fallback = languages(&fallback_languages, MAX_FALLBACK_LANGUAGES, list);
     let answers = self::answers(answers, Field::root("answers", violations));
     let depth = subtask_levels(subtask_depth, violations);
     field::check_expand(&expand, violations);
@@ -111,7 +111,7 @@ fn answers(
     messages: BTreeMap<String, Value>,
     mut map: Field<'_>,
 ) -> BTreeMap<String, VariableValue> {
-    if !map.at_most(messages.len(), NAMES_MAX) {
+    if !map.at_most(messages.len(), MAX_VARIABLE_NAMES) {
         return BTreeMap::new();
     }
     let answer = |(name, message): (String, Value)| {
@@ -124,10 +124,10 @@ fn answers(
 
 fn subtask_levels(number: i32, violations: &mut Violations) -> Option<usize> {
     let levels = usize::try_from(number).ok();
-    let levels = levels.filter(|levels| *levels <= SUBTASK_LEVELS_MAX);
+    let levels = levels.filter(|levels| *levels <= MAX_SUBTASK_LEVELS);
     if levels.is_none() {
         let mut field = Field::root("subtask_depth", violations);
-        let description = format!("must be 0 to {SUBTASK_LEVELS_MAX}");
+        let description = format!("must be 0 to {MAX_SUBTASK_LEVELS}");
         field.refuse(Reason::FieldOutOfRange, description);
     }
     levels

@@ -20,7 +20,7 @@ const MAX_MESSAGE_PART_BYTES: usize = 160;
 pub fn violations(all: &[Violation]) -> Vec<FieldViolation> {
     let mut size = 0;
     all.iter()
-        .take(Violations::KEPT_MAX)
+        .take(Violations::MAX_VIOLATIONS)
         .map(field_violation)
         .take_while(|violation| {
             size += encoded_len(violation);

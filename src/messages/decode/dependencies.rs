@@ -9,8 +9,8 @@ use super::{
 use crate::{
     domain::{
         dependency::{
-            CONDITIONS_MAX, Comparison, Condition, ConditionTarget, GROUPS_MAX, Group,
-            LogicalOperator, Node,
+            Comparison, Condition, ConditionTarget, Group, LogicalOperator, MAX_CONDITIONS,
+            MAX_NESTED_GROUPS, Node,
         },
         patch::Edit,
         shorthand,
@@ -66,8 +66,8 @@ pub fn edit(
 pub fn group(message: v1::DependencyGroup, mut field: Field<'_>) -> Option<Group> {
     let mut conditions = 0;
     let group = nested_group(message, 1, &mut conditions, &mut field);
-    if conditions > CONDITIONS_MAX {
-        let description = format!("has more than {CONDITIONS_MAX} conditions");
+    if conditions > MAX_CONDITIONS {
+        let description = format!("has more than {MAX_CONDITIONS} conditions");
         field.refuse(Reason::TooManyElements, description);
     }
     group
@@ -82,8 +82,8 @@ fn nested_group(
     field: &mut Field<'_>,
 ) -> Option<Group> {
     let v1::DependencyGroup { operator, nodes } = message;
-    if level > GROUPS_MAX {
-        let description = format!("is nested more than {GROUPS_MAX} groups deep");
+    if level > MAX_NESTED_GROUPS {
+        let description = format!("is nested more than {MAX_NESTED_GROUPS} groups deep");
         field.refuse(Reason::NestingTooDeep, description);
         return None;
     }
@@ -115,7 +115,7 @@ fn node(
         }
         dependency_node::Node::Condition(message) => {
             *conditions += 1;
-            if *conditions > CONDITIONS_MAX {
+            if *conditions > MAX_CONDITIONS {
                 return None;
             }
             condition(message, field.field("condition")).map(Node::Condition)

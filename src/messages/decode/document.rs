@@ -17,9 +17,9 @@ use crate::{
     domain::{
         ids::{ProductId, StepId, TaskId},
         import::{Document, DocumentStep, DocumentTask, DocumentValue, without_indexes},
-        nesting::DOCUMENTS_MAX,
+        nesting::MAX_NESTED_DOCUMENTS,
         step::{NewStep, StepPatch, StepType},
-        task::{STEPS_MAX, TaskPatch},
+        task::{MAX_TASK_STEPS, TaskPatch},
         violation::{Reason, Violations},
     },
     messages::{ignored::Ignored, mask::Mask},
@@ -108,12 +108,12 @@ impl DocumentReader<'_> {
     ) -> Option<Document> {
         let v1::TaskDocument { task, steps } = message;
         let mut field = Field::root(&path, self.violations);
-        if depth > DOCUMENTS_MAX {
-            let description = format!("documents nest at most {DOCUMENTS_MAX} deep");
+        if depth > MAX_NESTED_DOCUMENTS {
+            let description = format!("documents nest at most {MAX_NESTED_DOCUMENTS} deep");
             field.refuse(Reason::NestingTooDeep, description);
             return None;
         }
-        if !field.field("steps").at_most(steps.len(), STEPS_MAX) {
+        if !field.field("steps").at_most(steps.len(), MAX_TASK_STEPS) {
             return None;
         }
         let task = self.task(task.unwrap_or_default(), &format!("{path}.task"), value);

@@ -8,8 +8,8 @@ use super::{
 };
 use crate::{
     domain::{
-        feedback::{Feedback, FeedbackValue, TYPE_ENUM, VALUES_MAX},
-        text::{Label, NAME_MAX, check},
+        feedback::{Feedback, FeedbackValue, MAX_FEEDBACK_VALUES, TYPE_ENUM},
+        text::{Label, MAX_NAME_CHARS, check},
         violation::Reason,
     },
     messages::ignored::Ignored,
@@ -85,7 +85,7 @@ fn all_values(
     if list.is_empty() {
         field.refuse(Reason::FieldRequired, "needs at least one value");
     }
-    if !field.at_most(list.len(), VALUES_MAX) {
+    if !field.at_most(list.len(), MAX_FEEDBACK_VALUES) {
         return None;
     }
     let mut keys = HashSet::with_capacity(list.len());
@@ -126,7 +126,7 @@ fn value(message: v1::FeedbackValue, linked: bool, mut field: Field<'_>) -> Opti
 /// becomes.
 fn label(text: String, linked: bool, mut field: Field<'_>) -> Option<Label> {
     if linked {
-        let checked = field.check_text(check(&text, NAME_MAX));
+        let checked = field.check_text(check(&text, MAX_NAME_CHARS));
         field.accept(checked)?;
     }
     line(text, field)

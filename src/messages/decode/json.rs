@@ -5,14 +5,14 @@ use serde_json::{Map, Value};
 
 use super::field::{Field, refuse_nul};
 use crate::domain::{
-    json::{DEPTH_MAX, Instruction, Json, number},
-    text::LIST_MAX,
+    json::{Instruction, Json, MAX_JSON_DEPTH, number},
+    text::MAX_LIST_ITEMS,
     violation::Reason,
 };
 
 /// Instructions; the nesting of each is counted on its own.
 pub fn instructions(list: Vec<Struct>, mut field: Field<'_>) -> Vec<Instruction> {
-    if !field.at_most(list.len(), LIST_MAX) {
+    if !field.at_most(list.len(), MAX_LIST_ITEMS) {
         return Vec::new();
     }
     let instructions = list.into_iter().enumerate();
@@ -68,10 +68,10 @@ fn object(message: Struct, depth: usize, mut field: Field<'_>) -> Option<Map<Str
 
 /// The depth within one more object or array.
 fn deeper(depth: usize, field: &mut Field<'_>) -> Option<usize> {
-    if depth < DEPTH_MAX {
+    if depth < MAX_JSON_DEPTH {
         return Some(depth + 1);
     }
-    let description = format!("is nested more than {DEPTH_MAX} levels deep");
+    let description = format!("is nested more than {MAX_JSON_DEPTH} levels deep");
     field.refuse(Reason::NestingTooDeep, description);
     None
 }

@@ -7,7 +7,7 @@ use super::{
 use crate::domain::{
     analysis::{
         KnownVariables, VariableValue,
-        preview::{FULL_NAME_MAX, NAMES_MAX},
+        preview::{MAX_FULL_NAME_CHARS, MAX_VARIABLE_NAMES},
     },
     text::check,
     violation::Reason,
@@ -15,7 +15,7 @@ use crate::domain::{
 
 /// The declared variables of a list.
 pub fn known_variables(names: Vec<String>, mut list: Field<'_>) -> KnownVariables {
-    if !list.at_most(names.len(), NAMES_MAX) {
+    if !list.at_most(names.len(), MAX_VARIABLE_NAMES) {
         return KnownVariables::default();
     }
     for (index, name) in names.iter().enumerate() {
@@ -29,7 +29,7 @@ pub fn check_name(name: &str, mut field: Field<'_>) {
     if name.is_empty() {
         field.refuse(Reason::FieldRequired, REQUIRED);
     }
-    let checked = field.check_text(check(name, FULL_NAME_MAX));
+    let checked = field.check_text(check(name, MAX_FULL_NAME_CHARS));
     field.accept(checked);
 }
 

@@ -10,10 +10,10 @@ use crate::{
         analysis::KnownVariables,
         ids::{StepId, TaskId},
         text::check,
-        translation::LANGUAGES_MAX,
+        translation::MAX_LANGUAGES,
         validation::{
-            PATH_MAX, Rule, RuleSetting, SETTINGS_MAX, SUPPRESSIONS_MAX, Severity, Suppression,
-            Unpublished, ValidationOptions,
+            MAX_RULE_SETTINGS, MAX_SUPPRESSED_PATH_CHARS, MAX_SUPPRESSIONS, Rule, RuleSetting,
+            Severity, Suppression, Unpublished, ValidationOptions,
         },
         violation::Reason,
     },
@@ -33,7 +33,7 @@ pub fn options(message: Option<v1::ValidationOptions>, mut at: Field<'_>) -> Val
     } = message;
     let mut list = at.field("rules");
     let mut settings = Vec::new();
-    if list.at_most(rules.len(), SETTINGS_MAX) {
+    if list.at_most(rules.len(), MAX_RULE_SETTINGS) {
         let each = rules.into_iter().enumerate();
         settings = each
             .filter_map(|(index, setting)| rule_setting(setting, list.index(index)))
@@ -41,14 +41,14 @@ pub fn options(message: Option<v1::ValidationOptions>, mut at: Field<'_>) -> Val
     }
     let mut list = at.field("suppress");
     let mut suppressions = Vec::new();
-    if list.at_most(suppress.len(), SUPPRESSIONS_MAX) {
+    if list.at_most(suppress.len(), MAX_SUPPRESSIONS) {
         let each = suppress.into_iter().enumerate();
         suppressions = each
             .filter_map(|(index, one)| suppression(one, list.index(index)))
             .collect();
     }
     let known: KnownVariables = known_variables(known, at.field("known_variables"));
-    let languages = languages(&tags, LANGUAGES_MAX, at.field("languages"));
+    let languages = languages(&tags, MAX_LANGUAGES, at.field("languages"));
     let min_severity = minimum(min_severity, at.field("min_severity"));
     ValidationOptions {
         rules: settings.into_iter().collect(),
@@ -135,7 +135,7 @@ fn suppression(message: v1::Suppression, mut at: Field<'_>) -> Option<Suppressio
     let path = field::sent_text(path);
     if let Some(path) = &path {
         let mut field = at.field("path");
-        let checked = field.check_text(check(path, PATH_MAX));
+        let checked = field.check_text(check(path, MAX_SUPPRESSED_PATH_CHARS));
         field.accept(checked);
     }
     Some(Suppression {

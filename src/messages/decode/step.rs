@@ -14,7 +14,7 @@ use crate::{
             COST_NOT_ALLOWED, Cost, LINKED_OBSERVATIONS_ONLY, Looping, NewStep, StepContent,
             StepKind, StepType, SubtaskRef,
         },
-        text::{LIST_MAX, Tag, Title},
+        text::{MAX_LIST_ITEMS, Tag, Title},
         violation::Reason,
     },
     messages::ignored::Ignored,
@@ -212,7 +212,7 @@ fn looping(message: v1::Looping, mut field: Field<'_>) -> Option<Looping> {
 
 /// Parts, skills or tags: order and duplicates are kept.
 fn tags(list: Vec<String>, mut field: Field<'_>) -> Vec<Tag> {
-    if !field.at_most(list.len(), LIST_MAX) {
+    if !field.at_most(list.len(), MAX_LIST_ITEMS) {
         return Vec::new();
     }
     let tags = list.into_iter().enumerate();

@@ -7,7 +7,7 @@ use super::{Field, feedback, field, json};
 use crate::{
     domain::{
         translation::{
-            LANGUAGES_MAX, Language, Overlay, RowEdit, StepOverlay, StepOverlayEdit, TaskOverlay,
+            Language, MAX_LANGUAGES, Overlay, RowEdit, StepOverlay, StepOverlayEdit, TaskOverlay,
             TaskOverlayEdit, TranslationsEdit,
         },
         violation::{Reason, Violations},
@@ -75,7 +75,7 @@ pub fn all<T: Translation>(
     mut at: Field<'_>,
 ) -> BTreeMap<Language, T::Overlay> {
     let mut decoded = BTreeMap::new();
-    if !at.at_most(sent.len(), LANGUAGES_MAX) {
+    if !at.at_most(sent.len(), MAX_LANGUAGES) {
         return decoded;
     }
     let mut seen = BTreeSet::new();

@@ -15,7 +15,7 @@ use crate::{
     domain::{
         Error, SizedResource,
         analysis::{
-            Guide, GuideDraft, KnownVariables, STEPS_MAX, SUBTASK_LEVELS_MAX, SourceStep,
+            Guide, GuideDraft, KnownVariables, MAX_GUIDE_STEPS, MAX_SUBTASK_LEVELS, SourceStep,
             SourceTask, SourceTasks, of_document,
         },
         ids::{StepId, TaskId},
@@ -27,7 +27,7 @@ use crate::{
 
 /// Most tasks below the root that are read, each counted once on every level that it is
 /// on. A guide with more of them exceeds the limit of steps.
-const MAX_TASKS_BELOW: usize = 2 * STEPS_MAX;
+const MAX_TASKS_BELOW: usize = 2 * MAX_GUIDE_STEPS;
 
 /// What a guide is read from.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ impl Account {
     ) -> Result<SourceTasks, StoreError> {
         let mut read = Vec::new();
         for head in &heads {
-            if head.level <= SUBTASK_LEVELS_MAX && budget.take(head)? {
+            if head.level <= MAX_SUBTASK_LEVELS && budget.take(head)? {
                 read.push(head.source.task.guid);
             }
         }
@@ -175,7 +175,7 @@ impl Account {
                UNION \
                SELECT s.subtask_id, b.level + 1 FROM below b JOIN steps s ON s.task = b.guid \
                WHERE s.account_id = $1 AND s.subtask_id IS NOT NULL \
-                 AND b.level <= {SUBTASK_LEVELS_MAX} \
+                 AND b.level <= {MAX_SUBTASK_LEVELS} \
              ) \
              SELECT {columns} FROM ( \
                SELECT guid, MIN(level) AS level FROM ( \
@@ -256,7 +256,7 @@ struct ReadBudget {
 impl ReadBudget {
     fn new(max_bytes: usize) -> Self {
         Self {
-            steps: STEPS_MAX,
+            steps: MAX_GUIDE_STEPS,
             bytes: max_bytes,
             max_bytes,
         }

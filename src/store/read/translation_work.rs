@@ -15,7 +15,7 @@ use crate::{
         ids::{StepId, TaskId},
         page::{PAGE_BYTES, PageSize},
         text::Body,
-        translation::LANGUAGES_MAX,
+        translation::MAX_LANGUAGES,
         translation_work::{
             ResourceId, SourceDigest, SourceTexts, TranslationState, TranslationWork,
             TranslationWorkCursor, TranslationWorkFilter, TranslationWorkPage,
@@ -279,7 +279,7 @@ impl WorkPageBuilder {
             languages,
             rows,
         } = examined;
-        let full = usize::try_from(languages).is_ok_and(|count| count >= LANGUAGES_MAX);
+        let full = usize::try_from(languages).is_ok_and(|count| count >= MAX_LANGUAGES);
         let rows: Vec<StoredTranslation> = match rows {
             Some(json) => {
                 serde_json::from_str(&json).map_err(|_| StoreError::Corrupt("translations"))?

@@ -218,7 +218,7 @@ struct Walker<'a> {
 }
 
 /// Guides of more work are left out.
-const WORK_MAX: usize = 30_000;
+const MAX_WORK: usize = 30_000;
 
 impl Guide {
     /// The tasks that are part of the guide.
@@ -390,7 +390,7 @@ impl Guide {
             let unanswered = start.keys().map(|name| (name.clone(), Value::None));
             walker.begin(unanswered.collect());
         }
-        walker.shown.gave_up = walker.work > WORK_MAX;
+        walker.shown.gave_up = walker.work > MAX_WORK;
         walker.shown
     }
 
@@ -482,7 +482,7 @@ type PossibleStart<'a> = (&'a (Option<usize>, String), &'a Vec<Value>);
 impl Walker<'_> {
     fn start(&mut self, variables: &[PossibleStart<'_>], chosen: Variables) {
         self.work += 1;
-        if self.work > WORK_MAX {
+        if self.work > MAX_WORK {
             return;
         }
         let Some(((name, values), rest)) = variables.split_first() else {
@@ -515,7 +515,7 @@ impl Walker<'_> {
     ) {
         while let Some((task, next)) = entered.last_mut() {
             self.work += 1;
-            if self.work > WORK_MAX {
+            if self.work > MAX_WORK {
                 return;
             }
             let position = (*task, *next);

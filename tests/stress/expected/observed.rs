@@ -8,7 +8,7 @@ use tonic::Status;
 
 use crate::kit::{client::Client, links::links_are_consistent};
 
-const PAGE_SIZE_MAX: i32 = 500;
+const MAX_PAGE_SIZE: i32 = 500;
 const PARALLEL_READS: usize = 8;
 
 /// A task with its steps.
@@ -98,7 +98,7 @@ pub async fn task_with_steps(client: &Client, guid: &str) -> Result<TaskWithStep
 async fn all_tasks(client: &Client) -> Result<Vec<Task>, Status> {
     let mut tasks = Vec::new();
     let mut request = ListTasksRequest {
-        page_size: PAGE_SIZE_MAX,
+        page_size: MAX_PAGE_SIZE,
         ..ListTasksRequest::default()
     };
     loop {
@@ -116,7 +116,7 @@ async fn steps_of(client: &Client, task: &str) -> Result<Vec<Step>, Status> {
     let mut request = ListStepsRequest {
         task: task.to_owned(),
         expand: vec!["body".to_owned()],
-        page_size: PAGE_SIZE_MAX,
+        page_size: MAX_PAGE_SIZE,
         page_token: String::new(),
     };
     loop {
@@ -133,7 +133,7 @@ async fn all_roles(client: &Client) -> Result<Vec<Role>, Status> {
     let mut roles = Vec::new();
     let mut page_token = String::new();
     loop {
-        let page = client.list_roles(PAGE_SIZE_MAX, &page_token).await?;
+        let page = client.list_roles(MAX_PAGE_SIZE, &page_token).await?;
         roles.extend(page.roles);
         if page.next_page_token.is_empty() {
             return Ok(roles);

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The longest time from the start of the load to a crash.
-const CRASH_DELAY_MAX: Duration = Duration::from_millis(300);
+const MAX_CRASH_DELAY: Duration = Duration::from_millis(300);
 
 /// What crashes.
 #[derive(Clone, Copy)]
@@ -45,13 +45,13 @@ fn a_crashed_postgres_keeps_acknowledged_writes() {
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn acknowledged_writes_survive(name: &str, mut service: Service, crash: Crash) {
     let mut scenario = Scenario::new(name, &service).await;
-    let (mut earliest, mut latest) = (CRASH_DELAY_MAX, Duration::ZERO);
+    let (mut earliest, mut latest) = (MAX_CRASH_DELAY, Duration::ZERO);
     let mut crashes = 0;
     let cycles = number_from_env("EXPERTISE_CRASH_CYCLES").unwrap_or(25);
     for cycle in 1.. {
         let fault = |service: &mut Service| crash_and_restart(service, crash);
         let (moment, ()) = scenario
-            .write_during(&mut service, CRASH_DELAY_MAX, fault)
+            .write_during(&mut service, MAX_CRASH_DELAY, fault)
             .await;
         (earliest, latest) = (earliest.min(moment), latest.max(moment));
         crashes += 1;

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The longest time from the start of the load to SIGTERM.
-const TERMINATION_DELAY_MAX: Duration = Duration::from_millis(500);
+const MAX_TERMINATION_DELAY: Duration = Duration::from_millis(500);
 
 /// Far more than the calls under way take: idle peers are not waited for.
 const LONG: Grace = Grace {
@@ -86,7 +86,7 @@ async fn no_acknowledged_write_is_lost(name: &str, mut service: Service, grace: 
             false => StalledPeers::idle_and_sending_slowly(server).await,
         };
         let (_, took) = scenario
-            .write_during(&mut service, TERMINATION_DELAY_MAX, terminate)
+            .write_during(&mut service, MAX_TERMINATION_DELAY, terminate)
             .await;
         drop(peers);
         assert!(took < grace.time_max, "it took {took:?}");

@@ -15,7 +15,7 @@ use crate::{
 /// How many executions the targets share unless the environment says otherwise.
 const EXECUTIONS: u64 = 60_000;
 /// Far longer than an execution takes, also on a busy machine.
-const EXECUTION_TIME_MAX: Duration = Duration::from_secs(20);
+const MAX_EXECUTION_TIME: Duration = Duration::from_secs(20);
 
 /// Executes a target as often as its share of the executions, in thousandths.
 pub fn execute(target: &'static str, share: u64, mut target_fn: impl FnMut(&mut Rng)) {
@@ -32,7 +32,7 @@ pub fn execute(target: &'static str, share: u64, mut target_fn: impl FnMut(&mut 
         let started = Instant::now();
         target_fn(&mut rng);
         let took = started.elapsed();
-        assert!(took < EXECUTION_TIME_MAX, "{target}: {took:?}");
+        assert!(took < MAX_EXECUTION_TIME, "{target}: {took:?}");
     }
     let took = started.elapsed();
     println!("{target}: {executions} executions in {took:.1?}, seed {seed}");

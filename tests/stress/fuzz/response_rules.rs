@@ -15,7 +15,7 @@ mod reasons;
 
 /// The most bytes of trailers that clients take. They hold the details in base64 and the
 /// message percent-encoded.
-const TRAILERS_MAX: usize = 8 * 1024;
+const MAX_TRAILER_BYTES: usize = 8 * 1024;
 
 /// Asserts that an error follows the contract, fits into the trailers and holds no text
 /// of a driver. Its reason.
@@ -46,7 +46,10 @@ pub fn is_of_the_contract(status: &Status) -> String {
     let plain = |byte: &u8| (0x20..0x7f).contains(byte) && *byte != b'%';
     let encoded: usize = message.bytes().map(|b| if plain(&b) { 1 } else { 3 }).sum();
     let size = status.details().len().div_ceil(3) * 4 + encoded;
-    assert!(size < TRAILERS_MAX, "{size} bytes of trailers: {status:?}");
+    assert!(
+        size < MAX_TRAILER_BYTES,
+        "{size} bytes of trailers: {status:?}"
+    );
     let lower = message.to_lowercase();
     for foreign in ["sql", "constraint", "panicked", "prost", "serde"] {
         assert!(!lower.contains(foreign), "{message}");
@@ -120,12 +123,12 @@ fn json_is_shallow(message: &DynamicMessage) -> usize {
         "google.protobuf.Value" => below,
         _ => 0,
     };
-    assert!(level <= json::DEPTH_MAX, "{level} levels of JSON");
+    assert!(level <= json::MAX_JSON_DEPTH, "{level} levels of JSON");
     level
 }
 
 fn task_keeps_the_limits(task: &Task) {
-    text_is(&task.name, text::NAME_MAX);
+    text_is(&task.name, text::MAX_NAME_CHARS);
     assert!(
         task.product_id.is_some_and(|product| product > 0),
         "{task:?}"
@@ -145,12 +148,12 @@ fn task_keeps_the_limits(task: &Task) {
         assert!(row.locked.is_some(), "{row:?}");
         row.name
             .iter()
-            .for_each(|name| text_is(name, text::NAME_MAX));
+            .for_each(|name| text_is(name, text::MAX_NAME_CHARS));
     }
 }
 
 fn step_keeps_the_limits(step: &Step) {
-    text_is(&step.title, text::TITLE_MAX);
+    text_is(&step.title, text::MAX_TITLE_CHARS);
     assert!(
         step.product_id.is_some_and(|product| product > 0),
         "{step:?}"
@@ -159,12 +162,12 @@ fn step_keeps_the_limits(step: &Step) {
     let cost = step.cost.expect("a cost");
     assert!(cost == 0 || (solves && cost >= 2), "{step:?}");
     for list in [&step.parts, &step.skills, &step.tags] {
-        assert!(list.len() <= text::LIST_MAX, "{}", list.len());
+        assert!(list.len() <= text::MAX_LIST_ITEMS, "{}", list.len());
         for label in list {
-            assert!(label.chars().count() <= text::LABEL_MAX, "{label}");
+            assert!(label.chars().count() <= text::MAX_LABEL_CHARS, "{label}");
         }
     }
-    assert!(step.instructions.len() <= text::LIST_MAX);
+    assert!(step.instructions.len() <= text::MAX_LIST_ITEMS);
     questions_keep_the_limits(&step.feedback_config);
     if step.r#type() == StepType::Observation {
         assert_eq!(step.feedback_config.len(), 1, "{step:?}");
@@ -179,7 +182,7 @@ fn step_keeps_the_limits(step: &Step) {
         assert!(row.locked.is_some(), "{row:?}");
         row.title
             .iter()
-            .for_each(|title| text_is(title, text::TITLE_MAX));
+            .for_each(|title| text_is(title, text::MAX_TITLE_CHARS));
         questions_keep_the_limits(&row.feedback_config);
     }
 }
@@ -188,7 +191,7 @@ fn questions_keep_the_limits(questions: &[FeedbackConfig]) {
     assert!(questions.len() <= 1, "{questions:?}");
     for question in questions {
         assert_eq!(question.r#type, "enum");
-        assert!((1..=feedback::VALUES_MAX).contains(&question.values.len()));
+        assert!((1..=feedback::MAX_FEEDBACK_VALUES).contains(&question.values.len()));
         let mut keys: Vec<&str> = question.values.iter().map(|v| v.key.as_str()).collect();
         keys.sort_unstable();
         keys.dedup();
@@ -198,9 +201,9 @@ fn questions_keep_the_limits(questions: &[FeedbackConfig]) {
 
 fn group_keeps_the_limits(group: &DependencyGroup) {
     let (levels, conditions) = measure(group);
-    assert!(levels <= dependency::GROUPS_MAX, "{levels} levels");
+    assert!(levels <= dependency::MAX_NESTED_GROUPS, "{levels} levels");
     assert!(
-        conditions <= dependency::CONDITIONS_MAX,
+        conditions <= dependency::MAX_CONDITIONS,
         "{conditions} conditions"
     );
 }
@@ -213,7 +216,7 @@ fn measure(group: &DependencyGroup) -> (usize, usize) {
             Node::Condition(condition) => {
                 conditions += 1;
                 assert!(!condition.targets.is_empty(), "{condition:?}");
-                text_is(&condition.variable, text::LABEL_MAX);
+                text_is(&condition.variable, text::MAX_LABEL_CHARS);
             }
             Node::Group(inner) => {
                 let (below, more) = measure(inner);

@@ -14,9 +14,9 @@ on_both_databases![measuring: four_times_the_load_is_served_as_well_as_one_time]
 const DEADLINE: Duration = Duration::from_secs(2);
 const CONNECTIONS: usize = 16;
 /// The most time that a health check may take.
-const HEALTH_TIME_MAX: Duration = Duration::from_millis(100);
+const MAX_HEALTH_TIME: Duration = Duration::from_millis(100);
 /// The most time from a response to its line in the log, on a busy machine.
-const LOG_DELAY_MAX: Duration = Duration::from_millis(500);
+const MAX_LOG_DELAY: Duration = Duration::from_millis(500);
 
 /// The calls: a task is read with its steps, then one of the steps, and another task is
 /// created.
@@ -83,7 +83,7 @@ async fn four_times_the_load_is_served_as_well_as_one_time(database: TestDatabas
          {offered:?}; health in {health:?} (p99), {cores:?}; {}",
         service.memory()
     ));
-    let (least, health_max) = short_or_full((0.1, WAIT_TIMEOUT), (0.8, HEALTH_TIME_MAX));
+    let (least, health_max) = short_or_full((0.1, WAIT_TIMEOUT), (0.8, MAX_HEALTH_TIME));
     assert!(
         goodput >= least * peak,
         "{goodput:.0} of {peak:.0} a second"
@@ -120,7 +120,7 @@ fn no_call_succeeded_late(log: &str) {
         };
         if line["message"] == "call" && line["code"] == "OK" {
             let took = Duration::from_micros(line["duration_us"].as_u64().expect("a number"));
-            assert!(took <= DEADLINE + LOG_DELAY_MAX, "{line}");
+            assert!(took <= DEADLINE + MAX_LOG_DELAY, "{line}");
             calls += 1;
         }
     }

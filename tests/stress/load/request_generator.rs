@@ -19,7 +19,7 @@ const TICK: Duration = Duration::from_millis(5);
 /// How long to wait for the last responses.
 const LAST_RESPONSES_TIMEOUT: Duration = Duration::from_secs(10);
 /// Open streams of a connection: fewer than the server allows.
-const STREAMS_MAX: usize = 250;
+const MAX_STREAMS: usize = 250;
 /// The largest window of a connection.
 const WINDOW: u32 = (1 << 31) - 1 - 65_535;
 
@@ -162,7 +162,7 @@ impl Connection {
 
     /// Starts the calls that are due after the first `started`; how many these are.
     fn start_due(&mut self, rate: Rate, started: u32, begun: Instant, now: Instant) -> u32 {
-        let room = STREAMS_MAX - self.pending.len();
+        let room = MAX_STREAMS - self.pending.len();
         let (calls, each) = match rate {
             Rate::Parallel(calls) => (calls - self.pending.len(), None),
             Rate::PerSecond(per_second) => {

@@ -9,7 +9,7 @@ use super::{DEADLINE, SLACK, TimedCode, admin, call_with_deadline, prelude::*, s
 use crate::kit::server_process::Setting;
 
 /// The most time that a refusal may take: the server waits two seconds for a connection.
-const REFUSAL_TIME_MAX: Duration = Duration::from_secs(2).saturating_add(SLACK);
+const MAX_REFUSAL_TIME: Duration = Duration::from_secs(2).saturating_add(SLACK);
 /// The deadline of a call that waits until the test unblocks it.
 const LONG_DEADLINE: Duration = Duration::from_secs(20);
 const TWO_CONNECTIONS: Setting = ("EXPERTISE_DATABASE_MAX_CONNECTIONS", "2");
@@ -59,7 +59,7 @@ async fn calls_are_refused_soon_while_every_connection_is_blocked() {
     let refused = futures_util::future::join_all(reads).await;
     let busy = refused.iter().filter(|(failure, took)| {
         assert!(
-            *took < REFUSAL_TIME_MAX * 2,
+            *took < MAX_REFUSAL_TIME * 2,
             "it took {took:?}: {failure:?}"
         );
         failure.code == Code::Unavailable
@@ -126,7 +126,7 @@ async fn is_refused_soon<T: std::fmt::Debug>(call: impl AsyncFn() -> Result<T, S
         let failure = call().await.refused();
         let took = started.elapsed();
         says_when_to_retry(&failure);
-        assert!(took < REFUSAL_TIME_MAX, "it took {took:?}");
+        assert!(took < MAX_REFUSAL_TIME, "it took {took:?}");
         println!("refused after {took:?}: {}", failure.message);
     }
 }

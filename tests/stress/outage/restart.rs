@@ -7,9 +7,9 @@ use super::{prelude::*, rounds, serve};
 const CLIENTS: usize = 8;
 /// The most time from when PostgreSQL takes connections to the first success. On an idle
 /// machine it takes less than a second.
-const FIRST_SUCCESS_MAX: Duration = Duration::from_secs(3);
+const MAX_TIME_TO_FIRST_SUCCESS: Duration = Duration::from_secs(3);
 /// The most time to the start of the last call that fails.
-const LAST_FAILURE_MAX: Duration = Duration::from_secs(5);
+const MAX_TIME_TO_LAST_FAILURE: Duration = Duration::from_secs(5);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
@@ -43,7 +43,13 @@ async fn calls_are_refused_while_postgres_is_stopped_and_served_when_it_is_back(
         let first = history.first_success(stopped_at, restarted_at);
         let last = history.last_failure(restarted_at, end);
         println!("{name}, {how:?}: first success after {first:?}, last failure after {last:?}");
-        assert!(first < FIRST_SUCCESS_MAX, "no call succeeded for {first:?}");
-        assert!(last < LAST_FAILURE_MAX, "calls failed until {last:?} after");
+        assert!(
+            first < MAX_TIME_TO_FIRST_SUCCESS,
+            "no call succeeded for {first:?}"
+        );
+        assert!(
+            last < MAX_TIME_TO_LAST_FAILURE,
+            "calls failed until {last:?} after"
+        );
     }
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::domain::ids::TaskId;
 
 use super::{
-    CONDITIONS_MAX, Guide, GuideLimit, GuideStep, GuideTask, STEPS_MAX, SUBTASK_LEVELS_MAX,
-    SourceStep, SourceTask, SourceTasks, StepPosition,
+    Guide, GuideLimit, GuideStep, GuideTask, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS,
+    MAX_SUBTASK_LEVELS, SourceStep, SourceTask, SourceTasks, StepPosition,
 };
 use crate::domain::analysis::{
     condition::CompiledGroup,
@@ -127,7 +127,7 @@ impl GuideDraft {
         size: &mut GuideSize,
     ) -> usize {
         let mut kept = None;
-        if level <= SUBTASK_LEVELS_MAX {
+        if level <= MAX_SUBTASK_LEVELS {
             let grown = size.with(&source, steps.as_deref().unwrap_or_default());
             match grown
                 .exceeded()
@@ -322,10 +322,10 @@ impl GuideSize {
     }
 
     fn exceeded(self) -> Option<GuideLimit> {
-        if self.steps > STEPS_MAX {
+        if self.steps > MAX_GUIDE_STEPS {
             Some(GuideLimit::Steps)
         } else {
-            (self.conditions > CONDITIONS_MAX).then_some(GuideLimit::Conditions)
+            (self.conditions > MAX_GUIDE_CONDITIONS).then_some(GuideLimit::Conditions)
         }
     }
 }

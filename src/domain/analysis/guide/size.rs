@@ -1,6 +1,6 @@
 //! The size of a guide as a walk goes through it.
 
-use super::{CONDITIONS_MAX, Guide, GuideLimit, STEPS_MAX, SubtaskEntry};
+use super::{Guide, GuideLimit, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS, SubtaskEntry};
 
 /// The steps and conditions that a walk has counted.
 struct WalkSize {
@@ -35,10 +35,10 @@ impl Guide {
         };
         size.steps += self.steps(task).len();
         size.conditions += size.by_task.get(task).copied().unwrap_or_default();
-        if size.steps > STEPS_MAX {
+        if size.steps > MAX_GUIDE_STEPS {
             return Err(GuideLimit::Steps);
         }
-        if size.conditions > CONDITIONS_MAX {
+        if size.conditions > MAX_GUIDE_CONDITIONS {
             return Err(GuideLimit::Conditions);
         }
         for step in self.steps(task) {

@@ -7,11 +7,11 @@ use crate::domain::analysis::{CompiledGroup, Guide, PossibleValues, Truth, Varia
 use super::{GuideState, ListedStep};
 
 /// Most open variables of a preview.
-pub const OPEN_VARIABLES_MAX: usize = 100;
+pub const MAX_OPEN_VARIABLES: usize = 100;
 /// Most keys of an open variable.
-pub const KEYS_MAX: usize = 100;
+pub const MAX_KEYS: usize = 100;
 /// Most bytes of all names and keys together; names and keys beyond it are left out.
-const BYTES_MAX: usize = 1024 * 1024;
+const MAX_NAME_AND_KEY_BYTES: usize = 1024 * 1024;
 
 /// A variable without a known value that steps of unknown visibility depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct OpenVariable {
     pub name: String,
     /// How many of the listed steps depend on it.
     pub steps: usize,
-    /// Its possible keys, at most [`KEYS_MAX`]; empty if anything is possible.
+    /// Its possible keys, at most [`MAX_KEYS`]; empty if anything is possible.
     pub keys: Vec<String>,
 }
 
@@ -96,8 +96,8 @@ impl<'a> OpenNames<'a> {
         let mut open = self.names;
         open.retain(|(_, count, _)| *count > 0);
         open.sort_by(|(one, count, _), (other, others, _)| others.cmp(count).then(one.cmp(other)));
-        open.truncate(OPEN_VARIABLES_MAX);
-        let mut room = BYTES_MAX;
+        open.truncate(MAX_OPEN_VARIABLES);
+        let mut room = MAX_NAME_AND_KEY_BYTES;
         let mut fits = |text: &str| {
             let rest = room.checked_sub(text.len());
             room = rest.unwrap_or_default();
@@ -128,8 +128,8 @@ fn keys<'a>(variables: impl Iterator<Item = &'a Variable>) -> Vec<String> {
         match &variable.possible {
             PossibleValues::Anything => return Vec::new(),
             PossibleValues::Keys(keys) => {
-                for key in keys.iter().take(KEYS_MAX) {
-                    if all.len() < KEYS_MAX && !all.contains(key) {
+                for key in keys.iter().take(MAX_KEYS) {
+                    if all.len() < MAX_KEYS && !all.contains(key) {
                         all.push(key.clone());
                     }
                 }

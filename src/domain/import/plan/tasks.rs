@@ -3,7 +3,7 @@
 use crate::domain::{
     ids::TaskId,
     import::{Document, DocumentTask, Origin, TaskTree},
-    task::{STEPS_MAX, Task},
+    task::{MAX_TASK_STEPS, Task},
     violation::{Path, Reason},
 };
 
@@ -41,9 +41,9 @@ impl<'a> Planner<'a> {
         self.depth += 1;
         let (steps, deleted) = self.plan_steps(id, product, steps, existing);
         self.depth -= 1;
-        if steps.len() > STEPS_MAX {
+        if steps.len() > MAX_TASK_STEPS {
             let description = format!(
-                "would give the task {} steps; at most {STEPS_MAX} are allowed",
+                "would give the task {} steps; at most {MAX_TASK_STEPS} are allowed",
                 steps.len()
             );
             self.violations.add(

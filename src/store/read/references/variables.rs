@@ -28,10 +28,10 @@ use crate::{
 };
 
 /// Most statements of one call.
-const STATEMENTS_MAX: usize = 4;
+const MAX_STATEMENTS: usize = 4;
 /// Most tasks and steps that one statement examines. The first statement for setters, and
 /// for readers, only examines as many as the page has room for.
-const EXAMINED_MAX: usize = 2_000;
+const MAX_EXAMINED_ROWS: usize = 2_000;
 
 /// How a variable is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Account {
         after: Option<ReferenceCursor>,
         size: usize,
     ) -> Result<ReferencePage> {
-        let mut statements = STATEMENTS_MAX;
+        let mut statements = MAX_STATEMENTS;
         if let Some(task) = filter.task {
             // Fails if the task does not exist.
             self.order_epoch(task).await?;
@@ -123,7 +123,7 @@ impl Account {
                     let next = Some(cursor);
                     return Ok(ReferencePage { items, next });
                 }
-                limit = EXAMINED_MAX;
+                limit = MAX_EXAMINED_ROWS;
             }
         }
         Ok(ReferencePage { items, next: None })

@@ -7,7 +7,7 @@ use crate::{
         decide::WriteContext,
         order::{GAP, OrderChange},
         size::{RESERVED_BYTES, STEP_ID_BYTES, bytes},
-        task::STEPS_MAX,
+        task::MAX_TASK_STEPS,
     },
     store::write::sql::Values,
 };
@@ -53,7 +53,7 @@ pub fn change_order(
         let limit = values.bind(bytes(context.max_message_bytes));
         sql.push_str(&format!(
             " AND size + (step_count + {added_steps}) * {STEP_ID_BYTES} + {RESERVED_BYTES} <= {limit} \
-             AND step_count < {STEPS_MAX} AND last_position <= {}",
+             AND step_count < {MAX_TASK_STEPS} AND last_position <= {}",
             i64::MAX - GAP,
         ));
     }
