@@ -87,6 +87,11 @@ struct Tables {
 impl Tables {
     /// Measures the selected rows and figures on one kind of database.
     async fn fill(&mut self, testbed: &Testbed, options: &Options) {
+        if options.against.is_some() {
+            let lines = against::measure(testbed, options).await;
+            self.others.extend(lines);
+            return;
+        }
         let timing = options.timing();
         let rows: Vec<&Row> = ROWS
             .iter()
@@ -116,9 +121,6 @@ impl Tables {
             self.others.extend(lines);
             let figures = analysis::measure_figures(testbed, timing).await;
             self.figures.extend(figures);
-        }
-        if options.against.is_some() && options.selects(against::NAME) {
-            self.others.extend(against::measure(testbed, timing).await);
         }
         if let Some(program) = &options.postgraphile
             && options.selects(postgraphile::NAME)

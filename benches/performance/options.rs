@@ -7,22 +7,21 @@ use clap::Parser;
 use super::{
     compare::Timing,
     figures::{
-        against, analysis, delete_step, flat, memory, million, partitions, postgraphile, start,
-        writers,
+        against::WITH_CONDITIONS, analysis, delete_step, flat, memory, million, partitions,
+        postgraphile, start, writers,
     },
     rows::ROWS,
     testbed::Kind,
 };
 
 /// The names of figures.
-const FIGURES: [&str; 10] = [
+const FIGURES: [&str; 9] = [
     delete_step::NAME,
     writers::NAME,
     flat::NAME,
     million::NAME,
     partitions::NAME,
     analysis::NAME,
-    against::NAME,
     postgraphile::NAME,
     memory::NAME,
     start::NAME,
@@ -40,7 +39,8 @@ pub struct Options {
     /// Connections, unless a row has its own number.
     #[arg(long, default_value = "16")]
     connections: NonZeroUsize,
-    /// The program of another build of the service, to compare each row with.
+    /// The program of another build of the service: the rows are compared with it, in place of
+    /// the minimal server, and no figure is measured.
     #[arg(long, value_name = "PATH")]
     pub against: Option<PathBuf>,
     /// The program of PostGraphile 4, to compare the service with.
@@ -86,7 +86,12 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 fn name(part: &str) -> Result<String, String> {
-    let known: Vec<&str> = ROWS.iter().map(|row| row.name).chain(FIGURES).collect();
+    let known: Vec<&str> = ROWS
+        .iter()
+        .map(|row| row.name)
+        .chain(FIGURES)
+        .chain(WITH_CONDITIONS.map(|(name, ..)| name))
+        .collect();
     if known.iter().any(|name| name.contains(part)) {
         Ok(part.to_owned())
     } else {

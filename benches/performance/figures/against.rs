@@ -3,21 +3,29 @@
 use std::sync::Arc;
 
 use super::super::{
-    compare::{Contender, Rounds, Timing},
+    compare::{Contender, Rounds},
     fixture::{self, Fixture, IdSource},
     load::Requests,
+    options::Options,
     requests,
     rows::{IMPORTED_STEPS, ROWS},
     table::Line,
     testbed::{Program, Testbed},
 };
 
-/// Its name on the command line.
-pub const NAME: &str = "against";
 const TARGET: f64 = 0.95;
 
-/// Measures each row on both, and writes of steps with conditions.
-pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
+/// Measures the selected rows on both, and writes of steps with conditions.
+pub async fn measure(testbed: &Testbed, options: &Options) -> Vec<Line> {
+    let timing = options.timing();
+    let rows = ROWS.iter().map(|row| (row.name, row.call, row.requests));
+    let rows: Vec<_> = rows
+        .chain(WITH_CONDITIONS)
+        .filter(|(name, ..)| options.selects(name))
+        .collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
     let this = Fixture::create(testbed, Program::Service, "this-build", IdSource::Server);
     let (this, of_this) = this.await;
     let other = Fixture::create(
@@ -27,9 +35,8 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
         IdSource::Server,
     );
     let (other, of_other) = other.await;
-    let rows = ROWS.iter().map(|row| (row.call, row.requests));
     let mut lines = Vec::new();
-    for (call, requests) in rows.chain(WITH_CONDITIONS) {
+    for (_, call, requests) in rows {
         let a = Contender {
             server: &this,
             requests: requests(&of_this),
@@ -47,14 +54,20 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
 
 type MakeRequests = fn(&Fixture) -> Arc<Requests>;
 
-const WITH_CONDITIONS: [(&str, MakeRequests); 3] = [
-    ("CreateStep with two conditions", |fixture| {
-        requests::create_step_with_conditions(&fixture.empty)
-    }),
-    ("UpdateStep, conditions by mask", |fixture| {
-        requests::update_conditions(&fixture.steps)
-    }),
+/// The names on the command line, the calls and the requests of rows with conditions.
+pub const WITH_CONDITIONS: [(&str, &str, MakeRequests); 3] = [
     (
+        "create_step_with_conditions",
+        "CreateStep with two conditions",
+        |fixture| requests::create_step_with_conditions(&fixture.empty),
+    ),
+    (
+        "update_step_conditions",
+        "UpdateStep, conditions by mask",
+        |fixture| requests::update_conditions(&fixture.steps),
+    ),
+    (
+        "import_task_with_conditions",
         "ImportTask, 1,000 steps of 1 KB with two conditions",
         |_| requests::import_task_of(IMPORTED_STEPS, fixture::step_with_conditions),
     ),
