@@ -1,4 +1,5 @@
-//! Compares two contenders, which take turns: A B A B.
+//! Compares two contenders, which take turns: A B B A, so that what one leaves for the disk to
+//! do burdens both alike.
 
 use std::{sync::Arc, time::Duration};
 
@@ -56,9 +57,14 @@ impl Rounds {
     ) -> Self {
         let spec = timing.spec(connections);
         let mut rounds = Self::default();
-        for _ in 0..timing.rounds {
-            rounds.a.push(a.server.load(&a.requests, spec).await);
-            rounds.b.push(b.server.load(&b.requests, spec).await);
+        for round in 0..timing.rounds {
+            if round % 2 == 0 {
+                rounds.a.push(a.server.load(&a.requests, spec).await);
+                rounds.b.push(b.server.load(&b.requests, spec).await);
+            } else {
+                rounds.b.push(b.server.load(&b.requests, spec).await);
+                rounds.a.push(a.server.load(&a.requests, spec).await);
+            }
             rounds.pgbench_rates.extend(pgbench.map(|run| run()));
         }
         rounds

@@ -297,17 +297,18 @@ fn batches<T>(rows: Vec<T>, at_once: usize) -> Vec<Vec<T>> {
     batches
 }
 
-/// The columns of a row that an UPDATE sets, as `column = $n`.
+/// The columns in which two states of a row differ, as `column = $n`.
 pub fn assignments<A: ActiveModelTrait>(
-    mut row: A,
+    mut before: A,
+    mut after: A,
     values: &mut Values,
-    changes: impl Fn(&str) -> bool,
 ) -> String {
     let columns = <A::Entity as EntityTrait>::Column::iter();
-    let columns = columns.filter(|column| changes(column.as_str()));
     list(columns.filter_map(|column| {
-        let value = row.take(column).into_value()?;
-        Some(format!("{} = {}", column.as_str(), values.bind(value)))
+        let stored = before.take(column).into_value();
+        let value = after.take(column).into_value()?;
+        let changed = stored.as_ref() != Some(&value);
+        changed.then(|| format!("{} = {}", column.as_str(), values.bind(value)))
     }))
 }
 

@@ -1,14 +1,11 @@
 //! Writes without locks, each as one guarded script.
 
-use sea_orm::{ActiveModelTrait, ActiveValue::NotSet, DbBackend};
+use sea_orm::{ActiveModelTrait, DbBackend};
 use uuid::Uuid;
 
 use super::{
     StepTranslationRows, TaskTranslationRows,
-    columns::{
-        STEP_TRANSLATION_KEY, TASK_TRANSLATION_KEY, is_updated_step_or_body_column,
-        is_updated_task_column,
-    },
+    columns::{STEP_TRANSLATION_KEY, TASK_TRANSLATION_KEY},
     internal,
     step_list::change_order,
     translation_upserts,
@@ -66,7 +63,7 @@ pub fn update_task(before: &Task, after: &Task, backend: DbBackend) -> Script {
     let mut translations = TaskTranslationRows::default();
     translations.add_task(Some(before), after);
     let mut values = Values::new();
-    let set = assignments(task_row(after), &mut values, is_updated_task_column);
+    let set = assignments(task_row(before), task_row(after), &mut values);
     update_guarded(
         "tasks",
         after.guid.0,
@@ -92,23 +89,17 @@ pub fn update_step(change: StepChange, backend: DbBackend) -> Result<Script, Sto
     };
     let mut translations = StepTranslationRows::default();
     translations.add_step(Some(&before), &after);
-    let same_body = before.content.body == after.content.body;
     let guid = after.guid.0;
-    let mut row = step_row(*after, place)?;
-    if same_body {
-        row.body = NotSet;
-    }
+    let revision = before.revision;
     let mut values = Values::new();
-    // Renumbering moves a step without a new version. So an update must not write the place
-    // that was read.
-    let changes = |column: &str| {
-        is_updated_step_or_body_column(column) && !matches!(column, "position" | "fraction")
-    };
-    let set = assignments(row, &mut values, changes);
+    // Renumbering moves a step without a new version. The place is the same in both rows, so
+    // the update leaves it as it is.
+    let before = step_row(*before, place.clone())?;
+    let set = assignments(before, step_row(*after, place)?, &mut values);
     Ok(update_guarded(
         "steps",
         guid,
-        before.revision,
+        revision,
         &set,
         values,
         |script| {
