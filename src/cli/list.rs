@@ -2,7 +2,7 @@
 
 use super::{
     CliError, document,
-    layout::{Column, table},
+    layout::{TableColumn, table},
     out::{self, JsonArray},
 };
 use crate::{
@@ -64,12 +64,12 @@ pub(super) async fn list(
     }
 }
 
-const COLUMNS: [Column; 5] = [
-    Column::Id("GUID"),
-    Column::Number("PRODUCT"),
-    Column::Number("STEPS"),
-    Column::Text("STATE"),
-    Column::Text("NAME"),
+const COLUMNS: [TableColumn; 5] = [
+    TableColumn::Id("GUID"),
+    TableColumn::Number("PRODUCT"),
+    TableColumn::Number("STEPS"),
+    TableColumn::Text("STATE"),
+    TableColumn::Text("NAME"),
 ];
 
 fn row(task: &Task) -> [String; 5] {

@@ -2,7 +2,7 @@
 
 use super::{
     CliError, document,
-    layout::{Column, table},
+    layout::{TableColumn, table},
     out::{self, JsonArray},
     wording,
 };
@@ -68,12 +68,12 @@ pub(super) async fn references(
     }
 }
 
-const COLUMNS: [Column; 5] = [
-    Column::Text("KIND"),
-    Column::Id("STEP OR TASK"),
-    Column::Text("CONDITION"),
-    Column::Text("PATH"),
-    Column::Text("TITLE"),
+const COLUMNS: [TableColumn; 5] = [
+    TableColumn::Text("KIND"),
+    TableColumn::Id("STEP OR TASK"),
+    TableColumn::Text("CONDITION"),
+    TableColumn::Text("PATH"),
+    TableColumn::Text("TITLE"),
 ];
 
 fn row(reference: &Reference) -> [String; 5] {

@@ -240,7 +240,7 @@ impl ServerFlags {
     /// Refuses settings of the server before a command that reads those of `A` only.
     fn refuse_all_but<A: Args>(&self, command: &str) -> Result<(), WrongSetting> {
         let file = self.config.as_ref().map(|_| "--config".to_owned());
-        match file.or_else(|| self.settings.first_beyond::<A>()) {
+        match file.or_else(|| self.settings.first_not_of::<A>()) {
             Some(flag) => Err(WrongSetting::NotOfCommand {
                 flag,
                 command: command.to_owned(),

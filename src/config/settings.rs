@@ -36,7 +36,7 @@ pub(super) struct Flags<A> {
 
 impl<A> Flags<A> {
     /// The first flag that was given and is no setting of `B`.
-    pub fn first_beyond<B: Args>(&self) -> Option<String> {
+    pub fn first_not_of<B: Args>(&self) -> Option<String> {
         let known = settings::<B>();
         let is_known = |name: &String| known.iter().any(|setting| key(setting) == name);
         let first = self.texts.keys().find(|name| !is_known(name));
@@ -133,13 +133,13 @@ fn default_text(setting: &Arg) -> Option<String> {
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum SettingOrigin {
     Flag,
     Environment,
     File(PathBuf),
 }
 
-impl Origin {
+impl SettingOrigin {
     /// A setting as the user named it.
     fn name(&self, key: &str) -> String {
         match self {
@@ -150,7 +150,7 @@ impl Origin {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flag => f.write_str("flag"),
@@ -160,8 +160,8 @@ impl fmt::Display for Origin {
     }
 }
 
-struct Given {
-    origin: Origin,
+struct GivenValue {
+    origin: SettingOrigin,
     text: String,
     /// The text as messages may repeat it: without secrets.
     shown: String,
@@ -171,7 +171,7 @@ struct Given {
 /// later replaces what was taken before, so that the strongest source comes last.
 #[derive(Default)]
 pub(super) struct SettingValues {
-    given: BTreeMap<String, Given>,
+    given: BTreeMap<String, GivenValue>,
     /// The keys of settings whose text was refused.
     invalid: BTreeSet<String>,
     wrong: WrongSettings,
@@ -184,7 +184,7 @@ impl SettingValues {
             Ok(table) => table,
             Err(reason) => return self.wrong.add(WrongSetting::File { path, reason }),
         };
-        let origin = Origin::File(path);
+        let origin = SettingOrigin::File(path);
         let settings = settings::<A>();
         for (name, value) in table {
             let Some(setting) = settings.iter().find(|setting| key(setting) == name) else {
@@ -215,7 +215,7 @@ impl SettingValues {
                 continue;
             };
             match text.clone().into_string() {
-                Ok(text) => self.take(setting, Origin::Environment, text),
+                Ok(text) => self.take(setting, SettingOrigin::Environment, text),
                 Err(_) => self.wrong.add(WrongSetting::Value {
                     setting: name,
                     value: "not text".to_owned(),
@@ -236,13 +236,13 @@ impl SettingValues {
     pub fn take_flags<A: Args, B>(&mut self, flags: &Flags<B>) {
         for setting in settings::<A>() {
             if let Some(text) = flags.texts.get(key(&setting)) {
-                self.take(&setting, Origin::Flag, text.clone());
+                self.take(&setting, SettingOrigin::Flag, text.clone());
             }
         }
     }
 
-    fn take(&mut self, setting: &Arg, origin: Origin, text: String) {
-        let given = Given {
+    fn take(&mut self, setting: &Arg, origin: SettingOrigin, text: String) {
+        let given = GivenValue {
             shown: masked(setting, &text),
             origin,
             text,
@@ -251,7 +251,7 @@ impl SettingValues {
     }
 
     /// Where the value of a setting came from; `None` for a default.
-    pub fn origin(&self, key: &str) -> Option<&Origin> {
+    pub fn origin(&self, key: &str) -> Option<&SettingOrigin> {
         self.given.get(key).map(|given| &given.origin)
     }
 
@@ -341,7 +341,7 @@ impl SettingValues {
     }
 
     /// Says that one setting is unset though another one needs it.
-    pub fn lacks(&self, missing: &str, given: &str) -> WrongSetting {
+    pub fn unset_though_given(&self, missing: &str, given: &str) -> WrongSetting {
         let given = self.named(given).unwrap_or_default();
         self.wrong(missing, format!("set too, as {given} is set"))
     }

@@ -28,7 +28,7 @@ const MAX_BATCH_BYTES: usize = 3 * 1024 * 1024;
 const MAX_UNAVAILABLE_ITEMS: u32 = 20;
 
 /// A run in progress.
-pub(super) struct Run<'a> {
+pub(super) struct TranslateRun<'a> {
     pub client: TranslationClient,
     pub translator: Translator,
     /// The most items that are translated at once.
@@ -46,7 +46,7 @@ enum ItemError {
     Invalid(#[from] InvalidTranslation),
 }
 
-impl Run<'_> {
+impl TranslateRun<'_> {
     /// Goes through the work list once. An item that is listed again is left for the next
     /// run.
     pub async fn finish(&mut self) -> Result<(), TranslateError> {

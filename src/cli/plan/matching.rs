@@ -63,7 +63,7 @@ struct StepMatcher<'a, 'b> {
 }
 
 /// What two steps have in common that are taken for the same.
-type Key = (i32, Option<i64>, String);
+type StepKey = (i32, Option<i64>, String);
 
 impl StepMatcher<'_, '_> {
     fn match_all(&mut self) {
@@ -109,8 +109,8 @@ impl StepMatcher<'_, '_> {
     }
 
     /// Pairs steps with equal keys, in their order.
-    fn match_by(&mut self, key: &dyn Fn(&Step) -> Option<Key>) {
-        let mut stored: BTreeMap<Key, VecDeque<usize>> = BTreeMap::new();
+    fn match_by(&mut self, key: &dyn Fn(&Step) -> Option<StepKey>) {
+        let mut stored: BTreeMap<StepKey, VecDeque<usize>> = BTreeMap::new();
         for (place, step) in self.free.iter().enumerate() {
             if let Some(key) = step.and_then(key) {
                 stored.entry(key).or_default().push_back(place);

@@ -53,7 +53,7 @@ pub enum OutsideReaders {
 
 /// The guide to validate, and what else the rules need.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
+pub struct ValidationSubject<'a> {
     /// The guide.
     pub guide: &'a Guide,
     /// The conditions outside that read its variables, by name.
@@ -88,7 +88,7 @@ pub struct OwnStep<'a> {
 #[derive(Debug)]
 pub struct Report<'a> {
     /// The guide and its options.
-    pub subject: Subject<'a>,
+    pub subject: ValidationSubject<'a>,
     own: Vec<OwnTask<'a>>,
     /// The findings that are not left out.
     pub findings: Vec<Finding>,
@@ -106,7 +106,7 @@ const MAX_FINDINGS_KEPT: usize = 100_000;
 
 impl<'a> Report<'a> {
     /// A report without findings.
-    pub fn new(subject: Subject<'a>) -> Self {
+    pub fn new(subject: ValidationSubject<'a>) -> Self {
         Self {
             subject,
             own: own_tasks(subject.guide),

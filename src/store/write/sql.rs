@@ -9,7 +9,7 @@ use sea_orm::{
 use crate::domain::ids::AccountId;
 
 pub use crate::store::values::{Values, list};
-pub use given::Given;
+pub use given::GivenRows;
 
 /// What an effect of a [`Script`] reads from in place of its guard.
 pub const GUARD: &str = "{guard}";
@@ -21,18 +21,18 @@ const MAX_ROWS: usize = 1_000;
 /// Rows to insert or upsert into one table.
 pub struct Upsert {
     table: String,
-    columns: Vec<Column>,
+    columns: Vec<ColumnCells>,
     /// `ON CONFLICT …`, or nothing.
     on_conflict: String,
 }
 
 /// A column of the rows, with a cell for each.
-struct Column {
+struct ColumnCells {
     name: &'static str,
     cells: Vec<Value>,
 }
 
-impl Column {
+impl ColumnCells {
     /// The cell of all rows, if it is the same in each.
     fn shared(&mut self) -> Option<Value> {
         let (first, others) = self.cells.split_first()?;
@@ -58,7 +58,7 @@ impl Upsert {
                 cells.extend(row.take(*column).into_value());
             }
         }
-        let columns = columns.into_iter().map(|(column, cells)| Column {
+        let columns = columns.into_iter().map(|(column, cells)| ColumnCells {
             name: column.as_str(),
             cells,
         });
@@ -114,9 +114,9 @@ impl Upsert {
         let at_once = (MAX_VALUES / self.columns.len().max(1)).min(MAX_ROWS);
         let mut batches = Vec::new();
         while self.count() > at_once {
-            let columns = self.columns.iter_mut().map(|Column { name, cells }| {
+            let columns = self.columns.iter_mut().map(|ColumnCells { name, cells }| {
                 let others = cells.split_off(at_once);
-                Column {
+                ColumnCells {
                     name,
                     cells: std::mem::replace(cells, others),
                 }
@@ -147,7 +147,7 @@ impl Upsert {
             let row = values.bind_row(row);
             return format!("INSERT INTO {table} ({names}) VALUES {row}{on_conflict}");
         }
-        let mut given = Given::new(backend);
+        let mut given = GivenRows::new(backend);
         let cells = columns.into_iter().map(|mut column| match column.shared() {
             Some(value) => values.bind(value),
             None => given.add(column.cells),
@@ -186,7 +186,7 @@ impl Upsert {
         match count {
             0 => None,
             1 => {
-                let cell = |Column { name, cells }: Column| {
+                let cell = |ColumnCells { name, cells }: ColumnCells| {
                     let replaced = replaced.iter().find(|(column, _)| *column == name);
                     match replaced {
                         Some((_, expression)) => (*expression).to_owned(),
@@ -200,7 +200,7 @@ impl Upsert {
                 ))
             }
             _ => {
-                let mut given = Given::new(backend);
+                let mut given = GivenRows::new(backend);
                 let cells = columns.into_iter().map(|column| match column.name {
                     ACCOUNT => "$1".to_owned(),
                     _ => given.add(column.cells),
