@@ -41,9 +41,12 @@ pub use self::{
 use crate::{
     client::{CallError, Client, ConnectError},
     config::{ClientCommand, ClientCommandConfig},
-    domain::caller::Scope,
+    domain::{caller::Scope, page::PageSize},
 };
 pub use crate::{terminal::print_error, translate::TranslateError};
+
+/// The largest page that the contract allows.
+const PAGE_SIZE: i32 = PageSize::MAX.cast_signed();
 
 /// Why a command failed. Its text is one line that says what to do, and one more line
 /// for each violation of a request.

@@ -1,7 +1,7 @@
 //! `expertise references`.
 
 use super::{
-    CliError, document,
+    CliError, PAGE_SIZE, document,
     layout::{TableColumn, table},
     out::{self, JsonArray},
     wording,
@@ -11,9 +11,6 @@ use crate::{
     config::{Format, ReferencesArgs},
     proto::v1::{ListReferencesRequest, Reference},
 };
-
-/// The largest page that the contract allows.
-const PAGE_SIZE: i32 = 500;
 
 /// Lists references page by page, to the last one.
 pub(super) async fn references(

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::steps_by_guid;
 use crate::proto::v1::{Step, StepType, Task, TaskDocument};
 
 /// What is wrong with such a document, a line for each text; `None` if it has all of them.
@@ -29,13 +30,9 @@ pub(in crate::cli) fn missing_texts(
 }
 
 fn add_titles(path: &str, document: &TaskDocument, stored: &TaskDocument, paths: &mut Vec<String>) {
-    let by_guid: BTreeMap<&str, &Step> = stored
-        .steps
-        .iter()
-        .map(|step| (step.guid.as_str(), step))
-        .collect();
+    let stored_steps = steps_by_guid(stored);
     for (place, sent) in document.steps.iter().enumerate() {
-        let Some(stored) = by_guid.get(sent.guid.as_str()) else {
+        let Some(stored) = stored_steps.get(sent.guid.as_str()) else {
             continue;
         };
         let path = format!("{path}steps[{place}].");
