@@ -128,7 +128,18 @@ impl CliError {
             Self::Service(error) => error.is_wrong_setting(),
             // An argument is missing or wrong.
             Self::NoTerminal(_) | Self::Argument(_) => true,
-            _ => false,
+            Self::Refused(_)
+            | Self::Document(_)
+            | Self::Invalid(_)
+            | Self::Write { .. }
+            | Self::Read { .. }
+            | Self::File { .. }
+            | Self::TaskName(_)
+            | Self::ChangedSince(_)
+            | Self::Editor { .. }
+            | Self::Signals(_)
+            | Self::Interrupted
+            | Self::NotServing(_) => false,
         }
     }
 }

@@ -7,80 +7,23 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     error::Error,
     fmt, fs,
-    marker::PhantomData,
     path::{Path, PathBuf},
 };
 
 use clap::{
-    Arg, ArgMatches, Args, Command, FromArgMatches,
+    Arg, Args, Command,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
 use super::{
     AuthMode, ConfigError, DatabaseUrl, MASK, PostgresUrl, Secret, SigningSecret, WrongSetting,
-    WrongSettings,
-    any_text::AnyText,
-    database_url,
+    WrongSettings, database_url,
+    flags::Flags,
     names::{Variables, closest_key},
 };
 
 /// The environment that settings are read from.
 pub(super) type Environment<'a> = &'a Variables;
-
-/// The settings of `A` that were given as flags. Their texts are checked by
-/// [`SettingValues::parse`], together with those from the environment and the file.
-pub(super) struct Flags<A> {
-    texts: BTreeMap<String, String>,
-    settings: PhantomData<A>,
-}
-
-impl<A> Flags<A> {
-    /// The first flag that was given and is no setting of `B`.
-    pub fn first_not_of<B: Args>(&self) -> Option<String> {
-        let known = settings::<B>();
-        let is_known = |name: &String| known.iter().any(|setting| key(setting) == name);
-        let first = self.texts.keys().find(|name| !is_known(name));
-        first.map(|key| flag(key))
-    }
-}
-
-impl<A> Default for Flags<A> {
-    fn default() -> Self {
-        Self {
-            texts: BTreeMap::new(),
-            settings: PhantomData,
-        }
-    }
-}
-
-impl<A: Args> Args for Flags<A> {
-    fn augment_args(command: Command) -> Command {
-        command.args(settings::<A>().iter().map(text_flag))
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-impl<A: Args> FromArgMatches for Flags<A> {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let settings = settings::<A>();
-        let texts = settings.iter().filter_map(|setting| {
-            let text = matches.get_one::<String>(key(setting))?;
-            Some((key(setting).to_owned(), text.clone()))
-        });
-        Ok(Self {
-            texts: texts.collect(),
-            settings: PhantomData,
-        })
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
 
 /// The settings of `A`, in the order of its fields.
 pub(super) fn settings<A: Args>() -> Vec<Arg> {
@@ -102,31 +45,7 @@ pub(super) fn environment_name(key: &str) -> String {
     format!("EXPERTISE_{}", key.to_ascii_uppercase())
 }
 
-/// A setting as a flag that takes any text. The help of a setting whose default is not
-/// one value ends with `[default: …]`; without either the default is that it is unset.
-fn text_flag(setting: &Arg) -> Arg {
-    let help = setting.get_help().map(ToString::to_string);
-    let help = help.unwrap_or_default();
-    let (about, default) = match help.split_once(" [default: ") {
-        Some((about, default)) => (about, default.trim_end_matches(']').to_owned()),
-        None => (
-            help.as_str(),
-            default_text(setting).unwrap_or("unset".to_owned()),
-        ),
-    };
-    let name = environment_name(key(setting));
-    let units = setting.get_value_names().unwrap_or_default();
-    Arg::new(setting.get_id().clone())
-        .short(setting.get_short())
-        .long(key(setting).replace('_', "-"))
-        .value_parser(AnyText::of(setting))
-        .hide_possible_values(setting.is_hide_possible_values_set())
-        .value_names(units.iter().cloned())
-        .help(format!("{about} [{name}] [default: {default}]"))
-        .help_heading(setting.get_help_heading().unwrap_or("Settings").to_owned())
-}
-
-fn default_text(setting: &Arg) -> Option<String> {
+pub(super) fn default_text(setting: &Arg) -> Option<String> {
     let default = setting.get_default_values().first()?;
     Some(default.to_string_lossy().into_owned())
 }
@@ -235,8 +154,8 @@ impl SettingValues {
     /// Takes the settings of `A` from flags, which may be of others too.
     pub fn take_flags<A: Args, B>(&mut self, flags: &Flags<B>) {
         for setting in settings::<A>() {
-            if let Some(text) = flags.texts.get(key(&setting)) {
-                self.take(&setting, SettingOrigin::Flag, text.clone());
+            if let Some(text) = flags.text(key(&setting)) {
+                self.take(&setting, SettingOrigin::Flag, text.to_owned());
             }
         }
     }

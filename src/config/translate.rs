@@ -8,8 +8,9 @@ use clap::{Args, ValueEnum};
 use super::{
     ConfigError, LogConfig, ServerSettings,
     connection::{ConnectionConfig, ConnectionSettings},
+    flags::Flags,
     secret::Secret,
-    settings::{Environment, Flags, SettingValues},
+    settings::{Environment, SettingValues},
     value,
 };
 use crate::domain::{
