@@ -15,7 +15,7 @@ pub use given::GivenRows;
 pub const GUARD: &str = "{guard}";
 /// The column with the account of a row.
 const ACCOUNT: &str = "account_id";
-/// Rows of one statement.
+/// The most rows of one statement.
 const MAX_ROWS: usize = 1_000;
 
 /// Rows to insert or upsert into one table.
@@ -109,13 +109,13 @@ impl Upsert {
     /// Splits the rows, so that those of one statement are within the limits of values and
     /// rows.
     fn batches(mut self) -> Vec<Self> {
-        /// Values of one statement: SQLite takes 32,766.
+        /// The most values of one statement: SQLite takes 32,766.
         const MAX_VALUES: usize = 32_000;
-        let at_once = (MAX_VALUES / self.columns.len().max(1)).min(MAX_ROWS);
+        let max_rows = (MAX_VALUES / self.columns.len().max(1)).min(MAX_ROWS);
         let mut batches = Vec::new();
-        while self.count() > at_once {
+        while self.count() > max_rows {
             let columns = self.columns.iter_mut().map(|ColumnCells { name, cells }| {
-                let others = cells.split_off(at_once);
+                let others = cells.split_off(max_rows);
                 ColumnCells {
                     name,
                     cells: std::mem::replace(cells, others),
@@ -168,8 +168,8 @@ impl Upsert {
     }
 
     /// One statement that inserts the rows when the guard has changed a row; none for no
-    /// rows. `replaced` are columns of a single row that take an expression over the
-    /// guard's row.
+    /// rows. A single row has the expressions in `replaced`, over the guard's row, as the
+    /// cells of those columns.
     pub fn insert_if_guarded(
         self,
         values: &mut Values,
@@ -288,11 +288,11 @@ impl RowChange {
 }
 
 /// Splits rows into batches.
-fn batches<T>(rows: Vec<T>, at_once: usize) -> Vec<Vec<T>> {
+fn batches<T>(rows: Vec<T>, max_rows: usize) -> Vec<Vec<T>> {
     let mut rows = rows.into_iter().peekable();
     let mut batches = Vec::new();
     while rows.peek().is_some() {
-        batches.push(rows.by_ref().take(at_once).collect());
+        batches.push(rows.by_ref().take(max_rows).collect());
     }
     batches
 }

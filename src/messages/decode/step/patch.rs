@@ -64,7 +64,7 @@ fn sent_type_dependent(message: &v1::Step, mask: &Mask) -> Vec<&'static str> {
 }
 
 fn patch(message: v1::Step, mask: &Mask, at: &mut Field<'_>) -> StepPatch {
-    let sent = sent_type_dependent(&message, mask);
+    let type_dependent = sent_type_dependent(&message, mask);
     let v1::Step {
         title,
         body,
@@ -94,7 +94,7 @@ fn patch(message: v1::Step, mask: &Mask, at: &mut Field<'_>) -> StepPatch {
         modified_ts: _,
     } = message;
     StepPatch {
-        sent,
+        type_dependent,
         title: mask.edit(at, "title", sent_text(title), |title, field| {
             Some(field.check_text(Title::parse(title)))
         }),
