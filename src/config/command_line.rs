@@ -159,7 +159,7 @@ impl CommandArgs {
     ) -> Result<(Command, SettingValues), ConfigError> {
         let server =
             |command_flags: &ServerFlags| server_values(&program_flags, command_flags, environment);
-        let none = SettingValues::default();
+        let no_values = SettingValues::default();
         Ok(match self {
             Self::Serve(command_flags) => (Command::Serve, server(&command_flags)),
             Self::Migrate {
@@ -175,11 +175,11 @@ impl CommandArgs {
                 program_flags.refuse_all_but::<LogConfig>(name)?;
                 let translate =
                     TranslateConfig::read(&program_flags.settings, &flags, environment)?;
-                (Command::Translate(Box::new(translate)), none)
+                (Command::Translate(Box::new(translate)), no_values)
             }
             Self::Client(args) => {
                 program_flags.refuse(name)?;
-                (args.read(environment)?, none)
+                (args.read(environment)?, no_values)
             }
             Self::Health {
                 format,
@@ -191,15 +191,15 @@ impl CommandArgs {
                 values.take_flags::<HealthSettings, _>(&program_flags.settings);
                 values.take_flags::<HealthSettings, _>(&health);
                 let health = HealthConfig::read(&mut values, format)?;
-                (Command::Health(health), none)
+                (Command::Health(health), no_values)
             }
             Self::Completions { shell } => {
                 program_flags.refuse(name)?;
-                (Command::Completions(shell), none)
+                (Command::Completions(shell), no_values)
             }
             Self::Man { command } => {
                 program_flags.refuse(name)?;
-                (Command::Man(manual_page(command)?), none)
+                (Command::Man(manual_page(command)?), no_values)
             }
         })
     }

@@ -59,7 +59,7 @@ impl ApplyReport {
         }
     }
 
-    /// Takes the answer of an import.
+    /// Takes over what the server returned for an import.
     pub fn take(&mut self, task: Task, ignored_paths: Vec<String>) {
         self.guid = task.guid;
         self.name = task.name;
