@@ -105,7 +105,7 @@ pub async fn run(
                 start: program(config.engine),
                 url: config.engine_url.clone(),
             })?;
-        run.finish().await
+        run.translate_all().await
     };
     tokio::select! {
         outcome = probed_run => outcome,
