@@ -10,7 +10,7 @@ use super::{secret::SigningSecret, settings::SettingValues, value};
 /// Where accounts come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AuthMode {
-    /// Metadata that is believed: for loopback and behind a mesh that sets it.
+    /// Trusted metadata: for loopback and behind a mesh that sets it.
     #[default]
     Header,
     /// Signed tokens.
@@ -90,8 +90,8 @@ const KEY_SOURCES: [&str; 4] = [
 ];
 
 impl AuthSettings {
-    /// Refuses settings of tokens without `jwt`: to ignore them would believe every
-    /// caller where tokens were asked for. Returns whether there are none.
+    /// Refuses settings of tokens without `jwt`: to ignore them would trust every caller
+    /// where tokens were asked for. Returns whether there are none.
     fn check_kind(values: &mut SettingValues) -> bool {
         let of_tokens = KEY_SOURCES.into_iter();
         let mut of_tokens = of_tokens.chain(["jwt_issuer", "jwt_audience"]);

@@ -189,7 +189,7 @@ impl SettingValues {
         !self.invalid.contains(key)
     }
 
-    /// Checks the settings of `A`, applies their defaults, and makes something of them.
+    /// Checks the settings of `A`, applies their defaults, and makes a value of them.
     /// What `make` gets has the defaults in place of what was refused, so that it can find
     /// what else is wrong. Fails with all that is wrong.
     pub fn read<A: Args, T>(
@@ -234,18 +234,18 @@ impl SettingValues {
         }
     }
 
-    /// Keeps what is wrong, or returns what is right.
+    /// Records an error, or returns the value.
     pub fn record<T>(&mut self, result: Result<T, WrongSetting>) -> Option<T> {
         result.map_err(|wrong| self.wrong.add(wrong)).ok()
     }
 
-    /// Keeps that a setting's value is wrong.
+    /// Records that a setting's value is wrong.
     pub fn refuse(&mut self, key: &str, expected: impl fmt::Display) {
         let wrong = self.wrong(key, expected);
         self.wrong.add(wrong);
     }
 
-    /// Says that a setting's value is wrong, and what would be right.
+    /// The error of a wrong value, with what would be right.
     pub fn wrong(&self, key: &str, expected: impl fmt::Display) -> WrongSetting {
         let (setting, value) = match self.given.get(key) {
             Some(given) if given.shown == MASK => (given.origin.name(key), MASK.to_owned()),
@@ -259,7 +259,7 @@ impl SettingValues {
         }
     }
 
-    /// Says that one setting is unset though another one needs it.
+    /// The error of a setting that is unset though one that needs it is given.
     pub fn unset_though_given(&self, missing: &str, given: &str) -> WrongSetting {
         let given = self.named(given).unwrap_or_default();
         self.wrong(missing, format!("set too, as {given} is set"))
