@@ -25,7 +25,7 @@ pub struct ConnectionConfig {
 /// Who calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credentials {
-    /// An account that a server with `header` authentication believes.
+    /// An account, for a server that trusts metadata (`header`).
     Account(AccountId),
     /// A bearer token.
     Token(Secret),
