@@ -41,9 +41,12 @@ pub use self::{
 use crate::{
     client::{CallError, Client, ConnectError},
     config::{ClientCommand, ClientCommandConfig},
-    domain::caller::Scope,
+    domain::{caller::Scope, page::PageSize},
 };
 pub use crate::{terminal::print_error, translate::TranslateError};
+
+/// The largest page that the contract allows.
+const PAGE_SIZE: i32 = PageSize::MAX.cast_signed();
 
 /// Why a command failed. Its text is one line that says what to do, and one more line
 /// for each violation of a request.
@@ -125,7 +128,18 @@ impl CliError {
             Self::Service(error) => error.is_wrong_setting(),
             // An argument is missing or wrong.
             Self::NoTerminal(_) | Self::Argument(_) => true,
-            _ => false,
+            Self::Refused(_)
+            | Self::Document(_)
+            | Self::Invalid(_)
+            | Self::Write { .. }
+            | Self::Read { .. }
+            | Self::File { .. }
+            | Self::TaskName(_)
+            | Self::ChangedSince(_)
+            | Self::Editor { .. }
+            | Self::Signals(_)
+            | Self::Interrupted
+            | Self::NotServing(_) => false,
         }
     }
 }

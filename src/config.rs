@@ -14,6 +14,7 @@ mod database_url;
 mod error;
 mod examples;
 mod files;
+mod flags;
 mod health;
 mod names;
 mod secret;
@@ -254,9 +255,10 @@ impl Config {
             let ServerSettings { config, auth, tls } = settings;
             config.check_replica(values);
             config.check_limits(values);
-            let auth = match command {
-                Command::Token(_) => auth.for_signing(values),
-                _ => auth.for_serving(values, config.listen),
+            let signs_token = matches!(command, Command::Token(_));
+            let auth = match signs_token {
+                true => auth.for_signing(values),
+                false => auth.for_serving(values, config.listen),
             };
             let tls = tls.tls(values);
             let tls = values.record(tls);

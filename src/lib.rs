@@ -50,8 +50,8 @@
 //!     Some("components.1204.charge_light = off, blinking"),
 //! );
 //!
-//! let fault = shorthand::parse("components.1204.charge_light is off").unwrap_err();
-//! assert_eq!(fault.to_string(), "at character 36: expected an operator (`=`, `!=`, `>` or `<`)");
+//! let error = shorthand::parse("components.1204.charge_light is off").unwrap_err();
+//! assert_eq!(error.to_string(), "at character 36: expected an operator (`=`, `!=`, `>` or `<`)");
 //! # Ok::<(), shorthand::ShorthandError>(())
 //! ```
 

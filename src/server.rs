@@ -74,6 +74,14 @@ struct Operations {
     endpoint: Arc<OperationsEndpoint>,
 }
 
+impl Operations {
+    /// Serves the endpoint until the task is dropped.
+    fn start(self) -> (Arc<OperationsEndpoint>, AbortOnDrop) {
+        let serving = tokio::spawn(Arc::clone(&self.endpoint).serve(self.listener));
+        (self.endpoint, AbortOnDrop(serving))
+    }
+}
+
 /// Why a server cannot start. A display is one line.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -241,12 +249,7 @@ impl Server {
         let closing_stalled = tokio::spawn(Arc::clone(&connections).close_stalled_readers());
         let _closing_stalled = AbortOnDrop(closing_stalled);
         // Served to the end, so that the shutdown can be observed.
-        let (endpoint, _operations) = operations
-            .map(|it| {
-                let serving = tokio::spawn(Arc::clone(&it.endpoint).serve(it.listener));
-                (it.endpoint, AbortOnDrop(serving))
-            })
-            .unzip();
+        let (endpoint, _operations) = operations.map(Operations::start).unzip();
 
         let mut shutdown = pin!(shutdown);
         let store = tokio::select! {
@@ -255,10 +258,8 @@ impl Server {
         };
         let mut monitoring = None;
         if let Some(store) = &store {
-            let limits = Limits {
-                max_message_bytes: config.max_message_bytes,
-            };
-            routes.open(grpc::routes(store.clone(), limits));
+            let max_message_bytes = config.max_message_bytes;
+            routes.open(grpc::routes(store.clone(), Limits { max_message_bytes }));
             if let Some(endpoint) = endpoint {
                 endpoint.add_store(store.clone());
             }

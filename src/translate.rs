@@ -23,8 +23,8 @@ mod work;
 use tokio::signal;
 
 use self::{
-    apertium::Apertium, libretranslate::LibreTranslate, run::Run, service::TranslationClient,
-    translator::Translator,
+    apertium::Apertium, libretranslate::LibreTranslate, run::TranslateRun,
+    service::TranslationClient, translator::Translator,
 };
 pub use self::{
     engine::{Engine, EngineError},
@@ -84,7 +84,7 @@ pub async fn run(
     summary: &mut TranslateSummary,
     progress: &mut dyn TranslateProgress,
 ) -> Result<(), TranslateError> {
-    let mut run = Run {
+    let mut run = TranslateRun {
         client: TranslationClient::new(config)?,
         translator: Translator::new(
             engine(config)?,
@@ -105,7 +105,7 @@ pub async fn run(
                 start: program(config.engine),
                 url: config.engine_url.clone(),
             })?;
-        run.finish().await
+        run.translate_all().await
     };
     tokio::select! {
         outcome = probed_run => outcome,

@@ -14,9 +14,9 @@ mod source;
 use std::process::ExitCode;
 
 use self::{
-    guides::Guide,
+    guides::DirectoryGuide,
     references::References,
-    report::{ApplyCounts, ApplyReport, Outcome},
+    report::{ApplyCounts, ApplyOutcome, ApplyReport},
 };
 use super::{
     CliError, changes, confirm,
@@ -58,7 +58,7 @@ pub(super) async fn apply(
 ) -> Result<ExitCode, CliError> {
     let sources = source::read_directory(&args.directory)?;
     let tasks = tasks::list_all(client, None).await?;
-    let mut run = Run {
+    let mut run = ApplyRun {
         client,
         args,
         format,
@@ -83,7 +83,7 @@ pub(super) async fn apply(
 }
 
 /// A run in progress.
-struct Run<'a> {
+struct ApplyRun<'a> {
     client: &'a Client,
     args: &'a ApplyArgs,
     format: Format,
@@ -92,14 +92,14 @@ struct Run<'a> {
     array: JsonArray,
 }
 
-impl Run<'_> {
+impl ApplyRun<'_> {
     /// Creates a guide. Steps that refer to guides which are created later are left out,
     /// and added when those are there.
-    async fn create(&mut self, guide: &mut Guide) -> Result<(), CliError> {
+    async fn create(&mut self, guide: &mut DirectoryGuide) -> Result<(), CliError> {
         let mut document = guide.document.clone();
         self.references.resolve(&mut document);
         let is_whole = !self.references.leave_out_pending(&mut document);
-        let mut report = ApplyReport::new(guide, Outcome::Created, self.args.dry_run);
+        let mut report = ApplyReport::new(guide, ApplyOutcome::Created, self.args.dry_run);
         let created = self.send_new(guide, document, &mut report).await;
         match created {
             Ok(()) => guide.is_incomplete = !is_whole && guide.stored.is_some(),
@@ -110,7 +110,7 @@ impl Run<'_> {
 
     async fn send_new(
         &mut self,
-        guide: &mut Guide,
+        guide: &mut DirectoryGuide,
         mut document: TaskDocument,
         report: &mut ApplyReport,
     ) -> Result<(), CliError> {
@@ -131,13 +131,13 @@ impl Run<'_> {
         guide.read_stored(self.client, &mut self.references).await
     }
 
-    async fn update(&mut self, guide: &mut Guide) -> Result<(), CliError> {
-        let mut report = ApplyReport::new(guide, Outcome::Updated, self.args.dry_run);
+    async fn update(&mut self, guide: &mut DirectoryGuide) -> Result<(), CliError> {
+        let mut report = ApplyReport::new(guide, ApplyOutcome::Updated, self.args.dry_run);
         if let Err(error) = self.send_changes(guide, &mut report).await {
             report.fail(error);
         }
         // One that was just created is reported.
-        match guide.is_incomplete && report.outcome != Outcome::Failed {
+        match guide.is_incomplete && report.outcome != ApplyOutcome::Failed {
             true => Ok(()),
             false => self.add(report),
         }
@@ -145,7 +145,7 @@ impl Run<'_> {
 
     async fn send_changes(
         &mut self,
-        guide: &mut Guide,
+        guide: &mut DirectoryGuide,
         report: &mut ApplyReport,
     ) -> Result<(), CliError> {
         let Some(stored) = &guide.stored else {
@@ -160,7 +160,7 @@ impl Run<'_> {
         report.changes = changes::between(stored, &planned)?;
         report.ignored_paths = fixed_paths(&document, stored);
         if report.changes.is_empty() {
-            report.outcome = Outcome::Unchanged;
+            report.outcome = ApplyOutcome::Unchanged;
             return Ok(());
         }
         if self.args.dry_run {
@@ -203,7 +203,7 @@ impl Run<'_> {
     }
 
     /// Deletes the tasks that the directory does not have.
-    async fn prune(&mut self, guides: &[Guide], tasks: Vec<Task>) -> Result<(), CliError> {
+    async fn prune(&mut self, guides: &[DirectoryGuide], tasks: Vec<Task>) -> Result<(), CliError> {
         let surplus = prune::surplus(guides, tasks);
         if surplus.is_empty() {
             return Ok(());

@@ -145,9 +145,9 @@ async fn write(client: &Client, stored: &TaskDocument, text: &str) -> Result<Wri
     }
     print_error(changes::text(&changes, "").trim_end());
     match show_findings(client, &planned).await {
-        Answer::Import => {}
-        Answer::EditAgain => return Ok(Written::EditAgain),
-        Answer::Stop => return Ok(Written::Stopped),
+        FindingsDecision::Import => {}
+        FindingsDecision::EditAgain => return Ok(Written::EditAgain),
+        FindingsDecision::Stop => return Ok(Written::Stopped),
     }
     // The etag is that of the task. Its steps and managed tasks have their own.
     if transfer::export(client, &guid).await? != *stored {
@@ -171,32 +171,32 @@ fn changed_since(error: CliError, guid: &str) -> CliError {
 }
 
 /// What to do with a text in spite of its findings.
-enum Answer {
+enum FindingsDecision {
     Import,
     EditAgain,
     Stop,
 }
 
 /// Shows the findings. If there are errors, the person at the terminal decides.
-async fn show_findings(client: &Client, planned: &TaskDocument) -> Answer {
+async fn show_findings(client: &Client, planned: &TaskDocument) -> FindingsDecision {
     let findings = match Findings::of(client, planned.clone()).await {
         Ok(findings) => findings,
         Err(error) => {
             print_error(&format!("not analysed: {error}"));
-            return Answer::Import;
+            return FindingsDecision::Import;
         }
     };
     findings.text().lines().for_each(print_error);
     if findings.errors() == 0 || !confirm::is_terminal() {
-        return Answer::Import;
+        return FindingsDecision::Import;
     }
     let question = "import it anyway? y: yes, e: edit again, n: no [y/e/N] ";
     // Ctrl-C is handled while the question waits.
     let answer = tokio::task::spawn_blocking(move || confirm::ask(question)).await;
     match answer.unwrap_or_default().as_str() {
-        "y" | "yes" => Answer::Import,
-        "e" | "edit" => Answer::EditAgain,
-        _ => Answer::Stop,
+        "y" | "yes" => FindingsDecision::Import,
+        "e" | "edit" => FindingsDecision::EditAgain,
+        _ => FindingsDecision::Stop,
     }
 }
 

@@ -14,7 +14,6 @@ use super::{CliError, document, out, tasks, transfer};
 use crate::{
     client::Client,
     config::{ExportArgs, Format, TaskRef},
-    domain::ids::TaskId,
     proto::v1::TaskDocument,
 };
 
@@ -48,7 +47,7 @@ async fn export_one(
     format: Format,
 ) -> Result<(), CliError> {
     let task = tasks::find(client, task).await?;
-    let document = export_document(client, task).await?;
+    let document = transfer::export(client, &task.to_string()).await?;
     let text = document::text(&document)?;
     let Some(file) = file.filter(|file| *file != Path::new("-")) else {
         return out::print(&text);
@@ -106,12 +105,4 @@ impl ExportedFile {
             Format::Json => out::sanitize_json(&format!("{}\n", self.json())),
         })
     }
-}
-
-/// Exports a task.
-pub(super) async fn export_document(
-    client: &Client,
-    task: TaskId,
-) -> Result<TaskDocument, CliError> {
-    Ok(transfer::export(client, &task.to_string()).await?)
 }

@@ -55,7 +55,7 @@ pub(super) async fn import(
     let progress = ImportProgress::new(import);
     let mut array = JsonArray::new();
     for (done, file) in import.files.iter().enumerate() {
-        if run.interrupts.happened() {
+        if run.interrupts.was_interrupted() {
             run.counts.interrupted_after = Some(done);
             break;
         }
@@ -96,7 +96,7 @@ impl ImportRun<'_> {
             Some(reason) => Err(ImportFailure::NotTried(reason)),
             None => {
                 let work = self.importer.import_file(file);
-                let done = self.interrupts.first_of(work).await;
+                let done = self.interrupts.run_until_second_signal(work).await;
                 done.unwrap_or(Err(ImportFailure::Interrupted))
             }
         };

@@ -58,7 +58,7 @@ pub(super) fn hanging(lead: &str, text: &str) -> String {
 
 /// A column of a table.
 #[derive(Clone, Copy)]
-pub(super) enum Column {
+pub(super) enum TableColumn {
     /// Of texts.
     Text(&'static str),
     /// Of ids, which are never broken.
@@ -68,7 +68,7 @@ pub(super) enum Column {
 }
 
 /// A table without rules, whose rows are one line each unless the terminal is too narrow.
-pub(super) fn table<const N: usize>(columns: [Column; N], rows: Vec<[String; N]>) -> String {
+pub(super) fn table<const N: usize>(columns: [TableColumn; N], rows: Vec<[String; N]>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     match self::columns().and_then(|columns| u16::try_from(columns).ok()) {
@@ -78,8 +78,8 @@ pub(super) fn table<const N: usize>(columns: [Column; N], rows: Vec<[String; N]>
         None => table.set_content_arrangement(ContentArrangement::Disabled),
     };
     table.set_header(columns.map(|column| match column {
-        Column::Text(name) | Column::Id(name) => Cell::new(name),
-        Column::Number(name) => Cell::new(name).set_alignment(CellAlignment::Right),
+        TableColumn::Text(name) | TableColumn::Id(name) => Cell::new(name),
+        TableColumn::Number(name) => Cell::new(name).set_alignment(CellAlignment::Right),
     }));
     for row in rows {
         table.add_row(row);
@@ -91,11 +91,11 @@ pub(super) fn table<const N: usize>(columns: [Column; N], rows: Vec<[String; N]>
         // Two spaces are between columns, and none before the first.
         styled.set_padding((0, 2));
         match column {
-            Column::Text(_) => {}
-            Column::Id(_) => {
+            TableColumn::Text(_) => {}
+            TableColumn::Id(_) => {
                 styled.set_constraint(ColumnConstraint::ContentWidth);
             }
-            Column::Number(_) => {
+            TableColumn::Number(_) => {
                 styled.set_constraint(ColumnConstraint::ContentWidth);
                 styled.set_cell_alignment(CellAlignment::Right);
             }

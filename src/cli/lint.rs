@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use self::report::LintReport;
 use super::{
-    CliError, document, guide,
+    CliError, PAGE_SIZE, document, guide,
     layout::wrapped,
     out::{self, JsonArray},
     transfer,
@@ -27,9 +27,6 @@ use crate::{
         validate_task_request::Source,
     },
 };
-
-/// The largest page that the contract allows.
-const PAGE_SIZE: i32 = 500;
 
 /// What was found in a guide.
 struct LintFindings {

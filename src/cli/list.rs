@@ -2,17 +2,15 @@
 
 use super::{
     CliError, document,
-    layout::{Column, table},
+    layout::{TableColumn, table},
     out::{self, JsonArray},
+    tasks,
 };
 use crate::{
     client::Client,
     config::{Format, ListFilters},
     proto::v1::{ListTasksRequest, Task},
 };
-
-/// The largest page that the contract allows.
-const PAGE_SIZE: i32 = 500;
 
 /// Lists tasks page by page, to the last one.
 pub(super) async fn list(
@@ -26,34 +24,25 @@ pub(super) async fn list(
         role,
         task_type,
     } = filters;
-    let mut page_token = String::new();
+    let filters = ListTasksRequest {
+        product_id: *product_id,
+        published: *published,
+        role: role.map(i32::from),
+        r#type: task_type.map(i32::from),
+        ..ListTasksRequest::default()
+    };
     let mut rows = Vec::new();
     let mut array = JsonArray::new();
-    loop {
-        let message = ListTasksRequest {
-            product_id: *product_id,
-            published: *published,
-            role: role.map(i32::from),
-            r#type: task_type.map(i32::from),
-            page_size: PAGE_SIZE,
-            page_token,
-        };
-        let page = client
-            .call(message, |mut tasks, request| async move {
-                tasks.list_tasks(request).await
-            })
-            .await?;
-        for task in &page.tasks {
-            match format {
-                Format::Text => rows.push(row(task)),
-                Format::Json => array.push(&document::json("Task", task)?)?,
+    tasks::for_each_page(client, filters, |page| {
+        page.iter().try_for_each(|task| match format {
+            Format::Text => {
+                rows.push(row(task));
+                Ok(())
             }
-        }
-        if page.next_page_token.is_empty() {
-            break;
-        }
-        page_token = page.next_page_token;
-    }
+            Format::Json => array.push(&document::json("Task", task)?),
+        })
+    })
+    .await?;
     match format {
         Format::Json => array.end(),
         Format::Text if rows.is_empty() => {
@@ -64,12 +53,12 @@ pub(super) async fn list(
     }
 }
 
-const COLUMNS: [Column; 5] = [
-    Column::Id("GUID"),
-    Column::Number("PRODUCT"),
-    Column::Number("STEPS"),
-    Column::Text("STATE"),
-    Column::Text("NAME"),
+const COLUMNS: [TableColumn; 5] = [
+    TableColumn::Id("GUID"),
+    TableColumn::Number("PRODUCT"),
+    TableColumn::Number("STEPS"),
+    TableColumn::Text("STATE"),
+    TableColumn::Text("NAME"),
 ];
 
 fn row(task: &Task) -> [String; 5] {

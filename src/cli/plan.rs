@@ -41,15 +41,11 @@ impl Plan {
     pub fn apply(&self, document: &TaskDocument, stored: &TaskDocument) -> TaskDocument {
         let task = document.task.clone().unwrap_or_default();
         let stored_task = stored.task.clone().unwrap_or_default();
-        let by_guid: BTreeMap<&str, &Step> = stored
-            .steps
-            .iter()
-            .map(|step| (step.guid.as_str(), step))
-            .collect();
+        let stored_steps = steps_by_guid(stored);
         let mut steps: Vec<Step> = document
             .steps
             .iter()
-            .map(|step| match by_guid.get(step.guid.as_str()) {
+            .map(|step| match stored_steps.get(step.guid.as_str()) {
                 Some(stored) => self.step(step.clone(), stored),
                 None => new_step(step.clone()),
             })
@@ -69,6 +65,11 @@ impl Plan {
             steps,
         }
     }
+}
+
+fn steps_by_guid(document: &TaskDocument) -> BTreeMap<&str, &Step> {
+    let steps = document.steps.iter();
+    steps.map(|step| (step.guid.as_str(), step)).collect()
 }
 
 fn guids(steps: &[Step]) -> BTreeSet<String> {

@@ -6,15 +6,12 @@ use std::collections::BTreeSet;
 
 use prost_types::{Value, value::Kind};
 
-use super::{CliError, document, out, transfer};
+use super::{CliError, PAGE_SIZE, document, out, transfer};
 use crate::{
     client::Client,
     config::{Format, GuideArg, PreviewArgs},
     proto::v1::{PreviewTaskRequest, PreviewTaskResponse, preview_task_request::Source},
 };
-
-/// The largest page that the contract allows.
-const PAGE_SIZE: i32 = 500;
 
 /// Refuses two answers of one name, of which one would be ignored.
 pub(super) fn check(args: &PreviewArgs) -> Result<(), CliError> {

@@ -1,8 +1,8 @@
 //! `expertise references`.
 
 use super::{
-    CliError, document,
-    layout::{Column, table},
+    CliError, PAGE_SIZE, document,
+    layout::{TableColumn, table},
     out::{self, JsonArray},
     wording,
 };
@@ -11,9 +11,6 @@ use crate::{
     config::{Format, ReferencesArgs},
     proto::v1::{ListReferencesRequest, Reference},
 };
-
-/// The largest page that the contract allows.
-const PAGE_SIZE: i32 = 500;
 
 /// Lists references page by page, to the last one.
 pub(super) async fn references(
@@ -68,12 +65,12 @@ pub(super) async fn references(
     }
 }
 
-const COLUMNS: [Column; 5] = [
-    Column::Text("KIND"),
-    Column::Id("STEP OR TASK"),
-    Column::Text("CONDITION"),
-    Column::Text("PATH"),
-    Column::Text("TITLE"),
+const COLUMNS: [TableColumn; 5] = [
+    TableColumn::Text("KIND"),
+    TableColumn::Id("STEP OR TASK"),
+    TableColumn::Text("CONDITION"),
+    TableColumn::Text("PATH"),
+    TableColumn::Text("TITLE"),
 ];
 
 fn row(reference: &Reference) -> [String; 5] {

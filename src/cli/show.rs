@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use console::style;
 
 use self::texts::Texts;
-use super::{CliError, document, export, layout::Branch, out, wording};
+use super::{CliError, document, layout::Branch, out, transfer, wording};
 use crate::{
     client::Client,
     config::{Format, ShowArgs},
@@ -26,7 +26,7 @@ pub(super) async fn show(
     show: &ShowArgs,
     format: Format,
 ) -> Result<(), CliError> {
-    let document = export::export_document(client, task).await?;
+    let document = transfer::export(client, &task.to_string()).await?;
     match format {
         Format::Text => out::print(&guide(&document, &Texts::of(show)).to_string()),
         Format::Json => out::print(&document::text(&document)?),

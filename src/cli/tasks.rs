@@ -1,6 +1,6 @@
 //! Tasks of the account: all of them, and those that a user names.
 
-use super::{CliError, out::sanitize};
+use super::{CliError, PAGE_SIZE, out::sanitize};
 use crate::{
     client::Client,
     config::TaskRef,
@@ -8,35 +8,45 @@ use crate::{
     proto::v1::{ListTasksRequest, Task, TaskType},
 };
 
-/// The largest page that the contract allows.
-const PAGE_SIZE: i32 = 500;
-
 /// The tasks of the account in the order of their creation.
 pub(super) async fn list_all(
     client: &Client,
     task_type: Option<TaskType>,
 ) -> Result<Vec<Task>, CliError> {
     let mut tasks = Vec::new();
-    let mut page_token = String::new();
+    let filters = ListTasksRequest {
+        r#type: task_type.map(i32::from),
+        ..ListTasksRequest::default()
+    };
+    for_each_page(client, filters, |page| {
+        tasks.extend(page);
+        Ok(())
+    })
+    .await?;
+    Ok(tasks)
+}
+
+/// Lists the tasks that pass the filters page by page, to the last one.
+pub(super) async fn for_each_page(
+    client: &Client,
+    filters: ListTasksRequest,
+    mut handle: impl FnMut(Vec<Task>) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    let mut message = ListTasksRequest {
+        page_size: PAGE_SIZE,
+        ..filters
+    };
     loop {
-        let message = ListTasksRequest {
-            product_id: None,
-            published: None,
-            role: None,
-            r#type: task_type.map(i32::from),
-            page_size: PAGE_SIZE,
-            page_token,
-        };
         let page = client
-            .call(message, |mut tasks, request| async move {
+            .call(message.clone(), |mut tasks, request| async move {
                 tasks.list_tasks(request).await
             })
             .await?;
-        tasks.extend(page.tasks);
+        handle(page.tasks)?;
         if page.next_page_token.is_empty() {
-            return Ok(tasks);
+            return Ok(());
         }
-        page_token = page.next_page_token;
+        message.page_token = page.next_page_token;
     }
 }
 

@@ -10,7 +10,7 @@ use super::{secret::SigningSecret, settings::SettingValues, value};
 /// Where accounts come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AuthMode {
-    /// Metadata that is believed: for loopback and behind a mesh that sets it.
+    /// Trusted metadata: for loopback and behind a mesh that sets it.
     #[default]
     Header,
     /// Signed tokens.
@@ -58,7 +58,7 @@ enum AuthKind {
 
 #[derive(Args)]
 pub(super) struct AuthSettings {
-    /// header: metadata x-account-id (required), x-subject and x-scopes are believed; on any address but loopback it must be asked for. jwt: authorization: Bearer TOKEN [default: header on a loopback address]
+    /// header: metadata x-account-id (required), x-subject and x-scopes are trusted; on any address but loopback it must be set explicitly. jwt: authorization: Bearer TOKEN [default: header on a loopback address]
     #[arg(value_name = "header|jwt", hide_possible_values = true)]
     auth: Option<AuthKind>,
     /// Tokens are signed with this secret of 32 bytes at least (HS256); set it in the environment or the file, as other users of the machine see flags
@@ -90,8 +90,8 @@ const KEY_SOURCES: [&str; 4] = [
 ];
 
 impl AuthSettings {
-    /// Refuses settings of tokens without `jwt`: to ignore them would believe every
-    /// caller where tokens were asked for. Returns whether there are none.
+    /// Refuses settings of tokens without `jwt`: to ignore them would trust every caller
+    /// where tokens were asked for. Returns whether there are none.
     fn check_kind(values: &mut SettingValues) -> bool {
         let of_tokens = KEY_SOURCES.into_iter();
         let mut of_tokens = of_tokens.chain(["jwt_issuer", "jwt_audience"]);
@@ -113,7 +113,7 @@ impl AuthSettings {
             values.refuse(
                 "listen",
                 "a loopback address, unless EXPERTISE_AUTH=jwt asks for tokens, or \
-                 EXPERTISE_AUTH=header for believing the account that any caller names",
+                 EXPERTISE_AUTH=header trusts the account that any caller names",
             );
         }
         Some(AuthMode::Header)
@@ -123,7 +123,7 @@ impl AuthSettings {
     /// needs the secret.
     pub fn for_signing(self, values: &mut SettingValues) -> Option<AuthMode> {
         if self.auth == Some(AuthKind::Header) {
-            values.refuse("auth", "jwt for there to be tokens");
+            values.refuse("auth", "jwt, as there are no tokens with header");
             return None;
         }
         if self.jwt_secret.is_none() {

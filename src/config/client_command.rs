@@ -4,14 +4,15 @@ mod guide_changes;
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 pub use self::guide_changes::{ApplyArgs, DeleteArgs, DiffArgs, EditArgs};
 use super::{
-    ConfigError, DEFAULT_MAX_MESSAGE_BYTES,
-    analysis_command::{PreviewArgs, ReferencesArgs},
+    Command, ConfigError, DEFAULT_MAX_MESSAGE_BYTES,
+    analysis_command::{LintArgs, PreviewArgs, ReferencesArgs},
     connection::{ConnectionConfig, ConnectionSettings},
-    settings::{Environment, Flags, SettingValues},
+    flags::Flags,
+    settings::{Environment, SettingValues},
     value,
 };
 use crate::{
@@ -40,6 +41,59 @@ pub enum Format {
     Text,
     /// For scripts
     Json,
+}
+
+// Not a doc comment, which would become the text about the program.
+// The subcommands that go to a running server.
+#[derive(Subcommand)]
+pub(super) enum ClientCommandArgs {
+    /// Import guides, each file a JSON document, into a running server
+    Import(ClientArgs<ImportArgs>),
+    /// Export a guide as a JSON document that can be imported unchanged
+    Export(ClientArgs<ExportArgs>),
+    /// Show a guide as a tree: steps in their order, conditions, languages, linked tasks
+    Show(ClientArgs<ShowArgs>),
+    /// List the account's tasks
+    List(ClientArgs<ListFilters>),
+    /// Edit a guide as a JSON document in an editor, and import it
+    Edit(ClientArgs<EditArgs>),
+    /// Show what an import would change: exit code 0 if nothing, 1 if something, 2 after a failure
+    Diff(ClientArgs<DiffArgs>),
+    /// Make the account's guides match a directory: create, update, and delete with --prune
+    Apply(ClientArgs<ApplyArgs>),
+    /// Delete tasks with their steps
+    Delete(ClientArgs<DeleteArgs>),
+    /// Check guides, stored ones or documents in files: exit code 1 if there is an error
+    Lint(ClientArgs<LintArgs>),
+    /// Show which steps a user sees with these answers
+    Preview(ClientArgs<PreviewArgs>),
+    /// List what refers to a task, or sets and reads a variable
+    References(ClientArgs<ReferencesArgs>),
+}
+
+impl ClientCommandArgs {
+    pub fn read(self, environment: Environment<'_>) -> Result<Command, ConfigError> {
+        let config = match self {
+            Self::Import(args) => args.read(ClientCommand::Import, environment),
+            Self::Export(args) => args.read(ClientCommand::Export, environment),
+            Self::Show(args) => args.read(ClientCommand::Show, environment),
+            Self::List(args) => args.read(ClientCommand::List, environment),
+            Self::Edit(args) => {
+                let args = args.with_editor_of(environment);
+                args.read(ClientCommand::Edit, environment)
+            }
+            Self::Diff(args) => args.read(ClientCommand::Diff, environment),
+            Self::Apply(args) => args.read(ClientCommand::Apply, environment),
+            Self::Delete(args) => args.read(ClientCommand::Delete, environment),
+            Self::Lint(args) => {
+                let lint = args.read_lint(environment)?;
+                return Ok(Command::Lint(Box::new(lint)));
+            }
+            Self::Preview(args) => args.read(ClientCommand::Preview, environment),
+            Self::References(args) => args.read(ClientCommand::References, environment),
+        };
+        Ok(Command::Client(Box::new(config?)))
+    }
 }
 
 #[derive(Args)]

@@ -6,15 +6,14 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use super::{
-    ApplyArgs, ClientCommand, ClientCommandConfig, Command, Config, ConfigError, DeleteArgs,
-    DiffArgs, EditArgs, ExportArgs, HealthConfig, ImportArgs, LintArgs, ListFilters, LogConfig,
-    OutputFormat, PreviewArgs, ReferencesArgs, ServerSettings, ShowArgs, TokenGrant,
-    TranslateConfig, WrongSetting,
-    client_command::ClientArgs,
+    Command, Config, ConfigError, HealthConfig, LogConfig, OutputFormat, ServerSettings,
+    TokenGrant, TranslateConfig, WrongSetting,
+    client_command::ClientCommandArgs,
     examples::with_examples,
+    flags::Flags,
     health::HealthSettings,
     names::Variables,
-    settings::{Environment, Flags, SettingValues, value_error},
+    settings::{Environment, SettingValues, value_error},
     translate::TranslateSettings,
 };
 
@@ -64,28 +63,8 @@ enum CommandArgs {
     },
     /// Translate what is missing or outdated on a running server, and end
     Translate(Flags<TranslateSettings>),
-    /// Import guides, each file a JSON document, into a running server
-    Import(ClientArgs<ImportArgs>),
-    /// Export a guide as a JSON document that can be imported unchanged
-    Export(ClientArgs<ExportArgs>),
-    /// Show a guide as a tree: steps in their order, conditions, languages, linked tasks
-    Show(ClientArgs<ShowArgs>),
-    /// List the account's tasks
-    List(ClientArgs<ListFilters>),
-    /// Edit a guide as a JSON document in an editor, and import it
-    Edit(ClientArgs<EditArgs>),
-    /// Show what an import would change: exit code 0 if nothing, 1 if something, 2 after a failure
-    Diff(ClientArgs<DiffArgs>),
-    /// Make the account's guides match a directory: create, update, and delete with --prune
-    Apply(ClientArgs<ApplyArgs>),
-    /// Delete tasks with their steps
-    Delete(ClientArgs<DeleteArgs>),
-    /// Check guides, stored ones or documents in files: exit code 1 if there is an error
-    Lint(ClientArgs<LintArgs>),
-    /// Show which steps a user sees with these answers
-    Preview(ClientArgs<PreviewArgs>),
-    /// List what refers to a task, or sets and reads a variable
-    References(ClientArgs<ReferencesArgs>),
+    #[command(flatten)]
+    Client(ClientCommandArgs),
     /// Ask a server for its health: exit code 0 if it is SERVING, else 1
     Health {
         #[command(flatten)]
@@ -144,76 +123,15 @@ impl Invocation {
             .try_get_matches_from(args)
             .map_err(wrong_argument)?;
         let CommandLine {
-            server: program,
+            server: program_flags,
             command,
         } = CommandLine::from_arg_matches(&matches)?;
-        let server = |own: &ServerFlags| server_values(&program, own, environment);
-        let client = |config: Result<ClientCommandConfig, ConfigError>| {
-            program.refuse(matches.subcommand_name().unwrap_or_default())?;
-            Ok::<_, ConfigError>((Command::Client(Box::new(config?)), SettingValues::default()))
-        };
-        let command = command.unwrap_or_else(|| CommandArgs::Serve(ServerFlags::default()));
+        let name = matches.subcommand_name().unwrap_or_default();
         let (command, mut values) = match command {
-            CommandArgs::Serve(own) => (Command::Serve, server(&own)),
-            CommandArgs::Migrate {
-                partitions,
-                server: own,
-            } => (Command::Migrate { partitions }, server(&own)),
-            CommandArgs::Config(own) => (Command::Config, server(&own)),
-            CommandArgs::Token { grant, server: own } => (Command::Token(grant), server(&own)),
-            CommandArgs::Translate(flags) => {
-                program.refuse_all_but::<LogConfig>("translate")?;
-                let translate = TranslateConfig::read(&program.settings, &flags, environment)?;
-                (
-                    Command::Translate(Box::new(translate)),
-                    SettingValues::default(),
-                )
-            }
-            CommandArgs::Import(args) => client(args.read(ClientCommand::Import, environment))?,
-            CommandArgs::Export(args) => client(args.read(ClientCommand::Export, environment))?,
-            CommandArgs::Show(args) => client(args.read(ClientCommand::Show, environment))?,
-            CommandArgs::List(args) => client(args.read(ClientCommand::List, environment))?,
-            CommandArgs::Edit(args) => {
-                let args = args.with_editor_of(environment);
-                client(args.read(ClientCommand::Edit, environment))?
-            }
-            CommandArgs::Diff(args) => client(args.read(ClientCommand::Diff, environment))?,
-            CommandArgs::Apply(args) => client(args.read(ClientCommand::Apply, environment))?,
-            CommandArgs::Delete(args) => client(args.read(ClientCommand::Delete, environment))?,
-            CommandArgs::Lint(args) => {
-                program.refuse("lint")?;
-                let lint = Box::new(args.read_lint(environment)?);
-                (Command::Lint(lint), SettingValues::default())
-            }
-            CommandArgs::Preview(args) => client(args.read(ClientCommand::Preview, environment))?,
-            CommandArgs::References(args) => {
-                client(args.read(ClientCommand::References, environment))?
-            }
-            CommandArgs::Health {
-                format,
-                health,
-                config,
-            } => {
-                let mut values = SettingValues::default();
-                if let Some(path) = config.or(program.config) {
-                    values.take_file::<ServerSettings>(path);
-                }
-                values.take_environment::<HealthSettings>(environment);
-                values.take_flags::<HealthSettings, _>(&program.settings);
-                values.take_flags::<HealthSettings, _>(&health);
-                let health = HealthConfig::read(&mut values, format)?;
-                (Command::Health(health), SettingValues::default())
-            }
-            CommandArgs::Completions { shell } => {
-                program.refuse("completions")?;
-                (Command::Completions(shell), SettingValues::default())
-            }
-            CommandArgs::Man { command } => {
-                program.refuse("man")?;
-                (
-                    Command::Man(manual_page(command)?),
-                    SettingValues::default(),
-                )
+            Some(command) => command.read(name, program_flags, environment)?,
+            None => {
+                let values = server_values(&program_flags, &ServerFlags::default(), environment);
+                (Command::Serve, values)
             }
         };
         Ok(Self {
@@ -231,6 +149,62 @@ impl Invocation {
     }
 }
 
+impl CommandArgs {
+    /// The command, and the settings of a server if it reads them.
+    fn read(
+        self,
+        name: &str,
+        program_flags: ServerFlags,
+        environment: Environment<'_>,
+    ) -> Result<(Command, SettingValues), ConfigError> {
+        let server =
+            |command_flags: &ServerFlags| server_values(&program_flags, command_flags, environment);
+        let no_values = SettingValues::default();
+        Ok(match self {
+            Self::Serve(command_flags) => (Command::Serve, server(&command_flags)),
+            Self::Migrate {
+                partitions,
+                server: command_flags,
+            } => (Command::Migrate { partitions }, server(&command_flags)),
+            Self::Config(command_flags) => (Command::Config, server(&command_flags)),
+            Self::Token {
+                grant,
+                server: command_flags,
+            } => (Command::Token(grant), server(&command_flags)),
+            Self::Translate(flags) => {
+                program_flags.refuse_all_but::<LogConfig>(name)?;
+                let translate =
+                    TranslateConfig::read(&program_flags.settings, &flags, environment)?;
+                (Command::Translate(Box::new(translate)), no_values)
+            }
+            Self::Client(args) => {
+                program_flags.refuse(name)?;
+                (args.read(environment)?, no_values)
+            }
+            Self::Health {
+                format,
+                health,
+                config,
+            } => {
+                let config = config.or(program_flags.config);
+                let mut values = values_of::<HealthSettings>(config, environment);
+                values.take_flags::<HealthSettings, _>(&program_flags.settings);
+                values.take_flags::<HealthSettings, _>(&health);
+                let health = HealthConfig::read(&mut values, format)?;
+                (Command::Health(health), no_values)
+            }
+            Self::Completions { shell } => {
+                program_flags.refuse(name)?;
+                (Command::Completions(shell), no_values)
+            }
+            Self::Man { command } => {
+                program_flags.refuse(name)?;
+                (Command::Man(manual_page(command)?), no_values)
+            }
+        })
+    }
+}
+
 impl ServerFlags {
     /// Refuses settings of the server before a command that does not read them.
     fn refuse(&self, command: &str) -> Result<(), WrongSetting> {
@@ -240,7 +214,7 @@ impl ServerFlags {
     /// Refuses settings of the server before a command that reads those of `A` only.
     fn refuse_all_but<A: Args>(&self, command: &str) -> Result<(), WrongSetting> {
         let file = self.config.as_ref().map(|_| "--config".to_owned());
-        match file.or_else(|| self.settings.first_beyond::<A>()) {
+        match file.or_else(|| self.settings.first_not_of::<A>()) {
             Some(flag) => Err(WrongSetting::NotOfCommand {
                 flag,
                 command: command.to_owned(),
@@ -257,17 +231,27 @@ struct NoSettings {}
 /// The settings of a server: flags after the subcommand over flags before it over the
 /// environment over the file.
 fn server_values(
-    program: &ServerFlags,
-    own: &ServerFlags,
+    program_flags: &ServerFlags,
+    command_flags: &ServerFlags,
     environment: Environment<'_>,
 ) -> SettingValues {
+    let file = command_flags
+        .config
+        .as_ref()
+        .or(program_flags.config.as_ref());
+    let mut values = values_of::<ServerSettings>(file.cloned(), environment);
+    values.take_flags::<ServerSettings, _>(&program_flags.settings);
+    values.take_flags::<ServerSettings, _>(&command_flags.settings);
+    values
+}
+
+/// The settings of `A` from the environment, over those of a server from its file.
+fn values_of<A: Args>(file: Option<PathBuf>, environment: Environment<'_>) -> SettingValues {
     let mut values = SettingValues::default();
-    if let Some(path) = own.config.as_ref().or(program.config.as_ref()) {
-        values.take_file::<ServerSettings>(path.clone());
+    if let Some(path) = file {
+        values.take_file::<ServerSettings>(path);
     }
-    values.take_environment::<ServerSettings>(environment);
-    values.take_flags::<ServerSettings, _>(&program.settings);
-    values.take_flags::<ServerSettings, _>(&own.settings);
+    values.take_environment::<A>(environment);
     values
 }
 

@@ -25,7 +25,7 @@ pub struct ConnectionConfig {
 /// Who calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credentials {
-    /// An account that a server with `header` authentication believes.
+    /// An account, for a server that trusts metadata (`header`).
     Account(AccountId),
     /// A bearer token.
     Token(Secret),
@@ -149,10 +149,10 @@ impl TrustSettings {
             identity: match (self.client_cert_file, self.client_key_file) {
                 (Some(cert_file), Some(key_file)) => Some((cert_file, key_file)),
                 (Some(_), None) => {
-                    return Err(values.lacks("client_key_file", "client_cert_file"));
+                    return Err(values.unset_though_given("client_key_file", "client_cert_file"));
                 }
                 (None, Some(_)) => {
-                    return Err(values.lacks("client_cert_file", "client_key_file"));
+                    return Err(values.unset_though_given("client_cert_file", "client_key_file"));
                 }
                 (None, None) => None,
             },

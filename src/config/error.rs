@@ -36,12 +36,9 @@ impl WrongSettings {
     /// Adds what is wrong, unless something is known to be wrong with the same setting:
     /// the rest may follow from that.
     pub(super) fn add(&mut self, wrong: WrongSetting) {
-        let is_known = |known: &WrongSetting| match (known, &wrong) {
-            (
-                WrongSetting::Value { setting: known, .. },
-                WrongSetting::Value { setting: new, .. },
-            ) => known == new,
-            _ => *known == wrong,
+        let setting = wrong.setting();
+        let is_known = |known: &WrongSetting| {
+            *known == wrong || setting.is_some() && known.setting() == setting
         };
         if !self.0.iter().any(is_known) {
             self.0.push(wrong);
@@ -102,6 +99,19 @@ pub enum WrongSetting {
         /// Why it cannot be read.
         reason: String,
     },
+}
+
+impl WrongSetting {
+    /// The setting whose value is wrong.
+    fn setting(&self) -> Option<&str> {
+        match self {
+            Self::Value { setting, .. } => Some(setting),
+            Self::NotOfCommand { .. }
+            | Self::NoCommand(_)
+            | Self::Unknown { .. }
+            | Self::File { .. } => None,
+        }
+    }
 }
 
 fn advice(closest: Option<&str>) -> String {

@@ -11,7 +11,7 @@ use super::{
     ConfigError, DEFAULT_LISTEN,
     client_command::{Format, OutputFormat},
     connection::{Trust, TrustSettings},
-    settings::{Origin, SettingValues},
+    settings::{SettingOrigin, SettingValues},
     value,
 };
 
@@ -54,7 +54,7 @@ impl HealthConfig {
                 tls_cert_file,
             } = settings;
             // Flags win over the environment, whichever of the two settings they are.
-            let is_flag = |key| values.origin(key) == Some(&Origin::Flag);
+            let is_flag = |key| values.origin(key) == Some(&SettingOrigin::Flag);
             let local = is_flag("listen") && !is_flag("server");
             let server = match server {
                 Some(server) if !local => server,

@@ -84,15 +84,15 @@ impl Variables {
 
 /// Every name in the environment that has a meaning.
 fn known_names() -> Vec<String> {
-    let of = |settings: Vec<Arg>| {
+    let names_of = |settings: Vec<Arg>| {
         let names = settings
             .iter()
             .map(|setting| environment_name(key(setting)));
         names.collect::<Vec<_>>()
     };
-    let mut names = of(settings::<ServerSettings>());
-    names.extend(of(settings::<TranslateSettings>()));
-    names.extend(of(settings::<HealthSettings>()));
+    let mut names = names_of(settings::<ServerSettings>());
+    names.extend(names_of(settings::<TranslateSettings>()));
+    names.extend(names_of(settings::<HealthSettings>()));
     names.extend(OTHER_VARIABLES.map(str::to_owned));
     names
 }

@@ -7,80 +7,23 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     error::Error,
     fmt, fs,
-    marker::PhantomData,
     path::{Path, PathBuf},
 };
 
 use clap::{
-    Arg, ArgMatches, Args, Command, FromArgMatches,
+    Arg, Args, Command,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
 use super::{
     AuthMode, ConfigError, DatabaseUrl, MASK, PostgresUrl, Secret, SigningSecret, WrongSetting,
-    WrongSettings,
-    any_text::AnyText,
-    database_url,
+    WrongSettings, database_url,
+    flags::Flags,
     names::{Variables, closest_key},
 };
 
 /// The environment that settings are read from.
 pub(super) type Environment<'a> = &'a Variables;
-
-/// The settings of `A` that were given as flags. Their texts are checked by
-/// [`SettingValues::parse`], together with those from the environment and the file.
-pub(super) struct Flags<A> {
-    texts: BTreeMap<String, String>,
-    settings: PhantomData<A>,
-}
-
-impl<A> Flags<A> {
-    /// The first flag that was given and is no setting of `B`.
-    pub fn first_beyond<B: Args>(&self) -> Option<String> {
-        let known = settings::<B>();
-        let is_known = |name: &String| known.iter().any(|setting| key(setting) == name);
-        let first = self.texts.keys().find(|name| !is_known(name));
-        first.map(|key| flag(key))
-    }
-}
-
-impl<A> Default for Flags<A> {
-    fn default() -> Self {
-        Self {
-            texts: BTreeMap::new(),
-            settings: PhantomData,
-        }
-    }
-}
-
-impl<A: Args> Args for Flags<A> {
-    fn augment_args(command: Command) -> Command {
-        command.args(settings::<A>().iter().map(text_flag))
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-impl<A: Args> FromArgMatches for Flags<A> {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let settings = settings::<A>();
-        let texts = settings.iter().filter_map(|setting| {
-            let text = matches.get_one::<String>(key(setting))?;
-            Some((key(setting).to_owned(), text.clone()))
-        });
-        Ok(Self {
-            texts: texts.collect(),
-            settings: PhantomData,
-        })
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
 
 /// The settings of `A`, in the order of its fields.
 pub(super) fn settings<A: Args>() -> Vec<Arg> {
@@ -102,44 +45,20 @@ pub(super) fn environment_name(key: &str) -> String {
     format!("EXPERTISE_{}", key.to_ascii_uppercase())
 }
 
-/// A setting as a flag that takes any text. The help of a setting whose default is not
-/// one value ends with `[default: …]`; without either the default is that it is unset.
-fn text_flag(setting: &Arg) -> Arg {
-    let help = setting.get_help().map(ToString::to_string);
-    let help = help.unwrap_or_default();
-    let (about, default) = match help.split_once(" [default: ") {
-        Some((about, default)) => (about, default.trim_end_matches(']').to_owned()),
-        None => (
-            help.as_str(),
-            default_text(setting).unwrap_or("unset".to_owned()),
-        ),
-    };
-    let name = environment_name(key(setting));
-    let units = setting.get_value_names().unwrap_or_default();
-    Arg::new(setting.get_id().clone())
-        .short(setting.get_short())
-        .long(key(setting).replace('_', "-"))
-        .value_parser(AnyText::of(setting))
-        .hide_possible_values(setting.is_hide_possible_values_set())
-        .value_names(units.iter().cloned())
-        .help(format!("{about} [{name}] [default: {default}]"))
-        .help_heading(setting.get_help_heading().unwrap_or("Settings").to_owned())
-}
-
-fn default_text(setting: &Arg) -> Option<String> {
+pub(super) fn default_text(setting: &Arg) -> Option<String> {
     let default = setting.get_default_values().first()?;
     Some(default.to_string_lossy().into_owned())
 }
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum SettingOrigin {
     Flag,
     Environment,
     File(PathBuf),
 }
 
-impl Origin {
+impl SettingOrigin {
     /// A setting as the user named it.
     fn name(&self, key: &str) -> String {
         match self {
@@ -150,7 +69,7 @@ impl Origin {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flag => f.write_str("flag"),
@@ -160,8 +79,8 @@ impl fmt::Display for Origin {
     }
 }
 
-struct Given {
-    origin: Origin,
+struct GivenValue {
+    origin: SettingOrigin,
     text: String,
     /// The text as messages may repeat it: without secrets.
     shown: String,
@@ -171,7 +90,7 @@ struct Given {
 /// later replaces what was taken before, so that the strongest source comes last.
 #[derive(Default)]
 pub(super) struct SettingValues {
-    given: BTreeMap<String, Given>,
+    given: BTreeMap<String, GivenValue>,
     /// The keys of settings whose text was refused.
     invalid: BTreeSet<String>,
     wrong: WrongSettings,
@@ -184,7 +103,7 @@ impl SettingValues {
             Ok(table) => table,
             Err(reason) => return self.wrong.add(WrongSetting::File { path, reason }),
         };
-        let origin = Origin::File(path);
+        let origin = SettingOrigin::File(path);
         let settings = settings::<A>();
         for (name, value) in table {
             let Some(setting) = settings.iter().find(|setting| key(setting) == name) else {
@@ -215,7 +134,7 @@ impl SettingValues {
                 continue;
             };
             match text.clone().into_string() {
-                Ok(text) => self.take(setting, Origin::Environment, text),
+                Ok(text) => self.take(setting, SettingOrigin::Environment, text),
                 Err(_) => self.wrong.add(WrongSetting::Value {
                     setting: name,
                     value: "not text".to_owned(),
@@ -235,14 +154,14 @@ impl SettingValues {
     /// Takes the settings of `A` from flags, which may be of others too.
     pub fn take_flags<A: Args, B>(&mut self, flags: &Flags<B>) {
         for setting in settings::<A>() {
-            if let Some(text) = flags.texts.get(key(&setting)) {
-                self.take(&setting, Origin::Flag, text.clone());
+            if let Some(text) = flags.text(key(&setting)) {
+                self.take(&setting, SettingOrigin::Flag, text.to_owned());
             }
         }
     }
 
-    fn take(&mut self, setting: &Arg, origin: Origin, text: String) {
-        let given = Given {
+    fn take(&mut self, setting: &Arg, origin: SettingOrigin, text: String) {
+        let given = GivenValue {
             shown: masked(setting, &text),
             origin,
             text,
@@ -251,7 +170,7 @@ impl SettingValues {
     }
 
     /// Where the value of a setting came from; `None` for a default.
-    pub fn origin(&self, key: &str) -> Option<&Origin> {
+    pub fn origin(&self, key: &str) -> Option<&SettingOrigin> {
         self.given.get(key).map(|given| &given.origin)
     }
 
@@ -270,7 +189,7 @@ impl SettingValues {
         !self.invalid.contains(key)
     }
 
-    /// Checks the settings of `A`, applies their defaults, and makes something of them.
+    /// Checks the settings of `A`, applies their defaults, and makes a value of them.
     /// What `make` gets has the defaults in place of what was refused, so that it can find
     /// what else is wrong. Fails with all that is wrong.
     pub fn read<A: Args, T>(
@@ -315,18 +234,18 @@ impl SettingValues {
         }
     }
 
-    /// Keeps what is wrong, or returns what is right.
+    /// Records an error, or returns the value.
     pub fn record<T>(&mut self, result: Result<T, WrongSetting>) -> Option<T> {
         result.map_err(|wrong| self.wrong.add(wrong)).ok()
     }
 
-    /// Keeps that a setting's value is wrong.
+    /// Records that a setting's value is wrong.
     pub fn refuse(&mut self, key: &str, expected: impl fmt::Display) {
         let wrong = self.wrong(key, expected);
         self.wrong.add(wrong);
     }
 
-    /// Says that a setting's value is wrong, and what would be right.
+    /// The error of a wrong value, with what would be right.
     pub fn wrong(&self, key: &str, expected: impl fmt::Display) -> WrongSetting {
         let (setting, value) = match self.given.get(key) {
             Some(given) if given.shown == MASK => (given.origin.name(key), MASK.to_owned()),
@@ -340,8 +259,8 @@ impl SettingValues {
         }
     }
 
-    /// Says that one setting is unset though another one needs it.
-    pub fn lacks(&self, missing: &str, given: &str) -> WrongSetting {
+    /// The error of a setting that is unset though one that needs it is given.
+    pub fn unset_though_given(&self, missing: &str, given: &str) -> WrongSetting {
         let given = self.named(given).unwrap_or_default();
         self.wrong(missing, format!("set too, as {given} is set"))
     }

@@ -44,9 +44,11 @@ impl TlsSettings {
                 key_file,
                 client_ca_file,
             })),
-            (Some(_), None, _) => Err(values.lacks("tls_key_file", "tls_cert_file")),
-            (None, Some(_), _) => Err(values.lacks("tls_cert_file", "tls_key_file")),
-            (None, None, Some(_)) => Err(values.lacks("tls_cert_file", "tls_client_ca_file")),
+            (Some(_), None, _) => Err(values.unset_though_given("tls_key_file", "tls_cert_file")),
+            (None, Some(_), _) => Err(values.unset_though_given("tls_cert_file", "tls_key_file")),
+            (None, None, Some(_)) => {
+                Err(values.unset_though_given("tls_cert_file", "tls_client_ca_file"))
+            }
             (None, None, None) => Ok(None),
         }
     }

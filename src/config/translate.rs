@@ -8,8 +8,9 @@ use clap::{Args, ValueEnum};
 use super::{
     ConfigError, LogConfig, ServerSettings,
     connection::{ConnectionConfig, ConnectionSettings},
+    flags::Flags,
     secret::Secret,
-    settings::{Environment, Flags, SettingValues},
+    settings::{Environment, SettingValues},
     value,
 };
 use crate::domain::{
@@ -105,13 +106,13 @@ pub(super) struct TranslateSettings {
 
 impl TranslateConfig {
     pub(super) fn read(
-        program: &Flags<ServerSettings>,
+        program_flags: &Flags<ServerSettings>,
         flags: &Flags<TranslateSettings>,
         environment: Environment<'_>,
     ) -> Result<Self, ConfigError> {
         let mut values = SettingValues::default();
         values.take_environment::<TranslateSettings>(environment);
-        values.take_flags::<LogConfig, _>(program);
+        values.take_flags::<LogConfig, _>(program_flags);
         values.take_flags::<TranslateSettings, _>(flags);
         values.read(Self::of_settings)
     }

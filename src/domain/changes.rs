@@ -36,8 +36,8 @@ pub struct Changes {
     pub moved: Vec<(StepId, Place)>,
     /// Tasks whose name changes, and with it the title of subtask steps that refer to them.
     pub renamed: Vec<TaskId>,
-    /// Those subtask steps, where nothing else of them changes. The store locks them and
-    /// adds them after the decision.
+    /// The subtask steps of which only the title changes, with a task's name. The store
+    /// locks them and adds them after the decision.
     pub retitled: Vec<StepId>,
     /// Automatic translations of tasks.
     pub translated_tasks: Vec<TranslatedTask>,

@@ -162,8 +162,8 @@ impl From<(LogicalOperator, Vec<Node>)> for Group {
     }
 }
 
-/// Groups are arrays and conditions are objects. Deriving this would copy each level once
-/// for every level above it.
+/// Groups are arrays and conditions are objects. Derived code would copy each group once
+/// for every group around it.
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(NodeVisitor)

@@ -138,13 +138,13 @@ impl Insertion {
 
     /// Inserts after a step, as read in a version of the task; `None` if there is no room.
     pub fn after(neighbours: &Neighbours, task_version: i64) -> Option<Self> {
-        let end = Self {
+        let appended = Self {
             task_version: Some(task_version),
             ..Self::at_end(Placement::AfterPrevstep)
         };
         match &neighbours.after {
-            None => Some(end),
-            Some(after) => Some(end.at(Place::between(&neighbours.before, after)?)),
+            None => Some(appended),
+            Some(after) => Some(appended.at(Place::between(&neighbours.before, after)?)),
         }
     }
 

@@ -39,7 +39,7 @@ impl Language {
     }
 
     /// The next shorter form of the tag, as in de-CH-1996, de-CH, de; `None` for the
-    /// shortest. A single letter only introduces what follows it and goes with it.
+    /// shortest. A single letter introduces what follows it, so both are dropped at once.
     pub fn shorter(&self) -> Option<Self> {
         let (mut rest, _) = self.0.rsplit_once('-')?;
         while let Some((above, last)) = rest.rsplit_once('-')

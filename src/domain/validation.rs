@@ -34,7 +34,7 @@ pub use options::{
     MAX_RULE_SETTINGS, MAX_SUPPRESSED_PATH_CHARS, MAX_SUPPRESSIONS, RuleSetting, Suppression,
     ValidationOptions,
 };
-pub use report::{FindingCounts, OutsideReader, OutsideReaders, Subject};
+pub use report::{FindingCounts, OutsideReader, OutsideReaders, ValidationSubject};
 pub use rules::{RULES_VERSION, Rule, RuleText, Severity};
 pub use walkthrough::Unpublished;
 
@@ -42,7 +42,7 @@ use order::GuideOrder;
 use report::Report;
 
 /// The findings of a guide in order, and how many there are.
-pub fn validate(subject: Subject<'_>) -> (Vec<Finding>, FindingCounts) {
+pub fn validate(subject: ValidationSubject<'_>) -> (Vec<Finding>, FindingCounts) {
     let mut report = Report::new(subject);
     let order = GuideOrder::of(subject.guide);
     conditions::check(&mut report, order.as_ref());

@@ -32,8 +32,9 @@ impl AnalysisService for Services {
                 page_token,
                 ..request
             };
-            let (call, explain) =
-                decode::all(|violations| decode::preview::call(request, &tokens, violations))?;
+            let (call, explain) = decode::all(|violations| {
+                decode::preview::preview_task(request, &tokens, violations)
+            })?;
             let account = self.store.account(&caller.account);
             let page = account.preview_task(call).await?;
             Ok(encode::preview(&page, &tokens, explain))
@@ -57,8 +58,9 @@ impl AnalysisService for Services {
                 known_fingerprint: known,
                 ..request
             };
-            let call =
-                decode::all(|violations| decode::validation::call(request, &tokens, violations))?;
+            let call = decode::all(|violations| {
+                decode::validation::validate_task(request, &tokens, violations)
+            })?;
             let account = self.store.account(&caller.account);
             let page = account.validate_task(call).await?;
             Ok(encode::validation(page, &tokens))
@@ -79,8 +81,9 @@ impl AnalysisService for Services {
                 page_token,
                 ..request
             };
-            let call =
-                decode::all(|violations| decode::validation::list(request, &tokens, violations))?;
+            let call = decode::all(|violations| {
+                decode::validation::list_findings(request, &tokens, violations)
+            })?;
             let account = self.store.account(&caller.account);
             let page = account.list_findings(call).await?;
             Ok(encode::findings(page, &tokens))

@@ -40,12 +40,12 @@ pub fn from_error(error: Error) -> Status {
         Error::StepNotFound(id) => not_found(ErrorReason::StepNotFound, "Step", id),
         Error::RoleNotFound(id) => not_found(ErrorReason::RoleNotFound, "Role", id.0),
         Error::Precondition(precondition) => failed_precondition(precondition),
-        Error::EtagMismatch => without_retry(plain(
+        Error::EtagMismatch => without_retry(with_reason(
             Code::Aborted,
             ErrorReason::EtagMismatch,
             "the resource has changed: its etag is not the one sent",
         )),
-        Error::WriteConflict => plain(
+        Error::WriteConflict => with_reason(
             Code::Aborted,
             ErrorReason::WriteConflict,
             "concurrent writes changed the resource; nothing was written, retry",
@@ -64,7 +64,7 @@ pub fn from_error(error: Error) -> Status {
 
 /// The call has no credentials.
 pub fn credentials_missing(message: &str) -> Status {
-    plain(
+    with_reason(
         Code::Unauthenticated,
         ErrorReason::CredentialsMissing,
         message,
@@ -73,7 +73,7 @@ pub fn credentials_missing(message: &str) -> Status {
 
 /// The call's credentials are malformed, expired or not accepted.
 pub fn credentials_invalid(message: &str) -> Status {
-    plain(
+    with_reason(
         Code::Unauthenticated,
         ErrorReason::CredentialsInvalid,
         message,
@@ -133,7 +133,7 @@ pub fn deadline_exceeded(scope: Scope) -> Status {
             "the deadline has passed; a write may have been done all the same"
         }
     };
-    plain(
+    with_reason(
         Code::DeadlineExceeded,
         ErrorReason::DeadlineExceeded,
         message,
@@ -164,7 +164,7 @@ pub fn unavailable(outage: Outage) -> Status {
     retry_later(Code::Unavailable, message, details)
 }
 
-/// An error of the server itself; the lines of the log with this `request_id` say more.
+/// An error of the server itself. The lines of the log about the call have the same id.
 pub fn internal(id: &str) -> Status {
     build(
         Code::Internal,
@@ -316,7 +316,7 @@ fn retry_later(code: Code, message: &str, mut details: ErrorDetails) -> Status {
     build(code, message.to_owned(), details)
 }
 
-fn plain(code: Code, reason: ErrorReason, message: &str) -> Status {
+fn with_reason(code: Code, reason: ErrorReason, message: &str) -> Status {
     build(code, message.to_owned(), info(reason, []))
 }
 

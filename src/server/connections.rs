@@ -117,8 +117,8 @@ impl Connections {
         self.max
     }
 
-    /// When there are too many connections, the oldest one that has sent no preface is
-    /// closed, or else the new one.
+    /// Adds a connection. When there are too many, the oldest one that has sent no preface
+    /// is closed, or else the new one.
     fn add(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr) -> Option<TrackedStream> {
         let mut open = lock(&self.open);
         if open.len() >= self.max {

@@ -32,7 +32,7 @@ use tokio::{
 };
 use tracing::warn;
 
-use self::{exposition::Format, sampled::SampledMetrics};
+use self::{exposition::ExpositionFormat, sampled::SampledMetrics};
 use super::{
     ACCEPT_RETRY_PAUSE,
     connections::Connections,
@@ -164,7 +164,7 @@ impl OperationsEndpoint {
     }
 
     fn metrics(&self, headers: &HeaderMap) -> Response<Full<Bytes>> {
-        let format = Format::accepted(headers);
+        let format = ExpositionFormat::accepted(headers);
         match self.open_metrics() {
             Some(metrics) => {
                 let metrics = format.write(metrics);

@@ -77,10 +77,10 @@ pub fn split(html: &str) -> impl Iterator<Item = Piece<'_>> {
     pieces.pieces.into_iter()
 }
 
-/// What the tokenizer found, and where in the HTML it ends. Tags have their
-/// name where it is in [`KEPT`].
+/// What the tokenizer found, with a place in the HTML: where a start tag begins, and where
+/// anything else ends. Tags have their name if it is in [`KEPT`].
 enum Token {
-    /// A start tag, which starts here.
+    /// The beginning of a start tag.
     Start(Option<&'static str>, usize),
     /// The end of a start tag.
     StartEnd(usize),
@@ -164,9 +164,9 @@ pub(super) fn translate_html(html: &str, translate: &mut TranslateFn<'_>) -> Str
 }
 
 fn push_translation(translated: &mut String, text: &str, translate: &mut TranslateFn<'_>) {
-    let spaces = |(_, character): &(&str, char)| character.is_whitespace();
+    let is_space = |(_, character): &(&str, char)| character.is_whitespace();
     let start: usize = characters(text)
-        .take_while(spaces)
+        .take_while(is_space)
         .map(|(raw, _)| raw.len())
         .sum();
     let (mut at, mut end) = (0, 0);

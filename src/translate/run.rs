@@ -28,7 +28,7 @@ const MAX_BATCH_BYTES: usize = 3 * 1024 * 1024;
 const MAX_UNAVAILABLE_ITEMS: u32 = 20;
 
 /// A run in progress.
-pub(super) struct Run<'a> {
+pub(super) struct TranslateRun<'a> {
     pub client: TranslationClient,
     pub translator: Translator,
     /// The most items that are translated at once.
@@ -46,10 +46,10 @@ enum ItemError {
     Invalid(#[from] InvalidTranslation),
 }
 
-impl Run<'_> {
+impl TranslateRun<'_> {
     /// Goes through the work list once. An item that is listed again is left for the next
     /// run.
-    pub async fn finish(&mut self) -> Result<(), TranslateError> {
+    pub async fn translate_all(&mut self) -> Result<(), TranslateError> {
         let mut seen = HashSet::new();
         let mut unavailable = 0;
         let mut page_token = String::new();
@@ -59,11 +59,11 @@ impl Run<'_> {
                 .list(&page_token)
                 .await
                 .map_err(|status| TranslateError::List(service::describe(&status)))?;
-            let fresh = page
+            let unseen = page
                 .work
                 .into_iter()
                 .filter(|item| seen.insert((item.guid.clone(), item.language.clone())));
-            let translations = self.translate(fresh.collect(), &mut unavailable).await;
+            let translations = self.translate(unseen.collect(), &mut unavailable).await;
             for batch in batches(translations) {
                 self.write(batch).await?;
             }
@@ -93,10 +93,10 @@ impl Run<'_> {
             ..
         } = self;
         let mut translations = Vec::with_capacity(work.len());
-        let mut done = stream::iter(work)
+        let mut outcomes = stream::iter(work)
             .map(|item| translate(translator, item))
             .buffer_unordered(*parallel);
-        while let Some((item, outcome)) = done.next().await {
+        while let Some((item, outcome)) = outcomes.next().await {
             *unavailable = match &outcome {
                 Err(ItemError::Engine(EngineError::Unavailable { .. })) => *unavailable + 1,
                 Ok(_) | Err(_) => 0,

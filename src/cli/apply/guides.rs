@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
 };
 
-use super::{references::References, source::Source};
+use super::{references::References, source::DocumentFile};
 use crate::{
     cli::{
         CliError,
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// A guide of the directory.
-pub(super) struct Guide {
+pub(super) struct DirectoryGuide {
     pub file: PathBuf,
     /// The document; it has the account's ids as far as the account has the guide.
     pub document: TaskDocument,
@@ -31,7 +31,7 @@ pub(super) struct Guide {
     was_stored: bool,
 }
 
-impl Guide {
+impl DirectoryGuide {
     /// Reads what the account has of it, if anything.
     pub async fn read_stored(
         &mut self,
@@ -39,11 +39,11 @@ impl Guide {
         references: &mut References,
     ) -> Result<(), CliError> {
         let Some(guid) = &self.guid else {
-            references.expect(&self.document);
+            references.add_pending(&self.document);
             return Ok(());
         };
         let stored = transfer::export(client, guid).await?;
-        references.arrive(&self.document);
+        references.remove_pending(&self.document);
         match_to_stored(
             &mut self.document,
             &stored,
@@ -61,7 +61,7 @@ impl Guide {
 
 /// Finds the task of each document: the one with its id, or else the first standard task
 /// with its name and product that no other document is of.
-pub(super) fn pair(sources: Vec<Source>, tasks: &[Task]) -> Vec<Guide> {
+pub(super) fn pair(sources: Vec<DocumentFile>, tasks: &[Task]) -> Vec<DirectoryGuide> {
     let by_id: BTreeSet<&str> = tasks.iter().map(|task| task.guid.as_str()).collect();
     let known = |document: &TaskDocument| {
         let guid = transfer::guid(document).to_ascii_lowercase();
@@ -79,13 +79,13 @@ pub(super) fn pair(sources: Vec<Source>, tasks: &[Task]) -> Vec<Guide> {
             by_name.entry(key).or_default().push_back(&task.guid);
         }
     }
-    let pair = |Source { file, document }| {
+    let pair = |DocumentFile { file, document }| {
         let product = document.task.as_ref().map_or(0, Task::product_id);
         let guid = known(&document).or_else(|| {
             let key = (transfer::name(&document).to_owned(), product);
             by_name.get_mut(&key)?.pop_front().map(str::to_owned)
         });
-        Guide {
+        DirectoryGuide {
             was_stored: guid.is_some(),
             file,
             document,

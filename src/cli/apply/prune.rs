@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::guides::Guide;
+use super::guides::DirectoryGuide;
 use crate::{
     cli::{
         CliError,
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The tasks that no document is of. Managed tasks belong to the guides that manage them.
-pub(super) fn surplus(guides: &[Guide], tasks: Vec<Task>) -> Vec<Task> {
+pub(super) fn surplus(guides: &[DirectoryGuide], tasks: Vec<Task>) -> Vec<Task> {
     let kept: BTreeSet<&str> = guides.iter().filter_map(|it| it.guid.as_deref()).collect();
     let is_surplus =
         |task: &Task| task.r#type() == TaskType::Standard && !kept.contains(task.guid.as_str());

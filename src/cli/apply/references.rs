@@ -19,12 +19,12 @@ pub(super) struct References {
 
 impl References {
     /// Notes that the tasks of a document are yet to be created.
-    pub fn expect(&mut self, document: &TaskDocument) {
+    pub fn add_pending(&mut self, document: &TaskDocument) {
         self.pending.extend(ids_of(document));
     }
 
     /// Notes that the tasks of a document are in the account.
-    pub fn arrive(&mut self, document: &TaskDocument) {
+    pub fn remove_pending(&mut self, document: &TaskDocument) {
         for id in ids_of(document) {
             self.pending.remove(&id);
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::json;
 
-use super::guides::Guide;
+use super::guides::DirectoryGuide;
 use crate::{
     cli::{
         CliError,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum ApplyOutcome {
     Created,
     Updated,
     Unchanged,
@@ -31,7 +31,7 @@ pub(super) enum Outcome {
 /// What became of a document, or would become of it.
 pub(super) struct ApplyReport {
     file: PathBuf,
-    pub outcome: Outcome,
+    pub outcome: ApplyOutcome,
     /// Empty for a guide that a dry run would create.
     pub guid: String,
     name: String,
@@ -44,7 +44,7 @@ pub(super) struct ApplyReport {
 }
 
 impl ApplyReport {
-    pub fn new(guide: &Guide, outcome: Outcome, dry_run: bool) -> Self {
+    pub fn new(guide: &DirectoryGuide, outcome: ApplyOutcome, dry_run: bool) -> Self {
         Self {
             file: guide.file.clone(),
             outcome,
@@ -59,7 +59,7 @@ impl ApplyReport {
         }
     }
 
-    /// Takes the answer of an import.
+    /// Takes over what the server returned for an import.
     pub fn take(&mut self, task: Task, ignored_paths: Vec<String>) {
         self.guid = task.guid;
         self.name = task.name;
@@ -68,7 +68,7 @@ impl ApplyReport {
     }
 
     pub fn fail(&mut self, error: CliError) {
-        self.outcome = Outcome::Failed;
+        self.outcome = ApplyOutcome::Failed;
         self.error = Some(error);
     }
 
@@ -80,13 +80,13 @@ impl ApplyReport {
         );
         let (guid, steps) = (&self.guid, step_count(self.steps));
         let head = match (self.outcome, self.dry_run) {
-            (Outcome::Created, false) => format!("created {guid} from {file}"),
-            (Outcome::Created, true) => format!("would create a task from {file}"),
-            (Outcome::Updated, false) => format!("updated {guid} from {file}"),
-            (Outcome::Updated, true) => format!("would update {guid} from {file}"),
-            (Outcome::Unchanged, _) if quiet && self.ignored_paths.is_empty() => return Ok(()),
-            (Outcome::Unchanged, _) => format!("unchanged {guid} in {file}"),
-            (Outcome::Failed, _) => {
+            (ApplyOutcome::Created, false) => format!("created {guid} from {file}"),
+            (ApplyOutcome::Created, true) => format!("would create a task from {file}"),
+            (ApplyOutcome::Updated, false) => format!("updated {guid} from {file}"),
+            (ApplyOutcome::Updated, true) => format!("would update {guid} from {file}"),
+            (ApplyOutcome::Unchanged, _) if quiet && self.ignored_paths.is_empty() => return Ok(()),
+            (ApplyOutcome::Unchanged, _) => format!("unchanged {guid} in {file}"),
+            (ApplyOutcome::Failed, _) => {
                 if let Some(error) = &self.error {
                     print_error(&format!("failed {file}: {error}"));
                 }
@@ -117,10 +117,10 @@ impl Serialize for ApplyReport {
             object.serialize_entry("dry_run", &true)?;
         }
         let outcome = match self.outcome {
-            Outcome::Created => "created",
-            Outcome::Updated => "updated",
-            Outcome::Unchanged => "unchanged",
-            Outcome::Failed => "failed",
+            ApplyOutcome::Created => "created",
+            ApplyOutcome::Updated => "updated",
+            ApplyOutcome::Unchanged => "unchanged",
+            ApplyOutcome::Failed => "failed",
         };
         object.serialize_entry("outcome", outcome)?;
         if !self.guid.is_empty() {
@@ -155,12 +155,12 @@ pub(super) struct ApplyCounts {
 }
 
 impl ApplyCounts {
-    pub fn add(&mut self, outcome: Outcome) {
+    pub fn add(&mut self, outcome: ApplyOutcome) {
         *match outcome {
-            Outcome::Created => &mut self.created,
-            Outcome::Updated => &mut self.updated,
-            Outcome::Unchanged => &mut self.unchanged,
-            Outcome::Failed => &mut self.failed,
+            ApplyOutcome::Created => &mut self.created,
+            ApplyOutcome::Updated => &mut self.updated,
+            ApplyOutcome::Unchanged => &mut self.unchanged,
+            ApplyOutcome::Failed => &mut self.failed,
         } += 1;
     }
 

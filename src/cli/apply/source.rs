@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A document and the file that it is in.
-pub(super) struct Source {
+pub(super) struct DocumentFile {
     pub file: PathBuf,
     pub document: TaskDocument,
 }
@@ -20,7 +20,7 @@ pub(super) struct Source {
 /// Reads every `.json` file in a directory and below it. Hidden ones are left out, and
 /// links to directories are not followed. The documents are in the order in which their
 /// guides were created, those without an id first.
-pub(super) fn read_directory(directory: &Path) -> Result<Vec<Source>, CliError> {
+pub(super) fn read_directory(directory: &Path) -> Result<Vec<DocumentFile>, CliError> {
     if directory.is_file() {
         return Err(CliError::Invalid(format!(
             "{} is a file: apply takes a directory, and `expertise import` takes files",
@@ -40,7 +40,7 @@ pub(super) fn read_directory(directory: &Path) -> Result<Vec<Source>, CliError> 
     let mut errors = Vec::new();
     for file in files {
         match transfer::read_document(&file) {
-            Ok(document) => sources.push(Source { file, document }),
+            Ok(document) => sources.push(DocumentFile { file, document }),
             Err(error) => errors.push(error.to_string()),
         }
     }
@@ -79,9 +79,9 @@ fn unreadable(path: &Path, reason: io::Error) -> CliError {
 }
 
 /// Refuses two documents of one guide, of which the one would undo the other.
-fn check_ids(sources: &[Source]) -> Result<(), CliError> {
+fn check_ids(sources: &[DocumentFile]) -> Result<(), CliError> {
     let mut files: BTreeMap<String, &Path> = BTreeMap::new();
-    for Source { file, document } in sources {
+    for DocumentFile { file, document } in sources {
         let guid = transfer::guid(document).to_ascii_lowercase();
         if guid.is_empty() {
             continue;

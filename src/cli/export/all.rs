@@ -57,7 +57,7 @@ pub(super) async fn export_all(
     let written = tasks.len() - failures.len();
     print_error(&format!("{written} written, {} failed", failures.len()));
     failures.iter().for_each(|failure| print_error(failure));
-    name_left_files(&earlier, &tasks);
+    report_left_files(&earlier, &tasks);
     Ok(match failures.is_empty() {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
@@ -85,7 +85,7 @@ async fn export_task(
 }
 
 /// Says which files of earlier runs are of guides that the account no longer has.
-fn name_left_files(earlier: &[PathBuf], tasks: &[Task]) {
+fn report_left_files(earlier: &[PathBuf], tasks: &[Task]) {
     let is_left = |path: &&PathBuf| {
         let guid = guid_of(path);
         guid.is_some_and(|guid| tasks.iter().all(|task| task.guid != *guid))

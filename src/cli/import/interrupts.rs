@@ -22,13 +22,13 @@ impl Interrupts {
     }
 
     /// Whether a signal has come.
-    pub fn happened(&mut self) -> bool {
+    pub fn was_interrupted(&mut self) -> bool {
         self.happened |= self.next().now_or_never().is_some();
         self.happened
     }
 
     /// Finishes the work, unless a second signal comes before. The first one is noted.
-    pub async fn first_of<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+    pub async fn run_until_second_signal<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::pin!(work);
         loop {
             tokio::select! {

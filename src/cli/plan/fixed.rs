@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::proto::v1::{Step, StepType, TaskDocument};
+use super::steps_by_guid;
+use crate::proto::v1::{StepType, TaskDocument};
 
 /// The paths of such fields, in the form of `ignored_paths`. The document has the ids of
 /// the stored guide.
@@ -23,13 +24,9 @@ fn add_paths(
     {
         paths.insert(format!("{path}.task.product_id"));
     }
-    let by_guid: BTreeMap<&str, &Step> = stored
-        .steps
-        .iter()
-        .map(|step| (step.guid.as_str(), step))
-        .collect();
+    let stored_steps = steps_by_guid(stored);
     for sent in &document.steps {
-        let Some(stored) = by_guid.get(sent.guid.as_str()) else {
+        let Some(stored) = stored_steps.get(sent.guid.as_str()) else {
             continue;
         };
         if differs(sent.product_id, stored.product_id) {

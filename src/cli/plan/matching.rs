@@ -30,7 +30,7 @@ pub(in crate::cli) fn match_to_stored(
     let (Some(task), Some(stored_task)) = (&mut document.task, &stored.task) else {
         return;
     };
-    note(ids, &task.guid, &stored_task.guid);
+    add_id(ids, &task.guid, &stored_task.guid);
     task.guid.clone_from(&stored_task.guid);
     let mut matcher = StepMatcher {
         sent: &mut document.steps,
@@ -46,7 +46,7 @@ pub(in crate::cli) fn match_to_stored(
     }
 }
 
-fn note(ids: &mut TaskIds, sent: &str, stored: &str) {
+fn add_id(ids: &mut TaskIds, sent: &str, stored: &str) {
     if !sent.is_empty() && !stored.is_empty() {
         ids.insert(sent.to_ascii_lowercase(), stored.to_owned());
     }
@@ -63,7 +63,7 @@ struct StepMatcher<'a, 'b> {
 }
 
 /// What two steps have in common that are taken for the same.
-type Key = (i32, Option<i64>, String);
+type StepKey = (i32, Option<i64>, String);
 
 impl StepMatcher<'_, '_> {
     fn match_all(&mut self) {
@@ -95,33 +95,33 @@ impl StepMatcher<'_, '_> {
             .free
             .iter()
             .enumerate()
-            .filter_map(|(place, step)| Some(((*step)?.guid.clone(), place)))
+            .filter_map(|(index, step)| Some(((*step)?.guid.clone(), index)))
             .collect();
         for sent in 0..self.sent.len() {
             let guid = self
                 .sent
                 .get(sent)
                 .map(|step| step.guid.to_ascii_lowercase());
-            if let Some(place) = guid.and_then(|guid| stored.get(&guid)) {
-                self.pair(sent, *place);
+            if let Some(index) = guid.and_then(|guid| stored.get(&guid)) {
+                self.pair(sent, *index);
             }
         }
     }
 
     /// Pairs steps with equal keys, in their order.
-    fn match_by(&mut self, key: &dyn Fn(&Step) -> Option<Key>) {
-        let mut stored: BTreeMap<Key, VecDeque<usize>> = BTreeMap::new();
-        for (place, step) in self.free.iter().enumerate() {
+    fn match_by(&mut self, key: &dyn Fn(&Step) -> Option<StepKey>) {
+        let mut stored: BTreeMap<StepKey, VecDeque<usize>> = BTreeMap::new();
+        for (index, step) in self.free.iter().enumerate() {
             if let Some(key) = step.and_then(key) {
-                stored.entry(key).or_default().push_back(place);
+                stored.entry(key).or_default().push_back(index);
             }
         }
         for sent in 0..self.sent.len() {
             if self.matched.get(sent) == Some(&false)
                 && let Some(key) = self.sent.get(sent).and_then(key)
-                && let Some(place) = stored.get_mut(&key).and_then(VecDeque::pop_front)
+                && let Some(index) = stored.get_mut(&key).and_then(VecDeque::pop_front)
             {
-                self.pair(sent, place);
+                self.pair(sent, index);
             }
         }
     }
@@ -132,7 +132,7 @@ impl StepMatcher<'_, '_> {
             .free
             .iter()
             .enumerate()
-            .filter_map(|(place, step)| Some(((*step)?.link.as_str(), place)))
+            .filter_map(|(index, step)| Some(((*step)?.link.as_str(), index)))
             .filter(|(link, _)| !link.is_empty())
             .collect();
         for sent in 0..self.sent.len() {
@@ -144,20 +144,20 @@ impl StepMatcher<'_, '_> {
                 link => link,
             };
             let task = self.ids.get(&target.to_ascii_lowercase());
-            let place = task.and_then(|task| stored.get(task.as_str()));
+            let index = task.and_then(|task| stored.get(task.as_str()));
             if self.matched.get(sent) == Some(&false)
                 && step.r#type() == StepType::Subtask
-                && let Some(place) = place
+                && let Some(index) = index
             {
-                self.pair(sent, *place);
+                self.pair(sent, *index);
             }
         }
     }
 
-    fn pair(&mut self, sent: usize, place: usize) {
+    fn pair(&mut self, sent: usize, index: usize) {
         let (Some(step), Some(free), Some(matched)) = (
             self.sent.get_mut(sent),
-            self.free.get_mut(place),
+            self.free.get_mut(index),
             self.matched.get_mut(sent),
         ) else {
             return;
@@ -186,7 +186,7 @@ impl StepMatcher<'_, '_> {
             let Some(stored) = stored.get(value.key.as_str()) else {
                 continue;
             };
-            note(self.ids, &value.link, &stored.link);
+            add_id(self.ids, &value.link, &stored.link);
             value.link.clone_from(&stored.link);
             if let (Some(document), Some(managed)) = (&mut value.task_json, &stored.task_json) {
                 match_to_stored(document, managed, self.matching, self.ids);

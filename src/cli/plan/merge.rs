@@ -2,24 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use prost_types::{Value, value::Kind};
-
 use super::{LeftOutFields, Plan};
 use crate::{
-    domain::{
-        dependency::{ConditionTarget, Node as DomainNode},
-        shorthand,
-        task::AccessLevel,
-        translation::Language,
-    },
+    domain::{shorthand, task::AccessLevel, translation::Language},
+    messages::encode,
     proto::v1::{
-        Condition, DependencyGroup, DependencyNode, FeedbackConfig, FeedbackValue, LogicalOperator,
-        Step, StepTranslation, StepType, Task, TaskTranslation, dependency_node::Node,
+        DependencyGroup, FeedbackConfig, FeedbackValue, Step, StepTranslation, StepType, Task,
+        TaskTranslation,
     },
 };
 
 /// The value of `published` unless another is sent.
 const PUBLISHED: i32 = 1;
+
 impl Plan {
     fn field<T>(&self, sent: Option<T>, stored: Option<T>) -> Option<T> {
         match self.fields {
@@ -129,10 +124,7 @@ impl Plan {
         } = sent;
         let stored = stored.clone();
         let is_subtask = stored.r#type() == StepType::Subtask;
-        let is_observation = stored.r#type() == StepType::Observation;
         let dependencies = dependencies_of(dependencies, dependency_shorthand);
-        let keeps_question =
-            feedback_config.is_empty() && (is_observation || self.fields == LeftOutFields::Keep);
         // A wiring step refers to its managed task, whatever is sent.
         let keeps_subtask = subtask_id.is_empty() || !stored.link.is_empty();
         Step {
@@ -144,10 +136,7 @@ impl Plan {
             cost: self.field(cost, stored.cost).or(Some(0)),
             dependencies: self.field(dependencies, stored.dependencies.clone()),
             dependency_shorthand: None,
-            feedback_config: match keeps_question {
-                true => stored.feedback_config.clone(),
-                false => self.question(feedback_config, &stored.feedback_config),
-            },
+            feedback_config: self.question(feedback_config, &stored),
             instructions: self.list(instructions, stored.instructions.clone()),
             looping: self.field(looping, stored.looping.clone()),
             parts: self.list(parts, stored.parts.clone()),
@@ -170,13 +159,15 @@ impl Plan {
         }
     }
 
-    /// A question that replaces the stored one. Values keep the tasks that they manage.
-    fn question(
-        &self,
-        sent: Vec<FeedbackConfig>,
-        stored: &[FeedbackConfig],
-    ) -> Vec<FeedbackConfig> {
+    /// A question, which an observation keeps if none is sent. Values keep the tasks that
+    /// they manage.
+    fn question(&self, sent: Vec<FeedbackConfig>, stored: &Step) -> Vec<FeedbackConfig> {
+        let is_observation = stored.r#type() == StepType::Observation;
+        if sent.is_empty() && (is_observation || self.fields == LeftOutFields::Keep) {
+            return stored.feedback_config.clone();
+        }
         let stored: BTreeMap<&str, &FeedbackValue> = stored
+            .feedback_config
             .iter()
             .filter(|config| config.linked())
             .flat_map(|config| &config.values)
@@ -274,29 +265,5 @@ fn dependencies_of(
         return group;
     }
     let parsed = shorthand::parse(&shorthand?).ok()?;
-    let nodes = parsed.nodes.into_iter().filter_map(|node| match node {
-        DomainNode::Condition(condition) => Some(DependencyNode {
-            node: Some(Node::Condition(Condition {
-                variable: condition.variable.as_str().to_owned(),
-                operator: condition.operator.symbol().to_owned(),
-                targets: condition.targets.into_iter().map(target).collect(),
-                path: condition.path.as_str().to_owned(),
-            })),
-        }),
-        // A shorthand is one condition.
-        DomainNode::Group(_) => None,
-    });
-    Some(DependencyGroup {
-        operator: i32::from(LogicalOperator::And),
-        nodes: nodes.collect(),
-    })
-}
-
-fn target(target: ConditionTarget) -> Value {
-    let kind = match target {
-        ConditionTarget::Text(text) => Kind::StringValue(text),
-        ConditionTarget::Number(number) => Kind::NumberValue(number),
-        ConditionTarget::Bool(value) => Kind::BoolValue(value),
-    };
-    Value { kind: Some(kind) }
+    Some(encode::json::dependency_group(parsed))
 }

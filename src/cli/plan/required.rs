@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::steps_by_guid;
 use crate::proto::v1::{Step, StepType, Task, TaskDocument};
 
 /// What is wrong with such a document, a line for each text; `None` if it has all of them.
@@ -29,16 +30,12 @@ pub(in crate::cli) fn missing_texts(
 }
 
 fn add_titles(path: &str, document: &TaskDocument, stored: &TaskDocument, paths: &mut Vec<String>) {
-    let by_guid: BTreeMap<&str, &Step> = stored
-        .steps
-        .iter()
-        .map(|step| (step.guid.as_str(), step))
-        .collect();
-    for (place, sent) in document.steps.iter().enumerate() {
-        let Some(stored) = by_guid.get(sent.guid.as_str()) else {
+    let stored_steps = steps_by_guid(stored);
+    for (index, sent) in document.steps.iter().enumerate() {
+        let Some(stored) = stored_steps.get(sent.guid.as_str()) else {
             continue;
         };
-        let path = format!("{path}steps[{place}].");
+        let path = format!("{path}steps[{index}].");
         // A subtask step has the name of its task.
         if sent.title.is_empty() && stored.r#type() != StepType::Subtask {
             paths.push(format!("{path}title"));
@@ -54,10 +51,10 @@ fn add_managed_titles(path: &str, sent: &Step, stored: &Step, paths: &mut Vec<St
         .filter_map(|value| Some((value.key.as_str(), value.task_json.as_ref()?)))
         .collect();
     for (question, config) in sent.feedback_config.iter().enumerate() {
-        for (place, value) in config.values.iter().enumerate() {
+        for (index, value) in config.values.iter().enumerate() {
             if let (Some(sent), Some(stored)) = (&value.task_json, managed.get(value.key.as_str()))
             {
-                let path = format!("{path}feedback_config[{question}].values[{place}].task_json.");
+                let path = format!("{path}feedback_config[{question}].values[{index}].task_json.");
                 add_titles(&path, sent, stored, paths);
             }
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use prost_types::FieldMask;
 
+use super::steps_by_guid;
 use crate::{
     cli::CliError,
     client::Client,
@@ -30,13 +31,9 @@ impl Resets {
         if let (Some(stored), Some(planned)) = (&stored.task, &planned.task) {
             self.add_task(stored, planned);
         }
-        let by_guid: BTreeMap<&str, &Step> = stored
-            .steps
-            .iter()
-            .map(|step| (step.guid.as_str(), step))
-            .collect();
+        let stored_steps = steps_by_guid(stored);
         for planned in &planned.steps {
-            if let Some(stored) = by_guid.get(planned.guid.as_str()) {
+            if let Some(stored) = stored_steps.get(planned.guid.as_str()) {
                 self.add_step(stored, planned);
             }
         }

@@ -18,8 +18,8 @@ use crate::{
     },
 };
 
-/// The tree of the steps, and what is open. Texts in other languages than the one asked
-/// for are marked; it is empty if none is.
+/// The tree of the steps, and what is open. Texts that are not in `language` are marked;
+/// an empty `language` is that of the source.
 pub fn text(preview: &PreviewTaskResponse, language: &str) -> String {
     let PreviewTaskResponse {
         task,
@@ -207,9 +207,9 @@ fn question(question: &PreviewQuestion) -> Branch {
 
 /// Why conditions hold or not, each named by what they are conditions of.
 fn traces<const N: usize>(traces: [(&str, &Option<ConditionTrace>); N]) -> Vec<Branch> {
-    let given = traces.into_iter();
-    let given = given.filter_map(|(of, trace)| Some((of, trace.as_ref()?)));
-    let branches = given.map(|(of, trace)| {
+    let traces = traces.into_iter();
+    let present = traces.filter_map(|(of, trace)| Some((of, trace.as_ref()?)));
+    let branches = present.map(|(of, trace)| {
         let head = format!("the conditions of {of} are {}", truth(trace.result()));
         Branch::new(vec![head], vec![traced(trace)])
     });
@@ -235,7 +235,7 @@ fn traced(trace: &ConditionTrace) -> Branch {
     }
 }
 
-/// A comparison with the value that it saw, such as `power is on, as it is off`.
+/// A comparison with the value that it saw, such as `power is on (it is off)`.
 fn compared(condition: &TracedCondition) -> String {
     let TracedCondition {
         name,

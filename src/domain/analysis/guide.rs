@@ -87,7 +87,7 @@ pub type SourceTasks = BTreeMap<TaskId, (SourceTask, Option<Vec<SourceStep>>)>;
 /// A guide.
 #[derive(Clone, Debug)]
 pub struct Guide {
-    /// Its tasks, each once, the root first, then by level and order of the subtask steps.
+    /// Its tasks, each once, the root first, then by depth and order of the subtask steps.
     pub tasks: Vec<GuideTask>,
     /// Its variables.
     pub variables: Vec<Variable>,
@@ -105,7 +105,7 @@ pub struct GuideTask {
     pub source: SourceTask,
     /// The fewest subtask steps that lead to it, 0 for the root. At one more than
     /// [`MAX_SUBTASK_LEVELS`] its steps are no part of the guide.
-    pub level: usize,
+    pub depth: usize,
     /// Its compiled dependencies.
     pub dependencies: Option<CompiledGroup>,
     /// Its steps in order; `None` if they are too deep or beyond a limit.

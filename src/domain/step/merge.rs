@@ -26,7 +26,7 @@ pub struct StepPatch {
     pub violations: Violations,
     /// Type-dependent fields that were sent or are in the mask. They are listed as ignored
     /// if the step's type does not have them.
-    pub sent: Vec<&'static str>,
+    pub type_dependent: Vec<&'static str>,
     /// The heading; ignored for a subtask step.
     pub title: Edit<Deferred<Title>>,
     /// The task of a subtask step; ignored for other types.
@@ -112,7 +112,7 @@ impl Step {
     ) -> MergedStep {
         let StepPatch {
             violations: earlier,
-            sent,
+            type_dependent,
             title,
             subtask_id,
             subtask_pid,
@@ -137,7 +137,10 @@ impl Step {
             "title" => !is_subtask,
             _ => honors_subtask,
         };
-        let ignored = sent.into_iter().filter(|field| !honors(field)).collect();
+        let ignored = type_dependent
+            .into_iter()
+            .filter(|field| !honors(field))
+            .collect();
         let mut missing = None;
         if honors_subtask {
             missing = step.merge_subtask(subtask_id, subtask_pid, target, at, violations);

@@ -16,7 +16,9 @@ use crate::domain::{
     translation::{Language, TaskTranslations},
 };
 
-use super::{Finding, FindingCounts, Rule, RuleSetting, Subject, ValidationOptions, validate};
+use super::{
+    Finding, FindingCounts, Rule, RuleSetting, ValidationOptions, ValidationSubject, validate,
+};
 
 /// The findings of a document by the rules that do not need the account. A document that an
 /// import would refuse is refused with the same violations.
@@ -47,7 +49,7 @@ pub fn validate_alone(
     for rule in Rule::ALL.iter().filter(|rule| rule.needs_account()) {
         options.rules.insert(*rule, RuleSetting::Off);
     }
-    Ok(validate(Subject {
+    Ok(validate(ValidationSubject {
         guide: &guide,
         readers: &BTreeMap::new(),
         options: &options,

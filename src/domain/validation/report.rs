@@ -53,7 +53,7 @@ pub enum OutsideReaders {
 
 /// The guide to validate, and what else the rules need.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
+pub struct ValidationSubject<'a> {
     /// The guide.
     pub guide: &'a Guide,
     /// The conditions outside that read its variables, by name.
@@ -88,7 +88,7 @@ pub struct OwnStep<'a> {
 #[derive(Debug)]
 pub struct Report<'a> {
     /// The guide and its options.
-    pub subject: Subject<'a>,
+    pub subject: ValidationSubject<'a>,
     own: Vec<OwnTask<'a>>,
     /// The findings that are not left out.
     pub findings: Vec<Finding>,
@@ -106,7 +106,7 @@ const MAX_FINDINGS_KEPT: usize = 100_000;
 
 impl<'a> Report<'a> {
     /// A report without findings.
-    pub fn new(subject: Subject<'a>) -> Self {
+    pub fn new(subject: ValidationSubject<'a>) -> Self {
         Self {
             subject,
             own: own_tasks(subject.guide),
@@ -245,18 +245,18 @@ fn closest<'c>(
     comparisons_left: &mut usize,
 ) -> Option<&'c str> {
     let length = name.chars().count();
-    let most = (length / 3).max(2);
+    let max_distance = (length / 3).max(2);
     let mut closest: Option<(usize, &str)> = None;
     for candidate in candidates {
         let other = candidate.chars().count();
-        if candidate == name || other.abs_diff(length) > most {
+        if candidate == name || other.abs_diff(length) > max_distance {
             continue;
         }
         *comparisons_left = comparisons_left.checked_sub(length * other)?;
         let distance = strsim::levenshtein(name, candidate);
-        let here = (distance, candidate);
-        if distance <= most && closest.is_none_or(|closest| here < closest) {
-            closest = Some(here);
+        let found = (distance, candidate);
+        if distance <= max_distance && closest.is_none_or(|closest| found < closest) {
+            closest = Some(found);
         }
     }
     closest.map(|(_, candidate)| candidate)
@@ -297,7 +297,7 @@ fn own_tasks(guide: &Guide) -> Vec<OwnTask<'_>> {
         }
     };
     let all = |_: &GuideStep| true;
-    // A walk over a guide beyond its limits may be very long. Its tasks are added by level.
+    // A walk over a guide beyond its limits may be very long. Its tasks are added by depth.
     if guide.limit.is_none() {
         walk(guide, &all, &mut |position, step, _| {
             if let Some(subtask) = step.subtask {

@@ -178,8 +178,8 @@ impl<'a> Search<'a> {
     /// notes what each node was.
     fn evaluate_found(&mut self) {
         let mut inputs: Vec<u64> = (0..self.formula.len()).map(|_| self.random()).collect();
-        for (place, found) in self.found.drain(..).enumerate().take(64) {
-            let bit = 1_u64 << place;
+        for (index, found) in self.found.drain(..).enumerate().take(64) {
+            let bit = 1_u64 << index;
             for input in found.inputs {
                 if let Some(value) = inputs.get_mut(input) {
                     *value &= !bit;

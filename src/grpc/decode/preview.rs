@@ -54,7 +54,7 @@ impl PageCursor for GuideCursor {
 }
 
 /// Decodes a request of PreviewTask: the call, and whether traces are wanted.
-pub fn call(
+pub fn preview_task(
     message: v1::PreviewTaskRequest,
     tokens: &PageTokens<'_>,
     violations: &mut Violations,

@@ -44,7 +44,7 @@ impl PageCursor for FindingsCursor {
 }
 
 /// Decodes a request of ValidateTask.
-pub fn call(
+pub fn validate_task(
     message: v1::ValidateTaskRequest,
     tokens: &PageTokens<'_>,
     violations: &mut Violations,
@@ -77,7 +77,7 @@ pub fn call(
 }
 
 /// Decodes a request of ListFindings.
-pub fn list(
+pub fn list_findings(
     message: v1::ListFindingsRequest,
     tokens: &PageTokens<'_>,
     violations: &mut Violations,

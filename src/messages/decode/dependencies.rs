@@ -73,16 +73,16 @@ pub fn group(message: v1::DependencyGroup, mut field: Field<'_>) -> Option<Group
     group
 }
 
-/// A group at a level, counted from 1. Conditions beyond the limit are counted but
+/// A group at a depth, the outermost at 1. Conditions beyond the limit are counted but
 /// not decoded.
 fn nested_group(
     message: v1::DependencyGroup,
-    level: usize,
+    depth: usize,
     conditions: &mut usize,
     field: &mut Field<'_>,
 ) -> Option<Group> {
     let v1::DependencyGroup { operator, nodes } = message;
-    if level > MAX_NESTED_GROUPS {
+    if depth > MAX_NESTED_GROUPS {
         let description = format!("is nested more than {MAX_NESTED_GROUPS} groups deep");
         field.refuse(Reason::NestingTooDeep, description);
         return None;
@@ -93,7 +93,7 @@ fn nested_group(
         list.refuse(Reason::FieldRequired, "needs at least one node");
     }
     let nodes = nodes.into_iter().enumerate();
-    let node = |(index, message)| node(message, level, conditions, list.index(index));
+    let node = |(index, message)| node(message, depth, conditions, list.index(index));
     let nodes = nodes.filter_map(node).collect();
     Some(Group {
         operator: operator?,
@@ -103,7 +103,7 @@ fn nested_group(
 
 fn node(
     message: v1::DependencyNode,
-    level: usize,
+    depth: usize,
     conditions: &mut usize,
     mut field: Field<'_>,
 ) -> Option<Node> {
@@ -111,7 +111,7 @@ fn node(
     match field.required(node)? {
         dependency_node::Node::Group(message) => {
             let mut field = field.field("group");
-            nested_group(message, level + 1, conditions, &mut field).map(Node::Group)
+            nested_group(message, depth + 1, conditions, &mut field).map(Node::Group)
         }
         dependency_node::Node::Condition(message) => {
             *conditions += 1;

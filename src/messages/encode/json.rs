@@ -45,7 +45,8 @@ pub fn dependencies(group: Option<Group>) -> (Option<v1::DependencyGroup>, Optio
     (group.map(dependency_group), shorthand)
 }
 
-fn dependency_group(group: Group) -> v1::DependencyGroup {
+/// A group of dependencies.
+pub fn dependency_group(group: Group) -> v1::DependencyGroup {
     let Group { operator, nodes } = group;
     v1::DependencyGroup {
         operator: logical_operator(operator).into(),

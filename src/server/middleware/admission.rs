@@ -274,7 +274,7 @@ impl WorkQueue {
     }
 }
 
-/// A place in the queue, until it is dropped.
+/// A slot of the queue, taken until it is dropped.
 pub struct QueueSlot(Arc<AtomicUsize>);
 
 impl QueueSlot {

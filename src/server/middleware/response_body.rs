@@ -27,9 +27,9 @@ type PolledFrame = Poll<Option<Result<Frame<Bytes>, Status>>>;
 /// What a call holds while its response is sent.
 pub struct ResponseResources {
     deadline: Instant,
-    /// Until the peer has taken the response.
+    /// Held until the peer has taken the response.
     memory: Arc<MemoryReservation>,
-    /// Until the response is encoded.
+    /// Held until the response is encoded.
     permit: Option<Arc<WorkPermit>>,
     /// The scope that the rpc needs.
     scope: Scope,

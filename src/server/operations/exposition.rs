@@ -10,12 +10,12 @@ const PLAIN_TEXT: [&str; 3] = ["text/plain", "text/*", "*/*"];
 
 /// How metrics are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum ExpositionFormat {
     OpenMetrics,
     PlainText,
 }
 
-impl Format {
+impl ExpositionFormat {
     /// The format that the headers of a request prefer. Between equals it is OpenMetrics,
     /// and it is text when neither is accepted.
     pub fn accepted(headers: &HeaderMap) -> Self {
@@ -124,42 +124,51 @@ mod tests {
 
     use super::*;
 
-    fn accepted(value: &str) -> Format {
+    fn accepted(value: &str) -> ExpositionFormat {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, value.parse().expect("a value"));
-        Format::accepted(&headers)
+        ExpositionFormat::accepted(&headers)
     }
 
     #[test]
     fn the_preferred_format_is_chosen() {
         for (value, format) in [
-            ("", Format::PlainText),
-            ("*/*", Format::PlainText),
-            ("text/html", Format::PlainText),
-            ("application/openmetrics-text", Format::OpenMetrics),
+            ("", ExpositionFormat::PlainText),
+            ("*/*", ExpositionFormat::PlainText),
+            ("text/html", ExpositionFormat::PlainText),
+            (
+                "application/openmetrics-text",
+                ExpositionFormat::OpenMetrics,
+            ),
             (
                 "text/plain;q=0.9, application/openmetrics-text; version=\"1.0.0\"",
-                Format::OpenMetrics,
+                ExpositionFormat::OpenMetrics,
             ),
             // Prometheus 2.
             (
                 "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;\
                  version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
-                Format::OpenMetrics,
+                ExpositionFormat::OpenMetrics,
             ),
             (
                 "application/openmetrics-text;version=0.0.1,text/plain;q=0.5",
-                Format::PlainText,
+                ExpositionFormat::PlainText,
             ),
             (
                 "application/openmetrics-text;q=0.2,text/plain",
-                Format::PlainText,
+                ExpositionFormat::PlainText,
             ),
-            ("application/openmetrics-text;q=0", Format::PlainText),
+            (
+                "application/openmetrics-text;q=0",
+                ExpositionFormat::PlainText,
+            ),
         ] {
             assert_eq!(accepted(value), format, "{value}");
         }
-        assert_eq!(Format::accepted(&HeaderMap::new()), Format::PlainText);
+        assert_eq!(
+            ExpositionFormat::accepted(&HeaderMap::new()),
+            ExpositionFormat::PlainText
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::{server::health::HealthState, telemetry::SpanCounts};
 
 type SourceLabel = [(&'static str, &'static str); 1];
 /// Seconds since 1970.
-type Timestamp = Gauge<f64, std::sync::atomic::AtomicU64>;
+type TimestampGauge = Gauge<f64, std::sync::atomic::AtomicU64>;
 
 #[derive(Default)]
 pub struct SampledMetrics {
@@ -25,7 +25,7 @@ pub struct SampledMetrics {
     inflight_bytes: Gauge,
     calls_in_work: Gauge,
     calls_waiting: Gauge,
-    keys_read: Family<SourceLabel, Timestamp>,
+    keys_read: Family<SourceLabel, TimestampGauge>,
     spans_exported: Counter,
     spans_lost: Counter,
 }
@@ -125,7 +125,7 @@ impl SampledMetrics {
 
 /// The certificate is read once, at the start.
 fn register_certificate_expiry(registry: &mut Registry, expiry: SystemTime) {
-    let gauge = Timestamp::default();
+    let gauge = TimestampGauge::default();
     gauge.set(seconds_since_epoch(expiry));
     registry.register_with_unit(
         "tls_certificate_expiry_timestamp",

@@ -25,7 +25,7 @@ use crate::{
     store::{Account, backend, error::StoreError, json_columns, placeholders, statement},
 };
 
-/// Most tasks below the root that are read, each counted once on every level that it is
+/// Most tasks below the root that are read, each counted once at every depth that it is
 /// on. A guide with more of them exceeds the limit of steps.
 const MAX_TASKS_BELOW: usize = 2 * MAX_GUIDE_STEPS;
 
@@ -42,7 +42,7 @@ pub enum GuideSource {
 struct TaskHeadRow {
     source: SourceTask,
     /// The fewest subtask steps that lead to it.
-    level: usize,
+    depth: usize,
     /// The number of its steps.
     steps: usize,
     /// An upper bound of the bytes of its steps without bodies.
@@ -130,7 +130,7 @@ impl Account {
     ) -> Result<SourceTasks, StoreError> {
         let mut read = Vec::new();
         for head in &heads {
-            if head.level <= MAX_SUBTASK_LEVELS && budget.take(head)? {
+            if head.depth <= MAX_SUBTASK_LEVELS && budget.take(head)? {
                 read.push(head.source.task.guid);
             }
         }
@@ -157,8 +157,8 @@ impl Account {
         row.map(|row| self.read_head(&row)).transpose()
     }
 
-    /// Reads the given tasks, which have level 1, and those that subtask steps lead to, in
-    /// the order of levels. Tasks one level too deep are read for their visibility.
+    /// Reads the given tasks, which have depth 1, and those that subtask steps lead to, in
+    /// the order of depths. Tasks one step too deep are read for their visibility.
     async fn tasks_below(
         &self,
         db: &impl ConnectionTrait,
@@ -228,7 +228,7 @@ impl Account {
 
     fn read_head(&self, row: &QueryResult) -> Result<TaskHeadRow, StoreError> {
         let mut row = RowReader::new(row);
-        let level: i32 = row.take()?;
+        let depth: i32 = row.take()?;
         let steps: i64 = row.take()?;
         let bytes: i64 = row.take()?;
         let overlays = json_columns::read_overlay_states(row.take()?)?;
@@ -239,7 +239,7 @@ impl Account {
                 overlays,
                 origin: None,
             },
-            level: usize::try_from(level).unwrap_or_default(),
+            depth: usize::try_from(depth).unwrap_or_default(),
             steps: usize::try_from(steps).unwrap_or(usize::MAX),
             bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
         })

@@ -213,13 +213,15 @@ impl Account {
         };
         let expected = self.expected_translations();
         let with_translations = expected.of(&self.id);
-        let mut small = self.small_steps(&page, with_translations).await?;
+        let mut small = self
+            .steps_without_large_columns(&page, with_translations)
+            .await?;
         let translated = small.iter().any(|(_, row)| row.translated);
         if !small.is_empty() {
             expected.note(&self.id, translated);
         }
         if translated && !with_translations {
-            small = self.small_steps(&page, true).await?;
+            small = self.steps_without_large_columns(&page, true).await?;
         }
         let max_small_bytes = page.max_small_step_bytes();
         let mut found = small.len();
@@ -249,9 +251,9 @@ impl Account {
         Ok(Page { items, more })
     }
 
-    /// The steps of a page and the one after it, each with its size in bytes. Steps that are
+    /// The steps of a page and the one after it, each with its size in bytes. Those that are
     /// not small come without their large columns.
-    async fn small_steps(
+    async fn steps_without_large_columns(
         &self,
         page: &StepPageRequest,
         translations: bool,
@@ -307,8 +309,8 @@ impl Account {
         let mut found = 0;
         let mut fitting = Vec::with_capacity(rows.len());
         for row in rows {
-            let (steps, row) = ListedRow::new(row)?;
-            found = steps;
+            let (total, row) = ListedRow::new(row)?;
+            found = total;
             fitting.push(row);
         }
         Ok((usize::try_from(found).unwrap_or(usize::MAX), fitting))

@@ -34,7 +34,7 @@ const MAX_BATCHES: usize = 4;
 struct ExaminedRow {
     guid: Uuid,
     bytes: i64,
-    /// How many languages it has, requested or not.
+    /// How many languages it has, requested or not; at most [`MAX_LANGUAGES`].
     languages: i64,
     rows: Option<String>,
 }
@@ -112,7 +112,7 @@ impl Account {
         let mut ended = false;
         for _ in 0..MAX_BATCHES {
             let examined = self.examine(filter, page.cursor).await?;
-            let last = examined.len() < usize::try_from(BATCH_ROWS).unwrap_or(usize::MAX);
+            let is_last = examined.len() < usize::try_from(BATCH_ROWS).unwrap_or(usize::MAX);
             for resource in examined {
                 page.add(resource, filter)?;
                 if page.full {
@@ -122,11 +122,11 @@ impl Account {
             if page.full {
                 break;
             }
-            if last && page.cursor.steps {
+            if is_last && page.cursor.steps {
                 ended = true;
                 break;
             }
-            if last {
+            if is_last {
                 page.cursor = TranslationWorkCursor {
                     steps: true,
                     ..TranslationWorkCursor::START
@@ -279,7 +279,8 @@ impl WorkPageBuilder {
             languages,
             rows,
         } = examined;
-        let full = usize::try_from(languages).is_ok_and(|count| count >= MAX_LANGUAGES);
+        let has_all_languages =
+            usize::try_from(languages).is_ok_and(|count| count >= MAX_LANGUAGES);
         let rows: Vec<StoredTranslation> = match rows {
             Some(json) => {
                 serde_json::from_str(&json).map_err(|_| StoreError::Corrupt("translations"))?
@@ -292,8 +293,7 @@ impl WorkPageBuilder {
         for (index, language) in filter.languages.iter().enumerate().skip(done) {
             let row = rows.iter().find(|row| row.0 == language.as_str());
             let state = match row {
-                // The resource has the most languages that it may have.
-                None if full => None,
+                None if has_all_languages => None,
                 None => Some(TranslationState::Missing),
                 Some(StoredTranslation(_, locked, fresh)) if !locked.get() && !fresh.get() => {
                     Some(TranslationState::Outdated)

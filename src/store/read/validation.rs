@@ -16,8 +16,8 @@ use crate::{
         page::{Page, PageSize},
         task::TaskFilter,
         validation::{
-            Finding, FindingCounts, OutsideReaders, RULES_VERSION, Subject, ValidationOptions,
-            validate,
+            Finding, FindingCounts, OutsideReaders, RULES_VERSION, ValidationOptions,
+            ValidationSubject, validate,
         },
         violation::{Path, Reason},
     },
@@ -338,7 +338,7 @@ impl ReadGuide {
         let span = tracing::Span::current();
         let work = tokio::task::spawn_blocking(move || {
             let _entered = span.enter();
-            let subject = Subject {
+            let subject = ValidationSubject {
                 guide: &self.guide,
                 readers: &self.readers,
                 options: &options,

@@ -45,8 +45,8 @@ pub struct WriteQueue {
 
 /// A write in the queue, whatever it returns.
 trait Job: Send {
-    /// Runs the write in a transaction; `apart`, so that it can be taken back
-    /// without what is in the transaction already.
+    /// Runs the write in a transaction; `apart` in a savepoint, so that it can be rolled
+    /// back without the writes before it.
     fn run<'a>(
         &'a mut self,
         transaction: &'a Arc<DatabaseTransaction>,
@@ -118,11 +118,11 @@ impl WriteQueue {
         };
         let closed = || StoreError::Unavailable(Outage::Away);
         self.jobs.send(Box::new(job)).map_err(|_| closed())?;
-        let asked = Instant::now();
-        let turn = timeout(self.wait_timeout, begun).await;
-        account.metrics().record_write_wait(asked.elapsed());
+        let enqueued = Instant::now();
+        let begun = timeout(self.wait_timeout, begun).await;
+        account.metrics().record_write_wait(enqueued.elapsed());
         // Either it is begun or it is given up, never both.
-        if turn.is_err() && !claimed.swap(true, Ordering::SeqCst) {
+        if begun.is_err() && !claimed.swap(true, Ordering::SeqCst) {
             return Err(StoreError::Unavailable(Outage::Busy));
         }
         answer.await.map_err(|_| closed())?
@@ -208,9 +208,9 @@ impl<O: Operation> Job for QueuedWrite<O> {
         let outcome = match (stored, self.outcome) {
             (Ok(()), Some(outcome)) => outcome,
             (Ok(()), None) => Err(StoreError::Conflict),
-            (Err(fault), _) => Err(fault),
+            (Err(error), _) => Err(error),
         };
-        // Nobody hears it when the caller has gone.
+        // This fails when the caller has gone, and nobody waits for it.
         let _ = self.outcome_sender.send(outcome);
     }
 }

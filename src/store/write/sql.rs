@@ -9,30 +9,30 @@ use sea_orm::{
 use crate::domain::ids::AccountId;
 
 pub use crate::store::values::{Values, list};
-pub use given::Given;
+pub use given::GivenRows;
 
 /// What an effect of a [`Script`] reads from in place of its guard.
 pub const GUARD: &str = "{guard}";
 /// The column with the account of a row.
 const ACCOUNT: &str = "account_id";
-/// Rows of one statement.
+/// The most rows of one statement.
 const MAX_ROWS: usize = 1_000;
 
 /// Rows to insert or upsert into one table.
 pub struct Upsert {
     table: String,
-    columns: Vec<Column>,
+    columns: Vec<ColumnCells>,
     /// `ON CONFLICT …`, or nothing.
     on_conflict: String,
 }
 
 /// A column of the rows, with a cell for each.
-struct Column {
+struct ColumnCells {
     name: &'static str,
     cells: Vec<Value>,
 }
 
-impl Column {
+impl ColumnCells {
     /// The cell of all rows, if it is the same in each.
     fn shared(&mut self) -> Option<Value> {
         let (first, others) = self.cells.split_first()?;
@@ -58,7 +58,7 @@ impl Upsert {
                 cells.extend(row.take(*column).into_value());
             }
         }
-        let columns = columns.into_iter().map(|(column, cells)| Column {
+        let columns = columns.into_iter().map(|(column, cells)| ColumnCells {
             name: column.as_str(),
             cells,
         });
@@ -109,14 +109,14 @@ impl Upsert {
     /// Splits the rows, so that those of one statement are within the limits of values and
     /// rows.
     fn batches(mut self) -> Vec<Self> {
-        /// Values of one statement: SQLite takes 32,766.
+        /// The most values of one statement: SQLite takes 32,766.
         const MAX_VALUES: usize = 32_000;
-        let at_once = (MAX_VALUES / self.columns.len().max(1)).min(MAX_ROWS);
+        let max_rows = (MAX_VALUES / self.columns.len().max(1)).min(MAX_ROWS);
         let mut batches = Vec::new();
-        while self.count() > at_once {
-            let columns = self.columns.iter_mut().map(|Column { name, cells }| {
-                let others = cells.split_off(at_once);
-                Column {
+        while self.count() > max_rows {
+            let columns = self.columns.iter_mut().map(|ColumnCells { name, cells }| {
+                let others = cells.split_off(max_rows);
+                ColumnCells {
                     name,
                     cells: std::mem::replace(cells, others),
                 }
@@ -147,7 +147,7 @@ impl Upsert {
             let row = values.bind_row(row);
             return format!("INSERT INTO {table} ({names}) VALUES {row}{on_conflict}");
         }
-        let mut given = Given::new(backend);
+        let mut given = GivenRows::new(backend);
         let cells = columns.into_iter().map(|mut column| match column.shared() {
             Some(value) => values.bind(value),
             None => given.add(column.cells),
@@ -168,8 +168,8 @@ impl Upsert {
     }
 
     /// One statement that inserts the rows when the guard has changed a row; none for no
-    /// rows. `replaced` are columns of a single row that take an expression over the
-    /// guard's row.
+    /// rows. A single row has the expressions in `replaced`, over the guard's row, as the
+    /// cells of those columns.
     pub fn insert_if_guarded(
         self,
         values: &mut Values,
@@ -186,7 +186,7 @@ impl Upsert {
         match count {
             0 => None,
             1 => {
-                let cell = |Column { name, cells }: Column| {
+                let cell = |ColumnCells { name, cells }: ColumnCells| {
                     let replaced = replaced.iter().find(|(column, _)| *column == name);
                     match replaced {
                         Some((_, expression)) => (*expression).to_owned(),
@@ -200,7 +200,7 @@ impl Upsert {
                 ))
             }
             _ => {
-                let mut given = Given::new(backend);
+                let mut given = GivenRows::new(backend);
                 let cells = columns.into_iter().map(|column| match column.name {
                     ACCOUNT => "$1".to_owned(),
                     _ => given.add(column.cells),
@@ -288,11 +288,11 @@ impl RowChange {
 }
 
 /// Splits rows into batches.
-fn batches<T>(rows: Vec<T>, at_once: usize) -> Vec<Vec<T>> {
+fn batches<T>(rows: Vec<T>, max_rows: usize) -> Vec<Vec<T>> {
     let mut rows = rows.into_iter().peekable();
     let mut batches = Vec::new();
     while rows.peek().is_some() {
-        batches.push(rows.by_ref().take(at_once).collect());
+        batches.push(rows.by_ref().take(max_rows).collect());
     }
     batches
 }

@@ -46,11 +46,11 @@ impl GuideDraft {
         let mut size = GuideSize::default();
         draft.add(task, steps, 0, &mut size);
         let mut next = 0;
-        while let Some((level, subtasks)) = draft.subtasks(next) {
+        while let Some((depth, subtasks)) = draft.subtasks(next) {
             for (step, subtask) in subtasks {
                 let index = draft.indexes.get(&subtask).copied().or_else(|| {
                     let (task, steps) = read.remove(&subtask)?;
-                    Some(draft.add(task, steps, level + 1, &mut size))
+                    Some(draft.add(task, steps, depth + 1, &mut size))
                 });
                 if index.is_none() {
                     draft.limit = draft.limit.or(Some(GuideLimit::Steps));
@@ -123,11 +123,11 @@ impl GuideDraft {
         &mut self,
         source: SourceTask,
         steps: Option<Vec<SourceStep>>,
-        level: usize,
+        depth: usize,
         size: &mut GuideSize,
     ) -> usize {
         let mut kept = None;
-        if level <= MAX_SUBTASK_LEVELS {
+        if depth <= MAX_SUBTASK_LEVELS {
             let grown = size.with(&source, steps.as_deref().unwrap_or_default());
             match grown
                 .exceeded()
@@ -153,14 +153,14 @@ impl GuideDraft {
         self.indexes.insert(source.task.guid, index);
         self.tasks.push(GuideTask {
             source,
-            level,
+            depth,
             dependencies: None,
             steps,
         });
         index
     }
 
-    /// The level of a task, and its subtask steps: the index of each, and the task that it
+    /// The depth of a task, and its subtask steps: the index of each, and the task that it
     /// refers to.
     fn subtasks(&self, task: usize) -> Option<(usize, Vec<(usize, TaskId)>)> {
         let task = self.tasks.get(task)?;
@@ -169,7 +169,7 @@ impl GuideDraft {
             let subtask = step.source.step.kind.subtask()?;
             Some((index, subtask.task))
         });
-        Some((task.level, subtasks.collect()))
+        Some((task.depth, subtasks.collect()))
     }
 
     fn set_subtask(&mut self, position: StepPosition, subtask: Option<usize>) {

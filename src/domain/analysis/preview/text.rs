@@ -27,10 +27,12 @@ pub struct ChosenText<'a, T> {
     pub outdated: bool,
 }
 
-/// A text that a translation may have.
+/// The texts of a task or step that become outdated together.
 #[derive(Clone, Copy)]
 enum TextKind {
+    /// The name or title.
     Title,
+    /// Body, instructions and question.
     Rest,
 }
 

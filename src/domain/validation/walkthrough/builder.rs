@@ -200,10 +200,10 @@ impl WalkthroughBuilder<'_> {
                 .or_insert_with(|| choices.push((classes, index)));
         }
         let literals = self.formula.one_of(choices.len());
-        for (place, id) in read.iter().enumerate() {
+        for (index, id) in read.iter().enumerate() {
             let mut chosen: HashMap<usize, Vec<Literal>> = HashMap::new();
             for (literal, (classes, _)) in literals.iter().zip(&choices) {
-                if let Some(class) = classes.get(place) {
+                if let Some(class) = classes.get(index) {
                     chosen.entry(*class).or_default().push(*literal);
                 }
             }

@@ -50,7 +50,21 @@ pub fn update(
     })
 }
 
+/// The fields that were sent and that some types of steps do not have.
+fn sent_type_dependent(message: &v1::Step, mask: &Mask) -> Vec<&'static str> {
+    let fields = [
+        ("title", !message.title.is_empty()),
+        ("subtask_id", !message.subtask_id.is_empty()),
+        ("subtask_pid", message.subtask_pid.is_some()),
+    ];
+    let sent = fields
+        .into_iter()
+        .filter(|(field, sent)| *sent || mask.names(field));
+    sent.map(|(field, _)| field).collect()
+}
+
 fn patch(message: v1::Step, mask: &Mask, at: &mut Field<'_>) -> StepPatch {
+    let type_dependent = sent_type_dependent(&message, mask);
     let v1::Step {
         title,
         body,
@@ -79,17 +93,8 @@ fn patch(message: v1::Step, mask: &Mask, at: &mut Field<'_>) -> StepPatch {
         created_ts: _,
         modified_ts: _,
     } = message;
-    let type_dependent = [
-        ("title", !title.is_empty()),
-        ("subtask_id", !subtask_id.is_empty()),
-        ("subtask_pid", subtask_pid.is_some()),
-    ];
     StepPatch {
-        sent: type_dependent
-            .into_iter()
-            .filter(|(field, sent)| *sent || mask.names(field))
-            .map(|(field, _)| field)
-            .collect(),
+        type_dependent,
         title: mask.edit(at, "title", sent_text(title), |title, field| {
             Some(field.check_text(Title::parse(title)))
         }),

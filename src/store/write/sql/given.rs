@@ -10,12 +10,12 @@ use sea_orm::{DbBackend, Value, sea_query::ArrayType};
 use super::{Values, list};
 
 /// The rows, by column.
-pub struct Given {
+pub struct GivenRows {
     backend: DbBackend,
     columns: Vec<Vec<Value>>,
 }
 
-impl Given {
+impl GivenRows {
     /// No columns yet.
     pub fn new(backend: DbBackend) -> Self {
         Self {

@@ -29,7 +29,7 @@ use crate::{
             locks::MAX_IDS_PER_STATEMENT,
             request_outcomes::delete_expired,
             rows::{TranslationRows, step_row, task_row},
-            sql::{Given, RowChange, Upsert, Values, list},
+            sql::{GivenRows, RowChange, Upsert, Values, list},
         },
     },
 };
@@ -273,7 +273,7 @@ impl Batch {
     pub fn move_steps(&mut self, moved: Vec<(StepId, Place)>) {
         for moved in moved.chunks(MAX_IDS_PER_STATEMENT) {
             let mut values = Values::new();
-            let mut given = Given::new(self.backend);
+            let mut given = GivenRows::new(self.backend);
             let places = moved.iter().map(|(_, place)| place);
             let guid = given.add(moved.iter().map(|(step, _)| step.0.into()).collect());
             let position = given.add(places.clone().map(|place| place.position.into()).collect());
