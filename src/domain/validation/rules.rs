@@ -141,7 +141,7 @@ rules! {
     "Add the missing answers, or replace the step by an information step."
 
     Cycle "subtask/cycle" Error
-    "Following subtask steps leads back to the task. `related` lists the steps of the cycle. Each cycle is reported once."
+    "Following subtask steps leads back to the task. `related` lists the steps of the cycle. Each cycle is reported once; of several cycles through one subtask step, the shortest is reported."
     "Task A has a subtask step to B, and B has one to A."
     "Delete one of the subtask steps."
 

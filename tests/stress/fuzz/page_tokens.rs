@@ -14,8 +14,12 @@ use super::{
     mutations::mutate_text,
     response_rules::is_of_the_contract,
 };
+use crate::kit::sample;
 
 const WORDS: [&str; 6] = ["A", "_", "-", "=", "==", "AAAAAAAAAAAAAAAAAAAAAA"];
+
+const FIRST_VARIABLE: &str = "components.7.first";
+const SECOND_VARIABLE: &str = "components.7.second";
 
 /// A listing with the token of its second page.
 struct Listing {
@@ -83,6 +87,25 @@ fn a_page_token_is_valid_for_its_own_listing_alone() {
     assert!(accepted > 0, "no token was accepted");
 }
 
+/// Imports a guide with several findings, in which two steps read two variables that nothing
+/// sets. Returns its GUID.
+fn import_faulty_guide(service: &LocalService) -> String {
+    let steps = ["One", "Two"].map(|title| Step {
+        dependencies: Some(sample::all_of(vec![
+            sample::when(FIRST_VARIABLE, "=", "on"),
+            sample::when(SECOND_VARIABLE, "=", "off"),
+        ])),
+        ..sample::document_step(StepType::Information, title)
+    });
+    let request = ImportTaskRequest {
+        document: Some(sample::document("Faulty", steps.into())),
+        ..ImportTaskRequest::default()
+    };
+    let imported = service.call("TaskService/ImportTask", &request);
+    let imported: ImportTaskResponse = imported.expect("it is imported");
+    imported.task.expect("a task").guid
+}
+
 fn listings_of(service: &LocalService, account: &'static str) -> Vec<Listing> {
     let filled = service.fill();
     let more = CreateRoleRequest {
@@ -120,7 +143,50 @@ fn listings_of(service: &LocalService, account: &'static str) -> Vec<Listing> {
         page_size: 1,
         ..PreviewTaskRequest::default()
     };
+    let faulty = import_faulty_guide(service);
+    let validation = |include_unpublished| ValidateTaskRequest {
+        options: Some(ValidationOptions {
+            include_unpublished,
+            ..ValidationOptions::default()
+        }),
+        page_size: 1,
+        ..sample::validation_of(&faulty)
+    };
+    let findings = |product_id| ListFindingsRequest {
+        product_id,
+        page_size: 1,
+        ..ListFindingsRequest::default()
+    };
+    let references = |variable: &str| ListReferencesRequest {
+        variable: variable.to_owned(),
+        page_size: 1,
+        ..ListReferencesRequest::default()
+    };
     let requests = [
+        (
+            "AnalysisService/ValidateTask",
+            validation(false).encode_to_vec(),
+        ),
+        (
+            "AnalysisService/ValidateTask",
+            validation(true).encode_to_vec(),
+        ),
+        (
+            "AnalysisService/ListFindings",
+            findings(None).encode_to_vec(),
+        ),
+        (
+            "AnalysisService/ListFindings",
+            findings(Some(sample::PRODUCT)).encode_to_vec(),
+        ),
+        (
+            "AnalysisService/ListReferences",
+            references(FIRST_VARIABLE).encode_to_vec(),
+        ),
+        (
+            "AnalysisService/ListReferences",
+            references(SECOND_VARIABLE).encode_to_vec(),
+        ),
         ("AnalysisService/PreviewTask", preview("").encode_to_vec()),
         ("AnalysisService/PreviewTask", preview("de").encode_to_vec()),
         ("TaskService/ListTasks", tasks(None).encode_to_vec()),
