@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use prost_types::{Value, value::Kind};
 
-use super::{CliError, document, out, transfer};
+use super::{CliError, document, guide, out, transfer};
 use crate::{
     client::Client,
     config::{Format, GuideArg, PreviewArgs},
@@ -36,7 +36,7 @@ pub(super) async fn preview(
     args: &PreviewArgs,
     format: Format,
 ) -> Result<(), CliError> {
-    let request = request(args)?;
+    let request = request(client, args).await?;
     let language = request.language.clone();
     let preview = whole(client, request).await?;
     match format {
@@ -48,7 +48,7 @@ pub(super) async fn preview(
     }
 }
 
-fn request(args: &PreviewArgs) -> Result<PreviewTaskRequest, CliError> {
+async fn request(client: &Client, args: &PreviewArgs) -> Result<PreviewTaskRequest, CliError> {
     let PreviewArgs {
         guide,
         level,
@@ -62,7 +62,7 @@ fn request(args: &PreviewArgs) -> Result<PreviewTaskRequest, CliError> {
         include_unpublished,
     } = args;
     let source = match guide {
-        GuideArg::Task(task) => Source::Guid(task.to_string()),
+        GuideArg::Task(task) => Source::Guid(guide::find_task(client, task).await?.to_string()),
         GuideArg::File(file) => Source::Document(transfer::read_document(file)?),
     };
     let expand = full.then(|| "body".to_owned());

@@ -4,7 +4,7 @@ use super::{
     CliError, document,
     layout::{Column, table},
     out::{self, JsonArray},
-    wording,
+    tasks, wording,
 };
 use crate::{
     client::Client,
@@ -26,6 +26,10 @@ pub(super) async fn references(
         variable,
         answer,
     } = references;
+    let task = match task {
+        Some(task) => Some(tasks::find(client, task).await?),
+        None => None,
+    };
     let mut message = ListReferencesRequest {
         task: task.map_or_else(String::new, |task| task.to_string()),
         variable: variable.clone().unwrap_or_default(),
