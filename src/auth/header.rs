@@ -38,10 +38,11 @@ fn scopes(headers: &HeaderMap) -> Result<Vec<Scope>, Rejection> {
     if !headers.contains_key(SCOPES_HEADER) {
         return Ok(Scope::ALL.to_vec());
     }
-    // In HTTP, repeated headers are one list.
+    // In HTTP, repeated headers are one list, and the elements of a list may be separated
+    // by commas.
     let lists: Option<Vec<&str>> = headers.get_all(SCOPES_HEADER).iter().map(text).collect();
     lists
-        .map(|lists| Scope::parse_list(&lists.join(" ")))
+        .map(|lists| Scope::parse_list(&lists.join(" ").replace(',', " ")))
         .ok_or(Rejection::Invalid("x-scopes must be printable ASCII"))
 }
 

@@ -204,6 +204,17 @@ pub(super) fn json(name: &str, message: &impl Message) -> Result<MessageJson, Do
     MessageJson::of(&format!("expertise.v1.{name}"), message)
 }
 
+/// A message of the contract, such as a `Task`, from its JSON.
+pub(super) fn from_json<M: Message + Default>(
+    name: &str,
+    value: &Value,
+) -> Result<M, DocumentError> {
+    let descriptor = descriptor(&format!("expertise.v1.{name}"))?;
+    let message = DynamicMessage::deserialize(descriptor, value);
+    let message = message.map_err(|_| DocumentError::Contract)?;
+    message.transcode_to().map_err(|_| DocumentError::Contract)
+}
+
 /// A value of a message on one line.
 pub(super) fn value_text(value: &Value) -> String {
     serde_json::to_string(&Ordered(value, &JsonShape::Plain)).unwrap_or_default()

@@ -4,6 +4,7 @@ mod file;
 
 use std::process::{Command, ExitCode};
 
+use console::Term;
 use tokio::signal::{
     self,
     unix::{Signal, SignalKind},
@@ -186,7 +187,7 @@ async fn show_findings(client: &Client, planned: &TaskDocument) -> Answer {
             return Answer::Import;
         }
     };
-    findings.text().lines().for_each(print_error);
+    findings.text(&Term::stderr()).lines().for_each(print_error);
     if findings.errors() == 0 || !confirm::is_terminal() {
         return Answer::Import;
     }

@@ -11,15 +11,19 @@ const RESET: &str = "\u{1b}[0m";
 /// The fewest columns that a text gets, however deep it is indented.
 const TEXT_COLUMNS_MIN: usize = 20;
 
-/// The columns of the terminal that standard output is.
-pub(super) fn columns() -> Option<usize> {
-    let (_, columns) = Term::stdout().size_checked()?;
+/// The columns of a terminal; `None` if the stream is none.
+fn columns(terminal: &Term) -> Option<usize> {
+    let (_, columns) = terminal.size_checked()?;
     Some(usize::from(columns))
 }
 
-/// The lines of a text that has `indent` columns before it.
+/// The lines of a text on standard output that has `indent` columns before it.
 pub(super) fn wrapped(text: &str, indent: usize) -> Vec<String> {
-    let Some(columns) = columns() else {
+    wrapped_on(&Term::stdout(), text, indent)
+}
+
+fn wrapped_on(terminal: &Term, text: &str, indent: usize) -> Vec<String> {
+    let Some(columns) = columns(terminal) else {
         return vec![text.to_owned()];
     };
     let room = columns.saturating_sub(indent).max(TEXT_COLUMNS_MIN);
@@ -49,10 +53,16 @@ fn within_lines(lines: Vec<String>) -> Vec<String> {
     styled.collect()
 }
 
-/// The lines of a text that begins with `lead`, under which its further lines stand.
+/// The lines of a text that begins with `lead`, under which its further lines stand. For
+/// standard output.
 pub(super) fn hanging(lead: &str, text: &str) -> String {
+    hanging_on(&Term::stdout(), lead, text)
+}
+
+/// The same for another terminal.
+pub(super) fn hanging_on(terminal: &Term, lead: &str, text: &str) -> String {
     let indent = console::measure_text_width(lead);
-    let lines = wrapped(text, indent);
+    let lines = wrapped_on(terminal, text, indent);
     format!("{lead}{}\n", lines.join(&format!("\n{:indent$}", "")))
 }
 
@@ -63,6 +73,8 @@ pub(super) enum Column {
     Text(&'static str),
     /// Of ids, which are never broken.
     Id(&'static str),
+    /// Of paths, which are broken at their dots.
+    Path(&'static str),
     /// Of numbers.
     Number(&'static str),
 }
@@ -71,14 +83,14 @@ pub(super) enum Column {
 pub(super) fn table<const N: usize>(columns: [Column; N], rows: Vec<[String; N]>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    match self::columns().and_then(|columns| u16::try_from(columns).ok()) {
+    match self::columns(&Term::stdout()).and_then(|columns| u16::try_from(columns).ok()) {
         Some(columns) => table
             .set_width(columns)
             .set_content_arrangement(ContentArrangement::Dynamic),
         None => table.set_content_arrangement(ContentArrangement::Disabled),
     };
     table.set_header(columns.map(|column| match column {
-        Column::Text(name) | Column::Id(name) => Cell::new(name),
+        Column::Text(name) | Column::Id(name) | Column::Path(name) => Cell::new(name),
         Column::Number(name) => Cell::new(name).set_alignment(CellAlignment::Right),
     }));
     for row in rows {
@@ -92,6 +104,9 @@ pub(super) fn table<const N: usize>(columns: [Column; N], rows: Vec<[String; N]>
         styled.set_padding((0, 2));
         match column {
             Column::Text(_) => {}
+            Column::Path(_) => {
+                styled.set_delimiter('.');
+            }
             Column::Id(_) => {
                 styled.set_constraint(ColumnConstraint::ContentWidth);
             }

@@ -5,12 +5,13 @@ mod report;
 
 use std::process::ExitCode;
 
+use console::Term;
 use uuid::Uuid;
 
 use self::report::LintReport;
 use super::{
     CliError, document, guide,
-    layout::wrapped,
+    layout::hanging_on,
     out::{self, JsonArray},
     transfer,
 };
@@ -78,7 +79,7 @@ pub async fn lint(config: &LintConfig) -> Result<ExitCode, CliError> {
     }
     let is_file = |guide: &GuideArg| matches!(guide, GuideArg::File(_));
     if *format == Format::Text && !lint.online && lint.guides.iter().any(is_file) {
-        out::print_error(&wrapped(report::ALONE, 0).join("\n"));
+        out::print_error(hanging_on(&Term::stderr(), "", report::ALONE).trim_end());
     }
     Ok(match failed {
         false => ExitCode::SUCCESS,

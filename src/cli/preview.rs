@@ -1,5 +1,6 @@
 //! `expertise preview`.
 
+mod answers;
 mod tree;
 
 use std::collections::BTreeSet;
@@ -39,6 +40,9 @@ pub(super) async fn preview(
     let request = request(client, args).await?;
     let language = request.language.clone();
     let preview = whole(client, request).await?;
+    for warning in answers::warnings(&args.answers, &preview) {
+        out::print_error(&warning);
+    }
     match format {
         Format::Text => out::print(&tree::text(&preview, &language)),
         Format::Json => {

@@ -76,7 +76,7 @@ const COLUMNS: [Column; 5] = [
     Column::Text("KIND"),
     Column::Id("STEP OR TASK"),
     Column::Text("CONDITION"),
-    Column::Text("PATH"),
+    Column::Path("PATH"),
     Column::Text("TITLE"),
 ];
 
