@@ -1,6 +1,8 @@
 //! Messages of the contract as JSON: protobuf's mapping, with the field names of the
 //! contract and in its order, so that equal messages are equal texts.
 
+mod json_error;
+
 use std::{
     collections::{BTreeMap, HashSet},
     fmt,
@@ -71,7 +73,7 @@ impl MalformedDocument {
             },
             line: error.line(),
             column: error.column(),
-            message: sanitize(&error.to_string()),
+            message: sanitize(&json_error::sentence(error)),
         }
     }
 }

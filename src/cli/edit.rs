@@ -16,7 +16,8 @@ use super::{
     findings::Findings,
     out::{print, print_error, sanitize, step_count},
     plan::{
-        LeftOutFields, Matching, Plan, Resets, TaskIds, fixed_paths, match_to_stored, missing_texts,
+        LeftOutFields, Matching, Plan, Resets, TaskIds, fixed_paths, match_to_stored,
+        missing_fields,
     },
     tasks, transfer,
 };
@@ -115,7 +116,7 @@ async fn write(client: &Client, stored: &TaskDocument, text: &str) -> Result<Wri
         return Ok(Written::Refused(reason));
     }
     match_to_stored(&mut document, stored, Matching::ById, &mut TaskIds::new());
-    if let Some(missing) = missing_texts(&document, stored) {
+    if let Some(missing) = missing_fields(&document, stored) {
         return Ok(Written::Refused(missing));
     }
     let plan = Plan {

@@ -144,8 +144,8 @@ impl FileImporter<'_> {
         let guid = transfer::guid(&document).to_owned();
         let planned = self.plan(document).await?;
         let answer = transfer::import(self.client, message).await;
-        let answer = answer
-            .map_err(|error| ImportFailure::Refused(transfer::with_advice(error, &guid)))?;
+        let answer =
+            answer.map_err(|error| ImportFailure::Refused(transfer::with_advice(error, &guid)))?;
         Ok(ImportedFile {
             kind: planned.kind,
             task: answer.task.unwrap_or_default(),

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
+use comfy_table::{
+    Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets,
+};
 use console::{AnsiCodeIterator, Term};
 use termtree::Tree;
 
@@ -66,6 +68,11 @@ pub(super) fn hanging_on(terminal: &Term, lead: &str, text: &str) -> String {
     format!("{lead}{}\n", lines.join(&format!("\n{:indent$}", "")))
 }
 
+/// Where a path may be broken: a space without width, which is not printed.
+const PATH_BREAK: char = '\u{200b}';
+/// The columns between two columns of a table.
+const PADDING_COLUMNS: usize = 2;
+
 /// A column of a table.
 #[derive(Clone, Copy)]
 pub(super) enum Column {
@@ -89,12 +96,20 @@ pub(super) fn table<const N: usize>(columns: [Column; N], rows: Vec<[String; N]>
             .set_content_arrangement(ContentArrangement::Dynamic),
         None => table.set_content_arrangement(ContentArrangement::Disabled),
     };
+    let path_columns = path_columns(&columns, &rows);
     table.set_header(columns.map(|column| match column {
         Column::Text(name) | Column::Id(name) | Column::Path(name) => Cell::new(name),
         Column::Number(name) => Cell::new(name).set_alignment(CellAlignment::Right),
     }));
     for row in rows {
-        table.add_row(row);
+        let cells = row
+            .into_iter()
+            .zip(&columns)
+            .map(|(text, column)| match column {
+                Column::Path(_) => text.replace('.', &format!(".{PATH_BREAK}")),
+                Column::Text(_) | Column::Id(_) | Column::Number(_) => text,
+            });
+        table.add_row(cells);
     }
     for (index, column) in columns.iter().enumerate() {
         let Some(styled) = table.column_mut(index) else {
@@ -105,7 +120,9 @@ pub(super) fn table<const N: usize>(columns: [Column; N], rows: Vec<[String; N]>
         match column {
             Column::Text(_) => {}
             Column::Path(_) => {
-                styled.set_delimiter('.');
+                styled.set_delimiter(PATH_BREAK);
+                let widest_part = Width::Fixed(path_columns);
+                styled.set_constraint(ColumnConstraint::LowerBoundary(widest_part));
             }
             Column::Id(_) => {
                 styled.set_constraint(ColumnConstraint::ContentWidth);
@@ -116,8 +133,21 @@ pub(super) fn table<const N: usize>(columns: [Column; N], rows: Vec<[String; N]>
             }
         }
     }
-    let lines = table.lines().map(|line| line.trim_end().to_owned() + "\n");
+    let lines = table.lines();
+    let lines = lines.map(|line| line.replace(PATH_BREAK, "").trim_end().to_owned() + "\n");
     lines.collect()
+}
+
+/// The columns that the longest part of a path takes, so that no part is broken.
+fn path_columns<const N: usize>(columns: &[Column; N], rows: &[[String; N]]) -> u16 {
+    let cells = rows.iter().flat_map(|row| row.iter().zip(columns));
+    let parts = cells.flat_map(|(text, column)| match column {
+        Column::Path(_) => text.split('.').collect(),
+        Column::Text(_) | Column::Id(_) | Column::Number(_) => Vec::new(),
+    });
+    let widest = parts.map(console::measure_text_width).max().unwrap_or(0);
+    let with_dot = widest + ".".len() + PADDING_COLUMNS;
+    u16::try_from(with_dot).unwrap_or(u16::MAX)
 }
 
 /// A branch of a tree: its lines, and the branches below it.

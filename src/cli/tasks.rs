@@ -56,10 +56,7 @@ pub(super) async fn find(client: &Client, task: &TaskRef) -> Result<TaskId, CliE
 }
 
 /// The task that has this name, if any has. Fails if several have it.
-pub(super) async fn find_by_name(
-    client: &Client,
-    name: &str,
-) -> Result<Option<TaskId>, CliError> {
+pub(super) async fn find_by_name(client: &Client, name: &str) -> Result<Option<TaskId>, CliError> {
     let tasks = list_all(client, None).await?;
     let named: Vec<&Task> = tasks.iter().filter(|task| task.name == name).collect();
     match named.as_slice() {

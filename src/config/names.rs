@@ -123,10 +123,10 @@ pub(super) fn closest_key<A: Args>(name: &str) -> Option<String> {
 }
 
 /// Whether the names differ in fewer than half of the letters behind [`PREFIX`]. In a short
-/// name, two other letters make another word.
+/// name, two other letters make another word. Two letters that are swapped count as one.
 fn is_misspelling(name: &str, known: &str) -> bool {
     let letters = known.len().saturating_sub(PREFIX.len());
-    2 * strsim::levenshtein(name, known) < letters
+    2 * strsim::osa_distance(name, known) < letters
 }
 
 /// The candidate that a name may be a misspelling of.

@@ -265,6 +265,11 @@ impl SettingValues {
         self.origin(key).map(|origin| origin.name(key))
     }
 
+    /// A setting as the user named it, or else by its name in the environment.
+    pub fn name(&self, key: &str) -> String {
+        self.named(key).unwrap_or_else(|| environment_name(key))
+    }
+
     /// Whether a setting has its default or a text that was accepted.
     pub fn is_valid(&self, key: &str) -> bool {
         !self.invalid.contains(key)
