@@ -7,6 +7,7 @@ use comfy_table::{
 };
 use console::{AnsiCodeIterator, Term};
 use termtree::Tree;
+use textwrap::{Options, WordSeparator, core::Word};
 
 /// The code that ends all styles.
 const RESET: &str = "\u{1b}[0m";
@@ -29,8 +30,28 @@ fn wrapped_on(terminal: &Term, text: &str, indent: usize) -> Vec<String> {
         return vec![text.to_owned()];
     };
     let room = columns.saturating_sub(indent).max(TEXT_COLUMNS_MIN);
-    let lines = textwrap::wrap(text, room).into_iter();
+    let options = Options::new(room).word_separator(WordSeparator::Custom(words));
+    let lines = textwrap::wrap(text, options).into_iter();
     within_lines(lines.map(|line| line.into_owned()).collect())
+}
+
+/// The words of a text. A long one, such as a path, may be broken behind its dots and
+/// slashes.
+fn words(text: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
+    let words = WordSeparator::AsciiSpace.find_words(text);
+    Box::new(words.flat_map(parts_of_word))
+}
+
+fn parts_of_word(word: Word<'_>) -> Vec<Word<'_>> {
+    if word.word.len() <= TEXT_COLUMNS_MIN {
+        return vec![word];
+    }
+    let parts = word.word.split_inclusive(['.', '/']);
+    let mut parts: Vec<Word<'_>> = parts.map(Word::from).collect();
+    if let Some(last) = parts.last_mut() {
+        last.whitespace = word.whitespace;
+    }
+    parts
 }
 
 /// Ends each style at the end of its line, and begins it again on the next one, so that
@@ -68,8 +89,6 @@ pub(super) fn hanging_on(terminal: &Term, lead: &str, text: &str) -> String {
     format!("{lead}{}\n", lines.join(&format!("\n{:indent$}", "")))
 }
 
-/// Where a path may be broken: a space without width, which is not printed.
-const PATH_BREAK: char = '\u{200b}';
 /// The columns between two columns of a table.
 const PADDING_COLUMNS: usize = 2;
 
@@ -78,53 +97,82 @@ const PADDING_COLUMNS: usize = 2;
 pub(super) enum Column {
     /// Of texts.
     Text(&'static str),
-    /// Of ids, which are never broken.
-    Id(&'static str),
-    /// Of paths, which are broken at their dots.
-    Path(&'static str),
+    /// Of ids and paths, which are never broken.
+    Whole(&'static str),
     /// Of numbers.
     Number(&'static str),
 }
 
+impl Column {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Text(name) | Self::Whole(name) | Self::Number(name) => name,
+        }
+    }
+
+    /// The fewest columns that a cell needs.
+    fn columns_min(self, cell: &str) -> usize {
+        match self {
+            Self::Text(_) => {
+                let words = cell.split_whitespace().map(console::measure_text_width);
+                words.max().unwrap_or(0).min(TEXT_COLUMNS_MIN)
+            }
+            Self::Whole(_) | Self::Number(_) => console::measure_text_width(cell),
+        }
+    }
+}
+
 /// A table without rules, whose rows are one line each unless the terminal is too narrow.
+/// Where even the words would not fit, each row is a list of its cells.
 pub(super) fn table<const N: usize>(columns: [Column; N], rows: Vec<[String; N]>) -> String {
+    let widths_min: [usize; N] = std::array::from_fn(|index| {
+        let Some(column) = columns.get(index) else {
+            return 0;
+        };
+        let cells = rows.iter().filter_map(|row| row.get(index));
+        let cells = cells.map(|cell| column.columns_min(cell));
+        cells.max().unwrap_or(0).max(column.name().len())
+    });
+    let needed = widths_min.iter().map(|width| width + PADDING_COLUMNS).sum();
+    match self::columns(&Term::stdout()) {
+        Some(available) if available < needed => records(&columns, &rows),
+        available => wide_table(columns, widths_min, rows, available),
+    }
+}
+
+fn wide_table<const N: usize>(
+    columns: [Column; N],
+    widths_min: [usize; N],
+    rows: Vec<[String; N]>,
+    available: Option<usize>,
+) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    match self::columns(&Term::stdout()).and_then(|columns| u16::try_from(columns).ok()) {
+    match available.and_then(|columns| u16::try_from(columns).ok()) {
         Some(columns) => table
             .set_width(columns)
             .set_content_arrangement(ContentArrangement::Dynamic),
         None => table.set_content_arrangement(ContentArrangement::Disabled),
     };
-    let path_columns = path_columns(&columns, &rows);
     table.set_header(columns.map(|column| match column {
-        Column::Text(name) | Column::Id(name) | Column::Path(name) => Cell::new(name),
+        Column::Text(name) | Column::Whole(name) => Cell::new(name),
         Column::Number(name) => Cell::new(name).set_alignment(CellAlignment::Right),
     }));
     for row in rows {
-        let cells = row
-            .into_iter()
-            .zip(&columns)
-            .map(|(text, column)| match column {
-                Column::Path(_) => text.replace('.', &format!(".{PATH_BREAK}")),
-                Column::Text(_) | Column::Id(_) | Column::Number(_) => text,
-            });
-        table.add_row(cells);
+        table.add_row(row);
     }
-    for (index, column) in columns.iter().enumerate() {
+    for (index, (column, width_min)) in columns.iter().zip(widths_min).enumerate() {
         let Some(styled) = table.column_mut(index) else {
             continue;
         };
         // Two spaces are between columns, and none before the first.
         styled.set_padding((0, 2));
         match column {
-            Column::Text(_) => {}
-            Column::Path(_) => {
-                styled.set_delimiter(PATH_BREAK);
-                let widest_part = Width::Fixed(path_columns);
-                styled.set_constraint(ColumnConstraint::LowerBoundary(widest_part));
+            Column::Text(_) => {
+                let width = u16::try_from(width_min + PADDING_COLUMNS).unwrap_or(u16::MAX);
+                styled.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
             }
-            Column::Id(_) => {
+            Column::Whole(_) => {
                 styled.set_constraint(ColumnConstraint::ContentWidth);
             }
             Column::Number(_) => {
@@ -133,21 +181,21 @@ pub(super) fn table<const N: usize>(columns: [Column; N], rows: Vec<[String; N]>
             }
         }
     }
-    let lines = table.lines();
-    let lines = lines.map(|line| line.replace(PATH_BREAK, "").trim_end().to_owned() + "\n");
+    let lines = table.lines().map(|line| line.trim_end().to_owned() + "\n");
     lines.collect()
 }
 
-/// The columns that the longest part of a path takes, so that no part is broken.
-fn path_columns<const N: usize>(columns: &[Column; N], rows: &[[String; N]]) -> u16 {
-    let cells = rows.iter().flat_map(|row| row.iter().zip(columns));
-    let parts = cells.flat_map(|(text, column)| match column {
-        Column::Path(_) => text.split('.').collect(),
-        Column::Text(_) | Column::Id(_) | Column::Number(_) => Vec::new(),
+/// The cells of each row below each other, with the names of their columns.
+fn records<const N: usize>(columns: &[Column; N], rows: &[[String; N]]) -> String {
+    let names = columns.map(Column::name);
+    let longest = names.map(str::len).into_iter().max().unwrap_or(0);
+    let records = rows.iter().map(|row| {
+        let cells = names.iter().zip(row).filter(|(_, cell)| !cell.is_empty());
+        let lines = cells.map(|(name, cell)| hanging(&format!("{name:longest$}  "), cell));
+        lines.collect::<String>()
     });
-    let widest = parts.map(console::measure_text_width).max().unwrap_or(0);
-    let with_dot = widest + ".".len() + PADDING_COLUMNS;
-    u16::try_from(with_dot).unwrap_or(u16::MAX)
+    let records: Vec<String> = records.collect();
+    records.join("\n")
 }
 
 /// A branch of a tree: its lines, and the branches below it.

@@ -65,7 +65,7 @@ pub(super) async fn list(
 }
 
 const COLUMNS: [Column; 5] = [
-    Column::Id("GUID"),
+    Column::Whole("GUID"),
     Column::Number("PRODUCT"),
     Column::Number("STEPS"),
     Column::Text("STATE"),

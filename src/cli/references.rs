@@ -74,9 +74,9 @@ pub(super) async fn references(
 
 const COLUMNS: [Column; 5] = [
     Column::Text("KIND"),
-    Column::Id("STEP OR TASK"),
+    Column::Whole("STEP OR TASK"),
     Column::Text("CONDITION"),
-    Column::Path("PATH"),
+    Column::Whole("PATH"),
     Column::Text("TITLE"),
 ];
 

@@ -87,8 +87,11 @@ fn field_lines(change: &Change) -> Vec<String> {
         lines.extend(changed_lines(before, after));
         return lines;
     }
+    let in_words = |value: &Option<Value>| value.as_ref().map(conditions);
+    // Different conditions may read the same.
+    let are_words = path == DEPENDENCIES && in_words(before) != in_words(after);
     let shown = |value: &Option<Value>| match value {
-        Some(value) if path == DEPENDENCIES => shortened(&conditions(value)),
+        Some(value) if are_words => shortened(&conditions(value)),
         Some(value) => shortened(&value_text(value)),
         None => "nothing".to_owned(),
     };

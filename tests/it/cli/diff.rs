@@ -183,6 +183,7 @@ fn failures_end_with_exit_code_2(cli: Cli) {
     document["task"]["guid"] = json!(uuid::Uuid::now_v7().to_string());
     let line = diff(&cli, &document, &[]).failure(2);
     assert!(line.contains("TASK_NOT_FOUND"), "{line}");
+    assert!(line.contains("`expertise import --as-new`"), "{line}");
     let line = cli.command(&["diff", "none.json"]).run().failure(2);
     assert!(line.contains("cannot read none.json: "), "{line}");
     let server = format!("http://127.0.0.1:{}", crate::kit::postgres::free_port());
