@@ -38,11 +38,10 @@ fn scopes(headers: &HeaderMap) -> Result<Vec<Scope>, Rejection> {
     if !headers.contains_key(SCOPES_HEADER) {
         return Ok(Scope::ALL.to_vec());
     }
-    // In HTTP, repeated headers are one list, and the elements of a list may be separated
-    // by commas.
+    // In HTTP, repeated headers are one list.
     let lists: Option<Vec<&str>> = headers.get_all(SCOPES_HEADER).iter().map(text).collect();
     lists
-        .map(|lists| Scope::parse_list(&lists.join(" ").replace(',', " ")))
+        .map(|lists| Scope::parse_list(&lists.join(" ")))
         .ok_or(Rejection::Invalid("x-scopes must be printable ASCII"))
 }
 

@@ -86,8 +86,8 @@ pub fn scope_missing(scope: Scope, granted: &[Scope]) -> Status {
     let known = Scope::ALL.map(Scope::name).join(", ");
     let message = match granted {
         [] => format!(
-            "the credentials lack the scope `{scope}`, and have no other one of {known}; unknown \
-             names are ignored"
+            "the credentials lack the scope `{scope}`, and have no other one of {known}: names \
+             are separated by spaces, and unknown ones are ignored"
         ),
         _ => format!("the credentials lack the scope `{scope}`"),
     };

@@ -225,8 +225,16 @@ fn signals_end_the_server_cleanly_despite_silent_connections() {
 }
 
 #[test]
-fn migrate_makes_the_schema_and_ends() {
-    let output = command(&["migrate"]).run();
-    assert!(output.code == Some(0), "{}", output.stderr);
-    assert_eq!(output.stdout, "");
+fn migrate_makes_the_schema_and_says_so() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let migrate = || {
+        let command = command(&["migrate"]).in_directory(directory.path());
+        command.run().succeeded().stdout
+    };
+    let (first, second) = (migrate(), migrate());
+    assert!(first.starts_with("created the schema ("), "{first}");
+    assert!(second.starts_with("the schema is up to date ("), "{second}");
+    for line in [first, second] {
+        assert!(line.ends_with(") in sqlite:expertise.db\n"), "{line}");
+    }
 }

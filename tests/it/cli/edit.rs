@@ -178,8 +178,16 @@ fn a_required_field_that_is_removed_is_refused(cli: Cli) {
         );
         assert_eq!(cli.export(&guid), before);
     }
-    let editor = "sed -i \"0,/feedback_config/{/feedback_config/,/^      ],/d}\"";
-    let output = edit(&cli, &guid, editor, &directory);
+    let script = "import json, sys
+path = sys.argv[1]
+guide = json.load(open(path))
+for step in guide[\"steps\"]:
+    step.pop(\"feedback_config\", None)
+json.dump(guide, open(path, \"w\"))";
+    let scripts = tempfile::tempdir().expect("a directory");
+    fs::write(scripts.path().join("edit.py"), script).expect("a file");
+    let editor = format!("python3 {}/edit.py", scripts.path().display());
+    let output = edit(&cli, &guid, &editor, &directory);
     assert_eq!(output.code, Some(1));
     assert!(
         output
