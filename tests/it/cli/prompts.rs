@@ -76,13 +76,17 @@ fn edit_imports_a_guide_with_errors_with_consent_only(cli: Cli) {
     let original = name();
     let directory = tempfile::tempdir().expect("a directory");
     // Each time the editor adds a letter to the name.
-    let edit = format!(
-        "edit {guid} --editor \"sed -i '0,/with mistakes/s//with mistakes!/'\" 2>&1; code=$?; \
-         rm -f {}/expertise-*; exit $code",
-        std::env::temp_dir().display()
-    );
-    drop(directory);
-    let (shown, code) = answer(&cli, "n\n", &edit);
+    let edit = format!("edit {guid} --editor \"sed -i '0,/with mistakes/s//with mistakes!/'\"");
+    let answer = |typed: &str| {
+        let environment = [
+            ("EXPERTISE_SERVER", cli.server.as_str()),
+            ("EXPERTISE_ACCOUNT", cli.account.as_str()),
+            ("TMPDIR", directory.path().to_str().expect("UTF-8")),
+        ];
+        let command = format!("{} {edit}", env!("CARGO_BIN_EXE_expertise"));
+        answered(typed, &command, &environment)
+    };
+    let (shown, code) = answer("n\n");
     for part in [
         "(step/unreachable)",
         "import it anyway?",
@@ -92,7 +96,7 @@ fn edit_imports_a_guide_with_errors_with_consent_only(cli: Cli) {
     }
     assert_eq!((code, name()), (Some(1), original.clone()), "{shown}");
     // It is edited again, and then imported.
-    let (shown, code) = answer(&cli, "e\ny\n", &edit);
+    let (shown, code) = answer("e\ny\n");
     assert_eq!(shown.matches("import it anyway?").count(), 2, "{shown}");
     let expected = original.replace("mistakes", "mistakes!!");
     assert_eq!((code, name()), (Some(0), expected), "{shown}");
