@@ -43,7 +43,8 @@ fn main() -> ExitCode {
     match run(&invocation) {
         Ok(code) => code,
         Err(error) => {
-            cli::print_error(&format!("expertise: {error:#}"));
+            let message = invocation.with_names_as_given(&format!("{error:#}"));
+            cli::print_error(&format!("expertise: {message}"));
             match is_wrong_setting(&error) {
                 true => ExitCode::from(WRONG_SETTINGS),
                 false => ExitCode::FAILURE,

@@ -15,7 +15,7 @@ use super::{
 const MAX_DISTANCE: usize = 2;
 
 /// The beginning of the name of every setting in the environment.
-const PREFIX: &str = "EXPERTISE_";
+pub(super) const PREFIX: &str = "EXPERTISE_";
 const TEST_PREFIX: &str = "EXPERTISE_TEST_";
 
 /// Variables that are no settings: of builds, and of tests. Those of tests that begin with

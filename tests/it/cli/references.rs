@@ -162,7 +162,7 @@ fn no_word_is_broken_on_a_narrow_terminal(cli: Cli) {
             "dependencies.nodes[1].condition",
             "feedback_config[0]",
             "swollen:",
-            "happened",
+            "recently?",
         ] {
             assert!(shown.contains(word), "{columns}: {word}\n{shown}");
         }

@@ -203,6 +203,27 @@ fn a_wrong_setting_is_named_as_it_was_given() {
 }
 
 #[test]
+fn a_file_with_the_wrong_content_is_named_as_it_was_given() {
+    let files = ["--listen=127.0.0.1:0", "--tls-key-file=k.pem"];
+    let key = "tls_cert_file = \"c.pem\"\n";
+    let line = command(&[&files[..], &["--config=e.toml"]].concat())
+        .file("e.toml", key)
+        .file("c.pem", "hush")
+        .file("k.pem", "hush")
+        .run()
+        .failure(2);
+    let start = "expertise: tls_cert_file in e.toml is \"c.pem\": it must be certificates in PEM";
+    assert!(line.contains(start), "{line}");
+    let line = command(&["--listen=127.0.0.1:0", "--auth=jwt", "--jwt-jwks-file=keys"])
+        .envs(&[AUDIENCE, ("EXPERTISE_JWT_ISSUER", "us")])
+        .file("keys", "hush")
+        .run()
+        .failure(2);
+    let start = "expertise: --jwt-jwks-file is \"keys\": it must be a JSON Web Key Set";
+    assert!(line.contains(start), "{line}");
+}
+
+#[test]
 fn all_unknown_keys_of_a_file_are_named_with_the_closest_setting() {
     let output = command(&["--config=e.toml"])
         .file("e.toml", "listne = 1\ncolour = 1\nreflection = 1.5\n")
@@ -295,7 +316,7 @@ fn a_missing_certificate_is_a_wrong_setting_of_every_command() {
     ] {
         let output = command(&[args, &server].concat()).run();
         assert_eq!(output.code, Some(2), "{args:?}: {}", output.stderr);
-        let start = "expertise: EXPERTISE_CA_FILE is \"none.pem\": it must be ";
+        let start = "expertise: --ca-file is \"none.pem\": it must be the path of a file: ";
         assert!(
             output.stderr.starts_with(start),
             "{args:?}: {}",
