@@ -125,7 +125,7 @@ fn a_missing_file_and_one_with_the_wrong_content_are_wrong_settings() {
         .file("key.pem", "")
         .run()
         .failure(2);
-    assert!(line.contains("EXPERTISE_TLS_CERT_FILE is "), "{line}");
+    assert!(line.contains("--tls-cert-file is "), "{line}");
     let tokens = [
         "--auth=jwt",
         "--jwt-jwks-file=keys.json",
