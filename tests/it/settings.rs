@@ -136,7 +136,7 @@ fn a_missing_file_and_one_with_the_wrong_content_are_wrong_settings() {
         .file("keys.json", "{}")
         .run()
         .failure(2);
-    assert!(line.contains("EXPERTISE_JWT_JWKS_FILE is "), "{line}");
+    assert!(line.contains("--jwt-jwks-file is "), "{line}");
 }
 
 #[test]
