@@ -58,7 +58,7 @@ pub enum ConnectError {
     File(#[from] PemError),
     /// TLS cannot be set up with these files.
     #[error("TLS cannot be used: {0}")]
-    Tls(String),
+    Tls(&'static str),
     /// The server cannot be reached.
     #[error("{0}")]
     Unreachable(String),
@@ -88,8 +88,16 @@ pub(crate) fn endpoint(server: &str, trust: &Trust) -> Result<Endpoint, ConnectE
     // tonic uses the provider of the process. One that is already installed stays.
     let _ = ring::default_provider().install_default();
     endpoint.tls_config(tls(trust)?).map_err(|error| {
-        let reason = error.source().map(ToString::to_string);
-        ConnectError::Tls(reason.unwrap_or_else(|| error.to_string()))
+        let reason = connect_error::root_cause(&error).downcast_ref();
+        ConnectError::Tls(match reason {
+            Some(rustls::Error::InconsistentKeys(_)) => {
+                "the client's certificate and key do not belong together"
+            }
+            Some(rustls::Error::InvalidCertificate(_)) => "a certificate is malformed",
+            Some(_) | None => {
+                "a certificate or key is malformed, or of a kind that is not supported"
+            }
+        })
     })
 }
 

@@ -288,21 +288,31 @@ impl Config {
             DatabaseUrl::Postgres(_) => false,
         };
         if is_sqlite && self.database_read.is_some() && values.is_valid("database_url") {
-            let right =
-                "unset, as only PostgreSQL has replicas and EXPERTISE_DATABASE_URL is SQLite";
+            let database = values.name("database_url");
+            let right = format!("unset, as only PostgreSQL has replicas and {database} is SQLite");
             values.refuse("database_read_url", right);
         }
     }
 
     /// With less, the server would refuse every message of the largest size.
     fn check_limits(&self, values: &mut SettingValues) {
-        let largest = self.max_message_bytes;
-        let are_valid =
-            values.is_valid("max_message_bytes") && values.is_valid("max_inflight_bytes");
-        if self.max_inflight_bytes < largest && are_valid {
-            let right =
-                format!("at least {largest}, the largest message (EXPERTISE_MAX_MESSAGE_BYTES)");
-            values.refuse("max_inflight_bytes", right);
+        const MESSAGE: &str = "max_message_bytes";
+        const INFLIGHT: &str = "max_inflight_bytes";
+        let (largest, inflight) = (self.max_message_bytes, self.max_inflight_bytes);
+        if inflight >= largest || !values.is_valid(MESSAGE) || !values.is_valid(INFLIGHT) {
+            return;
+        }
+        let (message_name, inflight_name) = (values.name(MESSAGE), values.name(INFLIGHT));
+        // The one that was given is wrong. If both were, it is the smaller one.
+        match values.named(INFLIGHT) {
+            Some(_) => values.refuse(
+                INFLIGHT,
+                format!("at least {largest}, the largest message ({message_name})"),
+            ),
+            None => values.refuse(
+                MESSAGE,
+                format!("at most {inflight}, or {inflight_name} must be raised to it"),
+            ),
         }
     }
 }

@@ -11,7 +11,7 @@ use expertise::{
     cli::{self, CliError, TranslateError},
     config::{AuthMode, Command, Config, ConfigError, Invocation},
     server::{Server, StartError},
-    store::{self, OpenError},
+    store::{self, OpenError, SchemaChange},
     telemetry, version,
 };
 use rustix::process::Signal;
@@ -43,7 +43,8 @@ fn main() -> ExitCode {
     match run(&invocation) {
         Ok(code) => code,
         Err(error) => {
-            cli::print_error(&format!("expertise: {error:#}"));
+            let message = invocation.with_names_as_given(&format!("{error:#}"));
+            cli::print_error(&format!("expertise: {message}"));
             match is_wrong_setting(&error) {
                 true => ExitCode::from(WRONG_SETTINGS),
                 false => ExitCode::FAILURE,
@@ -106,10 +107,7 @@ fn run_async(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     let outcome = runtime.block_on(async {
         match &invocation.command {
             Command::Serve => serve(config).await?,
-            Command::Migrate { partitions: None } => store::migrate(&config.database).await?,
-            Command::Migrate {
-                partitions: Some(partitions),
-            } => store::migrate_partitioned(&config.database, *partitions).await?,
+            Command::Migrate { partitions } => migrate(config, *partitions).await?,
             Command::Translate(settings) => return Ok(cli::translate(settings).await?),
             Command::Client(command) => return Ok(cli::run(command).await?),
             Command::Lint(lint) => return Ok(cli::lint(lint).await?),
@@ -121,6 +119,24 @@ fn run_async(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     // The shutdown grace is over: background tasks are not waited for.
     runtime.shutdown_background();
     outcome
+}
+
+/// Brings the schema up to date, or creates it with partitions, and says what was done.
+async fn migrate(config: &Config, partitions: Option<u16>) -> anyhow::Result<()> {
+    let done = match partitions {
+        None => match store::migrate(&config.database).await? {
+            SchemaChange::Created => "created the schema".to_owned(),
+            SchemaChange::Migrated => "brought the schema up to date".to_owned(),
+            SchemaChange::Current => "the schema is up to date".to_owned(),
+        },
+        Some(partitions) => {
+            store::migrate_partitioned(&config.database, partitions).await?;
+            format!("created the schema with {partitions} partitions of each table")
+        }
+    };
+    let (schema, database) = (store::schema(), config.database.address());
+    cli::print(&format!("{done} ({schema}) in {database}\n"))?;
+    Ok(())
 }
 
 /// Serves until SIGTERM or SIGINT.

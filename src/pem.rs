@@ -22,6 +22,9 @@ pub struct PemError {
     pub reason: String,
 }
 
+/// Begins a key that needs a password.
+const ENCRYPTED: &[u8] = b"BEGIN ENCRYPTED PRIVATE KEY";
+
 /// A certificate and its intermediates.
 pub(crate) fn chain(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
     let expected = "certificates in PEM, its own first";
@@ -32,7 +35,11 @@ pub(crate) fn chain(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
 pub(crate) fn key(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
     read(path, setting, "a private key in PEM", |text| {
         let key = PrivateKeyDer::from_pem_slice(text);
-        key.map(drop).map_err(|_| "it has none")
+        let is_encrypted = text.windows(ENCRYPTED.len()).any(|part| part == ENCRYPTED);
+        key.map(drop).map_err(|_| match is_encrypted {
+            true => "its key is encrypted: write it without a password, as `openssl pkey` does",
+            false => "it has none",
+        })
     })
 }
 

@@ -32,7 +32,7 @@ use metrics::StoreMetrics;
 use read::ExpectedTranslations;
 use write::{WriteQueue, WriteSlots};
 
-pub use connection::{OpenError, migrate, migrate_partitioned};
+pub use connection::{OpenError, SchemaChange, migrate, migrate_partitioned};
 pub use read::{
     FindingsCall, FindingsCursor, FindingsPage, GuideSource, PreviewCall, PreviewPage,
     ValidationCall, ValidationPage,

@@ -15,6 +15,7 @@ use std::process::ExitCode;
 
 use self::{
     guides::DirectoryGuide,
+    prune::Pruned,
     references::References,
     report::{ApplyCounts, ApplyOutcome, ApplyReport},
 };
@@ -22,7 +23,7 @@ use super::{
     CliError, changes, confirm,
     findings::Findings,
     out::JsonArray,
-    plan::{LeftOutFields, Plan, Resets, fixed_paths, missing_texts},
+    plan::{LeftOutFields, Plan, Resets, fixed_paths, missing_fields},
     tasks, transfer,
 };
 use crate::{
@@ -65,6 +66,7 @@ pub(super) async fn apply(
         references: References::default(),
         counts: ApplyCounts::default(),
         array: JsonArray::new(),
+        is_declined: false,
     };
     let mut guides = guides::pair(sources, &tasks);
     for guide in &mut guides {
@@ -90,6 +92,8 @@ struct ApplyRun<'a> {
     references: References,
     counts: ApplyCounts,
     array: JsonArray,
+    /// Whether the person did not agree to the deletion.
+    is_declined: bool,
 }
 
 impl ApplyRun<'_> {
@@ -153,7 +157,7 @@ impl ApplyRun<'_> {
         };
         let mut document = guide.document.clone();
         self.references.resolve(&mut document);
-        if let Some(missing) = missing_texts(&document, stored) {
+        if let Some(missing) = missing_fields(&document, stored) {
             return Err(CliError::Invalid(missing));
         }
         let planned = REPLACE_GUIDE.apply(&document, stored);
@@ -209,7 +213,14 @@ impl ApplyRun<'_> {
             return Ok(());
         }
         let pruned = prune::prune(self.client, self.args, surplus, self.counts.failed).await?;
-        for report in pruned {
+        let reports = match pruned {
+            Pruned::Done(reports) => reports,
+            Pruned::Declined => {
+                self.is_declined = true;
+                return Ok(());
+            }
+        };
+        for report in reports {
             self.counts.add_pruned(&report);
             match self.format {
                 Format::Text => report.print()?,
@@ -233,7 +244,7 @@ impl ApplyRun<'_> {
             Format::Json => self.array.end()?,
         }
         Ok(match self.counts.failed {
-            0 => ExitCode::SUCCESS,
+            0 if !self.is_declined => ExitCode::SUCCESS,
             _ => ExitCode::FAILURE,
         })
     }

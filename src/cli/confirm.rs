@@ -12,6 +12,9 @@ pub(super) fn require_terminal(instead: &'static str) -> Result<(), CliError> {
     }
 }
 
+/// Said when the person does not agree to a deletion.
+pub(super) const NOTHING_DELETED: &str = "Nothing was deleted.";
+
 /// Whether there is a person to ask.
 pub(super) fn is_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()

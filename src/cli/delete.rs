@@ -43,7 +43,7 @@ pub(super) async fn delete(
         }
     }
     if !args.force && !agrees_to_delete(&named) {
-        out::print_error("nothing is deleted");
+        out::print_error(confirm::NOTHING_DELETED);
         return Ok(ExitCode::FAILURE);
     }
     let count = named.len();

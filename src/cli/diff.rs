@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use console::Term;
 use serde_json::json;
 
 use super::{
@@ -37,7 +38,8 @@ pub(super) async fn diff(
         let imported = check(client, args, document.clone()).await?;
         return show(client, &Difference::new_guide(document, imported), format).await;
     }
-    let stored = transfer::export(client, &guid).await?;
+    let stored = transfer::export(client, &guid).await;
+    let stored = stored.map_err(|error| transfer::with_advice(error, &guid))?;
     let mut matched = document.clone();
     match_to_stored(&mut matched, &stored, Matching::ById, &mut TaskIds::new());
     let plan = Plan {
@@ -140,7 +142,7 @@ async fn show(
                 print_error(&format!("ignored: {}", sanitize(path)));
             }
             match &findings {
-                Ok(findings) => print_error_text(&findings.text()),
+                Ok(findings) => print_error_text(&findings.text(&Term::stderr())),
                 Err(error) => print_error(&format!("not analysed: {error}")),
             }
         }

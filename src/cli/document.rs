@@ -1,6 +1,8 @@
 //! Messages of the contract as JSON: protobuf's mapping, with the field names of the
 //! contract and in its order, so that equal messages are equal texts.
 
+mod json_error;
+
 use std::{
     collections::{BTreeMap, HashSet},
     fmt,
@@ -71,7 +73,7 @@ impl MalformedDocument {
             },
             line: error.line(),
             column: error.column(),
-            message: sanitize(&error.to_string()),
+            message: sanitize(&json_error::sentence(error)),
         }
     }
 }
@@ -202,6 +204,17 @@ pub(super) fn text(document: &TaskDocument) -> Result<String, DocumentError> {
 /// A message of the contract, such as a `Task`, as JSON.
 pub(super) fn json(name: &str, message: &impl Message) -> Result<MessageJson, DocumentError> {
     MessageJson::of(&format!("expertise.v1.{name}"), message)
+}
+
+/// A message of the contract, such as a `Task`, from its JSON.
+pub(super) fn from_json<M: Message + Default>(
+    name: &str,
+    value: &Value,
+) -> Result<M, DocumentError> {
+    let descriptor = descriptor(&format!("expertise.v1.{name}"))?;
+    let message = DynamicMessage::deserialize(descriptor, value);
+    let message = message.map_err(|_| DocumentError::Contract)?;
+    message.transcode_to().map_err(|_| DocumentError::Contract)
 }
 
 /// A value of a message on one line.

@@ -4,6 +4,7 @@ mod file;
 
 use std::process::{Command, ExitCode};
 
+use console::Term;
 use tokio::signal::{
     self,
     unix::{Signal, SignalKind},
@@ -15,7 +16,8 @@ use super::{
     findings::Findings,
     out::{print, print_error, sanitize, step_count},
     plan::{
-        LeftOutFields, Matching, Plan, Resets, TaskIds, fixed_paths, match_to_stored, missing_texts,
+        LeftOutFields, Matching, Plan, Resets, TaskIds, fixed_paths, match_to_stored,
+        missing_fields,
     },
     tasks, transfer,
 };
@@ -114,7 +116,7 @@ async fn write(client: &Client, stored: &TaskDocument, text: &str) -> Result<Wri
         return Ok(Written::Refused(reason));
     }
     match_to_stored(&mut document, stored, Matching::ById, &mut TaskIds::new());
-    if let Some(missing) = missing_texts(&document, stored) {
+    if let Some(missing) = missing_fields(&document, stored) {
         return Ok(Written::Refused(missing));
     }
     let plan = Plan {
@@ -186,7 +188,7 @@ async fn show_findings(client: &Client, planned: &TaskDocument) -> FindingsDecis
             return FindingsDecision::Import;
         }
     };
-    findings.text().lines().for_each(print_error);
+    findings.text(&Term::stderr()).lines().for_each(print_error);
     if findings.errors() == 0 || !confirm::is_terminal() {
         return FindingsDecision::Import;
     }

@@ -1,10 +1,12 @@
 //! What the analysis says about a document before it is written.
 
+use console::Term;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Value, json};
 
 use super::{
     document::{self, MessageJson},
+    layout::hanging_on,
     out::sanitize,
     wording,
 };
@@ -54,9 +56,10 @@ impl Findings {
         self.counts.errors
     }
 
-    /// The findings, a line each.
-    pub fn text(&self) -> String {
-        let mut text: String = self.shown.iter().map(line).collect();
+    /// The findings, each on a line that is wrapped at the width of the terminal.
+    pub fn text(&self, terminal: &Term) -> String {
+        let lines = self.shown.iter();
+        let mut text: String = lines.map(|finding| line(finding, terminal)).collect();
         let total = self.counts.errors + self.counts.warnings;
         let more = usize::try_from(total)
             .unwrap_or_default()
@@ -89,17 +92,15 @@ impl Findings {
     }
 }
 
-fn line(finding: &Finding) -> String {
+fn line(finding: &Finding, terminal: &Term) -> String {
     let severity = wording::severity(finding.severity());
     let at = match finding.path.as_str() {
         "" => String::new(),
         path => format!(" at {}", sanitize(path)),
     };
-    let message = sanitize(&finding.message);
-    format!(
-        "  {severity}{at}: {message} ({})\n",
-        sanitize(&finding.rule)
-    )
+    let (message, rule) = (sanitize(&finding.message), sanitize(&finding.rule));
+    let line = format!("{severity}{at}: {message} ({rule})");
+    hanging_on(terminal, "  ", &line)
 }
 
 impl Serialize for Findings {

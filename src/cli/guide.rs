@@ -1,11 +1,32 @@
 //! The guide that a command is about: a stored task, or a document in a file.
 
-use crate::config::GuideArg;
+use super::{CliError, out::sanitize, tasks};
+use crate::{
+    client::Client,
+    config::{GuideArg, TaskRef},
+    domain::ids::TaskId,
+};
 
 /// A guide as the command line has it.
 pub(super) fn name(guide: &GuideArg) -> String {
     match guide {
-        GuideArg::Task(task) => task.to_string(),
+        GuideArg::Task(TaskRef::Id(task)) => task.to_string(),
+        GuideArg::Task(TaskRef::Name(name)) => name.clone(),
         GuideArg::File(file) => file.display().to_string(),
     }
+}
+
+/// The stored task that a user names where a file could be named, too.
+pub(super) async fn find_task(client: &Client, task: &TaskRef) -> Result<TaskId, CliError> {
+    let name = match task {
+        TaskRef::Id(task) => return Ok(*task),
+        TaskRef::Name(name) => name,
+    };
+    tasks::find_by_name(client, name).await?.ok_or_else(|| {
+        CliError::TaskName(format!(
+            "there is no file {0:?}, and no task of this account has this name: `expertise list` \
+             lists the tasks of the account",
+            sanitize(name)
+        ))
+    })
 }

@@ -141,9 +141,11 @@ impl FileImporter<'_> {
         let sent = self.sent_counts.entry(id).or_default();
         message.request_id = repeated_request_id(id, *sent).to_string();
         *sent += 1;
+        let guid = transfer::guid(&document).to_owned();
         let planned = self.plan(document).await?;
         let answer = transfer::import(self.client, message).await;
-        let answer = answer.map_err(ImportFailure::Refused)?;
+        let answer =
+            answer.map_err(|error| ImportFailure::Refused(transfer::with_advice(error, &guid)))?;
         Ok(ImportedFile {
             kind: planned.kind,
             task: answer.task.unwrap_or_default(),

@@ -2,29 +2,56 @@
 
 use std::fmt;
 
-use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
+use comfy_table::{
+    Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets,
+};
 use console::{AnsiCodeIterator, Term};
 use termtree::Tree;
+use textwrap::{Options, WordSeparator, core::Word};
 
 /// The code that ends all styles.
 const RESET: &str = "\u{1b}[0m";
 /// The fewest columns that a text gets, however deep it is indented.
 const TEXT_COLUMNS_MIN: usize = 20;
 
-/// The columns of the terminal that standard output is.
-pub(super) fn columns() -> Option<usize> {
-    let (_, columns) = Term::stdout().size_checked()?;
+/// The columns of a terminal; `None` if the stream is none.
+fn columns(terminal: &Term) -> Option<usize> {
+    let (_, columns) = terminal.size_checked()?;
     Some(usize::from(columns))
 }
 
-/// The lines of a text that has `indent` columns before it.
+/// The lines of a text on standard output that has `indent` columns before it.
 pub(super) fn wrapped(text: &str, indent: usize) -> Vec<String> {
-    let Some(columns) = columns() else {
+    wrapped_on(&Term::stdout(), text, indent)
+}
+
+fn wrapped_on(terminal: &Term, text: &str, indent: usize) -> Vec<String> {
+    let Some(columns) = columns(terminal) else {
         return vec![text.to_owned()];
     };
     let room = columns.saturating_sub(indent).max(TEXT_COLUMNS_MIN);
-    let lines = textwrap::wrap(text, room).into_iter();
+    let options = Options::new(room).word_separator(WordSeparator::Custom(words));
+    let lines = textwrap::wrap(text, options).into_iter();
     within_lines(lines.map(|line| line.into_owned()).collect())
+}
+
+/// The words of a text. A long one, such as a path, may be broken behind its dots and
+/// slashes.
+fn words(text: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
+    let words = WordSeparator::AsciiSpace.find_words(text);
+    Box::new(words.flat_map(parts_of_word))
+}
+
+fn parts_of_word(word: Word<'_>) -> Vec<Word<'_>> {
+    if word.word.len() <= TEXT_COLUMNS_MIN {
+        return vec![word];
+    }
+    let parts = word.word.split_inclusive(['.', '/']);
+    let mut parts: Vec<Word<'_>> = parts.map(Word::from).collect();
+    if let Some(last) = parts.last_mut() {
+        last.whitespace = word.whitespace;
+    }
+    parts
 }
 
 /// Ends each style at the end of its line, and begins it again on the next one, so that
@@ -49,50 +76,103 @@ fn within_lines(lines: Vec<String>) -> Vec<String> {
     styled.collect()
 }
 
-/// The lines of a text that begins with `lead`, under which its further lines stand.
+/// The lines of a text that begins with `lead`, under which its further lines stand. For
+/// standard output.
 pub(super) fn hanging(lead: &str, text: &str) -> String {
+    hanging_on(&Term::stdout(), lead, text)
+}
+
+/// The same for another terminal.
+pub(super) fn hanging_on(terminal: &Term, lead: &str, text: &str) -> String {
     let indent = console::measure_text_width(lead);
-    let lines = wrapped(text, indent);
+    let lines = wrapped_on(terminal, text, indent);
     format!("{lead}{}\n", lines.join(&format!("\n{:indent$}", "")))
 }
+
+/// The columns between two columns of a table.
+const PADDING_COLUMNS: usize = 2;
 
 /// A column of a table.
 #[derive(Clone, Copy)]
 pub(super) enum TableColumn {
     /// Of texts.
     Text(&'static str),
-    /// Of ids, which are never broken.
-    Id(&'static str),
+    /// Of ids and paths, which are never broken.
+    Whole(&'static str),
     /// Of numbers.
     Number(&'static str),
 }
 
+impl TableColumn {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Text(name) | Self::Whole(name) | Self::Number(name) => name,
+        }
+    }
+
+    /// The fewest columns that a cell needs.
+    fn columns_min(self, cell: &str) -> usize {
+        match self {
+            Self::Text(_) => {
+                let words = cell.split_whitespace().map(console::measure_text_width);
+                words.max().unwrap_or(0).min(TEXT_COLUMNS_MIN)
+            }
+            Self::Whole(_) | Self::Number(_) => console::measure_text_width(cell),
+        }
+    }
+}
+
 /// A table without rules, whose rows are one line each unless the terminal is too narrow.
+/// Where even the words would not fit, each row is a list of its cells.
 pub(super) fn table<const N: usize>(columns: [TableColumn; N], rows: Vec<[String; N]>) -> String {
+    let widths_min: [usize; N] = std::array::from_fn(|index| {
+        let Some(column) = columns.get(index) else {
+            return 0;
+        };
+        let cells = rows.iter().filter_map(|row| row.get(index));
+        let cells = cells.map(|cell| column.columns_min(cell));
+        cells.max().unwrap_or(0).max(column.name().len())
+    });
+    let needed = widths_min.iter().map(|width| width + PADDING_COLUMNS).sum();
+    match self::columns(&Term::stdout()) {
+        Some(available) if available < needed => records(&columns, &rows),
+        available => wide_table(columns, widths_min, rows, available),
+    }
+}
+
+fn wide_table<const N: usize>(
+    columns: [TableColumn; N],
+    widths_min: [usize; N],
+    rows: Vec<[String; N]>,
+    available: Option<usize>,
+) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    match self::columns().and_then(|columns| u16::try_from(columns).ok()) {
+    match available.and_then(|columns| u16::try_from(columns).ok()) {
         Some(columns) => table
             .set_width(columns)
             .set_content_arrangement(ContentArrangement::Dynamic),
         None => table.set_content_arrangement(ContentArrangement::Disabled),
     };
     table.set_header(columns.map(|column| match column {
-        TableColumn::Text(name) | TableColumn::Id(name) => Cell::new(name),
+        TableColumn::Text(name) | TableColumn::Whole(name) => Cell::new(name),
         TableColumn::Number(name) => Cell::new(name).set_alignment(CellAlignment::Right),
     }));
     for row in rows {
         table.add_row(row);
     }
-    for (index, column) in columns.iter().enumerate() {
+    for (index, (column, width_min)) in columns.iter().zip(widths_min).enumerate() {
         let Some(styled) = table.column_mut(index) else {
             continue;
         };
         // Two spaces are between columns, and none before the first.
         styled.set_padding((0, 2));
         match column {
-            TableColumn::Text(_) => {}
-            TableColumn::Id(_) => {
+            TableColumn::Text(_) => {
+                let width = u16::try_from(width_min + PADDING_COLUMNS).unwrap_or(u16::MAX);
+                styled.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
+            }
+            TableColumn::Whole(_) => {
                 styled.set_constraint(ColumnConstraint::ContentWidth);
             }
             TableColumn::Number(_) => {
@@ -103,6 +183,19 @@ pub(super) fn table<const N: usize>(columns: [TableColumn; N], rows: Vec<[String
     }
     let lines = table.lines().map(|line| line.trim_end().to_owned() + "\n");
     lines.collect()
+}
+
+/// The cells of each row below each other, with the names of their columns.
+fn records<const N: usize>(columns: &[TableColumn; N], rows: &[[String; N]]) -> String {
+    let names = columns.map(TableColumn::name);
+    let longest = names.map(str::len).into_iter().max().unwrap_or(0);
+    let records = rows.iter().map(|row| {
+        let cells = names.iter().zip(row).filter(|(_, cell)| !cell.is_empty());
+        let lines = cells.map(|(name, cell)| hanging(&format!("{name:longest$}  "), cell));
+        lines.collect::<String>()
+    });
+    let records: Vec<String> = records.collect();
+    records.join("\n")
 }
 
 /// A branch of a tree: its lines, and the branches below it.

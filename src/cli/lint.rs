@@ -5,18 +5,19 @@ mod report;
 
 use std::process::ExitCode;
 
+use console::Term;
 use uuid::Uuid;
 
 use self::report::LintReport;
 use super::{
     CliError, PAGE_SIZE, document, guide,
-    layout::wrapped,
+    layout::hanging_on,
     out::{self, JsonArray},
     transfer,
 };
 use crate::{
     client::{Client, MAX_MESSAGE_BYTES},
-    config::{Format, GuideArg, LintArgs, LintConfig},
+    config::{Format, GuideArg, LintArgs, LintConfig, TaskRef},
     domain::{
         Error, caller::Scope, decide::WriteContext, ids::AccountId, time::Timestamp,
         validation::validate_alone, violation::Violations,
@@ -61,10 +62,7 @@ pub async fn lint(config: &LintConfig) -> Result<ExitCode, CliError> {
                 Ok(document) => validate_locally(document, &options),
                 Err(error) => Err(error),
             },
-            GuideArg::Task(task) => {
-                let source = Source::Guid(task.to_string());
-                validate_on_server(client, source, &options).await
-            }
+            GuideArg::Task(task) => validate_stored(client, task, &options).await,
         };
         let report = LintReport::new(&guide::name(guide), result);
         failed |= report.has_failed();
@@ -78,7 +76,7 @@ pub async fn lint(config: &LintConfig) -> Result<ExitCode, CliError> {
     }
     let is_file = |guide: &GuideArg| matches!(guide, GuideArg::File(_));
     if *format == Format::Text && !lint.online && lint.guides.iter().any(is_file) {
-        out::print_error(&wrapped(report::ALONE, 0).join("\n"));
+        out::print_error(hanging_on(&Term::stderr(), "", report::ALONE).trim_end());
     }
     Ok(match failed {
         false => ExitCode::SUCCESS,
@@ -152,11 +150,23 @@ fn invalid(violations: Violations) -> CliError {
     CliError::Invalid(format!("an import would refuse it:\n{}", lines.join("\n")))
 }
 
+async fn validate_stored(
+    client: Option<&Client>,
+    task: &TaskRef,
+    options: &ValidationOptions,
+) -> Result<LintFindings, CliError> {
+    let client = client.ok_or_else(needs_server)?;
+    let task = guide::find_task(client, task).await?;
+    let source = Source::Guid(task.to_string());
+    validate_on_server(client, source, options).await
+}
+
 async fn validate_document_on_server(
     client: Option<&Client>,
     document: TaskDocument,
     options: &ValidationOptions,
 ) -> Result<LintFindings, CliError> {
+    let client = client.ok_or_else(needs_server)?;
     let source = Source::Document(document.clone());
     let found = validate_on_server(client, source, options).await?;
     Ok(LintFindings {
@@ -165,16 +175,16 @@ async fn validate_document_on_server(
     })
 }
 
+fn needs_server() -> CliError {
+    CliError::Invalid("it cannot be checked without a server: set --server".to_owned())
+}
+
 /// Has a server check a guide, page by page.
 async fn validate_on_server(
-    client: Option<&Client>,
+    client: &Client,
     source: Source,
     options: &ValidationOptions,
 ) -> Result<LintFindings, CliError> {
-    let Some(client) = client else {
-        let reason = "it cannot be checked without a server: set --server";
-        return Err(CliError::Invalid(reason.to_owned()));
-    };
     let mut found = LintFindings {
         findings: Vec::new(),
         counts: FindingCounts::default(),

@@ -54,7 +54,7 @@ pub(super) async fn list(
 }
 
 const COLUMNS: [TableColumn; 5] = [
-    TableColumn::Id("GUID"),
+    TableColumn::Whole("GUID"),
     TableColumn::Number("PRODUCT"),
     TableColumn::Number("STEPS"),
     TableColumn::Text("STATE"),

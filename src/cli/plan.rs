@@ -11,7 +11,7 @@ pub(super) use self::{
     fixed::fixed_paths,
     matching::{Matching, TaskIds, match_to_stored},
     merge::new_step,
-    required::missing_texts,
+    required::missing_fields,
     resets::Resets,
 };
 

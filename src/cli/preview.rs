@@ -1,12 +1,13 @@
 //! `expertise preview`.
 
+mod answers;
 mod tree;
 
 use std::collections::BTreeSet;
 
 use prost_types::{Value, value::Kind};
 
-use super::{CliError, PAGE_SIZE, document, out, transfer};
+use super::{CliError, PAGE_SIZE, document, guide, out, transfer};
 use crate::{
     client::Client,
     config::{Format, GuideArg, PreviewArgs},
@@ -33,9 +34,12 @@ pub(super) async fn preview(
     args: &PreviewArgs,
     format: Format,
 ) -> Result<(), CliError> {
-    let request = request(args)?;
+    let request = request(client, args).await?;
     let language = request.language.clone();
     let preview = whole(client, request).await?;
+    for warning in answers::warnings(&args.answers, &preview) {
+        out::print_error(&warning);
+    }
     match format {
         Format::Text => out::print(&tree::text(&preview, &language)),
         Format::Json => {
@@ -45,7 +49,7 @@ pub(super) async fn preview(
     }
 }
 
-fn request(args: &PreviewArgs) -> Result<PreviewTaskRequest, CliError> {
+async fn request(client: &Client, args: &PreviewArgs) -> Result<PreviewTaskRequest, CliError> {
     let PreviewArgs {
         guide,
         level,
@@ -59,7 +63,7 @@ fn request(args: &PreviewArgs) -> Result<PreviewTaskRequest, CliError> {
         include_unpublished,
     } = args;
     let source = match guide {
-        GuideArg::Task(task) => Source::Guid(task.to_string()),
+        GuideArg::Task(task) => Source::Guid(guide::find_task(client, task).await?.to_string()),
         GuideArg::File(file) => Source::Document(transfer::read_document(file)?),
     };
     let expand = full.then(|| "body".to_owned());

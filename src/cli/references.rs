@@ -4,7 +4,7 @@ use super::{
     CliError, PAGE_SIZE, document,
     layout::{TableColumn, table},
     out::{self, JsonArray},
-    wording,
+    tasks, wording,
 };
 use crate::{
     client::Client,
@@ -23,6 +23,10 @@ pub(super) async fn references(
         variable,
         answer,
     } = references;
+    let task = match task {
+        Some(task) => Some(tasks::find(client, task).await?),
+        None => None,
+    };
     let mut message = ListReferencesRequest {
         task: task.map_or_else(String::new, |task| task.to_string()),
         variable: variable.clone().unwrap_or_default(),
@@ -67,9 +71,9 @@ pub(super) async fn references(
 
 const COLUMNS: [TableColumn; 5] = [
     TableColumn::Text("KIND"),
-    TableColumn::Id("STEP OR TASK"),
+    TableColumn::Whole("STEP OR TASK"),
     TableColumn::Text("CONDITION"),
-    TableColumn::Text("PATH"),
+    TableColumn::Whole("PATH"),
     TableColumn::Text("TITLE"),
 ];
 

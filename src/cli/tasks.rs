@@ -56,11 +56,22 @@ pub(super) async fn find(client: &Client, task: &TaskRef) -> Result<TaskId, CliE
         TaskRef::Id(task) => return Ok(*task),
         TaskRef::Name(name) => name,
     };
+    find_by_name(client, name).await?.ok_or_else(|| {
+        CliError::TaskName(format!(
+            "no task of this account has the name {:?}: `expertise list` lists the tasks of the \
+             account",
+            sanitize(name)
+        ))
+    })
+}
+
+/// The task that has this name, if any has. Fails if several have it.
+pub(super) async fn find_by_name(client: &Client, name: &str) -> Result<Option<TaskId>, CliError> {
     let tasks = list_all(client, None).await?;
-    let named: Vec<&Task> = tasks.iter().filter(|task| task.name == *name).collect();
+    let named: Vec<&Task> = tasks.iter().filter(|task| task.name == name).collect();
     match named.as_slice() {
-        [task] => TaskId::parse(&task.guid).ok_or_else(|| unknown(name)),
-        [] => Err(unknown(name)),
+        [] => Ok(None),
+        [task] => Ok(TaskId::parse(&task.guid)),
         several => {
             let guids: Vec<&str> = several.iter().map(|task| task.guid.as_str()).collect();
             Err(CliError::TaskName(format!(
@@ -71,11 +82,4 @@ pub(super) async fn find(client: &Client, task: &TaskRef) -> Result<TaskId, CliE
             )))
         }
     }
-}
-
-fn unknown(name: &str) -> CliError {
-    CliError::TaskName(format!(
-        "no task of this account has the name {:?}: `expertise list` lists the tasks of the account",
-        sanitize(name)
-    ))
 }

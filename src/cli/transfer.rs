@@ -44,6 +44,23 @@ pub(super) async fn import(
         .await
 }
 
+/// Says what to do with a document of a task that the account does not have, as that of
+/// another account.
+pub(super) fn with_advice(error: CallError, guid: &str) -> CallError {
+    let guid = guid.to_ascii_lowercase();
+    // The task of a subtask step may be missing, too.
+    if guid.is_empty() || error.reason != "TASK_NOT_FOUND" || !error.message.contains(&guid) {
+        return error;
+    }
+    CallError {
+        message: format!(
+            "the document is of task {guid}, which this account does not have: `expertise import \
+             --as-new` creates a task from it, `expertise apply DIR` finds the task by its name"
+        ),
+        ..error
+    }
+}
+
 /// An import that replaces the guide: absent steps are deleted. With an etag, the task must not have changed since.
 pub(super) fn import_of_whole(document: TaskDocument, etag: &str) -> ImportTaskRequest {
     ImportTaskRequest {

@@ -1,15 +1,15 @@
 //! The commands that analyse guides: `lint`, `preview` and `references`.
 
-use std::{convert::Infallible, path::PathBuf};
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 
 use super::{
-    ConfigError, Format, client_command::ClientArgs, connection::ConnectionConfig,
+    ConfigError, Format, TaskRef, client_command::ClientArgs, connection::ConnectionConfig,
     settings::Environment, value,
 };
 use crate::{
-    domain::{analysis::MAX_SUBTASK_LEVELS, ids::TaskId, translation::Language, validation::Rule},
+    domain::{analysis::MAX_SUBTASK_LEVELS, translation::Language, validation::Rule},
     proto::v1::{AccessLevel, RuleSetting, Severity},
 };
 
@@ -27,8 +27,8 @@ pub struct LintConfig {
 /// A guide of a command line: a stored one, or a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuideArg {
-    /// The stored task with this id.
-    Task(TaskId),
+    /// A stored task.
+    Task(TaskRef),
     /// The document in this file; `-` is standard input.
     File(PathBuf),
 }
@@ -36,10 +36,10 @@ pub enum GuideArg {
 /// What `lint` checks, and how.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct LintArgs {
-    /// A document as `export` writes it, - for standard input, or the guid of a stored task
+    /// A document as `export` writes it, - for standard input, or a stored task: its guid, or its name if no other task has it
     #[arg(
         required = true,
-        value_name = "FILE|GUID",
+        value_name = "FILE|GUID|NAME",
         value_hint = ValueHint::FilePath,
         value_parser = guide
     )]
@@ -67,8 +67,8 @@ pub struct LintArgs {
 /// What `preview` shows.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct PreviewArgs {
-    /// The guid of a stored task, a document as `export` writes it, or - for standard input
-    #[arg(value_name = "GUID|FILE", value_hint = ValueHint::FilePath, value_parser = guide)]
+    /// The guid of a stored task, or its name if no other task has it; a document as `export` writes it, or - for standard input
+    #[arg(value_name = "GUID|NAME|FILE", value_hint = ValueHint::FilePath, value_parser = guide)]
     pub guide: GuideArg,
     /// Access level of the viewer [default: ignore roles]
     #[arg(long, value_name = "LEVEL")]
@@ -108,9 +108,9 @@ pub struct PreviewArgs {
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 #[group(required = true, multiple = true, args = ["task", "variable"])]
 pub struct ReferencesArgs {
-    /// What refers to this task; with --variable, the task that the name is of
-    #[arg(long, value_name = "GUID", value_parser = value::task)]
-    pub task: Option<TaskId>,
+    /// What refers to this task, named by its guid, or by its name if no other task has it; with --variable, the task that the variable is of
+    #[arg(long, value_name = "GUID|NAME", value_parser = value::task_ref)]
+    pub task: Option<TaskRef>,
     /// What sets and reads this variable, such as components.1204.charge_light
     #[arg(long, value_name = "NAME", value_parser = value::text)]
     pub variable: Option<String>,
@@ -133,9 +133,20 @@ impl ClientArgs<LintArgs> {
     }
 }
 
-fn guide(text: &str) -> Result<GuideArg, Infallible> {
-    let task = TaskId::parse(text).map(GuideArg::Task);
-    Ok(task.unwrap_or_else(|| GuideArg::File(PathBuf::from(text))))
+/// A file if there is one, or if the text has the form of a path; otherwise a task.
+fn guide(text: &str) -> Result<GuideArg, String> {
+    const PATH_STARTS: [&str; 3] = ["/", "./", "../"];
+    let path = Path::new(text);
+    let is_json = path
+        .extension()
+        .is_some_and(|it| it.eq_ignore_ascii_case("json"));
+    let is_path = text == "-" || is_json || PATH_STARTS.iter().any(|it| text.starts_with(it));
+    match value::task_ref(text) {
+        Ok(TaskRef::Id(task)) => Ok(GuideArg::Task(TaskRef::Id(task))),
+        _ if is_path || path.exists() => Ok(GuideArg::File(path.to_owned())),
+        Ok(name) => Ok(GuideArg::Task(name)),
+        Err(expected) => Err(format!("the path of a file, {expected}")),
+    }
 }
 
 fn rule(text: &str) -> Result<RuleSetting, &'static str> {

@@ -142,8 +142,11 @@ impl AuthSettings {
         match given.as_slice() {
             [] => values.refuse(
                 "jwt_secret",
-                "set, or one of EXPERTISE_JWT_PUBLIC_KEY_FILE, EXPERTISE_JWT_JWKS_FILE and \
-                 EXPERTISE_JWT_JWKS_URL, as EXPERTISE_AUTH is jwt",
+                format!(
+                    "set, or one of EXPERTISE_JWT_PUBLIC_KEY_FILE, EXPERTISE_JWT_JWKS_FILE and \
+                     EXPERTISE_JWT_JWKS_URL, as {} is jwt",
+                    values.name("auth")
+                ),
             ),
             [(_, first), others @ ..] => {
                 for (key, _) in others {

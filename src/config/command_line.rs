@@ -147,6 +147,12 @@ impl Invocation {
     pub fn effective(&self) -> String {
         self.values.effective::<ServerSettings>(&self.config.auth)
     }
+
+    /// A message in which each setting of the server is named as it was given: by its flag,
+    /// its variable, or its key in the file.
+    pub fn with_names_as_given(&self, message: &str) -> String {
+        self.values.with_names_as_given(message)
+    }
 }
 
 impl CommandArgs {

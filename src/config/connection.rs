@@ -2,7 +2,7 @@
 //! calls one. They come from flags and the environment; the settings file is the
 //! server's and holds none of them.
 
-use std::{path::PathBuf, time::Duration};
+use std::{fs, path::PathBuf, time::Duration};
 
 use clap::Args;
 
@@ -143,6 +143,11 @@ impl TrustSettings {
         {
             let right = format!("left out, as {server} has no TLS: begin the URL with https://");
             return Err(values.wrong(key, right));
+        }
+        for key in ["ca_file", "client_cert_file", "client_key_file"] {
+            if let Some(Err(error)) = values.text(key).map(fs::metadata) {
+                return Err(values.wrong(key, format!("the path of a file: {error}")));
+            }
         }
         Ok(Trust {
             ca_file: self.ca_file,

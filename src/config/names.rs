@@ -15,7 +15,7 @@ use super::{
 const MAX_DISTANCE: usize = 2;
 
 /// The beginning of the name of every setting in the environment.
-const PREFIX: &str = "EXPERTISE_";
+pub(super) const PREFIX: &str = "EXPERTISE_";
 const TEST_PREFIX: &str = "EXPERTISE_TEST_";
 
 /// Variables that are no settings: of builds, and of tests. Those of tests that begin with
@@ -63,11 +63,10 @@ impl Variables {
         self.0.get(name)
     }
 
-    /// The variables that nothing reads, each with the known name that is closest. Those
-    /// that Kubernetes makes for Services are left out.
+    /// The variables that nothing reads, each with the known name that it is a misspelling
+    /// of, if any. Those that Kubernetes makes for Services are left out.
     pub fn unknown(&self) -> Vec<(&str, Option<String>)> {
         let known = known_names();
-        let candidates: Vec<&str> = known.iter().map(String::as_str).collect();
         let unknown = self.0.iter().filter(|(name, value)| {
             name.starts_with(PREFIX)
                 && !known.contains(*name)
@@ -75,7 +74,9 @@ impl Variables {
                 && !is_of_kubernetes(name, &value.to_string_lossy())
         });
         let with_closest = unknown.map(|(name, _)| {
-            let closest = closest(name, &candidates);
+            let candidates = known.iter().map(String::as_str);
+            let alike: Vec<&str> = candidates.filter(|it| is_misspelling(name, it)).collect();
+            let closest = closest(name, &alike);
             (name.as_str(), closest.map(str::to_owned))
         });
         with_closest.collect()
@@ -119,6 +120,13 @@ pub(super) fn closest_key<A: Args>(name: &str) -> Option<String> {
     let settings = settings::<A>();
     let keys: Vec<&str> = settings.iter().map(key).collect();
     closest(name, &keys).map(str::to_owned)
+}
+
+/// Whether the names differ in fewer than half of the letters behind [`PREFIX`]. In a short
+/// name, two other letters make another word. Two letters that are swapped count as one.
+fn is_misspelling(name: &str, known: &str) -> bool {
+    let letters = known.len().saturating_sub(PREFIX.len());
+    2 * strsim::osa_distance(name, known) < letters
 }
 
 /// The candidate that a name may be a misspelling of.

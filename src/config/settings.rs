@@ -19,7 +19,7 @@ use super::{
     AuthMode, ConfigError, DatabaseUrl, MASK, PostgresUrl, Secret, SigningSecret, WrongSetting,
     WrongSettings, database_url,
     flags::Flags,
-    names::{Variables, closest_key},
+    names::{PREFIX, Variables, closest_key},
 };
 
 /// The environment that settings are read from.
@@ -42,7 +42,7 @@ pub(super) fn flag(key: &str) -> String {
 
 /// `EXPERTISE_LIKE_THIS`.
 pub(super) fn environment_name(key: &str) -> String {
-    format!("EXPERTISE_{}", key.to_ascii_uppercase())
+    format!("{PREFIX}{}", key.to_ascii_uppercase())
 }
 
 pub(super) fn default_text(setting: &Arg) -> Option<String> {
@@ -182,6 +182,29 @@ impl SettingValues {
     /// A setting that was given, as the user named it.
     pub fn named(&self, key: &str) -> Option<String> {
         self.origin(key).map(|origin| origin.name(key))
+    }
+
+    /// A setting as the user named it, or else by its name in the environment.
+    pub fn name(&self, key: &str) -> String {
+        self.named(key).unwrap_or_else(|| environment_name(key))
+    }
+
+    /// A text in which the names of settings in the environment are those that the user
+    /// gave them by.
+    pub fn with_names_as_given(&self, text: &str) -> String {
+        let is_of_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+        let mut named = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(start) = rest.find(PREFIX) {
+            let (before, from_name) = rest.split_at(start);
+            let end = from_name.find(|c: char| !is_of_name(c));
+            let (name, after) = from_name.split_at(end.unwrap_or(from_name.len()));
+            let key = name.trim_start_matches(PREFIX).to_ascii_lowercase();
+            named.push_str(before);
+            named.push_str(&self.named(&key).unwrap_or_else(|| name.to_owned()));
+            rest = after;
+        }
+        named + rest
     }
 
     /// Whether a setting has its default or a text that was accepted.

@@ -80,11 +80,20 @@ pub fn credentials_invalid(message: &str) -> Status {
     )
 }
 
-/// The call's credentials lack the scope that it needs.
-pub fn scope_missing(scope: Scope) -> Status {
+/// The call's credentials lack the scope that it needs. Names that are no scopes are not
+/// repeated, as credentials stay out of answers.
+pub fn scope_missing(scope: Scope, granted: &[Scope]) -> Status {
+    let known = Scope::ALL.map(Scope::name).join(", ");
+    let message = match granted {
+        [] => format!(
+            "the credentials lack the scope `{scope}`, and have no other one of {known}: names \
+             are separated by spaces, and unknown ones are ignored"
+        ),
+        _ => format!("the credentials lack the scope `{scope}`"),
+    };
     build(
         Code::PermissionDenied,
-        format!("the credentials lack the scope `{scope}`"),
+        message,
         info(ErrorReason::ScopeMissing, [("scope", scope.to_string())]),
     )
 }

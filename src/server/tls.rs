@@ -28,10 +28,13 @@ pub enum TlsError {
     File(#[from] PemError),
     /// Certificate and key do not match.
     #[error("EXPERTISE_TLS_CERT_FILE and EXPERTISE_TLS_KEY_FILE must go together: {0}")]
-    Mismatch(String),
+    Mismatch(&'static str),
     /// Clients cannot be verified with these authorities.
-    #[error("EXPERTISE_TLS_CLIENT_CA_FILE must hold certificate authorities of clients: {0}")]
-    ClientAuthorities(String),
+    #[error(
+        "EXPERTISE_TLS_CLIENT_CA_FILE must hold certificate authorities of clients: none in it \
+         can be used"
+    )]
+    ClientAuthorities,
 }
 
 /// The TLS of a server.
@@ -44,39 +47,49 @@ pub struct ServerTls {
 
 /// Reads certificates and keys.
 pub fn server_tls(tls: &Tls) -> Result<ServerTls, TlsError> {
-    let mismatch = |reason: &dyn ToString| TlsError::Mismatch(reason.to_string());
     let chain = pem::chain(&tls.cert_file, "EXPERTISE_TLS_CERT_FILE")?;
     let chain: Result<_, _> = CertificateDer::pem_slice_iter(&chain).collect();
-    let chain: Vec<CertificateDer> = chain.map_err(|error| mismatch(&error))?;
+    let chain: Vec<CertificateDer> =
+        chain.map_err(|_| TlsError::Mismatch(MALFORMED_CERTIFICATE))?;
     let key = pem::key(&tls.key_file, "EXPERTISE_TLS_KEY_FILE")?;
-    let key = PrivateKeyDer::from_pem_slice(&key).map_err(|error| mismatch(&error))?;
+    let key = PrivateKeyDer::from_pem_slice(&key).map_err(|_| TlsError::Mismatch(UNUSABLE_KEY))?;
     let provider = Arc::new(ring::default_provider());
     let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .map_err(|error| mismatch(&error))?;
+        .map_err(|_| TlsError::Mismatch("this build has no version of TLS"))?;
     let config = match &tls.client_ca_file {
         None => config.with_no_client_auth(),
         Some(path) => {
             let roots = Arc::new(authorities(path)?);
             let clients = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
-            let clients =
-                clients.map_err(|error| TlsError::ClientAuthorities(error.to_string()))?;
+            let clients = clients.map_err(|_| TlsError::ClientAuthorities)?;
             config.with_client_cert_verifier(clients)
         }
     };
     let certificate_expiry = chain.first().and_then(expiry);
     let config = config.with_single_cert(chain, key);
-    let mut config = config.map_err(|error| match error {
-        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-            mismatch(&"the certificate and the key do not belong together")
-        }
-        error => mismatch(&error),
-    })?;
+    let mut config = config.map_err(|error| TlsError::Mismatch(mismatch(&error)))?;
     config.alpn_protocols.push(ALPN_HTTP2.to_vec());
     Ok(ServerTls {
         acceptor: TlsAcceptor::from(Arc::new(config)),
         certificate_expiry,
     })
+}
+
+const MALFORMED_CERTIFICATE: &str = "the certificate is malformed";
+const UNUSABLE_KEY: &str =
+    "the key is malformed, or not RSA of 2048 to 8192 bits, P-256, P-384 or Ed25519";
+
+/// Why certificate and key cannot be used, without the words of rustls.
+fn mismatch(error: &rustls::Error) -> &'static str {
+    match error {
+        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+            "the certificate and the key do not belong together"
+        }
+        rustls::Error::InvalidCertificate(_) => MALFORMED_CERTIFICATE,
+        rustls::Error::General(_) => UNUSABLE_KEY,
+        _ => "the certificate or the key cannot be used",
+    }
 }
 
 fn expiry(certificate: &CertificateDer) -> Option<SystemTime> {

@@ -28,6 +28,7 @@ use super::{
 use crate::config::{DatabaseUrl, PostgresUrl};
 
 use database::Pooling;
+pub use migrations::SchemaChange;
 use migrations::{create_schema, prepare_schema};
 use probe::HealthProbe;
 
@@ -143,15 +144,16 @@ impl OpenError {
 }
 
 /// Brings the schema of a database up to date.
-pub async fn migrate(database: &DatabaseUrl) -> Result<(), OpenError> {
+pub async fn migrate(database: &DatabaseUrl) -> Result<SchemaChange, OpenError> {
     let options = ConnectOptions {
         max_connections: 1,
         migrate: true,
         max_wait: Some(MIGRATE_WAIT),
         metrics: Arc::default(),
     };
-    connect(database, &options).await?.close().await;
-    Ok(())
+    let connections = connect(database, &options).await?;
+    connections.close().await;
+    Ok(connections.schema_change)
 }
 
 /// How a database is opened.
@@ -193,6 +195,8 @@ pub struct DatabaseConnections {
     pub writers: Writers,
     /// The secret that seals page tokens.
     pub page_key: [u8; 32],
+    /// What was done to the schema.
+    pub schema_change: SchemaChange,
 }
 
 impl DatabaseConnections {
@@ -260,7 +264,7 @@ async fn sqlite_file(
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal);
     let mut writer = sqlite_pool(1, options, &epoch).await.map_err(file_error)?;
-    prepare_schema(&writer, *migrate).await?;
+    let schema_change = prepare_schema(&writer, *migrate).await?;
     let page_key = page_key(&writer).await?;
     writer.measure("writer", metrics);
     let reading = || sqlite(file()).read_only(true);
@@ -276,6 +280,7 @@ async fn sqlite_file(
         probe: HealthProbe::Sqlite(probe),
         epoch,
         page_key,
+        schema_change,
     })
 }
 
@@ -287,7 +292,7 @@ async fn sqlite_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConnection
     let mut writer = sqlite_pool(1, sqlite(options), &epoch)
         .await
         .map_err(|err| advice::file_error(Path::new(":memory:"), &err))?;
-    prepare_schema(&writer, true).await?;
+    let schema_change = prepare_schema(&writer, true).await?;
     let page_key = page_key(&writer).await?;
     writer.measure("shared", metrics);
     Ok(DatabaseConnections {
@@ -297,6 +302,7 @@ async fn sqlite_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConnection
         writer,
         epoch,
         page_key,
+        schema_change,
     })
 }
 
@@ -312,7 +318,7 @@ async fn postgres(
     } = options;
     let epoch = Arc::new(ConnectionEpoch::new());
     let (options, mut pool) = postgres::open(url, *max_connections, &epoch).await?;
-    prepare_schema(&pool, *migrate).await?;
+    let schema_change = prepare_schema(&pool, *migrate).await?;
     let page_key = page_key(&pool).await?;
     pool.measure("shared", metrics);
     // One connection is kept free of writes, which may wait for locks, so that reads go on.
@@ -323,6 +329,7 @@ async fn postgres(
         probe: HealthProbe::postgres(options, pool),
         epoch,
         page_key,
+        schema_change,
         writers: Writers::Slots(WriteSlots::new(writers as usize, postgres::ACQUIRE_TIMEOUT)),
     })
 }

@@ -15,6 +15,7 @@ mod lint;
 mod list;
 mod manual;
 mod preview;
+mod prompts;
 mod references;
 mod retries;
 mod show;

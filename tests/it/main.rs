@@ -50,6 +50,7 @@ mod roles;
 mod round_trips;
 mod sensitive_data;
 mod settings;
+mod shared_sqlite_file;
 mod size_limits;
 mod statement_counts;
 mod statement_plans;

@@ -125,7 +125,7 @@ fn a_missing_file_and_one_with_the_wrong_content_are_wrong_settings() {
         .file("key.pem", "")
         .run()
         .failure(2);
-    assert!(line.contains("EXPERTISE_TLS_CERT_FILE is "), "{line}");
+    assert!(line.contains("--tls-cert-file is "), "{line}");
     let tokens = [
         "--auth=jwt",
         "--jwt-jwks-file=keys.json",
@@ -136,7 +136,7 @@ fn a_missing_file_and_one_with_the_wrong_content_are_wrong_settings() {
         .file("keys.json", "{}")
         .run()
         .failure(2);
-    assert!(line.contains("EXPERTISE_JWT_JWKS_FILE is "), "{line}");
+    assert!(line.contains("--jwt-jwks-file is "), "{line}");
 }
 
 #[test]
@@ -225,8 +225,16 @@ fn signals_end_the_server_cleanly_despite_silent_connections() {
 }
 
 #[test]
-fn migrate_makes_the_schema_and_ends() {
-    let output = command(&["migrate"]).run();
-    assert!(output.code == Some(0), "{}", output.stderr);
-    assert_eq!(output.stdout, "");
+fn migrate_makes_the_schema_and_says_so() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let migrate = || {
+        let command = command(&["migrate"]).in_directory(directory.path());
+        command.run().succeeded().stdout
+    };
+    let (first, second) = (migrate(), migrate());
+    assert!(first.starts_with("created the schema ("), "{first}");
+    assert!(second.starts_with("the schema is up to date ("), "{second}");
+    for line in [first, second] {
+        assert!(line.ends_with(") in sqlite:expertise.db\n"), "{line}");
+    }
 }

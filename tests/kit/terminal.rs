@@ -1,6 +1,9 @@
-//! A terminal of a given width.
+//! A terminal of a given width, and one with a person who answers.
 
-use std::process::{Command, Stdio};
+use std::{
+    io::Write,
+    process::{Command, Stdio},
+};
 
 /// What a shell command shows in a terminal of so many columns, without colours.
 pub fn shown_in(columns: usize, command: &str, environment: &[(&str, &str)]) -> String {
@@ -15,4 +18,25 @@ pub fn shown_in(columns: usize, command: &str, environment: &[(&str, &str)]) -> 
     let output = output.expect("util-linux has script");
     let shown = String::from_utf8_lossy(&output.stdout);
     shown.replace('\r', "")
+}
+
+/// What a command shows in a terminal where somebody types these lines, and its exit code.
+pub fn answered(typed: &str, command: &str, environment: &[(&str, &str)]) -> (String, Option<i32>) {
+    let line = format!("stty -echo cols 200 rows 40; {command}");
+    let mut child = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .envs(environment.iter().copied())
+        .env("TERM", "xterm")
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("util-linux has script");
+    let mut keyboard = child.stdin.take().expect("it is piped");
+    keyboard.write_all(typed.as_bytes()).expect("it reads");
+    // The terminal stays open until the command has ended.
+    let output = child.wait_with_output().expect("its end");
+    drop(keyboard);
+    let shown = String::from_utf8_lossy(&output.stdout);
+    (shown.replace('\r', ""), output.status.code())
 }

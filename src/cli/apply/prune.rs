@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::guides::DirectoryGuide;
 use crate::{
     cli::{
-        CliError,
+        CliError, confirm,
         delete::{self, DeleteReport},
         out::print_error,
     },
@@ -22,6 +22,14 @@ pub(super) fn surplus(guides: &[DirectoryGuide], tasks: Vec<Task>) -> Vec<Task> 
     tasks.into_iter().filter(is_surplus).collect()
 }
 
+/// What became of the tasks.
+pub(super) enum Pruned {
+    /// They are deleted, or a report says why not.
+    Done(Vec<DeleteReport>),
+    /// The person did not agree.
+    Declined,
+}
+
 /// Lists the tasks and deletes them if that is wanted. After failures nothing is deleted,
 /// as a guide that could not be written may be one of them under another name.
 pub(super) async fn prune(
@@ -29,14 +37,15 @@ pub(super) async fn prune(
     args: &ApplyArgs,
     surplus: Vec<Task>,
     failed: usize,
-) -> Result<Vec<DeleteReport>, CliError> {
+) -> Result<Pruned, CliError> {
     let directory = args.directory.display();
     if args.dry_run {
-        return Ok(surplus.into_iter().map(DeleteReport::planned).collect());
+        let planned = surplus.into_iter().map(DeleteReport::planned);
+        return Ok(Pruned::Done(planned.collect()));
     }
     if failed > 0 {
         print_error("nothing is pruned, as there were failures");
-        return Ok(Vec::new());
+        return Ok(Pruned::Done(Vec::new()));
     }
     print_error(&format!("not in {directory}:"));
     if args.force {
@@ -44,8 +53,8 @@ pub(super) async fn prune(
             print_error(&format!("  {}", delete::description(task)));
         }
     } else if !delete::agrees_to_delete(&surplus) {
-        print_error("nothing is pruned");
-        return Ok(Vec::new());
+        print_error(confirm::NOTHING_DELETED);
+        return Ok(Pruned::Declined);
     }
-    Ok(delete::delete_all(client, surplus).await)
+    Ok(Pruned::Done(delete::delete_all(client, surplus).await))
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use console::Term;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::json;
 
@@ -101,7 +102,7 @@ impl ApplyReport {
             text.push_str(&format!("  ignored: {}\n", sanitize(path)));
         }
         match &self.findings {
-            Some(Ok(findings)) => text.push_str(&findings.text()),
+            Some(Ok(findings)) => text.push_str(&findings.text(&Term::stdout())),
             Some(Err(error)) => text.push_str(&format!("  not analysed: {error}\n")),
             None => {}
         }

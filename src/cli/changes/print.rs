@@ -7,12 +7,21 @@ use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
 use super::{Change, ChangeKind};
-use crate::cli::{document::value_text, out::sanitize};
+use crate::{
+    cli::{
+        document::{from_json, value_text},
+        out::sanitize,
+        wording,
+    },
+    proto::v1::DependencyGroup,
+};
 
 /// After it a difference is shown that need not be the smallest.
 const DIFF_TIMEOUT: Duration = Duration::from_secs(2);
 /// A longer value is cut, as a body may have megabytes.
 const MAX_VALUE_CHARS: usize = 200;
+/// The field whose values are conditions.
+const DEPENDENCIES: &str = "dependencies";
 
 /// The changes in lines that begin with `indent`: those of a task or step below its name.
 pub(in crate::cli) fn text(changes: &[Change], indent: &str) -> String {
@@ -78,7 +87,11 @@ fn field_lines(change: &Change) -> Vec<String> {
         lines.extend(changed_lines(before, after));
         return lines;
     }
+    let in_words = |value: &Option<Value>| value.as_ref().map(conditions);
+    // Different conditions may read the same.
+    let are_words = path == DEPENDENCIES && in_words(before) != in_words(after);
     let shown = |value: &Option<Value>| match value {
+        Some(value) if are_words => shortened(&conditions(value)),
         Some(value) => shortened(&value_text(value)),
         None => "nothing".to_owned(),
     };
@@ -87,6 +100,14 @@ fn field_lines(change: &Change) -> Vec<String> {
         style(shown(before)).red(),
         style(shown(after)).green()
     )]
+}
+
+/// Conditions in the words of `show`.
+fn conditions(value: &Value) -> String {
+    match from_json::<DependencyGroup>("DependencyGroup", value) {
+        Ok(group) => wording::group(&group),
+        Err(_) => value_text(value),
+    }
 }
 
 /// The lines of a text that change.

@@ -2,6 +2,7 @@
 
 use std::{io, path::Path};
 
+use console::Term;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::json;
 use uuid::Uuid;
@@ -122,7 +123,7 @@ impl FileReport {
             text.push_str(&format!("  ignored: {}\n", out::sanitize(path)));
         }
         match findings {
-            Some(Ok(findings)) => text.push_str(&findings.text()),
+            Some(Ok(findings)) => text.push_str(&findings.text(&Term::stdout())),
             Some(Err(error)) => text.push_str(&format!("  not analysed: {error}\n")),
             None => {}
         }

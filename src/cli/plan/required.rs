@@ -1,14 +1,14 @@
-//! Required texts that a document leaves out. An import keeps the stored text, so the
-//! server does not refuse them.
+//! Required fields that a document leaves out. An import keeps the stored ones, so the
+//! server does not refuse it.
 
 use std::collections::BTreeMap;
 
 use super::steps_by_guid;
 use crate::proto::v1::{Step, StepType, Task, TaskDocument};
 
-/// What is wrong with such a document, a line for each text; `None` if it has all of them.
+/// What is wrong with such a document, a line for each field; `None` if it has all of them.
 /// The document has the ids of the stored guide.
-pub(in crate::cli) fn missing_texts(
+pub(in crate::cli) fn missing_fields(
     document: &TaskDocument,
     stored: &TaskDocument,
 ) -> Option<String> {
@@ -21,30 +21,43 @@ pub(in crate::cli) fn missing_texts(
     {
         paths.push("task.name".to_owned());
     }
-    add_titles("", document, stored, &mut paths);
-    let lines: Vec<String> = paths
-        .iter()
-        .map(|path| format!("{path}: is required"))
-        .collect();
+    add_steps("", document, stored, &mut paths);
+    let lines = paths.iter().map(|path| format!("{path}: is required"));
+    let lines: Vec<String> = lines.collect();
     (!lines.is_empty()).then(|| lines.join("\n  "))
 }
 
-fn add_titles(path: &str, document: &TaskDocument, stored: &TaskDocument, paths: &mut Vec<String>) {
-    let stored_steps = steps_by_guid(stored);
+fn add_steps(path: &str, document: &TaskDocument, stored: &TaskDocument, paths: &mut Vec<String>) {
+    let by_guid = steps_by_guid(stored);
     for (index, sent) in document.steps.iter().enumerate() {
-        let Some(stored) = stored_steps.get(sent.guid.as_str()) else {
+        let Some(stored) = by_guid.get(sent.guid.as_str()) else {
             continue;
         };
         let path = format!("{path}steps[{index}].");
-        // A subtask step has the name of its task.
-        if sent.title.is_empty() && stored.r#type() != StepType::Subtask {
-            paths.push(format!("{path}title"));
-        }
-        add_managed_titles(&path, sent, stored, paths);
+        let of_type = |step_type| stored.r#type() == step_type;
+        let missing = [
+            // A subtask step has the name of its task.
+            (
+                "title",
+                sent.title.is_empty() && !of_type(StepType::Subtask),
+            ),
+            (
+                "feedback_config",
+                sent.feedback_config.is_empty() && of_type(StepType::Observation),
+            ),
+            // A wiring step refers to its managed task, whatever is sent.
+            (
+                "subtask_id",
+                sent.subtask_id.is_empty() && of_type(StepType::Subtask) && stored.link.is_empty(),
+            ),
+        ];
+        let missing = missing.into_iter().filter(|(_, is_missing)| *is_missing);
+        paths.extend(missing.map(|(field, _)| format!("{path}{field}")));
+        add_managed_steps(&path, sent, stored, paths);
     }
 }
 
-fn add_managed_titles(path: &str, sent: &Step, stored: &Step, paths: &mut Vec<String>) {
+fn add_managed_steps(path: &str, sent: &Step, stored: &Step, paths: &mut Vec<String>) {
     let managed = stored.feedback_config.iter();
     let managed: BTreeMap<&str, &TaskDocument> = managed
         .flat_map(|config| &config.values)
@@ -55,7 +68,7 @@ fn add_managed_titles(path: &str, sent: &Step, stored: &Step, paths: &mut Vec<St
             if let (Some(sent), Some(stored)) = (&value.task_json, managed.get(value.key.as_str()))
             {
                 let path = format!("{path}feedback_config[{question}].values[{index}].task_json.");
-                add_titles(&path, sent, stored, paths);
+                add_steps(&path, sent, stored, paths);
             }
         }
     }

@@ -27,7 +27,8 @@ pub fn text(preview: &PreviewTaskResponse, language: &str) -> String {
         next_page_token: _,
         next_observation,
         open_variables,
-        unused_answers,
+        // A warning names them.
+        unused_answers: _,
         fingerprint: _,
     } = preview;
     let task = task.clone().unwrap_or_default();
@@ -48,10 +49,6 @@ pub fn text(preview: &PreviewTaskResponse, language: &str) -> String {
     }
     for variable in open_variables {
         text.push_str(&hanging("open: ", &open_variable(variable)));
-    }
-    for name in unused_answers {
-        let line = format!("nothing in the guide reads or sets {}", sanitize(name));
-        text.push_str(&hanging("unused answer: ", &line));
     }
     text
 }

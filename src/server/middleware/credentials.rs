@@ -40,6 +40,6 @@ pub async fn authenticate(
 pub fn authorize(caller: &Caller, scope: Scope) -> Result<(), Status> {
     match caller.may(scope) {
         true => Ok(()),
-        false => Err(status::scope_missing(scope)),
+        false => Err(status::scope_missing(scope, &caller.scopes)),
     }
 }

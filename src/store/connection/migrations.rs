@@ -15,8 +15,19 @@ use crate::store::{
 /// Key of the PostgreSQL advisory lock that a server holds while it migrates.
 const MIGRATION_LOCK: i64 = 0x6578_7065_7274_6973;
 
+/// What opening a database has done to its schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchemaChange {
+    /// It was that of this version.
+    Current,
+    /// The database had none.
+    Created,
+    /// It was brought up to date.
+    Migrated,
+}
+
 /// Brings the schema up to date, or refuses an old one.
-pub async fn prepare_schema(db: &Database, migrate: bool) -> Result<(), OpenError> {
+pub async fn prepare_schema(db: &Database, migrate: bool) -> Result<SchemaChange, OpenError> {
     let schema = |err: DbErr| advice::schema_error(&err);
     let transaction = db
         .begin(TransactionOptions::default())
@@ -30,14 +41,18 @@ pub async fn prepare_schema(db: &Database, migrate: bool) -> Result<(), OpenErro
     };
     transaction.rollback().await.map_err(schema)?;
     if pending == 0 {
-        return Ok(());
+        return Ok(SchemaChange::Current);
     }
     if !migrate {
         return Err(OpenError::OldSchema { pending });
     }
     let transaction = begin_migrations(db).await.map_err(schema)?;
     Migrator::up(&transaction, None).await.map_err(schema)?;
-    transaction.commit().await.map_err(schema)
+    transaction.commit().await.map_err(schema)?;
+    Ok(match pending == Migrator::migrations().len() {
+        true => SchemaChange::Created,
+        false => SchemaChange::Migrated,
+    })
 }
 
 /// Creates the schema with this many partitions of each table of accounts. Refuses a

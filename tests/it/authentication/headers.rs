@@ -147,6 +147,11 @@ async fn an_unknown_scope_permits_nothing(client: Client) {
             "{scopes:?}: {failure:?}"
         );
     }
+    let failure = client.with_scopes("read,foo").list_roles(0, "").await;
+    let message = failure.refused().message;
+    let expected = "the credentials lack the scope `read`, and have no other one of read, write, \
+                    translate, admin: names are separated by spaces, and unknown ones are ignored";
+    assert_eq!(message, expected);
 }
 
 async fn credentials_are_checked_before_the_message(client: Client) {

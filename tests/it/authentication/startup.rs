@@ -111,6 +111,9 @@ async fn invalid_tls_files_are_refused() {
         "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
     );
     let other = write("other", &authority.make("localhost").key);
+    let block = |kind: &str| format!("-----BEGIN {kind}-----\nAAAA\n-----END {kind}-----\n");
+    let unusable = write("unusable", &block("PRIVATE KEY"));
+    let encrypted = write("encrypted", &block("ENCRYPTED PRIVATE KEY"));
     let nowhere = directory.path().join("nowhere");
     let with = |change: &dyn Fn(&mut expertise::config::Tls)| {
         let mut tls = good.clone();
@@ -126,7 +129,10 @@ async fn invalid_tls_files_are_refused() {
             with(&|t| t.cert_file = garbage.clone()),
             "EXPERTISE_TLS_CERT_FILE is ",
         ),
-        (with(&|t| t.cert_file = broken.clone()), "must go together"),
+        (
+            with(&|t| t.cert_file = broken.clone()),
+            "must go together: the certificate is malformed",
+        ),
         (
             with(&|t| t.key_file = nowhere.clone()),
             "EXPERTISE_TLS_KEY_FILE is ",
@@ -135,7 +141,18 @@ async fn invalid_tls_files_are_refused() {
             with(&|t| t.key_file = garbage.clone()),
             "EXPERTISE_TLS_KEY_FILE is ",
         ),
-        (with(&|t| t.key_file = other.clone()), "must go together"),
+        (
+            with(&|t| t.key_file = other.clone()),
+            "must go together: the certificate and the key do not belong together",
+        ),
+        (
+            with(&|t| t.key_file = unusable.clone()),
+            "must go together: the key is malformed, or not RSA of 2048",
+        ),
+        (
+            with(&|t| t.key_file = encrypted.clone()),
+            "its key is encrypted: write it without a password",
+        ),
         (
             with(&|t| t.client_ca_file = Some(garbage.clone())),
             "EXPERTISE_TLS_CLIENT_CA_FILE is ",

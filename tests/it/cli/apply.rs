@@ -409,7 +409,7 @@ fn a_file_that_is_no_document_stops_everything(cli: Cli) {
     write(&directory, "b.json", &json!({"task": {"nmae": "B"}}));
     let line = apply(&cli, directory.path(), &[]).failure(1);
     assert!(
-        line.contains("b.json: it is not a guide: task: unrecognized field name 'nmae'"),
+        line.contains("b.json: it is not a guide: task: the field 'nmae' is unknown"),
         "{line}"
     );
     let line = cli.command(&["show", "A"]).run().failure(1);

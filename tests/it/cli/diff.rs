@@ -1,10 +1,13 @@
 //! `expertise diff`.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use crate::kit::{
-    command::{Cli, CommandOutput, text},
+    command::{Cli, CommandOutput, example_guide, text},
     on_both_databases,
+    terminal::shown_in,
 };
 
 on_both_databases![
@@ -15,6 +18,8 @@ on_both_databases![
     left_out_steps_are_shown_with_what_to_do,
     a_document_without_an_id_is_a_new_guide,
     findings_are_shown,
+    conditions_are_shown_in_words,
+    findings_of_a_dry_run_fit_the_terminal,
     failures_end_with_exit_code_2,
     json_output_has_the_values,
 ];
@@ -170,6 +175,55 @@ fn findings_are_shown(cli: Cli) {
     );
 }
 
+fn conditions_are_shown_in_words(cli: Cli) {
+    let mut document = given_document(&cli, "restart-safely.json");
+    document["steps"][2]["dependencies"]["nodes"][0]["condition"]["targets"] = json!(["no"]);
+    document["steps"][2]["dependency_shorthand"] = Value::Null;
+    let output = diff(&cli, &document, &[]);
+    let expected = "  dependencies: components.1204.reacts is one of yes, slowly -> \
+                    components.1204.reacts is no\n";
+    assert!(output.stdout.contains(expected), "{}", output.stdout);
+    // Another operator of a group of one condition reads the same.
+    let mut document = given_document(&cli, "restart-safely.json");
+    document["steps"][2]["dependencies"]["operator"] = json!("LOGICAL_OPERATOR_OR");
+    document["steps"][2]["dependency_shorthand"] = Value::Null;
+    let output = diff(&cli, &document, &[]);
+    assert!(
+        output.stdout.contains("\"LOGICAL_OPERATOR_OR\""),
+        "{}",
+        output.stdout
+    );
+}
+
+fn findings_of_a_dry_run_fit_the_terminal(cli: Cli) {
+    let broken = example_guide("broken/measure-a-power-supply.json");
+    let directory = tempfile::tempdir().expect("a directory");
+    let guides = directory.path().join("guides");
+    fs::create_dir(&guides).expect("a directory");
+    fs::copy(&broken, guides.join("b.json")).expect("a copy");
+    let environment = [
+        ("EXPERTISE_SERVER", cli.server.as_str()),
+        ("EXPERTISE_ACCOUNT", cli.account.as_str()),
+    ];
+    for arguments in [
+        "import --dry-run guides/b.json",
+        "diff guides/b.json",
+        "apply --dry-run guides",
+    ] {
+        let line = format!(
+            "cd {}; {} {arguments}",
+            directory.path().display(),
+            env!("CARGO_BIN_EXE_expertise")
+        );
+        let shown = shown_in(70, &line, &environment);
+        let (_, findings) = shown.split_once("  warning").expect(&shown);
+        assert!(findings.contains("(step/unreachable)"), "{shown}");
+        for line in findings.lines() {
+            assert!(line.chars().count() <= 70, "{line}\n{shown}");
+        }
+    }
+}
+
 fn failures_end_with_exit_code_2(cli: Cli) {
     let mut document = given_document(&cli, "restart-safely.json");
     document["steps"][0]["cost"] = json!(1);
@@ -183,6 +237,7 @@ fn failures_end_with_exit_code_2(cli: Cli) {
     document["task"]["guid"] = json!(uuid::Uuid::now_v7().to_string());
     let line = diff(&cli, &document, &[]).failure(2);
     assert!(line.contains("TASK_NOT_FOUND"), "{line}");
+    assert!(line.contains("`expertise import --as-new`"), "{line}");
     let line = cli.command(&["diff", "none.json"]).run().failure(2);
     assert!(line.contains("cannot read none.json: "), "{line}");
     let server = format!("http://127.0.0.1:{}", crate::kit::postgres::free_port());

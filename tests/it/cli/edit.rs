@@ -16,7 +16,7 @@ on_both_databases![
     a_text_that_is_left_as_it_is_changes_nothing,
     a_refused_text_comes_back_with_its_errors,
     a_refused_text_that_is_given_up_is_kept,
-    a_required_text_that_is_removed_is_refused,
+    a_required_field_that_is_removed_is_refused,
     a_failed_editor_keeps_the_text,
     a_guide_that_has_changed_meanwhile_is_not_overwritten,
     the_editor_is_that_of_the_flag_or_the_environment,
@@ -124,7 +124,7 @@ fn a_refused_text_comes_back_with_its_errors(cli: Cli) {
     assert!(output.stdout.starts_with("updated "), "{}", output.stdout);
     let seen = fs::read_to_string(directory.path().join("seen")).expect("a file");
     for part in [
-        "# it is not a guide: trailing characters at line ",
+        "# it is not a guide: more text follows the end of the document: remove it at line ",
         "# the server refuses it",
         "#   document.steps[0].title: is required (FIELD_REQUIRED)",
     ] {
@@ -155,7 +155,7 @@ fn a_refused_text_that_is_given_up_is_kept(cli: Cli) {
     assert_eq!(cli.export(&guid), before);
 }
 
-fn a_required_text_that_is_removed_is_refused(cli: Cli) {
+fn a_required_field_that_is_removed_is_refused(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     let before = cli.export(&guid);
     for (editor, error) in [
@@ -178,7 +178,26 @@ fn a_required_text_that_is_removed_is_refused(cli: Cli) {
         );
         assert_eq!(cli.export(&guid), before);
     }
-    assert_eq!(kept(directory.path()).len(), 2);
+    let script = "import json, sys
+path = sys.argv[1]
+guide = json.load(open(path))
+for step in guide[\"steps\"]:
+    step.pop(\"feedback_config\", None)
+json.dump(guide, open(path, \"w\"))";
+    let scripts = tempfile::tempdir().expect("a directory");
+    fs::write(scripts.path().join("edit.py"), script).expect("a file");
+    let editor = format!("python3 {}/edit.py", scripts.path().display());
+    let output = edit(&cli, &guid, &editor, &directory);
+    assert_eq!(output.code, Some(1));
+    assert!(
+        output
+            .stderr
+            .contains("steps[1].feedback_config: is required\n"),
+        "{}",
+        output.stderr
+    );
+    assert_eq!(cli.export(&guid), before);
+    assert_eq!(kept(directory.path()).len(), 3);
 }
 
 fn a_failed_editor_keeps_the_text(cli: Cli) {

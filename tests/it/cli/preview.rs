@@ -9,6 +9,7 @@ use crate::kit::{
 on_both_databases![
     steps_are_visible_hidden_or_undetermined,
     explain_says_why,
+    answers_that_the_guide_does_not_have_are_named,
     an_answer_of_the_wrong_form_is_refused_by_the_server,
     texts_that_are_not_translated_are_marked,
     a_file_is_previewed_without_storing_it,
@@ -47,14 +48,35 @@ fn steps_are_visible_hidden_or_undetermined(cli: Cli) {
         !answered.contains("undetermined") && !answered.contains("next observation"),
         "{answered}"
     );
-    let unknown = preview(&cli, &[guid, "--answer=reacts=no", "--answer=other=1"]);
-    assert!(
-        unknown.contains("unused answer: nothing in the guide reads or sets other"),
-        "{unknown}"
-    );
     let none = preview(&cli, &[guid, "--answer=reacts="]);
     assert!(none.contains("asks reacts, not answered"), "{none}");
     assert!(!none.contains("undetermined"), "{none}");
+}
+
+fn answers_that_the_guide_does_not_have_are_named(cli: Cli) {
+    cli.import_guides(&[RESTART]);
+    let unused = "unused answer: nothing in the guide reads or sets other; its observations are \
+                  reacts\n";
+    let unknown = |name: &str| {
+        format!("unknown answer: {name} has no answer \"nope\"; its answers are yes, slowly, no\n")
+    };
+    for (answer, expected) in [
+        ("other=1", unused.to_owned()),
+        ("reacts=nope", unknown("reacts")),
+        (
+            "components.1204.reacts=nope",
+            unknown("components.1204.reacts"),
+        ),
+        ("reacts=slowly", String::new()),
+        ("reacts=", String::new()),
+    ] {
+        let args = ["preview", "Restart a laptop safely", "--answer", answer];
+        let output = cli.command(&args).run().succeeded();
+        assert_eq!(output.stderr, expected, "{answer}");
+        let output = cli.command(&[&args[..], &["--format=json"]].concat()).run();
+        assert_eq!(output.json()["task"]["visibility"], "VISIBILITY_VISIBLE");
+        assert_eq!(output.stderr, expected, "{answer}");
+    }
 }
 
 fn explain_says_why(cli: Cli) {

@@ -15,6 +15,7 @@ on_both_databases![
     every_page_is_listed,
     nothing_found_is_no_failure,
     tables_fit_the_terminal,
+    no_word_is_broken_on_a_narrow_terminal,
 ];
 
 const REACTS: &str = "--variable=components.1204.reacts";
@@ -141,6 +142,32 @@ fn tables_fit_the_terminal(cli: Cli) {
         if arguments != format!("references {variable}") {
             // Ids stay whole.
             assert!(shown.contains(guid.as_str()), "{shown}");
+        }
+    }
+}
+
+fn no_word_is_broken_on_a_narrow_terminal(cli: Cli) {
+    cli.import_guides(&["laptop-will-not-start.json"]);
+    let environment = [
+        ("EXPERTISE_SERVER", cli.server.as_str()),
+        ("EXPERTISE_ACCOUNT", cli.account.as_str()),
+    ];
+    for columns in [50, 80, 110] {
+        let line = format!(
+            "{} references --variable components.1204.damage",
+            env!("CARGO_BIN_EXE_expertise")
+        );
+        let shown = shown_in(columns, &line, &environment);
+        for word in [
+            "dependencies.nodes[1].condition",
+            "feedback_config[0]",
+            "swollen:",
+            "recently?",
+        ] {
+            assert!(shown.contains(word), "{columns}: {word}\n{shown}");
+        }
+        for line in shown.lines() {
+            assert!(line.chars().count() <= columns, "{line}\n{shown}");
         }
     }
 }

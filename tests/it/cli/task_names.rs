@@ -11,6 +11,7 @@ on_both_databases![
     a_name_that_one_task_has_names_it,
     a_name_that_several_tasks_have_is_refused_with_their_guids,
     a_name_that_no_task_has_is_refused,
+    a_name_that_is_no_file_is_refused_as_both,
 ];
 
 fn import(cli: &Cli, name: &str) {
@@ -25,6 +26,33 @@ fn a_name_that_one_task_has_names_it(cli: Cli) {
     assert_eq!(output.succeeded().stdout, cli.export(guid));
     let output = cli.command(&["show", "Restart a laptop safely"]).run();
     assert!(output.succeeded().stdout.contains(guid.as_str()));
+    for arguments in [&["lint"][..], &["preview"], &["references", "--task"]] {
+        let run = |task: &str| cli.command(&[arguments, &[task]].concat()).run();
+        let (named, by_guid) = (run("Restart a laptop safely").succeeded(), run(guid));
+        // `lint` begins with the guide as it was named.
+        let after_name = named
+            .stdout
+            .replace("Restart a laptop safely: no", &format!("{guid}: no"));
+        assert_eq!(after_name, by_guid.stdout);
+        assert_eq!(named.stderr, by_guid.stderr);
+    }
+}
+
+fn a_name_that_is_no_file_is_refused_as_both(cli: Cli) {
+    import(&cli, "One");
+    for command in ["lint", "preview"] {
+        let output = cli.command(&[command, "Two"]).run();
+        let part = "there is no file \"Two\", and no task of this account has this name";
+        assert_eq!(output.code, Some(1));
+        assert!(output.stderr.contains(part), "{}", output.stderr);
+        // A file wins over a task.
+        let output = cli.command(&[command, "One"]).file("One", "{").run();
+        assert!(
+            output.stderr.contains("it is not a guide"),
+            "{}",
+            output.stderr
+        );
+    }
 }
 
 fn a_name_that_several_tasks_have_is_refused_with_their_guids(cli: Cli) {

@@ -95,7 +95,8 @@ fn each_of_25_mistakes_stops_the_start_with_a_line_that_names_it() {
         ),
         (
             &[("EXPERTISE_MAX_MESSAGE_BYTES", "1073741824")],
-            "EXPERTISE_MAX_INFLIGHT_BYTES is unset",
+            "EXPERTISE_MAX_MESSAGE_BYTES is \"1073741824\": it must be at most 536870912, or \
+             EXPERTISE_MAX_INFLIGHT_BYTES must be raised to it",
         ),
         (&[("EXPERTISE_REQUEST_TIMEOUT", "30")], "with its unit"),
         (&[("EXPERTISE_LOG", "verbose")], "off, error, warn"),
@@ -154,6 +155,75 @@ fn all_wrong_settings_are_named_at_once() {
 }
 
 #[test]
+fn a_wrong_setting_is_named_as_it_was_given() {
+    let (message, inflight) = ("1073741824", "1048576");
+    let flag = format!("--max-message-bytes={message}");
+    let key = format!("max_message_bytes = {message}\n");
+    for (args, file, start) in [
+        (
+            &[flag.as_str()][..],
+            "",
+            "--max-message-bytes is \"1073741824\": it must be at most 536870912, or ",
+        ),
+        (
+            &["--config=e.toml"],
+            &key,
+            "max_message_bytes in e.toml is \"1073741824\": it must be at most 536870912, or ",
+        ),
+        (
+            &[
+                "--config=e.toml",
+                &format!("--max-inflight-bytes={inflight}"),
+            ],
+            &key,
+            "--max-inflight-bytes is \"1048576\": it must be at least 1073741824, the largest \
+             message (max_message_bytes in e.toml)",
+        ),
+        (
+            &["--listen=9464"],
+            "",
+            "--listen is \"9464\": it must be an IP address and a port",
+        ),
+        (
+            &[
+                "--database-url=sqlite:e.db",
+                "--database-read-url=postgres://db/e",
+            ],
+            "",
+            "--database-read-url is \"postgres://db/e\": it must be unset, as only PostgreSQL has \
+             replicas and --database-url is SQLite",
+        ),
+    ] {
+        let line = command(args).file("e.toml", file).run().failure(2);
+        assert!(
+            line.contains(&format!("expertise: {start}")),
+            "{start}: {line}"
+        );
+    }
+}
+
+#[test]
+fn a_file_with_the_wrong_content_is_named_as_it_was_given() {
+    let files = ["--listen=127.0.0.1:0", "--tls-key-file=k.pem"];
+    let key = "tls_cert_file = \"c.pem\"\n";
+    let line = command(&[&files[..], &["--config=e.toml"]].concat())
+        .file("e.toml", key)
+        .file("c.pem", "hush")
+        .file("k.pem", "hush")
+        .run()
+        .failure(2);
+    let start = "expertise: tls_cert_file in e.toml is \"c.pem\": it must be certificates in PEM";
+    assert!(line.contains(start), "{line}");
+    let line = command(&["--listen=127.0.0.1:0", "--auth=jwt", "--jwt-jwks-file=keys"])
+        .envs(&[AUDIENCE, ("EXPERTISE_JWT_ISSUER", "us")])
+        .file("keys", "hush")
+        .run()
+        .failure(2);
+    let start = "expertise: --jwt-jwks-file is \"keys\": it must be a JSON Web Key Set";
+    assert!(line.contains(start), "{line}");
+}
+
+#[test]
 fn all_unknown_keys_of_a_file_are_named_with_the_closest_setting() {
     let output = command(&["--config=e.toml"])
         .file("e.toml", "listne = 1\ncolour = 1\nreflection = 1.5\n")
@@ -195,6 +265,12 @@ fn another_unknown_variable_is_a_warning() {
     let warning = "expertise: EXPERTISE_COLOUR is not a setting and is ignored: ";
     assert!(output.stderr.starts_with(warning), "{}", output.stderr);
     assert!(!output.stderr.contains("hush"), "{}", output.stderr);
+
+    // Two other letters of three make another word.
+    let tag = command(&["config"]).env("EXPERTISE_TAG", "1.2").run();
+    let warning = "expertise: EXPERTISE_TAG is not a setting and is ignored: ";
+    let tag = tag.succeeded();
+    assert!(tag.stderr.starts_with(warning), "{}", tag.stderr);
 
     let logged = command(&["migrate", "--log-format=text"])
         .env("EXPERTISE_COLOUR", "hush")
@@ -240,7 +316,7 @@ fn a_missing_certificate_is_a_wrong_setting_of_every_command() {
     ] {
         let output = command(&[args, &server].concat()).run();
         assert_eq!(output.code, Some(2), "{args:?}: {}", output.stderr);
-        let start = "expertise: EXPERTISE_CA_FILE is \"none.pem\": it must be ";
+        let start = "expertise: --ca-file is \"none.pem\": it must be the path of a file: ";
         assert!(
             output.stderr.starts_with(start),
             "{args:?}: {}",

@@ -1,0 +1,172 @@
+//! What is wrong with a JSON text, in plain words.
+
+use serde_json::Error;
+
+const WHOLE_NUMBER: &str = "expected a whole number";
+const TOO_LARGE: &str = "the number is too large or too small for the field";
+
+/// What the reader says of a text that is not JSON, and the same in plain words.
+const SENTENCES: [(&str, &str); 24] = [
+    (
+        "EOF while parsing a list",
+        "the text ends before a list is closed with `]`",
+    ),
+    (
+        "EOF while parsing an object",
+        "the text ends before an object is closed with `}`",
+    ),
+    (
+        "EOF while parsing a string",
+        "the text ends before a string is closed with `\"`",
+    ),
+    ("EOF while parsing a value", "the text ends before a value"),
+    ("expected ident", "expected true, false or null"),
+    (
+        "expected value",
+        "expected a value: a string in `\"`, a number, true, false, null, a list or an object",
+    ),
+    (
+        "invalid escape",
+        "a string has an unknown escape: write a backslash as `\\\\`",
+    ),
+    ("invalid number", "a number is malformed"),
+    ("number out of range", "a number is too large"),
+    (
+        "invalid unicode code point",
+        "the text is not UTF-8, or an escape names no character",
+    ),
+    (
+        "control character (\\u0000-\\u001F) found while parsing a string",
+        "a string has a line break or another control character: write a line break as `\\n`",
+    ),
+    (
+        "key must be a string",
+        "the name of a field must be in `\"`",
+    ),
+    (
+        "lone leading surrogate in hex escape",
+        "an escape `\\u…` is only half of a character",
+    ),
+    (
+        "unexpected end of hex escape",
+        "an escape `\\u…` is only half of a character",
+    ),
+    (
+        "trailing comma",
+        "a comma stands before the end of a list or object: remove it",
+    ),
+    (
+        "trailing characters",
+        "more text follows the end of the document: remove it",
+    ),
+    ("recursion limit exceeded", "it is nested too deeply"),
+    ("expected `\"`", "expected a name in `\"`"),
+    ("expected integer value", WHOLE_NUMBER),
+    ("invalid digit found in string", WHOLE_NUMBER),
+    ("cannot parse integer from empty string", WHOLE_NUMBER),
+    ("number too large to fit in target type", TOO_LARGE),
+    ("number too small to fit in target type", TOO_LARGE),
+    ("out of range integral type conversion attempted", TOO_LARGE),
+];
+
+/// What is wrong, and the line and column where there is one.
+pub(super) fn sentence(error: &Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let (what, at) = match text.strip_suffix(&place) {
+        Some(what) => (
+            what,
+            format!(" at line {}, column {}", error.line(), error.column()),
+        ),
+        None => (text.as_str(), String::new()),
+    };
+    let known = SENTENCES.iter().find(|(of_reader, _)| *of_reader == what);
+    let plain = known.map_or_else(|| of_value(what), |(_, plain)| (*plain).to_owned());
+    format!("{plain}{at}")
+}
+
+/// What is wrong with a value that is JSON and does not fit its field.
+fn of_value(what: &str) -> String {
+    if let Some(name) = what.strip_prefix("unrecognized field name ") {
+        return format!("the field {name} is unknown");
+    }
+    if let Some(name) = what.strip_prefix("unrecognized enum value ") {
+        return format!("the value {name} is unknown");
+    }
+    match what.strip_prefix("invalid type: ") {
+        Some(types) => match types.split_once(", expected ") {
+            Some((found, expected)) => {
+                let in_json = |text: &str| match text {
+                    "map" | "a map" => "an object".to_owned(),
+                    "sequence" => "a list".to_owned(),
+                    text => text.to_owned(),
+                };
+                format!("expected {}, found {}", in_json(expected), in_json(found))
+            }
+            None => what.to_owned(),
+        },
+        None => what.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_word_of_the_reader_is_left() {
+        for (json, expected) in [
+            ("", "the text ends before a value at line 1, column 0"),
+            (
+                "[1",
+                "the text ends before a list is closed with `]` at line 1, column 2",
+            ),
+            (
+                "{\"a\":1",
+                "the text ends before an object is closed with `}` at line 1, column 6",
+            ),
+            (
+                "\"a",
+                "the text ends before a string is closed with `\"` at line 1, column 2",
+            ),
+            ("[nul]", "expected true, false or null at line 1, column 5"),
+            ("[,]", "expected a value: "),
+            ("[\"\\q\"]", "a string has an unknown escape: "),
+            ("[-]", "a number is malformed at line 1, column 3"),
+            ("[1e999]", "a number is too large at line 1, column "),
+            (
+                "[\"\\ud800\"]",
+                "an escape `\\u…` is only half of a character at ",
+            ),
+            (
+                "[\"a\nb\"]",
+                "a string has a line break or another control character",
+            ),
+            (
+                "{a:1}",
+                "the name of a field must be in `\"` at line 1, column 2",
+            ),
+            (
+                "{\"a\":1,}",
+                "a comma stands before the end of a list or object: remove it at ",
+            ),
+            (
+                "{} x",
+                "more text follows the end of the document: remove it at line 1, column 4",
+            ),
+            ("{\"a\" 1}", "expected `:` at line 1, column 6"),
+            ("[1 2]", "expected `,` or `]` at line 1, column 4"),
+            (
+                &"[".repeat(200),
+                "it is nested too deeply at line 1, column 128",
+            ),
+        ] {
+            let read: Result<serde_json::Value, _> = serde_json::from_str(json);
+            let Err(error) = read else {
+                panic!("{json}");
+            };
+            let sentence = sentence(&error);
+            assert!(sentence.starts_with(expected), "{json}: {sentence}");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Answers of the command line that the guide cannot use.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    cli::out::sanitize,
+    proto::v1::{PreviewQuestion, PreviewTaskResponse},
+};
+
+/// The most names or keys that a warning lists.
+const MAX_LISTED: usize = 20;
+
+/// A line for each answer whose name or key the guide does not have.
+pub fn warnings(answers: &[(String, String)], preview: &PreviewTaskResponse) -> Vec<String> {
+    let questions = || {
+        let steps = preview.steps.iter();
+        steps.filter_map(|step| step.question.as_ref())
+    };
+    let names: BTreeSet<&str> = questions().map(|it| it.name.as_str()).collect();
+    let unused = preview.unused_answers.iter().map(|name| {
+        let asked = match names.is_empty() {
+            true => "it has no observations".to_owned(),
+            false => format!("its observations are {}", list(names.iter().copied())),
+        };
+        format!("unused answer: nothing in the guide reads or sets {name}; {asked}")
+    });
+    let unknown = answers.iter().filter_map(|(name, key)| {
+        let asking: Vec<_> = questions().filter(|it| sets(it, name)).collect();
+        let keys = || asking.iter().flat_map(|it| &it.answers).map(|it| &it.key);
+        // Without a key the variable is known to be unanswered.
+        let is_known = key.is_empty() || asking.is_empty() || keys().any(|known| known == key);
+        (!is_known).then(|| {
+            let keys = list(keys().map(String::as_str));
+            format!("unknown answer: {name} has no answer {key:?}; its answers are {keys}")
+        })
+    });
+    unused.chain(unknown).map(|line| sanitize(&line)).collect()
+}
+
+/// Whether the question sets the variable: its own name, or the full name for the account.
+fn sets(question: &PreviewQuestion, variable: &str) -> bool {
+    let full = variable.strip_prefix("components.");
+    let name = full.and_then(|full| full.split_once('.'));
+    variable == question.name || name.is_some_and(|(_, name)| name == question.name)
+}
+
+fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    let shown: Vec<&str> = names.iter().copied().take(MAX_LISTED).collect();
+    match names.len().saturating_sub(shown.len()) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}

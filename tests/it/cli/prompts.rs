@@ -1,0 +1,103 @@
+//! Questions to a person at a terminal: `delete`, `apply --prune` and `edit`.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::kit::{
+    command::{Cli, example_guide, text},
+    on_both_databases,
+    terminal::answered,
+};
+
+on_both_databases![
+    delete_deletes_with_consent_only,
+    prune_deletes_with_consent_only,
+    edit_imports_a_guide_with_errors_with_consent_only,
+];
+
+/// Runs a command in a terminal where somebody types these lines.
+fn answer(cli: &Cli, typed: &str, arguments: &str) -> (String, Option<i32>) {
+    let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_expertise"));
+    let environment = [
+        ("EXPERTISE_SERVER", cli.server.as_str()),
+        ("EXPERTISE_ACCOUNT", cli.account.as_str()),
+    ];
+    answered(typed, &command, &environment)
+}
+
+fn delete_deletes_with_consent_only(cli: Cli) {
+    let guid = &cli.import_guides(&["restart-safely.json"])[0];
+    for typed in ["n\n", "\n", "maybe\n"] {
+        let (shown, code) = answer(&cli, typed, &format!("delete {guid}"));
+        assert!(
+            shown.contains("delete this task with its steps? [y/N]"),
+            "{shown}"
+        );
+        assert!(shown.contains("Nothing was deleted."), "{shown}");
+        assert_eq!(code, Some(1), "{shown}");
+    }
+    cli.export(guid);
+    let (shown, code) = answer(&cli, "y\n", &format!("delete {guid}"));
+    assert!(shown.contains(&format!("deleted {guid}: ")), "{shown}");
+    assert_eq!(code, Some(0), "{shown}");
+    cli.command(&["show", guid]).run().failure(1);
+}
+
+fn prune_deletes_with_consent_only(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let guid = &cli.import_guides(&["restart-safely.json"])[0];
+    let document = json!({"task": {"name": "Kept", "product_id": 7}});
+    fs::write(directory.path().join("kept.json"), document.to_string()).expect("a file");
+    let apply = format!("apply {} --prune", directory.path().display());
+    let (shown, code) = answer(&cli, "n\n", &apply);
+    assert!(
+        shown.contains(&format!("  {guid}: Restart a laptop safely")),
+        "{shown}"
+    );
+    assert!(shown.contains("Nothing was deleted."), "{shown}");
+    assert_eq!(code, Some(1), "{shown}");
+    cli.export(guid);
+    let (shown, code) = answer(&cli, "yes\n", &apply);
+    assert!(shown.contains(&format!("deleted {guid}: ")), "{shown}");
+    assert_eq!(code, Some(0), "{shown}");
+    let tasks = cli.command(&["list", "--format=json"]).run().json();
+    assert_eq!(tasks.as_array().map(Vec::len), Some(1), "{tasks}");
+}
+
+fn edit_imports_a_guide_with_errors_with_consent_only(cli: Cli) {
+    let broken = example_guide("broken/measure-a-power-supply.json");
+    let import = cli.command(&["import", "--format=json", &broken]).run();
+    let guid = text(&import.succeeded().json()[0]["guid"]);
+    let name = || {
+        let document: Value = serde_json::from_str(&cli.export(&guid)).expect("JSON");
+        text(&document["task"]["name"])
+    };
+    let original = name();
+    let directory = tempfile::tempdir().expect("a directory");
+    // Each time the editor adds a letter to the name.
+    let edit = format!("edit {guid} --editor \"sed -i '0,/with mistakes/s//with mistakes!/'\"");
+    let answer = |typed: &str| {
+        let environment = [
+            ("EXPERTISE_SERVER", cli.server.as_str()),
+            ("EXPERTISE_ACCOUNT", cli.account.as_str()),
+            ("TMPDIR", directory.path().to_str().expect("UTF-8")),
+        ];
+        let command = format!("{} {edit}", env!("CARGO_BIN_EXE_expertise"));
+        answered(typed, &command, &environment)
+    };
+    let (shown, code) = answer("n\n");
+    for part in [
+        "(step/unreachable)",
+        "import it anyway?",
+        "the text is kept in ",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert_eq!((code, name()), (Some(1), original.clone()), "{shown}");
+    // It is edited again, and then imported.
+    let (shown, code) = answer("e\ny\n");
+    assert_eq!(shown.matches("import it anyway?").count(), 2, "{shown}");
+    let expected = original.replace("mistakes", "mistakes!!");
+    assert_eq!((code, name()), (Some(0), expected), "{shown}");
+}

@@ -1,0 +1,39 @@
+//! Several servers on one SQLite file.
+
+use tokio::task::JoinSet;
+
+use crate::kit::{command::command, prelude::*};
+
+const WRITES: usize = 48;
+
+#[tokio::test]
+async fn two_servers_on_one_file_lose_no_write() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let url = format!("sqlite:{}/e.db", directory.path().display());
+    let start = || {
+        let server = command(&["--listen=127.0.0.1:0"]);
+        server.env("EXPERTISE_DATABASE_URL", &url).start()
+    };
+    let servers = [start(), start()];
+    let first = Client::at(servers[0].address());
+    let second = Client::at(servers[1].address()).with_account(first.account());
+    let created = first.given_task(task("Shared")).await;
+    let mut writes = JoinSet::new();
+    for number in 0..WRITES {
+        let client = [&first, &second][number % 2].clone();
+        let step = information_step(&created, "Appended");
+        writes.spawn(async move { client.create_step(step).await.accepted() });
+    }
+    assert_eq!(writes.join_all().await.len(), WRITES);
+    let stored = first.get_task(&created.guid).await.accepted();
+    assert_eq!(stored, second.get_task(&created.guid).await.accepted());
+    assert_eq!(stored.steps.len(), WRITES);
+    // What the one has written, the other compares with.
+    let outdated = Task {
+        etag: created.etag.clone(),
+        name: "Renamed".to_owned(),
+        ..task_of(&created.guid)
+    };
+    let failure = second.update_task(outdated, &["name"]).await.refused();
+    failure.is(Code::Aborted, "ETAG_MISMATCH");
+}
