@@ -131,7 +131,7 @@ async fn keys_are_fetched_over_https_with_the_system_certificates() {
     let (served, refused) = lines.await.expect("two lines");
     assert!(served.ends_with("(sqlite::memory:, auth jwt)"), "{served}");
     assert!(
-        refused.contains("EXPERTISE_JWT_JWKS_URL is \"https://"),
+        refused.contains("--jwt-jwks-url is \"https://"),
         "{refused}"
     );
     assert!(refused.contains("certificate"), "{refused}");
