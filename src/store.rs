@@ -1,8 +1,9 @@
 //! All reads and writes of the database.
 //!
-//! *Invariants:* every query belongs to an account: it is a method of [`Account`] and
-//! filters by `account_id` first. One write is one transaction, and all writes take the
-//! one way that `write.rs` describes.
+//! *Invariants:* every query belongs to an account: it is a method of [`Account`] or of a
+//! transaction of one, and filters by `account_id` first. A write is done whole or not at
+//! all (on SQLite several writes share a COMMIT), and all writes take the one way that
+//! `write.rs` describes.
 
 mod connection;
 mod error;

@@ -55,9 +55,9 @@ pub fn from_error(error: Error) -> Status {
         Error::Internal(class) => {
             // The id of the call in the log, so that all its lines are found.
             let id = CallContext::current_id().unwrap_or_else(Uuid::now_v7);
-            let id = id.to_string();
-            tracing::error!(id, class, "internal error");
-            internal(&id)
+            let request_id = id.to_string();
+            tracing::error!(request_id, class, "internal error");
+            internal(&request_id)
         }
     }
 }

@@ -58,41 +58,62 @@ impl Resets {
     }
 
     fn add_step(&mut self, stored: &Step, planned: &Step) {
+        // What is not reset: ids, types and places; what an import always writes; what is
+        // read-only; and fields that are required or have a default, which it keeps.
+        let Step {
+            body,
+            dependencies,
+            feedback_config,
+            instructions,
+            looping,
+            parts,
+            skills,
+            tags,
+            translations,
+            guid,
+            task: _,
+            product_id: _,
+            r#type: _,
+            title: _,
+            cost: _,
+            dependency_shorthand: _,
+            published: _,
+            subtask_id: _,
+            subtask_pid: _,
+            link: _,
+            etag: _,
+            account_id: _,
+            r_data: _,
+            dirty_record: _,
+            created_ts: _,
+            modified_ts: _,
+        } = stored;
         let cleared = [
-            ("body", stored.body.is_some() && planned.body.is_none()),
+            ("body", body.is_some() && planned.body.is_none()),
             (
                 "dependencies",
-                stored.dependencies.is_some() && planned.dependencies.is_none(),
+                dependencies.is_some() && planned.dependencies.is_none(),
             ),
             (
                 "feedback_config",
-                !stored.feedback_config.is_empty() && planned.feedback_config.is_empty(),
+                !feedback_config.is_empty() && planned.feedback_config.is_empty(),
             ),
             (
                 "instructions",
-                !stored.instructions.is_empty() && planned.instructions.is_empty(),
+                !instructions.is_empty() && planned.instructions.is_empty(),
             ),
-            (
-                "looping",
-                stored.looping.is_some() && planned.looping.is_none(),
-            ),
-            (
-                "parts",
-                !stored.parts.is_empty() && planned.parts.is_empty(),
-            ),
-            (
-                "skills",
-                !stored.skills.is_empty() && planned.skills.is_empty(),
-            ),
-            ("tags", !stored.tags.is_empty() && planned.tags.is_empty()),
+            ("looping", looping.is_some() && planned.looping.is_none()),
+            ("parts", !parts.is_empty() && planned.parts.is_empty()),
+            ("skills", !skills.is_empty() && planned.skills.is_empty()),
+            ("tags", !tags.is_empty() && planned.tags.is_empty()),
         ];
         let cleared = cleared.into_iter().filter(|(_, is_cleared)| *is_cleared);
         let mut paths: Vec<String> = cleared.map(|(path, _)| path.to_owned()).collect();
-        paths.extend(languages(&stored.translations, &planned.translations));
+        paths.extend(languages(translations, &planned.translations));
         if !paths.is_empty() {
             self.steps.push(UpdateStepRequest {
                 step: Some(Step {
-                    guid: stored.guid.clone(),
+                    guid: guid.clone(),
                     ..Step::default()
                 }),
                 update_mask: Some(FieldMask { paths }),

@@ -49,6 +49,9 @@ pub struct DecidedWrite<'a> {
 impl DecidedWrite<'_> {
     /// Rows that belong to every write, with or without locks. Entries of an audit log or a
     /// change feed would be added here: [`Changes`] name every task and step.
+    ///
+    /// Each must insert or delete at least one row: in a script, an effect that changes none
+    /// skips those behind it on SQLite, and rolls a verified script back on PostgreSQL.
     fn rows_of_every_write(&self) -> Vec<RowChange> {
         let Self {
             changes,
