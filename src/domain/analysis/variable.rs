@@ -2,7 +2,10 @@
 
 use std::collections::HashSet;
 
-use crate::domain::ids::{StepId, TaskId};
+use crate::domain::{
+    dependency::ConditionTarget,
+    ids::{StepId, TaskId},
+};
 
 use super::{
     guide::{StepPosition, StepTable},
@@ -116,6 +119,18 @@ impl Variable {
 }
 
 impl PossibleValues {
+    /// Whether a variable can have the value.
+    pub fn may_be(&self, value: &VariableValue) -> bool {
+        match self {
+            Self::Keys(keys) => {
+                let mut keys = keys.iter().cloned();
+                *value == VariableValue::Unanswered
+                    || keys.any(|key| value.equals(&ConditionTarget::Text(key)))
+            }
+            Self::Anything => true,
+        }
+    }
+
     /// The keys as values, without [`VariableValue::Unanswered`]; `None` for
     /// [`PossibleValues::Anything`].
     pub fn answers(&self) -> Option<impl Iterator<Item = VariableValue>> {

@@ -10,6 +10,7 @@ on_both_databases![
     a_full_name_is_that_of_its_product_alone,
     answers_that_nothing_reads_or_sets_are_listed,
     an_answer_need_not_be_a_key,
+    a_key_of_another_task_is_no_answer_of_the_own_name,
     the_question_shows_the_known_answer,
     the_next_observation_is_the_first_visible_one_without_an_answer,
     open_variables_come_by_the_steps_that_read_them,
@@ -100,6 +101,26 @@ async fn an_answer_need_not_be_a_key(client: Client) {
     let request = preview_of(&task.guid).answering("light", text("green"));
     let preview = client.previewed(request).await;
     assert_eq!(seen(&preview)["green"], Visibility::Visible);
+}
+
+async fn a_key_of_another_task_is_no_answer_of_the_own_name(client: Client) {
+    let elsewhere = vec![observation("light", &["green"])];
+    client.imported(document("Other lamp", elsewhere)).await;
+    let steps = vec![
+        observation("light", &["off", "on"]),
+        information("own", when("light", "!=", "green")),
+        information("account", when("components.7.light", "!=", "green")),
+    ];
+    let task = client.imported(document("Lamp", steps)).await.guid;
+    let before = client.previewed(preview_of(&task)).await;
+    assert_eq!(seen(&before)["own"], Visibility::Visible);
+    assert_eq!(seen(&before)["account"], Visibility::Undetermined);
+    for (key, account) in [("green", Visibility::Hidden), ("off", Visibility::Visible)] {
+        let request = preview_of(&task).answering("components.7.light", text(key));
+        let after = client.previewed(request).await;
+        assert_eq!(seen(&after)["own"], Visibility::Visible, "{key}");
+        assert_eq!(seen(&after)["account"], account, "{key}");
+    }
 }
 
 async fn the_question_shows_the_known_answer(client: Client) {
