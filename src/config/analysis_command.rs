@@ -18,7 +18,7 @@ use crate::{
 pub struct LintConfig {
     /// What is checked, and how.
     pub lint: LintArgs,
-    /// The form of the answer.
+    /// The form of the output.
     pub format: Format,
     /// The server, if a guide needs one.
     pub connection: Option<ConnectionConfig>,

@@ -22,7 +22,7 @@ pub struct HealthConfig {
     pub server: String,
     /// What TLS needs.
     pub trust: Trust,
-    /// The form of the answer.
+    /// The form of the output.
     pub format: Format,
 }
 

@@ -106,7 +106,9 @@ impl NamesVariables for Step {
 }
 
 fn observed_name(step: &Step) -> Option<&str> {
-    step.kind.observed().map(|feedback| feedback.name.as_str())
+    step.kind
+        .observation_feedback()
+        .map(|feedback| feedback.name.as_str())
 }
 
 fn add_read(group: Option<&Group>, symbols: &mut Symbols) {

@@ -68,7 +68,7 @@ pub async fn create_schema(db: &Database, partitions: u16) -> Result<(), OpenErr
         .map_err(schema)?
         .is_some()
     {
-        return Err(OpenError::PartitionsOfTables);
+        return Err(OpenError::PartitionsNeedEmptyDatabase);
     }
     let migrations = Migrator::up(&transaction, None);
     with_partitions(partitions, migrations)
