@@ -11,7 +11,7 @@ use uuid::Uuid;
 use self::report::LintReport;
 use super::{
     CliError, PAGE_SIZE, document, guide,
-    layout::hanging_on,
+    layout::with_hanging_indent_on,
     out::{self, JsonArray},
     transfer,
 };
@@ -76,7 +76,7 @@ pub async fn lint(config: &LintConfig) -> Result<ExitCode, CliError> {
     }
     let is_file = |guide: &GuideArg| matches!(guide, GuideArg::File(_));
     if *format == Format::Text && !lint.online && lint.guides.iter().any(is_file) {
-        out::print_error(hanging_on(&Term::stderr(), "", report::ALONE).trim_end());
+        out::print_error(with_hanging_indent_on(&Term::stderr(), "", report::ALONE).trim_end());
     }
     Ok(match failed {
         false => ExitCode::SUCCESS,

@@ -67,7 +67,7 @@ impl TranslateRun<'_> {
             for batch in batches(translations) {
                 self.write(batch).await?;
             }
-            self.progress.page(self.summary);
+            self.progress.page_done(self.summary);
             if unavailable >= MAX_UNAVAILABLE_ITEMS {
                 return Err(TranslateError::EngineUnavailable(MAX_UNAVAILABLE_ITEMS));
             }
@@ -105,7 +105,7 @@ impl TranslateRun<'_> {
                 Ok(translation) => translations.push(translation),
                 Err(error) => {
                     summary.failed += 1;
-                    progress.failure(&TranslateFailure {
+                    progress.item_failed(&TranslateFailure {
                         guid: item.guid,
                         language: item.language,
                         reason: error.to_string(),
@@ -168,7 +168,7 @@ impl TranslateRun<'_> {
 
     fn fail(&mut self, item: &AutomaticTranslation, reason: &str) {
         self.summary.failed += 1;
-        self.progress.failure(&TranslateFailure {
+        self.progress.item_failed(&TranslateFailure {
             guid: item.guid.clone(),
             language: item.language.clone(),
             reason: reason.to_owned(),

@@ -7,7 +7,7 @@ use super::{LintFindings, place::DocumentPlace};
 use crate::{
     cli::{
         CliError, document,
-        layout::hanging,
+        layout::with_hanging_indent,
         out::{print, print_error, sanitize},
         wording,
     },
@@ -120,7 +120,10 @@ fn lines(finding: &Finding, document: Option<&TaskDocument>) -> String {
     };
     let mut text = format!("  {} {}\n", severity.bold(), style(sanitize(rule)).bold());
     let mut line = |lead: &str, line: &str| {
-        text.push_str(&hanging(&format!("{INDENT}{lead}"), &sanitize(line)));
+        text.push_str(&with_hanging_indent(
+            &format!("{INDENT}{lead}"),
+            &sanitize(line),
+        ));
     };
     line("at ", &place_of(finding, document));
     let place = document.map(|document| DocumentPlace::at(document, path));

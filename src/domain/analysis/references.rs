@@ -9,7 +9,7 @@ use crate::domain::{
 };
 
 use super::{
-    names::{account_name, full_name},
+    names::{account_name, full_name, parse_account_name},
     value::{TargetSet, VariableValue},
 };
 
@@ -150,6 +150,12 @@ impl Reference {
 }
 
 impl VariableFilter {
+    /// Whether observations can set the variable. Without a task its name must be
+    /// account-wide: a task that has it as its own name does not read this variable.
+    pub fn may_have_setters(&self) -> bool {
+        self.task.is_some() || parse_account_name(&self.name).is_some()
+    }
+
     /// Whether an observation of a product sets the variable within the filter's task, and
     /// offers the filter's answer.
     pub fn is_set_by(&self, product: ProductId, question: &Feedback) -> bool {
