@@ -15,11 +15,11 @@ use crate::{
 };
 
 /// What a check without a server leaves out.
-pub const ALONE: &str = "\
+pub const CHECKED_ALONE_NOTE: &str = "\
 checked without the account: rules about its other guides are left out, and tasks outside the \
 files are not followed; --online checks them too";
 
-/// The columns before the text of a finding.
+/// The indentation of the text of a finding.
 const INDENT: &str = "    ";
 
 /// What was found in a guide, or why it could not be checked.

@@ -77,7 +77,7 @@ pub struct Reference {
     pub condition: Option<Condition>,
 }
 
-/// A place in a list of references.
+/// A point in a list of references.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReferenceCursor {
     /// The kind.
@@ -110,7 +110,7 @@ impl ReferenceKind {
 }
 
 impl ReferenceCursor {
-    /// Where the first reference of a kind would stand.
+    /// The cursor before all references of a kind.
     pub fn start_of(kind: ReferenceKind) -> Self {
         Self {
             kind,
@@ -139,7 +139,7 @@ impl Reference {
         step.map_or(task.0, |step| step.0)
     }
 
-    /// The place behind this reference.
+    /// The cursor after this reference.
     pub fn cursor(&self) -> ReferenceCursor {
         ReferenceCursor {
             kind: self.kind,
