@@ -132,7 +132,7 @@ pub(crate) async fn connect(server: &str, trust: &Trust) -> Result<Channel, Conn
     endpoint(server, trust)?
         .connect()
         .await
-        .map_err(|error| ConnectError::Unreachable(connect_error::message(server, &error, false)))
+        .map_err(|error| ConnectError::Unreachable(connect_error::first_call(server, &error)))
 }
 
 /// The metadata of each call that names its caller.

@@ -77,7 +77,8 @@ impl CallError {
         let text = sanitize(status.message());
         let text = match status.source() {
             _ if !reason.is_empty() => text,
-            Some(error) => connect_error::message(address, error, answered),
+            Some(error) if answered => connect_error::later_call(address, error),
+            Some(error) => connect_error::first_call(address, error),
             // tonic reports a time-out of this client as CANCELLED.
             None if status.code() == Code::Cancelled => connect_error::timed_out(address),
             None => connect_error::unexpected_answer(address, &text),
