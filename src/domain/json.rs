@@ -59,8 +59,8 @@ pub fn object_wire_depth(members: &Map<String, Value>) -> usize {
 /// A JSON number from a double; `None` unless it is finite. Whole numbers that a double
 /// represents exactly become integers.
 pub fn number(number: f64) -> Option<Value> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    let whole = number.fract() == 0.0 && number.abs() < EXACT;
+    const EXACT_INTEGER_LIMIT: f64 = 9_007_199_254_740_992.0;
+    let whole = number.fract() == 0.0 && number.abs() < EXACT_INTEGER_LIMIT;
     if whole && !(number == 0.0 && number.is_sign_negative()) {
         #[allow(clippy::cast_possible_truncation)]
         return Some(Value::from(number as i64));

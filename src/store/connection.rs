@@ -29,7 +29,7 @@ use crate::config::{DatabaseUrl, PostgresUrl};
 
 use database::Pooling;
 pub use migrations::SchemaChange;
-use migrations::{create_schema, prepare_schema};
+use migrations::{OldSchema, create_schema, prepare_schema};
 use probe::HealthProbe;
 
 pub use database::Database;
@@ -120,14 +120,14 @@ pub enum OpenError {
     #[error(
         "--partitions is for a new database, and this one has tables: use an empty database, or leave it out"
     )]
-    PartitionsOfTables,
+    PartitionsNeedEmptyDatabase,
     /// The schema cannot be created, changed or read.
     #[error("the database schema cannot be read or brought up to date: {0}")]
     Schema(String),
 }
 
 impl OpenError {
-    /// Whether a setting must change, whatever else does.
+    /// Whether the database cannot be opened until a setting is changed.
     pub fn is_wrong_setting(&self) -> bool {
         match self {
             Self::InvalidUrl | Self::Path { .. } | Self::PartitionsOfSqlite => true,
@@ -137,7 +137,7 @@ impl OpenError {
             | Self::Lost
             | Self::UnknownSchema
             | Self::OldSchema { .. }
-            | Self::PartitionsOfTables
+            | Self::PartitionsNeedEmptyDatabase
             | Self::Schema(_) => false,
         }
     }
@@ -168,8 +168,8 @@ pub struct ConnectOptions {
     pub metrics: Arc<StoreMetrics>,
 }
 
-/// Creates the schema in an empty PostgreSQL database, each table of accounts in this many
-/// partitions by account.
+/// Creates the schema in an empty PostgreSQL database, each table of account data in this
+/// many partitions by account.
 pub async fn migrate_partitioned(database: &DatabaseUrl, partitions: u16) -> Result<(), OpenError> {
     let DatabaseUrl::Postgres(url) = database else {
         return Err(OpenError::PartitionsOfSqlite);
@@ -264,7 +264,7 @@ async fn sqlite_file(
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal);
     let mut writer = sqlite_pool(1, options, &epoch).await.map_err(file_error)?;
-    let schema_change = prepare_schema(&writer, *migrate).await?;
+    let schema_change = prepare_schema(&writer, OldSchema::of_setting(*migrate)).await?;
     let page_key = page_key(&writer).await?;
     writer.measure("writer", metrics);
     let reading = || sqlite(file()).read_only(true);
@@ -292,7 +292,7 @@ async fn sqlite_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConnection
     let mut writer = sqlite_pool(1, sqlite(options), &epoch)
         .await
         .map_err(|err| advice::file_error(Path::new(":memory:"), &err))?;
-    let schema_change = prepare_schema(&writer, true).await?;
+    let schema_change = prepare_schema(&writer, OldSchema::Migrate).await?;
     let page_key = page_key(&writer).await?;
     writer.measure("shared", metrics);
     Ok(DatabaseConnections {
@@ -318,7 +318,7 @@ async fn postgres(
     } = options;
     let epoch = Arc::new(ConnectionEpoch::new());
     let (options, mut pool) = postgres::open(url, *max_connections, &epoch).await?;
-    let schema_change = prepare_schema(&pool, *migrate).await?;
+    let schema_change = prepare_schema(&pool, OldSchema::of_setting(*migrate)).await?;
     let page_key = page_key(&pool).await?;
     pool.measure("shared", metrics);
     // One connection is kept free of writes, which may wait for locks, so that reads go on.

@@ -21,8 +21,8 @@ pub struct VariableId(pub usize);
 pub struct Variable {
     /// Its full name.
     pub name: String,
-    /// The task of the guide within which the name stands for the variable, as one of its
-    /// observations has the name as its own. `None`: the name is account-wide.
+    /// The index of the task whose observations have this as their own name, which is only
+    /// valid within the task. `None`: the name is account-wide.
     pub task: Option<usize>,
     /// The observations of the guide that set it, unpublished ones included, in the order
     /// of [`Guide::tasks`](super::Guide::tasks) and of steps.
@@ -44,7 +44,7 @@ pub struct Variable {
 pub enum OutsideSetters {
     /// All of them, by id.
     All(Vec<OutsideSetter>),
-    /// There are more than were read; these were.
+    /// There are more than are read; these were read.
     TooMany(Vec<OutsideSetter>),
 }
 
@@ -96,7 +96,7 @@ impl Variable {
 
     /// The keys of all observations that set it. A variable of a loop, a declared and an
     /// unknown one can have any value, and so can one with too many setters to read.
-    pub(super) fn find_possible(&self, steps: &impl StepTable) -> PossibleValues {
+    pub(super) fn possible_values(&self, steps: &impl StepTable) -> PossibleValues {
         let complete = match &self.outside {
             OutsideSetters::All(_) => true,
             OutsideSetters::TooMany(_) => false,

@@ -59,7 +59,7 @@ pub fn validate_task(
     let guide = match source {
         Some(Source::Guid(id)) => analysis::stored(&id, violations),
         Some(Source::Document(document)) => analysis::document(document, violations),
-        None => analysis::no_source(violations),
+        None => analysis::refuse_missing_source(violations),
     };
     let options_bytes = options.clone().unwrap_or_default().encode_to_vec();
     let options = options::options(options, Field::root("options", violations));

@@ -222,8 +222,8 @@ impl MigrationTrait for Migration {
     }
 }
 
-/// The statements that create a table. A table of accounts has partitions, unless their
-/// number is 0.
+/// The statements that create a table. A table of account data has partitions, unless
+/// their number is 0.
 fn partitioned(table: String, partitions: u16) -> Vec<String> {
     let name = table.split_whitespace().nth(2).unwrap_or_default();
     if partitions == 0 || !table.contains("account_id") {
