@@ -96,6 +96,29 @@ async fn neither_secrets_nor_tokens_get_into_the_log() {
     }
 }
 
+/// An issuer may have keys later, but a file without keys is a wrong setting.
+#[test]
+fn a_server_without_keys_ends_with_2_only_when_a_file_lacks_them() {
+    let serve = |setting: &str, value: &str| {
+        let args = [
+            "--listen=127.0.0.1:0",
+            "--database-url=sqlite::memory:",
+            "--auth=jwt",
+        ];
+        expertise(&args).env(setting, value).run()
+    };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    drop(listener);
+    let url = format!("http://localhost:{port}/keys");
+    let line = serve("EXPERTISE_JWT_JWKS_URL", &url).failure(1);
+    assert!(line.contains("no answer"), "{line}");
+    let file = tempfile::NamedTempFile::new().expect("an empty file");
+    let path = file.path().display().to_string();
+    let line = serve("EXPERTISE_JWT_JWKS_FILE", &path).failure(2);
+    assert!(line.contains("EXPERTISE_JWT_JWKS_FILE is "), "{line}");
+}
+
 /// The first line of a server that fetches keys, trusting this file: what it says when
 /// it serves, or why it does not.
 fn first_line(url: &str, authorities: &std::path::Path) -> String {

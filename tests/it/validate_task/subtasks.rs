@@ -143,4 +143,14 @@ async fn a_guide_of_more_steps_than_the_limit_is_too_large(client: Client) {
         let found: Vec<_> = found.iter().map(|one| one.rule.as_str()).collect();
         assert_eq!(found, expected, "{own}");
     }
+    let last = ending(&client, "Last").await;
+    let refer = vec![subtask(&Task::default(), &last)];
+    for (steps, expected) in [
+        (steps(10_000), vec![]),
+        ([refer, steps(9_999)].concat(), vec!["analysis/too-large"]),
+    ] {
+        let found = findings(&client, steps).await;
+        let found: Vec<_> = found.iter().map(|one| one.rule.as_str()).collect();
+        assert_eq!(found, expected);
+    }
 }

@@ -5,6 +5,8 @@ use serde_json::json;
 
 on_both_databases![
     contradicting_conditions_make_a_step_unreachable,
+    conditions_of_a_subtask_are_part_of_a_contradiction,
+    what_sets_the_account_wide_name_sets_an_own_name_that_equals_it,
     a_step_behind_an_end_is_unreachable,
     what_only_an_unpublished_observation_sets_may_have_any_of_its_answers,
     included_drafts_are_gone_through,
@@ -14,6 +16,7 @@ on_both_databases![
     outcomes_are_looked_for_by_level,
     twenty_observations_that_only_the_last_step_reads_are_decided,
     a_thousand_conditions_over_a_hundred_variables_end_within_the_budget,
+    every_question_about_a_guide_with_too_many_comparisons_is_undecided,
 ];
 
 async fn contradicting_conditions_make_a_step_unreachable(client: Client) {
@@ -46,6 +49,41 @@ async fn contradicting_conditions_make_a_step_unreachable(client: Client) {
             "document.steps[3].dependencies.nodes[2].group.nodes[0].condition",
         ]
     );
+}
+
+async fn conditions_of_a_subtask_are_part_of_a_contradiction(client: Client) {
+    let needs = |key| vec![reads("light", "=", &[key])];
+    let inner = TaskDocument {
+        task: Some(task("Inner").with_dependencies(all_of(needs("off")))),
+        steps: vec![shown(StepType::Solution, "Inside")],
+    };
+    let inner = client.imported(inner).await;
+    let mut steps = clean();
+    steps.insert(3, needing(subtask(&Task::default(), &inner), needs("on")));
+    let found = findings(&client, steps).await;
+    let unreachable = |one: &&Finding| one.rule == "step/unreachable" && one.step.is_empty();
+    let finding = found.iter().find(unreachable).expect("a finding");
+    assert_eq!(finding.path, "document.steps[3]");
+    let related: Vec<_> = finding
+        .related
+        .iter()
+        .map(|place| (place.task.as_str(), place.path.as_str()))
+        .collect();
+    assert_eq!(
+        related,
+        [
+            ("", "document.steps[3].dependencies.nodes[0].condition"),
+            (inner.guid.as_str(), "dependencies.nodes[0].condition"),
+        ]
+    );
+}
+
+/// Within the task, `components.7.light` is also the name of an observation.
+async fn what_sets_the_account_wide_name_sets_an_own_name_that_equals_it(client: Client) {
+    let mut steps = clean();
+    steps.insert(3, asks("components.7.light", &["on", "off"]));
+    let found = findings(&client, steps).await;
+    assert_eq!(places(&found), []);
 }
 
 async fn a_step_behind_an_end_is_unreachable(client: Client) {
@@ -205,4 +243,38 @@ async fn a_thousand_conditions_over_a_hundred_variables_end_within_the_budget(cl
     assert_eq!(first, second);
     let counts = first.counts.unwrap();
     assert!(counts.undecided <= 2, "{counts:?}");
+}
+
+/// 400 conditions of 100 values each, which are not looked into.
+async fn every_question_about_a_guide_with_too_many_comparisons_is_undecided(client: Client) {
+    const DUPLICATES: i32 = 3;
+    let mut steps = clean();
+    for _ in 0..DUPLICATES {
+        steps.push(asks("light", &["on", "off"]));
+    }
+    let draft = Step {
+        published: Some(0),
+        ..shown(StepType::Information, "Draft")
+    };
+    steps.push(draft);
+    let values = |from: usize| (from..from + 100).map(|n| text(&format!("value {n}")));
+    for step in 0..10 {
+        let nodes =
+            (0..40).map(|n| reads_values("unknown", "=", values(100 * (40 * step + n)).collect()));
+        steps.push(needing(
+            shown(StepType::Information, "Hidden"),
+            vec![nested(any_of(nodes.collect()))],
+        ));
+    }
+    let shown = i32::try_from(steps.len()).unwrap() - 1;
+    let request = validation_of_document(document("Guide", steps));
+    let response = client.validated(request).await;
+    // The task itself and its outcomes are two more questions.
+    let undecided = shown + DUPLICATES + 2;
+    assert_eq!(response.counts.unwrap().undecided, undecided);
+    let duplicates = response
+        .findings
+        .iter()
+        .filter(|one| one.rule == "observation/duplicate-name");
+    assert_eq!(i32::try_from(duplicates.count()), Ok(DUPLICATES));
 }
