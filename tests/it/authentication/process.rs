@@ -90,6 +90,7 @@ async fn neither_secrets_nor_tokens_get_into_the_log() {
 
     let log = server.kill().stderr;
     assert!(log.contains("the key did not sign it"), "{log}");
+    assert!(log.contains(r#""subject":"ann""#), "{log}");
     assert!(!log.contains(SECRET), "{log}");
     for part in good.split('.').chain(forged.split('.')) {
         assert!(!log.contains(part), "{log}");

@@ -13,6 +13,7 @@ on_both_databases![
     nine_levels_of_subtasks_are_too_deep,
     eight_levels_of_subtasks_are_not_too_deep,
     a_guide_of_more_steps_than_the_limit_is_too_large,
+    a_guide_of_more_conditions_than_the_limit_is_too_large,
 ];
 
 async fn rules(client: &Client, task: &Task) -> Vec<Finding> {
@@ -152,5 +153,34 @@ async fn a_guide_of_more_steps_than_the_limit_is_too_large(client: Client) {
         let found = findings(&client, steps).await;
         let found: Vec<_> = found.iter().map(|one| one.rule.as_str()).collect();
         assert_eq!(found, expected);
+    }
+}
+
+/// Conditions count at each subtask step that enters their task.
+async fn a_guide_of_more_conditions_than_the_limit_is_too_large(client: Client) {
+    let thousand = || {
+        let nodes = vec![reads("light", "=", &["on"]); 1_000];
+        Step {
+            dependencies: Some(any_of(nodes)),
+            ..shown(StepType::Solution, "Step")
+        }
+    };
+    let one = || {
+        needing(
+            shown(StepType::End, "Done"),
+            vec![reads("light", "=", &["on"])],
+        )
+    };
+    let inner = client
+        .imported(document("Inner", vec![thousand(); 5]))
+        .await;
+    let entered = vec![subtask(&Task::default(), &inner); 4];
+    for twenty_thousand in [entered, vec![thousand(); 20]] {
+        for (more, too_large) in [(vec![], 0), (vec![one()], 1)] {
+            let first = vec![asks("light", &["on", "off"])];
+            let steps = [first, twenty_thousand.clone(), more].concat();
+            let found = findings(&client, steps).await;
+            assert_eq!(of_rule(&found, "analysis/too-large").len(), too_large);
+        }
     }
 }

@@ -10,6 +10,10 @@ on_both_databases![
     a_step_behind_an_end_is_unreachable,
     what_only_an_unpublished_observation_sets_may_have_any_of_its_answers,
     included_drafts_are_gone_through,
+    a_guide_that_is_a_draft_is_gone_through_as_if_it_were_published,
+    an_outcome_in_a_subtask_that_is_a_draft_is_none,
+    dependencies_of_a_managed_task_are_read_where_its_step_is,
+    a_number_may_be_spelled_in_another_way,
     dependencies_that_always_hold_are_reported,
     dependencies_of_a_task_that_cannot_hold_hide_it,
     a_walkthrough_without_an_outcome_is_shown_with_its_answers,
@@ -17,6 +21,7 @@ on_both_databases![
     twenty_observations_that_only_the_last_step_reads_are_decided,
     a_thousand_conditions_over_a_hundred_variables_end_within_the_budget,
     every_question_about_a_guide_with_too_many_comparisons_is_undecided,
+    a_step_is_not_reported_when_its_questions_are_too_hard,
 ];
 
 async fn contradicting_conditions_make_a_step_unreachable(client: Client) {
@@ -110,6 +115,80 @@ async fn included_drafts_are_gone_through(client: Client) {
     let request = validation_of_document(document("Guide", with_draft_question()));
     let found = client.validated(with_options(request, options)).await;
     assert_eq!(found.findings, []);
+}
+
+async fn a_guide_that_is_a_draft_is_gone_through_as_if_it_were_published(client: Client) {
+    let guide = TaskDocument {
+        task: Some(task("Guide").with_published(0)),
+        steps: clean(),
+    };
+    let found = client.validated(validation_of_document(guide)).await;
+    assert_eq!(places(&found.findings), []);
+}
+
+async fn an_outcome_in_a_subtask_that_is_a_draft_is_none(client: Client) {
+    for (published, expected) in [(1, vec![]), (0, vec!["path/no-outcome"])] {
+        let inner = TaskDocument {
+            task: Some(task("Inner").with_published(published)),
+            steps: vec![shown(StepType::Solution, "Inside")],
+        };
+        let inner = client.imported(inner).await;
+        let found = findings(&client, vec![subtask(&Task::default(), &inner)]).await;
+        let rules = found.iter().map(|one| one.rule.as_str());
+        let rules: Vec<_> = rules
+            .filter(|rule| *rule != "subtask/unpublished")
+            .collect();
+        assert_eq!(rules, expected, "{published}");
+    }
+}
+
+async fn dependencies_of_a_managed_task_are_read_where_its_step_is(client: Client) {
+    let needs_light = all_of(vec![reads("light", "=", &["on"])]);
+    let inner = |dependencies| TaskDocument {
+        task: Some(Task {
+            dependencies,
+            ..task("Managed")
+        }),
+        steps: vec![shown(StepType::Solution, "Inside")],
+    };
+    let linked = observation_asking(linked_question(vec![
+        answer_with("a", "A", inner(Some(needs_light))),
+        answer_with("b", "B", inner(None)),
+    ]));
+    let mut rest = clean();
+    let first = rest.remove(0);
+    for (steps, expected) in [
+        (
+            [vec![first.clone(), linked.clone()], rest.clone()].concat(),
+            0,
+        ),
+        ([vec![linked, first], rest].concat(), 1),
+    ] {
+        let found = findings(&client, steps).await;
+        let later = found
+            .iter()
+            .filter(|one| one.rule == "condition/answered-later");
+        assert_eq!(later.count(), expected, "{found:#?}");
+    }
+}
+
+/// `5e00` is a number like 5 and another text than "5".
+async fn a_number_may_be_spelled_in_another_way(client: Client) {
+    let five = 5_f64;
+    let nodes = vec![
+        reads_values("v", ">", vec![number(five.next_down())]),
+        reads_values("v", "<", vec![number(five.next_up())]),
+        reads("v", "!=", &["5"]),
+    ];
+    let mut steps = clean();
+    steps.insert(3, needing(shown(StepType::Information, "Five"), nodes));
+    let options = ValidationOptions {
+        known_variables: vec![format!("components.{PRODUCT}.v")],
+        ..ValidationOptions::default()
+    };
+    let request = validation_of_document(document("Guide", steps));
+    let found = client.validated(with_options(request, options)).await;
+    assert_eq!(places(&found.findings), []);
 }
 
 async fn dependencies_that_always_hold_are_reported(client: Client) {
@@ -277,4 +356,52 @@ async fn every_question_about_a_guide_with_too_many_comparisons_is_undecided(cli
         .iter()
         .filter(|one| one.rule == "observation/duplicate-name");
     assert_eq!(i32::try_from(duplicates.count()), Ok(DUPLICATES));
+}
+
+/// Ten pigeons in nine holes: that two of them share one is true and hard to prove.
+async fn a_step_is_not_reported_when_its_questions_are_too_hard(client: Client) {
+    const PIGEONS: usize = 10;
+    const HOLES: usize = PIGEONS - 1;
+    let holes: Vec<String> = (0..HOLES).map(|hole| format!("hole {hole}")).collect();
+    let holes: Vec<&str> = holes.iter().map(String::as_str).collect();
+    let name = |pigeon: usize| format!("v{pigeon}");
+    let mut steps: Vec<Step> = (0..PIGEONS)
+        .map(|pigeon| asks(&name(pigeon), &holes))
+        .collect();
+    let pairs = |operator: &str, group: fn(Vec<DependencyNode>) -> DependencyGroup| {
+        let mut groups = Vec::new();
+        for second in 0..PIGEONS {
+            for first in 0..second {
+                for hole in &holes {
+                    let one = |pigeon| reads(&name(pigeon), operator, &[hole]);
+                    groups.push(nested(group(vec![one(first), one(second)])));
+                }
+            }
+        }
+        groups
+    };
+    let mut answered: Vec<DependencyNode> = (0..PIGEONS)
+        .map(|pigeon| reads(&name(pigeon), "=", &holes))
+        .collect();
+    answered.extend(pairs("!=", any_of));
+    steps.push(needing(shown(StepType::Information, "Apart"), answered));
+    let mut together: Vec<DependencyNode> = (0..PIGEONS)
+        .map(|pigeon| {
+            nested(all_of(
+                holes
+                    .iter()
+                    .map(|hole| reads(&name(pigeon), "!=", &[hole]))
+                    .collect(),
+            ))
+        })
+        .collect();
+    together.extend(pairs("=", all_of));
+    let mut sharing = shown(StepType::Solution, "Together");
+    sharing.dependencies = Some(any_of(together));
+    steps.push(sharing);
+    steps.push(shown(StepType::End, "Done"));
+    let request = validation_of_document(document("Guide", steps));
+    let response = client.validated(request).await;
+    assert_eq!(places(&response.findings), []);
+    assert_eq!(response.counts.unwrap().undecided, 2);
 }
