@@ -7,6 +7,7 @@ on_both_databases![
     a_circle_of_tasks_is_reported_once,
     a_task_that_refers_to_itself_is_a_circle,
     a_circle_that_the_task_is_not_on_is_not_reported,
+    each_circle_through_the_task_is_reported,
     a_subtask_that_is_not_published_is_reported,
     levels_that_may_not_see_a_subtask_are_reported,
     a_subtask_without_a_common_level_is_an_error,
@@ -73,6 +74,17 @@ async fn a_circle_that_the_task_is_not_on_is_not_reported(client: Client) {
     refer(&client, &root, &one).await;
     let found = rules(&client, &root).await;
     assert_eq!(of_rule(&found, "subtask/cycle").len(), 0);
+}
+
+async fn each_circle_through_the_task_is_reported(client: Client) {
+    let root = client.given_task(task("Root")).await;
+    for name in ["One", "Two"] {
+        let other = client.given_task(task(name)).await;
+        refer(&client, &root, &other).await;
+        refer(&client, &other, &root).await;
+    }
+    let found = rules(&client, &root).await;
+    assert_eq!(of_rule(&found, "subtask/cycle").len(), 2);
 }
 
 async fn a_subtask_that_is_not_published_is_reported(client: Client) {

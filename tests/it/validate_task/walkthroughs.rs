@@ -6,6 +6,7 @@ use serde_json::json;
 on_both_databases![
     contradicting_conditions_make_a_step_unreachable,
     conditions_of_a_subtask_are_part_of_a_contradiction,
+    conditions_of_the_step_that_enters_a_managed_task_are_part_of_a_contradiction,
     what_sets_the_account_wide_name_sets_an_own_name_that_equals_it,
     a_step_behind_an_end_is_unreachable,
     what_only_an_unpublished_observation_sets_may_have_any_of_its_answers,
@@ -18,6 +19,7 @@ on_both_databases![
     dependencies_of_a_task_that_cannot_hold_hide_it,
     a_walkthrough_without_an_outcome_is_shown_with_its_answers,
     outcomes_are_looked_for_by_level,
+    levels_with_the_same_answers_share_a_walkthrough_without_an_outcome,
     twenty_observations_that_only_the_last_step_reads_are_decided,
     a_thousand_conditions_over_a_hundred_variables_end_within_the_budget,
     every_question_about_a_guide_with_too_many_comparisons_is_undecided,
@@ -81,6 +83,38 @@ async fn conditions_of_a_subtask_are_part_of_a_contradiction(client: Client) {
             (inner.guid.as_str(), "dependencies.nodes[0].condition"),
         ]
     );
+}
+
+async fn conditions_of_the_step_that_enters_a_managed_task_are_part_of_a_contradiction(
+    client: Client,
+) {
+    let needs = |key| vec![reads("light", "=", &[key])];
+    let inside = vec![
+        needing(shown(StepType::Information, "Inside"), needs("off")),
+        shown(StepType::Solution, "Solved"),
+    ];
+    let linked = linked_question(vec![answer_with("a", "A", document("", inside))]);
+    let steps = vec![
+        asks("light", &["on", "off"]),
+        observation_asking(linked),
+        shown(StepType::End, "Done"),
+    ];
+    let made = client.imported(document("Guide", steps)).await;
+    let steps = client.steps_with_bodies(&made.guid).await;
+    let entering = &steps[2];
+    let inside = &client.steps_with_bodies(&entering.subtask_id).await[0];
+    let update = step_of(&entering.guid).depending_on(all_of(needs("on")));
+    client.updated_step(update, &["dependencies"]).await;
+    let found = client.validated(validation_of(&made.guid)).await.findings;
+    let finding = found.iter().find(|one| one.rule == "step/unreachable");
+    let finding = finding.expect("a finding");
+    assert_eq!(finding.step, inside.guid);
+    let related: Vec<_> = finding
+        .related
+        .iter()
+        .map(|place| place.step.as_str())
+        .collect();
+    assert_eq!(related, [inside.guid.as_str(), entering.guid.as_str()]);
 }
 
 /// Within the task, `components.7.light` is also the name of an observation.
@@ -272,6 +306,25 @@ async fn outcomes_are_looked_for_by_level(client: Client) {
         .collect();
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].levels, [0]);
+}
+
+async fn levels_with_the_same_answers_share_a_walkthrough_without_an_outcome(client: Client) {
+    let inner = TaskDocument {
+        task: Some(task("Inner").with_roles(vec![1])),
+        steps: vec![shown(StepType::Information, "For technicians")],
+    };
+    let inner = client.imported(inner).await;
+    for roles in [vec![0, 1], vec![0, 1, 2]] {
+        let outer = TaskDocument {
+            task: Some(task("Outer").with_roles(roles.clone())),
+            steps: vec![subtask(&Task::default(), &inner)],
+        };
+        let found = client.validated(validation_of_document(outer)).await;
+        let without = found.findings.iter();
+        let without = without.filter(|one| one.rule == "path/no-outcome");
+        let levels: Vec<_> = without.map(|one| one.levels.clone()).collect();
+        assert_eq!(levels, [roles]);
+    }
 }
 
 /// Going through every combination of answers would take 3^20 walkthroughs.
