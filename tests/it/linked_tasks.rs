@@ -13,7 +13,6 @@ on_both_databases![
     several_observations_have_their_own_tasks,
     a_wiring_step_that_is_listed_stays_where_it_is_listed,
     a_listed_wiring_step_keeps_its_fields,
-    a_listed_subtask_step_of_another_task_is_not_taken_for_a_wiring_step,
     fields_that_a_wiring_step_takes_from_its_task_are_not_listed,
     the_documents_of_values_are_imported_with_them,
     documents_of_values_nest,
@@ -269,21 +268,6 @@ async fn a_managed_task_has_the_product_of_its_parent(client: Client) {
     assert_eq!(task.product_id, Some(PRODUCT));
     let wiring = client.get_step(&made.steps[1]).await.accepted();
     assert_eq!(wiring.subtask_pid, Some(PRODUCT));
-}
-
-async fn a_listed_subtask_step_of_another_task_is_not_taken_for_a_wiring_step(client: Client) {
-    let other = client.given_task(task("Other")).await;
-    let steps = vec![
-        subtask(&Task::default(), &other),
-        linked_observation(&[("a", "A")]),
-    ];
-    let made = client.imported(document("Guide", steps)).await;
-    let steps = client.steps_with_bodies(&made.guid).await;
-    let managed = managed_by(&client, &steps[1]).await.remove(0);
-    let referred: Vec<_> = steps.iter().map(|step| step.subtask_id.as_str()).collect();
-    assert_eq!(referred, [other.guid.as_str(), "", managed.guid.as_str()]);
-    let links: Vec<_> = steps.iter().map(|step| step.link.as_str()).collect();
-    assert_eq!(links, ["", "", managed.guid.as_str()]);
 }
 
 async fn a_link_is_never_taken_from_a_caller(client: Client) {
