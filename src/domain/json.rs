@@ -67,3 +67,24 @@ pub fn number(number: f64) -> Option<Value> {
     }
     serde_json::Number::from_f64(number).map(Value::Number)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_are_integers_unless_they_are_a_negative_zero_or_inexact() {
+        for (double, expected) in [
+            (0.0, "0"),
+            (-0.0, "-0.0"),
+            (-5.0, "-5"),
+            (0.5, "0.5"),
+            (9_007_199_254_740_991.0, "9007199254740991"),
+            (9_007_199_254_740_992.0, "9007199254740992.0"),
+        ] {
+            let text = number(double).map(|value| value.to_string());
+            assert_eq!(text.as_deref(), Some(expected));
+        }
+        assert_eq!(number(f64::INFINITY), None);
+    }
+}

@@ -42,6 +42,18 @@ pub async fn stored_sizes_are_those_of_the_content(store: &Store, url: &str, acc
     }
 }
 
+/// The stored sizes of the tasks and of the steps of an account, bodies included, by id.
+pub async fn stored_sizes(url: &str, account: &str) -> [Vec<(Uuid, i64)>; 2] {
+    let tasks = rows(url, TASKS, account).await.into_iter();
+    let steps = rows(url, STEPS, account).await.into_iter();
+    [
+        tasks.map(|(guid, size, ..)| (guid, size)).collect(),
+        steps
+            .map(|(guid, listed, bodies, _)| (guid, listed + bodies))
+            .collect(),
+    ]
+}
+
 async fn rows(url: &str, sql: &'static str, account: &str) -> Vec<Row> {
     let query = sqlx::query_as::<sqlx::Postgres, Row>(sql).bind(account);
     let rows = if url.starts_with("sqlite:") {

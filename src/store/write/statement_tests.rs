@@ -14,7 +14,7 @@ use self::samples::{
     context, create, information, label, language, name, new_step, observation, reading,
     step_overlay, stored, task, task_overlay, title, update,
 };
-use super::*;
+use super::{super::rows::task_row, *};
 use crate::domain::{
     changes::{RoleChange, TranslatedStep, TranslatedTask},
     decide::{
@@ -304,4 +304,23 @@ statements! {
         role: Some(RoleChange::Delete(crate::domain::ids::RoleId(7))),
         ..Changes::default()
     }, no_outcome;
+}
+
+#[test]
+fn a_statement_puts_a_thousand_rows_at_most() {
+    let (_, task) = task();
+    let row = task_row(&task);
+    for (rows, statements) in [
+        (0, 0),
+        (1, 1),
+        (1_000, 1),
+        (1_001, 2),
+        (2_000, 2),
+        (2_500, 3),
+    ] {
+        for backend in [DbBackend::Sqlite, DbBackend::Postgres] {
+            let upsert = Upsert::new(vec![row.clone(); rows]);
+            assert_eq!(upsert.statements(backend).len(), statements, "{rows} rows");
+        }
+    }
 }

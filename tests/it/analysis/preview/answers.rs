@@ -15,6 +15,7 @@ on_both_databases![
     the_next_observation_is_the_first_visible_one_without_an_answer,
     open_variables_come_by_the_steps_that_read_them,
     observations_elsewhere_add_their_keys,
+    of_the_keys_of_several_tasks_a_hundred_are_listed,
     observations_of_another_account_add_nothing,
     known_variables_can_have_any_value,
     variables_of_a_loop_can_have_any_value,
@@ -226,6 +227,27 @@ async fn observations_elsewhere_add_their_keys(client: Client) {
     let preview = client.previewed(request).await;
     assert_eq!(seen(&preview)["known"], Visibility::Undetermined);
     assert_eq!(preview.open_variables[0].keys, ["off", "green", "red"]);
+}
+
+async fn of_the_keys_of_several_tasks_a_hundred_are_listed(client: Client) {
+    let keys: Vec<String> = (0..120).map(|n| format!("key {n}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let asking = |keys: &[&str]| {
+        let mut steps = reading(&[("", "light")]);
+        steps.push(observation("light", &[&["off"], keys].concat()));
+        steps
+    };
+    let inner = client
+        .imported(document("Inner", asking(&keys[60..])))
+        .await;
+    let mut steps = asking(&keys[..60]);
+    steps.push(subtask(&Task::default(), &inner));
+    let request = preview_of_document(document("Outer", steps));
+    let preview = client.previewed(request).await;
+    let open = preview.open_variables.iter();
+    let open = open.filter(|one| one.name == "light");
+    let counts: Vec<usize> = open.map(|one| one.keys.len()).collect();
+    assert_eq!(counts, [100]);
 }
 
 async fn observations_of_another_account_add_nothing(client: Client) {
