@@ -168,7 +168,7 @@ const CLOSED: &str =
 /// Whether the server closed the connection before it sent a byte, as a proxy does whose
 /// PostgreSQL is down. The driver takes the missing answer for a zero.
 fn is_closed_at_once(message: &str) -> bool {
-    message.ends_with("SSLRequest: 0x00")
+    message.contains("SSLRequest: 0x00 ")
 }
 
 /// Whether TLS failed: the driver reports its errors as those of the network.
