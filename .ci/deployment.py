@@ -66,6 +66,7 @@ def main():
     page = pathlib.Path("docs/deploy/README.md").read_text()
     profile = re.search(r"cargo build .*--profile (\w+)", page).group(1)
     check("the page of systemd builds what it installs", f"install target/{profile}/expertise {service['ExecStart'].split()[0]}" in page)
+    check("systemd restarts it as often as needed", unit["Unit"]["StartLimitIntervalSec"] == "0")
     check("systemd waits longer than the grace", seconds(service["TimeoutStopSec"]) > grace)
     check("the memory limit in systemd is twice EXPERTISE_MAX_INFLIGHT_BYTES", size(service["MemoryMax"]) == 2 * inflight)
 
@@ -89,8 +90,9 @@ def main():
     check("the container names the ports", ports == {"grpc": port, "metrics": METRICS_PORT})
     annotations = pod["metadata"]["annotations"]
     check("Prometheus finds the metrics", annotations["prometheus.io/port"] == str(METRICS_PORT))
-    probed = {container[probe]["grpc"]["port"] for probe in ("startupProbe", "readinessProbe")}
-    check("the probes use the port", probed == {port})
+    check("the readiness probe uses the port", container["readinessProbe"]["grpc"]["port"] == port)
+    restarting = [container[probe]["tcpSocket"]["port"] for probe in ("startupProbe", "livenessProbe")]
+    check("a pod that waits for its database is not restarted", restarting == ["grpc", "grpc"])
     served = [(it["port"], it["targetPort"]) for it in documents["service.yaml"]["spec"]["ports"]]
     check("the service uses the ports", served == [(port, "grpc"), (METRICS_PORT, "metrics")])
     allowed = [rule["ports"] for rule in documents["networkpolicy.yaml"]["spec"]["ingress"]]

@@ -19,7 +19,7 @@ use tokio::{
     runtime::Runtime,
     signal::unix::{self, SignalKind},
 };
-use tracing::warn;
+use tracing::{Level, enabled, warn};
 
 /// Exit code when nothing was started because settings are wrong.
 const WRONG_SETTINGS: u8 = 2;
@@ -88,7 +88,11 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
         Command::Serve | Command::Migrate { .. } => {
             telemetry::start(&config.log);
             for warning in &invocation.warnings {
-                warn!("{warning}");
+                // The filter of the log may leave warnings out.
+                match enabled!(Level::WARN) {
+                    true => warn!("{warning}"),
+                    false => cli::print_error(&format!("expertise: {warning}")),
+                }
             }
             return run_async(invocation);
         }

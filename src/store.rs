@@ -139,6 +139,7 @@ impl Store {
         let options = ConnectOptions {
             max_connections,
             migrate,
+            serves: true,
             max_wait: None,
             metrics: Arc::default(),
         };
@@ -202,6 +203,9 @@ impl Store {
     /// Registers the store's metrics.
     pub fn register(&self, registry: &mut Registry) {
         self.inner.metrics.register(registry);
+        if self.inner.replica.is_some() {
+            self.inner.metrics.register_replica(registry);
+        }
     }
 
     /// Updates the [registered](Store::register) metrics of connections.

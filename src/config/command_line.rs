@@ -15,6 +15,7 @@ use super::{
     names::Variables,
     settings::{Environment, SettingValues, value_error},
     translate::TranslateSettings,
+    value,
 };
 
 #[derive(Parser)]
@@ -47,7 +48,7 @@ enum CommandArgs {
     /// Bring the database's schema up to date and end
     Migrate {
         /// Create the tables of a new PostgreSQL database in this many partitions, by account
-        #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(2..=1024))]
+        #[arg(long, value_name = "NUMBER", value_parser = value::number(2..=1024_u16))]
         partitions: Option<u16>,
         #[command(flatten)]
         server: ServerFlags,

@@ -46,6 +46,16 @@ const PUBLIC_PARAMETERS: [&str; 17] = [
 ];
 /// Parameters of the driver that may hold a secret.
 const SECRET_PARAMETERS: [&str; 2] = ["options", "password"];
+/// The longest name of an unknown parameter that is shown.
+const MAX_SHOWN_NAME: usize = 40;
+
+/// What a URL must be, by what is wrong with it.
+const ENCODED_PASSWORD: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE, with the characters \
+                                @ / ? # of a password percent-encoded";
+const ONE_HOST: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE with one host: use a name or a \
+                        proxy that leads to the current primary";
+const VALID_PORT: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE with a port from 1 to 65535, \
+                          and the characters @ / ? # of a password percent-encoded";
 
 /// A PostgreSQL URL, password included, which `Debug` and `Display` never show.
 #[derive(Clone, PartialEq, Eq)]
@@ -83,10 +93,7 @@ impl PostgresUrl {
         if !is_postgres(text) {
             return Err("postgres://USER:PASSWORD@HOST:PORT/DATABASE".to_owned());
         }
-        let mut url = parse_url(text).ok_or(
-            "postgres://USER:PASSWORD@HOST:PORT/DATABASE, with the characters @ / ? # of a \
-             password percent-encoded",
-        )?;
+        let mut url = parse_url(text)?;
         let (ours, others): (Vec<&str>, Vec<&str>) = url
             .query()
             .unwrap_or_default()
@@ -117,6 +124,7 @@ impl PostgresUrl {
 fn check_parameters(url: &Url) -> Result<(), String> {
     let names: Vec<_> = url.query_pairs().map(|(name, _)| name).collect();
     let unknown: Vec<_> = names.iter().filter(|name| !is_known(name)).collect();
+    let shown: Vec<&str> = unknown_names(url.query().unwrap_or_default()).collect();
     let meant: BTreeSet<&str> = unknown
         .iter()
         .filter_map(|name| closest_parameter(name))
@@ -126,15 +134,67 @@ fn check_parameters(url: &Url) -> Result<(), String> {
             true => format!("known are {}", PUBLIC_PARAMETERS.join(", ")),
             false => format!("did you mean {}?", Vec::from_iter(meant).join(", ")),
         };
-        return Err(format!("a URL with known parameters only: {advice}"));
+        let without = match shown.is_empty() {
+            true => String::new(),
+            false => format!(", without {}", shown.join(", ")),
+        };
+        return Err(format!(
+            "a URL with known parameters only{without}: {advice}"
+        ));
     }
-    match PgConnectOptions::from_str(url.as_str()) {
-        Ok(_) => Ok(()),
-        Err(_) => Err(
-            "a URL whose parameters have valid values: check the port, and those such as \
-             sslmode=require"
-                .to_owned(),
-        ),
+    if url
+        .query_pairs()
+        .any(|(name, value)| name == "host" && value.contains(','))
+    {
+        return Err(ONE_HOST.to_owned());
+    }
+    match refused_parameter(url) {
+        Some(name) => Err(format!("a URL with {}", valid_value(name))),
+        None => Ok(()),
+    }
+}
+
+/// The names of unknown parameters that may be shown: none where one may be a part of a
+/// password that is not percent-encoded.
+fn unknown_names(query: &str) -> impl Iterator<Item = &str> {
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let may_be_password = query.contains('@')
+        || pairs
+            .clone()
+            .any(|(name, _)| SECRET_PARAMETERS.contains(&name));
+    let is_name = |name: &str| {
+        name.len() <= MAX_SHOWN_NAME
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+    };
+    let unknown = pairs.map(|(name, _)| name).filter(|name| !is_known(name));
+    unknown.filter(move |name| !may_be_password && is_name(name))
+}
+
+/// The first parameter whose value the driver refuses.
+fn refused_parameter(url: &Url) -> Option<&'static str> {
+    let known = PUBLIC_PARAMETERS.iter().chain(&SECRET_PARAMETERS);
+    known.copied().find(|known| {
+        let mut pairs = url.query_pairs().filter(|(name, _)| name == known);
+        pairs.any(|(name, value)| {
+            let mut alone = url.clone();
+            alone.query_pairs_mut().clear().append_pair(&name, &value);
+            PgConnectOptions::from_str(alone.as_str()).is_err()
+        })
+    })
+}
+
+/// What the value of a parameter must be.
+fn valid_value(name: &str) -> String {
+    match name {
+        "sslmode" | "ssl-mode" => {
+            format!("{name}=disable, allow, prefer, require, verify-ca or verify-full")
+        }
+        "port" => "port=NUMBER from 1 to 65535".to_owned(),
+        "hostaddr" => "hostaddr=ADDRESS, an IP address".to_owned(),
+        "statement-cache-capacity" => format!("{name}=NUMBER"),
+        name => format!("a valid value of {name}"),
     }
 }
 
@@ -156,12 +216,25 @@ fn is_postgres(text: &str) -> bool {
 }
 
 /// Refuses what may be a password with characters that are not percent-encoded: a URL
-/// would read its end as another part.
-fn parse_url(text: &str) -> Option<Url> {
-    let before_query = text.split('?').next()?;
-    let valid = before_query.matches('@').count() <= 1 && !text.contains('#');
-    let url = valid.then(|| Url::parse(text).ok()).flatten()?;
-    (!url.path().contains('@')).then_some(url)
+/// would read its end as another part. The error says what a URL must be.
+fn parse_url(text: &str) -> Result<Url, &'static str> {
+    let before_query = text.split('?').next().unwrap_or_default();
+    if before_query.matches('@').count() > 1 || text.contains('#') {
+        return Err(ENCODED_PASSWORD);
+    }
+    let (_, rest) = before_query.split_once("://").unwrap_or_default();
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    if path.contains('@') {
+        return Err(ENCODED_PASSWORD);
+    }
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    if host.contains(',') {
+        return Err(ONE_HOST);
+    }
+    Url::parse(text).map_err(|error| match error {
+        url::ParseError::InvalidPort => VALID_PORT,
+        _ => ENCODED_PASSWORD,
+    })
 }
 
 impl DatabaseUrl {

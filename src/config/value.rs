@@ -160,7 +160,8 @@ pub(super) fn language(text: &str) -> Result<Language, &'static str> {
 pub(super) fn log(text: &str) -> Result<Targets, &'static str> {
     let is_directive = |directive: &str| match directive.split_once('=') {
         Some((target, level)) => !target.is_empty() && level.parse::<LevelFilter>().is_ok(),
-        None => directive.parse::<LevelFilter>().is_ok(),
+        // An empty text would be the level `error`.
+        None => !directive.is_empty() && directive.parse::<LevelFilter>().is_ok(),
     };
     text.split(',')
         .all(is_directive)

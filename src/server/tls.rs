@@ -3,6 +3,7 @@
 
 use std::{path::Path, sync::Arc, time::SystemTime};
 
+use humantime::format_rfc3339_seconds;
 use rustls::{
     InconsistentKeys, RootCertStore, ServerConfig,
     crypto::ring,
@@ -10,6 +11,7 @@ use rustls::{
     server::WebPkiClientVerifier,
 };
 use tokio_rustls::TlsAcceptor;
+use tracing::warn;
 use x509_cert::{Certificate, der::Decode};
 
 use crate::{
@@ -66,7 +68,14 @@ pub fn server_tls(tls: &Tls) -> Result<ServerTls, TlsError> {
             config.with_client_cert_verifier(clients)
         }
     };
-    let certificate_expiry = chain.first().and_then(expiry);
+    let validity = chain.first().and_then(validity);
+    let certificate_expiry = validity.as_ref().map(|validity| validity.not_after);
+    if let Some(wrong) = validity.and_then(|validity| validity.outside(SystemTime::now())) {
+        let file = tls.cert_file.display();
+        warn!(
+            "the certificate in {file}, EXPERTISE_TLS_CERT_FILE, {wrong}: clients refuse it, replace it"
+        );
+    }
     let config = config.with_single_cert(chain, key);
     let mut config = config.map_err(|error| TlsError::Mismatch(mismatch(&error)))?;
     config.alpn_protocols.push(ALPN_HTTP2.to_vec());
@@ -92,10 +101,34 @@ fn mismatch(error: &rustls::Error) -> &'static str {
     }
 }
 
-fn expiry(certificate: &CertificateDer) -> Option<SystemTime> {
+/// When a certificate is valid.
+struct CertificateValidity {
+    not_before: SystemTime,
+    not_after: SystemTime,
+}
+
+impl CertificateValidity {
+    /// What is wrong at this time, if it is not valid then.
+    fn outside(&self, now: SystemTime) -> Option<String> {
+        if now > self.not_after {
+            let at = format_rfc3339_seconds(self.not_after);
+            Some(format!("expired at {at}"))
+        } else if now < self.not_before {
+            let at = format_rfc3339_seconds(self.not_before);
+            Some(format!("is not valid before {at}"))
+        } else {
+            None
+        }
+    }
+}
+
+fn validity(certificate: &CertificateDer) -> Option<CertificateValidity> {
     let certificate = Certificate::from_der(certificate).ok()?;
     let validity = certificate.tbs_certificate().validity();
-    Some(validity.not_after.to_system_time())
+    Some(CertificateValidity {
+        not_before: validity.not_before.to_system_time(),
+        not_after: validity.not_after.to_system_time(),
+    })
 }
 
 fn authorities(path: &Path) -> Result<RootCertStore, PemError> {

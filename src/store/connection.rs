@@ -4,6 +4,8 @@ mod advice;
 mod database;
 mod epoch;
 mod migrations;
+mod open_error;
+mod permissions;
 mod pooler;
 mod postgres;
 mod probe;
@@ -30,10 +32,12 @@ use crate::config::{DatabaseUrl, PostgresUrl};
 use database::Pooling;
 pub use migrations::SchemaChange;
 use migrations::{OldSchema, create_schema, prepare_schema};
+use permissions::{Needed, check_permissions};
 use probe::HealthProbe;
 
 pub use database::Database;
 pub use epoch::ConnectionEpoch;
+pub use open_error::OpenError;
 pub use replica::{Replica, ReplicaOrPrimary, ReplicaSettings};
 
 /// The name of the key that signs page tokens, in `server_keys`.
@@ -55,99 +59,12 @@ const MIGRATE_WAIT: Duration = Duration::from_secs(10);
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 const WAIT_LOG_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Why the database cannot be used: one line that says what is wrong and what to do.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The URL is not valid.
-    #[error(
-        "EXPERTISE_DATABASE_URL is not a valid PostgreSQL URL: check its port and its parameters, such as sslmode=require"
-    )]
-    InvalidUrl,
-    /// The path cannot be that of an SQLite file.
-    #[error("EXPERTISE_DATABASE_URL names the file {path}, which cannot be used: {why}")]
-    Path {
-        /// The path.
-        path: String,
-        /// What is wrong, and what to do.
-        why: String,
-    },
-    /// The SQLite file cannot be opened or created.
-    #[error("EXPERTISE_DATABASE_URL names the file {path}, which cannot be used: {why}")]
-    File {
-        /// The path of the file.
-        path: String,
-        /// What is wrong, and what to do.
-        why: String,
-    },
-    /// PostgreSQL refuses the connection, and waiting does not change that.
-    #[error("EXPERTISE_DATABASE_URL names {address}, which cannot be used: {why}")]
-    Connect {
-        /// Host, port and database, without user and password.
-        address: String,
-        /// What is wrong, and what to do.
-        why: String,
-    },
-    /// PostgreSQL cannot be reached at present.
-    #[error("EXPERTISE_DATABASE_URL names {address}, which cannot be reached: {why}")]
-    Unreachable {
-        /// Host, port and database, without user and password.
-        address: String,
-        /// What is wrong, and what to do.
-        why: String,
-    },
-    /// The connection was lost before the schema had been read.
-    #[error("the connection to the database was lost: check that it runs and can be reached")]
-    Lost,
-    /// The schema has migrations that this version does not know.
-    #[error(
-        "the database has a schema that this version does not know: run the version that created it, or set EXPERTISE_DATABASE_URL to another database"
-    )]
-    UnknownSchema,
-    /// The schema is older than this version, and migrating is switched off.
-    #[error(
-        "the database schema is older than this version (missing migrations: {pending}): run `expertise migrate`, or set EXPERTISE_MIGRATE=true"
-    )]
-    OldSchema {
-        /// How many migrations are missing.
-        pending: usize,
-    },
-    /// Partitions are requested, but SQLite has none.
-    #[error(
-        "--partitions is for PostgreSQL: set EXPERTISE_DATABASE_URL to a PostgreSQL database, or leave it out"
-    )]
-    PartitionsOfSqlite,
-    /// Partitions are requested, but the database has tables already.
-    #[error(
-        "--partitions is for a new database, and this one has tables: use an empty database, or leave it out"
-    )]
-    PartitionsNeedEmptyDatabase,
-    /// The schema cannot be created, changed or read.
-    #[error("the database schema cannot be read or brought up to date: {0}")]
-    Schema(String),
-}
-
-impl OpenError {
-    /// Whether the database cannot be opened until a setting is changed.
-    pub fn is_wrong_setting(&self) -> bool {
-        match self {
-            Self::InvalidUrl | Self::Path { .. } | Self::PartitionsOfSqlite => true,
-            Self::File { .. }
-            | Self::Connect { .. }
-            | Self::Unreachable { .. }
-            | Self::Lost
-            | Self::UnknownSchema
-            | Self::OldSchema { .. }
-            | Self::PartitionsNeedEmptyDatabase
-            | Self::Schema(_) => false,
-        }
-    }
-}
-
 /// Brings the schema of a database up to date.
 pub async fn migrate(database: &DatabaseUrl) -> Result<SchemaChange, OpenError> {
     let options = ConnectOptions {
         max_connections: 1,
         migrate: true,
+        serves: false,
         max_wait: Some(MIGRATE_WAIT),
         metrics: Arc::default(),
     };
@@ -162,6 +79,8 @@ pub struct ConnectOptions {
     pub max_connections: u32,
     /// Whether to bring the schema up to date, or to refuse an old one.
     pub migrate: bool,
+    /// Whether calls are served, so that the user needs permissions on all tables.
+    pub serves: bool,
     /// How long to wait for a PostgreSQL that cannot be reached; `None` is without end.
     pub max_wait: Option<Duration>,
     /// Records the use of the connections.
@@ -264,6 +183,8 @@ async fn sqlite_file(
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal);
     let mut writer = sqlite_pool(1, options, &epoch).await.map_err(file_error)?;
+    // SQLite opens a file that it may not write for reading.
+    advice::check_writable(path)?;
     let schema_change = prepare_schema(&writer, OldSchema::of_setting(*migrate)).await?;
     let page_key = page_key(&writer).await?;
     writer.measure("writer", metrics);
@@ -313,12 +234,16 @@ async fn postgres(
     let ConnectOptions {
         max_connections,
         migrate,
+        serves,
         max_wait: _,
         metrics,
     } = options;
     let epoch = Arc::new(ConnectionEpoch::new());
     let (options, mut pool) = postgres::open(url, *max_connections, &epoch).await?;
     let schema_change = prepare_schema(&pool, OldSchema::of_setting(*migrate)).await?;
+    if *serves {
+        check_permissions(&pool, Needed::Serve).await?;
+    }
     let page_key = page_key(&pool).await?;
     pool.measure("shared", metrics);
     // One connection is kept free of writes, which may wait for locks, so that reads go on.

@@ -248,6 +248,12 @@ fn describe_sqlx(err: &SqlxError) -> String {
                 return "the SQLite file is damaged: restore a backup, or use another file"
                     .to_owned();
             }
+            // Insufficient privilege.
+            if code == "42501" {
+                return "no permission: the user of the database lacks one on a table; grant it \
+                        SELECT, INSERT, UPDATE and DELETE on all tables"
+                    .to_owned();
+            }
             match err.constraint() {
                 Some(constraint) => format!("database code {code} of {constraint}"),
                 None => format!("database code {code}"),

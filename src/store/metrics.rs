@@ -123,6 +123,11 @@ impl StoreMetrics {
             "Most connections of a pool",
             self.connections_max.clone(),
         );
+    }
+
+    /// Registers the metric of a replica, for a server that has one.
+    pub fn register_replica(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("database");
         registry.register(
             "replica_in_use",
             "1 while reads that may be stale go to the replica, else 0",

@@ -30,6 +30,19 @@ impl MigratorTrait for Migrator {
     }
 }
 
+/// A table of the schema.
+pub struct SchemaTable {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether its rows belong to accounts. Calls change only such tables.
+    pub is_of_accounts: bool,
+}
+
+/// All tables that migrations create.
+pub fn tables() -> impl Iterator<Item = SchemaTable> {
+    m0001::tables()
+}
+
 /// The name of the newest migration, which names the schema of this version.
 pub fn newest_migration() -> String {
     let newest = Migrator::migrations().pop();

@@ -3,6 +3,7 @@
 
 mod apply;
 mod credentials;
+mod database_permissions;
 mod databases;
 mod delete;
 mod diff;

@@ -1,5 +1,6 @@
 //! Settings of the server, its start line, and how it ends.
 
+mod certificate;
 mod mistakes;
 mod refused;
 

@@ -50,8 +50,20 @@ impl Authority {
 
     /// A certificate for this name.
     pub fn make(&self, name: &str) -> Pair {
+        self.make_with(CertificateParams::new([name.to_owned()]).expect("a name"))
+    }
+
+    /// A certificate for this name that is valid from the first day of one year to that of
+    /// another.
+    pub fn make_between(&self, name: &str, first: i32, last: i32) -> Pair {
+        let mut params = CertificateParams::new([name.to_owned()]).expect("a name");
+        params.not_before = rcgen::date_time_ymd(first, 1, 1);
+        params.not_after = rcgen::date_time_ymd(last, 1, 1);
+        self.make_with(params)
+    }
+
+    fn make_with(&self, params: CertificateParams) -> Pair {
         let key = KeyPair::generate().expect("a key");
-        let params = CertificateParams::new([name.to_owned()]).expect("a name");
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
         Pair {
             cert: certificate.pem(),

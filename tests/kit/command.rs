@@ -4,6 +4,7 @@ use std::{
     env, fs,
     io::{BufRead, BufReader, Read, Write},
     net::SocketAddr,
+    os::unix::{fs::chown, process::CommandExt},
     path::{Path, PathBuf},
     process::{self, Child, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, channel},
@@ -110,6 +111,13 @@ impl Command {
     /// Runs in this directory instead of one of its own.
     pub fn in_directory(mut self, directory: &Path) -> Self {
         self.command.current_dir(directory);
+        self
+    }
+
+    /// Runs as this user.
+    pub fn as_user(mut self, id: u32) -> Self {
+        chown(self.directory.path(), Some(id), Some(id)).expect("the owner of our directory");
+        self.command.uid(id).gid(id);
         self
     }
 

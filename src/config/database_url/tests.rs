@@ -108,14 +108,31 @@ fn no_password_is_ever_shown() {
 #[test]
 fn unknown_parameters_are_refused_with_the_closest_known_one() {
     for (parameters, meant) in [
-        ("sslmod=require", "did you mean sslmode?"),
+        (
+            "sslmod=require",
+            "only, without sslmod: did you mean sslmode?",
+        ),
         ("ssl_mode=require", "did you mean ssl-mode?"),
         ("sslmode=require&usr=ann", "did you mean user?"),
         ("pgbuncer=true", "did you mean pgbouncer?"),
         ("pasword=hush", "did you mean password?"),
-        ("hushhush", "known are application_name, "),
-        ("sslmode=hush", "valid values"),
-        ("port=hush", "valid values"),
+        (
+            "timeout=hush",
+            "only, without timeout: known are application_name, ",
+        ),
+        // What may be a part of a password is not named.
+        ("hushhush", "only: known are application_name, "),
+        ("hush%20=1", "only: known are "),
+        ("password=se&hush=1", "only: known are "),
+        ("hush=1&x=@db", "only: known are "),
+        (
+            "sslmode=hush",
+            "sslmode=disable, allow, prefer, require, verify-ca or verify-full",
+        ),
+        ("ssl-mode=hush", "ssl-mode=disable, "),
+        ("user=ann&port=hush", "port=NUMBER from 1 to 65535"),
+        ("hostaddr=hush", "an IP address"),
+        ("host=hush,hush", "with one host"),
     ] {
         let refused = PostgresUrl::parse(&format!("postgres://db/e?{parameters}"));
         let error = refused.expect_err(parameters);
@@ -139,4 +156,20 @@ fn malformed_urls_are_masked_too() {
         let shown = mask(text);
         assert!(!shown.contains("sec") && !shown.contains("ret"), "{shown}");
     }
+}
+
+#[test]
+fn a_wrong_port_and_several_hosts_are_told_from_a_password() {
+    for (url, part) in [
+        ("postgres://h:99999/x", "with a port from 1 to 65535"),
+        ("postgres://u:hush@h:99999/x", "with a port from 1 to 65535"),
+        ("postgres://h1,h2/x", "with one host"),
+        ("postgres://u:hu,sh@h1:1,h2:2/x", "with one host"),
+        ("postgres://u:hu/sh@h/x", "percent-encoded"),
+    ] {
+        let error = PostgresUrl::parse(url).expect_err(url);
+        assert!(error.contains(part), "{url}: {error}");
+        assert!(!error.contains("hu"), "{error}");
+    }
+    PostgresUrl::parse("postgres://u:hu,sh@h/x").expect("a password with a comma");
 }

@@ -32,6 +32,17 @@ pub fn file_error(path: &Path, err: &sqlx::Error) -> OpenError {
     }
 }
 
+/// Fails if this user may not write an SQLite file that exists.
+pub fn check_writable(path: &Path) -> Result<(), OpenError> {
+    match is_permission_denied(path) {
+        true => Err(OpenError::Path {
+            path: path.display().to_string(),
+            why: permission_error(path),
+        }),
+        false => Ok(()),
+    }
+}
+
 /// What is wrong with an SQLite file by the primary code of the error, and what to do.
 fn sqlite_advice(code: Option<u32>) -> String {
     let advice = match code {
@@ -113,9 +124,8 @@ pub fn postgres_error(address: &str, options: &PgConnectOptions, err: &sqlx::Err
         sqlx::Error::Io(err) if is_tls(err) => Permanent(TLS_FAILED),
         sqlx::Error::Io(err) => network_error(options, err),
         sqlx::Error::Tls(_) => Permanent(TLS_FAILED),
-        sqlx::Error::PoolTimedOut => {
-            Temporary("it did not answer in time: check that it runs and has free connections")
-        }
+        sqlx::Error::Protocol(message) if is_closed_at_once(message) => Temporary(CLOSED),
+        sqlx::Error::PoolTimedOut => Temporary(NO_ANSWER),
         sqlx::Error::Database(err) => match state_error(err.as_ref()) {
             Some(known) => known,
             None => {
@@ -146,7 +156,20 @@ enum ConnectFailure {
     Permanent(&'static str),
 }
 
+/// Why a PostgreSQL that stays silent is not used.
+pub const NO_ANSWER: &str =
+    "it did not answer in time: check that it runs and has free connections";
+
 const TLS_FAILED: &str = "the TLS handshake failed: check sslmode and sslrootcert in the URL";
+
+const CLOSED: &str =
+    "it closes the connection: check that PostgreSQL runs, also behind a proxy or load balancer";
+
+/// Whether the server closed the connection before it sent a byte, as a proxy does whose
+/// PostgreSQL is down. The driver takes the missing answer for a zero.
+fn is_closed_at_once(message: &str) -> bool {
+    message.contains("SSLRequest: 0x00 ")
+}
 
 /// Whether TLS failed: the driver reports its errors as those of the network.
 fn is_tls(err: &io::Error) -> bool {
@@ -159,6 +182,10 @@ fn network_error(options: &PgConnectOptions, err: &io::Error) -> ConnectFailure 
         io::ErrorKind::ConnectionRefused => {
             Temporary("the connection is refused: start PostgreSQL, or check host and port")
         }
+        io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::BrokenPipe
+        | io::ErrorKind::UnexpectedEof => Temporary(CLOSED),
         io::ErrorKind::NotFound if is_socket => {
             Temporary("the socket does not exist: start PostgreSQL, or check the socket's path")
         }
@@ -193,6 +220,19 @@ fn state_error(err: &dyn DatabaseError) -> Option<ConnectFailure> {
     })
 }
 
+const OTHER_TABLES: &str =
+    "the database has tables of another application: use a database of its own";
+
+/// Whether the message of a database's error ends so.
+fn has_message(err: &DbErr, end: &str) -> bool {
+    let (DbErr::Exec(RuntimeErr::SqlxError(err)) | DbErr::Query(RuntimeErr::SqlxError(err))) = err
+    else {
+        return false;
+    };
+    let err = err.as_database_error();
+    err.is_some_and(|err| err.message().ends_with(end))
+}
+
 /// The error of reading or changing the schema.
 pub fn schema_error(err: &DbErr) -> OpenError {
     if error::is_connection_lost(err) {
@@ -212,9 +252,9 @@ pub fn schema_error(err: &DbErr) -> OpenError {
              the owner of the database"
                 .to_owned()
         }
-        Some("42P07") => {
-            "the database has tables of another application: use a database of its own".to_owned()
-        }
+        Some("42P07") => OTHER_TABLES.to_owned(),
+        // SQLITE_ERROR, whose cause only the message has.
+        Some("1") if has_message(err, "already exists") => OTHER_TABLES.to_owned(),
         Some("5" | "261" | "517") => {
             "another process has locked it: stop that process, or use another database".to_owned()
         }

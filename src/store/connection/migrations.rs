@@ -6,7 +6,11 @@ use sea_orm::{
 };
 use sea_orm_migration::MigratorTrait;
 
-use super::{OpenError, advice, database::Database};
+use super::{
+    OpenError, advice,
+    database::Database,
+    permissions::{Needed, check_permissions},
+};
 use crate::store::{
     backend,
     schema::{Migrator, with_partitions},
@@ -50,6 +54,9 @@ pub async fn prepare_schema(db: &Database, old: OldSchema) -> Result<SchemaChang
         .begin(TransactionOptions::default())
         .await
         .map_err(schema)?;
+    if backend(&transaction) == DbBackend::Postgres {
+        check_permissions(&transaction, Needed::Migrations).await?;
+    }
     let pending = match pending_migrations(&transaction).await {
         Ok(pending) => pending,
         // The database has migrations that this version does not know.

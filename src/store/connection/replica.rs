@@ -14,10 +14,16 @@ use tokio::{
     task::AbortHandle,
     time::{sleep, timeout},
 };
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 use super::{
-    Database, epoch::ConnectionEpoch, migrations::pending_migrations, page_key, postgres,
+    Database, OpenError,
+    advice::NO_ANSWER,
+    epoch::ConnectionEpoch,
+    migrations::pending_migrations,
+    page_key,
+    permissions::{Needed, check_permissions},
+    postgres,
     probe::HealthProbe,
 };
 use crate::{
@@ -71,16 +77,39 @@ pub struct ReplicaSettings {
 }
 
 /// Why a replica is not used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum ReplicaError {
-    #[error("the replica cannot be reached")]
-    Unreachable,
+    #[error("the replica cannot be reached: {0}")]
+    Unreachable(String),
+    #[error("the replica cannot be used: {0}")]
+    Unusable(String),
     #[error("EXPERTISE_DATABASE_READ_URL is not a replica of the database")]
     OtherDatabase,
     #[error("the schema of the replica is not the one of this version")]
     OtherSchema,
     #[error("the replica stopped answering")]
     ConnectionLost,
+}
+
+impl From<OpenError> for ReplicaError {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Unreachable { why, .. } => Self::Unreachable(why),
+            OpenError::Connect { why, .. } => Self::Unusable(why),
+            OpenError::Permissions { missing } => {
+                Self::Unusable(format!("its user lacks permissions: grant it {missing}"))
+            }
+            OpenError::Lost => Self::ConnectionLost,
+            OpenError::UnknownSchema | OpenError::OldSchema { .. } | OpenError::Schema(_) => {
+                Self::OtherSchema
+            }
+            OpenError::InvalidUrl
+            | OpenError::Path { .. }
+            | OpenError::File { .. }
+            | OpenError::PartitionsOfSqlite
+            | OpenError::PartitionsNeedEmptyDatabase => Self::Unusable(error.to_string()),
+        }
+    }
 }
 
 impl Replica {
@@ -140,6 +169,7 @@ async fn monitor(
     mut connected: Result<CheckedReplica, ReplicaError>,
 ) {
     let address = settings.url.address();
+    // The last error, while the replica is not used.
     let mut logged = None;
     for number in 1.. {
         let error = match connected {
@@ -155,16 +185,16 @@ async fn monitor(
             }
             Err(error) => error,
         };
-        // A lost replica that cannot be reached afterwards is logged once.
-        let repeated = logged == Some(error)
-            || (logged == Some(ReplicaError::ConnectionLost) && error == ReplicaError::Unreachable);
-        if !repeated {
-            logged = Some(error);
+        if logged.is_none() {
             warn!(
                 replica = address,
-                "{error}: reads that may be stale go to the primary"
+                "{error}; reads that may be stale go to the primary"
             );
+        } else if logged.as_ref() != Some(&error) {
+            // It was lost before, and this is why it does not come back.
+            warn!(replica = address, "{error}");
         }
+        logged = Some(error);
         sleep(RETRY_INTERVAL).await;
         connected = connect(&settings).await;
         if let Ok(replica) = &connected {
@@ -193,18 +223,14 @@ async fn connect(settings: &ReplicaSettings) -> Result<CheckedReplica, ReplicaEr
     timeout(CONNECT_TIMEOUT, async {
         let epoch = Arc::new(ConnectionEpoch::new());
         let opened = postgres::open(&settings.url, settings.max_connections, &epoch).await;
-        let (options, mut database) = opened.map_err(|error| {
-            debug!(%error, "the replica cannot be reached");
-            ReplicaError::Unreachable
-        })?;
+        let (options, mut database) = opened?;
         database.measure("replica", &settings.metrics);
-        match page_key(&database).await {
-            Ok(key) if key == settings.page_key => {}
-            Ok(_) => return Err(ReplicaError::OtherDatabase),
-            Err(_) => return Err(ReplicaError::OtherSchema),
+        check_permissions(&database, Needed::Read).await?;
+        if page_key(&database).await? != settings.page_key {
+            return Err(ReplicaError::OtherDatabase);
         }
         let transaction = database.begin(TransactionOptions::default()).await;
-        let transaction = transaction.map_err(|_| ReplicaError::Unreachable)?;
+        let transaction = transaction.map_err(|_| ReplicaError::ConnectionLost)?;
         let pending = pending_migrations(&transaction).await;
         let _ = transaction.rollback().await;
         match pending {
@@ -216,7 +242,7 @@ async fn connect(settings: &ReplicaSettings) -> Result<CheckedReplica, ReplicaEr
         }
     })
     .await
-    .unwrap_or(Err(ReplicaError::Unreachable))
+    .unwrap_or_else(|_| Err(ReplicaError::Unreachable(NO_ANSWER.to_owned())))
 }
 
 impl ReplicaReader<'_> {

@@ -8,7 +8,7 @@ use sea_orm_migration::{
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::PARTITIONS;
+use super::{PARTITIONS, SchemaTable};
 
 pub struct Migration;
 
@@ -222,11 +222,28 @@ impl MigrationTrait for Migration {
     }
 }
 
+/// The tables that it creates.
+pub fn tables() -> impl Iterator<Item = SchemaTable> {
+    TABLES.iter().map(|table| SchemaTable {
+        name: table_name(table),
+        is_of_accounts: is_of_accounts(table),
+    })
+}
+
+/// The name of a table by the statement that creates it.
+fn table_name(table: &str) -> &str {
+    table.split_whitespace().nth(2).unwrap_or_default()
+}
+
+fn is_of_accounts(table: &str) -> bool {
+    table.contains("account_id")
+}
+
 /// The statements that create a table. A table of account data has partitions, unless
 /// their number is 0.
 fn partitioned(table: String, partitions: u16) -> Vec<String> {
-    let name = table.split_whitespace().nth(2).unwrap_or_default();
-    if partitions == 0 || !table.contains("account_id") {
+    let name = table_name(&table);
+    if partitions == 0 || !is_of_accounts(&table) {
         return vec![table];
     }
     let part = |number| {

@@ -1,7 +1,11 @@
 //! Databases that cannot be used: each is a one-line error that says what to do,
 //! without the driver's text.
 
-use std::{fs, os::unix::fs::FileExt, sync::OnceLock};
+use std::{
+    fs,
+    os::unix::fs::{FileExt, PermissionsExt},
+    sync::OnceLock,
+};
 
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
 
@@ -106,6 +110,29 @@ fn a_place_that_may_not_be_written_is_named() {
         &["may not write it or create files in its directory /sys"],
     );
 }
+
+#[test]
+fn a_file_that_may_not_be_written_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("e.db");
+    let url = format!("sqlite:{}", path.display());
+    let migrate = command(&["migrate"]).env("EXPERTISE_DATABASE_URL", &url);
+    migrate.run().succeeded();
+    for (path, mode) in [(directory.path(), 0o777), (&path, 0o444)] {
+        let mode = fs::Permissions::from_mode(mode);
+        fs::set_permissions(path, mode).expect("they are set");
+    }
+    let mut server = command(&["--listen=127.0.0.1:0"]).env("EXPERTISE_DATABASE_URL", &url);
+    // Root may write any file.
+    if rustix::process::geteuid().is_root() {
+        server = server.as_user(NOBODY);
+    }
+    let line = server.run().failure(2);
+    assert!(line.contains("this user may not write it"), "{line}");
+}
+
+/// A user who owns nothing.
+const NOBODY: u32 = 65534;
 
 #[test]
 fn a_file_that_is_no_database_is_named_and_left_alone() {
@@ -315,6 +342,21 @@ fn a_database_of_another_application_is_not_touched() {
 }
 
 #[test]
+fn a_file_of_another_application_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("shop.db");
+    fs::write(&path, "").expect("a file");
+    let url = format!("sqlite:{}", path.display());
+    block_on(async {
+        let mut file = SqliteConnection::connect(&url).await.expect("the file");
+        let made = file.execute("CREATE TABLE tasks (id int)").await;
+        made.expect("a table");
+        file.close().await.expect("it is closed");
+    });
+    assert_refused_with(&url, &["the database has tables of another application"]);
+}
+
+#[test]
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 fn a_postgres_with_a_schema_of_another_version_is_not_touched() {
     let cluster = cluster();
@@ -377,6 +419,9 @@ fn a_new_database_is_partitioned_by_account() {
 fn only_an_empty_postgres_can_be_partitioned() {
     let directory = tempfile::tempdir().expect("a directory");
     let url = format!("sqlite:{}/e.db", directory.path().display());
+    let line = command(&["migrate", "--partitions=1"]).run().failure(2);
+    let right = "--partitions is \"1\": it must be a whole number from 2 to 1024";
+    assert!(line.contains(right), "{line}");
     let line = migrate_partitioned(&url).failure(2);
     assert!(line.contains("--partitions is for PostgreSQL"), "{line}");
     let cluster = cluster();

@@ -1,6 +1,10 @@
 //! A server that starts before its database.
 
-use std::net::SocketAddr;
+use std::{
+    io::Read,
+    net::{SocketAddr, TcpListener},
+    thread,
+};
 
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
@@ -9,7 +13,7 @@ use tonic_health::pb::{
 use crate::kit::{
     command::{RunningCommand, command},
     deadline::until,
-    postgres::{Cluster, Stop, free_port},
+    postgres::{Cluster, Stop, free_port, shared_cluster},
     prelude::*,
     server::http_get,
 };
@@ -138,4 +142,56 @@ async fn a_host_that_has_no_address_yet_is_waited_for() {
     let server = WaitingServer::start(url, &["--log-format=text"]).await;
     let line = server.process.next_error_line();
     assert!(line.contains("the host name has no address"), "{line}");
+}
+
+#[tokio::test]
+async fn a_proxy_whose_database_is_down_is_waited_for() {
+    let proxy = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = proxy.local_addr().expect("its address").port();
+    thread::spawn(move || {
+        for mut connection in proxy.incoming().flatten() {
+            // It reads what has come, and closes without an answer.
+            let _ = connection.read(&mut [0; 1024]);
+        }
+    });
+    for parameters in [
+        "",
+        "?sslmode=disable",
+        "?sslmode=require",
+        "?pgbouncer=false",
+    ] {
+        let url = format!("postgres://ann:secret@127.0.0.1:{port}/e{parameters}");
+        let server = WaitingServer::start(&url, &["--log-format=text"]).await;
+        let line = server.process.next_error_line();
+        let part = "which cannot be reached: it closes the connection";
+        assert!(line.contains(part), "{parameters}: {line}");
+    }
+}
+
+#[tokio::test]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
+async fn the_log_has_the_cause_of_an_unused_replica() {
+    let cluster = shared_cluster();
+    let primary = cluster.make_database("unused_replica");
+    let replica = format!("postgres://ann:secret@127.0.0.1:{}/e", free_port());
+    let nowhere = cluster.url_of("nowhere");
+    for (replica, cause) in [
+        (
+            replica.as_str(),
+            "the replica cannot be reached: the connection is refused",
+        ),
+        (
+            &nowhere,
+            "the replica cannot be used: the database does not exist",
+        ),
+    ] {
+        let server = command(&["--listen=127.0.0.1:0", "--log-format=text"])
+            .env("EXPERTISE_DATABASE_URL", &primary)
+            .env("EXPERTISE_DATABASE_READ_URL", replica)
+            .start();
+        let line = server.next_error_line();
+        assert!(line.contains(cause), "{cause}: {line}");
+        assert!(line.contains("go to the primary"), "{line}");
+        assert!(!line.contains("secret"), "{line}");
+    }
 }

@@ -20,7 +20,7 @@ const AUDIENCE: (&str, &str) = ("EXPERTISE_JWT_AUDIENCE", "expertise");
 const JWT: (&str, &str) = ("EXPERTISE_AUTH", "jwt");
 
 #[test]
-fn each_of_25_mistakes_stops_the_start_with_a_line_that_names_it() {
+fn each_mistake_stops_the_start_with_a_line_that_names_it() {
     let key_file = ("EXPERTISE_JWT_PUBLIC_KEY_FILE", "none.pem");
     let issuer = ("EXPERTISE_JWT_ISSUER", "https://issuer.test");
     for (environment, part) in [
@@ -63,11 +63,19 @@ fn each_of_25_mistakes_stops_the_start_with_a_line_that_names_it() {
         ),
         (
             &[("EXPERTISE_DATABASE_URL", "postgres://db/e?timeout=1")],
-            "known are ",
+            "only, without timeout: known are ",
         ),
         (
             &[("EXPERTISE_DATABASE_URL", "postgres://db/e?sslmode=on")],
-            "sslmode=require",
+            "sslmode=disable, allow, prefer, require, verify-ca or verify-full",
+        ),
+        (
+            &[("EXPERTISE_DATABASE_URL", "postgres://db:99999/e")],
+            "with a port from 1 to 65535",
+        ),
+        (
+            &[("EXPERTISE_DATABASE_URL", "postgres://one,two/e")],
+            "with one host",
         ),
         (
             &[("EXPERTISE_DATABASE_URL", "sqlite:e.db?mode=rw")],
@@ -100,6 +108,8 @@ fn each_of_25_mistakes_stops_the_start_with_a_line_that_names_it() {
         ),
         (&[("EXPERTISE_REQUEST_TIMEOUT", "30")], "with its unit"),
         (&[("EXPERTISE_LOG", "verbose")], "off, error, warn"),
+        (&[("EXPERTISE_LOG", "")], "off, error, warn"),
+        (&[("EXPERTISE_LOG", "info,")], "off, error, warn"),
         (&[SECRET], "EXPERTISE_AUTH is unset: it must be jwt"),
         (&[JWT, SECRET, issuer], "EXPERTISE_JWT_AUDIENCE is unset"),
         (
@@ -281,6 +291,23 @@ fn another_unknown_variable_is_a_warning() {
         "{}",
         logged.stderr
     );
+}
+
+#[test]
+fn an_unknown_variable_is_a_warning_whatever_the_log_leaves_out() {
+    for filter in ["off", "error", "h2=warn"] {
+        let output = command(&["migrate", "--log", filter])
+            .env("EXPERTISE_COLOUR", "hush")
+            .run()
+            .succeeded();
+        let warning = "expertise: EXPERTISE_COLOUR is not a setting and is ignored: ";
+        assert!(
+            output.stderr.starts_with(warning),
+            "{filter}: {}",
+            output.stderr
+        );
+        assert_eq!(output.stderr.lines().count(), 1, "{}", output.stderr);
+    }
 }
 
 #[test]

@@ -28,6 +28,7 @@ async fn with_one_connection(url: &str) -> Database {
     let options = ConnectOptions {
         max_connections: 1,
         migrate: true,
+        serves: true,
         max_wait: None,
         metrics: Arc::default(),
     };

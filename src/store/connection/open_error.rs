@@ -1,0 +1,96 @@
+//! Why a database cannot be opened.
+
+/// Why the database cannot be used: one line that says what is wrong and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The URL is not valid.
+    #[error(
+        "EXPERTISE_DATABASE_URL is not a valid PostgreSQL URL: check its port and its parameters, such as sslmode=require"
+    )]
+    InvalidUrl,
+    /// The path cannot be that of an SQLite file.
+    #[error("EXPERTISE_DATABASE_URL names the file {path}, which cannot be used: {why}")]
+    Path {
+        /// The path.
+        path: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// The SQLite file cannot be opened or created.
+    #[error("EXPERTISE_DATABASE_URL names the file {path}, which cannot be used: {why}")]
+    File {
+        /// The path of the file.
+        path: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// PostgreSQL refuses the connection, and waiting does not change that.
+    #[error("EXPERTISE_DATABASE_URL names {address}, which cannot be used: {why}")]
+    Connect {
+        /// Host, port and database, without user and password.
+        address: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// PostgreSQL cannot be reached at present.
+    #[error("EXPERTISE_DATABASE_URL names {address}, which cannot be reached: {why}")]
+    Unreachable {
+        /// Host, port and database, without user and password.
+        address: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// The connection was lost before the schema had been read.
+    #[error("the connection to the database was lost: check that it runs and can be reached")]
+    Lost,
+    /// The schema has migrations that this version does not know.
+    #[error(
+        "the database has a schema that this version does not know: run the version that created it, or set EXPERTISE_DATABASE_URL to another database"
+    )]
+    UnknownSchema,
+    /// The schema is older than this version, and migrating is switched off.
+    #[error(
+        "the database schema is older than this version (missing migrations: {pending}): run `expertise migrate`, or set EXPERTISE_MIGRATE=true"
+    )]
+    OldSchema {
+        /// How many migrations are missing.
+        pending: usize,
+    },
+    /// The user of PostgreSQL may not do with the tables what a server does.
+    #[error("the user of EXPERTISE_DATABASE_URL lacks permissions: grant it {missing}")]
+    Permissions {
+        /// What is missing on which tables, as GRANT has it.
+        missing: String,
+    },
+    /// Partitions are requested, but SQLite has none.
+    #[error(
+        "--partitions is for PostgreSQL: set EXPERTISE_DATABASE_URL to a PostgreSQL database, or leave it out"
+    )]
+    PartitionsOfSqlite,
+    /// Partitions are requested, but the database has tables already.
+    #[error(
+        "--partitions is for a new database, and this one has tables: use an empty database, or leave it out"
+    )]
+    PartitionsNeedEmptyDatabase,
+    /// The schema cannot be created, changed or read.
+    #[error("the database schema cannot be read or brought up to date: {0}")]
+    Schema(String),
+}
+
+impl OpenError {
+    /// Whether a setting must change, whatever else does.
+    pub fn is_wrong_setting(&self) -> bool {
+        match self {
+            Self::InvalidUrl | Self::Path { .. } | Self::PartitionsOfSqlite => true,
+            Self::File { .. }
+            | Self::Connect { .. }
+            | Self::Unreachable { .. }
+            | Self::Lost
+            | Self::UnknownSchema
+            | Self::OldSchema { .. }
+            | Self::Permissions { .. }
+            | Self::PartitionsNeedEmptyDatabase
+            | Self::Schema(_) => false,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What the user of a PostgreSQL database may do with its tables.
+
+use std::collections::BTreeMap;
+
+use sea_orm::{ConnectionTrait, DbErr, Statement};
+
+use super::{OpenError, advice};
+use crate::store::{backend, schema};
+
+/// The permissions on tables that a connection needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needed {
+    /// To read which migrations were run.
+    Migrations,
+    /// To read all tables.
+    Read,
+    /// To read all tables, and to change those of accounts.
+    Serve,
+}
+
+const MIGRATIONS: &str = "seaql_migrations";
+const READ: &[&str] = &["SELECT"];
+const CHANGE: &[&str] = &["SELECT", "INSERT", "UPDATE", "DELETE"];
+
+impl Needed {
+    /// Each table with its permissions.
+    fn tables(self) -> Vec<(&'static str, &'static [&'static str])> {
+        let mut tables = vec![(MIGRATIONS, READ)];
+        if self != Self::Migrations {
+            tables.extend(schema::tables().map(|table| {
+                let is_changed = self == Self::Serve && table.is_of_accounts;
+                (table.name, if is_changed { CHANGE } else { READ })
+            }));
+        }
+        tables
+    }
+}
+
+/// Fails if the user lacks one of the permissions on a table that exists, or may use no
+/// schema. PostgreSQL hides tables from users without permissions, so a table that may not
+/// be read would be taken for one that is missing.
+pub async fn check_permissions(db: &impl ConnectionTrait, needed: Needed) -> Result<(), OpenError> {
+    let failed = |err: DbErr| advice::schema_error(&err);
+    let schema = Statement::from_string(backend(db), "SELECT current_schema() IS NULL");
+    let schema = db.query_one_raw(schema).await.map_err(failed)?;
+    let has_none = schema.map(|row| row.try_get_by_index(0)).transpose();
+    if has_none.map_err(failed)? == Some(true) {
+        return Err(OpenError::Schema(
+            "this user may use no schema: grant USAGE on the schema to the user".to_owned(),
+        ));
+    }
+    let missing = Statement::from_string(backend(db), missing_permissions(needed));
+    // The tables by what they lack, as GRANT has them.
+    let mut tables = BTreeMap::<String, Vec<String>>::new();
+    for row in db.query_all_raw(missing).await.map_err(failed)? {
+        let table = row.try_get_by_index(0).map_err(failed)?;
+        let permissions = row.try_get_by_index(1).map_err(failed)?;
+        tables.entry(permissions).or_default().push(table);
+    }
+    if tables.is_empty() {
+        return Ok(());
+    }
+    let grants = tables.iter();
+    let grants =
+        grants.map(|(permissions, tables)| format!("{permissions} on {}", tables.join(", ")));
+    Err(OpenError::Permissions {
+        missing: grants.collect::<Vec<_>>().join("; "),
+    })
+}
+
+/// A query of the tables and what the user may not do with them. A table that does not
+/// exist is in no row.
+fn missing_permissions(needed: Needed) -> String {
+    let tables = needed.tables();
+    let rows = tables.iter().flat_map(|(table, permissions)| {
+        let numbered = permissions.iter().enumerate();
+        numbered.map(move |(number, permission)| format!("('{table}', '{permission}', {number})"))
+    });
+    let rows: Vec<String> = rows.collect();
+    format!(
+        "SELECT name, string_agg(permission, ', ' ORDER BY number) \
+         FROM (VALUES {}) AS needed (name, permission, number) \
+         WHERE NOT has_table_privilege(to_regclass(name), permission) \
+         GROUP BY name ORDER BY name",
+        rows.join(", ")
+    )
+}
