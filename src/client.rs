@@ -21,6 +21,7 @@ use tonic::{
 };
 use tonic_types::StatusExt;
 
+pub(crate) use self::call_error::CalledServer;
 pub use self::call_error::{CallError, CallViolation};
 pub(crate) use self::connect_error::root_cause;
 use crate::{
@@ -131,7 +132,7 @@ pub(crate) async fn connect(server: &str, trust: &Trust) -> Result<Channel, Conn
     endpoint(server, trust)?
         .connect()
         .await
-        .map_err(|error| ConnectError::Unreachable(connect_error::message(server, &error, false)))
+        .map_err(|error| ConnectError::Unreachable(connect_error::first_call(server, &error)))
 }
 
 /// The metadata of each call that names its caller.
@@ -344,11 +345,15 @@ impl Client {
             self.answered.store(true, Ordering::Relaxed);
         }
         result.map(tonic::Response::into_inner).map_err(|status| {
-            let answered = self.answered.load(Ordering::Relaxed);
+            let server = CalledServer {
+                address: &self.server,
+                names_account: self.names_account,
+                answered: self.answered.load(Ordering::Relaxed),
+            };
             CallError {
                 // An attempt before the last may have taken effect.
                 undecided,
-                ..CallError::new(&status, &self.server, self.names_account, answered)
+                ..CallError::new(&status, &server)
             }
         })
     }

@@ -61,7 +61,7 @@ use self::{
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:50051";
 const DEFAULT_MAX_MESSAGE_BYTES: &str = "75497472";
-/// With a few kilobytes, no task could be created: 4,096 bytes of each are reserved.
+/// Of each message 4,096 bytes are reserved, so with a few kilobytes no task could be created.
 const MIN_MESSAGE_BYTES: usize = 65_536;
 
 /// The settings of a server, every one valid.
@@ -93,13 +93,13 @@ pub struct Config {
     /// The most connections to PostgreSQL, 1 to 1000
     #[arg(value_name = "COUNT", default_value = "16", value_parser = value::number::<u32>(1..=1000))]
     pub database_max_connections: u32,
-    /// Where accounts come from: the settings `auth` and `jwt_*`.
+    /// Where the account of a call is taken from: the settings `auth` and `jwt_*`.
     #[arg(skip)]
     pub auth: AuthMode,
     /// TLS, if it is served: the settings `tls_*`.
     #[arg(skip)]
     pub tls: Option<Tls>,
-    /// The largest message taken or sent, 65536 to 2147483647
+    /// The largest message received or sent, 65536 to 2147483647
     #[arg(
         value_name = "BYTES",
         default_value = DEFAULT_MAX_MESSAGE_BYTES,
@@ -135,7 +135,7 @@ pub struct Config {
         value_parser = value::boolean
     )]
     pub reflection: bool,
-    /// Serve /metrics, /healthz and /readyz over plain HTTP there, without credentials; port 0 picks a free one, which the start line names
+    /// Serve /metrics, /healthz and /readyz over plain HTTP on this address, without credentials; port 0 picks a free one, which the start line names
     #[arg(value_name = "ADDRESS:PORT", value_parser = value::address)]
     pub metrics_listen: Option<SocketAddr>,
     /// Send traces to the collector behind this http or https URL, over OTLP with gRPC, such as http://127.0.0.1:4317
@@ -150,7 +150,7 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Settings")]
 pub struct LogConfig {
-    /// off, error, warn, info, debug or trace, or by part, such as info,expertise::store=debug; what libraries log below warn stays out, as it may hold texts and tokens
+    /// off, error, warn, info, debug or trace, or by part, such as info,expertise::store=debug; messages of libraries below warn are left out, as they may hold texts and tokens
     #[arg(id = "log", value_name = "FILTER", default_value = "info", value_parser = value::log)]
     pub filter: Targets,
     /// The form of the log on standard error [default: text on a terminal, else json]
@@ -209,7 +209,7 @@ pub enum Command {
     Serve,
     /// Bring the schema up to date, or create it with partitions.
     Migrate {
-        /// How many partitions each table of accounts gets in a new database.
+        /// How many partitions each table of account data gets in a new database.
         partitions: Option<u16>,
     },
     /// Print the effective settings.
@@ -289,12 +289,14 @@ impl Config {
         };
         if is_sqlite && self.database_read.is_some() && values.is_valid("database_url") {
             let database = values.name("database_url");
-            let right = format!("unset, as only PostgreSQL has replicas and {database} is SQLite");
-            values.refuse("database_read_url", right);
+            let expected =
+                format!("unset, as only PostgreSQL has replicas and {database} is SQLite");
+            values.refuse("database_read_url", expected);
         }
     }
 
-    /// With less, the server would refuse every message of the largest size.
+    /// Refuses less memory for calls in progress than the largest message takes: the server
+    /// would refuse every message of that size.
     fn check_limits(&self, values: &mut SettingValues) {
         const MESSAGE: &str = "max_message_bytes";
         const INFLIGHT: &str = "max_inflight_bytes";
@@ -303,7 +305,7 @@ impl Config {
             return;
         }
         let (message_name, inflight_name) = (values.name(MESSAGE), values.name(INFLIGHT));
-        // The one that was given is wrong. If both were, it is the smaller one.
+        // The error is about the setting that was given, or about the smaller one of two.
         match values.named(INFLIGHT) {
             Some(_) => values.refuse(
                 INFLIGHT,

@@ -34,7 +34,7 @@ mod steps;
 mod tasks;
 mod translations;
 
-pub use scope::{calls, required_scope};
+pub use scope::{required_scope, rpcs};
 
 use page_token::PageTokens;
 

@@ -63,18 +63,18 @@ pub struct Server {
     tls: Option<TlsAcceptor>,
     connections: Arc<Connections>,
     health: HealthMonitor,
-    operations: Option<Operations>,
+    operations: Option<OperationsPort>,
     traces: Option<Traces>,
 }
 
-/// The endpoint for operators, on its port.
-struct Operations {
+/// The endpoint for operators, and its port.
+struct OperationsPort {
     listener: TcpListener,
     address: SocketAddr,
     endpoint: Arc<OperationsEndpoint>,
 }
 
-impl Operations {
+impl OperationsPort {
     /// Serves the endpoint until the task is dropped.
     fn start(self) -> (Arc<OperationsEndpoint>, AbortOnDrop) {
         let serving = tokio::spawn(Arc::clone(&self.endpoint).serve(self.listener));
@@ -82,7 +82,7 @@ impl Operations {
     }
 }
 
-/// Why a server cannot start. A display is one line.
+/// Why a server cannot start. It is displayed on one line.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The address cannot be listened on.
@@ -113,7 +113,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// Whether a setting must change, whatever else does.
+    /// Whether the server cannot start until a setting is changed.
     pub fn is_wrong_setting(&self) -> bool {
         match self {
             Self::Store(error) => error.is_wrong_setting(),
@@ -151,7 +151,7 @@ impl Server {
         let databases = 1 + u32::from(config.database_read.is_some());
         let database_connections = config.database_max_connections * databases;
         let connections = Connections::within_descriptors(database_connections);
-        let operations = metrics.map(|(listener, address)| Operations {
+        let operations = metrics.map(|(listener, address)| OperationsPort {
             listener,
             address,
             endpoint: Arc::new(OperationsEndpoint::new(MetricSources {
@@ -214,7 +214,7 @@ impl Server {
         )
     }
 
-    /// Serves until `shutdown` is ready. Then health is NOT_SERVING, running calls are
+    /// Serves until `shutdown` completes. Then health is NOT_SERVING, running calls are
     /// finished and the database is closed, all within the shutdown grace, whatever
     /// peers do.
     ///
@@ -249,7 +249,7 @@ impl Server {
         let closing_stalled = tokio::spawn(Arc::clone(&connections).close_stalled_readers());
         let _closing_stalled = AbortOnDrop(closing_stalled);
         // Served to the end, so that the shutdown can be observed.
-        let (endpoint, _operations) = operations.map(Operations::start).unzip();
+        let (endpoint, _operations) = operations.map(OperationsPort::start).unzip();
 
         let mut shutdown = pin!(shutdown);
         let store = tokio::select! {
@@ -269,17 +269,20 @@ impl Server {
             started();
             shutdown.await;
         }
-        let end = Instant::now() + config.shutdown_grace;
+        let deadline = Instant::now() + config.shutdown_grace;
         info!("shutting down");
         health.shut_down();
         drop(drain);
-        let drained = drain_until(end - closing_time(config.shutdown_grace), &mut serving);
+        let drained = drain_until(deadline - closing_time(config.shutdown_grace), &mut serving);
         tokio::select! {
             () = drained => {}
             () = connections.close_idle() => {}
         }
         drop(monitoring);
-        tokio::join!(close_until(end, store), end_until(end, traces));
+        tokio::join!(
+            close_store_until(deadline, store),
+            end_traces_until(deadline, traces)
+        );
         Ok(())
     }
 }
@@ -304,24 +307,24 @@ impl Drop for AbortOnDrop {
     }
 }
 
-async fn drain_until(end: Instant, serving: &mut AbortOnDrop) {
-    match timeout_at(end, &mut serving.0).await {
+async fn drain_until(deadline: Instant, serving: &mut AbortOnDrop) {
+    match timeout_at(deadline, &mut serving.0).await {
         Ok(_) => info!("all connections have ended"),
         Err(_) => warn!("the shutdown grace is over: the remaining connections are cut"),
     }
 }
 
-async fn close_until(end: Instant, store: Option<Store>) {
+async fn close_store_until(deadline: Instant, store: Option<Store>) {
     if let Some(store) = store
-        && timeout_at(end, store.close()).await.is_err()
+        && timeout_at(deadline, store.close()).await.is_err()
     {
         warn!("the database was not closed within the shutdown grace");
     }
 }
 
-async fn end_until(end: Instant, traces: Option<Traces>) {
+async fn end_traces_until(deadline: Instant, traces: Option<Traces>) {
     if let Some(traces) = traces {
-        traces.end(end).await;
+        traces.end(deadline).await;
     }
 }
 

@@ -129,7 +129,7 @@ impl ApplyRun<'_> {
             ..transfer::import_of_whole(document, "")
         };
         let answer = transfer::import(self.client, message).await?;
-        report.take(answer.task.unwrap_or_default(), answer.ignored_paths);
+        report.set_imported(answer.task.unwrap_or_default(), answer.ignored_paths);
         guide.guid = Some(report.guid.clone());
         // The ids of its managed tasks may be needed by other guides.
         guide.read_stored(self.client, &mut self.references).await
@@ -176,7 +176,7 @@ impl ApplyRun<'_> {
         let etag = stored.task.as_ref().map_or("", |task| task.etag.as_str());
         let message = transfer::import_of_whole(planned, etag);
         let answer = transfer::import(self.client, message).await?;
-        report.take(answer.task.unwrap_or_default(), answer.ignored_paths);
+        report.set_imported(answer.task.unwrap_or_default(), answer.ignored_paths);
         let reset = resets.send(self.client).await;
         reset.map_err(|error| {
             CliError::Invalid(format!(
@@ -199,7 +199,7 @@ impl ApplyRun<'_> {
         };
         let answer = transfer::import(self.client, message).await?;
         let guid = std::mem::take(&mut report.guid);
-        report.take(answer.task.unwrap_or_default(), answer.ignored_paths);
+        report.set_imported(answer.task.unwrap_or_default(), answer.ignored_paths);
         // What a dry run creates has no guid yet.
         report.guid = guid;
         report.findings = Some(Findings::of(self.client, planned).await);

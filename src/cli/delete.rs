@@ -17,7 +17,7 @@ use crate::{
     proto::v1::{DeleteTaskRequest, GetTaskRequest, Task},
 };
 
-/// Said where nobody can be asked.
+/// The error where the command would have to ask and there is no terminal.
 const NEEDS_FORCE: &str = "delete asks before it deletes, and there is no terminal to ask on: \
                            repeat it with --force to delete without asking";
 
@@ -201,7 +201,7 @@ impl DeleteReport {
         };
         let reason = match self.references.is_empty() {
             true => error.to_string(),
-            // The server lists the ids alone.
+            // Without the server's list of ids: the lines below name these steps.
             false => format!("{} ({})", error.message, error.reason),
         };
         out::print_error(&format!("failed {}: {reason}", self.description));

@@ -44,6 +44,7 @@ pub(super) async fn diff(
     match_to_stored(&mut matched, &stored, Matching::ById, &mut TaskIds::new());
     let plan = Plan {
         fields: LeftOutFields::Keep,
+        // Without the flag, steps that are left out are shown as deleted.
         steps: args.absent_steps.unwrap_or_default(),
     };
     let planned = plan.apply(&matched, &stored);
@@ -81,8 +82,8 @@ impl Difference {
     }
 }
 
-/// Has the server check the import, and returns what it would ignore. Steps that are left
-/// out are a difference to show, so they are no reason to refuse it.
+/// Has the server check the import, and returns what it would ignore. Without
+/// `--absent-steps` the server keeps left-out steps, so that it does not refuse the check.
 async fn check(
     client: &Client,
     args: &DiffArgs,

@@ -73,7 +73,7 @@ impl MalformedDocument {
             },
             line: error.line(),
             column: error.column(),
-            message: sanitize(&json_error::sentence(error)),
+            message: sanitize(&json_error::plain_message(error)),
         }
     }
 }

@@ -49,26 +49,26 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
             return Ok(give_up(&file, "the text was not changed", advice));
         }
         match write_until_interrupted(client, &stored, &text).await {
-            Ok(Written::Done(line)) => {
+            Ok(EditOutcome::Done(line)) => {
                 file.remove();
                 print(&line)?;
                 return Ok(ExitCode::SUCCESS);
             }
-            Ok(Written::Unchanged) => {
+            Ok(EditOutcome::Unchanged) => {
                 file.remove();
                 print_error("nothing is changed");
                 return Ok(ExitCode::SUCCESS);
             }
-            Ok(Written::Refused(reason)) => {
+            Ok(EditOutcome::Refused(reason)) => {
                 print_error(&reason);
                 file.refuse(&text, &reason)?;
                 advice = "correct it, then ";
             }
-            Ok(Written::EditAgain) => {
+            Ok(EditOutcome::EditAgain) => {
                 file.refuse(&text, "you chose to edit it again")?;
                 advice = "";
             }
-            Ok(Written::Stopped) => return Ok(give_up(&file, "it is not imported", "")),
+            Ok(EditOutcome::Stopped) => return Ok(give_up(&file, "it is not imported", "")),
             Err(error) => {
                 file.keep();
                 print_error(&format!("expertise: {error}"));
@@ -79,10 +79,10 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
 }
 
 /// What became of an edited text.
-enum Written {
+enum EditOutcome {
     /// It is imported; the line says so.
     Done(String),
-    /// It says what the guide has.
+    /// It changes nothing in the guide.
     Unchanged,
     /// It is refused, for these reasons.
     Refused(String),
@@ -97,27 +97,31 @@ async fn write_until_interrupted(
     client: &Client,
     stored: &TaskDocument,
     text: &str,
-) -> Result<Written, CliError> {
+) -> Result<EditOutcome, CliError> {
     tokio::select! {
         written = write(client, stored, text) => written,
         Ok(()) = signal::ctrl_c() => Err(CliError::Interrupted),
     }
 }
 
-/// Checks a text and imports it. An error is one that editing does not help against.
-async fn write(client: &Client, stored: &TaskDocument, text: &str) -> Result<Written, CliError> {
+/// Checks a text and imports it. An error is one that another edit would not correct.
+async fn write(
+    client: &Client,
+    stored: &TaskDocument,
+    text: &str,
+) -> Result<EditOutcome, CliError> {
     let mut document = match document::parse(text.as_bytes()) {
         Ok(document) => document,
-        Err(error) => return Ok(Written::Refused(error.to_string())),
+        Err(error) => return Ok(EditOutcome::Refused(error.to_string())),
     };
     let guid = transfer::guid(stored).to_owned();
     if !transfer::guid(&document).eq_ignore_ascii_case(&guid) {
         let reason = format!("task.guid must stay {guid}: use `expertise import` for other tasks");
-        return Ok(Written::Refused(reason));
+        return Ok(EditOutcome::Refused(reason));
     }
     match_to_stored(&mut document, stored, Matching::ById, &mut TaskIds::new());
     if let Some(missing) = missing_fields(&document, stored) {
-        return Ok(Written::Refused(missing));
+        return Ok(EditOutcome::Refused(missing));
     }
     let plan = Plan {
         fields: LeftOutFields::Reset,
@@ -134,7 +138,7 @@ async fn write(client: &Client, stored: &TaskDocument, text: &str) -> Result<Wri
     match transfer::import(client, checked).await {
         Ok(_) => {}
         Err(error) if ["INVALID_ARGUMENT", "NOT_FOUND"].contains(&error.code) => {
-            return Ok(Written::Refused(error.to_string()));
+            return Ok(EditOutcome::Refused(error.to_string()));
         }
         Err(error) => return Err(changed_since(error.into(), &guid)),
     }
@@ -143,15 +147,15 @@ async fn write(client: &Client, stored: &TaskDocument, text: &str) -> Result<Wri
         print_error(&format!("ignored: {path}"));
     }
     if changes.is_empty() {
-        return Ok(Written::Unchanged);
+        return Ok(EditOutcome::Unchanged);
     }
     print_error(changes::text(&changes, "").trim_end());
     match show_findings(client, &planned).await {
         FindingsDecision::Import => {}
-        FindingsDecision::EditAgain => return Ok(Written::EditAgain),
-        FindingsDecision::Stop => return Ok(Written::Stopped),
+        FindingsDecision::EditAgain => return Ok(EditOutcome::EditAgain),
+        FindingsDecision::Stop => return Ok(EditOutcome::Stopped),
     }
-    // The etag is that of the task. Its steps and managed tasks have their own.
+    // The import checks the etag of the task alone: steps and managed tasks have their own.
     if transfer::export(client, &guid).await? != *stored {
         return Err(CliError::ChangedSince(guid));
     }
@@ -160,7 +164,9 @@ async fn write(client: &Client, stored: &TaskDocument, text: &str) -> Result<Wri
     Resets::between(stored, &planned).send(client).await?;
     let task = answer.task.unwrap_or_default();
     let (name, steps) = (sanitize(&task.name), step_count(task.steps.len()));
-    Ok(Written::Done(format!("updated {guid}: {name}, {steps}\n")))
+    Ok(EditOutcome::Done(format!(
+        "updated {guid}: {name}, {steps}\n"
+    )))
 }
 
 fn changed_since(error: CliError, guid: &str) -> CliError {
@@ -225,7 +231,7 @@ fn run_editor(editor: &str, file: &EditedFile) -> Result<(), CliError> {
     })
 }
 
-/// Keeps the text and says how to import it. The advice comes before that.
+/// Keeps the text and says how to import it. `advice` is what to do before.
 fn give_up(file: &EditedFile, reason: &str, advice: &str) -> ExitCode {
     file.keep();
     let path = file.path().display();

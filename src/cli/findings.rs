@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     document::{self, MessageJson},
-    layout::hanging_on,
+    layout::with_hanging_indent_on,
     out::sanitize,
     wording,
 };
@@ -100,7 +100,7 @@ fn line(finding: &Finding, terminal: &Term) -> String {
     };
     let (message, rule) = (sanitize(&finding.message), sanitize(&finding.rule));
     let line = format!("{severity}{at}: {message} ({rule})");
-    hanging_on(terminal, "  ", &line)
+    with_hanging_indent_on(terminal, "  ", &line)
 }
 
 impl Serialize for Findings {

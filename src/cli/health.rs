@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::timeout;
-use tonic::Status;
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
 
 use super::{CliError, out};
 use crate::{
-    client::{self, CallError},
+    client::{self, CallError, CalledServer},
     config::{Format, HealthConfig},
 };
 
@@ -29,9 +28,17 @@ pub async fn health(config: &HealthConfig) -> Result<(), CliError> {
         let channel = client::connect(server, trust).await?;
         let request = HealthCheckRequest::default();
         let answer = HealthClient::new(channel).check(request).await;
-        let answer =
-            answer.map_err(|status: Status| CallError::new(&status, server, false, false))?;
-        Ok::<_, CliError>(answer.into_inner().status())
+        match answer {
+            Ok(answer) => Ok(answer.into_inner().status()),
+            Err(status) => {
+                let server = CalledServer {
+                    address: server,
+                    names_account: false,
+                    answered: false,
+                };
+                Err(CliError::from(CallError::new(&status, &server)))
+            }
+        }
     };
     let status = timeout(HEALTH_TIMEOUT, check).await.unwrap_or_else(|_| {
         let message = format!("{server} does not answer within {HEALTH_TIMEOUT:?}");

@@ -157,8 +157,8 @@ impl FileImporter<'_> {
         })
     }
 
-    /// What the import makes of the guide, for which the stored one is read. A guide that
-    /// may not be read counts as updated.
+    /// Predicts what the import does, for which the stored guide is read. If it cannot be
+    /// read, the import counts as an update.
     async fn plan(&self, document: TaskDocument) -> Result<PlannedImport, ImportFailure> {
         let guid = transfer::guid(&document);
         if guid.is_empty() {
@@ -168,7 +168,8 @@ impl FileImporter<'_> {
         let kind = ImportKind::Updated;
         let stored = match transfer::export(self.client, guid).await {
             Ok(stored) => stored,
-            // The import would fail in the same way. A token may lack the scope `read` alone.
+            // The import would fail in the same way. After other errors it may succeed, as when
+            // a token lacks only the scope `read`.
             Err(error) if error.unreachable || error.code == "UNAUTHENTICATED" => {
                 return Err(ImportFailure::Refused(error));
             }
@@ -192,7 +193,7 @@ impl FileImporter<'_> {
     }
 }
 
-/// What an import makes of a guide.
+/// The kind of an import, and the guide after it.
 struct PlannedImport {
     kind: ImportKind,
     document: TaskDocument,

@@ -32,7 +32,7 @@ fn wrapped_on(terminal: &Term, text: &str, indent: usize) -> Vec<String> {
     let room = columns.saturating_sub(indent).max(TEXT_COLUMNS_MIN);
     let options = Options::new(room).word_separator(WordSeparator::Custom(words));
     let lines = textwrap::wrap(text, options).into_iter();
-    within_lines(lines.map(|line| line.into_owned()).collect())
+    end_styles_with_lines(lines.map(|line| line.into_owned()).collect())
 }
 
 /// The words of a text. A long one, such as a path, may be broken behind its dots and
@@ -56,7 +56,7 @@ fn parts_of_word(word: Word<'_>) -> Vec<Word<'_>> {
 
 /// Ends each style at the end of its line, and begins it again on the next one, so that
 /// what stands before a line is not styled.
-fn within_lines(lines: Vec<String>) -> Vec<String> {
+fn end_styles_with_lines(lines: Vec<String>) -> Vec<String> {
     let mut open = String::new();
     let styled = lines.into_iter().map(|line| {
         let begun = std::mem::take(&mut open);
@@ -76,20 +76,20 @@ fn within_lines(lines: Vec<String>) -> Vec<String> {
     styled.collect()
 }
 
-/// The lines of a text that begins with `lead`, under which its further lines stand. For
-/// standard output.
-pub(super) fn hanging(lead: &str, text: &str) -> String {
-    hanging_on(&Term::stdout(), lead, text)
+/// The lines of a text after `lead`, for standard output. Further lines are indented by the
+/// width of `lead`.
+pub(super) fn with_hanging_indent(lead: &str, text: &str) -> String {
+    with_hanging_indent_on(&Term::stdout(), lead, text)
 }
 
 /// The same for another terminal.
-pub(super) fn hanging_on(terminal: &Term, lead: &str, text: &str) -> String {
+pub(super) fn with_hanging_indent_on(terminal: &Term, lead: &str, text: &str) -> String {
     let indent = console::measure_text_width(lead);
     let lines = wrapped_on(terminal, text, indent);
     format!("{lead}{}\n", lines.join(&format!("\n{:indent$}", "")))
 }
 
-/// The columns between two columns of a table.
+/// The spaces between two columns of a table.
 const PADDING_COLUMNS: usize = 2;
 
 /// A column of a table.
@@ -191,7 +191,8 @@ fn records<const N: usize>(columns: &[TableColumn; N], rows: &[[String; N]]) -> 
     let longest = names.map(str::len).into_iter().max().unwrap_or(0);
     let records = rows.iter().map(|row| {
         let cells = names.iter().zip(row).filter(|(_, cell)| !cell.is_empty());
-        let lines = cells.map(|(name, cell)| hanging(&format!("{name:longest$}  "), cell));
+        let lines =
+            cells.map(|(name, cell)| with_hanging_indent(&format!("{name:longest$}  "), cell));
         lines.collect::<String>()
     });
     let records: Vec<String> = records.collect();

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use self::report::LintReport;
 use super::{
     CliError, PAGE_SIZE, document, guide,
-    layout::hanging_on,
+    layout::with_hanging_indent_on,
     out::{self, JsonArray},
     transfer,
 };
@@ -76,7 +76,9 @@ pub async fn lint(config: &LintConfig) -> Result<ExitCode, CliError> {
     }
     let is_file = |guide: &GuideArg| matches!(guide, GuideArg::File(_));
     if *format == Format::Text && !lint.online && lint.guides.iter().any(is_file) {
-        out::print_error(hanging_on(&Term::stderr(), "", report::ALONE).trim_end());
+        out::print_error(
+            with_hanging_indent_on(&Term::stderr(), "", report::CHECKED_ALONE_NOTE).trim_end(),
+        );
     }
     Ok(match failed {
         false => ExitCode::SUCCESS,
@@ -117,13 +119,13 @@ fn validate_locally(
     })
     .map_err(invalid)?;
     let account = AccountId::parse("lint").ok_or(document::DocumentError::Contract)?;
-    let write = WriteContext {
+    let context = WriteContext {
         account,
         now: Timestamp(0),
         new_id: Uuid::now_v7,
         max_message_bytes: MAX_MESSAGE_BYTES,
     };
-    let (findings, counts) = match validate_alone(decoded, options, &write) {
+    let (findings, counts) = match validate_alone(decoded, options, &context) {
         Ok(found) => found,
         Err(Error::Invalid(violations)) => return Err(invalid(violations)),
         Err(error) => return Err(CliError::Invalid(error.to_string())),
@@ -135,7 +137,7 @@ fn validate_locally(
     })
 }
 
-/// What an import of the document would be refused for, a line for each field.
+/// The error of a document that an import would refuse, with a line for each violation.
 fn invalid(violations: Violations) -> CliError {
     let kept = violations.kept().iter();
     let lines = kept.map(|violation| {

@@ -1,5 +1,5 @@
-//! What an import makes of a stored guide: the document laid over the guide, as the
-//! contract of ImportTask has it. The server decides; this is for showing what it will do.
+//! Predicts a stored guide after an import: a document is laid over the guide by the rules
+//! of ImportTask. The prediction is only shown to users; the server decides.
 
 mod fixed;
 mod matching;

@@ -14,7 +14,7 @@ use crate::{
     proto::v1::{PreviewTaskRequest, PreviewTaskResponse, preview_task_request::Source},
 };
 
-/// Refuses two answers of one name, of which one would be ignored.
+/// Refuses two answers for one variable, as one would be ignored.
 pub(super) fn check(args: &PreviewArgs) -> Result<(), CliError> {
     let mut names = BTreeSet::new();
     for (name, _) in &args.answers {
@@ -28,7 +28,7 @@ pub(super) fn check(args: &PreviewArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Shows what somebody would see of a guide.
+/// Shows which steps a user sees with given answers.
 pub(super) async fn preview(
     client: &Client,
     args: &PreviewArgs,
@@ -36,7 +36,7 @@ pub(super) async fn preview(
 ) -> Result<(), CliError> {
     let request = request(client, args).await?;
     let language = request.language.clone();
-    let preview = whole(client, request).await?;
+    let preview = preview_all_pages(client, request).await?;
     for warning in answers::warnings(&args.answers, &preview) {
         out::print_error(&warning);
     }
@@ -86,7 +86,7 @@ async fn request(client: &Client, args: &PreviewArgs) -> Result<PreviewTaskReque
     })
 }
 
-/// An answer. An empty key is none: the variable is known to be unanswered.
+/// Encodes an answer. An empty key says that the variable is unanswered.
 fn answer((name, key): &(String, String)) -> (String, Value) {
     let kind = match key.as_str() {
         "" => Kind::NullValue(0),
@@ -95,12 +95,12 @@ fn answer((name, key): &(String, String)) -> (String, Value) {
     (name.clone(), Value { kind: Some(kind) })
 }
 
-/// Calls page by page; the answer has the steps of all pages.
-async fn whole(
+/// Calls page by page. The returned response has the steps of all pages.
+async fn preview_all_pages(
     client: &Client,
     mut message: PreviewTaskRequest,
 ) -> Result<PreviewTaskResponse, CliError> {
-    let mut whole: Option<PreviewTaskResponse> = None;
+    let mut earlier: Option<PreviewTaskResponse> = None;
     loop {
         let page = client
             .analyse(message.clone(), |mut analysis, request| async move {
@@ -108,7 +108,7 @@ async fn whole(
             })
             .await?;
         message.page_token.clone_from(&page.next_page_token);
-        let read = match whole {
+        let read = match earlier {
             None => page,
             Some(mut read) => {
                 read.steps.extend(page.steps);
@@ -121,6 +121,6 @@ async fn whole(
                 ..read
             });
         }
-        whole = Some(read);
+        earlier = Some(read);
     }
 }

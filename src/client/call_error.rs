@@ -9,7 +9,7 @@ use tonic_types::{ErrorDetails, StatusExt};
 use super::{connect_error, is_caller_refused, is_unsent, may_have_taken_effect};
 use crate::{proto::code_name, terminal::sanitize};
 
-/// Why a call failed. A display is a line that says what to do, and one more, indented,
+/// Why a call failed. It is displayed as a line that says what to do, and an indented one
 /// for each [`CallViolation`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CallError {
@@ -46,12 +46,26 @@ pub struct CallViolation {
     pub reason: String,
 }
 
+/// The server that was called, and what is known of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CalledServer<'a> {
+    pub address: &'a str,
+    /// Whether the caller names an account, instead of sending a token.
+    pub names_account: bool,
+    /// Whether the server has answered this or an earlier call.
+    pub answered: bool,
+}
+
 const INVALID_ARGUMENT: &str = "INVALID_ARGUMENT";
 
 impl CallError {
-    /// Reads the status of a call to this server. The caller names an account, or else
-    /// sends a token; the server may have answered other calls before.
-    pub(crate) fn new(status: &Status, server: &str, names_account: bool, answered: bool) -> Self {
+    /// Reads the status of a failed call.
+    pub(crate) fn new(status: &Status, server: &CalledServer<'_>) -> Self {
+        let CalledServer {
+            address,
+            names_account,
+            answered,
+        } = *server;
         let details = status.get_error_details();
         let info = details.error_info();
         let reason = info.map(|info| info.reason.clone()).unwrap_or_default();
@@ -63,10 +77,11 @@ impl CallError {
         let text = sanitize(status.message());
         let text = match status.source() {
             _ if !reason.is_empty() => text,
-            Some(error) => connect_error::message(server, error, answered),
+            Some(error) if answered => connect_error::later_call(address, error),
+            Some(error) => connect_error::first_call(address, error),
             // tonic reports a time-out of this client as CANCELLED.
-            None if status.code() == Code::Cancelled => connect_error::timed_out(server),
-            None => connect_error::unexpected_answer(server, &text),
+            None if status.code() == Code::Cancelled => connect_error::timed_out(address),
+            None => connect_error::unexpected_answer(address, &text),
         };
         Self {
             code: code_name(status.code()),
@@ -150,7 +165,7 @@ fn violations(details: &ErrorDetails) -> Vec<CallViolation> {
         .collect()
 }
 
-/// What to do at this command line.
+/// What a user of the command line can do.
 enum Advice {
     /// Replaces the server's message, which addresses programs.
     Instead(&'static str),

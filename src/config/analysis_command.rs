@@ -18,7 +18,7 @@ use crate::{
 pub struct LintConfig {
     /// What is checked, and how.
     pub lint: LintArgs,
-    /// The form of the answer.
+    /// The form of the output.
     pub format: Format,
     /// The server, if a guide needs one.
     pub connection: Option<ConnectionConfig>,
@@ -108,7 +108,7 @@ pub struct PreviewArgs {
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 #[group(required = true, multiple = true, args = ["task", "variable"])]
 pub struct ReferencesArgs {
-    /// What refers to this task, named by its guid, or by its name if no other task has it; with --variable, the task that the variable is of
+    /// What refers to this task, named by its guid, or by its name if no other task has it; with --variable, only what is in this task
     #[arg(long, value_name = "GUID|NAME", value_parser = value::task_ref)]
     pub task: Option<TaskRef>,
     /// What sets and reads this variable, such as components.1204.charge_light

@@ -1,4 +1,4 @@
-//! Where accounts come from, and which settings that takes.
+//! How callers are authenticated, and the settings of it.
 
 use std::{fmt, net::SocketAddr, path::PathBuf};
 
@@ -7,7 +7,7 @@ use http::Uri;
 
 use super::{secret::SigningSecret, settings::SettingValues, value};
 
-/// Where accounts come from.
+/// Where the account of a call is taken from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AuthMode {
     /// Trusted metadata: for loopback and behind a mesh that sets it.
@@ -33,7 +33,7 @@ pub struct TokenRules {
 pub enum KeySource {
     /// A secret, for HS256.
     Secret(SigningSecret),
-    /// A public key in PEM, for RS256, ES256 or EdDSA as its type has it.
+    /// A public key in PEM, for RS256, ES256 or EdDSA, depending on its type.
     PublicKeyFile(PathBuf),
     /// A JSON Web Key Set in a file.
     KeySetFile(PathBuf),
@@ -64,7 +64,7 @@ pub(super) struct AuthSettings {
     /// Tokens are signed with this secret of 32 bytes at least (HS256); set it in the environment or the file, as other users of the machine see flags
     #[arg(value_name = "SECRET", value_parser = value::signing_secret)]
     jwt_secret: Option<SigningSecret>,
-    /// Tokens are signed with the private key of this public key in PEM (RS256, ES256 or EdDSA, as its type has it); read again when it changes
+    /// Tokens are signed with the private key of this public key in PEM (RS256, ES256 or EdDSA, depending on its type); read again when it changes
     #[arg(value_name = "PATH", value_parser = value::path)]
     jwt_public_key_file: Option<PathBuf>,
     /// Tokens are signed with a key of this JSON Web Key Set; read again when it changes
@@ -90,9 +90,9 @@ const KEY_SOURCES: [&str; 4] = [
 ];
 
 impl AuthSettings {
-    /// Refuses settings of tokens without `jwt`: to ignore them would trust every caller
-    /// where tokens were asked for. Returns whether there are none.
-    fn check_kind(values: &mut SettingValues) -> bool {
+    /// Refuses settings of tokens in a mode without tokens. To ignore them would trust every
+    /// caller, although tokens are meant. Returns whether there are none.
+    fn refuse_token_settings(values: &mut SettingValues) -> bool {
         let of_tokens = KEY_SOURCES.into_iter();
         let mut of_tokens = of_tokens.chain(["jwt_issuer", "jwt_audience"]);
         let given = of_tokens.find_map(|key| values.named(key));
@@ -102,12 +102,12 @@ impl AuthSettings {
         given.is_none()
     }
 
-    /// The mode of a server that listens there.
+    /// The mode of a server that listens on this address.
     pub fn for_serving(self, values: &mut SettingValues, listen: SocketAddr) -> Option<AuthMode> {
         if self.auth == Some(AuthKind::Jwt) {
             return self.jwt(values);
         }
-        let is_consistent = Self::check_kind(values);
+        let is_consistent = Self::refuse_token_settings(values);
         let is_unset = values.named("auth").is_none();
         if is_consistent && is_unset && !listen.ip().is_loopback() {
             values.refuse(
@@ -119,8 +119,8 @@ impl AuthSettings {
         Some(AuthMode::Header)
     }
 
-    /// The mode in which tokens are signed. It is `jwt` unless that is excluded, and it
-    /// needs the secret.
+    /// The mode of a command that signs tokens, which needs the secret. It is `jwt` even if
+    /// that is not set.
     pub fn for_signing(self, values: &mut SettingValues) -> Option<AuthMode> {
         if self.auth == Some(AuthKind::Header) {
             values.refuse("auth", "jwt, as there are no tokens with header");
@@ -128,8 +128,8 @@ impl AuthSettings {
         }
         if self.jwt_secret.is_none() {
             let min = SigningSecret::MIN;
-            let right = format!("the secret that signs tokens, of {min} bytes at least");
-            values.refuse("jwt_secret", right);
+            let expected = format!("the secret that signs tokens, of {min} bytes at least");
+            values.refuse("jwt_secret", expected);
         }
         self.jwt(values)
     }
@@ -150,8 +150,8 @@ impl AuthSettings {
             ),
             [(_, first), others @ ..] => {
                 for (key, _) in others {
-                    let right = format!("unset, as {first} is set: keys come from one place");
-                    values.refuse(key, right);
+                    let expected = format!("unset, as {first} is set: keys come from one place");
+                    values.refuse(key, expected);
                 }
             }
         }

@@ -28,13 +28,13 @@ use crate::{
 pub struct ClientCommandConfig {
     /// Where the service is, and who calls it.
     pub connection: ConnectionConfig,
-    /// The form of the answer.
+    /// The form of the output.
     pub format: Format,
     /// The command.
     pub command: ClientCommand,
 }
 
-/// The form of an answer.
+/// The form of a command's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// For people
@@ -43,8 +43,8 @@ pub enum Format {
     Json,
 }
 
-// Not a doc comment, which would become the text about the program.
-// The subcommands that go to a running server.
+// The subcommands that go to a running server. Not a doc comment: clap would show it as
+// the text about the program.
 #[derive(Subcommand)]
 pub(super) enum ClientCommandArgs {
     /// Import guides, each file a JSON document, into a running server
@@ -98,7 +98,7 @@ impl ClientCommandArgs {
 
 #[derive(Args)]
 pub(super) struct OutputFormat {
-    /// The form of the answer: text is for people, json for scripts
+    /// The form of the output: text is for people, json for scripts
     #[arg(
         long,
         value_name = "text|json",
@@ -119,7 +119,7 @@ pub enum ClientCommand {
     Show(ShowArgs),
     /// List the tasks of the account.
     List(ListFilters),
-    /// Show what somebody would see of a guide.
+    /// Show which steps a user sees with given answers.
     Preview(PreviewArgs),
     /// List what refers to a task or variable.
     References(ReferencesArgs),
@@ -127,7 +127,7 @@ pub enum ClientCommand {
     Edit(EditArgs),
     /// Show what an import would change.
     Diff(DiffArgs),
-    /// Make the account have the guides of a directory.
+    /// Make the account's guides match a directory.
     Apply(ApplyArgs),
     /// Delete tasks with their steps.
     Delete(DeleteArgs),
@@ -157,7 +157,7 @@ pub struct ImportArgs {
     /// Check everything and store nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// The largest file that is read, 1 to 2147483647; the server's EXPERTISE_MAX_MESSAGE_BYTES limits what it takes
+    /// The largest file that is read, 1 to 2147483647; the server accepts no more than its EXPERTISE_MAX_MESSAGE_BYTES
     #[arg(
         long,
         value_name = "BYTES",
@@ -201,7 +201,7 @@ pub struct ShowArgs {
     /// Print the texts of steps and their instructions
     #[arg(long)]
     pub full: bool,
-    /// Show the translation; what has none is marked as the source
+    /// Show texts in this language; a text without a translation is marked as the source
     #[arg(long, value_name = "TAG", value_parser = value::language)]
     pub language: Option<Language>,
 }
@@ -227,7 +227,7 @@ pub struct ListFilters {
     pub task_type: Option<TaskType>,
 }
 
-/// The arguments of a command, the form of the answer, and how the server is called.
+/// The arguments of a command, the form of its output, and how the server is called.
 #[derive(Args)]
 pub(super) struct ClientArgs<A: Args> {
     #[command(flatten)]

@@ -46,7 +46,7 @@ pub struct Trust {
 #[derive(Args)]
 #[command(next_help_heading = "Connection")]
 pub(super) struct ConnectionSettings {
-    /// Where the service is, https:// where it speaks TLS
+    /// The URL of the service, with https:// if it uses TLS
     #[arg(
         short,
         value_name = "URL",

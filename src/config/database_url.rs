@@ -303,7 +303,7 @@ pub(super) fn mask(text: &str) -> String {
         None => (String::new(), rest),
     };
     let rest = match rest.split_once('?') {
-        Some((place, parameters)) => format!("{place}?{}", mask_parameters(parameters)),
+        Some((address, parameters)) => format!("{address}?{}", mask_parameters(parameters)),
         None => rest.to_owned(),
     };
     format!("{scheme}{slashes}{credentials}{rest}")
@@ -323,10 +323,10 @@ fn mask_parameters(parameters: &str) -> String {
         .split('&')
         .map(|pair| match pair.split_once('=') {
             Some((name, _)) if PUBLIC_PARAMETERS.contains(&name) => pair.to_owned(),
-            // Another name may be part of a password that contains a `&`.
             Some((name, _)) if is_known(name) || closest_parameter(name).is_some() => {
                 format!("{name}={MASK}")
             }
+            // An unknown name may be part of a password that contains a `&`.
             Some(_) | None => MASK.to_owned(),
         });
     masked.collect::<Vec<_>>().join("&")

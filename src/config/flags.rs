@@ -69,8 +69,8 @@ impl<A: Args> FromArgMatches for Flags<A> {
     }
 }
 
-/// A setting as a flag that takes any text. The help of a setting whose default is not
-/// one value ends with `[default: …]`; without either the default is that it is unset.
+/// A setting as a flag that takes any text. If the default depends on other settings, the
+/// setting's own help ends with `[default: …]`. A setting without a default is shown as unset.
 fn text_flag(setting: &Arg) -> Arg {
     let help = setting.get_help().map(ToString::to_string);
     let help = help.unwrap_or_default();
@@ -82,13 +82,13 @@ fn text_flag(setting: &Arg) -> Arg {
         ),
     };
     let name = environment_name(key(setting));
-    let units = setting.get_value_names().unwrap_or_default();
+    let value_names = setting.get_value_names().unwrap_or_default();
     Arg::new(setting.get_id().clone())
         .short(setting.get_short())
         .long(key(setting).replace('_', "-"))
         .value_parser(AnyText::of(setting))
         .hide_possible_values(setting.is_hide_possible_values_set())
-        .value_names(units.iter().cloned())
+        .value_names(value_names.iter().cloned())
         .help(format!("{about} [{name}] [default: {default}]"))
         .help_heading(setting.get_help_heading().unwrap_or("Settings").to_owned())
 }

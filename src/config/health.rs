@@ -22,13 +22,13 @@ pub struct HealthConfig {
     pub server: String,
     /// What TLS needs.
     pub trust: Trust,
-    /// The form of the answer.
+    /// The form of the output.
     pub format: Format,
 }
 
 #[derive(Args)]
 pub(super) struct HealthSettings {
-    /// Where the service is, https:// where it speaks TLS [default: on this machine where the settings of the server have it listen]
+    /// The URL of the service, with https:// if it uses TLS [default: this machine, as the settings of the server say]
     #[arg(short, value_name = "URL", value_parser = value::web_address, help_heading = "Connection")]
     server: Option<String>,
     #[command(flatten)]
@@ -53,7 +53,7 @@ impl HealthConfig {
                 listen,
                 tls_cert_file,
             } = settings;
-            // Flags win over the environment, whichever of the two settings they are.
+            // A flag for one of the two settings wins over the other one in the environment.
             let is_flag = |key| values.origin(key) == Some(&SettingOrigin::Flag);
             let local = is_flag("listen") && !is_flag("server");
             let server = match server {
@@ -70,7 +70,7 @@ impl HealthConfig {
     }
 }
 
-/// The URL of a server on this machine that listens there.
+/// The URL of a server on this machine that listens on this address.
 fn local_url(mut listen: SocketAddr, tls: bool) -> String {
     if listen.ip().is_unspecified() {
         listen.set_ip(match listen.ip() {

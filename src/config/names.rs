@@ -1,4 +1,4 @@
-//! Names that are almost those of settings.
+//! Names of settings in the environment, and misspelt ones.
 
 use std::{collections::BTreeMap, ffi::OsString};
 

@@ -1,4 +1,4 @@
-//! The files that TLS takes.
+//! The files for TLS.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::{WrongSetting, settings::SettingValues, value};
 
-/// The files that TLS takes, each in PEM.
+/// The files for TLS, each in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
     /// The server's certificate, then those between it and the root.

@@ -75,7 +75,7 @@ pub(super) struct TranslateSettings {
     /// The language that the texts are written in
     #[arg(value_name = "TAG", default_value = "en", value_parser = value::language)]
     source_language: Language,
-    /// What translates
+    /// The engine that translates
     #[arg(
         value_name = "libretranslate|apertium",
         default_value = "libretranslate",
@@ -136,8 +136,8 @@ impl TranslateConfig {
         match &languages {
             None => values.refuse("languages", language_list()),
             Some(languages) if languages.contains(&source_language) => {
-                let right = format!("languages other than that of the texts, {source_language}");
-                values.refuse("languages", right);
+                let expected = format!("languages other than that of the texts, {source_language}");
+                values.refuse("languages", expected);
             }
             Some(_) => {}
         }

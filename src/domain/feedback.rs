@@ -1,4 +1,4 @@
-//! The question of an observation.
+//! The question of a step and its possible answers.
 
 use serde::{Deserialize, Serialize};
 

@@ -59,11 +59,32 @@ pub fn object_wire_depth(members: &Map<String, Value>) -> usize {
 /// A JSON number from a double; `None` unless it is finite. Whole numbers that a double
 /// represents exactly become integers.
 pub fn number(number: f64) -> Option<Value> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    let whole = number.fract() == 0.0 && number.abs() < EXACT;
+    const EXACT_INTEGER_LIMIT: f64 = 9_007_199_254_740_992.0;
+    let whole = number.fract() == 0.0 && number.abs() < EXACT_INTEGER_LIMIT;
     if whole && !(number == 0.0 && number.is_sign_negative()) {
         #[allow(clippy::cast_possible_truncation)]
         return Some(Value::from(number as i64));
     }
     serde_json::Number::from_f64(number).map(Value::Number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_are_integers_unless_they_are_a_negative_zero_or_inexact() {
+        for (double, expected) in [
+            (0.0, "0"),
+            (-0.0, "-0.0"),
+            (-5.0, "-5"),
+            (0.5, "0.5"),
+            (9_007_199_254_740_991.0, "9007199254740991"),
+            (9_007_199_254_740_992.0, "9007199254740992.0"),
+        ] {
+            let text = number(double).map(|value| value.to_string());
+            assert_eq!(text.as_deref(), Some(expected));
+        }
+        assert_eq!(number(f64::INFINITY), None);
+    }
 }

@@ -18,7 +18,7 @@ pub struct ManagedTaskUpdate {
     pub task: TaskId,
     /// Its name: the text of the value.
     pub name: Name,
-    /// The value's position, from 0.
+    /// The value's index, from 0.
     pub idx: i32,
 }
 
@@ -29,7 +29,7 @@ pub struct LinkChanges {
     pub still_managed: Vec<ManagedTaskUpdate>,
     /// Tasks that are no longer managed.
     pub unlinked: Vec<TaskId>,
-    /// Positions of linked values without a task.
+    /// Indexes of linked values without a task.
     pub unmatched: Vec<usize>,
 }
 
@@ -66,7 +66,7 @@ pub fn linked_tasks(feedback: &Feedback) -> impl Iterator<Item = TaskId> {
     feedback.values.iter().filter_map(|value| value.link)
 }
 
-/// `None` if the value's text is no task name, which a linked value's always is.
+/// `None` if the value's text is not a valid task name. That of a linked value always is.
 fn managed_task_update(
     task: TaskId,
     value: &FeedbackValue,

@@ -65,7 +65,7 @@ impl StepSize {
             looping.alias.as_str().len() + values + 4 * WIRE_OVERHEAD
         });
         let own = Self {
-            listed: bytes(
+            listed: stored_count(
                 FIXED_BYTES
                     + title.len()
                     + dependencies.as_ref().map_or(0, Group::wire_bytes)
@@ -75,7 +75,7 @@ impl StepSize {
                     + tags
                     + object_wire_bytes(r_data),
             ),
-            bodies: bytes(body.as_ref().map_or(0, |body| body.as_str().len())),
+            bodies: stored_count(body.as_ref().map_or(0, |body| body.as_str().len())),
         };
         let overlays = translations.iter();
         overlays.fold(own, |sum, (language, overlay)| {
@@ -93,14 +93,14 @@ impl StepSize {
             locked: _,
         } = overlay;
         Self {
-            listed: bytes(
+            listed: stored_count(
                 language.as_str().len()
                     + title.as_ref().map_or(0, |title| title.as_str().len())
                     + instruction_bytes(instructions)
                     + feedback_bytes(feedback.as_ref())
                     + 4 * WIRE_OVERHEAD,
             ),
-            bodies: bytes(body.as_ref().map_or(0, |body| body.as_str().len())),
+            bodies: stored_count(body.as_ref().map_or(0, |body| body.as_str().len())),
         }
     }
 
@@ -134,25 +134,26 @@ pub fn task_size(task: &Task) -> i64 {
         .map(|(language, overlay)| task_overlay_size(language, overlay))
         .sum();
     let dependencies = task.dependencies.as_ref().map(Group::wire_bytes);
-    bytes(FIXED_BYTES + task.name.as_str().len() + dependencies.unwrap_or_default()) + overlays
+    stored_count(FIXED_BYTES + task.name.as_str().len() + dependencies.unwrap_or_default())
+        + overlays
 }
 
 /// The size of a task's translation, in bytes.
 pub fn task_overlay_size(language: &Language, overlay: &TaskOverlay) -> i64 {
     let TaskOverlay { name, locked: _ } = overlay;
     let name = name.as_ref().map_or(0, |name| name.as_str().len());
-    bytes(language.as_str().len() + name + WIRE_OVERHEAD)
+    stored_count(language.as_str().len() + name + WIRE_OVERHEAD)
 }
 
 /// Refuses a task that is too large to be returned with its list of steps.
 pub fn check_task(task: &Task, max_message_bytes: usize) -> Result<()> {
-    let steps = bytes(task.steps.len()).saturating_mul(STEP_ID_BYTES);
+    let steps = stored_count(task.steps.len()).saturating_mul(STEP_ID_BYTES);
     let size = task_size(task).saturating_add(steps);
     check(SizedResource::Task, size, max_message_bytes)
 }
 
 fn check(resource: SizedResource, size: i64, limit: usize) -> Result<()> {
-    if size.saturating_add(RESERVED_BYTES) > bytes(limit) {
+    if size.saturating_add(RESERVED_BYTES) > stored_count(limit) {
         return Err(Error::TooLarge { resource, limit });
     }
     Ok(())
@@ -175,7 +176,7 @@ fn instruction_bytes(list: &[Instruction]) -> usize {
     list.iter().map(object).sum()
 }
 
-/// A number of bytes as the database stores it.
-pub fn bytes(count: usize) -> i64 {
+/// A number of bytes or items as the database stores it.
+pub fn stored_count(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -226,8 +226,8 @@ impl StepKind {
         }
     }
 
-    /// The question of an observation. That of another type sets no variable.
-    pub fn observed(&self) -> Option<&Feedback> {
+    /// The question of an observation. Only these set variables.
+    pub fn observation_feedback(&self) -> Option<&Feedback> {
         match self {
             Self::Observation { feedback, .. } => Some(feedback),
             Self::Solution { .. }

@@ -266,3 +266,22 @@ impl<O: Overlay> TranslationsEdit<O, O::Fields> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_is_shortened_until_one_language_is_left() {
+        for (tag, shorter) in [
+            ("de-CH-1996", Some("de-CH")),
+            ("de-CH", Some("de")),
+            ("de", None),
+            ("de-a-foo", Some("de")),
+            ("x-foo", None),
+        ] {
+            let found = Language::stored(tag.to_owned()).shorter();
+            assert_eq!(found.as_ref().map(Language::as_str), shorter, "{tag}");
+        }
+    }
+}

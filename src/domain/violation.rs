@@ -221,3 +221,16 @@ impl From<Violation> for Violations {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clipped_text_is_escaped_and_has_sixty_four_characters_at_most() {
+        assert_eq!(clip("a\"b\\c\nd\u{7f}é"), r#"a\"b\\c\nd\u{7f}é"#);
+        let full = "é".repeat(64);
+        assert_eq!(clip(&full), full);
+        assert_eq!(clip(&format!("{full}é")), format!("{full}…"));
+    }
+}

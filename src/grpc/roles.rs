@@ -59,7 +59,7 @@ impl RoleService for Services {
                 let mut field = Field::root("role", violations);
                 let v1::Role { id, name } = field.required(role)?;
                 ignored.add_sent([("id", id != 0)]);
-                field::line(name, field.field("name"))
+                field::non_blank_text(name, field.field("name"))
             })?;
             let role = self
                 .store

@@ -186,7 +186,7 @@ fn created(step: v1::Step, placement: Placement, ignored_paths: Vec<String>) -> 
     }
 }
 
-/// Only an import creates links.
+/// Refuses a linked question, as only an import creates links.
 fn refuse_links(new: &NewStep) -> Result<()> {
     match new.kind.feedback() {
         Some(config) if config.linked => Err(linked_import_only()),
@@ -210,7 +210,7 @@ fn with_bodies(mut response: CreateStepResponse, request: CreateStepRequest) -> 
     response
 }
 
-/// The filters of a listing. A request with a malformed one gets no token.
+/// The filters of a listing. `None` is a malformed id, whose request is refused.
 fn filters_as_bytes(task: Option<TaskId>, bodies: bool) -> Vec<u8> {
     let mut bytes = vec![u8::from(bodies)];
     bytes.extend(task.iter().flat_map(|task| *task.0.as_bytes()));

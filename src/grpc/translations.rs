@@ -201,8 +201,8 @@ fn automatic(
     let instructions = json::instructions(instructions, at.field("instructions"));
     let feedback = feedback::translated(feedback_config, at.field("feedback_config"));
     let translation = AutomaticTranslation {
-        name: name.and_then(|name| field::line(name, at.field("name"))),
-        title: title.and_then(|title| field::line(title, at.field("title"))),
+        name: name.and_then(|name| field::non_blank_text(name, at.field("name"))),
+        title: title.and_then(|title| field::non_blank_text(title, at.field("title"))),
         body: body.and_then(|body| field::body(body, at.field("body"))),
         instructions,
         feedback,

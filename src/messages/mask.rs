@@ -26,17 +26,18 @@ const TRANSLATIONS: &str = "translations";
 pub struct MaskFields {
     /// Fields that an update changes.
     pub honored: &'static [&'static str],
-    /// Fields that an update ignores and lists.
-    pub listed: &'static [&'static str],
+    /// Fields that an update ignores, and lists in `ignored_paths`.
+    pub ignored: &'static [&'static str],
     /// Fields that say which resource is updated, in which version.
     pub identifying: &'static [&'static str],
+    /// Fields of a translation that an update changes.
     pub translation: &'static [&'static str],
 }
 
 /// The fields of a task.
 pub const TASK: MaskFields = MaskFields {
     honored: &["dependencies", "name", "published", "roles", TRANSLATIONS],
-    listed: &[
+    ignored: &[
         "account_id",
         "created_ts",
         "dependency_shorthand",
@@ -74,7 +75,7 @@ pub const STEP: MaskFields = MaskFields {
         "title",
         TRANSLATIONS,
     ],
-    listed: &[
+    ignored: &[
         "account_id",
         "created_ts",
         "dependency_shorthand",
@@ -242,7 +243,7 @@ impl LanguageMask {
 /// Why a path is refused.
 type PathViolation = (Reason, Cow<'static, str>);
 
-const MALFORMED: PathViolation = (
+const MALFORMED_LANGUAGE: PathViolation = (
     Reason::FieldInvalid,
     Cow::Borrowed("does not name a well-formed language tag"),
 );
@@ -279,7 +280,7 @@ impl MaskPaths {
         };
         if let Some(field) = find(fields.honored, path) {
             self.fields.insert(field);
-        } else if let Some(field) = find(fields.listed, path) {
+        } else if let Some(field) = find(fields.ignored, path) {
             ignored.add([field]);
         } else if path == "*" {
             return Err((Reason::FieldInvalid, "`*` must stand alone".into()));
@@ -288,7 +289,7 @@ impl MaskPaths {
             let below = below.and_then(|rest| rest.strip_prefix('.'));
             let below = below.ok_or_else(|| fields.unknown())?;
             let (key, field) = split_key(below, fields)?;
-            let language = Language::parse(key).ok_or(MALFORMED)?;
+            let language = Language::parse(key).ok_or(MALFORMED_LANGUAGE)?;
             match field {
                 None => {
                     self.translations.insert(language, LanguageMask::Whole);
@@ -326,7 +327,7 @@ fn split_key<'a>(
             None => (path, None),
         });
     };
-    let (key, rest) = quoted.split_once('`').ok_or(MALFORMED)?;
+    let (key, rest) = quoted.split_once('`').ok_or(MALFORMED_LANGUAGE)?;
     if rest.is_empty() {
         return Ok((key, None));
     }

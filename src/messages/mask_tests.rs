@@ -26,7 +26,7 @@ fn masks_have_every_field_of_the_contract() {
         ("Task", "TaskTranslation", &TASK),
         ("Step", "StepTranslation", &STEP),
     ] {
-        let known = [fields.honored, fields.listed, fields.identifying].concat();
+        let known = [fields.honored, fields.ignored, fields.identifying].concat();
         let count = known.len();
         let known: BTreeSet<_> = known.into_iter().map(str::to_owned).collect();
         assert_eq!(known.len(), count, "{message}: a field twice");

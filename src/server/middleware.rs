@@ -64,7 +64,7 @@ pub struct Middleware {
     tracer: Option<Tracer>,
 }
 
-/// What calls may take, in bytes and time.
+/// The limits of calls, in bytes and time.
 #[derive(Clone, Copy)]
 pub struct CallLimits {
     /// The longest that a call may take.
@@ -98,7 +98,7 @@ impl Middleware {
         }
     }
 
-    /// Registers the metrics that calls change by themselves.
+    /// Registers the metrics that are updated by calls.
     pub fn register(&self, registry: &mut Registry) {
         self.metrics.register(registry);
         self.memory.register(registry);
@@ -133,7 +133,7 @@ pub struct CallService<S> {
 
 /// The response to a call.
 pub enum CallResponse {
-    /// It is there, and cost next to nothing.
+    /// It is ready, and took next to no work.
     Ready(Response<Body>),
     /// It takes work, which begins when the future is first polled.
     Pending(Pin<Box<dyn Future<Output = Response<Body>> + Send>>),
@@ -305,7 +305,8 @@ impl Middleware {
             },
         };
         let status = normalise(status, &call, max_message_bytes);
-        // The request broke off, so the caller has disconnected: the call is cancelled.
+        // A request breaks off when the caller disconnects. Its call ends as cancelled, when
+        // the record is dropped.
         if !call.is_broken() {
             call.end(&status);
         }

@@ -46,7 +46,7 @@ impl Service<Request<Body>> for ServerRoutes {
     >;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // Routes always are.
+        // Routes are always ready.
         Poll::Ready(Ok(()))
     }
 

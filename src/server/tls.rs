@@ -22,7 +22,7 @@ use crate::{
 /// HTTP/2, as TLS names it.
 const ALPN_HTTP2: &[u8] = b"h2";
 
-/// Why TLS cannot be served. A display is one line.
+/// Why TLS cannot be served. It is displayed on one line.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read, or holds something else.

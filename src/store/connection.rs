@@ -31,7 +31,7 @@ use crate::config::{DatabaseUrl, PostgresUrl};
 
 use database::Pooling;
 pub use migrations::SchemaChange;
-use migrations::{create_schema, prepare_schema};
+use migrations::{OldSchema, create_schema, prepare_schema};
 use permissions::{Needed, check_permissions};
 use probe::HealthProbe;
 
@@ -87,8 +87,8 @@ pub struct ConnectOptions {
     pub metrics: Arc<StoreMetrics>,
 }
 
-/// Creates the schema in an empty PostgreSQL database, each table of accounts in this many
-/// partitions by account.
+/// Creates the schema in an empty PostgreSQL database, each table of account data in this
+/// many partitions by account.
 pub async fn migrate_partitioned(database: &DatabaseUrl, partitions: u16) -> Result<(), OpenError> {
     let DatabaseUrl::Postgres(url) = database else {
         return Err(OpenError::PartitionsOfSqlite);
@@ -185,7 +185,7 @@ async fn sqlite_file(
     let mut writer = sqlite_pool(1, options, &epoch).await.map_err(file_error)?;
     // SQLite opens a file that it may not write for reading.
     advice::check_writable(path)?;
-    let schema_change = prepare_schema(&writer, *migrate).await?;
+    let schema_change = prepare_schema(&writer, OldSchema::of_setting(*migrate)).await?;
     let page_key = page_key(&writer).await?;
     writer.measure("writer", metrics);
     let reading = || sqlite(file()).read_only(true);
@@ -213,7 +213,7 @@ async fn sqlite_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConnection
     let mut writer = sqlite_pool(1, sqlite(options), &epoch)
         .await
         .map_err(|err| advice::file_error(Path::new(":memory:"), &err))?;
-    let schema_change = prepare_schema(&writer, true).await?;
+    let schema_change = prepare_schema(&writer, OldSchema::Migrate).await?;
     let page_key = page_key(&writer).await?;
     writer.measure("shared", metrics);
     Ok(DatabaseConnections {
@@ -240,7 +240,7 @@ async fn postgres(
     } = options;
     let epoch = Arc::new(ConnectionEpoch::new());
     let (options, mut pool) = postgres::open(url, *max_connections, &epoch).await?;
-    let schema_change = prepare_schema(&pool, *migrate).await?;
+    let schema_change = prepare_schema(&pool, OldSchema::of_setting(*migrate)).await?;
     if *serves {
         check_permissions(&pool, Needed::Serve).await?;
     }

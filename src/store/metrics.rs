@@ -222,8 +222,8 @@ impl StoreMetrics {
             let labels = [("pool", pool), ("state", state)];
             self.connections.get_or_create(&labels).set(connections);
         }
-        let max_of = self.connections_max.get_or_create_owned(&[("pool", pool)]);
-        max_of.set(i64::from(max));
+        let max_gauge = self.connections_max.get_or_create_owned(&[("pool", pool)]);
+        max_gauge.set(i64::from(max));
     }
 }
 

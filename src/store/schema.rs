@@ -10,12 +10,12 @@ mod m0001;
 use sea_orm_migration::{MigrationTrait, MigratorTrait, async_trait};
 
 tokio::task_local! {
-    /// How many partitions each table of accounts gets that a migration creates. Unset:
-    /// the tables are not partitioned.
+    /// The number of partitions of each table of account data that a migration creates.
+    /// Unset: the tables are not partitioned.
     static PARTITIONS: u16;
 }
 
-/// Runs migrations that partition the tables of accounts by account; only for PostgreSQL.
+/// Runs migrations that partition the tables of account data by account; only for PostgreSQL.
 pub async fn with_partitions<F: Future>(partitions: u16, migrations: F) -> F::Output {
     PARTITIONS.scope(partitions, migrations).await
 }

@@ -21,7 +21,7 @@ impl Values {
         }
     }
 
-    /// No values. Each that is bound must be used once, in its order.
+    /// No values, and no account. Each value must be used once, in the order of binding.
     pub fn in_order() -> Self {
         Self {
             values: Vec::new(),

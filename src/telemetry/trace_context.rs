@@ -49,8 +49,8 @@ impl Extractor for TraceHeaders<'_> {
     }
 }
 
-/// Whether version, trace id, span id and flags have their lengths. The propagator takes
-/// shorter ones, signs, spaces and a final hyphen.
+/// Whether version, trace id, span id and flags have their lengths. The propagator
+/// accepts shorter ones, signs, spaces and a final hyphen.
 fn is_well_formed(parent: &str) -> bool {
     let digits = |part: &str, length| {
         part.len() == length && part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
@@ -70,13 +70,13 @@ fn state(headers: &HeaderMap) -> Option<String> {
     let values: Result<Vec<_>, _> = values.map(|value| value.to_str()).collect();
     let text = values.ok()?.join(",");
     let fits = text.len() <= MAX_STATE_BYTES && text.split(',').count() <= MAX_STATE_MEMBERS;
-    // The propagator takes a member without a name or a value.
-    let is_whole = |member: &str| {
+    // The propagator accepts a member without a name or a value.
+    let is_complete = |member: &str| {
         let member = member.trim_matches([' ', '\t']);
         let parts = member.split_once('=');
         member.is_empty() || parts.is_some_and(|(key, value)| !key.is_empty() && !value.is_empty())
     };
-    (fits && text.split(',').all(is_whole)).then_some(text)
+    (fits && text.split(',').all(is_complete)).then_some(text)
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ const MAX_LEN: usize = 40;
 pub(super) struct CharacterReference {
     /// Its length with `&` and `;`, in bytes.
     pub len: usize,
-    /// The one character that it stands for, if it does and can be shown.
+    /// The character that it stands for; `None` if it stands for none, for several, or for one
+    /// that cannot be shown.
     pub character: Option<char>,
 }
 

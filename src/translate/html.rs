@@ -26,34 +26,34 @@ pub enum Piece<'a> {
 }
 
 /// Elements whose content is not prose.
-const KEPT: [&str; 4] = ["script", "style", "code", "pre"];
-/// Of those, the ones in which no tag but their own end tag means anything.
-const RAW: [&str; 2] = ["script", "style"];
+const UNTRANSLATED_ELEMENTS: [&str; 4] = ["script", "style", "code", "pre"];
+/// Those in which every tag is text, except their own end tag.
+const RAW_TEXT_ELEMENTS: [&str; 2] = ["script", "style"];
 
-/// Splits an HTML text; the pieces in their order are the text.
+/// Splits an HTML text. Joined in their order, the pieces are the text.
 pub fn split(html: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut pieces = PieceList {
         html,
         at: 0,
         pieces: Vec::new(),
     };
-    // The element that is kept, and how many of its name are open in it.
-    let mut kept: Option<(&str, u32)> = None;
+    // The untranslated element at this offset, and how many elements of its name are open.
+    let mut untranslated: Option<(&str, u32)> = None;
     let mut open = None;
     let mut tokenizer = Tokenizer::new_with_emitter(html, CallbackEmitter::new(token));
     while let Some(Ok(token)) = tokenizer.next() {
-        match (token, &mut kept) {
-            (Token::Start(name, start), kept) => {
+        match (token, &mut untranslated) {
+            (Token::Start(name, start), untranslated) => {
                 open = name;
-                if kept.is_none() {
+                if untranslated.is_none() {
                     pieces.push_markup(start);
                 }
             }
             (Token::StartEnd(end), None) => match open {
                 None => pieces.push_markup(end),
                 Some(name) => {
-                    kept = Some((name, 1));
-                    if RAW.contains(&name) {
+                    untranslated = Some((name, 1));
+                    if RAW_TEXT_ELEMENTS.contains(&name) {
                         tokenizer.set_state(State::RawText);
                     }
                 }
@@ -65,7 +65,7 @@ pub fn split(html: &str) -> impl Iterator<Item = Piece<'_>> {
                 *depth -= 1;
                 if *depth == 0 {
                     pieces.push_markup(end);
-                    kept = None;
+                    untranslated = None;
                 }
             }
             (_, Some(_)) => {}
@@ -77,8 +77,9 @@ pub fn split(html: &str) -> impl Iterator<Item = Piece<'_>> {
     pieces.pieces.into_iter()
 }
 
-/// What the tokenizer found, with a place in the HTML: where a start tag begins, and where
-/// anything else ends. Tags have their name if it is in [`KEPT`].
+/// What the tokenizer found, with its offset in the HTML: that of the beginning of a start
+/// tag, and of the end of anything else. Tags have their name if it is in
+/// [`UNTRANSLATED_ELEMENTS`].
 enum Token {
     /// The beginning of a start tag.
     Start(Option<&'static str>, usize),
@@ -91,11 +92,14 @@ enum Token {
 }
 
 fn token(event: CallbackEvent<'_>, span: Span<usize>) -> Option<Token> {
-    let kept = |name: &[u8]| KEPT.into_iter().find(|kept| kept.as_bytes() == name);
+    let untranslated = |name: &[u8]| {
+        let mut elements = UNTRANSLATED_ELEMENTS.into_iter();
+        elements.find(|element| element.as_bytes() == name)
+    };
     match event {
-        CallbackEvent::OpenStartTag { name } => Some(Token::Start(kept(name), span.start)),
+        CallbackEvent::OpenStartTag { name } => Some(Token::Start(untranslated(name), span.start)),
         CallbackEvent::CloseStartTag { .. } => Some(Token::StartEnd(span.end)),
-        CallbackEvent::EndTag { name } => Some(Token::End(kept(name), span.end)),
+        CallbackEvent::EndTag { name } => Some(Token::End(untranslated(name), span.end)),
         CallbackEvent::String { .. } => Some(Token::Text(span.start..span.end)),
         CallbackEvent::Comment { .. } | CallbackEvent::Doctype { .. } => {
             Some(Token::Other(span.end))
@@ -108,13 +112,13 @@ fn token(event: CallbackEvent<'_>, span: Span<usize>) -> Option<Token> {
 
 struct PieceList<'a> {
     html: &'a str,
-    /// Everything before this place is in the pieces.
+    /// Everything before this offset is in the pieces.
     at: usize,
     pieces: Vec<Piece<'a>>,
 }
 
 impl PieceList<'_> {
-    /// Everything up to this place is markup.
+    /// Adds everything up to this offset as markup.
     fn push_markup(&mut self, end: usize) {
         if let Some(markup) = self.html.get(self.at..end).filter(|it| !it.is_empty()) {
             self.pieces.push(Piece::Markup(markup));
@@ -122,7 +126,7 @@ impl PieceList<'_> {
         }
     }
 
-    /// Text, in which `</>` and unknown character references are markup.
+    /// Adds text, in which `</>` and unknown character references are markup.
     fn push_text(&mut self, range: Range<usize>) {
         self.push_markup(range.start);
         while let Some(rest) = self
@@ -142,6 +146,7 @@ impl PieceList<'_> {
     }
 }
 
+/// The length of the `</>` or unknown character reference that a text begins with.
 fn markup_len(text: &str) -> Option<usize> {
     const EMPTY_END_TAG: &str = "</>";
     if text.starts_with(EMPTY_END_TAG) {

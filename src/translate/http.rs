@@ -47,7 +47,7 @@ pub(super) async fn send<T: DeserializeOwned>(
     let answer = read(response).await?;
     if status.is_success() {
         return serde_json::from_slice(&answer)
-            .map_err(|_| EngineError::Unusable("it is not the JSON of such an engine"));
+            .map_err(|_| EngineError::Unusable("it is not JSON of the expected form"));
     }
     let temporary = status.is_server_error()
         || status == StatusCode::TOO_MANY_REQUESTS

@@ -90,7 +90,7 @@ impl Engine for LibreTranslate {
     }
 }
 
-/// LibreTranslate's code of a language: without a region but for Brazilian Portuguese,
+/// LibreTranslate's code of a language: without a region, except for Brazilian Portuguese,
 /// and with the script of Chinese.
 fn code(tag: &str) -> &str {
     let language = tag.split('-').next().unwrap_or(tag);

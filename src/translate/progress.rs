@@ -15,10 +15,10 @@ const TICK_INTERVAL: Duration = Duration::from_millis(100);
 /// Receives the progress of a run.
 pub trait TranslateProgress: Send {
     /// Another page of the work list is done.
-    fn page(&mut self, summary: &TranslateSummary);
+    fn page_done(&mut self, summary: &TranslateSummary);
 
     /// An item failed.
-    fn failure(&mut self, failure: &TranslateFailure);
+    fn item_failed(&mut self, failure: &TranslateFailure);
 }
 
 /// A line that is updated, on a terminal.
@@ -39,11 +39,11 @@ pub fn progress_on_standard_error() -> Box<dyn TranslateProgress> {
 }
 
 impl TranslateProgress for Spinner {
-    fn page(&mut self, summary: &TranslateSummary) {
+    fn page_done(&mut self, summary: &TranslateSummary) {
         self.0.set_message(summary.to_string());
     }
 
-    fn failure(&mut self, failure: &TranslateFailure) {
+    fn item_failed(&mut self, failure: &TranslateFailure) {
         self.0.suspend(|| print_error(&failure.to_string()));
     }
 }
@@ -55,11 +55,11 @@ impl Drop for Spinner {
 }
 
 impl TranslateProgress for Lines {
-    fn page(&mut self, summary: &TranslateSummary) {
+    fn page_done(&mut self, summary: &TranslateSummary) {
         print_error(&format!("so far: {summary}"));
     }
 
-    fn failure(&mut self, failure: &TranslateFailure) {
+    fn item_failed(&mut self, failure: &TranslateFailure) {
         print_error(&failure.to_string());
     }
 }

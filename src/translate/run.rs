@@ -19,9 +19,9 @@ use crate::{
     proto::v1::{AutomaticTranslation, TranslationResult, TranslationWork},
 };
 
-/// The most items in a write that the service takes.
+/// The most items in a write that the service accepts.
 const MAX_BATCH_ITEMS: usize = 100;
-/// The most bytes in a write, but for a single item that is larger.
+/// The most bytes in a write, except for a single item that is larger.
 const MAX_BATCH_BYTES: usize = 3 * 1024 * 1024;
 /// The run ends when the engine was unavailable for this many items in a row, each with
 /// all its retries.
@@ -67,7 +67,7 @@ impl TranslateRun<'_> {
             for batch in batches(translations) {
                 self.write(batch).await?;
             }
-            self.progress.page(self.summary);
+            self.progress.page_done(self.summary);
             if unavailable >= MAX_UNAVAILABLE_ITEMS {
                 return Err(TranslateError::EngineUnavailable(MAX_UNAVAILABLE_ITEMS));
             }
@@ -105,7 +105,7 @@ impl TranslateRun<'_> {
                 Ok(translation) => translations.push(translation),
                 Err(error) => {
                     summary.failed += 1;
-                    progress.failure(&TranslateFailure {
+                    progress.item_failed(&TranslateFailure {
                         guid: item.guid,
                         language: item.language,
                         reason: error.to_string(),
@@ -168,7 +168,7 @@ impl TranslateRun<'_> {
 
     fn fail(&mut self, item: &AutomaticTranslation, reason: &str) {
         self.summary.failed += 1;
-        self.progress.failure(&TranslateFailure {
+        self.progress.item_failed(&TranslateFailure {
             guid: item.guid.clone(),
             language: item.language.clone(),
             reason: reason.to_owned(),
@@ -188,7 +188,7 @@ async fn translate(
     (item, outcome)
 }
 
-/// Splits translations into batches that the service takes.
+/// Splits translations into batches that the service accepts.
 fn batches(translations: Vec<AutomaticTranslation>) -> Vec<Vec<AutomaticTranslation>> {
     let mut batches = Vec::new();
     let mut batch = Vec::new();

@@ -107,7 +107,7 @@ pub(super) fn describe(status: &Status) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Whether the content of the request was refused, rather than its caller or its time.
+/// Whether the content of the request was refused, not its caller, nor for want of capacity.
 pub(super) fn is_content_refused(status: &Status) -> bool {
     match status.code() {
         Code::InvalidArgument | Code::OutOfRange => true,

@@ -26,7 +26,7 @@ pub struct InvalidTranslation {
     pub fault: TextError,
 }
 
-/// The different texts that an engine has to translate for an item.
+/// The distinct texts that an engine has to translate for an item.
 pub fn texts(source: &TranslationSource) -> Vec<String> {
     let mut texts = BTreeSet::new();
     map_texts(source, &mut |text| {

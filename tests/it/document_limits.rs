@@ -57,6 +57,19 @@ fn looping(levels: usize) -> Looping {
     }
 }
 
+/// A loop over an array that is this deep within 22 objects.
+fn looping_over_arrays(levels: usize) -> Looping {
+    let within = (0..22).fold(arrays_deep(levels), |inner, _| Value {
+        kind: Some(Kind::StructValue(Struct {
+            fields: [("a".to_owned(), inner)].into(),
+        })),
+    });
+    Looping {
+        iterations: Some(within),
+        ..Looping::default()
+    }
+}
+
 fn translated(instructions: Vec<Struct>) -> StepTranslation {
     StepTranslation {
         instructions,
@@ -66,7 +79,7 @@ fn translated(instructions: Vec<Struct>) -> StepTranslation {
 
 /// Steps with a JSON value that just fits into a document of depth 8, and with one that
 /// does not, and the path of the value.
-fn deep_steps() -> [(Step, Step, &'static str); 3] {
+fn deep_steps() -> [(Step, Step, &'static str); 4] {
     let step = document_step(StepType::Information, "Deep");
     let instructed = |levels| Step {
         instructions: vec![objects_deep(1), objects_deep(levels)],
@@ -76,6 +89,10 @@ fn deep_steps() -> [(Step, Step, &'static str); 3] {
         looping: Some(looping(levels)),
         ..step.clone()
     };
+    let over_arrays = |levels| Step {
+        looping: Some(looping_over_arrays(levels)),
+        ..step.clone()
+    };
     let translated = |levels| Step {
         translations: [("de".to_owned(), translated(vec![objects_deep(levels)]))].into(),
         ..step.clone()
@@ -83,6 +100,7 @@ fn deep_steps() -> [(Step, Step, &'static str); 3] {
     [
         (instructed(23), instructed(24), "instructions[1]"),
         (looping(22), looping(23), "looping.array"),
+        (over_arrays(1), over_arrays(2), "looping.iterations"),
         (
             translated(22),
             translated(23),

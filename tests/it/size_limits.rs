@@ -1,6 +1,12 @@
 //! What would not fit into the largest message is not stored, and not read to be returned.
 
-use crate::kit::{prelude::*, store_server, stored_sizes::stored_sizes_are_those_of_the_content};
+use prost::Message;
+
+use crate::kit::{
+    prelude::*,
+    store_server,
+    stored_sizes::{stored_sizes, stored_sizes_are_those_of_the_content},
+};
 
 /// The largest message that is stored here, in bytes.
 const LIMIT: usize = 64 * 1024;
@@ -11,6 +17,7 @@ on_own_databases![
     a_task_takes_no_more_steps_than_it_can_be_returned_with,
     a_guide_too_large_to_export_is_read_step_by_step,
     stored_sizes_follow_renames_and_automatic_translations,
+    stored_sizes_are_close_upper_bounds_of_messages,
 ];
 
 /// A client of a store with a small limit. Messages have the usual one, so that it is the
@@ -93,4 +100,127 @@ async fn stored_sizes_follow_renames_and_automatic_translations(url: String) {
     client.write_translations(items.collect()).await.accepted();
     let store = store_server::open(&url, 1).await;
     stored_sizes_are_those_of_the_content(&store, &url, ACCOUNT).await;
+}
+
+/// Steps that have much of one field each.
+fn steps_with_much_of_one_field(task: &Task) -> Vec<Step> {
+    const COUNT: usize = 40;
+    let names: Vec<String> = (0..COUNT).map(|n| format!("{n:060}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let texts = || {
+        names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect::<Vec<_>>()
+    };
+    let empty = || information_step(task, "Step");
+    let members = || {
+        let members = names
+            .iter()
+            .map(|name| ((*name).to_owned(), serde_json::json!([name, {"it": name}])));
+        vec![object(serde_json::Value::Object(members.collect()))]
+    };
+    let asking = || vec![question(names[0], &names)];
+    let observation = step(task, StepType::Observation, "Step");
+    let translated = |translation: StepTranslation| Step {
+        translations: [("de".to_owned(), translation)].into(),
+        feedback_config: vec![question("Colour", &["red", "blue"])],
+        ..observation.clone()
+    };
+    let short = || step_translation("kurz");
+    let looping = |array, iterations| Looping {
+        alias: "x".repeat(60),
+        array: Some(value(array)),
+        iterations: Some(value(iterations)),
+    };
+    vec![
+        empty(),
+        empty().titled("𝄞".repeat(200)),
+        empty().with_body("x".repeat(9_000)),
+        empty().depending_on(conditions_of(9_000)),
+        Step {
+            instructions: members(),
+            ..empty()
+        },
+        Step {
+            looping: Some(looping(serde_json::json!(names), serde_json::json!(1))),
+            ..empty()
+        },
+        Step {
+            looping: Some(looping(serde_json::json!([]), serde_json::json!(names))),
+            ..empty()
+        },
+        Step {
+            parts: texts(),
+            ..empty()
+        },
+        Step {
+            skills: texts(),
+            ..empty()
+        },
+        empty().with_tags(texts()),
+        Step {
+            feedback_config: asking(),
+            ..observation.clone()
+        },
+        translated(step_translation(&"𝄞".repeat(200))),
+        translated(StepTranslation {
+            body: Some("x".repeat(9_000)),
+            ..short()
+        }),
+        translated(StepTranslation {
+            instructions: members(),
+            ..short()
+        }),
+        translated(StepTranslation {
+            feedback_config: asking(),
+            ..short()
+        }),
+    ]
+}
+
+/// Texts are counted exactly and their framing is rounded up, so that what is stored can
+/// be returned and what can be returned is stored.
+async fn stored_sizes_are_close_upper_bounds_of_messages(url: String) {
+    let (_store, client) = store_server::serve(&url, 2).await;
+    let long = "𝄞".repeat(200);
+    let texts = [("de".to_owned(), task_translation(&long))];
+    client.given_task(task(&long)).await;
+    client
+        .given_task(task("Needs").with_dependencies(conditions_of(9_000)))
+        .await;
+    client
+        .given_task(task("Translated").with_translations(texts.into()))
+        .await;
+    let guide = client.given_task(task("Guide")).await;
+    for step in steps_with_much_of_one_field(&guide) {
+        client.given_step(step).await;
+    }
+    let [tasks, steps] = stored_sizes(&url, "store-server").await;
+    let mut sizes = Vec::new();
+    for (guid, stored) in tasks {
+        let task = client.get_task(&guid.to_string()).await.accepted();
+        let without_steps = Task {
+            steps: Vec::new(),
+            ..task
+        };
+        sizes.push((
+            stored,
+            without_steps.encoded_len(),
+            format!("{without_steps:?}"),
+        ));
+    }
+    for (guid, stored) in steps {
+        let step = client.get_step(&guid.to_string()).await.accepted();
+        sizes.push((stored, step.encoded_len(), format!("{step:?}")));
+    }
+    assert_eq!(sizes.len(), 19);
+    for (stored, encoded, resource) in sizes {
+        let stored = usize::try_from(stored).unwrap();
+        let close = encoded..=encoded + encoded / 2 + 600;
+        assert!(
+            close.contains(&stored),
+            "{stored} for {encoded}: {resource}"
+        );
+    }
 }

@@ -169,6 +169,9 @@ async fn the_merged_languages_are_counted(client: Client) {
     let tags = tags(101);
     let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
     let guid = client.given_task(in_languages(&tags[..100])).await.guid;
+    let renamed = task_of(&guid).with_translations(in_language(tags[99], task_translation("last")));
+    let path = format!("translations.{}", tags[99]);
+    client.updated_task(renamed, &[&path]).await;
     let update =
         task_of(&guid).with_translations(in_language(tags[100], task_translation("one too many")));
     let failure = client.update_task(update, &[]).await.refused();

@@ -3,7 +3,7 @@
 use expertise::{
     domain::{
         ids::{AccountId, StepId, TaskId},
-        size::{StepSize, bytes, task_size},
+        size::{StepSize, stored_count, task_size},
     },
     store::Store,
 };
@@ -24,16 +24,34 @@ pub async fn stored_sizes_are_those_of_the_content(store: &Store, url: &str, acc
     let reader = store.account(&id);
     for (guid, size, steps, languages) in rows(url, TASKS, account).await {
         let task = reader.get_task(TaskId(guid)).await.expect("the task");
-        let counts = (bytes(task.steps.len()), bytes(task.translations.len()));
+        let counts = (
+            stored_count(task.steps.len()),
+            stored_count(task.translations.len()),
+        );
         let content = (task_size(&task), counts);
         assert_eq!((size, (steps, languages)), content, "{task:?}");
     }
     for (guid, listed, bodies, languages) in rows(url, STEPS, account).await {
         let step = reader.get_step(StepId(guid)).await.expect("the step");
-        let content = (StepSize::of(&step), bytes(step.content.translations.len()));
+        let content = (
+            StepSize::of(&step),
+            stored_count(step.content.translations.len()),
+        );
         let stored = (StepSize { listed, bodies }, languages);
         assert_eq!(stored, content, "{step:?}");
     }
+}
+
+/// The stored sizes of the tasks and of the steps of an account, bodies included, by id.
+pub async fn stored_sizes(url: &str, account: &str) -> [Vec<(Uuid, i64)>; 2] {
+    let tasks = rows(url, TASKS, account).await.into_iter();
+    let steps = rows(url, STEPS, account).await.into_iter();
+    [
+        tasks.map(|(guid, size, ..)| (guid, size)).collect(),
+        steps
+            .map(|(guid, listed, bodies, _)| (guid, listed + bodies))
+            .collect(),
+    ]
 }
 
 async fn rows(url: &str, sql: &'static str, account: &str) -> Vec<Row> {

@@ -60,8 +60,8 @@ impl ApplyReport {
         }
     }
 
-    /// Takes over what the server returned for an import.
-    pub fn take(&mut self, task: Task, ignored_paths: Vec<String>) {
+    /// Adds what the server returned for an import.
+    pub fn set_imported(&mut self, task: Task, ignored_paths: Vec<String>) {
         self.guid = task.guid;
         self.name = task.name;
         self.steps = task.steps.len();

@@ -5,8 +5,8 @@ use serde_json::Error;
 const WHOLE_NUMBER: &str = "expected a whole number";
 const TOO_LARGE: &str = "the number is too large or too small for the field";
 
-/// What the reader says of a text that is not JSON, and the same in plain words.
-const SENTENCES: [(&str, &str); 24] = [
+/// What the parser says of a text that is not JSON, and the same in plain words.
+const PLAIN_MESSAGES: [(&str, &str); 24] = [
     (
         "EOF while parsing a list",
         "the text ends before a list is closed with `]`",
@@ -70,23 +70,25 @@ const SENTENCES: [(&str, &str); 24] = [
 ];
 
 /// What is wrong, and the line and column where there is one.
-pub(super) fn sentence(error: &Error) -> String {
+pub(super) fn plain_message(error: &Error) -> String {
     let text = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    let (what, at) = match text.strip_suffix(&place) {
+    let location = format!(" at line {} column {}", error.line(), error.column());
+    let (what, at) = match text.strip_suffix(&location) {
         Some(what) => (
             what,
             format!(" at line {}, column {}", error.line(), error.column()),
         ),
         None => (text.as_str(), String::new()),
     };
-    let known = SENTENCES.iter().find(|(of_reader, _)| *of_reader == what);
-    let plain = known.map_or_else(|| of_value(what), |(_, plain)| (*plain).to_owned());
+    let known = PLAIN_MESSAGES
+        .iter()
+        .find(|(of_parser, _)| *of_parser == what);
+    let plain = known.map_or_else(|| wrong_value(what), |(_, plain)| (*plain).to_owned());
     format!("{plain}{at}")
 }
 
 /// What is wrong with a value that is JSON and does not fit its field.
-fn of_value(what: &str) -> String {
+fn wrong_value(what: &str) -> String {
     if let Some(name) = what.strip_prefix("unrecognized field name ") {
         return format!("the field {name} is unknown");
     }
@@ -114,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_word_of_the_reader_is_left() {
+    fn no_word_of_the_parser_is_left() {
         for (json, expected) in [
             ("", "the text ends before a value at line 1, column 0"),
             (
@@ -165,8 +167,8 @@ mod tests {
             let Err(error) = read else {
                 panic!("{json}");
             };
-            let sentence = sentence(&error);
-            assert!(sentence.starts_with(expected), "{json}: {sentence}");
+            let message = plain_message(&error);
+            assert!(message.starts_with(expected), "{json}: {message}");
         }
     }
 }

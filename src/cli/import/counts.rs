@@ -1,4 +1,4 @@
-//! What a run has done, and what it says at its end.
+//! The results of a run, and the lines that it prints at its end.
 
 use uuid::Uuid;
 
@@ -13,7 +13,7 @@ pub(super) struct ImportCounts {
     failed: usize,
     /// Failed files that were not tried.
     not_tried: usize,
-    /// Failed files that may be imported.
+    /// Failed files that may have been imported all the same.
     undecided: usize,
     /// Failures of files that were tried.
     failures: Vec<String>,

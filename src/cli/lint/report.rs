@@ -7,7 +7,7 @@ use super::{LintFindings, place::DocumentPlace};
 use crate::{
     cli::{
         CliError, document,
-        layout::hanging,
+        layout::with_hanging_indent,
         out::{print, print_error, sanitize},
         wording,
     },
@@ -15,11 +15,11 @@ use crate::{
 };
 
 /// What a check without a server leaves out.
-pub const ALONE: &str = "\
+pub const CHECKED_ALONE_NOTE: &str = "\
 checked without the account: rules about its other guides are left out, and tasks outside the \
 files are not followed; --online checks them too";
 
-/// The columns before the text of a finding.
+/// The indentation of the text of a finding.
 const INDENT: &str = "    ";
 
 /// What was found in a guide, or why it could not be checked.
@@ -120,7 +120,10 @@ fn lines(finding: &Finding, document: Option<&TaskDocument>) -> String {
     };
     let mut text = format!("  {} {}\n", severity.bold(), style(sanitize(rule)).bold());
     let mut line = |lead: &str, line: &str| {
-        text.push_str(&hanging(&format!("{INDENT}{lead}"), &sanitize(line)));
+        text.push_str(&with_hanging_indent(
+            &format!("{INDENT}{lead}"),
+            &sanitize(line),
+        ));
     };
     line("at ", &place_of(finding, document));
     let place = document.map(|document| DocumentPlace::at(document, path));

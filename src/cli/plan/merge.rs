@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The value of `published` unless another is sent.
-const PUBLISHED: i32 = 1;
+const DEFAULT_PUBLISHED: i32 = 1;
 
 impl Plan {
     fn field<T>(&self, sent: Option<T>, stored: Option<T>) -> Option<T> {
@@ -45,6 +45,7 @@ impl Plan {
         rows
     }
 
+    /// Lays the task of the document over the stored one.
     pub(super) fn task(&self, sent: Task, stored: Task) -> Task {
         let Task {
             guid: _,
@@ -85,14 +86,16 @@ impl Plan {
             },
             dependencies: self.field(dependencies, stored.dependencies.clone()),
             dependency_shorthand: None,
-            published: self.field(published, stored.published).or(Some(PUBLISHED)),
+            published: self
+                .field(published, stored.published)
+                .or(Some(DEFAULT_PUBLISHED)),
             roles: without_duplicates(self.list(roles, stored.roles.clone())),
             translations: self.translations(translations.collect(), stored.translations.clone()),
             ..stored
         }
     }
 
-    /// `stored` is the step that the document's step has the id of.
+    /// Lays a step of the document over the stored step with the same id.
     pub(super) fn step(&self, sent: Step, stored: &Step) -> Step {
         let Step {
             guid: _,
@@ -140,7 +143,9 @@ impl Plan {
             instructions: self.list(instructions, stored.instructions.clone()),
             looping: self.field(looping, stored.looping.clone()),
             parts: self.list(parts, stored.parts.clone()),
-            published: self.field(published, stored.published).or(Some(PUBLISHED)),
+            published: self
+                .field(published, stored.published)
+                .or(Some(DEFAULT_PUBLISHED)),
             skills: self.list(skills, stored.skills.clone()),
             tags: self.list(tags, stored.tags.clone()),
             subtask_pid: match keeps_subtask {
@@ -208,7 +213,7 @@ impl Plan {
 pub(in crate::cli) fn new_step(sent: Step) -> Step {
     let dependencies = dependencies_of(sent.dependencies, sent.dependency_shorthand);
     Step {
-        published: sent.published.or(Some(PUBLISHED)),
+        published: sent.published.or(Some(DEFAULT_PUBLISHED)),
         cost: sent.cost.or(Some(0)),
         dependencies,
         dependency_shorthand: None,

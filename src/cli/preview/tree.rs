@@ -7,7 +7,7 @@ use prost_types::value::Kind;
 
 use crate::{
     cli::{
-        layout::{Branch, hanging},
+        layout::{Branch, with_hanging_indent},
         out::sanitize,
         wording,
     },
@@ -42,13 +42,13 @@ pub fn text(preview: &PreviewTaskResponse, language: &str) -> String {
         let title = step
             .map(|step| shown(step.title.as_ref()))
             .unwrap_or_default();
-        text.push_str(&hanging(
+        text.push_str(&with_hanging_indent(
             "next observation: ",
             format!("{title} {next}").trim(),
         ));
     }
     for variable in open_variables {
-        text.push_str(&hanging("open: ", &open_variable(variable)));
+        text.push_str(&with_hanging_indent("open: ", &open_variable(variable)));
     }
     text
 }

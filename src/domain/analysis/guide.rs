@@ -43,7 +43,7 @@ pub enum GuideLimit {
     Conditions,
 }
 
-/// What is known of a translation although its overlay does not tell.
+/// Facts about a translation that its overlay does not hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OverlayState {
     /// Whether it has a body, which may not have been read.
@@ -80,8 +80,8 @@ pub struct SourceStep {
     pub origin: Option<Origin<StepId>>,
 }
 
-/// The tasks that were read for a guide, each with its steps in order. `None`: too deep or
-/// too many to read.
+/// The tasks that were read for a guide, each with its steps in order. The steps are
+/// `None` if they are too deep or too many to read.
 pub type SourceTasks = BTreeMap<TaskId, (SourceTask, Option<Vec<SourceStep>>)>;
 
 /// A guide.

@@ -1,4 +1,4 @@
-//! A preview: what of a guide is visible with the answers given, and why.
+//! A preview: which steps of a guide are visible with given answers, and why.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub struct PreviewOptions {
     pub texts: TextLanguages,
     /// The known values of variables, by the names that the request uses.
     pub answers: BTreeMap<String, VariableValue>,
-    /// Whether `published` counts as 1 everywhere.
+    /// Whether everything counts as published.
     pub include_unpublished: bool,
     /// How many levels of subtasks are listed.
     pub subtask_depth: usize,
@@ -115,7 +115,7 @@ impl Preview {
         Some((task, task.steps.as_ref()?.get(position.step)?))
     }
 
-    /// The subtask steps that a listed step is reached by, the outermost first.
+    /// The subtask steps that lead to a listed step, the outermost first.
     pub fn via(&self, listed: &ListedStep) -> Vec<StepPosition> {
         let mut via = Vec::new();
         let mut above = listed.parent;

@@ -9,7 +9,7 @@ use crate::domain::{
 };
 
 use super::{
-    names::{account_name, full_name},
+    names::{account_name, full_name, parse_account_name},
     value::{TargetSet, VariableValue},
 };
 
@@ -77,7 +77,7 @@ pub struct Reference {
     pub condition: Option<Condition>,
 }
 
-/// A place in a list of references.
+/// A point in a list of references.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReferenceCursor {
     /// The kind.
@@ -110,7 +110,7 @@ impl ReferenceKind {
 }
 
 impl ReferenceCursor {
-    /// Where the first reference of a kind would stand.
+    /// The cursor before all references of a kind.
     pub fn start_of(kind: ReferenceKind) -> Self {
         Self {
             kind,
@@ -139,7 +139,7 @@ impl Reference {
         step.map_or(task.0, |step| step.0)
     }
 
-    /// The place behind this reference.
+    /// The cursor after this reference.
     pub fn cursor(&self) -> ReferenceCursor {
         ReferenceCursor {
             kind: self.kind,
@@ -150,6 +150,12 @@ impl Reference {
 }
 
 impl VariableFilter {
+    /// Whether observations can set the variable. Without a task its name must be
+    /// account-wide: a task that has it as its own name does not read this variable.
+    pub fn may_have_setters(&self) -> bool {
+        self.task.is_some() || parse_account_name(&self.name).is_some()
+    }
+
     /// Whether an observation of a product sets the variable within the filter's task, and
     /// offers the filter's answer.
     pub fn is_set_by(&self, product: ProductId, question: &Feedback) -> bool {

@@ -29,7 +29,7 @@ pub enum SymbolRole {
     SetsInTask,
 }
 
-/// What a task or step does with which names.
+/// The names that a task or step reads and sets, as symbols.
 pub type Symbols = BTreeSet<(SymbolRole, Symbol)>;
 
 impl SymbolRole {
@@ -70,7 +70,7 @@ pub trait NamesVariables {
     /// Whether all fields that name variables are equal, so that the symbols are, too.
     fn has_same_names(&self, other: &Self) -> bool;
 
-    /// What it does with which names.
+    /// The names that it reads and sets, as symbols.
     fn symbols(&self) -> Symbols;
 }
 
@@ -106,7 +106,9 @@ impl NamesVariables for Step {
 }
 
 fn observed_name(step: &Step) -> Option<&str> {
-    step.kind.observed().map(|feedback| feedback.name.as_str())
+    step.kind
+        .observation_feedback()
+        .map(|feedback| feedback.name.as_str())
 }
 
 fn add_read(group: Option<&Group>, symbols: &mut Symbols) {

@@ -2,7 +2,10 @@
 
 use std::collections::HashSet;
 
-use crate::domain::ids::{StepId, TaskId};
+use crate::domain::{
+    dependency::ConditionTarget,
+    ids::{StepId, TaskId},
+};
 
 use super::{
     guide::{StepPosition, StepTable},
@@ -18,8 +21,8 @@ pub struct VariableId(pub usize);
 pub struct Variable {
     /// Its full name.
     pub name: String,
-    /// The task of the guide within which the name stands for the variable, as one of its
-    /// observations has the name as its own. `None`: the name is account-wide.
+    /// The index of the task whose observations have this as their own name, which is only
+    /// valid within the task. `None`: the name is account-wide.
     pub task: Option<usize>,
     /// The observations of the guide that set it, unpublished ones included, in the order
     /// of [`Guide::tasks`](super::Guide::tasks) and of steps.
@@ -41,7 +44,7 @@ pub struct Variable {
 pub enum OutsideSetters {
     /// All of them, by id.
     All(Vec<OutsideSetter>),
-    /// There are more than were read; these were.
+    /// There are more than are read; these were read.
     TooMany(Vec<OutsideSetter>),
 }
 
@@ -93,7 +96,7 @@ impl Variable {
 
     /// The keys of all observations that set it. A variable of a loop, a declared and an
     /// unknown one can have any value, and so can one with too many setters to read.
-    pub(super) fn find_possible(&self, steps: &impl StepTable) -> PossibleValues {
+    pub(super) fn possible_values(&self, steps: &impl StepTable) -> PossibleValues {
         let complete = match &self.outside {
             OutsideSetters::All(_) => true,
             OutsideSetters::TooMany(_) => false,
@@ -116,6 +119,18 @@ impl Variable {
 }
 
 impl PossibleValues {
+    /// Whether a variable can have the value.
+    pub fn may_be(&self, value: &VariableValue) -> bool {
+        match self {
+            Self::Keys(keys) => {
+                let mut keys = keys.iter().cloned();
+                *value == VariableValue::Unanswered
+                    || keys.any(|key| value.equals(&ConditionTarget::Text(key)))
+            }
+            Self::Anything => true,
+        }
+    }
+
     /// The keys as values, without [`VariableValue::Unanswered`]; `None` for
     /// [`PossibleValues::Anything`].
     pub fn answers(&self) -> Option<impl Iterator<Item = VariableValue>> {

@@ -7,7 +7,7 @@ use crate::domain::{
     ids::{StepId, TaskId},
     nesting::limits_of_step,
     order::{Insertion, OrderChange, Place},
-    size::bytes,
+    size::stored_count,
     step::{
         MergedStep, NewStep, Placement, ReferencedTask, Step, StepPatch, check_subtask_product,
     },
@@ -53,7 +53,7 @@ impl CreateStep {
             target,
             step_count,
         } = stored;
-        if step_count.is_some_and(|count| count >= bytes(MAX_TASK_STEPS)) {
+        if step_count.is_some_and(|count| count >= stored_count(MAX_TASK_STEPS)) {
             return Err(Error::invalid(
                 &STEP.field("task"),
                 Reason::TooManyElements,

@@ -9,7 +9,7 @@ use crate::domain::{
     changes::{Changes, TranslatedStep, TranslatedTask},
     ids::{StepId, TaskId},
     nesting::{DepthLimit, limits_of_translation},
-    size::{StepSize, bytes, task_overlay_size},
+    size::{StepSize, stored_count, task_overlay_size},
     task::TaskHead,
     translation::{Language, MAX_LANGUAGES, StepOverlay, TaskOverlay},
     translation_work::{AutomaticTranslation, ResourceId, SourceDigest, TranslationOutcome},
@@ -187,7 +187,7 @@ impl StepTranslationSnapshot {
         let outcome = TranslationOutcome::Written(ResourceId::Step(step));
         let overlay = item.step_overlay();
         let row = StoredOverlay {
-            body_bytes: bytes(overlay.body.as_ref().map_or(0, |body| body.as_str().len())),
+            body_bytes: stored_count(overlay.body.as_ref().map_or(0, |body| body.as_str().len())),
             overlay,
             source: (self.title.clone(), self.content_digest),
         };

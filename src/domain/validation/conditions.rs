@@ -22,7 +22,7 @@ use super::{
 /// Most observations that a finding lists in `related`.
 const MAX_RELATED: usize = 20;
 
-/// The place of a condition in its dependencies: the index of the node on each level.
+/// The path of a condition in its dependencies: the index of the node at each depth.
 #[derive(Clone, Debug, Default)]
 pub struct NodePath {
     indexes: Vec<usize>,

@@ -40,7 +40,9 @@ pub fn check(report: &mut Report<'_>) {
 fn languages(report: &Report<'_>) -> Vec<Language> {
     let options = report.subject.options;
     if !options.languages.is_empty() {
-        return options.languages.clone();
+        let mut seen = BTreeSet::new();
+        let named = options.languages.iter();
+        return named.filter(|it| seen.insert(*it)).cloned().collect();
     }
     let mut all: BTreeSet<&Language> = BTreeSet::new();
     let guide: &Guide = report.subject.guide;

@@ -207,6 +207,18 @@ mod tests {
     }
 
     #[test]
+    fn a_full_formula_takes_no_more_nodes() {
+        let mut formula = Formula::new();
+        while formula.len() < MAX_NODES {
+            assert!(!formula.is_full());
+            formula.input();
+        }
+        assert!(formula.is_full());
+        assert_eq!(formula.input(), Literal::FALSE);
+        assert_eq!(formula.len(), MAX_NODES);
+    }
+
+    #[test]
     fn exactly_one_of_the_choices_holds() {
         for count in 1..9 {
             let mut formula = Formula::new();

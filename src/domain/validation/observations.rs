@@ -68,7 +68,7 @@ pub fn check(report: &mut Report<'_>) {
 
 /// The question of an observation.
 pub fn observed(step: &GuideStep) -> Option<&Feedback> {
-    step.source.step.kind.observed()
+    step.source.step.kind.observation_feedback()
 }
 
 fn check_answers(report: &mut Report<'_>, own: OwnStep<'_>, feedback: &Feedback) {

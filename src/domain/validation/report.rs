@@ -67,7 +67,7 @@ pub struct ValidationSubject<'a> {
 pub struct OwnTask<'a> {
     /// Its index in [`Guide::tasks`].
     pub index: usize,
-    /// Its place among the own tasks.
+    /// Its index among the own tasks.
     pub order: usize,
     /// The task.
     pub task: &'a GuideTask,
@@ -90,7 +90,7 @@ pub struct Report<'a> {
     /// The guide and its options.
     pub subject: ValidationSubject<'a>,
     own: Vec<OwnTask<'a>>,
-    /// The findings that are not left out.
+    /// The first findings that the options do not leave out.
     pub findings: Vec<Finding>,
     /// Their counts.
     pub counts: FindingCounts,
@@ -297,7 +297,8 @@ fn own_tasks(guide: &Guide) -> Vec<OwnTask<'_>> {
         }
     };
     let all = |_: &GuideStep| true;
-    // A walk over a guide beyond its limits may be very long. Its tasks are added by depth.
+    // A walk over a guide beyond its limits may be very long. Its tasks are only added by
+    // the loop below, in the order of depth.
     if guide.limit.is_none() {
         walk(guide, &all, &mut |position, step, _| {
             if let Some(subtask) = step.subtask {

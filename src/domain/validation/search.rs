@@ -14,7 +14,8 @@ use super::formula::{Formula, Literal, NodeValues};
 pub const MAX_DECISIONS: u64 = 100_000;
 /// Most decisions of one question, so that a hard one leaves some for the others.
 const MAX_DECISIONS_PER_QUESTION: u64 = 20_000;
-/// A decision counts once more for each of this many nodes that the question depends on.
+/// A decision counts as one, and as one more for this many nodes that the question depends
+/// on.
 const NODES_PER_DECISION: u64 = 256;
 /// How often 64 random assignments are tried before the first question.
 const RANDOM_ROUNDS: usize = 4;
@@ -84,8 +85,9 @@ pub struct Search<'a> {
     /// How many found assignments are evaluated at once.
     batch: usize,
     /// For each node, the number of the last question that depends on it, and its variable
-    /// of the solver there.
+    /// in that question's solver.
     variables: Vec<(u64, u32)>,
+    /// The number of the current question.
     question: u64,
 }
 
@@ -174,8 +176,8 @@ impl<'a> Search<'a> {
         self.random
     }
 
-    /// Evaluates the assignments found, with random ones in the remaining places, and
-    /// notes what each node was.
+    /// Evaluates the assignments found, with random ones in the remaining bits, and notes
+    /// which values each node had.
     fn evaluate_found(&mut self) {
         let mut inputs: Vec<u64> = (0..self.formula.len()).map(|_| self.random()).collect();
         for (index, found) in self.found.drain(..).enumerate().take(64) {
@@ -197,7 +199,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The nodes that the literal depends on, inputs and gates.
+    /// Begins a question: numbers the nodes that the literal depends on, inputs and gates,
+    /// and returns them.
     fn cone(&mut self, literal: Literal) -> Vec<usize> {
         self.question += 1;
         let mut cone = Vec::new();
@@ -231,9 +234,9 @@ impl<'a> Search<'a> {
             let Some(operands) = self.formula.operands(*node) else {
                 continue;
             };
-            let gate = self.solver_literal(&mut solver, *node);
+            let gate = self.solver_variable(&mut solver, *node);
             for operand in operands {
-                let operand = self.operand(&mut solver, *operand);
+                let operand = self.solver_literal(&mut solver, *operand);
                 clause.clear();
                 clause.extend([!gate, operand]);
                 solver.add_clause_reuse(&mut clause);
@@ -241,12 +244,12 @@ impl<'a> Search<'a> {
             clause.clear();
             clause.push(gate);
             for operand in operands {
-                let operand = self.operand(&mut solver, *operand);
+                let operand = self.solver_literal(&mut solver, *operand);
                 clause.push(!operand);
             }
             solver.add_clause_reuse(&mut clause);
         }
-        let goal = self.operand(&mut solver, literal);
+        let goal = self.solver_literal(&mut solver, literal);
         clause.clear();
         clause.push(goal);
         solver.add_clause_reuse(&mut clause);
@@ -262,7 +265,7 @@ impl<'a> Search<'a> {
         inputs.retain(|node| self.formula.operands(*node).is_none());
         let mut assignment = HashSet::new();
         for input in &inputs {
-            let variable = self.solver_literal(&mut solver, *input);
+            let variable = self.solver_variable(&mut solver, *input);
             if solver.value_lit(variable) == lbool::TRUE {
                 assignment.insert(*input);
             }
@@ -274,13 +277,13 @@ impl<'a> Search<'a> {
         )
     }
 
-    fn solver_literal(&self, solver: &mut Solver<DecisionBudget>, node: usize) -> Lit {
+    fn solver_variable(&self, solver: &mut Solver<DecisionBudget>, node: usize) -> Lit {
         let index = self.variables.get(node).map_or(0, |(_, index)| *index);
         Lit::new(solver.var_of_int(index), true)
     }
 
-    fn operand(&self, solver: &mut Solver<DecisionBudget>, literal: Literal) -> Lit {
-        let variable = self.solver_literal(solver, literal.node());
+    fn solver_literal(&self, solver: &mut Solver<DecisionBudget>, literal: Literal) -> Lit {
+        let variable = self.solver_variable(solver, literal.node());
         if literal.negated() {
             !variable
         } else {

@@ -73,7 +73,7 @@ fn check_levels(report: &mut Report<'_>, own: OwnStep<'_>, subtask: &GuideTask) 
         SUBTASK,
         [("subtask", json!(name)), ("levels", json!(names))],
         format!(
-            "Not all levels may see the subtask \"{name}\": not {}.",
+            "Levels that may see the task may not see the subtask \"{name}\": {}.",
             names.join(", ")
         ),
     );
@@ -132,9 +132,9 @@ pub fn check_depth(report: &mut Report<'_>) -> bool {
 
 /// For each task, the subtask steps that can be part of a cycle: the index of the step,
 /// and that of the task that it refers to.
-struct Links(Vec<Vec<(usize, usize)>>);
+struct SubtaskGraph(Vec<Vec<(usize, usize)>>);
 
-impl Links {
+impl SubtaskGraph {
     fn of(guide: &Guide, unpublished: Unpublished) -> Self {
         let tasks = guide.tasks.iter().map(|task| {
             let steps = task.steps.iter().flatten().enumerate();
@@ -144,21 +144,22 @@ impl Links {
                 .filter_map(|(index, step)| Some((index, step.subtask?)))
                 .collect()
         });
-        let mut links = Self(tasks.collect());
-        links.remove_dead_ends();
-        links
+        let mut graph = Self(tasks.collect());
+        graph.remove_dead_ends();
+        graph
     }
 
-    /// Removes links to tasks without links, until none is left. They are part of no cycle.
+    /// Removes steps that refer to a task without subtask steps, until none is left. They
+    /// are part of no cycle.
     fn remove_dead_ends(&mut self) {
         loop {
             let dead: Vec<bool> = self.0.iter().map(Vec::is_empty).collect();
             let leads_on = |task: &usize| dead.get(*task).is_some_and(|dead| !dead);
             let mut removed = false;
-            for links in &mut self.0 {
-                let before = links.len();
-                links.retain(|(_, subtask)| leads_on(subtask));
-                removed |= links.len() < before;
+            for steps in &mut self.0 {
+                let before = steps.len();
+                steps.retain(|(_, subtask)| leads_on(subtask));
+                removed |= steps.len() < before;
             }
             if !removed {
                 return;
@@ -166,7 +167,7 @@ impl Links {
         }
     }
 
-    /// The shortest way of subtask steps from one task to another.
+    /// The shortest path of subtask steps from one task to another.
     fn path(&self, from: usize, to: usize) -> Option<Vec<StepPosition>> {
         if from == to {
             return Some(Vec::new());
@@ -200,22 +201,24 @@ impl Links {
 /// Reports each cycle once, at the first own step that is part of it.
 fn check_cycles(report: &mut Report<'_>) {
     let guide = report.subject.guide;
-    let links = Links::of(guide, report.subject.options.unpublished);
+    let graph = SubtaskGraph::of(guide, report.subject.options.unpublished);
     let mut known: BTreeSet<Vec<usize>> = BTreeSet::new();
     for own in report.own_steps() {
         let task = own.position.task;
-        let on_cycle = links
+        let may_be_on_cycle = graph
             .0
             .get(task)
-            .is_some_and(|links| links.iter().any(|(step, _)| *step == own.position.step));
-        let Some(subtask) = own.step.subtask.filter(|_| on_cycle) else {
+            .is_some_and(|steps| steps.iter().any(|(step, _)| *step == own.position.step));
+        let Some(subtask) = own.step.subtask.filter(|_| may_be_on_cycle) else {
             continue;
         };
-        let Some(path) = links.path(subtask, task) else {
+        let Some(path) = graph.path(subtask, task) else {
             continue;
         };
         let cycle: Vec<StepPosition> = [own.position].into_iter().chain(path).collect();
-        if !known.insert(from_least(cycle.iter().map(|step| step.task).collect())) {
+        if !known.insert(rotate_to_least(
+            cycle.iter().map(|step| step.task).collect(),
+        )) {
             continue;
         }
         let names: Vec<Value> = cycle
@@ -241,7 +244,7 @@ fn check_cycles(report: &mut Report<'_>) {
 }
 
 /// Rotates a cycle so that its least task is first, to recognise it wherever it starts.
-fn from_least(mut cycle: Vec<usize>) -> Vec<usize> {
+fn rotate_to_least(mut cycle: Vec<usize>) -> Vec<usize> {
     let least = cycle.iter().enumerate().min_by_key(|(_, task)| **task);
     let start = least.map_or(0, |(index, _)| index);
     cycle.rotate_left(start);

@@ -41,8 +41,8 @@ impl Unpublished {
     }
 }
 
-/// A place of a step in walkthroughs. A step has several if several subtask steps enter
-/// its task.
+/// A step in walkthroughs, as it is reached in one way. A step has several visits if several
+/// subtask steps enter its task.
 #[derive(Clone, Debug)]
 pub struct Visit {
     /// The step.
@@ -60,13 +60,13 @@ pub struct Visit {
     answers: Vec<(Literal, usize)>,
 }
 
-/// A place of a task in walkthroughs, at a subtask step.
+/// A task in walkthroughs, as it is reached by one subtask step.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskVisit {
     /// The task.
     pub task: usize,
-    /// Whether the walkthrough comes to it: the subtask step is visible but for the task's
-    /// dependencies.
+    /// Whether the walkthrough comes to it: the subtask step is visible, apart from
+    /// the task's dependencies.
     pub comes: Literal,
     /// Whether its dependencies hold there.
     pub holds: Literal,
@@ -83,8 +83,8 @@ pub struct Walkthroughs {
     pub unanswered: Literal,
     /// The steps in order.
     pub visits: Vec<Visit>,
-    /// The levels of the task's roles in classes that see the same tasks, each with whether
-    /// the walkthrough is for it.
+    /// The levels of the task's roles, in classes that see the same tasks. The literal of a
+    /// class says whether the walkthrough is for it.
     pub levels: Vec<(Literal, Vec<AccessLevel>)>,
 }
 

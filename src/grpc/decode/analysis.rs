@@ -13,7 +13,7 @@ use crate::{
     store::GuideSource,
 };
 
-/// The guide of a request, and the digest of the document that it is of.
+/// The guide of a request, and the digest of its document.
 pub struct SentGuide {
     /// The guide.
     pub source: GuideSource,
@@ -43,11 +43,11 @@ pub fn document(message: v1::TaskDocument, violations: &mut Violations) -> Optio
 /// The digest of a document without ids, which only tie its parts together, and without
 /// fields that the system sets.
 fn content_digest(mut document: v1::TaskDocument) -> [u8; 32] {
-    clear_ids(&mut document);
+    clear_ids_and_system_fields(&mut document);
     Sha256::digest(document.encode_to_vec()).into()
 }
 
-fn clear_ids(document: &mut v1::TaskDocument) {
+fn clear_ids_and_system_fields(document: &mut v1::TaskDocument) {
     if let Some(task) = &mut document.task {
         task.guid.clear();
         task.steps.clear();
@@ -65,12 +65,14 @@ fn clear_ids(document: &mut v1::TaskDocument) {
         let values = step.feedback_config.iter_mut();
         for value in values.flat_map(|config| &mut config.values) {
             value.link.clear();
-            value.task_json.as_mut().into_iter().for_each(clear_ids);
+            if let Some(managed) = &mut value.task_json {
+                clear_ids_and_system_fields(managed);
+            }
         }
     }
 }
 
-/// A request that names no guide.
-pub fn no_source(violations: &mut Violations) -> Option<SentGuide> {
+/// Notes that a request names no guide.
+pub fn refuse_missing_source(violations: &mut Violations) -> Option<SentGuide> {
     Field::root("source", violations).required(None)
 }

@@ -76,7 +76,7 @@ pub fn preview_task(
     let guide = match source {
         Some(Source::Guid(id)) => analysis::stored(&id, violations),
         Some(Source::Document(document)) => analysis::document(document, violations),
-        None => analysis::no_source(violations),
+        None => analysis::refuse_missing_source(violations),
     };
     let level = level.and_then(|number| access_level(number, Field::root("level", violations)));
     let language = sent_text(language)

@@ -59,10 +59,14 @@ pub fn validate_task(
     let guide = match source {
         Some(Source::Guid(id)) => analysis::stored(&id, violations),
         Some(Source::Document(document)) => analysis::document(document, violations),
-        None => analysis::no_source(violations),
+        None => analysis::refuse_missing_source(violations),
     };
     let options_bytes = options.clone().unwrap_or_default().encode_to_vec();
     let options = options::options(options, Field::root("options", violations));
+    field::refuse_nul(
+        &known_fingerprint,
+        Field::root("known_fingerprint", violations),
+    );
     let (after, size) = page::start::<GuideCursor>(tokens, page_size, &page_token, violations)?;
     let SentGuide { source, document } = guide?;
     Some(ValidationCall {

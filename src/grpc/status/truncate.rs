@@ -13,7 +13,7 @@ pub const MAX_PATH_BYTES: usize = 1024;
 /// Most bytes of a description.
 const MAX_DESCRIPTION_BYTES: usize = 512;
 /// Most bytes of a path or description in a status message, where percent-encoding
-/// makes up to three of one.
+/// makes up to three bytes of one.
 const MAX_MESSAGE_PART_BYTES: usize = 160;
 
 /// As many of the first violations as fit: at least one if there is any.

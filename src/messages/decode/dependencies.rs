@@ -4,7 +4,7 @@ use prost_types::{Value, value::Kind};
 
 use super::{
     REQUIRED,
-    field::{Field, line, text},
+    field::{Field, non_blank_text, text},
 };
 use crate::{
     domain::{
@@ -145,7 +145,7 @@ fn condition(message: v1::Condition, mut field: Field<'_>) -> Option<Condition> 
         targets,
         path,
     } = message;
-    let variable = line(variable, field.field("variable"));
+    let variable = non_blank_text(variable, field.field("variable"));
     let operator = comparison(&operator, field.field("operator"));
     let mut list = field.field("targets");
     if targets.is_empty() {

@@ -54,7 +54,12 @@ pub fn document(
     let root = field.field("task").required(message.task.as_ref())?;
     // `DocumentReader::task` refuses a malformed id.
     let target = TaskId::parse(&root.guid);
-    let document = read_root(message, target, target.is_some(), violations, ignored)?;
+    let reader = DocumentReader {
+        reimport: target.is_some(),
+        violations,
+        ignored,
+    };
+    let document = reader.read_root(message, target)?;
     Some(ImportDocument { target, document })
 }
 
@@ -64,30 +69,13 @@ pub fn unstored(message: v1::TaskDocument, violations: &mut Violations) -> Optio
     let mut field = Field::root("document", violations);
     let root = field.field("task").required(message.task.as_ref())?;
     let id = TaskId::parse(&root.guid);
-    read_root(message, id, false, violations, &mut BTreeSet::new())
-}
-
-/// Decodes the outermost document, whose task has an id in it.
-fn read_root(
-    message: v1::TaskDocument,
-    id: Option<TaskId>,
-    reimport: bool,
-    violations: &mut Violations,
-    ignored: &mut BTreeSet<String>,
-) -> Option<Document> {
-    // The id of a task to be created is in its steps, if the document has one.
-    let id = id.or_else(|| {
-        let first = message.steps.first();
-        first.and_then(|step| TaskId::parse(&step.task))
-    });
-    let mut reader = DocumentReader {
-        reimport,
+    let mut ignored = BTreeSet::new();
+    let reader = DocumentReader {
+        reimport: false,
         violations,
-        ignored,
+        ignored: &mut ignored,
     };
-    let mut document = reader.document(message, "document".to_owned(), None, 1)?;
-    document.task.guid = id;
-    Some(document)
+    reader.read_root(message, id)
 }
 
 struct DocumentReader<'a> {
@@ -98,6 +86,18 @@ struct DocumentReader<'a> {
 }
 
 impl DocumentReader<'_> {
+    /// The outermost document; `id` is the one that its task has in it.
+    fn read_root(mut self, message: v1::TaskDocument, id: Option<TaskId>) -> Option<Document> {
+        // The id of a task to be created is in its steps, if the document has one.
+        let id = id.or_else(|| {
+            let first = message.steps.first();
+            first.and_then(|step| TaskId::parse(&step.task))
+        });
+        let mut document = self.document(message, "document".to_owned(), None, 1)?;
+        document.task.guid = id;
+        Some(document)
+    }
+
     /// A document; `value` is the text of the value that manages its task.
     fn document(
         &mut self,

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{
     REQUIRED,
-    field::{Field, line},
+    field::{Field, non_blank_text},
 };
 use crate::{
     domain::{
@@ -60,7 +60,7 @@ fn config(message: v1::FeedbackConfig, mut field: Field<'_>) -> Option<Feedback>
         linked,
         values,
     } = message;
-    let name = line(name, field.field("name"));
+    let name = non_blank_text(name, field.field("name"));
     match r#type.as_str() {
         TYPE_ENUM => {}
         "" => field.field("type").refuse(Reason::FieldRequired, REQUIRED),
@@ -109,7 +109,7 @@ fn value(message: v1::FeedbackValue, linked: bool, mut field: Field<'_>) -> Opti
         link: _,
         task_json,
     } = message;
-    let key = line(key, field.field("key"));
+    let key = non_blank_text(key, field.field("key"));
     let value = label(value, linked, field.field("value"));
     if task_json.is_some() {
         let mut field = field.field("task_json");
@@ -129,5 +129,5 @@ fn label(text: String, linked: bool, mut field: Field<'_>) -> Option<Label> {
         let checked = field.check_text(check(&text, MAX_NAME_CHARS));
         field.accept(checked)?;
     }
-    line(text, field)
+    non_blank_text(text, field)
 }

@@ -130,7 +130,10 @@ impl<'a> Field<'a> {
 }
 
 /// A required text of 1 to `MAX` code points.
-pub fn line<const MAX: usize>(text: String, mut field: Field<'_>) -> Option<NonBlankText<MAX>> {
+pub fn non_blank_text<const MAX: usize>(
+    text: String,
+    mut field: Field<'_>,
+) -> Option<NonBlankText<MAX>> {
     let text = field.check_text(NonBlankText::parse(text));
     field.accept(text)
 }
@@ -153,7 +156,7 @@ pub fn expected_etag(etag: &str, field: Field<'_>) -> ExpectedEtag {
     ExpectedEtag::parse(etag)
 }
 
-/// Notes a violation if the text contains U+0000. Returns whether it does not.
+/// Notes a violation if the text contains U+0000. Returns whether it is free of it.
 pub fn refuse_nul(text: &str, mut field: Field<'_>) -> bool {
     let refused = text.contains('\0');
     if refused {
@@ -212,7 +215,7 @@ pub fn page_size(size: i32, violations: &mut Violations) -> Option<PageSize> {
     page_size
 }
 
-/// Refuses what an `expand` cannot return.
+/// Refuses names in `expand` other than `body`.
 pub fn check_expand(expand: &[String], violations: &mut Violations) {
     let mut list = Field::root("expand", violations);
     for (index, name) in expand.iter().enumerate() {
@@ -245,12 +248,12 @@ pub fn languages(tags: &[String], max: usize, mut list: Field<'_>) -> Vec<Langua
     languages.collect()
 }
 
-/// The text if it was sent: an empty one was not.
+/// The text if it was sent; an empty one counts as not sent.
 pub fn sent_text(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The list if it was sent: an empty one was not.
+/// The list if it was sent; an empty one counts as not sent.
 pub fn sent_list<T>(list: Vec<T>) -> Option<Vec<T>> {
     (!list.is_empty()).then_some(list)
 }

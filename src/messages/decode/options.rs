@@ -93,7 +93,7 @@ fn minimum(number: i32, mut field: Field<'_>) -> Severity {
         Ok(v1::Severity::Off) => {
             field.refuse(
                 Reason::FieldInvalid,
-                "is only for single rules, see `rules`",
+                "must not be OFF, which is for single rules in `rules`",
             );
         }
         Err(_) => field.refuse(Reason::FieldInvalid, "is not a severity"),

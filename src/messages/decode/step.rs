@@ -3,7 +3,7 @@
 
 use super::{
     Field, REQUIRED, dependencies, feedback,
-    field::{self, guid, line, product, sent_text, text},
+    field::{self, guid, non_blank_text, product, sent_text, text},
     json, translations,
 };
 use crate::{
@@ -72,7 +72,7 @@ fn kind(
         ("subtask_id", !is_subtask && !subtask_id.is_empty()),
         ("subtask_pid", !is_subtask && message.subtask_pid.is_some()),
     ]);
-    let title = (!is_subtask).then(|| line(title, at.field("title")));
+    let title = (!is_subtask).then(|| non_blank_text(title, at.field("title")));
     let cost = cost_of(step_type, message.cost, at.field("cost"));
     let list = std::mem::take(&mut message.feedback_config);
     let feedback = feedback_of(step_type, list, at.field("feedback_config"));
@@ -92,7 +92,7 @@ fn kind(
 /// they are wrong for every type.
 fn untyped(message: &mut v1::Step, at: &mut Field<'_>) -> Option<StepKind> {
     let title = sent_text(std::mem::take(&mut message.title));
-    let _: Option<Title> = title.and_then(|title| line(title, at.field("title")));
+    let _: Option<Title> = title.and_then(|title| non_blank_text(title, at.field("title")));
     if let Some(number) = message.cost {
         cost(number, at.field("cost"));
     }

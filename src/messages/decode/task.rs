@@ -2,7 +2,7 @@
 
 use super::{
     Field, Update, dependencies,
-    field::{self, expected_etag, guid, line, product, sent_list, sent_text},
+    field::{self, expected_etag, guid, non_blank_text, product, sent_list, sent_text},
     translations,
 };
 use crate::{
@@ -48,7 +48,7 @@ pub fn new(message: v1::Task, mut at: Field<'_>, ignored: &mut Ignored) -> Optio
         created_ts: _,
         modified_ts: _,
     } = message;
-    let name = line(name, at.field("name"));
+    let name = non_blank_text(name, at.field("name"));
     let product = product(product_id, at.field("product_id"));
     let dependencies = dependencies::with_shorthand(dependencies, dependency_shorthand, &mut at);
     let published = field::published_or_default(published, at.field("published"));

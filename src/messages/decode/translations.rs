@@ -31,7 +31,7 @@ impl Translation for v1::TaskTranslation {
     fn edits(self, mask: &LanguageMask, mut at: Field<'_>) -> TaskOverlayEdit {
         let Self { name, locked } = self;
         TaskOverlayEdit {
-            name: mask.edit(&mut at, "name", name, field::line),
+            name: mask.edit(&mut at, "name", name, field::non_blank_text),
             locked: mask.locked(locked),
         }
     }
@@ -50,7 +50,7 @@ impl Translation for v1::StepTranslation {
         } = self;
         let at = &mut at;
         StepOverlayEdit {
-            title: mask.edit(at, "title", title, field::line),
+            title: mask.edit(at, "title", title, field::non_blank_text),
             body: mask.edit(at, "body", body, field::body),
             instructions: mask.list(at, "instructions", instructions, json::instructions),
             feedback: {

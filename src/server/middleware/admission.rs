@@ -1,4 +1,4 @@
-//! How much work the server takes at once, in bytes of messages and in calls.
+//! How much work the server accepts at once, in bytes of messages and in calls.
 //!
 //! While its message arrives, a call holds a [`MemoryReservation`]. Once the message
 //! is there, it waits in a [`QueueSlot`] for its [`WorkPermit`], which bounds the
@@ -45,7 +45,7 @@ const LARGE_PERMIT_BYTES: usize = 1024;
 #[derive(Debug, PartialEq, Eq)]
 pub struct AtCapacity;
 
-/// The bytes that messages may hold, and those that they do hold.
+/// The most bytes that messages may hold at once, and how many they hold now.
 pub struct MemoryBudget {
     limit: usize,
     used: AtomicUsize,
@@ -121,8 +121,8 @@ pub struct MemoryReservation {
 }
 
 impl MemoryReservation {
-    /// Holds at least the bytes that have arrived. It doubles ahead of them up to the
-    /// claim: a claim that no bytes follow takes nothing from others.
+    /// Holds at least the bytes that have arrived. What is held doubles with them, up to
+    /// the claim, so that a claim without bytes takes nothing from other calls.
     pub fn cover(&self, arrived: usize) -> Result<(), AtCapacity> {
         let held = self.held.load(Relaxed);
         if arrived <= held {
@@ -134,7 +134,7 @@ impl MemoryReservation {
     }
 
     /// Counts a response that must be sent, whether or not it fits.
-    pub fn force_response(&self, bytes: usize) {
+    pub fn hold_response(&self, bytes: usize) {
         let held = self.held.fetch_max(bytes, Relaxed);
         self.budget
             .used
@@ -142,7 +142,7 @@ impl MemoryReservation {
     }
 
     /// Counts a response that can be given up.
-    pub fn try_response(&self, bytes: usize) -> Result<(), AtCapacity> {
+    pub fn try_hold_response(&self, bytes: usize) -> Result<(), AtCapacity> {
         self.grow_to(bytes, self.budget.limit_for(bytes))
     }
 
@@ -278,8 +278,8 @@ impl WorkQueue {
 pub struct QueueSlot(Arc<AtomicUsize>);
 
 impl QueueSlot {
-    /// Does work that comes before the permit, and gives up the slot unless that is
-    /// done at once: calls whose messages are there need it.
+    /// Does work that comes before the permit. Unless it completes at once, the slot is
+    /// given up, as calls whose messages have arrived need it.
     pub async fn release_while_pending<F: Future>(slot: &mut Option<Self>, work: F) -> F::Output {
         let mut work = pin!(work);
         poll_fn(|context| {

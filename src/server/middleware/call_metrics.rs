@@ -75,7 +75,7 @@ impl CallMetrics {
             handled: Family::default(),
             seconds: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
         };
-        let rpcs = grpc::calls().into_iter().map(|rpc| {
+        let rpcs = grpc::rpcs().into_iter().map(|rpc| {
             let path = format!("/{rpc}");
             (path, Arc::new(families.rpc(LabelValue::Owned(rpc))))
         });

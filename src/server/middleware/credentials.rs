@@ -13,7 +13,8 @@ use crate::{
     grpc::status,
 };
 
-/// Finds the caller of an rpc that needs this scope. Waiting for keys ends at the deadline and gives up the slot.
+/// Finds the caller of an rpc that needs this scope. Waiting for keys ends at the deadline
+/// and gives up the slot.
 pub async fn authenticate(
     authenticator: &Authenticator,
     headers: &HeaderMap,

@@ -1,7 +1,8 @@
 //! Gives every error that leaves the server details of the contract.
 //!
-//! Errors of the services have them. Errors without them come from the framework,
-//! whose codes for wrong framing and size would blame the server, or are faults.
+//! Errors of the services have them. An error without them comes from the framework. If it
+//! is about wrong framing or size, its code would blame the server and is replaced; any
+//! other is a fault of the server.
 
 use tonic::{Code, Status};
 use tracing::{debug, error};
@@ -21,7 +22,7 @@ const FRAMING_ERRORS: [(&str, &str); 4] = [
     ),
     (
         "protocol error: received message with",
-        "the request's compression flag must be 0: messages are taken uncompressed",
+        "the request's compression flag must be 0: send messages uncompressed",
     ),
     (
         "Error decompressing",
@@ -66,7 +67,8 @@ fn is_about_size(text: &str) -> bool {
         || (text.starts_with("Error encoding") && text.contains("too large"))
 }
 
-/// The message is logged at debug only, as it may quote the request.
+/// INTERNAL for a fault of the server. Its message is logged at debug only, as it may quote
+/// the request.
 fn fault(status: &Status, call: &CallRecord) -> Status {
     let id = call.id().to_string();
     error!(

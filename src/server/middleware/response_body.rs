@@ -94,12 +94,12 @@ impl ResponseBody {
         self.resources.permit = None;
         let memory = &self.resources.memory;
         match self.resources.scope {
-            Scope::Read if memory.try_response(data.len()).is_err() => {
+            Scope::Read if memory.try_hold_response(data.len()).is_err() => {
                 return self.end(status::overloaded());
             }
             Scope::Read => {}
             // The change is stored, so the caller must receive this answer.
-            Scope::Write | Scope::Translate | Scope::Admin => memory.force_response(data.len()),
+            Scope::Write | Scope::Translate | Scope::Admin => memory.hold_response(data.len()),
         }
         self.call.count_sent(data.len());
         let outgoing = OutgoingBytes {

@@ -5,7 +5,7 @@ use http::{HeaderMap, header::ACCEPT};
 
 const OPEN_METRICS: &str = "application/openmetrics-text";
 const OPEN_METRICS_VERSION: &str = "1.0.0";
-/// What matches the text format.
+/// The media ranges that match the text format.
 const PLAIN_TEXT: [&str; 3] = ["text/plain", "text/*", "*/*"];
 
 /// How metrics are written.
@@ -45,7 +45,7 @@ impl ExpositionFormat {
         }
     }
 
-    /// A text of OpenMetrics in this format.
+    /// Converts a text in OpenMetrics to this format.
     pub fn write(self, open_metrics: String) -> String {
         match self {
             Self::OpenMetrics => open_metrics,

@@ -1,5 +1,5 @@
-//! Metrics of the process, by the names that they have everywhere. On other systems than
-//! Linux only `process_start_time_seconds` and `process_max_fds`.
+//! Metrics of the process, by the names that Prometheus clients give them. On other
+//! systems than Linux there are only `process_start_time_seconds` and `process_max_fds`.
 
 use std::{fs, time::SystemTime};
 
@@ -101,7 +101,7 @@ impl Collector for ProcessMetrics {
     }
 }
 
-/// Without the one that lists them.
+/// The number of open file descriptors, without the one that lists them.
 fn open_descriptors() -> Option<f64> {
     let open = fs::read_dir("/proc/self/fd").ok()?.count();
     Some(open.saturating_sub(1) as f64)

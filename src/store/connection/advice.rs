@@ -6,7 +6,7 @@ use std::{fs, io, path::Path};
 use sea_orm::{DbErr, RuntimeErr};
 use sqlx::{error::DatabaseError, postgres::PgConnectOptions};
 
-use self::Refusal::{Lasting, Passing};
+use self::ConnectFailure::{Permanent, Temporary};
 use super::OpenError;
 use crate::store::error;
 
@@ -120,12 +120,12 @@ fn sqlite_code(err: &sqlx::Error) -> Option<u32> {
 /// The error of a connection to PostgreSQL. `address` holds neither user nor password.
 pub fn postgres_error(address: &str, options: &PgConnectOptions, err: &sqlx::Error) -> OpenError {
     let address = address.to_owned();
-    let refusal = match err {
-        sqlx::Error::Io(err) if is_tls(err) => Lasting(TLS_FAILED),
+    let failure = match err {
+        sqlx::Error::Io(err) if is_tls(err) => Permanent(TLS_FAILED),
         sqlx::Error::Io(err) => network_error(options, err),
-        sqlx::Error::Tls(_) => Lasting(TLS_FAILED),
-        sqlx::Error::Protocol(message) if is_closed_at_once(message) => Passing(CLOSED),
-        sqlx::Error::PoolTimedOut => Passing(NO_ANSWER),
+        sqlx::Error::Tls(_) => Permanent(TLS_FAILED),
+        sqlx::Error::Protocol(message) if is_closed_at_once(message) => Temporary(CLOSED),
+        sqlx::Error::PoolTimedOut => Temporary(NO_ANSWER),
         sqlx::Error::Database(err) => match state_error(err.as_ref()) {
             Some(known) => known,
             None => {
@@ -134,14 +134,14 @@ pub fn postgres_error(address: &str, options: &PgConnectOptions, err: &sqlx::Err
                 return OpenError::Connect { address, why };
             }
         },
-        _ => Lasting("the server is not PostgreSQL: check host and port"),
+        _ => Permanent("the server is not PostgreSQL: check host and port"),
     };
-    match refusal {
-        Passing(why) => OpenError::Unreachable {
+    match failure {
+        Temporary(why) => OpenError::Unreachable {
             address,
             why: why.to_owned(),
         },
-        Lasting(why) => OpenError::Connect {
+        Permanent(why) => OpenError::Connect {
             address,
             why: why.to_owned(),
         },
@@ -149,11 +149,11 @@ pub fn postgres_error(address: &str, options: &PgConnectOptions, err: &sqlx::Err
 }
 
 /// Why there is no connection.
-enum Refusal {
+enum ConnectFailure {
     /// It may pass by itself.
-    Passing(&'static str),
-    /// It stays until somebody changes a setting.
-    Lasting(&'static str),
+    Temporary(&'static str),
+    /// It stays until a setting is changed.
+    Permanent(&'static str),
 }
 
 /// Why a PostgreSQL that stays silent is not used.
@@ -176,43 +176,45 @@ fn is_tls(err: &io::Error) -> bool {
     err.get_ref().is_some_and(|err| err.is::<rustls::Error>())
 }
 
-fn network_error(options: &PgConnectOptions, err: &io::Error) -> Refusal {
+fn network_error(options: &PgConnectOptions, err: &io::Error) -> ConnectFailure {
     let is_socket = options.get_socket().is_some() || options.get_host().starts_with('/');
     match err.kind() {
         io::ErrorKind::ConnectionRefused => {
-            Passing("the connection is refused: start PostgreSQL, or check host and port")
+            Temporary("the connection is refused: start PostgreSQL, or check host and port")
         }
         io::ErrorKind::ConnectionReset
         | io::ErrorKind::ConnectionAborted
         | io::ErrorKind::BrokenPipe
-        | io::ErrorKind::UnexpectedEof => Passing(CLOSED),
+        | io::ErrorKind::UnexpectedEof => Temporary(CLOSED),
         io::ErrorKind::NotFound if is_socket => {
-            Passing("the socket does not exist: start PostgreSQL, or check the socket's path")
+            Temporary("the socket does not exist: start PostgreSQL, or check the socket's path")
         }
-        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => Lasting(
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => Permanent(
             "a file that the URL names cannot be read: check sslrootcert, sslcert and sslkey",
         ),
         _ if err.to_string().contains("lookup address") => {
-            Passing("the host name has no address: check the host")
+            Temporary("the host name has no address: check the host")
         }
-        _ => Passing("it cannot be reached: check that it runs, and its host and port"),
+        _ => Temporary("it cannot be reached: check that it runs, and its host and port"),
     }
 }
 
-/// A refusal of PostgreSQL or PgBouncer by its SQLSTATE, if that is known.
-fn state_error(err: &dyn DatabaseError) -> Option<Refusal> {
+/// A failure of PostgreSQL or PgBouncer by its SQLSTATE, if that is known.
+fn state_error(err: &dyn DatabaseError) -> Option<ConnectFailure> {
     let state = err.code()?;
     Some(match &*state {
         "28P01" | "28000" => {
-            Lasting("it rejects the login: check user and password, and its pg_hba.conf")
+            Permanent("it rejects the login: check user and password, and its pg_hba.conf")
         }
-        "3D000" => Lasting("the database does not exist: create it with createdb, or use another"),
-        "42501" => Lasting("this user may not connect to it: grant CONNECT to the user"),
-        "53300" => Passing("it has no free connection: raise its max_connections"),
-        "57P01" | "57P02" | "57P03" => Passing("it is starting or stopping"),
+        "3D000" => {
+            Permanent("the database does not exist: create it with createdb, or use another")
+        }
+        "42501" => Permanent("this user may not connect to it: grant CONNECT to the user"),
+        "53300" => Temporary("it has no free connection: raise its max_connections"),
+        "57P01" | "57P02" | "57P03" => Temporary("it is starting or stopping"),
         // PgBouncer uses this state for its refusals of logins, too.
         "08P01" if err.message().contains("server") => {
-            Passing("PgBouncer cannot reach PostgreSQL: check that PostgreSQL runs")
+            Temporary("PgBouncer cannot reach PostgreSQL: check that PostgreSQL runs")
         }
         _ => return None,
     })

@@ -30,8 +30,25 @@ pub enum SchemaChange {
     Migrated,
 }
 
-/// Brings the schema up to date, or refuses an old one.
-pub async fn prepare_schema(db: &Database, migrate: bool) -> Result<SchemaChange, OpenError> {
+/// What to do with a schema of an earlier version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OldSchema {
+    Migrate,
+    Refuse,
+}
+
+impl OldSchema {
+    /// What the setting `migrate` says.
+    pub fn of_setting(migrate: bool) -> Self {
+        match migrate {
+            true => Self::Migrate,
+            false => Self::Refuse,
+        }
+    }
+}
+
+/// Creates a missing schema. Brings an old one up to date, or refuses it.
+pub async fn prepare_schema(db: &Database, old: OldSchema) -> Result<SchemaChange, OpenError> {
     let schema = |err: DbErr| advice::schema_error(&err);
     let transaction = db
         .begin(TransactionOptions::default())
@@ -50,7 +67,7 @@ pub async fn prepare_schema(db: &Database, migrate: bool) -> Result<SchemaChange
     if pending == 0 {
         return Ok(SchemaChange::Current);
     }
-    if !migrate {
+    if old == OldSchema::Refuse {
         return Err(OpenError::OldSchema { pending });
     }
     let transaction = begin_migrations(db).await.map_err(schema)?;
@@ -62,7 +79,7 @@ pub async fn prepare_schema(db: &Database, migrate: bool) -> Result<SchemaChange
     })
 }
 
-/// Creates the schema with this many partitions of each table of accounts. Refuses a
+/// Creates the schema with this many partitions of each table of account data. Refuses a
 /// database that has tables.
 pub async fn create_schema(db: &Database, partitions: u16) -> Result<(), OpenError> {
     const TABLES: &str = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() LIMIT 1";
@@ -75,7 +92,7 @@ pub async fn create_schema(db: &Database, partitions: u16) -> Result<(), OpenErr
         .map_err(schema)?
         .is_some()
     {
-        return Err(OpenError::PartitionsOfTables);
+        return Err(OpenError::PartitionsNeedEmptyDatabase);
     }
     let migrations = Migrator::up(&transaction, None);
     with_partitions(partitions, migrations)

@@ -71,14 +71,14 @@ pub enum OpenError {
     #[error(
         "--partitions is for a new database, and this one has tables: use an empty database, or leave it out"
     )]
-    PartitionsOfTables,
+    PartitionsNeedEmptyDatabase,
     /// The schema cannot be created, changed or read.
     #[error("the database schema cannot be read or brought up to date: {0}")]
     Schema(String),
 }
 
 impl OpenError {
-    /// Whether a setting must change, whatever else does.
+    /// Whether the database cannot be opened until a setting is changed.
     pub fn is_wrong_setting(&self) -> bool {
         match self {
             Self::InvalidUrl | Self::Path { .. } | Self::PartitionsOfSqlite => true,
@@ -89,7 +89,7 @@ impl OpenError {
             | Self::UnknownSchema
             | Self::OldSchema { .. }
             | Self::Permissions { .. }
-            | Self::PartitionsOfTables
+            | Self::PartitionsNeedEmptyDatabase
             | Self::Schema(_) => false,
         }
     }

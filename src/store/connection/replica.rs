@@ -107,7 +107,7 @@ impl From<OpenError> for ReplicaError {
             | OpenError::Path { .. }
             | OpenError::File { .. }
             | OpenError::PartitionsOfSqlite
-            | OpenError::PartitionsOfTables => Self::Unusable(error.to_string()),
+            | OpenError::PartitionsNeedEmptyDatabase => Self::Unusable(error.to_string()),
         }
     }
 }

@@ -20,7 +20,8 @@ use crate::{
 const MAX_READERS: usize = 1_000;
 
 /// The conditions outside a guide that read account-wide names, by name. `inside` are the
-/// tasks and steps of the guide. Beyond `MAX_READERS` each name has too many.
+/// tasks and steps of the guide. If there are more than `MAX_READERS`, all names have
+/// [`OutsideReaders::TooMany`].
 pub async fn find_readers_elsewhere(
     db: &impl ConnectionTrait,
     account: &AccountId,
@@ -34,7 +35,7 @@ pub async fn find_readers_elsewhere(
     let role = SymbolRole::Reads.number();
     let mut values = Values::in_order();
     let given = given_symbols(names.iter().map(|name| Symbol::of_name(name)), &mut values);
-    let mut read = |table: &str| {
+    let mut select = |table: &str| {
         let (of_symbols, of_rows) = (values.bind(account.as_str()), values.bind(account.as_str()));
         format!(
             "SELECT r.guid, r.dependencies FROM ( \
@@ -45,8 +46,8 @@ pub async fn find_readers_elsewhere(
     };
     let sql = format!(
         "{given} {} UNION ALL {} LIMIT {limit}",
-        read("step"),
-        read("task")
+        select("step"),
+        select("task")
     );
     let statement = values.statement(&sql, backend(db), account);
     let rows = db.query_all_raw(statement).await?;

@@ -93,6 +93,9 @@ pub async fn find(
 struct StepPageRequest {
     task: TaskId,
     bodies: bool,
+    /// Whether translations are read. If they are not and a step has some, they are read by
+    /// a second statement.
+    translations: bool,
     after: Option<StepCursor>,
     size: i64,
 }
@@ -158,7 +161,7 @@ impl ListedRow {
 
 /// How many of these steps, each with its size, fit into a page: about [`PAGE_BYTES`], but
 /// at least one.
-fn fitting(rows: &[(i64, ListedRow)], limit: usize) -> usize {
+fn count_fitting(rows: &[(i64, ListedRow)], limit: usize) -> usize {
     let mut before = 0_i64;
     let fits = |(bytes, _): &&(i64, ListedRow)| {
         let fits = before < PAGE_BYTES as i64;
@@ -205,34 +208,33 @@ impl Account {
     ) -> Result<Page<(Step, StepCursor)>> {
         let limit = size.get() as usize;
         let epoch = after.as_ref().map(|cursor| cursor.epoch);
-        let page = StepPageRequest {
+        let expected = self.expected_translations();
+        let mut page = StepPageRequest {
             task,
             bodies,
+            translations: expected.of(&self.id),
             after,
             size: i64::from(size.get()),
         };
-        let expected = self.expected_translations();
-        let with_translations = expected.of(&self.id);
-        let mut small = self
-            .steps_without_large_columns(&page, with_translations)
-            .await?;
-        let translated = small.iter().any(|(_, row)| row.translated);
-        if !small.is_empty() {
+        let mut listed = self.steps_without_large_columns(&page).await?;
+        let translated = listed.iter().any(|(_, row)| row.translated);
+        if !listed.is_empty() {
             expected.note(&self.id, translated);
         }
-        if translated && !with_translations {
-            small = self.steps_without_large_columns(&page, true).await?;
+        if translated && !page.translations {
+            page.translations = true;
+            listed = self.steps_without_large_columns(&page).await?;
         }
         let max_small_bytes = page.max_small_step_bytes();
-        let mut found = small.len();
-        small.truncate(fitting(&small, limit));
+        let mut found_count = listed.len();
+        listed.truncate(count_fitting(&listed, limit));
         let mut rows: Vec<ListedRow>;
-        if small.iter().any(|(bytes, _)| *bytes > max_small_bytes) {
+        if listed.iter().any(|(bytes, _)| *bytes > max_small_bytes) {
             let _permit = self.large_read_permit().await;
-            (found, rows) = self.large_steps(&page).await?;
+            (found_count, rows) = self.large_steps(&page).await?;
             rows.truncate(limit);
         } else {
-            rows = small.into_iter().map(|(_, row)| row).collect();
+            rows = listed.into_iter().map(|(_, row)| row).collect();
         }
         let current = match rows.first() {
             Some(row) => row.epoch,
@@ -245,8 +247,8 @@ impl Account {
                 "the steps have been renumbered since; start again from the first page",
             ));
         }
-        let more = found > rows.len();
-        let items = rows.iter().map(|listed| listed.read(&self.id));
+        let more = found_count > rows.len();
+        let items = rows.iter().map(|row| row.read(&self.id));
         let items = items.collect::<Result<_, StoreError>>()?;
         Ok(Page { items, more })
     }
@@ -256,13 +258,12 @@ impl Account {
     async fn steps_without_large_columns(
         &self,
         page: &StepPageRequest,
-        translations: bool,
     ) -> Result<Vec<(i64, ListedRow)>, StoreError> {
         let db = &self.replica_or_primary();
         let selected = StepColumns {
             bodies: page.bodies,
             max_bytes: Some(page.max_small_step_bytes()),
-            translations,
+            translations: page.translations,
             ..StepColumns::ALL
         };
         let (columns, bytes) = (selected.columns(backend(db)), selected.size_sql());
@@ -278,8 +279,8 @@ impl Account {
         rows.into_iter().map(ListedRow::new).collect()
     }
 
-    /// How many steps a page of any size would have with the one after it, and those that
-    /// fit, with all columns.
+    /// Reads the steps that fit into a page, with all columns. Returns them after the number
+    /// of steps from the start of the page, at most one more than the page may have.
     async fn large_steps(
         &self,
         page: &StepPageRequest,

@@ -29,15 +29,15 @@ const COLUMNS: &str = "t.guid, t.name, t.product_id, t.kind, t.published, t.role
      t.dirty_record, t.mvn_indexed, t.mvn_version, t.mvn_info, t.mvn_ts, t.created_ts, \
      t.modified_ts";
 
-/// An absent column.
-const NONE: &str = "CAST(NULL AS text)";
+/// A column without a value.
+const NULL_COLUMN: &str = "CAST(NULL AS text)";
 
 /// A task without translations, as most are. Without the subquery for translations
 /// PostgreSQL takes less time ([`ExpectedTranslations`](super::ExpectedTranslations)).
 static UNTRANSLATED_TASK: CachedSql = CachedSql::new(|backend| {
     let steps = steps(backend);
     format!(
-        "SELECT {COLUMNS}, {steps} AS step_guids, {NONE} AS translations FROM tasks t \
+        "SELECT {COLUMNS}, {steps} AS step_guids, {NULL_COLUMN} AS translations FROM tasks t \
          WHERE t.account_id = $1 AND t.guid = $2 AND t.language_count = 0"
     )
 });
@@ -55,7 +55,7 @@ pub fn columns(backend: DbBackend) -> String {
 
 /// The columns of a task `t` for [`read_task`], without its list of steps.
 pub fn columns_without_steps(backend: DbBackend) -> String {
-    columns_with(backend, NONE)
+    columns_with(backend, NULL_COLUMN)
 }
 
 /// The ids of a task's steps in their order, with commas between them.

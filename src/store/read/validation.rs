@@ -26,12 +26,12 @@ use crate::{
 
 /// A call validates tasks until their costs reach this many steps.
 const STEPS_PER_CALL: usize = 2_000;
-/// The cost of a task beside that of its steps, in steps.
+/// The cost of a task in addition to that of its steps, in steps.
 const TASK_COST_STEPS: usize = 20;
 /// How many tasks of a list are read at once.
 const TASKS_AT_ONCE: i32 = 100;
 
-/// What a validation is asked for.
+/// The request of a validation.
 #[derive(Debug)]
 pub struct ValidationCall {
     /// The guide.
@@ -68,7 +68,7 @@ pub struct ValidationPage {
     pub unchanged: bool,
 }
 
-/// What a list of findings is asked for.
+/// The request of a list of findings.
 #[derive(Debug)]
 pub struct FindingsCall {
     /// Which tasks are validated.
@@ -81,7 +81,7 @@ pub struct FindingsCall {
     pub size: PageSize,
 }
 
-/// A place in a list of findings: within a task, or after it.
+/// A point in a list of findings: within those of a task, or after them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FindingsCursor {
     /// The task.
@@ -120,15 +120,15 @@ impl FindingsCursor {
     /// How many of a task's findings were listed before.
     fn listed(&self, findings: &[Finding]) -> usize {
         let is_last = |finding: &Finding| finding.id().bytes().eq(self.last);
-        let place = findings.iter().position(is_last);
-        place.map_or(self.findings, |place| place + 1)
+        let last = findings.iter().position(is_last);
+        last.map_or(self.findings, |index| index + 1)
     }
 }
 
 /// A page of the findings of an account.
 #[derive(Debug)]
 pub struct FindingsPage {
-    /// The findings, each with the place after it.
+    /// The findings, each with the cursor after it.
     pub findings: Vec<(Finding, FindingsCursor)>,
     /// Where the next page starts; `None` at the end.
     pub next: Option<FindingsCursor>,

@@ -239,8 +239,8 @@ fn is_of_accounts(table: &str) -> bool {
     table.contains("account_id")
 }
 
-/// The statements that create a table. A table of accounts has partitions, unless their
-/// number is 0.
+/// The statements that create a table. A table of account data has partitions, unless
+/// their number is 0.
 fn partitioned(table: String, partitions: u16) -> Vec<String> {
     let name = table_name(&table);
     if partitions == 0 || !is_of_accounts(&table) {

@@ -252,7 +252,7 @@ impl Tx {
         Ok(feedback.iter().flat_map(linked_tasks).collect())
     }
 
-    /// Reads locked steps, one excepted.
+    /// Reads locked steps except one.
     async fn read_wiring(
         &self,
         locked: &[Uuid],

@@ -12,7 +12,7 @@ use crate::{
         decide::WriteContext,
         ids::{AccountId, StepId, TaskId},
         order::Place,
-        size::{StepSize, bytes, task_size},
+        size::{StepSize, stored_count, task_size},
         step::{Step, StepContent},
         task::Task,
         translation::{Language, StepOverlay, TaskOverlay},
@@ -55,11 +55,11 @@ pub fn task_row(task: &Task) -> task::ActiveModel {
         dependencies: json_columns::write_dependencies(dependencies.as_ref()),
         parent_guid: managed.map(|managed| managed.parent.0),
         idx: managed.map_or(0, |managed| managed.idx),
-        step_count: bytes(steps.len()),
+        step_count: stored_count(steps.len()),
         last_position: numbering.last_position,
         order_epoch: numbering.epoch,
         size: task_size(task),
-        language_count: bytes(translations.len()),
+        language_count: stored_count(translations.len()),
         version: revision.version,
         dirty_record: revision.dirty,
         mvn_indexed: index.indexed,
@@ -129,7 +129,7 @@ pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreErro
         size: listed,
         body_size: bodies,
         rest_digest: rest.0.to_vec(),
-        language_count: bytes(translations.len()),
+        language_count: stored_count(translations.len()),
         version: revision.version,
         dirty_record: revision.dirty,
         created_ts: revision.created.0,
@@ -139,13 +139,14 @@ pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreErro
     .into_active_model())
 }
 
+/// The digest of a step's texts other than its title.
 fn rest_digest(step: &Step) -> SourceDigest {
     SourceDigest::of_content(&step.content, step.kind.feedback())
 }
 
-/// Rows of translations that a write puts and drops.
+/// Rows of translations that a write upserts, and translations that it deletes.
 pub struct TranslationRows<M> {
-    /// Rows with new texts, made from the source as it is now.
+    /// Rows with new texts. Each also says from which source it is translated: the present one.
     pub texts: Vec<M>,
     /// Rows of which the lock alone changes.
     pub locks: Vec<M>,
@@ -268,7 +269,7 @@ impl TranslationRows<step_translation::ActiveModel> {
     }
 }
 
-/// The row of a task's texts in one language, made from a name.
+/// The row of a task's texts in one language, which are translated from the name `made_from`.
 pub fn task_translation_row(
     account: &AccountId,
     task: TaskId,
@@ -287,8 +288,8 @@ pub fn task_translation_row(
     }
 }
 
-/// The row of a step's texts in one language, made from a title and from other texts
-/// that a digest stands for.
+/// The row of a step's texts in one language, which are translated from `made_from`: the
+/// title, and the digest of the other texts.
 pub fn step_translation_row(
     account: &AccountId,
     step: StepId,

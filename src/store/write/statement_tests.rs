@@ -1,168 +1,34 @@
-//! The statements of each kind of write, whole, as both databases take them.
+//! The statements of each kind of write, whole, as both databases receive them.
 
 #![allow(clippy::expect_used)]
+
+#[path = "statement_tests/samples.rs"]
+mod samples;
 
 use std::fmt::Write as _;
 
 use sea_orm::DbBackend;
 use uuid::Uuid;
 
-use super::*;
+use self::samples::{
+    context, create, information, label, language, name, new_step, observation, reading,
+    step_overlay, stored, task, task_overlay, title, update,
+};
+use super::{super::rows::task_row, *};
 use crate::domain::{
     changes::{RoleChange, TranslatedStep, TranslatedTask},
     decide::{
-        CreateStep, DeleteStep, ManagedTasks, NewStepSnapshot, StepSnapshot, UpdateStep,
-        UpdateTask, create_task,
+        CreateStep, DeleteStep, ManagedTasks, NewStepSnapshot, StepSnapshot, UpdateStep, UpdateTask,
     },
-    dependency::{Comparison, Condition, ConditionTarget, Group, LogicalOperator, Node},
     etag::ExpectedEtag,
     feedback::{Feedback, FeedbackValue},
-    ids::{AccountId, ProductId, RequestId, StepId, TaskId},
+    ids::{ProductId, RequestId, StepId, TaskId},
     order::{Insertion, Place},
     patch::Edit,
-    step::{NewStep, Placement, Step, StepContent, StepKind, StepPatch, SubtaskRef},
-    task::{AccessLevel, NewTask, Published, Task, TaskPatch},
-    text::{Body, Label, Name, Tag, Title},
-    time::Timestamp,
-    translation::{Language, StepOverlay, TaskOverlay},
+    step::{Placement, Step, StepKind, StepPatch, SubtaskRef},
+    task::{Published, Task, TaskPatch},
+    text::Body,
 };
-
-fn context() -> WriteContext {
-    WriteContext {
-        account: AccountId::parse("42").expect("an account"),
-        now: Timestamp(1),
-        new_id: Uuid::nil,
-        max_message_bytes: 1 << 20,
-    }
-}
-
-fn name(name: &str) -> Name {
-    Name::parse(name.to_owned()).expect("a name")
-}
-
-fn title(title: &str) -> Title {
-    Title::parse(title.to_owned()).expect("a title")
-}
-
-fn label(label: &str) -> Label {
-    Label::parse(label.to_owned()).expect("a label")
-}
-
-fn language() -> Language {
-    Language::parse("de").expect("a language")
-}
-
-fn task() -> (Changes, Task) {
-    let new = NewTask {
-        name: name("Task"),
-        product: ProductId::new(1).expect("a product"),
-        dependencies: None,
-        published: Published::default(),
-        roles: AccessLevel::ALL.to_vec(),
-        translations: [(language(), task_overlay())].into(),
-    };
-    create_task(new, &context()).expect("a task")
-}
-
-fn task_overlay() -> TaskOverlay {
-    TaskOverlay {
-        name: Some(name("Aufgabe")),
-        locked: true,
-    }
-}
-
-fn step_overlay() -> StepOverlay {
-    StepOverlay {
-        title: Some(title("Schritt")),
-        body: None,
-        instructions: Vec::new(),
-        feedback: None,
-        locked: true,
-    }
-}
-
-fn new_step(kind: StepKind) -> NewStep {
-    NewStep {
-        task: TaskId(Uuid::nil()),
-        product: ProductId::new(1).expect("a product"),
-        kind,
-        content: StepContent {
-            body: Some(Body::parse("body".to_owned()).expect("a body")),
-            translations: [(language(), step_overlay())].into(),
-            ..StepContent::default()
-        },
-    }
-}
-
-fn information() -> StepKind {
-    StepKind::Information {
-        title: title("Step"),
-        feedback: None,
-    }
-}
-
-fn create(insertion: Insertion) -> (Changes, Step) {
-    let create = CreateStep {
-        new: new_step(information()),
-        prevstep: None,
-    };
-    let stored = NewStepSnapshot {
-        insertion,
-        target: None,
-        step_count: None,
-    };
-    let (changes, (step, _)) = create.decide(stored, &context()).expect("a step");
-    (changes, step)
-}
-
-fn observation() -> StepKind {
-    StepKind::Observation {
-        title: title("Look"),
-        feedback: Feedback {
-            name: label("light"),
-            linked: false,
-            values: vec![FeedbackValue {
-                key: label("on"),
-                value: label("On"),
-                link: None,
-            }],
-        },
-    }
-}
-
-/// Conditions that read these variables.
-fn reading(variables: &[&str]) -> Group {
-    let condition = |name: &&str| Condition {
-        variable: label(name),
-        operator: Comparison::Equal,
-        targets: vec![ConditionTarget::Bool(true)],
-        path: Tag::default(),
-    };
-    let nodes = variables.iter().map(condition).map(Node::Condition);
-    Group {
-        operator: LogicalOperator::And,
-        nodes: nodes.collect(),
-    }
-}
-
-fn stored(step: Step) -> Option<StepSnapshot> {
-    Some(StepSnapshot {
-        step,
-        place: Place::nth(0),
-        manages: ManagedTasks::default(),
-    })
-}
-
-fn update(patch: StepPatch, of: StepKind) -> Changes {
-    let step = Step::create(new_step(of), "Step".to_owned(), &context());
-    let update = UpdateStep {
-        guid: step.guid,
-        expected: ExpectedEtag::Any,
-        patch,
-    };
-    let decided = update.decide(stored(step), None, &context());
-    decided.expect("an update").0
-}
 
 /// The statements of a write: as a script, if it can be one, and under locks.
 fn shown(changes: impl Fn() -> Changes, outcome: impl Fn() -> Option<KeptOutcome>) -> String {
@@ -438,4 +304,23 @@ statements! {
         role: Some(RoleChange::Delete(crate::domain::ids::RoleId(7))),
         ..Changes::default()
     }, no_outcome;
+}
+
+#[test]
+fn a_statement_puts_a_thousand_rows_at_most() {
+    let (_, task) = task();
+    let row = task_row(&task);
+    for (rows, statements) in [
+        (0, 0),
+        (1, 1),
+        (1_000, 1),
+        (1_001, 2),
+        (2_000, 2),
+        (2_500, 3),
+    ] {
+        for backend in [DbBackend::Sqlite, DbBackend::Postgres] {
+            let upsert = Upsert::new(vec![row.clone(); rows]);
+            assert_eq!(upsert.statements(backend).len(), statements, "{rows} rows");
+        }
+    }
 }

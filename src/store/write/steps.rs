@@ -32,7 +32,7 @@ impl Account {
             .await
     }
 
-    /// Updates a step. The fields of the update that were not honored come with it.
+    /// Updates a step. Returns it, and the fields of the update that were not honored.
     pub async fn update_step(
         &self,
         guid: StepId,

@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::Path,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use tokio::time;
@@ -55,6 +55,30 @@ async fn a_key_set_file_is_read_again_when_it_changes() {
     std::fs::write(&path, key_set(&[new.jwk("new")])).expect("a file");
     assert_refused(client.read(&by_old).await);
     client.read(&by_new).await.expect("the new key holds");
+}
+
+#[tokio::test]
+async fn a_file_that_was_old_when_it_was_read_is_read_again_when_it_changes() {
+    let signers = [Signer::es256(), Signer::es256()];
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("keys.json");
+    let write = |signer: &Signer, age: u64| {
+        fs::write(&path, key_set(&[signer.jwk("key")])).expect("a file");
+        let file = fs::File::options().write(true).open(&path);
+        let modified = SystemTime::now() - Duration::from_secs(age);
+        let aged = file.and_then(|file| file.set_modified(modified));
+        aged.expect("a modification time");
+    };
+    let tokens = signers.each_ref().map(|s| s.token_by("key", &claims()));
+    write(&signers[0], 3_600);
+    let server = start(jwt(KeySource::KeySetFile(path.clone()))).await;
+    let client = TokenClient::of(&server);
+    for _ in 0..2 {
+        client.read(&tokens[0]).await.expect("the old key holds");
+    }
+    write(&signers[1], 1_800);
+    client.read(&tokens[1]).await.expect("the new key holds");
+    assert_refused(client.read(&tokens[0]).await);
 }
 
 #[tokio::test]

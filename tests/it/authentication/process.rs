@@ -90,10 +90,69 @@ async fn neither_secrets_nor_tokens_get_into_the_log() {
 
     let log = server.kill().stderr;
     assert!(log.contains("the key did not sign it"), "{log}");
+    assert!(log.contains(r#""subject":"ann""#), "{log}");
     assert!(!log.contains(SECRET), "{log}");
     for part in good.split('.').chain(forged.split('.')) {
         assert!(!log.contains(part), "{log}");
     }
+}
+
+/// The answer does not say why, see `invalid_tokens`.
+#[tokio::test]
+async fn the_log_says_why_a_token_is_not_accepted() {
+    let args = [
+        "--listen=127.0.0.1:0",
+        "--database-url=sqlite::memory:",
+        "--auth=jwt",
+        "--log=trace",
+    ];
+    let server = expertise(&args).env("EXPERTISE_JWT_SECRET", SECRET).start();
+    let client = TokenClient(Client::at(server.address()).without_credentials());
+    let with = |name: &str, value: serde_json::Value| {
+        let mut claims = claims();
+        claims[name] = value;
+        Signer::hs256().token(&claims)
+    };
+    let reasons = [
+        (with("exp", json!(now() - 3_600)), "it has expired"),
+        (with("nbf", json!(now() + 3_600)), "it is not valid yet"),
+        (with("iss", json!("another")), "it is from another issuer"),
+        (with("aud", json!("another")), "it is for another audience"),
+        (
+            with("exp", json!("soon")),
+            "a claim is missing or of another type",
+        ),
+    ];
+    for (token, _) in &reasons {
+        error_answer(client.read(token).await);
+    }
+    let log = server.kill().stderr;
+    for (_, reason) in reasons {
+        assert_eq!(log.matches(reason).count(), 1, "{reason}: {log}");
+    }
+}
+
+/// An issuer may have keys later, but a file without keys is a wrong setting.
+#[test]
+fn a_server_without_keys_ends_with_2_only_when_a_file_lacks_them() {
+    let serve = |setting: &str, value: &str| {
+        let args = [
+            "--listen=127.0.0.1:0",
+            "--database-url=sqlite::memory:",
+            "--auth=jwt",
+        ];
+        expertise(&args).env(setting, value).run()
+    };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    drop(listener);
+    let url = format!("http://localhost:{port}/keys");
+    let line = serve("EXPERTISE_JWT_JWKS_URL", &url).failure(1);
+    assert!(line.contains("no answer"), "{line}");
+    let file = tempfile::NamedTempFile::new().expect("an empty file");
+    let path = file.path().display().to_string();
+    let line = serve("EXPERTISE_JWT_JWKS_FILE", &path).failure(2);
+    assert!(line.contains("EXPERTISE_JWT_JWKS_FILE is "), "{line}");
 }
 
 /// The first line of a server that fetches keys, trusting this file: what it says when

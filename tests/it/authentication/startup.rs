@@ -80,6 +80,22 @@ async fn a_key_set_without_a_supported_key_is_refused() {
 }
 
 #[tokio::test]
+async fn a_key_set_of_a_mebibyte_is_accepted() {
+    let set = key_set(&[Signer::es256().jwk("key")]);
+    let full = format!("{set}{}", " ".repeat(1024 * 1024 - set.len()));
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("keys.json");
+    std::fs::write(&path, &full).expect("a file");
+    let issuer = KeyServer::start(&full).await;
+    for source in [
+        KeySource::KeySetFile(path),
+        KeySource::KeySetUrl(issuer.url()),
+    ] {
+        start(jwt(source)).await.shut_down().await;
+    }
+}
+
+#[tokio::test]
 async fn an_issuer_that_returns_no_key_set_is_refused() {
     let issuer = KeyServer::start(&key_set(&[Signer::es256().jwk("key")])).await;
     for status in ["404 Not Found", "302 Found", "204 No Content"] {

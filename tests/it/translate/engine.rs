@@ -87,7 +87,7 @@ async fn a_failing_item_does_not_stop_the_others() {
     let lines: Vec<_> = outcome.failures.iter().map(ToString::to_string).collect();
     assert_eq!(
         lines,
-        ["failed bad de: the engine's answer cannot be used: it is not the JSON of such an engine"]
+        ["failed bad de: the engine's answer cannot be used: it is not JSON of the expected form"]
     );
 }
 

@@ -22,9 +22,9 @@ pub struct RunOutcome {
 struct Failures(Vec<TranslateFailure>);
 
 impl TranslateProgress for Failures {
-    fn page(&mut self, _: &TranslateSummary) {}
+    fn page_done(&mut self, _: &TranslateSummary) {}
 
-    fn failure(&mut self, failure: &TranslateFailure) {
+    fn item_failed(&mut self, failure: &TranslateFailure) {
         self.0.push(failure.clone());
     }
 }

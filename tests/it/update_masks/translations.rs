@@ -14,6 +14,7 @@ on_both_databases![
     a_masked_lock_that_is_unset_is_true,
     a_steps_language_is_written_alone,
     a_steps_masked_text_is_written_alone,
+    a_masked_list_of_instructions_creates_a_language_unless_it_is_empty,
     a_wider_path_includes_a_narrower_one,
 ];
 
@@ -191,6 +192,25 @@ async fn a_steps_masked_text_is_written_alone(client: Client) {
         let after = client.updated_step(update, &[path]).await;
         assert_eq!(after.translations["de"], expected, "{path}");
     }
+}
+
+async fn a_masked_list_of_instructions_creates_a_language_unless_it_is_empty(client: Client) {
+    let before = stored_step(&client).await;
+    let mask = ["translations.fr.instructions"];
+    let sent = |instructions| {
+        let row = StepTranslation {
+            instructions,
+            ..StepTranslation::default()
+        };
+        step_of(&before.guid).translated("fr", row)
+    };
+    let after = client.updated_step(sent(vec![]), &mask).await;
+    assert_eq!(after.translations, before.translations);
+    let instruction = object(serde_json::json!({"outil": "clé"}));
+    let after = client
+        .updated_step(sent(vec![instruction.clone()]), &mask)
+        .await;
+    assert_eq!(after.translations["fr"].instructions, [instruction]);
 }
 
 async fn a_wider_path_includes_a_narrower_one(client: Client) {

@@ -6,6 +6,7 @@ use serde_json::json;
 on_both_databases![
     a_clean_guide_has_no_findings,
     a_variable_that_nothing_sets_is_unknown_and_the_closest_is_suggested,
+    an_own_name_of_the_task_is_suggested,
     a_declared_variable_is_known,
     the_variable_of_a_loop_is_known,
     a_name_of_another_task_is_unknown,
@@ -37,6 +38,20 @@ async fn a_variable_that_nothing_sets_is_unknown_and_the_closest_is_suggested(cl
     assert_eq!(fact(&found, "variable"), json!("components.7.ligth"));
     assert_eq!(fact(&found, "suggestion"), json!("components.7.light"));
     assert_eq!(found.severity(), Severity::Warning);
+}
+
+async fn an_own_name_of_the_task_is_suggested(client: Client) {
+    let mut steps = clean();
+    steps.insert(
+        1,
+        needing(
+            shown(StepType::Information, "Typo"),
+            vec![when("ligth", "=", "on")],
+        ),
+    );
+    let path = "dependencies.nodes[0].condition";
+    let found = only_finding(&client, steps, "condition/unknown-variable", 1, path).await;
+    assert_eq!(fact(&found, "suggestion"), json!("light"));
 }
 
 async fn a_declared_variable_is_known(client: Client) {

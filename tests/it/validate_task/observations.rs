@@ -9,6 +9,7 @@ on_both_databases![
     an_observation_that_another_guide_reads_is_used,
     an_observation_that_manages_tasks_is_used,
     an_answer_that_no_condition_names_is_unused,
+    an_answer_that_equals_the_only_bound_is_unused,
     answers_with_the_same_text_are_reported_in_every_language,
     one_answer_leaves_nothing_to_choose,
     unpublished_observations_are_checked,
@@ -77,6 +78,20 @@ async fn an_answer_that_no_condition_names_is_unused(client: Client) {
     let path = "feedback_config[0].values[2]";
     let found = only_finding(&client, steps, "observation/unused-answer", 0, path).await;
     assert_eq!(fact(&found, "answer"), json!("blinking"));
+}
+
+async fn an_answer_that_equals_the_only_bound_is_unused(client: Client) {
+    for (operator, bound, unused) in [("<", "3", 2), (">", "1", 0)] {
+        let counted = vec![reads("count", operator, &[bound])];
+        let steps = vec![
+            asks("count", &["1", "2", "3"]),
+            needing(shown(StepType::Solution, "Counted"), counted),
+            shown(StepType::End, "Done"),
+        ];
+        let path = format!("feedback_config[0].values[{unused}]");
+        let found = only_finding(&client, steps, "observation/unused-answer", 0, &path).await;
+        assert_eq!(fact(&found, "answer"), json!(bound));
+    }
 }
 
 async fn answers_with_the_same_text_are_reported_in_every_language(client: Client) {

@@ -13,6 +13,7 @@ on_both_databases![
     malformed_ids_in_suppressions_are_refused,
     lists_of_options_have_limits,
     page_sizes_and_tokens_are_checked,
+    a_known_fingerprint_has_no_nul,
 ];
 
 async fn refused(client: &Client, options: ValidationOptions) -> Failure {
@@ -21,6 +22,15 @@ async fn refused(client: &Client, options: ValidationOptions) -> Failure {
         .validate(with_options(request, options))
         .await
         .refused()
+}
+
+async fn a_known_fingerprint_has_no_nul(client: Client) {
+    let request = ValidateTaskRequest {
+        known_fingerprint: "a\0b".to_owned(),
+        ..validation_of_document(document("Guide", clean()))
+    };
+    let refused = client.validate(request).await.refused();
+    refused.violates(&[("known_fingerprint", "FIELD_INVALID")]);
 }
 
 async fn a_source_is_required(client: Client) {

@@ -7,12 +7,14 @@ on_both_databases![
     a_circle_of_tasks_is_reported_once,
     a_task_that_refers_to_itself_is_a_circle,
     a_circle_that_the_task_is_not_on_is_not_reported,
+    each_circle_through_the_task_is_reported,
     a_subtask_that_is_not_published_is_reported,
     levels_that_may_not_see_a_subtask_are_reported,
     a_subtask_without_a_common_level_is_an_error,
     nine_levels_of_subtasks_are_too_deep,
     eight_levels_of_subtasks_are_not_too_deep,
     a_guide_of_more_steps_than_the_limit_is_too_large,
+    a_guide_of_more_conditions_than_the_limit_is_too_large,
 ];
 
 async fn rules(client: &Client, task: &Task) -> Vec<Finding> {
@@ -72,6 +74,17 @@ async fn a_circle_that_the_task_is_not_on_is_not_reported(client: Client) {
     refer(&client, &root, &one).await;
     let found = rules(&client, &root).await;
     assert_eq!(of_rule(&found, "subtask/cycle").len(), 0);
+}
+
+async fn each_circle_through_the_task_is_reported(client: Client) {
+    let root = client.given_task(task("Root")).await;
+    for name in ["One", "Two"] {
+        let other = client.given_task(task(name)).await;
+        refer(&client, &root, &other).await;
+        refer(&client, &other, &root).await;
+    }
+    let found = rules(&client, &root).await;
+    assert_eq!(of_rule(&found, "subtask/cycle").len(), 2);
 }
 
 async fn a_subtask_that_is_not_published_is_reported(client: Client) {
@@ -142,5 +155,44 @@ async fn a_guide_of_more_steps_than_the_limit_is_too_large(client: Client) {
         let found = findings(&client, steps).await;
         let found: Vec<_> = found.iter().map(|one| one.rule.as_str()).collect();
         assert_eq!(found, expected, "{own}");
+    }
+    let last = ending(&client, "Last").await;
+    let refer = vec![subtask(&Task::default(), &last)];
+    for (steps, expected) in [
+        (steps(10_000), vec![]),
+        ([refer, steps(9_999)].concat(), vec!["analysis/too-large"]),
+    ] {
+        let found = findings(&client, steps).await;
+        let found: Vec<_> = found.iter().map(|one| one.rule.as_str()).collect();
+        assert_eq!(found, expected);
+    }
+}
+
+/// Conditions count at each subtask step that enters their task.
+async fn a_guide_of_more_conditions_than_the_limit_is_too_large(client: Client) {
+    let thousand = || {
+        let nodes = vec![reads("light", "=", &["on"]); 1_000];
+        Step {
+            dependencies: Some(any_of(nodes)),
+            ..shown(StepType::Solution, "Step")
+        }
+    };
+    let one = || {
+        needing(
+            shown(StepType::End, "Done"),
+            vec![reads("light", "=", &["on"])],
+        )
+    };
+    let inner = client
+        .imported(document("Inner", vec![thousand(); 5]))
+        .await;
+    let entered = vec![subtask(&Task::default(), &inner); 4];
+    for twenty_thousand in [entered, vec![thousand(); 20]] {
+        for (more, too_large) in [(vec![], 0), (vec![one()], 1)] {
+            let first = vec![asks("light", &["on", "off"])];
+            let steps = [first, twenty_thousand.clone(), more].concat();
+            let found = findings(&client, steps).await;
+            assert_eq!(of_rule(&found, "analysis/too-large").len(), too_large);
+        }
     }
 }

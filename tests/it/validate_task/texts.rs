@@ -50,7 +50,8 @@ async fn only_the_requested_languages_are_checked(client: Client) {
         .clone()
         .translated("de", step_translation("Fertig"));
     let options = ValidationOptions {
-        languages: vec!["FR".to_owned()],
+        // A language that is named twice is checked once.
+        languages: vec!["FR".to_owned(), "fr".to_owned()],
         ..ValidationOptions::default()
     };
     let request = validation_of_document(document("Guide", steps));

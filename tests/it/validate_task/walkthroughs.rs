@@ -5,15 +5,25 @@ use serde_json::json;
 
 on_both_databases![
     contradicting_conditions_make_a_step_unreachable,
+    conditions_of_a_subtask_are_part_of_a_contradiction,
+    conditions_of_the_step_that_enters_a_managed_task_are_part_of_a_contradiction,
+    what_sets_the_account_wide_name_sets_an_own_name_that_equals_it,
     a_step_behind_an_end_is_unreachable,
     what_only_an_unpublished_observation_sets_may_have_any_of_its_answers,
     included_drafts_are_gone_through,
+    a_guide_that_is_a_draft_is_gone_through_as_if_it_were_published,
+    a_subtask_that_is_a_draft_is_not_gone_through,
+    dependencies_of_a_managed_task_are_read_where_its_step_is,
+    a_number_may_be_spelled_in_another_way,
     dependencies_that_always_hold_are_reported,
     dependencies_of_a_task_that_cannot_hold_hide_it,
     a_walkthrough_without_an_outcome_is_shown_with_its_answers,
     outcomes_are_looked_for_by_level,
+    levels_with_the_same_answers_share_a_walkthrough_without_an_outcome,
     twenty_observations_that_only_the_last_step_reads_are_decided,
     a_thousand_conditions_over_a_hundred_variables_end_within_the_budget,
+    every_question_about_a_guide_with_too_many_comparisons_is_undecided,
+    a_step_is_not_reported_when_its_questions_are_too_hard,
 ];
 
 async fn contradicting_conditions_make_a_step_unreachable(client: Client) {
@@ -48,6 +58,73 @@ async fn contradicting_conditions_make_a_step_unreachable(client: Client) {
     );
 }
 
+async fn conditions_of_a_subtask_are_part_of_a_contradiction(client: Client) {
+    let needs = |key| vec![reads("light", "=", &[key])];
+    let inner = TaskDocument {
+        task: Some(task("Inner").with_dependencies(all_of(needs("off")))),
+        steps: vec![shown(StepType::Solution, "Inside")],
+    };
+    let inner = client.imported(inner).await;
+    let mut steps = clean();
+    steps.insert(3, needing(subtask(&Task::default(), &inner), needs("on")));
+    let found = findings(&client, steps).await;
+    let unreachable = |one: &&Finding| one.rule == "step/unreachable" && one.step.is_empty();
+    let finding = found.iter().find(unreachable).expect("a finding");
+    assert_eq!(finding.path, "document.steps[3]");
+    let related: Vec<_> = finding
+        .related
+        .iter()
+        .map(|place| (place.task.as_str(), place.path.as_str()))
+        .collect();
+    assert_eq!(
+        related,
+        [
+            ("", "document.steps[3].dependencies.nodes[0].condition"),
+            (inner.guid.as_str(), "dependencies.nodes[0].condition"),
+        ]
+    );
+}
+
+async fn conditions_of_the_step_that_enters_a_managed_task_are_part_of_a_contradiction(
+    client: Client,
+) {
+    let needs = |key| vec![reads("light", "=", &[key])];
+    let inside = vec![
+        needing(shown(StepType::Information, "Inside"), needs("off")),
+        shown(StepType::Solution, "Solved"),
+    ];
+    let linked = linked_question(vec![answer_with("a", "A", document("", inside))]);
+    let steps = vec![
+        asks("light", &["on", "off"]),
+        observation_asking(linked),
+        shown(StepType::End, "Done"),
+    ];
+    let made = client.imported(document("Guide", steps)).await;
+    let steps = client.steps_with_bodies(&made.guid).await;
+    let entering = &steps[2];
+    let inside = &client.steps_with_bodies(&entering.subtask_id).await[0];
+    let update = step_of(&entering.guid).depending_on(all_of(needs("on")));
+    client.updated_step(update, &["dependencies"]).await;
+    let found = client.validated(validation_of(&made.guid)).await.findings;
+    let finding = found.iter().find(|one| one.rule == "step/unreachable");
+    let finding = finding.expect("a finding");
+    assert_eq!(finding.step, inside.guid);
+    let related: Vec<_> = finding
+        .related
+        .iter()
+        .map(|place| place.step.as_str())
+        .collect();
+    assert_eq!(related, [inside.guid.as_str(), entering.guid.as_str()]);
+}
+
+/// Within the task, `components.7.light` is also the name of an observation.
+async fn what_sets_the_account_wide_name_sets_an_own_name_that_equals_it(client: Client) {
+    let mut steps = clean();
+    steps.insert(3, asks("components.7.light", &["on", "off"]));
+    let found = findings(&client, steps).await;
+    assert_eq!(places(&found), []);
+}
+
 async fn a_step_behind_an_end_is_unreachable(client: Client) {
     let mut steps = clean();
     steps.push(shown(StepType::Information, "After"));
@@ -72,6 +149,83 @@ async fn included_drafts_are_gone_through(client: Client) {
     let request = validation_of_document(document("Guide", with_draft_question()));
     let found = client.validated(with_options(request, options)).await;
     assert_eq!(found.findings, []);
+}
+
+async fn a_guide_that_is_a_draft_is_gone_through_as_if_it_were_published(client: Client) {
+    let guide = TaskDocument {
+        task: Some(task("Guide").with_published(0)),
+        steps: clean(),
+    };
+    let found = client.validated(validation_of_document(guide)).await;
+    assert_eq!(places(&found.findings), []);
+}
+
+async fn a_subtask_that_is_a_draft_is_not_gone_through(client: Client) {
+    for (published, expected) in [
+        (1, vec![]),
+        (0, vec!["path/no-outcome", "step/unreachable"]),
+    ] {
+        let inner = TaskDocument {
+            task: Some(task("Inner").with_published(published)),
+            steps: vec![shown(StepType::Solution, "Inside")],
+        };
+        let inner = client.imported(inner).await;
+        let found = findings(&client, vec![subtask(&Task::default(), &inner)]).await;
+        let rules = found.iter().map(|one| one.rule.as_str());
+        let rules: Vec<_> = rules
+            .filter(|rule| *rule != "subtask/unpublished")
+            .collect();
+        assert_eq!(rules, expected, "{published}");
+    }
+}
+
+async fn dependencies_of_a_managed_task_are_read_where_its_step_is(client: Client) {
+    let needs_light = all_of(vec![reads("light", "=", &["on"])]);
+    let inner = |dependencies| TaskDocument {
+        task: Some(Task {
+            dependencies,
+            ..task("Managed")
+        }),
+        steps: vec![shown(StepType::Solution, "Inside")],
+    };
+    let linked = observation_asking(linked_question(vec![
+        answer_with("a", "A", inner(Some(needs_light))),
+        answer_with("b", "B", inner(None)),
+    ]));
+    let mut rest = clean();
+    let first = rest.remove(0);
+    for (steps, expected) in [
+        (
+            [vec![first.clone(), linked.clone()], rest.clone()].concat(),
+            0,
+        ),
+        ([vec![linked, first], rest].concat(), 1),
+    ] {
+        let found = findings(&client, steps).await;
+        let later = found
+            .iter()
+            .filter(|one| one.rule == "condition/answered-later");
+        assert_eq!(later.count(), expected, "{found:#?}");
+    }
+}
+
+/// `5e00` is a number like 5 and another text than "5".
+async fn a_number_may_be_spelled_in_another_way(client: Client) {
+    let five = 5_f64;
+    let nodes = vec![
+        reads_values("v", ">", vec![number(five.next_down())]),
+        reads_values("v", "<", vec![number(five.next_up())]),
+        reads("v", "!=", &["5"]),
+    ];
+    let mut steps = clean();
+    steps.insert(3, needing(shown(StepType::Information, "Five"), nodes));
+    let options = ValidationOptions {
+        known_variables: vec![format!("components.{PRODUCT}.v")],
+        ..ValidationOptions::default()
+    };
+    let request = validation_of_document(document("Guide", steps));
+    let found = client.validated(with_options(request, options)).await;
+    assert_eq!(places(&found.findings), []);
 }
 
 async fn dependencies_that_always_hold_are_reported(client: Client) {
@@ -154,6 +308,25 @@ async fn outcomes_are_looked_for_by_level(client: Client) {
     assert_eq!(found[0].levels, [0]);
 }
 
+async fn levels_with_the_same_answers_share_a_walkthrough_without_an_outcome(client: Client) {
+    let inner = TaskDocument {
+        task: Some(task("Inner").with_roles(vec![1])),
+        steps: vec![shown(StepType::Information, "For technicians")],
+    };
+    let inner = client.imported(inner).await;
+    for roles in [vec![0, 1], vec![0, 1, 2]] {
+        let outer = TaskDocument {
+            task: Some(task("Outer").with_roles(roles.clone())),
+            steps: vec![subtask(&Task::default(), &inner)],
+        };
+        let found = client.validated(validation_of_document(outer)).await;
+        let without = found.findings.iter();
+        let without = without.filter(|one| one.rule == "path/no-outcome");
+        let levels: Vec<_> = without.map(|one| one.levels.clone()).collect();
+        assert_eq!(levels, [roles]);
+    }
+}
+
 /// Going through every combination of answers would take 3^20 walkthroughs.
 async fn twenty_observations_that_only_the_last_step_reads_are_decided(client: Client) {
     let names: Vec<String> = (0..20).map(|index| format!("v{index}")).collect();
@@ -205,4 +378,86 @@ async fn a_thousand_conditions_over_a_hundred_variables_end_within_the_budget(cl
     assert_eq!(first, second);
     let counts = first.counts.unwrap();
     assert!(counts.undecided <= 2, "{counts:?}");
+}
+
+/// 400 conditions of 100 values each, which are not looked into.
+async fn every_question_about_a_guide_with_too_many_comparisons_is_undecided(client: Client) {
+    const DUPLICATES: i32 = 3;
+    let mut steps = clean();
+    for _ in 0..DUPLICATES {
+        steps.push(asks("light", &["on", "off"]));
+    }
+    let draft = Step {
+        published: Some(0),
+        ..shown(StepType::Information, "Draft")
+    };
+    steps.push(draft);
+    let values = |from: usize| (from..from + 100).map(|n| text(&format!("value {n}")));
+    for step in 0..10 {
+        let nodes =
+            (0..40).map(|n| reads_values("unknown", "=", values(100 * (40 * step + n)).collect()));
+        steps.push(needing(
+            shown(StepType::Information, "Hidden"),
+            vec![nested(any_of(nodes.collect()))],
+        ));
+    }
+    let shown = i32::try_from(steps.len()).unwrap() - 1;
+    let request = validation_of_document(document("Guide", steps));
+    let response = client.validated(request).await;
+    // The task itself and its outcomes are two more questions.
+    let undecided = shown + DUPLICATES + 2;
+    assert_eq!(response.counts.unwrap().undecided, undecided);
+    let duplicates = response
+        .findings
+        .iter()
+        .filter(|one| one.rule == "observation/duplicate-name");
+    assert_eq!(i32::try_from(duplicates.count()), Ok(DUPLICATES));
+}
+
+/// Ten pigeons in nine holes: that two of them share one is true and hard to prove.
+async fn a_step_is_not_reported_when_its_questions_are_too_hard(client: Client) {
+    const PIGEONS: usize = 10;
+    const HOLES: usize = PIGEONS - 1;
+    let holes: Vec<String> = (0..HOLES).map(|hole| format!("hole {hole}")).collect();
+    let holes: Vec<&str> = holes.iter().map(String::as_str).collect();
+    let name = |pigeon: usize| format!("v{pigeon}");
+    let mut steps: Vec<Step> = (0..PIGEONS)
+        .map(|pigeon| asks(&name(pigeon), &holes))
+        .collect();
+    let pairs = |operator: &str, group: fn(Vec<DependencyNode>) -> DependencyGroup| {
+        let mut groups = Vec::new();
+        for second in 0..PIGEONS {
+            for first in 0..second {
+                for hole in &holes {
+                    let one = |pigeon| reads(&name(pigeon), operator, &[hole]);
+                    groups.push(nested(group(vec![one(first), one(second)])));
+                }
+            }
+        }
+        groups
+    };
+    let mut answered: Vec<DependencyNode> = (0..PIGEONS)
+        .map(|pigeon| reads(&name(pigeon), "=", &holes))
+        .collect();
+    answered.extend(pairs("!=", any_of));
+    steps.push(needing(shown(StepType::Information, "Apart"), answered));
+    let mut together: Vec<DependencyNode> = (0..PIGEONS)
+        .map(|pigeon| {
+            nested(all_of(
+                holes
+                    .iter()
+                    .map(|hole| reads(&name(pigeon), "!=", &[hole]))
+                    .collect(),
+            ))
+        })
+        .collect();
+    together.extend(pairs("=", all_of));
+    let mut sharing = shown(StepType::Solution, "Together");
+    sharing.dependencies = Some(any_of(together));
+    steps.push(sharing);
+    steps.push(shown(StepType::End, "Done"));
+    let request = validation_of_document(document("Guide", steps));
+    let response = client.validated(request).await;
+    assert_eq!(places(&response.findings), []);
+    assert_eq!(response.counts.unwrap().undecided, 2);
 }

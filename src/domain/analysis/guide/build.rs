@@ -28,15 +28,15 @@ pub struct GuideDraft {
 struct VariableTable {
     variables: Vec<Variable>,
     account_wide: HashMap<String, VariableId>,
-    /// The names that only stand for a variable within a task.
+    /// Own names of observations, by the task within which they are valid.
     of_task: HashMap<(usize, String), VariableId>,
 }
 
 impl GuideDraft {
-    /// The guide of the task `root`. `read` has the tasks of the guide and may have others.
+    /// The guide of the task `root`. `sources` has the tasks of the guide and may have others.
     /// `None` if the root is not among them.
-    pub fn new(root: TaskId, mut read: SourceTasks, known: &KnownVariables) -> Option<Self> {
-        let (task, steps) = read.remove(&root)?;
+    pub fn new(root: TaskId, mut sources: SourceTasks, known: &KnownVariables) -> Option<Self> {
+        let (task, steps) = sources.remove(&root)?;
         let mut draft = Self {
             tasks: Vec::new(),
             variables: VariableTable::default(),
@@ -49,9 +49,10 @@ impl GuideDraft {
         while let Some((depth, subtasks)) = draft.subtasks(next) {
             for (step, subtask) in subtasks {
                 let index = draft.indexes.get(&subtask).copied().or_else(|| {
-                    let (task, steps) = read.remove(&subtask)?;
+                    let (task, steps) = sources.remove(&subtask)?;
                     Some(draft.add(task, steps, depth + 1, &mut size))
                 });
+                // Only a guide with too many steps has subtasks that were not read.
                 if index.is_none() {
                     draft.limit = draft.limit.or(Some(GuideLimit::Steps));
                 }
@@ -59,7 +60,7 @@ impl GuideDraft {
             }
             next += 1;
         }
-        draft.name_variables(known);
+        draft.resolve_variables(known);
         Some(draft)
     }
 
@@ -96,7 +97,7 @@ impl GuideDraft {
             if let Some(setters) = outside.get_mut(&variable.name) {
                 variable.outside = setters.clone();
             }
-            variable.possible = variable.find_possible(&tasks);
+            variable.possible = variable.possible_values(&tasks);
         }
         for task in &mut tasks {
             if let Some(group) = &mut task.dependencies {
@@ -182,7 +183,7 @@ impl GuideDraft {
 
     /// Adds the variables that observations set, then those that conditions read, and
     /// compiles the conditions.
-    fn name_variables(&mut self, known: &KnownVariables) {
+    fn resolve_variables(&mut self, known: &KnownVariables) {
         let mut loops = LoopAliases::default();
         for (index, task) in self.tasks.iter_mut().enumerate() {
             for (step, guide_step) in task.steps.iter_mut().flatten().enumerate() {
@@ -190,18 +191,18 @@ impl GuideDraft {
                 if let Some(looping) = &content.looping {
                     loops.add(looping.alias.as_str());
                 }
-                if let Some(feedback) = guide_step.source.step.kind.observed() {
+                if let Some(feedback) = guide_step.source.step.kind.observation_feedback() {
                     let product = guide_step.source.step.product;
                     let own = feedback.name.as_str();
                     let full = account_name(product, own);
                     let position = StepPosition { task: index, step };
-                    guide_step.sets = self.variables.set(position, &full, own);
+                    guide_step.sets = self.variables.add_setter(position, &full, own);
                 }
             }
         }
-        self.set_shadowing_names();
+        self.add_shadowed_setters();
         for (index, task) in self.tasks.iter_mut().enumerate() {
-            let mut read = |name| self.variables.read(index, name);
+            let mut read = |name| self.variables.mark_read(index, name);
             let dependencies = task.source.task.dependencies.as_ref();
             task.dependencies = dependencies.map(|group| CompiledGroup::compile(group, &mut read));
             for step in task.steps.iter_mut().flatten() {
@@ -216,9 +217,9 @@ impl GuideDraft {
         }
     }
 
-    /// An observation's own name may look like an account-wide one. Within its task the
-    /// name is then set by the observations of both.
-    fn set_shadowing_names(&mut self) {
+    /// An observation's own name may equal the account-wide name of other observations.
+    /// Within its task, all of them then set the name.
+    fn add_shadowed_setters(&mut self) {
         let shadowing: Vec<(VariableId, VariableId)> = self.variables.shadowing().collect();
         for (own, account_wide) in shadowing {
             let wide = self.variables.variables.get(account_wide.0);
@@ -243,8 +244,9 @@ impl GuideDraft {
 }
 
 impl VariableTable {
-    /// The variables of an observation: the account-wide one, and its own.
-    fn set(&mut self, position: StepPosition, full: &str, own: &str) -> Vec<VariableId> {
+    /// Adds an observation to the setters of its variables, and returns these: the
+    /// account-wide one, and its own.
+    fn add_setter(&mut self, position: StepPosition, full: &str, own: &str) -> Vec<VariableId> {
         let wide = self.account_wide(full);
         let key = (position.task, own.to_owned());
         let own = match self.of_task.get(&key) {
@@ -263,8 +265,8 @@ impl VariableTable {
         vec![wide, own]
     }
 
-    /// The variable that a name stands for within a task.
-    fn read(&mut self, task: usize, name: String) -> VariableId {
+    /// The variable that a name stands for within a task, which a condition reads.
+    fn mark_read(&mut self, task: usize, name: String) -> VariableId {
         let key = (task, name);
         let own = self.of_task.get(&key).copied();
         let id = own.unwrap_or_else(|| self.account_wide(&key.1));

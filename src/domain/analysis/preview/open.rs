@@ -31,19 +31,19 @@ pub fn open_variables(
     listed: &[ListedStep],
 ) -> Vec<OpenVariable> {
     let mut names = OpenNames::of(guide);
-    let tasks = guide.tasks.iter().map(|task| {
+    let task_groups = guide.tasks.iter().map(|task| {
         let group = task.dependencies.as_ref();
         group.filter(|group| state.truth(group) == Truth::Unknown)
     });
-    let tasks: Vec<Option<&CompiledGroup>> = tasks.collect();
-    let undetermined = listed.iter().filter(|step| step.visible == Truth::Unknown);
-    for (number, listed) in undetermined.enumerate() {
+    let task_groups: Vec<Option<&CompiledGroup>> = task_groups.collect();
+    let steps = listed.iter().filter(|step| step.visible == Truth::Unknown);
+    for (number, listed) in steps.enumerate() {
         let step = guide.step(listed.position);
-        let undecided = |task: usize| tasks.get(task).copied().flatten();
+        let unknown_group = |task: usize| task_groups.get(task).copied().flatten();
         let groups = [
-            undecided(listed.position.task),
+            unknown_group(listed.position.task),
             step.and_then(|step| step.dependencies.as_ref()),
-            step.and_then(|step| undecided(step.subtask?)),
+            step.and_then(|step| unknown_group(step.subtask?)),
         ];
         for group in groups.into_iter().flatten() {
             names.count(group, state, number);
@@ -54,9 +54,9 @@ pub fn open_variables(
 
 /// How many steps depend on each name.
 struct OpenNames<'a> {
-    /// The name of each variable, by its index.
+    /// For each variable, the index of its name in `names`.
     name_of: Vec<usize>,
-    /// The name, how many steps depend on it, and the last of them.
+    /// Each name, how many steps depend on it, and the last step that was counted.
     names: Vec<(&'a str, usize, Option<usize>)>,
 }
 

@@ -51,7 +51,8 @@ impl GuideState {
 }
 
 /// The value that the answers give for the other name of a variable: the own name for the
-/// account-wide one and vice versa. Several account-wide names must have the same value.
+/// account-wide one and vice versa. Several account-wide names must have the same value. A
+/// value that only observations of other tasks have as a key is not one of the own name.
 fn by_other_name<'a>(
     guide: &Guide,
     answers: &'a Answers,
@@ -66,16 +67,17 @@ fn by_other_name<'a>(
     }
     let setters = variable.setters.iter();
     let mut values = setters.map(|setter| {
-        let name = account_wide_name(guide, guide.step(*setter)?)?;
-        answers.get(name)
+        let account_wide = account_wide_variable(guide, guide.step(*setter)?)?;
+        let value = answers.get(&account_wide.name)?;
+        let of_other_task = !variable.possible.may_be(value) && account_wide.possible.may_be(value);
+        (!of_other_task).then_some(value)
     });
     let first = values.next()??;
     values.all(|value| value == Some(first)).then_some(first)
 }
 
-fn account_wide_name<'a>(guide: &'a Guide, step: &GuideStep) -> Option<&'a str> {
-    let variable = guide.variables.get(step.sets.first()?.0)?;
-    Some(&variable.name)
+fn account_wide_variable<'a>(guide: &'a Guide, step: &GuideStep) -> Option<&'a Variable> {
+    guide.variables.get(step.sets.first()?.0)
 }
 
 /// Violations for observations whose two names have different values in the answers.
@@ -84,7 +86,7 @@ fn conflicts(guide: &Guide, answers: &Answers) -> Violations {
     let conflicting: BTreeSet<(&str, &str)> = steps
         .flatten()
         .filter_map(|step| {
-            let full = account_wide_name(guide, step)?;
+            let full = account_wide_variable(guide, step)?.name.as_str();
             let (_, own) = parse_account_name(full)?;
             (answers.get(full)? != answers.get(own)?).then_some((own, full))
         })

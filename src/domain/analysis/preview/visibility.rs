@@ -216,15 +216,15 @@ struct PreviewWalk<'a> {
     parts: Vec<Vec<StepParts>>,
     /// The tasks that it is inside of; the root first.
     entered: Vec<usize>,
-    /// The subtask steps that it entered them by.
+    /// The subtask steps through which it entered them.
     via: Vec<StepPosition>,
     listed: Vec<ListedStep>,
     next_observation: Option<Vec<StepPosition>>,
 }
 
 impl PreviewWalk<'_> {
-    /// Goes through the task that was entered last. `reached` is whether that task is
-    /// visible, and the step that led to it.
+    /// Goes through the task that was entered last. `reached` says whether that task and
+    /// the step that led to it are visible; `parent` is that step, if it is listed.
     fn go_through(&mut self, reached: Truth, parent: Option<usize>) {
         let guide = self.guide;
         let Some(task) = self.entered.last().copied() else {

@@ -25,8 +25,8 @@ pub struct WalkthroughBuilder<'a> {
     pub(super) formula: Formula,
     /// The classes of each variable that is read.
     pub(super) classes: Vec<Option<ValueClasses>>,
-    /// For each variable and each of its classes, whether the value at the current place is
-    /// in that class.
+    /// For each variable and each of its classes, whether the value at the current step of
+    /// the walk is in that class.
     pub(super) values: Vec<Vec<Literal>>,
     pub(super) levels: Vec<(Literal, Vec<AccessLevel>)>,
     pub(super) visits: Vec<Visit>,
@@ -118,6 +118,7 @@ impl WalkthroughBuilder<'_> {
         }
     }
 
+    /// Adds the visit of a task at a subtask step that holds under `step_holds`.
     fn come_to_task(&mut self, index: usize, step_holds: Literal) -> TaskVisit {
         let Some(task) = self.guide.tasks.get(index) else {
             return TaskVisit {
@@ -144,7 +145,7 @@ impl WalkthroughBuilder<'_> {
         }
     }
 
-    /// Whether a group holds at the current place.
+    /// Whether a group holds at the current step of the walk.
     pub(super) fn group(&mut self, group: Option<&CompiledGroup>) -> Literal {
         let Some(group) = group else {
             return Literal::TRUE;

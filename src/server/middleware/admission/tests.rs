@@ -60,7 +60,7 @@ fn a_response_counts_even_where_it_does_not_fit() {
     let budget = MemoryBudget::new(MIB);
     let reading = reserve(&budget, 10);
     reading.cover(10).expect("capacity");
-    reading.force_response(2 * MIB);
+    reading.hold_response(2 * MIB);
     assert!(budget.reserve(10).is_err());
     drop(reading);
     assert!(budget.reserve(10).is_ok());

@@ -11,7 +11,7 @@ use crate::{
         Result,
         analysis::{
             Reference, ReferenceCursor, ReferenceKind, ReferencePage, ReferencePlace, Symbol,
-            SymbolRole, VariableFilter, parse_account_name,
+            SymbolRole, VariableFilter,
         },
         dependency::Group,
         ids::{StepId, TaskId},
@@ -62,6 +62,12 @@ struct NamedRows {
     more: bool,
 }
 
+/// A page that is followed by what stands behind the cursor.
+fn page_before(items: Vec<Reference>, cursor: ReferenceCursor) -> ReferencePage {
+    let next = Some(cursor);
+    ReferencePage { items, next }
+}
+
 impl Account {
     /// A page of the observations that set a variable and the conditions that read it.
     pub(super) async fn references_to_variable(
@@ -76,9 +82,7 @@ impl Account {
             self.order_epoch(task).await?;
             statements -= 1;
         }
-        // Without a task, a name that is not account-wide has no setters. A task that has
-        // it as its own name does not read this variable.
-        let has_setters = filter.task.is_some() || parse_account_name(&filter.name).is_some();
+        let has_setters = filter.may_have_setters();
         let first = ReferenceCursor::start_of(ReferenceKind::Sets);
         let mut cursor = after.unwrap_or(first);
         let mut items = Vec::new();
@@ -95,8 +99,7 @@ impl Account {
             let mut limit = size + 1 - items.len();
             loop {
                 if statements < needed {
-                    let next = Some(cursor);
-                    return Ok(ReferencePage { items, next });
+                    return Ok(page_before(items, cursor));
                 }
                 statements -= needed;
                 let mut found = self.named_rows(filter, used, &cursor, limit).await?;
@@ -120,8 +123,7 @@ impl Account {
                     path: None,
                 };
                 if items.len() == size {
-                    let next = Some(cursor);
-                    return Ok(ReferencePage { items, next });
+                    return Ok(page_before(items, cursor));
                 }
                 limit = MAX_EXAMINED_ROWS;
             }

@@ -6,7 +6,7 @@ use crate::{
         changes::StepListChange,
         decide::WriteContext,
         order::{GAP, OrderChange},
-        size::{RESERVED_BYTES, STEP_ID_BYTES, bytes},
+        size::{RESERVED_BYTES, STEP_ID_BYTES, stored_count},
         task::MAX_TASK_STEPS,
     },
     store::write::sql::Values,
@@ -50,7 +50,7 @@ pub fn change_order(
          WHERE account_id = $1 AND guid = {task}"
     );
     if added > 0 {
-        let limit = values.bind(bytes(context.max_message_bytes));
+        let limit = values.bind(stored_count(context.max_message_bytes));
         sql.push_str(&format!(
             " AND size + (step_count + {added_steps}) * {STEP_ID_BYTES} + {RESERVED_BYTES} <= {limit} \
              AND step_count < {MAX_TASK_STEPS} AND last_position <= {}",

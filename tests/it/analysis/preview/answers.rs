@@ -10,10 +10,12 @@ on_both_databases![
     a_full_name_is_that_of_its_product_alone,
     answers_that_nothing_reads_or_sets_are_listed,
     an_answer_need_not_be_a_key,
+    a_key_of_another_task_is_no_answer_of_the_own_name,
     the_question_shows_the_known_answer,
     the_next_observation_is_the_first_visible_one_without_an_answer,
     open_variables_come_by_the_steps_that_read_them,
     observations_elsewhere_add_their_keys,
+    of_the_keys_of_several_tasks_a_hundred_are_listed,
     observations_of_another_account_add_nothing,
     known_variables_can_have_any_value,
     variables_of_a_loop_can_have_any_value,
@@ -100,6 +102,26 @@ async fn an_answer_need_not_be_a_key(client: Client) {
     let request = preview_of(&task.guid).answering("light", text("green"));
     let preview = client.previewed(request).await;
     assert_eq!(seen(&preview)["green"], Visibility::Visible);
+}
+
+async fn a_key_of_another_task_is_no_answer_of_the_own_name(client: Client) {
+    let elsewhere = vec![observation("light", &["green"])];
+    client.imported(document("Other lamp", elsewhere)).await;
+    let steps = vec![
+        observation("light", &["off", "on"]),
+        information("own", when("light", "!=", "green")),
+        information("account", when("components.7.light", "!=", "green")),
+    ];
+    let task = client.imported(document("Lamp", steps)).await.guid;
+    let before = client.previewed(preview_of(&task)).await;
+    assert_eq!(seen(&before)["own"], Visibility::Visible);
+    assert_eq!(seen(&before)["account"], Visibility::Undetermined);
+    for (key, account) in [("green", Visibility::Hidden), ("off", Visibility::Visible)] {
+        let request = preview_of(&task).answering("components.7.light", text(key));
+        let after = client.previewed(request).await;
+        assert_eq!(seen(&after)["own"], Visibility::Visible, "{key}");
+        assert_eq!(seen(&after)["account"], account, "{key}");
+    }
 }
 
 async fn the_question_shows_the_known_answer(client: Client) {
@@ -205,6 +227,27 @@ async fn observations_elsewhere_add_their_keys(client: Client) {
     let preview = client.previewed(request).await;
     assert_eq!(seen(&preview)["known"], Visibility::Undetermined);
     assert_eq!(preview.open_variables[0].keys, ["off", "green", "red"]);
+}
+
+async fn of_the_keys_of_several_tasks_a_hundred_are_listed(client: Client) {
+    let keys: Vec<String> = (0..120).map(|n| format!("key {n}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let asking = |keys: &[&str]| {
+        let mut steps = reading(&[("", "light")]);
+        steps.push(observation("light", &[&["off"], keys].concat()));
+        steps
+    };
+    let inner = client
+        .imported(document("Inner", asking(&keys[60..])))
+        .await;
+    let mut steps = asking(&keys[..60]);
+    steps.push(subtask(&Task::default(), &inner));
+    let request = preview_of_document(document("Outer", steps));
+    let preview = client.previewed(request).await;
+    let open = preview.open_variables.iter();
+    let open = open.filter(|one| one.name == "light");
+    let counts: Vec<usize> = open.map(|one| one.keys.len()).collect();
+    assert_eq!(counts, [100]);
 }
 
 async fn observations_of_another_account_add_nothing(client: Client) {
