@@ -115,7 +115,7 @@ impl Command {
     }
 
     /// Runs as this user.
-    pub fn as_user(mut self, id: u32) -> Self {
+    pub fn run_by(mut self, id: u32) -> Self {
         chown(self.directory.path(), Some(id), Some(id)).expect("the owner of our directory");
         self.command.uid(id).gid(id);
         self

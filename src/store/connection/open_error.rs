@@ -78,7 +78,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Whether a setting must change, whatever else does.
+    /// Whether the database cannot be opened until a setting is changed.
     pub fn is_wrong_setting(&self) -> bool {
         match self {
             Self::InvalidUrl | Self::Path { .. } | Self::PartitionsOfSqlite => true,

@@ -125,7 +125,7 @@ fn a_file_that_may_not_be_written_is_named() {
     let mut server = command(&["--listen=127.0.0.1:0"]).env("EXPERTISE_DATABASE_URL", &url);
     // Root may write any file.
     if rustix::process::geteuid().is_root() {
-        server = server.as_user(NOBODY);
+        server = server.run_by(NOBODY);
     }
     let line = server.run().failure(2);
     assert!(line.contains("this user may not write it"), "{line}");
