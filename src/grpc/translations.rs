@@ -191,6 +191,14 @@ fn automatic(
         feedback_config,
         source_digest,
     } = message;
+    let has_text = name.is_some()
+        || title.is_some()
+        || body.is_some()
+        || !instructions.is_empty()
+        || !feedback_config.is_empty();
+    if !has_text {
+        at.refuse(Reason::FieldRequired, "needs a text");
+    }
     let guid = field::guid(&guid, TaskId::parse, at.field("guid"));
     let language = field::language(&language, at.field("language"));
     let mut digest = at.field("source_digest");

@@ -2,6 +2,8 @@
 
 use crate::kit::prelude::*;
 
+mod every_violation;
+
 on_both_databases![
     every_violation_is_reported,
     the_first_violations_reason_is_that_of_the_whole,

@@ -4,7 +4,7 @@ use prost::Message;
 use sha2::{Digest, Sha256};
 
 use super::{
-    document::unstored,
+    document::{self, unstored},
     field::{Field, guid},
 };
 use crate::{
@@ -19,6 +19,18 @@ pub struct SentGuide {
     pub source: GuideSource,
     /// The digest of the document; `None` for a stored task.
     pub document: Option<[u8; 32]>,
+}
+
+impl SentGuide {
+    /// Adds the violations in its document to those of its request, if there are any.
+    pub fn add_violations(&self, violations: &mut Violations) {
+        match &self.source {
+            GuideSource::Document(document) => {
+                document::add_violations(document, false, violations)
+            }
+            GuideSource::Stored(_) => {}
+        }
+    }
 }
 
 /// A stored task.

@@ -63,8 +63,11 @@ pub fn validate_task(
     };
     let options_bytes = options.clone().unwrap_or_default().encode_to_vec();
     let options = options::options(options, Field::root("options", violations));
-    let (after, size) = page::start::<GuideCursor>(tokens, page_size, &page_token, violations)?;
-    let SentGuide { source, document } = guide?;
+    let start = page::start::<GuideCursor>(tokens, page_size, &page_token, violations);
+    let guide = guide?;
+    guide.add_violations(violations);
+    let SentGuide { source, document } = guide;
+    let (after, size) = start?;
     Some(ValidationCall {
         source,
         document,

@@ -85,7 +85,10 @@ pub fn update(
     let guid = guid(&message.guid, TaskId::parse, at.field("guid"));
     let expected = expected_etag(&message.etag, at.field("etag"));
     let mut patch = patch(message, mask, &mut at);
-    let guid = guid?;
+    let Some(guid) = guid else {
+        at.refuse_deferred(patch.name);
+        return None;
+    };
     patch.violations = at.take_violations();
     Some(Update {
         guid,
