@@ -20,11 +20,15 @@ const TOKEN_TYPES: [&str; 2] = ["JWT", "at+jwt"];
 const MISSING: Rejection = Rejection::Missing(
     "authorization must be Bearer and a token: send it as metadata, `authorization: Bearer TOKEN`",
 );
-/// The one answer to every token that is not accepted: details would help an attacker.
+/// The one answer to every token, behind `Bearer`, that is not accepted: details would help an attacker.
 const REFUSED: Rejection = Rejection::Invalid(
     "authorization is not accepted: send a token that has not expired, from the issuer and for \
      the audience of this server",
 );
+
+/// The answer to what is no token, such as a token without its scheme.
+const NO_SCHEME: Rejection =
+    Rejection::Invalid("authorization must be Bearer and a token: `authorization: Bearer TOKEN`");
 
 /// Verifies tokens.
 #[derive(Debug)]
@@ -82,7 +86,11 @@ impl Tokens {
         };
         verified.map_err(|error| {
             debug!(error, "a token was refused");
-            REFUSED
+            if error == NOT_BEARER {
+                NO_SCHEME
+            } else {
+                REFUSED
+            }
         })
     }
 
