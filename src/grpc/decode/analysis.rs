@@ -8,7 +8,10 @@ use super::{
     field::{Field, guid},
 };
 use crate::{
-    domain::{ids::TaskId, violation::Violations},
+    domain::{
+        ids::TaskId,
+        violation::{Reason, Violations},
+    },
     proto::v1,
     store::GuideSource,
 };
@@ -84,5 +87,7 @@ fn clear_ids(document: &mut v1::TaskDocument) {
 
 /// A request that names no guide.
 pub fn no_source(violations: &mut Violations) -> Option<SentGuide> {
-    Field::root("source", violations).required(None)
+    let mut field = Field::root("source", violations);
+    field.refuse(Reason::FieldRequired, "needs `guid` or `document`");
+    None
 }
