@@ -20,7 +20,7 @@ const TOKEN_TYPES: [&str; 2] = ["JWT", "at+jwt"];
 const MISSING: Rejection = Rejection::Missing(
     "authorization must be Bearer and a token: send it as metadata, `authorization: Bearer TOKEN`",
 );
-/// The one answer to every token, behind `Bearer`, that is not accepted: details would help an attacker.
+/// The one answer to every token that is not accepted: details would help an attacker.
 const REFUSED: Rejection = Rejection::Invalid(
     "authorization is not accepted: send a token that has not expired, from the issuer and for \
      the audience of this server",

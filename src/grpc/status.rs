@@ -159,7 +159,7 @@ pub fn deadline_exceeded(scope: Scope) -> Status {
 pub fn unavailable(outage: Outage) -> Status {
     let message = match outage {
         Outage::Away => "the database does not answer",
-        Outage::Busy => "no connection to the database, or not its lock, was free in time",
+        Outage::Busy => "no connection to the database, or no lock on it, was free in time",
         Outage::ReadOnly => "the database accepts no writes at present",
         Outage::Full => "the database has no space for the write",
         Outage::Disk => "the database cannot read or write its disk",

@@ -161,7 +161,7 @@ async fn an_unknown_path_is_answered_with_the_known_ones(client: Client) {
     }
     let translation = descriptions(step_refusal(&client, &["translations.de.nome"]).await);
     assert!(
-        translation.ends_with("it may name body, feedback_config, instructions, locked, title"),
+        translation.ends_with("it may be body, feedback_config, instructions, locked, title"),
         "{translation}"
     );
 }
