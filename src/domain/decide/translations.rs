@@ -103,12 +103,13 @@ impl TranslationSnapshot {
     fn check_texts(&self, items: &[AutomaticTranslation]) -> Result<()> {
         let mut violations = Violations::new();
         for (index, item) in items.iter().enumerate() {
+            let (of_task, of_step) = (item.has_task_text(), item.has_step_text());
             let (has_text, missing) = if self.tasks.contains_key(&item.guid) {
-                (item.has_task_text(), "needs the name of the task")
+                (of_task, "needs the name of the task")
             } else if self.steps.contains_key(&item.guid) {
-                (item.has_step_text(), "needs a text of the step")
+                (of_step, "needs a text of the step")
             } else {
-                continue;
+                (of_task || of_step, "needs a text")
             };
             if !has_text {
                 violations.add(&TRANSLATIONS.index(index), Reason::FieldRequired, missing);
