@@ -16,6 +16,7 @@ pub mod ids;
 pub mod import;
 pub mod json;
 pub mod link;
+pub mod misspelling;
 pub mod nesting;
 pub mod order;
 pub mod page;

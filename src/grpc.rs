@@ -8,6 +8,7 @@ use tonic::service::Routes;
 
 use crate::{
     auth::Caller,
+    domain::page::PAGE_BYTES,
     messages::{ignored, mask},
     proto::v1::{
         analysis_service_server::AnalysisServiceServer, role_service_server::RoleServiceServer,
@@ -59,7 +60,10 @@ pub struct Limits {
 /// of [`required_scope`].
 pub fn routes(store: Store, limits: Limits) -> Routes {
     let Limits { max_message_bytes } = limits;
-    let services = Services { store };
+    let services = Services {
+        store,
+        page_bytes: PAGE_BYTES.min(max_message_bytes),
+    };
     Routes::default()
         .add_service(
             TaskServiceServer::new(services.clone())
@@ -92,6 +96,8 @@ pub fn routes(store: Store, limits: Limits) -> Routes {
 #[derive(Clone)]
 struct Services {
     store: Store,
+    /// A page ends early once it has this many encoded bytes.
+    page_bytes: usize,
 }
 
 impl Services {
@@ -106,6 +112,7 @@ impl Services {
             account: &caller.account,
             rpc,
             filters,
+            page_bytes: self.page_bytes,
         }
     }
 }

@@ -26,6 +26,10 @@ const REFUSED: Rejection = Rejection::Invalid(
      the audience of this server",
 );
 
+/// The answer to what is no token, such as a token without its scheme.
+const NO_SCHEME: Rejection =
+    Rejection::Invalid("authorization must be Bearer and a token: `authorization: Bearer TOKEN`");
+
 /// Verifies tokens.
 #[derive(Debug)]
 pub struct Tokens {
@@ -82,7 +86,11 @@ impl Tokens {
         };
         verified.map_err(|error| {
             debug!(error, "a token was refused");
-            REFUSED
+            if error == NOT_BEARER {
+                NO_SCHEME
+            } else {
+                REFUSED
+            }
         })
     }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt, path::PathBuf, str::FromStr};
 use sqlx::postgres::PgConnectOptions;
 use url::Url;
 
-use super::names::closest;
+use crate::domain::misspelling::closest;
 
 /// Replaces a secret wherever settings are shown.
 pub const MASK: &str = "****";
@@ -207,7 +207,7 @@ fn is_known(name: &str) -> bool {
 
 /// The parameter that a name may be a misspelling of.
 fn closest_parameter(name: &str) -> Option<&'static str> {
-    closest(name, &[&PUBLIC_PARAMETERS[..], &SECRET_PARAMETERS].concat())
+    closest(name, [&PUBLIC_PARAMETERS[..], &SECRET_PARAMETERS].concat())
 }
 
 fn is_postgres(text: &str) -> bool {

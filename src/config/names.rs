@@ -10,9 +10,7 @@ use super::{
     settings::{environment_name, key, settings},
     translate::TranslateSettings,
 };
-
-/// How many characters a misspelt name may differ by.
-const MAX_DISTANCE: usize = 2;
+use crate::domain::misspelling::closest;
 
 /// The beginning of the name of every setting in the environment.
 pub(super) const PREFIX: &str = "EXPERTISE_";
@@ -76,7 +74,7 @@ impl Variables {
         let with_closest = unknown.map(|(name, _)| {
             let candidates = known.iter().map(String::as_str);
             let alike: Vec<&str> = candidates.filter(|it| is_misspelling(name, it)).collect();
-            let closest = closest(name, &alike);
+            let closest = closest(name, alike);
             (name.as_str(), closest.map(str::to_owned))
         });
         with_closest.collect()
@@ -119,7 +117,7 @@ fn is_of_kubernetes(name: &str, value: &str) -> bool {
 pub(super) fn closest_key<A: Args>(name: &str) -> Option<String> {
     let settings = settings::<A>();
     let keys: Vec<&str> = settings.iter().map(key).collect();
-    closest(name, &keys).map(str::to_owned)
+    closest(name, keys).map(str::to_owned)
 }
 
 /// Whether the names differ in fewer than half of the letters behind [`PREFIX`]. In a short
@@ -127,13 +125,4 @@ pub(super) fn closest_key<A: Args>(name: &str) -> Option<String> {
 fn is_misspelling(name: &str, known: &str) -> bool {
     let letters = known.len().saturating_sub(PREFIX.len());
     2 * strsim::osa_distance(name, known) < letters
-}
-
-/// The candidate that a name may be a misspelling of.
-pub(super) fn closest<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a str> {
-    let distances = candidates
-        .iter()
-        .map(|candidate| (strsim::levenshtein(name, candidate), *candidate));
-    let near = distances.filter(|(distance, _)| *distance <= MAX_DISTANCE);
-    near.min().map(|(_, candidate)| candidate)
 }

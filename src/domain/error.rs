@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{
     ids::{RequestId, RoleId, StepId, TaskId},
+    translation_work::ResourceId,
     violation::{Path, Reason, Violation, Violations},
 };
 
@@ -30,7 +31,7 @@ pub enum Error {
     Precondition(Precondition),
     /// The resource has another etag than the one that the caller sent.
     #[error("the resource has changed")]
-    EtagMismatch,
+    EtagMismatch(ResourceId),
     /// Concurrent writes conflicted with the call, which was rolled back.
     #[error("conflict with concurrent writes")]
     WriteConflict,
@@ -77,7 +78,8 @@ impl fmt::Display for SizedResource {
 pub enum Outage {
     /// It does not answer, or closed the connection.
     Away,
-    /// There was no connection in time: it accepts none, or all are in use.
+    /// There was no connection in time: it accepts none, or all are in use. Or another process
+    /// held the lock of SQLite's file.
     Busy,
     /// It is a standby, or set to read-only.
     ReadOnly,
@@ -118,6 +120,8 @@ pub enum Precondition {
     StepManaged {
         /// The step.
         step: StepId,
+        /// The managed task.
+        task: TaskId,
     },
     /// A re-import leaves out steps without a policy for them.
     AbsentSteps {
@@ -132,8 +136,21 @@ pub enum Precondition {
 }
 
 impl Precondition {
-    /// How many referring steps an error lists at most.
+    /// How many steps an error lists at most.
     pub const MAX_REFERRING_STEPS: usize = 20;
+
+    /// How many resources or fields prevent the call, as far as they are known.
+    pub fn subject_count(&self) -> usize {
+        match self {
+            Self::TaskReferenced { by, .. } => by.len(),
+            Self::AbsentSteps { steps } => steps.len(),
+            Self::LinkedImportOnly { .. }
+            | Self::TaskHasSteps { .. }
+            | Self::TaskManaged { .. }
+            | Self::StepManaged { .. }
+            | Self::RequestIdReused { .. } => 1,
+        }
+    }
 }
 
 impl From<Violations> for Error {

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::{
     error::{Error, Result},
     revision::Revision,
+    translation_work::ResourceId,
 };
 
 /// The version of a resource as an opaque text.
@@ -64,9 +65,9 @@ impl ExpectedEtag {
     }
 
     /// Fails if a resource has another etag than the expected one.
-    pub fn check(&self, etag: &Etag) -> Result<()> {
+    pub fn check(&self, etag: &Etag, resource: ResourceId) -> Result<()> {
         match self {
-            Self::Is(expected) if *expected != etag.0 => Err(Error::EtagMismatch),
+            Self::Is(expected) if *expected != etag.0 => Err(Error::EtagMismatch(resource)),
             Self::Is(_) | Self::Any => Ok(()),
         }
     }
@@ -75,7 +76,7 @@ impl ExpectedEtag {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::time::Timestamp;
+    use crate::domain::{ids::TaskId, time::Timestamp};
 
     #[test]
     fn an_etag_matches_only_its_own_revision() {
@@ -86,12 +87,29 @@ mod tests {
             ..Revision::first(Timestamp(0))
         };
         let etag = Etag::of(one, &revision(7, 1));
+        let resource = ResourceId::Task(TaskId(one));
         let expected = ExpectedEtag::parse(&etag.to_string());
-        assert!(expected.check(&Etag::of(one, &revision(7, 1))).is_ok());
-        assert!(expected.check(&Etag::of(one, &revision(8, 1))).is_err());
-        assert!(expected.check(&Etag::of(one, &revision(7, 2))).is_err());
-        assert!(expected.check(&Etag::of(other, &revision(7, 1))).is_err());
-        assert!(ExpectedEtag::parse("").check(&etag).is_ok());
-        assert!(ExpectedEtag::parse("v7").check(&etag).is_err());
+        assert!(
+            expected
+                .check(&Etag::of(one, &revision(7, 1)), resource)
+                .is_ok()
+        );
+        assert!(
+            expected
+                .check(&Etag::of(one, &revision(8, 1)), resource)
+                .is_err()
+        );
+        assert!(
+            expected
+                .check(&Etag::of(one, &revision(7, 2)), resource)
+                .is_err()
+        );
+        assert!(
+            expected
+                .check(&Etag::of(other, &revision(7, 1)), resource)
+                .is_err()
+        );
+        assert!(ExpectedEtag::parse("").check(&etag, resource).is_ok());
+        assert!(ExpectedEtag::parse("v7").check(&etag, resource).is_err());
     }
 }

@@ -8,7 +8,7 @@ use super::{
     status,
 };
 use crate::domain::{
-    page::{PAGE_BYTES, Page, PageSize},
+    page::{Page, PageSize},
     violation::Violations,
 };
 
@@ -30,7 +30,7 @@ pub fn start<C: PageCursor>(
     Some((after, size?))
 }
 
-/// Encodes the items of a page up to [`PAGE_BYTES`], at least one, and makes the
+/// Encodes the items of a page up to [`PageTokens::page_bytes`], at least one, and makes the
 /// token of the next page; empty on the last page.
 pub fn encode<T, I, C: PageCursor>(
     page: Page<T>,
@@ -56,7 +56,9 @@ where
     I: Message,
 {
     let Page { items, mut more } = page;
-    let mut room = (PAGE_BYTES - MAX_PAGE_TOKEN_BYTES).saturating_sub(used);
+    let mut room = tokens
+        .page_bytes
+        .saturating_sub(MAX_PAGE_TOKEN_BYTES + used);
     let mut messages = Vec::with_capacity(items.len());
     let mut last = None;
     for item in items {

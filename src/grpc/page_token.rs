@@ -38,6 +38,8 @@ pub struct PageTokens<'a> {
     pub rpc: &'static str,
     /// The filters: equal filters have equal bytes.
     pub filters: Vec<u8>,
+    /// A page of the listing ends early once it has this many encoded bytes.
+    pub page_bytes: usize,
 }
 
 impl PageTokens<'_> {

@@ -16,6 +16,7 @@ fn tokens<'a>(account: &'a AccountId, filters: &[u8]) -> PageTokens<'a> {
         account,
         rpc: "ListTasks",
         filters: filters.to_vec(),
+        page_bytes: 0,
     }
 }
 

@@ -15,6 +15,7 @@ use crate::{
     call_context::CallContext,
     domain::{
         Error, Outage, Precondition, SizedResource,
+        translation_work::ResourceId,
         violation::{Path, Reason, Violation, Violations},
     },
     proto::v1::ErrorReason,
@@ -27,6 +28,9 @@ mod truncate;
 pub const DOMAIN: &str = "expertise.v1";
 /// When a caller may retry a call that an overloaded server or database refused.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// How a task stops being managed.
+const UNLINK: &str = "Update that observation first: set `linked` in its `feedback_config` to \
+                      false, or remove the answer whose `link` is the task";
 /// Tells the retry policy of a gRPC client how many milliseconds to wait (gRFC A6).
 const RETRY_PUSHBACK: &str = "grpc-retry-pushback-ms";
 /// A retry policy does not retry the call.
@@ -40,11 +44,7 @@ pub fn from_error(error: Error) -> Status {
         Error::StepNotFound(id) => not_found(ErrorReason::StepNotFound, "Step", id),
         Error::RoleNotFound(id) => not_found(ErrorReason::RoleNotFound, "Role", id.0),
         Error::Precondition(precondition) => failed_precondition(precondition),
-        Error::EtagMismatch => without_retry(with_reason(
-            Code::Aborted,
-            ErrorReason::EtagMismatch,
-            "the resource has changed: its etag is not the one sent",
-        )),
+        Error::EtagMismatch(resource) => etag_mismatch(resource),
         Error::WriteConflict => with_reason(
             Code::Aborted,
             ErrorReason::WriteConflict,
@@ -98,9 +98,14 @@ pub fn scope_missing(scope: Scope, granted: &[Scope]) -> Status {
     )
 }
 
-/// A message is larger than the server accepts or returns; `limit` is in bytes.
+/// A request is larger than the server accepts; `limit` is in bytes.
 pub fn message_too_large(limit: usize) -> Status {
-    too_large("the message is larger than", limit)
+    too_large("the request is larger than", limit)
+}
+
+/// A response is larger than the server returns; `limit` is in bytes.
+pub fn response_too_large(limit: usize) -> Status {
+    too_large("the response would be larger than", limit)
 }
 
 /// A resource could not be returned in one message of `limit` bytes.
@@ -154,7 +159,7 @@ pub fn deadline_exceeded(scope: Scope) -> Status {
 pub fn unavailable(outage: Outage) -> Status {
     let message = match outage {
         Outage::Away => "the database does not answer",
-        Outage::Busy => "no connection to the database was free in time",
+        Outage::Busy => "no connection to the database, or no lock on it, was free in time",
         Outage::ReadOnly => "the database accepts no writes at present",
         Outage::Full => "the database has no space for the write",
         Outage::Disk => "the database cannot read or write its disk",
@@ -232,14 +237,7 @@ fn invalid(violations: &Violations) -> Status {
     let first = violations.kept().first();
     let reason = first.map_or(Reason::FieldInvalid, |violation| violation.reason);
     let shown = truncate::violations(violations.kept());
-    let mut metadata = HashMap::new();
-    if shown.len() < violations.total() {
-        metadata.insert(
-            "violations_total".to_owned(),
-            violations.total().to_string(),
-        );
-        metadata.insert("violations_shown".to_owned(), shown.len().to_string());
-    }
+    let metadata = violation_counts(shown.len(), violations.total());
     let message = first.map_or_else(
         || "the request is invalid".to_owned(),
         |first| truncate::message(first, violations.total(), shown.len()),
@@ -247,6 +245,17 @@ fn invalid(violations: &Violations) -> Status {
     let mut details = ErrorDetails::with_error_info(reason.name(), DOMAIN, metadata);
     details.set_bad_request(shown);
     build(Code::InvalidArgument, message, details)
+}
+
+/// The metadata of an error that does not list all of its violations.
+fn violation_counts(shown: usize, total: usize) -> HashMap<String, String> {
+    if shown >= total {
+        return HashMap::new();
+    }
+    HashMap::from([
+        ("violations_total".to_owned(), total.to_string()),
+        ("violations_shown".to_owned(), shown.to_string()),
+    ])
 }
 
 /// A resource of another account and one that does not exist have the same status.
@@ -258,8 +267,22 @@ fn not_found(reason: ErrorReason, kind: &str, id: impl ToString) -> Status {
     build(Code::NotFound, message, details)
 }
 
+fn etag_mismatch(resource: ResourceId) -> Status {
+    let resource = match resource {
+        ResourceId::Task(id) => format!("task {id}"),
+        ResourceId::Step(id) => format!("step {id}"),
+    };
+    let message = format!("{resource}: its etag is not the one sent; read it again");
+    without_retry(with_reason(
+        Code::Aborted,
+        ErrorReason::EtagMismatch,
+        &message,
+    ))
+}
+
 fn failed_precondition(precondition: Precondition) -> Status {
-    let (reason, subjects, message) = match precondition {
+    let total = precondition.subject_count();
+    let (reason, subjects, message): (_, Vec<String>, _) = match precondition {
         Precondition::LinkedImportOnly { path } => (
             ErrorReason::LinkedImportOnly,
             vec![path],
@@ -278,12 +301,17 @@ fn failed_precondition(precondition: Precondition) -> Status {
         Precondition::TaskManaged { task } => (
             ErrorReason::TaskManaged,
             vec![task.to_string()],
-            format!("an observation manages task {task}; unlink it there first"),
+            format!(
+                "an observation manages task {task}: ListReferences of the task names it \
+                 (REFERENCE_KIND_MANAGES). {UNLINK}"
+            ),
         ),
-        Precondition::StepManaged { step } => (
+        Precondition::StepManaged { step, task } => (
             ErrorReason::StepManaged,
             vec![step.to_string()],
-            format!("step {step} belongs to a linked observation; unlink it there first"),
+            format!(
+                "step {step} goes to task {task}, which an observation of its task manages. {UNLINK}"
+            ),
         ),
         Precondition::AbsentSteps { steps } => (
             ErrorReason::AbsentSteps,
@@ -304,7 +332,8 @@ fn failed_precondition(precondition: Precondition) -> Status {
         .into_iter()
         .map(|subject| PreconditionViolation::new(name(reason), subject, &message))
         .collect();
-    let mut details = info(reason, []);
+    let metadata = violation_counts(violations.len(), total);
+    let mut details = ErrorDetails::with_error_info(name(reason), DOMAIN, metadata);
     details.set_precondition_failure(violations);
     build(Code::FailedPrecondition, message, details)
 }
@@ -314,9 +343,14 @@ fn absent_steps_message(count: usize) -> String {
         1 => ("step", "it"),
         _ => ("steps", "them"),
     };
+    let shown = Precondition::MAX_REFERRING_STEPS;
+    let cut = match count > shown {
+        true => format!(" (the first {shown} are shown)"),
+        false => String::new(),
+    };
     format!(
-        "the document does not list {count} {steps} of the task; set `absent_steps` to keep or \
-         delete {them}"
+        "the document does not list {count} {steps} of the task{cut}; set `absent_steps` to keep \
+         or delete {them}"
     )
 }
 

@@ -164,13 +164,18 @@ impl TaskService for Services {
                 let absent = absent_steps(request.absent_steps, violations);
                 let document = document::document(request.document, violations, &mut ignored);
                 let expected = field::expected_etag(&request.etag, Field::root("etag", violations));
-                let document::ImportDocument { target, document } = document?;
-                if target.is_none() && !request.etag.is_empty() {
+                let document::ImportDocument {
+                    target,
+                    reimport,
+                    document,
+                } = document?;
+                if !reimport && !request.etag.is_empty() {
                     Field::root("etag", violations).refuse(
                         Reason::FieldInvalid,
                         "needs `document.task.guid`: a new task has no etag to match",
                     );
                 }
+                document::add_violations(&document, reimport, violations);
                 let import = Import {
                     target,
                     document,

@@ -103,10 +103,20 @@ impl TranslationService for Services {
                 if !list.at_most(translations.len(), MAX_ITEMS_WRITTEN) {
                     return None;
                 }
+                let without_text = indexes_without_text(&translations);
                 let all = translations.into_iter().enumerate();
                 let decoded =
                     all.filter_map(|(index, message)| automatic(message, list.index(index)));
-                Some(decoded.unzip())
+                let decoded = decoded.unzip();
+                // In a valid request they are refused with those whose task or step has
+                // other texts.
+                if list.violation_count() > 0 {
+                    for index in without_text {
+                        let mut item = list.index(index);
+                        item.refuse(Reason::FieldRequired, "needs a text");
+                    }
+                }
+                Some(decoded)
             })?;
             let account = self.store.account(&caller.account);
             let outcomes = account.write_translations(items).await?;
@@ -173,6 +183,19 @@ impl PageCursor for TranslationWorkCursor {
             languages: usize::from(*languages),
         })
     }
+}
+
+fn indexes_without_text(items: &[v1::AutomaticTranslation]) -> Vec<usize> {
+    let has_text = |item: &v1::AutomaticTranslation| {
+        item.name.is_some()
+            || item.title.is_some()
+            || item.body.is_some()
+            || !item.instructions.is_empty()
+            || !item.feedback_config.is_empty()
+    };
+    let items = items.iter().enumerate();
+    let without = items.filter(|(_, item)| !has_text(item));
+    without.map(|(index, _)| index).collect()
 }
 
 fn automatic(

@@ -12,9 +12,10 @@ use super::{
     ignored::Ignored,
 };
 use crate::domain::{
+    misspelling::closest,
     patch::Edit,
     translation::Language,
-    violation::{Reason, Violations},
+    violation::{Reason, Violations, clip},
 };
 
 /// Most paths of one mask: every field in every language, with room to spare.
@@ -250,22 +251,35 @@ const MALFORMED_LANGUAGE: PathViolation = (
 
 impl MaskFields {
     /// The violation of a path that names no field; it lists those that an update changes.
-    fn unknown(&self) -> PathViolation {
+    fn unknown(&self, path: &str) -> PathViolation {
+        let fields = [self.honored, self.ignored, self.identifying].concat();
         let description = format!(
-            "is not a path that this mask may name: it may name {}, and {TRANSLATIONS}.LANGUAGE",
+            "{} It may be {}, and {TRANSLATIONS}.LANGUAGE",
+            not_a_path(path, closest(path, fields)),
             self.honored.join(", ")
         );
         (Reason::MaskPathUnknown, description.into())
     }
 
     /// The violation of a path that names no field of a translation.
-    fn unknown_of_translation(&self) -> PathViolation {
+    fn unknown_of_translation(&self, field: &str) -> PathViolation {
         let description = format!(
-            "is not a path that this mask may name: of a translation it may name {}",
+            "{} Of a translation it may be {}",
+            not_a_path(field, closest(field, self.translation.iter().copied())),
             self.translation.join(", ")
         );
         (Reason::MaskPathUnknown, description.into())
     }
+}
+
+/// Says that no field has this name, and which one was probably meant.
+fn not_a_path(name: &str, closest: Option<&str>) -> String {
+    let meant = closest.map(|closest| format!(": is `{closest}` meant?"));
+    format!(
+        "`{}` is not a path that this mask may name{}",
+        clip(name),
+        meant.as_deref().unwrap_or(".")
+    )
 }
 
 impl MaskPaths {
@@ -287,7 +301,7 @@ impl MaskPaths {
         } else if find(fields.identifying, path).is_none() {
             let below = path.strip_prefix(TRANSLATIONS);
             let below = below.and_then(|rest| rest.strip_prefix('.'));
-            let below = below.ok_or_else(|| fields.unknown())?;
+            let below = below.ok_or_else(|| fields.unknown(path))?;
             let (key, field) = split_key(below, fields)?;
             let language = Language::parse(key).ok_or(MALFORMED_LANGUAGE)?;
             match field {
@@ -296,7 +310,7 @@ impl MaskPaths {
                 }
                 Some(field) => {
                     let field = find(fields.translation, field)
-                        .ok_or_else(|| fields.unknown_of_translation())?;
+                        .ok_or_else(|| fields.unknown_of_translation(field))?;
                     self.add_translated(language, field);
                 }
             }
@@ -333,7 +347,7 @@ fn split_key<'a>(
     }
     let field = rest
         .strip_prefix('.')
-        .ok_or_else(|| fields.unknown_of_translation())?;
+        .ok_or_else(|| fields.unknown_of_translation(rest))?;
     Ok((key, Some(field)))
 }
 

@@ -2,6 +2,8 @@
 
 use crate::kit::prelude::*;
 
+mod every_violation;
+
 on_both_databases![
     every_violation_is_reported,
     the_first_violations_reason_is_that_of_the_whole,
@@ -12,6 +14,8 @@ on_both_databases![
     references_are_checked_before_preconditions,
     no_error_repeats_long_input,
     unknown_calls_are_unimplemented,
+    a_missing_choice_names_what_may_be_chosen,
+    an_unknown_name_is_answered_with_the_allowed_ones,
 ];
 
 async fn every_violation_is_reported(client: Client) {
@@ -166,4 +170,53 @@ async fn unknown_calls_are_unimplemented(client: Client) {
     let unknown = client.send_bytes("TaskService/MoveTask", bytes::Bytes::new());
     let status = unknown.await.unwrap_err();
     assert_eq!(status.code(), Code::Unimplemented, "{status:?}");
+}
+
+async fn a_missing_choice_names_what_may_be_chosen(client: Client) {
+    let request = ValidateTaskRequest::default();
+    let failure = client.validate(request).await.refused();
+    let description = failure.description_of("source");
+    assert_eq!(description, "needs `guid` or `document`");
+    let empty = all_of(vec![DependencyNode::default()]);
+    let sent = task("Guide").with_dependencies(empty);
+    let failure = client.create_task(sent).await.refused();
+    let description = failure.description_of("task.dependencies.nodes[0]");
+    assert_eq!(description, "needs `condition` or `group`");
+}
+
+async fn an_unknown_name_is_answered_with_the_allowed_ones(client: Client) {
+    let sent = Task {
+        roles: vec![4],
+        ..task("Guide")
+    };
+    let failure = client.create_task(sent).await.refused();
+    let description = failure.description_of("task.roles[0]");
+    for level in ["ACCESS_LEVEL_USER (0)", "ACCESS_LEVEL_USER3 (8)"] {
+        assert!(description.contains(level), "{level}: {description}");
+    }
+    let rules = ["step/unreachabel", "nothing/alike"].map(|rule| Suppression {
+        rule: rule.to_owned(),
+        ..Suppression::default()
+    });
+    let options = ValidationOptions {
+        suppress: rules.to_vec(),
+        ..ValidationOptions::default()
+    };
+    let request = ValidateTaskRequest {
+        options: Some(options),
+        ..validation_of_document(document("Guide", Vec::new()))
+    };
+    let failure = client.validate(request).await.refused();
+    for (path, expected) in [
+        (
+            "options.suppress[0].rule",
+            "is not the id of a rule: is `step/unreachable` meant?",
+        ),
+        (
+            "options.suppress[1].rule",
+            "is not the id of a rule: see ListRules",
+        ),
+    ] {
+        assert_eq!(failure.description_of(path), expected);
+    }
 }

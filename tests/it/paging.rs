@@ -4,6 +4,7 @@ use crate::kit::prelude::*;
 
 mod concurrent_changes;
 mod filters;
+mod message_limit;
 mod renumbering;
 
 on_both_databases![

@@ -59,6 +59,23 @@ async fn a_write_whose_deadline_has_passed_in_the_queue_is_never_stored() {
 }
 
 #[tokio::test]
+async fn a_write_that_another_process_holds_up_is_refused_and_may_be_retried() {
+    let url = Scratch::of_this_run().sqlite_url("held");
+    let server = TestServer::start(with_metrics(&url)).await;
+    let client = server.client();
+    let mut holder = SqlConnection::open(&url).await;
+    holder.execute("BEGIN EXCLUSIVE").await;
+    let failure = client.create_task(task("Held up")).await.refused();
+    failure.is(Code::Unavailable, "STORE_UNAVAILABLE");
+    assert!(failure.details.retry_info().is_some(), "{failure:?}");
+    holder.execute("ROLLBACK").await;
+    client.given_task(task("Retried")).await;
+    let stored = client.all_tasks().await.into_iter().map(|task| task.name);
+    assert_eq!(stored.collect::<Vec<_>>(), ["Retried"]);
+    server.shut_down().await;
+}
+
+#[tokio::test]
 #[ignore = "slow: it waits for half a minute"]
 async fn a_write_that_is_refused_in_the_queue_is_never_stored() {
     let deadline = Duration::from_secs(25);

@@ -84,6 +84,14 @@ impl Failure {
             .collect()
     }
 
+    /// The description of the violation at this field; empty if there is none.
+    pub fn description_of(&self, field: &str) -> &str {
+        let request = self.details.bad_request();
+        let mut all = request.into_iter().flat_map(|it| &it.field_violations);
+        let found = all.find(|violation| violation.field == field);
+        found.map_or("", |violation| violation.description.as_str())
+    }
+
     /// The type and subject of every violation of its PreconditionFailure.
     pub fn preconditions(&self) -> Vec<(&str, &str)> {
         self.details

@@ -12,6 +12,7 @@ use crate::domain::{
         MergedStep, NewStep, Placement, ReferencedTask, Step, StepPatch, check_subtask_product,
     },
     task::{MAX_TASK_STEPS, Task},
+    translation_work::ResourceId,
     violation::{Path, Reason, Violations},
 };
 
@@ -178,7 +179,7 @@ impl UpdateStep {
             manages,
         } = stored;
         if patch.violations.is_empty() {
-            expected.check(&before.etag())?;
+            expected.check(&before.etag(), ResourceId::Step(before.guid))?;
         }
         let MergedStep {
             step: mut after,
@@ -221,9 +222,9 @@ impl DeleteStep {
     ) -> Result<(Changes, ())> {
         let Self { guid, expected } = self;
         let StepSnapshot { step, manages, .. } = stored.ok_or(Error::StepNotFound(guid))?;
-        expected.check(&step.etag())?;
-        if step.link.is_some() {
-            return Err(Precondition::StepManaged { step: guid }.into());
+        expected.check(&step.etag(), ResourceId::Step(guid))?;
+        if let Some(task) = step.link {
+            return Err(Precondition::StepManaged { step: guid, task }.into());
         }
         let mut changes = Changes::default();
         manages.unlink(&step.managed_tasks(), &mut changes, context)?;

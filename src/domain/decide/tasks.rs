@@ -6,6 +6,7 @@ use crate::domain::{
     etag::ExpectedEtag,
     ids::{StepId, TaskId},
     task::{NewTask, Task, TaskHead, TaskPatch},
+    translation_work::ResourceId,
     violation::Violations,
 };
 
@@ -47,7 +48,7 @@ impl UpdateTask {
             return Err(violations_or(patch.violations, Error::TaskNotFound(guid)));
         };
         if patch.violations.is_empty() {
-            expected.check(&before.etag())?;
+            expected.check(&before.etag(), ResourceId::Task(guid))?;
         }
         let (mut after, ignored) = before.merge(patch)?;
         let mut changes = Changes::default();
@@ -106,7 +107,7 @@ impl DeleteTask {
             managed,
             referenced_by,
         } = stored;
-        expected.check(&task.etag())?;
+        expected.check(&task.etag(), ResourceId::Task(guid))?;
         if task.managed {
             return Err(Precondition::TaskManaged { task: guid }.into());
         }

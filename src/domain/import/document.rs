@@ -123,6 +123,19 @@ impl Document {
         found
     }
 
+    /// Adds the violations that decoding found, whichever tasks and steps are stored.
+    /// `reimport` is whether the document is of an existing task.
+    pub fn add_violations(&self, reimport: bool, violations: &mut Violations) {
+        let DocumentTask { new, patch, .. } = &self.task;
+        add_known(reimport, new, &patch.violations, violations);
+        for step in &self.steps {
+            let exists = reimport && step.guid.is_some();
+            add_known(exists, &step.new, &step.patch.violations, violations);
+            let nested = step.values.iter().flat_map(|value| &value.document);
+            nested.for_each(|document| document.add_violations(reimport, violations));
+        }
+    }
+
     /// A placeholder for a document that is not imported.
     pub fn skipped(path: String) -> Self {
         Self::without_steps(path, Err(Violations::new()))
@@ -155,4 +168,19 @@ impl Document {
             steps: Vec::new(),
         }
     }
+}
+
+/// Adds the violations of what is created, and of what is updated.
+fn add_known<T>(
+    exists: bool,
+    new: &Result<T, Violations>,
+    of_patch: &Violations,
+    violations: &mut Violations,
+) {
+    if let Err(of_new) = new
+        && !exists
+    {
+        violations.append(of_new.clone());
+    }
+    violations.append(of_patch.clone());
 }

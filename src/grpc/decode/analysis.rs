@@ -4,11 +4,14 @@ use prost::Message;
 use sha2::{Digest, Sha256};
 
 use super::{
-    document::unstored,
+    document::{self, unstored},
     field::{Field, guid},
 };
 use crate::{
-    domain::{ids::TaskId, violation::Violations},
+    domain::{
+        ids::TaskId,
+        violation::{Reason, Violations},
+    },
     proto::v1,
     store::GuideSource,
 };
@@ -19,6 +22,18 @@ pub struct SentGuide {
     pub source: GuideSource,
     /// The digest of the document; `None` for a stored task.
     pub document: Option<[u8; 32]>,
+}
+
+impl SentGuide {
+    /// Adds the violations in its document to those of its request, if there are any.
+    pub fn add_violations(&self, violations: &mut Violations) {
+        match &self.source {
+            GuideSource::Document(document) => {
+                document::add_violations(document, false, violations)
+            }
+            GuideSource::Stored(_) => {}
+        }
+    }
 }
 
 /// A stored task.
@@ -74,5 +89,7 @@ fn clear_ids_and_system_fields(document: &mut v1::TaskDocument) {
 
 /// Notes that a request names no guide.
 pub fn refuse_missing_source(violations: &mut Violations) -> Option<SentGuide> {
-    Field::root("source", violations).required(None)
+    let mut field = Field::root("source", violations);
+    field.refuse(Reason::FieldRequired, "needs `guid` or `document`");
+    None
 }

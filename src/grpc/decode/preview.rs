@@ -87,8 +87,11 @@ pub fn preview_task(
     let depth = subtask_levels(subtask_depth, violations);
     field::check_expand(&expand, violations);
     let known = known_variables(known, Field::root("known_variables", violations));
-    let (after, size) = page::start::<GuideCursor>(tokens, page_size, &page_token, violations)?;
-    let SentGuide { source, document } = guide?;
+    let start = page::start::<GuideCursor>(tokens, page_size, &page_token, violations);
+    let guide = guide?;
+    guide.add_violations(violations);
+    let SentGuide { source, document } = guide;
+    let (after, size) = start?;
     let call = PreviewCall {
         source,
         document,

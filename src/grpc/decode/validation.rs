@@ -67,8 +67,11 @@ pub fn validate_task(
         &known_fingerprint,
         Field::root("known_fingerprint", violations),
     );
-    let (after, size) = page::start::<GuideCursor>(tokens, page_size, &page_token, violations)?;
-    let SentGuide { source, document } = guide?;
+    let start = page::start::<GuideCursor>(tokens, page_size, &page_token, violations);
+    let guide = guide?;
+    guide.add_violations(violations);
+    let SentGuide { source, document } = guide;
+    let (after, size) = start?;
     Some(ValidationCall {
         source,
         document,

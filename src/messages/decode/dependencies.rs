@@ -108,7 +108,11 @@ fn node(
     mut field: Field<'_>,
 ) -> Option<Node> {
     let v1::DependencyNode { node } = message;
-    match field.required(node)? {
+    let Some(node) = node else {
+        field.refuse(Reason::FieldRequired, "needs `condition` or `group`");
+        return None;
+    };
+    match node {
         dependency_node::Node::Group(message) => {
             let mut field = field.field("group");
             nested_group(message, depth + 1, conditions, &mut field).map(Node::Group)

@@ -39,6 +39,8 @@ const LISTED: [&str; 3] = [
 pub struct ImportDocument {
     /// The task to update; `None` creates one.
     pub target: Option<TaskId>,
+    /// Whether the document is of an existing task, also if its id is malformed.
+    pub reimport: bool,
     /// The document.
     pub document: Document,
 }
@@ -51,31 +53,61 @@ pub fn document(
 ) -> Option<ImportDocument> {
     let mut field = Field::root("document", violations);
     let message = field.required(message)?;
-    let root = field.field("task").required(message.task.as_ref())?;
+    let root = field.field("task").required(message.task.as_ref());
     // `DocumentReader::task` refuses a malformed id.
-    let target = TaskId::parse(&root.guid);
-    let reader = DocumentReader {
-        reimport: target.is_some(),
-        violations,
-        ignored,
-    };
-    let document = reader.read_root(message, target)?;
-    Some(ImportDocument { target, document })
+    let target = root.and_then(|root| TaskId::parse(&root.guid));
+    let reimport = root.is_none_or(|root| !root.guid.is_empty());
+    let document = read_root(message, target, reimport, violations, ignored)?;
+    Some(ImportDocument {
+        target,
+        reimport,
+        document,
+    })
+}
+
+/// Adds the violations in a document to those of its request, if there are any. Otherwise the
+/// planner adds them, which knows more.
+pub fn add_violations(document: &Document, reimport: bool, violations: &mut Violations) {
+    if !violations.is_empty() {
+        document.add_violations(reimport, violations);
+    }
 }
 
 /// Decodes a document that is not stored. It is checked like one that creates its task;
 /// its task may have an id all the same, which only ties its parts together.
 pub fn unstored(message: v1::TaskDocument, violations: &mut Violations) -> Option<Document> {
     let mut field = Field::root("document", violations);
-    let root = field.field("task").required(message.task.as_ref())?;
-    let id = TaskId::parse(&root.guid);
-    let mut ignored = BTreeSet::new();
-    let reader = DocumentReader {
-        reimport: false,
+    let root = field.field("task").required(message.task.as_ref());
+    let id = root.and_then(|root| TaskId::parse(&root.guid));
+    read_root(message, id, false, violations, &mut BTreeSet::new())
+}
+
+/// Decodes the outermost document, whose task has an id in it.
+fn read_root(
+    message: v1::TaskDocument,
+    id: Option<TaskId>,
+    reimport: bool,
+    violations: &mut Violations,
+    ignored: &mut BTreeSet<String>,
+) -> Option<Document> {
+    // The id of a task to be created is in its steps, if the document has one.
+    let id = id.or_else(|| {
+        let first = message.steps.first();
+        first.and_then(|step| TaskId::parse(&step.task))
+    });
+    let without_task = message.task.is_none();
+    let mut reader = DocumentReader {
+        reimport,
         violations,
-        ignored: &mut ignored,
+        ignored,
     };
-    reader.read_root(message, id)
+    let mut document = reader.document(message, "document".to_owned(), None, 1)?;
+    document.task.guid = id;
+    if without_task {
+        // The missing task is refused; its fields are not.
+        document.task.new = Err(Violations::new());
+    }
+    Some(document)
 }
 
 struct DocumentReader<'a> {
@@ -86,18 +118,6 @@ struct DocumentReader<'a> {
 }
 
 impl DocumentReader<'_> {
-    /// The outermost document; `id` is the one that its task has in it.
-    fn read_root(mut self, message: v1::TaskDocument, id: Option<TaskId>) -> Option<Document> {
-        // The id of a task to be created is in its steps, if the document has one.
-        let id = id.or_else(|| {
-            let first = message.steps.first();
-            first.and_then(|step| TaskId::parse(&step.task))
-        });
-        let mut document = self.document(message, "document".to_owned(), None, 1)?;
-        document.task.guid = id;
-        Some(document)
-    }
-
     /// A document; `value` is the text of the value that manages its task.
     fn document(
         &mut self,
@@ -129,6 +149,9 @@ impl DocumentReader<'_> {
         let mut field = Field::root(path, self.violations);
         let guid = optional_guid(&message.guid, TaskId::parse, field.field("guid"));
         let product = message.product_id.and_then(ProductId::new);
+        if guid.is_none() {
+            message.guid.clear();
+        }
         let name = sent_text(message.name.clone());
         if let Some(text) = value {
             // A managed task takes name and product from its value and its parent, so
@@ -162,6 +185,10 @@ impl DocumentReader<'_> {
     fn step(&mut self, mut message: v1::Step, path: String, depth: usize) -> DocumentStep {
         let mut field = Field::root(&path, self.violations);
         let guid = optional_guid(&message.guid, StepId::parse, field.field("guid"));
+        let exists = self.reimport && !message.guid.is_empty();
+        if guid.is_none() {
+            message.guid.clear();
+        }
         let values = self.values(&mut message.feedback_config, &path, depth);
         let task = TaskId::parse(&message.task);
         let link = TaskId::parse(&message.link);
@@ -169,9 +196,9 @@ impl DocumentReader<'_> {
         let product = message.product_id.and_then(ProductId::new);
         let title = sent_text(message.title.clone());
         let mut ignored = Ignored::default();
-        let (new, patch) = if self.reimport && guid.is_some() {
+        let (new, patch) = if exists {
             // Only the outermost task is known to exist.
-            let new = if depth > 1 {
+            let new = if depth > 1 && guid.is_some() {
                 new_step(message.clone(), &path, &mut Ignored::default())
             } else {
                 Err(Violations::new())
@@ -243,7 +270,11 @@ fn new_step(
     all(|violations| step::new(message, Field::root(path, violations), ignored))
 }
 
-fn step_patch(message: v1::Step, path: &str, ignored: &mut Ignored) -> StepPatch {
+fn step_patch(mut message: v1::Step, path: &str, ignored: &mut Ignored) -> StepPatch {
+    if message.guid.is_empty() {
+        // `DocumentReader::step` has refused a malformed id.
+        message.guid = Uuid::nil().to_string();
+    }
     let mut violations = Violations::new();
     let field = Field::root(path, &mut violations);
     let update = step::update(message, &Mask::Document, field, ignored);
@@ -254,7 +285,7 @@ fn step_patch(message: v1::Step, path: &str, ignored: &mut Ignored) -> StepPatch
 
 fn task_patch(mut message: v1::Task, path: &str) -> TaskPatch {
     if message.guid.is_empty() {
-        // The value that manages the task identifies it.
+        // The value that manages the task identifies it, or its id is malformed and refused.
         message.guid = Uuid::nil().to_string();
     }
     let mut violations = Violations::new();

@@ -16,11 +16,10 @@ use crate::{
     proto::v1,
 };
 
-/// The one element of a step's `feedback_config`; `None` if it is empty.
+/// The one element of a step's `feedback_config`; `None` if it is empty. Of several, the
+/// first is checked.
 pub fn feedback(list: Vec<v1::FeedbackConfig>, mut field: Field<'_>) -> Option<Feedback> {
-    if !field.at_most(list.len(), 1) {
-        return None;
-    }
+    field.at_most(list.len(), 1);
     let message = list.into_iter().next()?;
     config(message, field.index(0))
 }

@@ -7,6 +7,7 @@ use crate::domain::{
     etag::ExpectedEtag,
     ids::{ProductId, RequestId},
     page::PageSize,
+    patch::{Deferred, Edit},
     task::Published,
     text::{Body, BoundedText, NonBlankText, TextError},
     translation::Language,
@@ -73,6 +74,13 @@ impl<'a> Field<'a> {
         value
             .map_err(|violation| self.violations.push(violation))
             .ok()
+    }
+
+    /// Notes the violation of an edit whose resource is not known.
+    pub fn refuse_deferred<T>(&mut self, edit: Edit<Deferred<T>>) {
+        if let Edit::Set(Err(violation)) = edit {
+            self.violations.push(violation);
+        }
     }
 
     /// The value if it is there, else a violation.

@@ -9,6 +9,7 @@ use crate::{
     domain::{
         analysis::KnownVariables,
         ids::{StepId, TaskId},
+        misspelling::closest,
         text::check,
         translation::MAX_LANGUAGES,
         validation::{
@@ -107,7 +108,13 @@ fn known_rule(id: &str, mut field: Field<'_>) -> Option<Rule> {
     }
     let rule = Rule::parse(id);
     if rule.is_none() {
-        field.refuse(Reason::FieldInvalid, "is not the id of a rule");
+        let ids = Rule::ALL.iter().map(|rule| rule.text().id);
+        let meant = closest(id, ids).map(|id| format!(": is `{id}` meant?"));
+        let meant = meant.unwrap_or_else(|| ": see ListRules".to_owned());
+        field.refuse(
+            Reason::FieldInvalid,
+            format!("is not the id of a rule{meant}"),
+        );
     }
     rule
 }

@@ -85,7 +85,10 @@ pub fn update(
     let guid = guid(&message.guid, TaskId::parse, at.field("guid"));
     let expected = expected_etag(&message.etag, at.field("etag"));
     let mut patch = patch(message, mask, &mut at);
-    let guid = guid?;
+    let Some(guid) = guid else {
+        at.refuse_deferred(patch.name);
+        return None;
+    };
     patch.violations = at.take_violations();
     Some(Update {
         guid,
@@ -168,7 +171,17 @@ fn roles(numbers: Vec<i32>, mut field: Field<'_>) -> Option<Vec<AccessLevel>> {
 pub fn access_level(number: i32, mut field: Field<'_>) -> Option<AccessLevel> {
     let level = AccessLevel::from_number(number);
     if level.is_none() {
-        field.refuse(Reason::FieldInvalid, "is not an access level");
+        field.refuse(Reason::FieldInvalid, access_levels());
     }
     level
+}
+
+/// The description of a number that is no access level: it lists those that are.
+fn access_levels() -> String {
+    let levels = AccessLevel::ALL.map(|level| {
+        let number = level.number();
+        let name = v1::AccessLevel::try_from(number).map_or("", |level| level.as_str_name());
+        format!("{name} ({number})")
+    });
+    format!("is not an access level: {}", levels.join(", "))
 }

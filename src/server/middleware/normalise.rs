@@ -46,7 +46,10 @@ pub fn caller_error(status: &Status, rpc: &str, max_message_bytes: usize) -> Opt
     let text = status.message();
     match status.code() {
         Code::OutOfRange | Code::ResourceExhausted | Code::Internal if is_about_size(text) => {
-            Some(status::message_too_large(max_message_bytes))
+            Some(match is_about_response(text) {
+                true => status::response_too_large(max_message_bytes),
+                false => status::message_too_large(max_message_bytes),
+            })
         }
         Code::Internal => {
             let mut known = FRAMING_ERRORS.iter();
@@ -65,6 +68,13 @@ fn is_about_size(text: &str) -> bool {
         || text.starts_with("Error decompressing: size limit")
         || text.starts_with("Cannot return body with more than")
         || (text.starts_with("Error encoding") && text.contains("too large"))
+}
+
+/// Whether it is tonic's encoder, so that the message is a response.
+fn is_about_response(text: &str) -> bool {
+    text.contains("encoded message length too large")
+        || text.starts_with("Cannot return body")
+        || text.starts_with("Error encoding")
 }
 
 /// INTERNAL for a fault of the server. Its message is logged at debug only, as it may quote
@@ -92,9 +102,12 @@ mod tests {
                 "Cannot return body with more than 4GB of data but got 9 bytes",
             ),
             Status::internal("Error encoding: message too large"),
+            Status::out_of_range("Error, encoded message length too large: found 9 bytes"),
         ] {
-            let normalised = caller_error(&status, "", 1024).map(|status| status.code());
-            assert_eq!(normalised, Some(Code::ResourceExhausted), "{status}");
+            let normalised = caller_error(&status, "", 1024).expect("an error of the contract");
+            assert_eq!(normalised.code(), Code::ResourceExhausted, "{status}");
+            let message = "the response would be larger than 1024 bytes";
+            assert_eq!(normalised.message(), message, "{status}");
         }
     }
 }

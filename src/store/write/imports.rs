@@ -17,6 +17,7 @@ use crate::{
         import::{AbsentSteps, Document, ImportContext, ImportPlan, TaskTree, plan},
         step::ReferencedTask,
         task::Task,
+        translation_work::ResourceId,
     },
     store::{Account, Mode, RetryKey, WriteOutcome, error::StoreError, read::task_tree},
 };
@@ -135,7 +136,10 @@ impl Operation for ImportWrite {
         let existing = stored.existing.as_ref();
         match (import.target, existing) {
             (Some(guid), None) => return Err(Error::TaskNotFound(guid)),
-            (_, Some(tree)) => import.expected.check(&tree.task.etag())?,
+            (_, Some(tree)) => {
+                let task = ResourceId::Task(tree.task.guid);
+                import.expected.check(&tree.task.etag(), task)?;
+            }
             (None, None) => {}
         }
         let plan = plan(

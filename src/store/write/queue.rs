@@ -148,7 +148,7 @@ async fn run_group(
     let transaction = match writer.begin(immediate()).await {
         Ok(transaction) => Arc::new(transaction),
         Err(err) => {
-            first.end(Err(err.into()));
+            first.end(Err(not_begun(err.into())));
             return Vec::new();
         }
     };
@@ -177,6 +177,15 @@ async fn run_group(
         job.end(std::mem::replace(&mut stored, others));
     }
     Vec::new()
+}
+
+/// Another process has held the database for as long as SQLite waits. Trying again would wait
+/// as long once more.
+fn not_begun(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Conflict => StoreError::Unavailable(Outage::Busy),
+        other => other,
+    }
 }
 
 struct QueuedWrite<O: Operation> {

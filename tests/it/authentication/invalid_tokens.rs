@@ -82,6 +82,24 @@ fn headers_that_are_wrong() -> Vec<(&'static str, Value)> {
 }
 
 /// Each as the value of `authorization`.
+/// Values that are not `Bearer` and a token.
+fn values_without_a_token() -> Vec<(&'static str, String)> {
+    let good = Signer::hs256().token(&claims());
+    vec![
+        ("empty", String::new()),
+        ("no token", "Bearer".to_owned()),
+        ("empty token", "Bearer ".to_owned()),
+        ("two spaces", format!("Bearer  {good}")),
+        ("space before", format!(" Bearer {good}")),
+        ("space after", format!("Bearer {good} ")),
+        ("a tab", format!("Bearer\t{good}")),
+        ("no scheme", good.clone()),
+        ("another scheme", format!("Basic {good}")),
+        ("a list", format!("Bearer {good}, Bearer {good}")),
+        ("padding", format!("Bearer {good}=")),
+    ]
+}
+
 fn values_that_are_wrong() -> Vec<(&'static str, String)> {
     let signer = Signer::hs256();
     let good = signer.token(&claims());
@@ -96,23 +114,12 @@ fn values_that_are_wrong() -> Vec<(&'static str, String)> {
     let other = base64(br#"{"account_id":"43"}"#);
     let long = signer.token(&but("pad", json!("a".repeat(16 * 1024))));
     vec![
-        ("empty", String::new()),
-        ("no token", "Bearer".to_owned()),
-        ("empty token", "Bearer ".to_owned()),
-        ("two spaces", format!("Bearer  {good}")),
-        ("space before", format!(" Bearer {good}")),
-        ("space after", format!("Bearer {good} ")),
-        ("a tab", format!("Bearer\t{good}")),
-        ("no scheme", good.clone()),
-        ("another scheme", format!("Basic {good}")),
-        ("a list", format!("Bearer {good}, Bearer {good}")),
         ("garbage", "Bearer ...".to_owned()),
         ("more garbage", "Bearer a.b.c".to_owned()),
         ("one part", format!("Bearer {header}")),
         ("two parts", format!("Bearer {message}")),
         ("no signature", format!("Bearer {message}.")),
         ("four parts", format!("Bearer {good}.{signature}")),
-        ("padding", format!("Bearer {good}=")),
         ("cut", format!("Bearer {}", &good[..good.len() - 2])),
         ("none, unsigned", format!("Bearer {none}.{body}.")),
         ("none, signed", format!("Bearer {none}.{body}.{signature}")),
@@ -126,6 +133,19 @@ fn resigned(message: &str) -> String {
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, SECRET.as_bytes());
     let signature = base64(ring::hmac::sign(&key, message.as_bytes()));
     format!("{message}.{signature}")
+}
+
+#[tokio::test]
+async fn what_is_not_bearer_and_a_token_is_told_so() {
+    let server = start(hs256()).await;
+    let client = TokenClient::of(&server);
+    for (name, value) in values_without_a_token() {
+        let answer = error_answer(client.list(&[("authorization", &value)]).await);
+        assert_eq!(answer.code, Code::Unauthenticated, "{name}");
+        assert_eq!(answer.reason, "CREDENTIALS_INVALID", "{name}");
+        let expected = "authorization must be Bearer and a token: `authorization: Bearer TOKEN`";
+        assert_eq!(answer.message, expected, "{name}");
+    }
 }
 
 #[tokio::test]

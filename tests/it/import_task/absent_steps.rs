@@ -40,6 +40,7 @@ async fn by_default_absent_steps_are_named_and_nothing_changes(client: Client) {
         ("ABSENT_STEPS", made.steps[2].as_str()),
     ];
     assert_eq!(failure.preconditions(), expected);
+    assert!(failure.metadata().is_empty(), "{failure:?}");
     assert_eq!(client.tasks_with_steps().await, before);
 }
 
@@ -57,6 +58,9 @@ async fn twenty_absent_steps_are_named(client: Client) {
         .collect();
     assert_eq!(named, made.steps[..20]);
     assert!(failure.message.contains("21"), "{failure:?}");
+    let metadata = failure.metadata();
+    assert_eq!(metadata["violations_shown"], "20", "{failure:?}");
+    assert_eq!(metadata["violations_total"], "21", "{failure:?}");
 }
 
 async fn kept_steps_follow_the_listed_ones_in_their_former_order(client: Client) {

@@ -451,6 +451,11 @@ async fn an_old_etag_aborts_the_import(client: Client) {
             .await
             .refused();
         failure.is(Code::Aborted, "ETAG_MISMATCH");
+        let expected = format!(
+            "task {}: its etag is not the one sent; read it again",
+            made.guid
+        );
+        assert_eq!(failure.message, expected);
     }
     let read = client.get_task(&made.guid).await.accepted();
     assert_eq!(Some(read), after.task);

@@ -71,9 +71,11 @@ async fn missing_fields_are_named_for_each_item(client: Client) {
     let sent = vec![nothing(), nothing()];
     let failure = client.write_translations(sent).await.refused();
     failure.violates(&[
+        ("translations[0]", "FIELD_REQUIRED"),
         ("translations[0].guid", "FIELD_REQUIRED"),
         ("translations[0].language", "FIELD_REQUIRED"),
         ("translations[0].source_digest", "FIELD_REQUIRED"),
+        ("translations[1]", "FIELD_REQUIRED"),
         ("translations[1].guid", "FIELD_REQUIRED"),
         ("translations[1].language", "FIELD_REQUIRED"),
         ("translations[1].source_digest", "FIELD_REQUIRED"),

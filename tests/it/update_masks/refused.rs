@@ -146,6 +146,12 @@ async fn an_unknown_path_is_answered_with_the_known_ones(client: Client) {
         violations.field_violations[0].description.clone()
     };
     let task = descriptions(refusal(&client, &["nome"]).await);
+    let meant = "`nome` is not a path that this mask may name: is `name` meant? ";
+    assert!(task.starts_with(meant), "{task}");
+    let of_translation = descriptions(refusal(&client, &["translations.de.nome"]).await);
+    assert!(of_translation.starts_with(meant), "{of_translation}");
+    let unlike = descriptions(refusal(&client, &["owner"]).await);
+    assert!(!unlike.contains("meant"), "{unlike}");
     for field in ["dependencies", "name", "published", "roles", "translations"] {
         assert!(task.contains(field), "{field}: {task}");
     }
@@ -155,7 +161,7 @@ async fn an_unknown_path_is_answered_with_the_known_ones(client: Client) {
     }
     let translation = descriptions(step_refusal(&client, &["translations.de.nome"]).await);
     assert!(
-        translation.ends_with("it may name body, feedback_config, instructions, locked, title"),
+        translation.ends_with("it may be body, feedback_config, instructions, locked, title"),
         "{translation}"
     );
 }

@@ -41,7 +41,12 @@ pub fn update(
     let guid = guid(&message.guid, StepId::parse, at.field("guid"));
     let expected = expected_etag(&message.etag, at.field("etag"));
     let mut patch = patch(message, mask, &mut at);
-    let guid = guid?;
+    let Some(guid) = guid else {
+        at.refuse_deferred(patch.title);
+        at.refuse_deferred(patch.subtask_id);
+        at.refuse_deferred(patch.subtask_pid);
+        return None;
+    };
     patch.violations = at.take_violations();
     Some(Update {
         guid,

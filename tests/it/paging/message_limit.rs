@@ -1,0 +1,60 @@
+//! Pages and the largest message.
+
+use expertise::config::Config;
+
+use crate::kit::{
+    prelude::*,
+    server::{TestServer, in_memory},
+};
+
+const LIMIT: usize = 64 * 1024;
+
+/// A client of a server that sends at most [`LIMIT`] bytes, and the server.
+async fn limited() -> (Client, TestServer) {
+    let server = TestServer::start(Config {
+        max_message_bytes: LIMIT,
+        ..in_memory()
+    })
+    .await;
+    (server.client(), server)
+}
+
+#[tokio::test]
+async fn a_page_ends_early_rather_than_exceed_the_largest_message() {
+    let (client, server) = limited().await;
+    let task = client.given_task(task("Guide")).await;
+    let mut given = Vec::new();
+    for _ in 0..3 {
+        let step = information_step(&task, "Step").with_body("x".repeat(40_000));
+        given.push(client.given_step(step).await.guid);
+    }
+    let mut request = ListStepsRequest {
+        task: task.guid.clone(),
+        expand: vec!["body".to_owned()],
+        page_size: 3,
+        page_token: String::new(),
+    };
+    let mut listed = Vec::new();
+    loop {
+        let page = client.list_steps(request.clone()).await.accepted();
+        assert_eq!(page.steps.len(), 1);
+        listed.extend(page.steps.into_iter().map(|step| step.guid));
+        if page.next_page_token.is_empty() {
+            break;
+        }
+        request.page_token = page.next_page_token;
+    }
+    assert_eq!(listed, given);
+    server.shut_down().await;
+}
+
+#[tokio::test]
+async fn a_message_that_is_too_large_is_named_as_the_request() {
+    let (client, server) = limited().await;
+    let task = client.given_task(task("Guide")).await;
+    let step = information_step(&task, "Step").with_body("x".repeat(LIMIT));
+    let failure = client.create_step(step).await.refused();
+    failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+    assert_eq!(failure.message, "the request is larger than 65536 bytes");
+    server.shut_down().await;
+}
