@@ -7,18 +7,20 @@ use serde_json::json;
 
 use crate::domain::{
     analysis::{Guide, StepPosition},
+    step::StepType,
     task::AccessLevel,
 };
 
 use super::{
     conflict,
+    finding::FindingPlace,
     formula::Literal,
     observations::{DuplicateName, Together, duplicate_names, report_duplicate, report_duplicates},
     report::{OwnStep, OwnTask, Report},
     rules::Rule,
     search::{Assignment, Possibility, Search},
     subtasks::level_name,
-    walkthrough::{Visit, Walkthroughs},
+    walkthrough::{Visit, Walkthroughs, step_type},
 };
 
 /// What is asked about a step.
@@ -216,6 +218,9 @@ fn check_step(
             let mut finding = step.own.finding(Rule::Unreachable, "", [], message);
             let guide = report.subject.guide;
             finding.related = conflict::find(guide, walkthroughs, step.own.position);
+            if let Some(end) = end_before(report, &step.own) {
+                finding.hint = hint_after_end(&end);
+            }
             report.add(finding);
         }
         Possibility::Undecided => report.counts.undecided += 1,
@@ -235,6 +240,34 @@ fn check_step(
         Possibility::Impossible => {}
         Possibility::Undecided => report.counts.undecided += 1,
     }
+}
+
+/// The first END before the step in its task that every walkthrough sees which comes to it,
+/// as it has no dependencies.
+fn end_before(report: &Report<'_>, own: &OwnStep<'_>) -> Option<FindingPlace> {
+    let unpublished = report.subject.options.unpublished;
+    let steps = report.subject.guide.steps(own.position.task).iter();
+    let mut before = steps.take(own.position.step);
+    let end = before.find(|step| {
+        step_type(step) == StepType::End
+            && step.dependencies.is_none()
+            && unpublished.shows(step.source.step.content.published)
+    })?;
+    Some(FindingPlace::of_step(own.own_task.task, end, ""))
+}
+
+fn hint_after_end(end: &FindingPlace) -> String {
+    let FindingPlace {
+        task: _,
+        step,
+        path,
+        title,
+    } = end;
+    let place = if path.is_empty() { step } else { path };
+    format!(
+        "Every walkthrough ends at the END \"{title}\" before it ({place}). Move that END behind the \
+         step, give it conditions, or delete the step."
+    )
 }
 
 fn report_never_visible(report: &mut Report<'_>) {

@@ -101,7 +101,7 @@ rules! {
     "Remove the dependencies, or correct them if they were meant to differ."
 
     Unreachable "step/unreachable" Error
-    "No walkthrough sees the step. `related` lists conditions that cannot hold together, if some were found."
+    "No walkthrough sees the step. `related` lists conditions that cannot hold together, if some were found. If an END without conditions comes before the step, `hint` names it."
     "A step needs `charge_light = on` and `charge_light = off`."
     "Correct the conditions, or delete the step."
 
