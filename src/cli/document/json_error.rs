@@ -69,8 +69,9 @@ const SENTENCES: [(&str, &str); 24] = [
     ("out of range integral type conversion attempted", TOO_LARGE),
 ];
 
-/// What is wrong, and the line and column where there is one.
-pub(super) fn sentence(error: &Error) -> String {
+/// What is wrong, and the line and column where there is one. `known` are the values of the
+/// enum at that place, if it is one.
+pub(super) fn sentence(error: &Error, known: &[String]) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     let (what, at) = match text.strip_suffix(&place) {
@@ -80,18 +81,24 @@ pub(super) fn sentence(error: &Error) -> String {
         ),
         None => (text.as_str(), String::new()),
     };
-    let known = SENTENCES.iter().find(|(of_reader, _)| *of_reader == what);
-    let plain = known.map_or_else(|| of_value(what), |(_, plain)| (*plain).to_owned());
+    let sentence = SENTENCES.iter().find(|(of_reader, _)| *of_reader == what);
+    let plain = sentence.map_or_else(|| of_value(what, known), |(_, plain)| (*plain).to_owned());
     format!("{plain}{at}")
 }
 
 /// What is wrong with a value that is JSON and does not fit its field.
-fn of_value(what: &str) -> String {
+fn of_value(what: &str, known: &[String]) -> String {
     if let Some(name) = what.strip_prefix("unrecognized field name ") {
         return format!("the field {name} is unknown");
     }
     if let Some(name) = what.strip_prefix("unrecognized enum value ") {
-        return format!("the value {name} is unknown");
+        return match known {
+            [] => format!("the value {name} is unknown"),
+            known => format!(
+                "the value {name} is unknown (known are {})",
+                known.join(", ")
+            ),
+        };
     }
     match what.strip_prefix("invalid type: ") {
         Some(types) => match types.split_once(", expected ") {
@@ -165,7 +172,7 @@ mod tests {
             let Err(error) = read else {
                 panic!("{json}");
             };
-            let sentence = sentence(&error);
+            let sentence = sentence(&error, &[]);
             assert!(sentence.starts_with(expected), "{json}: {sentence}");
         }
     }
