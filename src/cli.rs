@@ -19,6 +19,7 @@ mod lint;
 mod list;
 mod manual;
 mod out;
+mod place;
 mod plan;
 mod preview;
 mod references;
