@@ -49,6 +49,7 @@ pub use self::{
     database_url::{DatabaseUrl, MASK, PostgresUrl},
     error::{ConfigError, WrongSetting, WrongSettings},
     health::HealthConfig,
+    names::closest,
     secret::{Secret, SigningSecret},
     tls::Tls,
     token::TokenGrant,

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     client::{CallError, Client},
     config::{DeleteArgs, Format},
-    proto::v1::{DeleteTaskRequest, GetTaskRequest, Task},
+    proto::v1::{DeleteTaskRequest, Task},
 };
 
 /// Said where nobody can be asked.
@@ -39,7 +39,7 @@ pub(super) async fn delete(
     for task in &args.tasks {
         let guid = tasks::find(client, task).await?.to_string();
         if !named.iter().any(|known: &Task| known.guid == guid) {
-            named.push(get(client, guid).await?);
+            named.push(tasks::get(client, guid).await?);
         }
     }
     if !args.force && !agrees_to_delete(&named) {
@@ -74,16 +74,6 @@ pub(super) fn agrees_to_delete(tasks: &[Task]) -> bool {
 pub(super) fn description(task: &Task) -> String {
     let (name, steps) = (out::sanitize(&task.name), out::step_count(task.steps.len()));
     format!("{}: {name}, {steps}", task.guid)
-}
-
-async fn get(client: &Client, guid: String) -> Result<Task, CallError> {
-    let message = GetTaskRequest { guid };
-    let answer = client
-        .call(message, |mut tasks, request| async move {
-            tasks.get_task(request).await
-        })
-        .await?;
-    Ok(answer.task.unwrap_or_default())
 }
 
 /// What became of a task that was to be deleted.

@@ -130,7 +130,7 @@ fn is_misspelling(name: &str, known: &str) -> bool {
 }
 
 /// The candidate that a name may be a misspelling of.
-pub(super) fn closest<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a str> {
+pub fn closest<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let distances = candidates
         .iter()
         .map(|candidate| (strsim::levenshtein(name, candidate), *candidate));
