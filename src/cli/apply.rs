@@ -71,7 +71,7 @@ pub(super) async fn apply(
         array: JsonArray::new(),
         is_declined: false,
     };
-    let mut guides = guides::pair(sources, &tasks);
+    let mut guides = guides::pair(sources, &tasks)?;
     for guide in &mut guides {
         guide.read_stored(client, &mut run.references).await?;
     }
