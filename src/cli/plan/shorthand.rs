@@ -44,10 +44,9 @@ pub(in crate::cli) fn has_refused_shorthand(guide: &TaskDocument) -> bool {
     let is_refused = |group: &Option<DependencyGroup>, shorthand: &Option<String>| {
         conditions(group.clone(), shorthand.clone()).1.is_some()
     };
-    let task = guide.task.iter();
+    let mut task = guide.task.iter();
     let mut steps = guide.steps.iter();
-    task.into_iter()
-        .any(|task| is_refused(&task.dependencies, &task.dependency_shorthand))
+    task.any(|task| is_refused(&task.dependencies, &task.dependency_shorthand))
         || steps.any(|step| {
             is_refused(&step.dependencies, &step.dependency_shorthand)
                 || managed_documents(step).any(|(_, managed)| has_refused_shorthand(managed))
@@ -91,7 +90,7 @@ fn keep_edited(
     if group.is_none() || shorthand.is_none() {
         return;
     }
-    match (&*group == stored.0, &*shorthand == stored.1) {
+    match (*group == *stored.0, *shorthand == *stored.1) {
         (true, false) => *group = None,
         (false, true) => *shorthand = None,
         (true, true) | (false, false) => {}
