@@ -6,14 +6,13 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use crate::domain::{
-    analysis::{Guide, StepPosition},
+    analysis::{Guide, GuideStep, StepPosition},
     step::StepType,
     task::AccessLevel,
 };
 
 use super::{
     conflict,
-    finding::FindingPlace,
     formula::Literal,
     observations::{DuplicateName, Together, duplicate_names, report_duplicate, report_duplicates},
     report::{OwnStep, OwnTask, Report},
@@ -219,7 +218,7 @@ fn check_step(
             let guide = report.subject.guide;
             finding.related = conflict::find(guide, walkthroughs, step.own.position);
             if let Some(end) = end_before(report, &step.own) {
-                finding.hint = hint_after_end(&end);
+                finding.hint = hint_after_end(end);
             }
             report.add(finding);
         }
@@ -244,29 +243,22 @@ fn check_step(
 
 /// The first END before the step in its task that every walkthrough sees which comes to it,
 /// as it has no dependencies.
-fn end_before(report: &Report<'_>, own: &OwnStep<'_>) -> Option<FindingPlace> {
+fn end_before<'a>(report: &Report<'a>, own: &OwnStep<'_>) -> Option<&'a GuideStep> {
     let unpublished = report.subject.options.unpublished;
     let steps = report.subject.guide.steps(own.position.task).iter();
     let mut before = steps.take(own.position.step);
-    let end = before.find(|step| {
+    before.find(|step| {
         step_type(step) == StepType::End
             && step.dependencies.is_none()
             && unpublished.shows(step.source.step.content.published)
-    })?;
-    Some(FindingPlace::of_step(own.own_task.task, end, ""))
+    })
 }
 
-fn hint_after_end(end: &FindingPlace) -> String {
-    let FindingPlace {
-        task: _,
-        step,
-        path,
-        title,
-    } = end;
-    let place = if path.is_empty() { step } else { path };
+fn hint_after_end(end: &GuideStep) -> String {
     format!(
-        "Every walkthrough ends at the END \"{title}\" before it ({place}). Move that END behind the \
-         step, give it conditions, or delete the step."
+        "Every walkthrough ends at the END \"{}\" before it. Move that END behind the step, give it \
+         conditions, or delete the step.",
+        end.source.step.title
     )
 }
 
