@@ -115,7 +115,6 @@ impl Texts {
     }
 
     /// The text in the language or the longest shorter form that has one, and its tag.
-
     fn find<T, U>(
         &self,
         translations: &BTreeMap<String, T>,
