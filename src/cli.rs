@@ -19,6 +19,7 @@ mod lint;
 mod list;
 mod manual;
 mod out;
+mod place;
 mod plan;
 mod preview;
 mod references;
@@ -40,7 +41,7 @@ pub use self::{
 };
 use crate::{
     client::{CallError, Client, ConnectError},
-    config::{ClientCommand, ClientCommandConfig},
+    config::{ClientCommand, ClientCommandConfig, Credentials},
     domain::{caller::Scope, page::PageSize},
 };
 pub use crate::{terminal::print_error, translate::TranslateError};
@@ -198,7 +199,13 @@ async fn send(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
             let task = tasks::find(&client, &show.task).await?;
             show::show(&client, task, show, *format).await?;
         }
-        ClientCommand::List(filters) => list::list(&client, filters, *format).await?,
+        ClientCommand::List(filters) => {
+            let account = match &connection.credentials {
+                Credentials::Account(account) => Some(account),
+                Credentials::Token(_) => None,
+            };
+            list::list(&client, filters, account, *format).await?;
+        }
         ClientCommand::Preview(preview) => preview::preview(&client, preview, *format).await?,
         ClientCommand::References(references) => {
             references::references(&client, references, *format).await?;

@@ -23,7 +23,10 @@ use super::{
     CliError, changes, confirm,
     findings::Findings,
     out::JsonArray,
-    plan::{LeftOutFields, Plan, Resets, fixed_paths, missing_fields},
+    plan::{
+        LeftOutFields, Plan, Resets, fixed_paths, has_refused_shorthand, missing_fields,
+        name_new_subtask_steps,
+    },
     tasks, transfer,
 };
 use crate::{
@@ -68,7 +71,7 @@ pub(super) async fn apply(
         array: JsonArray::new(),
         is_declined: false,
     };
-    let mut guides = guides::pair(sources, &tasks);
+    let mut guides = guides::pair(sources, &tasks)?;
     for guide in &mut guides {
         guide.read_stored(client, &mut run.references).await?;
     }
@@ -161,9 +164,11 @@ impl ApplyRun<'_> {
             return Err(CliError::Invalid(missing));
         }
         let planned = REPLACE_GUIDE.apply(&document, stored);
-        report.changes = changes::between(stored, &planned)?;
+        let mut shown = planned.clone();
+        name_new_subtask_steps(self.client, &mut shown).await;
+        report.changes = changes::between(stored, &shown)?;
         report.ignored_paths = fixed_paths(&document, stored);
-        if report.changes.is_empty() {
+        if report.changes.is_empty() && !has_refused_shorthand(&planned) {
             report.outcome = ApplyOutcome::Unchanged;
             return Ok(());
         }

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     client::{CallError, Client},
     config::{DeleteArgs, Format},
-    proto::v1::{DeleteTaskRequest, GetTaskRequest, Task},
+    proto::v1::{DeleteTaskRequest, Task, TaskType},
 };
 
 /// The error where the command would have to ask and there is no terminal.
@@ -39,7 +39,7 @@ pub(super) async fn delete(
     for task in &args.tasks {
         let guid = tasks::find(client, task).await?.to_string();
         if !named.iter().any(|known: &Task| known.guid == guid) {
-            named.push(get(client, guid).await?);
+            named.push(tasks::get(client, guid).await?);
         }
     }
     if !args.force && !agrees_to_delete(&named) {
@@ -47,9 +47,13 @@ pub(super) async fn delete(
         return Ok(ExitCode::FAILURE);
     }
     let count = named.len();
+    let managed = managed_tasks(client, &named).await?;
     let reports = delete_all(client, named).await;
     let failed = reports.iter().filter(|it| it.error.is_some()).count();
     print(&reports, format)?;
+    if let Some(line) = left_line(&managed, &reports) {
+        out::print_error(&line);
+    }
     if format == Format::Text && count > 1 {
         out::print_error(&format!("{} deleted, {failed} failed", count - failed));
     }
@@ -57,6 +61,34 @@ pub(super) async fn delete(
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     })
+}
+
+/// The tasks that these manage.
+async fn managed_tasks(client: &Client, tasks: &[Task]) -> Result<Vec<Task>, CliError> {
+    let mut managed = tasks::list_all(client, Some(TaskType::Linked)).await?;
+    managed.retain(|task| tasks.iter().any(|named| named.guid == task.parent_guid));
+    Ok(managed)
+}
+
+/// Which tasks stay that a deleted task managed, and how to delete them.
+fn left_line(managed: &[Task], reports: &[DeleteReport]) -> Option<String> {
+    let is_deleted = |guid: &str| {
+        let mut deleted = reports.iter().filter(|report| report.error.is_none());
+        deleted.any(|report| report.guid == guid)
+    };
+    let left = managed
+        .iter()
+        .filter(|task| is_deleted(&task.parent_guid) && !is_deleted(&task.guid));
+    let guids: Vec<&str> = left.map(|task| task.guid.as_str()).collect();
+    let what = match guids.len() {
+        0 => return None,
+        1 => "1 task that was managed stays as an ordinary task".to_owned(),
+        count => format!("{count} tasks that were managed stay as ordinary tasks"),
+    };
+    Some(format!(
+        "{what}; to delete what stays: expertise delete {}",
+        guids.join(" ")
+    ))
 }
 
 /// Lists tasks and asks whether they shall be deleted.
@@ -74,16 +106,6 @@ pub(super) fn agrees_to_delete(tasks: &[Task]) -> bool {
 pub(super) fn description(task: &Task) -> String {
     let (name, steps) = (out::sanitize(&task.name), out::step_count(task.steps.len()));
     format!("{}: {name}, {steps}", task.guid)
-}
-
-async fn get(client: &Client, guid: String) -> Result<Task, CallError> {
-    let message = GetTaskRequest { guid };
-    let answer = client
-        .call(message, |mut tasks, request| async move {
-            tasks.get_task(request).await
-        })
-        .await?;
-    Ok(answer.task.unwrap_or_default())
 }
 
 /// What became of a task that was to be deleted.

@@ -10,7 +10,7 @@ use super::{
     changes::{self, Change},
     findings::Findings,
     out::{print, print_error, sanitize, sanitize_json},
-    plan::{LeftOutFields, Matching, Plan, TaskIds, match_to_stored},
+    plan::{LeftOutFields, Matching, Plan, TaskIds, match_to_stored, name_new_subtask_steps},
     transfer,
 };
 use crate::{
@@ -47,8 +47,9 @@ pub(super) async fn diff(
         // Without the flag, steps that are left out are shown as deleted.
         steps: args.absent_steps.unwrap_or_default(),
     };
-    let planned = plan.apply(&matched, &stored);
+    let mut planned = plan.apply(&matched, &stored);
     let ignored_paths = check(client, args, document).await?;
+    name_new_subtask_steps(client, &mut planned).await;
     let changes = changes::between(&stored, &planned)?;
     let difference = Difference {
         created: false,

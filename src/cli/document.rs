@@ -1,6 +1,7 @@
 //! Messages of the contract as JSON: protobuf's mapping, with the field names of the
 //! contract and in its order, so that equal messages are equal texts.
 
+mod contract_values;
 mod json_error;
 
 use std::{
@@ -61,6 +62,7 @@ pub struct MalformedDocument {
 impl MalformedDocument {
     /// An error of the reader, found at this path.
     fn new(path: &serde_path_to_error::Path, error: &serde_json::Error) -> Self {
+        let known = contract_values::of_enum_at(path);
         // Where the text is not JSON, the path says nothing.
         let path = match error.classify() {
             Category::Data => path.to_string(),
@@ -73,7 +75,7 @@ impl MalformedDocument {
             },
             line: error.line(),
             column: error.column(),
-            message: sanitize(&json_error::plain_message(error)),
+            message: sanitize(&json_error::plain_message(error, &known)),
         }
     }
 }

@@ -16,8 +16,8 @@ use super::{
     findings::Findings,
     out::{print, print_error, sanitize, step_count},
     plan::{
-        LeftOutFields, Matching, Plan, Resets, TaskIds, fixed_paths, match_to_stored,
-        missing_fields,
+        LeftOutFields, Matching, Plan, Resets, TaskIds, fixed_paths, keep_edited_conditions,
+        match_to_stored, missing_fields, name_new_subtask_steps,
     },
     tasks, transfer,
 };
@@ -70,8 +70,10 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
             }
             Ok(EditOutcome::Stopped) => return Ok(give_up(&file, "it is not imported", "")),
             Err(error) => {
-                file.keep();
                 print_error(&format!("expertise: {error}"));
+                if let CliError::ChangedSince(guid) = &error {
+                    return Ok(give_up_changed(&file, guid));
+                }
                 return Ok(give_up(&file, "it is not imported, or not completely", ""));
             }
         }
@@ -123,6 +125,7 @@ async fn write(
     if let Some(missing) = missing_fields(&document, stored) {
         return Ok(EditOutcome::Refused(missing));
     }
+    keep_edited_conditions(&mut document, stored);
     let plan = Plan {
         fields: LeftOutFields::Reset,
         steps: AbsentSteps::Delete,
@@ -135,16 +138,21 @@ async fn write(
         request_id: String::new(),
         ..message.clone()
     };
+    let mut ignored = fixed_paths(&document, stored);
     match transfer::import(client, checked).await {
-        Ok(_) => {}
+        Ok(checked) => ignored.extend(checked.ignored_paths),
         Err(error) if ["INVALID_ARGUMENT", "NOT_FOUND"].contains(&error.code) => {
             return Ok(EditOutcome::Refused(error.to_string()));
         }
         Err(error) => return Err(changed_since(error.into(), &guid)),
     }
-    let changes = changes::between(stored, &planned)?;
-    for path in fixed_paths(&document, stored) {
-        print_error(&format!("ignored: {path}"));
+    let mut shown = planned.clone();
+    name_new_subtask_steps(client, &mut shown).await;
+    let changes = changes::between(stored, &shown)?;
+    ignored.sort();
+    ignored.dedup();
+    for path in ignored {
+        print_error(&format!("ignored: {}", sanitize(&path)));
     }
     if changes.is_empty() {
         return Ok(EditOutcome::Unchanged);
@@ -229,6 +237,17 @@ fn run_editor(editor: &str, file: &EditedFile) -> Result<(), CliError> {
         failure,
         file: file.path().display().to_string(),
     })
+}
+
+/// Keeps the text. An import of it would undo the changes that somebody else made.
+fn give_up_changed(file: &EditedFile, guid: &str) -> ExitCode {
+    file.keep();
+    let path = file.path().display();
+    print_error(&format!(
+        "the text is kept in {path}: `expertise diff {path}` compares it with the guide; make your \
+         changes again in `expertise edit {guid}`"
+    ));
+    ExitCode::FAILURE
 }
 
 /// Keeps the text and says how to import it. `advice` is what to do before.

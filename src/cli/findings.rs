@@ -8,6 +8,7 @@ use super::{
     document::{self, MessageJson},
     layout::with_hanging_indent_on,
     out::sanitize,
+    place::GuidePlace,
     wording,
 };
 use crate::{
@@ -24,6 +25,7 @@ const MAX_FINDINGS: i32 = 20;
 /// The warnings and errors of a document.
 #[derive(Debug)]
 pub(super) struct Findings {
+    document: TaskDocument,
     shown: Vec<Finding>,
     counts: FindingCounts,
 }
@@ -32,7 +34,7 @@ impl Findings {
     /// Validates a document.
     pub async fn of(client: &Client, document: TaskDocument) -> Result<Self, CallError> {
         let message = ValidateTaskRequest {
-            source: Some(Source::Document(document)),
+            source: Some(Source::Document(document.clone())),
             options: Some(ValidationOptions {
                 min_severity: i32::from(Severity::Warning),
                 ..ValidationOptions::default()
@@ -46,6 +48,7 @@ impl Findings {
             })
             .await?;
         Ok(Self {
+            document,
             shown: answer.findings,
             counts: answer.counts.unwrap_or_default(),
         })
@@ -59,7 +62,9 @@ impl Findings {
     /// The findings, each on a line that is wrapped at the width of the terminal.
     pub fn text(&self, terminal: &Term) -> String {
         let lines = self.shown.iter();
-        let mut text: String = lines.map(|finding| line(finding, terminal)).collect();
+        let mut text: String = lines
+            .map(|finding| line(finding, &self.document, terminal))
+            .collect();
         let total = self.counts.errors + self.counts.warnings;
         let more = usize::try_from(total)
             .unwrap_or_default()
@@ -92,11 +97,16 @@ impl Findings {
     }
 }
 
-fn line(finding: &Finding, terminal: &Term) -> String {
+fn line(finding: &Finding, document: &TaskDocument, terminal: &Term) -> String {
     let severity = wording::severity(finding.severity());
+    let place = GuidePlace::find(document, &finding.path, (&finding.task, &finding.step));
+    let label = place.and_then(|place| place.label());
+    let label = label
+        .map(|label| format!(" in {label}"))
+        .unwrap_or_default();
     let at = match finding.path.as_str() {
-        "" => String::new(),
-        path => format!(" at {}", sanitize(path)),
+        "" => label,
+        path => format!(" at {}{label}", sanitize(path)),
     };
     let (message, rule) = (sanitize(&finding.message), sanitize(&finding.rule));
     let line = format!("{severity}{at}: {message} ({rule})");

@@ -22,11 +22,9 @@ pub(super) async fn find_task(client: &Client, task: &TaskRef) -> Result<TaskId,
         TaskRef::Id(task) => return Ok(*task),
         TaskRef::Name(name) => name,
     };
-    tasks::find_by_name(client, name).await?.ok_or_else(|| {
-        CliError::TaskName(format!(
-            "there is no file {0:?}, and no task of this account has this name: `expertise list` \
-             lists the tasks of the account",
-            sanitize(name)
-        ))
-    })
+    let missing = format!(
+        "there is no file {:?}, and no task of this account has this name",
+        sanitize(name)
+    );
+    tasks::find_by_name(client, name, &missing).await
 }

@@ -1,6 +1,5 @@
 //! `expertise lint`.
 
-mod place;
 mod report;
 
 use std::process::ExitCode;
@@ -33,7 +32,7 @@ use crate::{
 struct LintFindings {
     findings: Vec<Finding>,
     counts: FindingCounts,
-    /// The document; `None` for a stored task.
+    /// The guide; `None` if it cannot be read.
     document: Option<TaskDocument>,
 }
 
@@ -160,7 +159,12 @@ async fn validate_stored(
     let client = client.ok_or_else(needs_server)?;
     let task = guide::find_task(client, task).await?;
     let source = Source::Guid(task.to_string());
-    validate_on_server(client, source, options).await
+    let mut found = validate_on_server(client, source, options).await?;
+    if !found.findings.is_empty() {
+        // For titles and conditions; the findings are complete without them.
+        found.document = transfer::export(client, &task.to_string()).await.ok();
+    }
+    Ok(found)
 }
 
 async fn validate_document_on_server(

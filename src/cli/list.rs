@@ -9,13 +9,15 @@ use super::{
 use crate::{
     client::Client,
     config::{Format, ListFilters},
+    domain::ids::AccountId,
     proto::v1::{ListTasksRequest, Task},
 };
 
-/// Lists tasks page by page, to the last one.
+/// Lists tasks page by page, to the last one. The account is known unless a token has it.
 pub(super) async fn list(
     client: &Client,
     filters: &ListFilters,
+    account: Option<&AccountId>,
     format: Format,
 ) -> Result<(), CliError> {
     let ListFilters {
@@ -24,6 +26,8 @@ pub(super) async fn list(
         role,
         task_type,
     } = filters;
+    let is_filtered =
+        product_id.is_some() || published.is_some() || role.is_some() || task_type.is_some();
     let filters = ListTasksRequest {
         product_id: *product_id,
         published: *published,
@@ -46,7 +50,11 @@ pub(super) async fn list(
     match format {
         Format::Json => array.end(),
         Format::Text if rows.is_empty() => {
-            out::print_error("no such tasks in this account");
+            out::print_error(&match (is_filtered, account) {
+                (true, _) => "no such tasks in this account".to_owned(),
+                (false, Some(account)) => format!("account {account} has no tasks"),
+                (false, None) => "this account has no tasks".to_owned(),
+            });
             Ok(())
         }
         Format::Text => out::print(&table(COLUMNS, rows)),

@@ -6,6 +6,8 @@ mod matching;
 mod merge;
 mod required;
 mod resets;
+mod shorthand;
+mod subtasks;
 
 pub(super) use self::{
     fixed::fixed_paths,
@@ -13,11 +15,13 @@ pub(super) use self::{
     merge::new_step,
     required::missing_fields,
     resets::Resets,
+    shorthand::{has_refused_shorthand, keep_edited_conditions},
+    subtasks::name_new_subtask_steps,
 };
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::proto::v1::{AbsentSteps, Step, TaskDocument};
+use crate::proto::v1::{AbsentSteps, FeedbackValue, Step, TaskDocument};
 
 /// What becomes of a field of a stored task or step that the document leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +74,13 @@ impl Plan {
 fn steps_by_guid(document: &TaskDocument) -> BTreeMap<&str, &Step> {
     let steps = document.steps.iter();
     steps.map(|step| (step.guid.as_str(), step)).collect()
+}
+
+/// The documents of the tasks that a step manages, with their values.
+fn managed_documents(step: &Step) -> impl Iterator<Item = (&FeedbackValue, &TaskDocument)> {
+    let configs = step.feedback_config.iter();
+    let values = configs.flat_map(|config| &config.values);
+    values.filter_map(|value| Some((value, value.task_json.as_ref()?)))
 }
 
 fn guids(steps: &[Step]) -> BTreeSet<String> {

@@ -1,5 +1,7 @@
 //! `expertise references`.
 
+use std::collections::BTreeMap;
+
 use super::{
     CliError, PAGE_SIZE, document,
     layout::{TableColumn, table},
@@ -34,7 +36,7 @@ pub(super) async fn references(
         page_size: PAGE_SIZE,
         page_token: String::new(),
     };
-    let mut rows = Vec::new();
+    let mut listed = Vec::new();
     let mut array = JsonArray::new();
     loop {
         let page = client
@@ -42,10 +44,12 @@ pub(super) async fn references(
                 analysis.list_references(request).await
             })
             .await?;
-        for reference in &page.references {
-            match format {
-                Format::Text => rows.push(row(reference)),
-                Format::Json => array.push(&document::json("Reference", reference)?)?,
+        match format {
+            Format::Text => listed.extend(page.references),
+            Format::Json => {
+                for reference in &page.references {
+                    array.push(&document::json("Reference", reference)?)?;
+                }
             }
         }
         if page.next_page_token.is_empty() {
@@ -55,7 +59,7 @@ pub(super) async fn references(
     }
     match format {
         Format::Json => array.end(),
-        Format::Text if rows.is_empty() => {
+        Format::Text if listed.is_empty() => {
             out::print_error("nothing in this account refers to it");
             let is_own = |name: &String| !name.starts_with("components.");
             if task.is_none() && variable.as_ref().is_some_and(is_own) {
@@ -65,21 +69,30 @@ pub(super) async fn references(
             }
             Ok(())
         }
-        Format::Text => out::print(&table(COLUMNS, rows)),
+        Format::Text => {
+            // A reference has the id of its task alone.
+            let tasks = tasks::list_all(client, None).await?;
+            let names = tasks.into_iter().map(|task| (task.guid, task.name));
+            let names = names.collect();
+            let rows = listed.into_iter().map(|reference| row(reference, &names));
+            out::print(&table(COLUMNS, rows.collect()))
+        }
     }
 }
 
-const COLUMNS: [TableColumn; 5] = [
+const COLUMNS: [TableColumn; 6] = [
     TableColumn::Text("KIND"),
+    TableColumn::Text("TASK"),
     TableColumn::Whole("STEP OR TASK"),
     TableColumn::Text("CONDITION"),
     TableColumn::Whole("PATH"),
     TableColumn::Text("TITLE"),
 ];
 
-fn row(reference: &Reference) -> [String; 5] {
+fn row(reference: Reference, names: &BTreeMap<String, String>) -> [String; 6] {
     let kind = wording::name(reference.kind().as_str_name(), "REFERENCE_KIND_");
-    let place = reference.place.clone().unwrap_or_default();
+    let place = reference.place.unwrap_or_default();
+    let name = names.get(&place.task).cloned().unwrap_or_default();
     let id = match place.step.as_str() {
         "" => place.task,
         _ => place.step,
@@ -88,5 +101,5 @@ fn row(reference: &Reference) -> [String; 5] {
         "" => String::new(),
         operator => wording::comparison(operator, &reference.targets),
     };
-    [kind, id, condition, place.path, place.title].map(|text| out::sanitize(&text))
+    [kind, name, id, condition, place.path, place.title].map(|text| out::sanitize(&text))
 }

@@ -2,10 +2,10 @@
 
 use super::{CliError, PAGE_SIZE, out::sanitize};
 use crate::{
-    client::Client,
+    client::{CallError, Client},
     config::TaskRef,
-    domain::ids::TaskId,
-    proto::v1::{ListTasksRequest, Task, TaskType},
+    domain::{ids::TaskId, misspelling::closest},
+    proto::v1::{GetTaskRequest, ListTasksRequest, Task, TaskType},
 };
 
 /// The tasks of the account in the order of their creation.
@@ -50,36 +50,70 @@ pub(super) async fn for_each_page(
     }
 }
 
+/// Reads a task.
+pub(super) async fn get(client: &Client, guid: String) -> Result<Task, CallError> {
+    let message = GetTaskRequest { guid };
+    let answer = client
+        .call(message, |mut tasks, request| async move {
+            tasks.get_task(request).await
+        })
+        .await?;
+    Ok(answer.task.unwrap_or_default())
+}
+
 /// The task that a user names. A name must be that of one task only.
 pub(super) async fn find(client: &Client, task: &TaskRef) -> Result<TaskId, CliError> {
     let name = match task {
         TaskRef::Id(task) => return Ok(*task),
         TaskRef::Name(name) => name,
     };
-    find_by_name(client, name).await?.ok_or_else(|| {
-        CliError::TaskName(format!(
-            "no task of this account has the name {:?}: `expertise list` lists the tasks of the \
-             account",
-            sanitize(name)
-        ))
-    })
+    let missing = format!("no task of this account has the name {:?}", sanitize(name));
+    find_by_name(client, name, &missing).await
 }
 
-/// The task that has this name, if any has. Fails if several have it.
-pub(super) async fn find_by_name(client: &Client, name: &str) -> Result<Option<TaskId>, CliError> {
+/// The task that has this name, or else the only one whose name differs in upper and lower
+/// case alone. Fails if several have it; `missing` says that none has.
+pub(super) async fn find_by_name(
+    client: &Client,
+    name: &str,
+    missing: &str,
+) -> Result<TaskId, CliError> {
     let tasks = list_all(client, None).await?;
-    let named: Vec<&Task> = tasks.iter().filter(|task| task.name == name).collect();
-    match named.as_slice() {
-        [] => Ok(None),
-        [task] => Ok(TaskId::parse(&task.guid)),
+    let lower = name.to_lowercase();
+    let mut named: Vec<&Task> = tasks.iter().filter(|task| task.name == name).collect();
+    if named.is_empty() {
+        let alike = tasks.iter();
+        named = alike
+            .filter(|task| task.name.to_lowercase() == lower)
+            .collect();
+    }
+    let found = match named.as_slice() {
+        [task] => TaskId::parse(&task.guid),
+        [] => None,
         several => {
             let guids: Vec<&str> = several.iter().map(|task| task.guid.as_str()).collect();
-            Err(CliError::TaskName(format!(
+            return Err(CliError::TaskName(format!(
                 "{} tasks have the name {:?}: use the guid of one, {}",
                 several.len(),
                 sanitize(name),
                 guids.join(", ")
-            )))
+            )));
         }
-    }
+    };
+    found.ok_or_else(|| {
+        let advice = match closest_name(&lower, &tasks) {
+            Some(closest) => format!("is {:?} meant?", sanitize(closest)),
+            None => "`expertise list` lists the tasks of the account".to_owned(),
+        };
+        CliError::TaskName(format!("{missing}: {advice}"))
+    })
+}
+
+/// The name that a name in lower case may be a misspelling of.
+fn closest_name<'a>(lower: &str, tasks: &'a [Task]) -> Option<&'a str> {
+    let names: Vec<String> = tasks.iter().map(|task| task.name.to_lowercase()).collect();
+    let candidates: Vec<&str> = names.iter().map(String::as_str).collect();
+    let found = closest(lower, candidates.iter().copied())?;
+    let at = candidates.iter().position(|name| *name == found)?;
+    tasks.get(at).map(|task| task.name.as_str())
 }

@@ -99,7 +99,12 @@ pub(super) fn read_file(file: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
 pub(super) fn read_document(file: &Path) -> Result<TaskDocument, CliError> {
     let text = read_file(file, MAX_DOCUMENT_BYTES).map_err(|reason| CliError::Read {
         place: file.display().to_string(),
-        reason,
+        reason: match reason.kind() {
+            io::ErrorKind::IsADirectory => {
+                io::Error::other("it is a directory: this command takes files, such as DIR/*.json")
+            }
+            _ => reason,
+        },
     })?;
     if text.len() as u64 > MAX_DOCUMENT_BYTES {
         return Err(CliError::Read {

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use super::{references::References, source::DocumentFile};
@@ -59,30 +59,60 @@ impl DirectoryGuide {
     }
 }
 
+/// What finds a task without its id: name and product.
+type TaskKey = (String, i64);
+
 /// Finds the task of each document: the one with its id, or else the first standard task
-/// with its name and product that no other document is of.
-pub(super) fn pair(sources: Vec<DocumentFile>, tasks: &[Task]) -> Vec<DirectoryGuide> {
+/// with its name and product that no other document is of. Fails where it is not clear
+/// which task a document is of.
+pub(super) fn pair(
+    sources: Vec<DocumentFile>,
+    tasks: &[Task],
+) -> Result<Vec<DirectoryGuide>, CliError> {
     let by_id: BTreeSet<&str> = tasks.iter().map(|task| task.guid.as_str()).collect();
     let known = |document: &TaskDocument| {
         let guid = transfer::guid(document).to_ascii_lowercase();
         by_id.contains(guid.as_str()).then_some(guid)
     };
-    let taken: BTreeSet<String> = sources
+    let taken: BTreeMap<String, &DocumentFile> = sources
         .iter()
-        .filter_map(|it| known(&it.document))
+        .filter_map(|it| Some((known(&it.document)?, it)))
         .collect();
-    let mut by_name: BTreeMap<(String, i64), VecDeque<&str>> = BTreeMap::new();
+    let mut by_name: BTreeMap<TaskKey, VecDeque<&str>> = BTreeMap::new();
+    let mut taken_by_name: BTreeMap<TaskKey, &Path> = BTreeMap::new();
     let standard = |task: &&Task| task.r#type() == TaskType::Standard;
     for task in tasks.iter().filter(standard) {
-        if !taken.contains(&task.guid) {
-            let key = (task.name.clone(), task.product_id());
-            by_name.entry(key).or_default().push_back(&task.guid);
+        match taken.get(&task.guid) {
+            // One that is about to be renamed leaves its name to another.
+            Some(other) => {
+                if key_of(other) == key(task) {
+                    taken_by_name.insert(key(task), &other.file);
+                }
+            }
+            None => by_name.entry(key(task)).or_default().push_back(&task.guid),
         }
     }
+    let unknown = sources.iter().filter(|it| known(&it.document).is_none());
+    let mut of_key: BTreeMap<TaskKey, Vec<&DocumentFile>> = BTreeMap::new();
+    for source in unknown {
+        of_key.entry(key_of(source)).or_default().push(source);
+    }
+    let mut errors = Vec::new();
+    for (key, sources) in &of_key {
+        let candidates = by_name.get(key).into_iter().flatten();
+        let candidates: Vec<&str> = candidates.copied().collect();
+        errors.extend(ambiguous(sources, &candidates));
+        if let Some(other) = taken_by_name.get(key) {
+            let left_over = sources.iter().skip(candidates.len());
+            errors.extend(left_over.filter_map(|source| left_file(source, other)));
+        }
+    }
+    if !errors.is_empty() {
+        return Err(CliError::Invalid(errors.join("\n  ")));
+    }
     let pair = |DocumentFile { file, document }| {
-        let product = document.task.as_ref().map_or(0, Task::product_id);
         let guid = known(&document).or_else(|| {
-            let key = (transfer::name(&document).to_owned(), product);
+            let key = document.task.as_ref().map(key).unwrap_or_default();
             by_name.get_mut(&key)?.pop_front().map(str::to_owned)
         });
         DirectoryGuide {
@@ -94,5 +124,40 @@ pub(super) fn pair(sources: Vec<DocumentFile>, tasks: &[Task]) -> Vec<DirectoryG
             is_incomplete: false,
         }
     };
-    sources.into_iter().map(pair).collect()
+    Ok(sources.into_iter().map(pair).collect())
+}
+
+fn key_of(source: &DocumentFile) -> TaskKey {
+    source.document.task.as_ref().map(key).unwrap_or_default()
+}
+
+fn key(task: &Task) -> TaskKey {
+    (task.name.clone(), task.product_id())
+}
+
+/// More tasks have the name and product than documents.
+fn ambiguous(sources: &[&DocumentFile], candidates: &[&str]) -> Option<String> {
+    let source = sources
+        .first()
+        .filter(|_| candidates.len() > sources.len())?;
+    let file = source.file.display();
+    Some(format!(
+        "{file}: {} tasks have its name and product: set its task.guid to one of {}",
+        candidates.len(),
+        candidates.join(", ")
+    ))
+}
+
+/// The document is of a task that the account does not have, and would become a second one
+/// beside the task of another document, such as a guide that was deleted and restored.
+fn left_file(source: &DocumentFile, other: &Path) -> Option<String> {
+    let guid = transfer::guid(&source.document);
+    let (file, other) = (source.file.display(), other.display());
+    (!guid.is_empty()).then(|| {
+        format!(
+            "{file} is of task {guid}, which the account does not have, and {other} is of a task \
+             with the same name and product: remove {file}, or its task.guid to create a second \
+             task"
+        )
+    })
 }

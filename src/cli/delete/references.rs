@@ -8,7 +8,7 @@ use std::{
 use serde::Serialize;
 
 use crate::{
-    cli::{delete::get, out::sanitize},
+    cli::{out::sanitize, tasks},
     client::Client,
     proto::v1::{ListReferencesRequest, Reference, ReferenceKind},
 };
@@ -86,7 +86,9 @@ pub(super) async fn referrers(client: &Client, task: &str) -> Vec<Referrer> {
         let name = match names.entry(place.task.clone()) {
             Entry::Occupied(known) => known.get().clone(),
             Entry::Vacant(unknown) => {
-                let task = get(client, place.task.clone()).await.unwrap_or_default();
+                let task = tasks::get(client, place.task.clone())
+                    .await
+                    .unwrap_or_default();
                 unknown.insert(task.name).clone()
             }
         };

@@ -69,8 +69,9 @@ const PLAIN_MESSAGES: [(&str, &str); 24] = [
     ("out of range integral type conversion attempted", TOO_LARGE),
 ];
 
-/// What is wrong, and the line and column where there is one.
-pub(super) fn plain_message(error: &Error) -> String {
+/// What is wrong, and the line and column where there is one. `known` are the values of the
+/// enum at that place, if it is one.
+pub(super) fn plain_message(error: &Error, known: &[String]) -> String {
     let text = error.to_string();
     let location = format!(" at line {} column {}", error.line(), error.column());
     let (what, at) = match text.strip_suffix(&location) {
@@ -80,20 +81,29 @@ pub(super) fn plain_message(error: &Error) -> String {
         ),
         None => (text.as_str(), String::new()),
     };
-    let known = PLAIN_MESSAGES
+    let listed = PLAIN_MESSAGES
         .iter()
         .find(|(of_parser, _)| *of_parser == what);
-    let plain = known.map_or_else(|| wrong_value(what), |(_, plain)| (*plain).to_owned());
+    let plain = listed.map_or_else(
+        || wrong_value(what, known),
+        |(_, plain)| (*plain).to_owned(),
+    );
     format!("{plain}{at}")
 }
 
 /// What is wrong with a value that is JSON and does not fit its field.
-fn wrong_value(what: &str) -> String {
+fn wrong_value(what: &str, known: &[String]) -> String {
     if let Some(name) = what.strip_prefix("unrecognized field name ") {
         return format!("the field {name} is unknown");
     }
     if let Some(name) = what.strip_prefix("unrecognized enum value ") {
-        return format!("the value {name} is unknown");
+        return match known {
+            [] => format!("the value {name} is unknown"),
+            known => format!(
+                "the value {name} is unknown (known are {})",
+                known.join(", ")
+            ),
+        };
     }
     match what.strip_prefix("invalid type: ") {
         Some(types) => match types.split_once(", expected ") {
@@ -167,7 +177,7 @@ mod tests {
             let Err(error) = read else {
                 panic!("{json}");
             };
-            let message = plain_message(&error);
+            let message = plain_message(&error, &[]);
             assert!(message.starts_with(expected), "{json}: {message}");
         }
     }

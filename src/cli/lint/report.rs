@@ -3,12 +3,13 @@
 use console::style;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-use super::{LintFindings, place::DocumentPlace};
+use super::LintFindings;
 use crate::{
     cli::{
         CliError, document,
         layout::with_hanging_indent,
         out::{print, print_error, sanitize},
+        place::{self, GuidePlace},
         wording,
     },
     proto::v1::{Finding, FindingCounts, Place, Severity, TaskDocument},
@@ -99,8 +100,8 @@ fn lines(finding: &Finding, document: Option<&TaskDocument>) -> String {
     let Finding {
         rule,
         severity: _,
-        task: _,
-        step: _,
+        task,
+        step,
         path,
         language,
         message,
@@ -125,10 +126,11 @@ fn lines(finding: &Finding, document: Option<&TaskDocument>) -> String {
             &sanitize(line),
         ));
     };
-    line("at ", &place_of(finding, document));
-    let place = document.map(|document| DocumentPlace::at(document, path));
-    if let Some(title) = place.and_then(|place| place.title()) {
-        line("in ", &format!("\"{title}\""));
+    line("at ", &place_of(finding));
+    let ids = (task.as_str(), step.as_str());
+    let place = document.and_then(|document| GuidePlace::find(document, path, ids));
+    if let Some(label) = place.and_then(|place| place.label()) {
+        line("in ", &label);
     }
     if !language.is_empty() {
         line("language ", language);
@@ -148,19 +150,23 @@ fn lines(finding: &Finding, document: Option<&TaskDocument>) -> String {
     for place in related {
         line("  ", &related_place(place, finding, document));
     }
-    line("to do: ", hint);
+    // The name of the contract, and that of the command line.
+    line(
+        "to do: ",
+        &hint.replace("`known_variables`", "`--variable`"),
+    );
     text
 }
 
 /// The path in a document, or the id of the stored step or task and the path within it.
-fn place_of(finding: &Finding, document: Option<&TaskDocument>) -> String {
+fn place_of(finding: &Finding) -> String {
     let Finding {
         task, step, path, ..
     } = finding;
-    let place = match (document, step.as_str()) {
-        (Some(_), _) => path.clone(),
-        (None, "") => format!("task {task} {path}"),
-        (None, step) => format!("step {step} {path}"),
+    let place = match step.as_str() {
+        _ if path.starts_with(place::DOCUMENT) => path.clone(),
+        "" => format!("task {task} {path}"),
+        step => format!("step {step} {path}"),
     };
     place.trim_end().to_owned()
 }
@@ -189,7 +195,7 @@ fn related_place(place: &Place, finding: &Finding, document: Option<&TaskDocumen
         true => path.clone(),
         false => format!("{id} {path}").trim().to_owned(),
     };
-    let at = document.map(|document| DocumentPlace::at(document, path));
+    let at = document.and_then(|document| GuidePlace::find(document, path, (task, step)));
     if let Some(condition) = at.and_then(|place| place.condition(path)) {
         text.push_str(&format!(": {condition}"));
     }

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::steps_by_guid;
-use crate::proto::v1::{StepType, TaskDocument};
+use super::{managed_documents, steps_by_guid};
+use crate::proto::v1::{FeedbackValue, Step, StepType, TaskDocument};
 
 /// The paths of such fields, in the form of `ignored_paths`. The document has the ids of
 /// the stored guide.
 pub(in crate::cli) fn fixed_paths(document: &TaskDocument, stored: &TaskDocument) -> Vec<String> {
     let mut paths = BTreeSet::new();
-    add_paths("document", document, stored, &mut paths);
+    add_paths("document", document, stored, None, &mut paths);
     paths.into_iter().collect()
 }
 
@@ -17,12 +17,19 @@ fn add_paths(
     path: &str,
     document: &TaskDocument,
     stored: &TaskDocument,
+    value: Option<&FeedbackValue>,
     paths: &mut BTreeSet<String>,
 ) {
-    if let (Some(sent), Some(stored)) = (&document.task, &stored.task)
-        && differs(sent.product_id, stored.product_id)
-    {
-        paths.insert(format!("{path}.task.product_id"));
+    if let (Some(sent), Some(stored)) = (&document.task, &stored.task) {
+        if differs(sent.product_id, stored.product_id) {
+            paths.insert(format!("{path}.task.product_id"));
+        }
+        // A managed task is named by its value, which may change with it.
+        let named = value.map_or(&stored.name, |value| &value.value);
+        let is_managed = !stored.parent_guid.is_empty();
+        if is_managed && sent_text_differs(&sent.name, &stored.name) && sent.name != *named {
+            paths.insert(format!("{path}.task.name"));
+        }
     }
     let stored_steps = steps_by_guid(stored);
     for sent in &document.steps {
@@ -36,20 +43,32 @@ fn add_paths(
         if differs(sent_type, Some(stored.r#type)) {
             paths.insert(format!("{path}.steps.type"));
         }
-        let managed = stored.feedback_config.iter();
+        if names_same_task(sent, stored) && sent_text_differs(&sent.title, &stored.title) {
+            paths.insert(format!("{path}.steps.title"));
+        }
+        let managed = managed_documents(stored);
         let managed: BTreeMap<&str, &TaskDocument> = managed
-            .flat_map(|config| &config.values)
-            .filter_map(|value| Some((value.key.as_str(), value.task_json.as_ref()?)))
+            .map(|(value, document)| (value.key.as_str(), document))
             .collect();
-        let configs = sent.feedback_config.iter();
-        for value in configs.flat_map(|config| &config.values) {
-            if let (Some(sent), Some(stored)) = (&value.task_json, managed.get(value.key.as_str()))
-            {
+        for (value, sent) in managed_documents(sent) {
+            if let Some(stored) = managed.get(value.key.as_str()) {
                 let path = format!("{path}.steps.feedback_config.values.task_json");
-                add_paths(&path, sent, stored, paths);
+                add_paths(&path, sent, stored, Some(value), paths);
             }
         }
     }
+}
+
+/// Whether both are subtask steps with the same task, whose name is their title.
+fn names_same_task(sent: &Step, stored: &Step) -> bool {
+    let is_same = sent.subtask_id.is_empty()
+        || !stored.link.is_empty()
+        || sent.subtask_id.eq_ignore_ascii_case(&stored.subtask_id);
+    stored.r#type() == StepType::Subtask && is_same
+}
+
+fn sent_text_differs(sent: &str, stored: &str) -> bool {
+    !sent.is_empty() && sent != stored
 }
 
 fn differs<T: PartialEq>(sent: Option<T>, stored: Option<T>) -> bool {

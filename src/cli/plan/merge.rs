@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{LeftOutFields, Plan};
+use super::{LeftOutFields, Plan, shorthand::conditions};
 use crate::{
-    domain::{shorthand, task::AccessLevel, translation::Language},
-    messages::encode,
+    domain::{task::AccessLevel, translation::Language},
     proto::v1::{
-        DependencyGroup, FeedbackConfig, FeedbackValue, Step, StepTranslation, StepType, Task,
-        TaskTranslation,
+        FeedbackConfig, FeedbackValue, Step, StepTranslation, StepType, Task, TaskTranslation,
     },
 };
 
@@ -70,7 +68,7 @@ impl Plan {
             created_ts: _,
             modified_ts: _,
         } = sent;
-        let dependencies = dependencies_of(dependencies, dependency_shorthand);
+        let (dependencies, refused) = conditions(dependencies, dependency_shorthand);
         let translations = translations.into_iter().map(|(tag, row)| {
             let locked = Some(row.locked.unwrap_or(true));
             (tag, TaskTranslation { locked, ..row })
@@ -85,7 +83,7 @@ impl Plan {
                 false => name,
             },
             dependencies: self.field(dependencies, stored.dependencies.clone()),
-            dependency_shorthand: None,
+            dependency_shorthand: refused,
             published: self
                 .field(published, stored.published)
                 .or(Some(DEFAULT_PUBLISHED)),
@@ -127,7 +125,7 @@ impl Plan {
         } = sent;
         let stored = stored.clone();
         let is_subtask = stored.r#type() == StepType::Subtask;
-        let dependencies = dependencies_of(dependencies, dependency_shorthand);
+        let (dependencies, refused) = conditions(dependencies, dependency_shorthand);
         // A wiring step refers to its managed task, whatever is sent.
         let keeps_subtask = subtask_id.is_empty() || !stored.link.is_empty();
         Step {
@@ -138,7 +136,7 @@ impl Plan {
             body: self.field(body, stored.body.clone()),
             cost: self.field(cost, stored.cost).or(Some(0)),
             dependencies: self.field(dependencies, stored.dependencies.clone()),
-            dependency_shorthand: None,
+            dependency_shorthand: refused,
             feedback_config: self.question(feedback_config, &stored),
             instructions: self.list(instructions, stored.instructions.clone()),
             looping: self.field(looping, stored.looping.clone()),
@@ -211,12 +209,12 @@ impl Plan {
 
 /// A step that the import creates, with the defaults of what its document leaves out.
 pub(in crate::cli) fn new_step(sent: Step) -> Step {
-    let dependencies = dependencies_of(sent.dependencies, sent.dependency_shorthand);
+    let (dependencies, refused) = conditions(sent.dependencies, sent.dependency_shorthand);
     Step {
         published: sent.published.or(Some(DEFAULT_PUBLISHED)),
         cost: sent.cost.or(Some(0)),
         dependencies,
-        dependency_shorthand: None,
+        dependency_shorthand: refused,
         ..sent
     }
 }
@@ -258,17 +256,4 @@ fn without_duplicates(roles: Vec<i32>) -> Vec<i32> {
         }
     }
     unique
-}
-
-/// The conditions that are sent, as a group or as a shorthand. The server refuses a
-/// shorthand that cannot be read.
-fn dependencies_of(
-    group: Option<DependencyGroup>,
-    shorthand: Option<String>,
-) -> Option<DependencyGroup> {
-    if group.is_some() {
-        return group;
-    }
-    let parsed = shorthand::parse(&shorthand?).ok()?;
-    Some(encode::json::dependency_group(parsed))
 }

@@ -11,9 +11,6 @@ use crate::{
     proto::v1::{FeedbackValue, Step, StepTranslation, Task, TaskTranslation},
 };
 
-/// What follows a text that is not translated.
-const SOURCE: &str = " [source]";
-
 /// Which texts are shown.
 pub struct Texts {
     /// The tag of the language and its shorter forms; empty for the source.
@@ -72,8 +69,11 @@ impl Texts {
             let instructions = &translation.instructions;
             (!instructions.is_empty()).then(|| instructions.clone())
         });
-        let mark = self.mark(translated.is_some());
-        let instructions = translated.unwrap_or_else(|| step.instructions.clone());
+        let mark = self.mark(translated.as_ref().map(|(tag, _)| *tag));
+        let instructions = match translated {
+            Some((_, instructions)) => instructions,
+            None => step.instructions.clone(),
+        };
         let instructions = instructions.into_iter();
         lines.extend(instructions.map(|it| format!("instruction {}{mark}", json(it))));
         lines
@@ -101,7 +101,7 @@ impl Texts {
         sanitize(&self.chosen_text(translations, text, source))
     }
 
-    /// The translated text, or that of the source with its mark.
+    /// The translated text, or that of the source; with a mark if it is not in the language.
     fn chosen_text<T>(
         &self,
         translations: &BTreeMap<String, T>,
@@ -109,23 +109,28 @@ impl Texts {
         source: &str,
     ) -> String {
         let translated = self.find(translations, text);
-        let mark = self.mark(translated.is_some());
-        translated.unwrap_or_else(|| source.to_owned()) + mark
+        let mark = self.mark(translated.as_ref().map(|(tag, _)| *tag));
+        let text = translated.map_or_else(|| source.to_owned(), |(_, text)| text);
+        text + &mark
     }
 
+    /// The text in the language or the longest shorter form that has one, and its tag.
     fn find<T, U>(
         &self,
         translations: &BTreeMap<String, T>,
         text: impl Fn(&T) -> Option<U>,
-    ) -> Option<U> {
+    ) -> Option<(&str, U)> {
         let mut languages = self.languages.iter();
-        languages.find_map(|tag| text(translations.get(tag)?))
+        languages.find_map(|tag| Some((tag.as_str(), text(translations.get(tag)?)?)))
     }
 
-    fn mark(&self, translated: bool) -> &'static str {
-        match self.languages.is_empty() || translated {
-            true => "",
-            false => SOURCE,
+    /// The language of a text if it is another than that asked for, as `preview` marks it.
+    fn mark(&self, language: Option<&str>) -> String {
+        let asked = self.languages.first().map(String::as_str);
+        match (asked, language) {
+            (Some(asked), Some(found)) if found != asked => format!(" [{found}]"),
+            (None, _) | (_, Some(_)) => String::new(),
+            (Some(_), None) => " [source]".to_owned(),
         }
     }
 }

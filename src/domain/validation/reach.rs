@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use crate::domain::{
-    analysis::{Guide, StepPosition},
+    analysis::{Guide, GuideStep, StepPosition},
+    step::StepType,
     task::AccessLevel,
 };
 
@@ -18,7 +19,7 @@ use super::{
     rules::Rule,
     search::{Assignment, Possibility, Search},
     subtasks::level_name,
-    walkthrough::{Visit, Walkthroughs},
+    walkthrough::{Visit, Walkthroughs, step_type},
 };
 
 /// What is asked about a step.
@@ -216,6 +217,9 @@ fn check_step(
             let mut finding = step.own.finding(Rule::Unreachable, "", [], message);
             let guide = report.subject.guide;
             finding.related = conflict::find(guide, walkthroughs, step.own.position);
+            if let Some(end) = end_before(report, &step.own) {
+                finding.hint = hint_after_end(end);
+            }
             report.add(finding);
         }
         Possibility::Undecided => report.counts.undecided += 1,
@@ -235,6 +239,27 @@ fn check_step(
         Possibility::Impossible => {}
         Possibility::Undecided => report.counts.undecided += 1,
     }
+}
+
+/// The first END before the step in its task that every walkthrough sees which comes to it,
+/// as it has no dependencies.
+fn end_before<'a>(report: &Report<'a>, own: &OwnStep<'_>) -> Option<&'a GuideStep> {
+    let unpublished = report.subject.options.unpublished;
+    let steps = report.subject.guide.steps(own.position.task).iter();
+    let mut before = steps.take(own.position.step);
+    before.find(|step| {
+        step_type(step) == StepType::End
+            && step.dependencies.is_none()
+            && unpublished.shows(step.source.step.content.published)
+    })
+}
+
+fn hint_after_end(end: &GuideStep) -> String {
+    format!(
+        "Every walkthrough ends at the END \"{}\" before it. Move that END behind the step, give it \
+         conditions, or delete the step.",
+        end.source.step.title
+    )
 }
 
 fn report_never_visible(report: &mut Report<'_>) {

@@ -2,7 +2,7 @@
 //! An id never changes its meaning, and the id of a removed rule is never used again.
 
 /// Part of fingerprints. It is raised whenever the same guide may get other findings.
-pub const RULES_VERSION: u32 = 1;
+pub const RULES_VERSION: u32 = 2;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,7 +101,7 @@ rules! {
     "Remove the dependencies, or correct them if they were meant to differ."
 
     Unreachable "step/unreachable" Error
-    "No walkthrough sees the step. `related` lists conditions that cannot hold together, if some were found."
+    "No walkthrough sees the step. `related` lists conditions that cannot hold together, if some were found. If an END without conditions comes before the step, `hint` names it."
     "A step needs `charge_light = on` and `charge_light = off`."
     "Correct the conditions, or delete the step."
 

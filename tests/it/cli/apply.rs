@@ -25,6 +25,9 @@ on_both_databases![
     an_exported_guide_with_another_name_replaces_its_file,
     json_output_reports_each_document,
     fields_that_never_change_are_listed,
+    a_shorthand_that_contradicts_the_conditions_is_refused,
+    the_file_of_a_guide_that_was_restored_is_named_and_nothing_is_applied,
+    a_name_that_several_tasks_have_is_refused_with_their_guids,
 ];
 
 /// Another account on the same server.
@@ -495,6 +498,80 @@ fn fields_that_never_change_are_listed(cli: Cli) {
         ignored,
         "  ignored: document.steps.type\n  ignored: document.task.product_id\n"
     );
+}
+
+fn a_shorthand_that_contradicts_the_conditions_is_refused(cli: Cli) {
+    let mut document = guide("A");
+    document["steps"][1]["dependency_shorthand"] = json!("components.7.colour = red");
+    let guid = import(&cli, &document);
+    let directory = export_all(&cli);
+    let before = exported(&cli, &guid);
+    let mut document = before.clone();
+    document["steps"][1]["dependency_shorthand"] = json!("components.7.colour = blue");
+    let file = format!("a-{guid}.json");
+    write(&directory, &file, &document);
+    for args in [&["--dry-run"][..], &[]] {
+        let output = apply(&cli, directory.path(), args);
+        assert_eq!(output.code, Some(1));
+        assert!(
+            output.stderr.contains("(SHORTHAND_CONFLICT)"),
+            "{}",
+            output.stderr
+        );
+    }
+    assert_eq!(exported(&cli, &guid), before);
+    // Without the conditions, or with the exported shorthand left out, it is clear.
+    let step = document["steps"][1].as_object_mut().expect("a step");
+    step.remove("dependencies");
+    write(&directory, &file, &document);
+    apply(&cli, directory.path(), &[]).succeeded();
+    let shorthand = &exported(&cli, &guid)["steps"][1]["dependency_shorthand"];
+    assert_eq!(shorthand, "components.7.colour = blue");
+}
+
+fn the_file_of_a_guide_that_was_restored_is_named_and_nothing_is_applied(cli: Cli) {
+    let old = import(&cli, &guide("Restored"));
+    let directory = export_all(&cli);
+    cli.command(&["delete", &old, "--force"]).run().succeeded();
+    let new = import(&cli, &guide("Restored"));
+    let out = directory.path().display().to_string();
+    let export = cli.command(&["export", "--all", "--out", &out]);
+    export.run().succeeded();
+    let line = apply(&cli, directory.path(), &[]).failure(1);
+    for part in [
+        &format!("restored-{old}.json is of task {old}, which the account does not have"),
+        &format!("restored-{new}.json is of a task with the same name and product: remove "),
+    ] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    let list = cli.command(&["list", "--format=json"]).run().succeeded();
+    assert_eq!(list.json().as_array().expect("tasks").len(), 1);
+    fs::remove_file(directory.path().join(format!("restored-{old}.json"))).expect("a file");
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    assert_eq!(
+        counts(&output),
+        "0 created, 0 updated, 1 unchanged, 0 failed"
+    );
+}
+
+fn a_name_that_several_tasks_have_is_refused_with_their_guids(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (one, other) = (import(&cli, &guide("Twin")), import(&cli, &guide("Twin")));
+    let mut document = guide("Twin");
+    document["steps"][0]["title"] = json!("Look");
+    write(&directory, "twin.json", &document);
+    let line = apply(&cli, directory.path(), &[]).failure(1);
+    assert!(
+        line.contains(&format!(
+            "twin.json: 2 tasks have its name and product: set its task.guid to one of {one}, {other}"
+        )),
+        "{line}"
+    );
+    assert_eq!(exported(&cli, &one)["steps"][0]["title"], "Read");
+    document["task"]["guid"] = json!(other);
+    write(&directory, "twin.json", &document);
+    apply(&cli, directory.path(), &[]).succeeded();
+    assert_eq!(exported(&cli, &other)["steps"][0]["title"], "Look");
 }
 
 #[test]

@@ -13,6 +13,7 @@ on_both_databases![
     nothing_is_deleted_unless_every_task_is_found,
     a_refusal_names_the_steps_that_refer_to_the_task,
     a_managed_task_names_the_step_that_manages_it,
+    tasks_that_a_deleted_task_managed_are_named,
     tasks_that_refer_to_each_other_are_deleted_in_any_order,
 ];
 
@@ -53,7 +54,10 @@ fn tasks_are_deleted_with_their_steps(cli: Cli) {
     );
     assert_eq!(output.stderr, "2 deleted, 0 failed\n");
     let output = cli.command(&["list"]).run().succeeded();
-    assert_eq!(output.stderr, "no such tasks in this account\n");
+    assert_eq!(
+        output.stderr,
+        format!("account {} has no tasks\n", cli.account)
+    );
 }
 
 fn without_a_terminal_force_is_required(cli: Cli) {
@@ -109,6 +113,23 @@ fn a_managed_task_names_the_step_that_manages_it(cli: Cli) {
     ] {
         assert!(output.stderr.contains(part), "{part}:\n{}", output.stderr);
     }
+}
+
+fn tasks_that_a_deleted_task_managed_are_named(cli: Cli) {
+    let guid = &cli.import_guides(&["laptop-will-not-start.json"])[0];
+    let output = cli.command(&["delete", guid, "--force"]).run().succeeded();
+    let (what, command) = output.stderr.trim().split_once(": ").expect("a command");
+    assert!(what.ends_with(" as ordinary tasks; to delete what stays"));
+    let guids = command.strip_prefix("expertise delete ").expect("guids");
+    let args: Vec<&str> = ["delete", "--force"]
+        .into_iter()
+        .chain(guids.split(' '))
+        .collect();
+    let output = cli.command(&args).run().succeeded();
+    let lines: Vec<&str> = output.stderr.lines().collect();
+    assert_eq!(lines.len(), 1, "nothing else is left: {}", output.stderr);
+    let output = cli.command(&["list"]).run().succeeded();
+    assert_eq!(output.stdout, "");
 }
 
 fn tasks_that_refer_to_each_other_are_deleted_in_any_order(cli: Cli) {

@@ -18,6 +18,7 @@ on_both_databases![
     left_out_steps_are_shown_with_what_to_do,
     a_document_without_an_id_is_a_new_guide,
     findings_are_shown,
+    findings_name_the_number_and_title_of_their_step,
     conditions_are_shown_in_words,
     findings_of_a_dry_run_fit_the_terminal,
     failures_end_with_exit_code_2,
@@ -173,6 +174,21 @@ fn findings_are_shown(cli: Cli) {
         "{}",
         output.stderr
     );
+}
+
+fn findings_name_the_number_and_title_of_their_step(cli: Cli) {
+    let mut document = given_document(&cli, "restart-safely.json");
+    document["steps"][2]["dependencies"] = json!(null);
+    document["steps"][2]["dependency_shorthand"] = json!("components.1204.nothing = x");
+    let title = text(&document["steps"][2]["title"]);
+    let output = diff(&cli, &document, &[]);
+    assert!(
+        output.stdout.contains(&format!("~ step 3 {title}  ")),
+        "{}",
+        output.stdout
+    );
+    let label = format!(" in step 3 \"{title}\": ");
+    assert!(output.stderr.contains(&label), "{}", output.stderr);
 }
 
 fn conditions_are_shown_in_words(cli: Cli) {

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::kit::{
@@ -21,6 +21,10 @@ on_both_databases![
     a_guide_that_has_changed_meanwhile_is_not_overwritten,
     the_editor_is_that_of_the_flag_or_the_environment,
     findings_are_shown_before_the_import,
+    an_edited_shorthand_changes_the_conditions,
+    a_shorthand_that_contradicts_edited_conditions_is_refused,
+    what_a_managed_task_ignores_is_listed,
+    a_new_subtask_step_is_shown_with_the_name_of_its_task,
 ];
 
 const NAME: &str = "Restart a laptop safely";
@@ -232,6 +236,18 @@ fn a_guide_that_has_changed_meanwhile_is_not_overwritten(cli: Cli) {
     );
     let after = cli.export(&guid);
     assert!(after.contains("Somebody wrote: ") && after.contains(NAME));
+    // An import of the text would overwrite what the other person wrote.
+    assert!(
+        !output.stderr.contains("expertise import"),
+        "{}",
+        output.stderr
+    );
+    for part in [
+        "`expertise diff ",
+        &format!("again in `expertise edit {guid}`"),
+    ] {
+        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
+    }
     let kept = kept(directory.path());
     assert!(kept.iter().any(|text| text.contains("Mine")));
 }
@@ -269,4 +285,132 @@ fn findings_are_shown_before_the_import(cli: Cli) {
         "{}",
         output.stderr
     );
+}
+
+/// An editor that runs these lines of Python on the guide.
+fn python(directory: &TempDir, lines: &str) -> String {
+    let script = format!(
+        "import json, sys
+path = sys.argv[1]
+text = open(path).read()
+if text.startswith(\"#\"):
+    sys.exit()  # It was refused, and is given up.
+guide = json.loads(text)
+steps = guide[\"steps\"]
+{lines}
+json.dump(guide, open(path, \"w\"))"
+    );
+    let file = directory.path().join("edit.py");
+    fs::write(&file, script).expect("a file");
+    format!("python3 {}", file.display())
+}
+
+/// A guide of two steps, the second with a condition that has a shorthand.
+fn given_condition(cli: &Cli) -> String {
+    let document = json!({
+        "task": {"name": "Conditions", "product_id": 7},
+        "steps": [
+            {"product_id": 7, "type": "STEP_TYPE_INFORMATION", "title": "Read"},
+            {
+                "product_id": 7,
+                "type": "STEP_TYPE_END",
+                "title": "Done",
+                "dependency_shorthand": "components.7.colour = red",
+            },
+        ],
+    });
+    import(cli, &document)
+}
+
+fn import(cli: &Cli, document: &Value) -> String {
+    let import = cli.command(&["import", "--format=json", "-"]);
+    let output = import.stdin(&document.to_string()).run().succeeded();
+    text(&output.json()[0]["guid"])
+}
+
+fn an_edited_shorthand_changes_the_conditions(cli: Cli) {
+    let guid = given_condition(&cli);
+    let scripts = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a directory");
+    let run = |lines: &str| edit(&cli, &guid, &python(&scripts, lines), &directory).succeeded();
+    let shorthand = || exported(&cli, &guid)["steps"][1]["dependency_shorthand"].clone();
+    let set = "steps[1][\"dependency_shorthand\"] = \"components.7.colour = ";
+    let output = run(&format!("{set}blue\""));
+    assert!(output.stdout.starts_with("updated "), "{}", output.stderr);
+    assert_eq!(shorthand(), "components.7.colour = blue");
+    // With another edit in the same text.
+    run(&format!("{set}green\"\nsteps[0][\"title\"] = \"Look\""));
+    assert_eq!(shorthand(), "components.7.colour = green");
+    assert_eq!(exported(&cli, &guid)["steps"][0]["title"], "Look");
+    let output = run("del steps[1][\"dependency_shorthand\"]");
+    assert_eq!(output.stderr, "nothing is changed\n");
+    assert_eq!(shorthand(), "components.7.colour = green");
+    // Edited conditions are what counts beside the shorthand that was exported.
+    run("steps[1][\"dependencies\"][\"nodes\"][0][\"condition\"][\"variable\"] = \"size\"");
+    assert_eq!(shorthand(), "components.7.size = green");
+}
+
+fn a_shorthand_that_contradicts_edited_conditions_is_refused(cli: Cli) {
+    let guid = given_condition(&cli);
+    let before = cli.export(&guid);
+    let scripts = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a directory");
+    let changed = "steps[1][\"dependency_shorthand\"] = \"components.7.colour = blue\"
+steps[1][\"dependencies\"][\"nodes\"][0][\"condition\"][\"variable\"] = \"size\"";
+    let unreadable = "steps[1][\"dependency_shorthand\"] = \"blue\"
+del steps[1][\"dependencies\"]";
+    for (lines, reason) in [
+        (changed, "SHORTHAND_CONFLICT"),
+        (unreadable, "SHORTHAND_INVALID"),
+    ] {
+        let editor = python(&scripts, lines);
+        let output = edit(&cli, &guid, &editor, &directory);
+        assert_eq!(output.code, Some(1), "{}", output.stderr);
+        let expected = "document.steps[1].dependency_shorthand: ";
+        for part in [expected, reason] {
+            assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
+        }
+        assert_eq!(cli.export(&guid), before);
+    }
+}
+
+fn what_a_managed_task_ignores_is_listed(cli: Cli) {
+    let guid = cli.import_guides(&["laptop-will-not-start.json"]).remove(0);
+    let guide = exported(&cli, &guid);
+    let steps = guide["steps"].as_array().expect("steps");
+    let place = steps.iter().position(|step| step["link"].is_string());
+    let place = place.expect("a wiring step");
+    let managed = text(&steps[place]["link"]);
+    let scripts = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a directory");
+    let title = format!("steps[{place}][\"title\"] = \"Mine\"");
+    for (guid, lines, ignored) in [
+        (
+            &managed,
+            "guide[\"task\"][\"name\"] = \"Mine\"",
+            "document.task.name",
+        ),
+        (&guid, title.as_str(), "document.steps.title"),
+    ] {
+        let output = edit(&cli, guid, &python(&scripts, lines), &directory).succeeded();
+        assert_eq!(
+            output.stderr,
+            format!("ignored: {ignored}\nnothing is changed\n")
+        );
+    }
+}
+
+fn a_new_subtask_step_is_shown_with_the_name_of_its_task(cli: Cli) {
+    let (guid, directory) = given_guide(&cli);
+    let other = given_condition(&cli);
+    let scripts = tempfile::tempdir().expect("a directory");
+    let lines = format!(
+        "steps.append({{\"product_id\": 1204, \"type\": \"STEP_TYPE_SUBTASK\", \
+         \"title\": \"Mine\", \"subtask_id\": \"{other}\", \"subtask_pid\": 7}})"
+    );
+    let output = edit(&cli, &guid, &python(&scripts, &lines), &directory).succeeded();
+    for part in ["ignored: document.steps.title\n", "+ step 7 Conditions\n"] {
+        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
+    }
+    assert_eq!(exported(&cli, &guid)["steps"][6]["title"], "Conditions");
 }

@@ -14,6 +14,8 @@ on_both_databases![
     a_stored_guide_is_checked_page_by_page,
     a_file_checked_online_has_the_findings_of_its_import,
     without_a_server_only_rules_about_the_account_are_missing,
+    hints_have_the_names_of_the_command_line,
+    findings_of_a_stored_guide_have_titles_and_conditions,
 ];
 
 const BROKEN: &str = "broken/measure-a-power-supply.json";
@@ -252,4 +254,91 @@ fn without_a_server_only_rules_about_the_account_are_missing(cli: Cli) {
         let rest = rest.filter(|(rule, _)| !OF_THE_ACCOUNT.contains(&rule.as_str()));
         assert_eq!(alone, rest.collect(), "{guide}");
     }
+}
+
+fn findings_of_a_stored_guide_have_titles_and_conditions(cli: Cli) {
+    let broken = example_guide(BROKEN);
+    let lines = |guide: &str| -> Vec<String> {
+        let output = cli.command(&["lint", "--online", guide]).run();
+        let about = |line: &&str| line.trim_start().starts_with("in ") || line.contains(" is low");
+        let lines = output
+            .stdout
+            .lines()
+            .map(|line| match line.split_once(": ") {
+                // The paths differ: a stored guide has ids.
+                Some((_, condition)) if line.contains("dependencies.nodes") => condition,
+                _ => line,
+            });
+        lines.filter(about).map(str::to_owned).collect()
+    };
+    let of_file = lines(&broken);
+    assert!(
+        of_file.contains(&"    in step 5 \"The power supply is defective\"".to_owned()),
+        "{of_file:?}"
+    );
+    assert!(
+        of_file.contains(&"components.2310.supply_voltage is low".to_owned()),
+        "{of_file:?}"
+    );
+    let guid = imported(&cli, &fs::read_to_string(&broken).expect("the guide"));
+    assert_eq!(lines(&guid), of_file);
+}
+
+#[test]
+fn a_step_behind_an_end_names_the_end() {
+    let document = json!({
+        "task": {"name": "A", "product_id": 7},
+        "steps": [
+            {"product_id": 7, "type": "STEP_TYPE_END", "title": "Done"},
+            {"product_id": 7, "type": "STEP_TYPE_SOLUTION", "title": "Repair"},
+        ],
+    });
+    let output = command(&["lint", "-"]).stdin(&document.to_string()).run();
+    let hint = "to do: Every walkthrough ends at the END \"Done\" before it. \
+                Move that END behind the step, give it conditions, or delete the step.\n";
+    assert!(output.stdout.contains(hint), "{}", output.stdout);
+}
+
+#[test]
+fn a_directory_is_refused_with_what_to_do() {
+    let directory = example_guide("");
+    let output = command(&["lint", &directory]).run();
+    assert_eq!(output.code, Some(1));
+    let part = "it is a directory: this command takes files, such as DIR/*.json";
+    assert!(output.stderr.contains(part), "{output:?}");
+}
+
+#[test]
+fn an_unknown_value_of_an_enum_is_refused_with_the_known_ones() {
+    let steps = json!([{"type": "STEP_TYPE_FIN"}]);
+    let translated = json!({"task": {"roles": ["TECH"]}});
+    for (document, part) in [
+        (
+            json!({"steps": steps}),
+            "steps[0].type: the value 'STEP_TYPE_FIN' is unknown (known are STEP_TYPE_SOLUTION, ",
+        ),
+        (
+            translated,
+            "the value 'TECH' is unknown (known are ACCESS_LEVEL_",
+        ),
+    ] {
+        let output = command(&["lint", "-"]).stdin(&document.to_string()).run();
+        assert!(output.stderr.contains(part), "{output:?}");
+    }
+}
+
+fn hints_have_the_names_of_the_command_line(cli: Cli) {
+    let document = json!({
+        "task": {"name": "A", "product_id": 7},
+        "steps": [{
+            "product_id": 7,
+            "type": "STEP_TYPE_END",
+            "title": "Done",
+            "dependency_shorthand": "components.7.nothing = x",
+        }],
+    });
+    let guid = imported(&cli, &document.to_string());
+    let output = cli.command(&["lint", &guid]).run();
+    let hint = "an observation that sets it, or declare it in `--variable`.";
+    assert!(output.stdout.contains(hint), "{output:?}");
 }

@@ -92,6 +92,11 @@ fn a_line_names_guid_product_steps_state_and_name(cli: Cli) {
 fn an_empty_account_is_no_failure(cli: Cli) {
     let output = cli.command(&["list"]).run().succeeded();
     assert_eq!(output.stdout, "");
+    assert_eq!(
+        output.stderr,
+        format!("account {} has no tasks\n", cli.account)
+    );
+    let output = cli.command(&["list", "--published=0"]).run().succeeded();
     assert_eq!(output.stderr, "no such tasks in this account\n");
     assert_eq!(names(&cli, &[]), [""; 0]);
 }

@@ -86,6 +86,21 @@ fn a_task_is_referred_to_by_subtask_steps(cli: Cli) {
     let list = references(&cli, &["--task", task]);
     assert_eq!(kinds(&list), ["REFERENCE_KIND_SUBTASK"]);
     assert_eq!(list[0]["place"]["task"], guide.as_str());
+    let table = cli.command(&["references", "--task", task]).run();
+    let table = table.succeeded().stdout;
+    let words: Vec<&str> = table.lines().flat_map(str::split_whitespace).collect();
+    let head = [
+        "KIND",
+        "TASK",
+        "STEP",
+        "OR",
+        "TASK",
+        "CONDITION",
+        "PATH",
+        "TITLE",
+    ];
+    assert_eq!(words[..8], head);
+    assert_eq!(words[8..10], ["subtask", "A"], "{table}");
     let absent = uuid::Uuid::now_v7().to_string();
     let line = cli
         .command(&["references", "--task", &absent])

@@ -10,7 +10,8 @@ use crate::kit::{
 on_both_databases![
     a_name_that_one_task_has_names_it,
     a_name_that_several_tasks_have_is_refused_with_their_guids,
-    a_name_that_no_task_has_is_refused,
+    a_name_that_no_task_has_is_refused_with_the_nearest_one,
+    upper_and_lower_case_matter_only_between_two_names,
     a_name_that_is_no_file_is_refused_as_both,
 ];
 
@@ -69,13 +70,30 @@ fn a_name_that_several_tasks_have_is_refused_with_their_guids(cli: Cli) {
     }
 }
 
-fn a_name_that_no_task_has_is_refused(cli: Cli) {
-    import(&cli, "One");
-    for name in ["one", "One "] {
+fn a_name_that_no_task_has_is_refused_with_the_nearest_one(cli: Cli) {
+    import(&cli, "Pump one");
+    for (name, advice) in [
+        ("pump ne", "is \"Pump one\" meant?"),
+        ("Pump one ", "is \"Pump one\" meant?"),
+        (
+            "Compressor",
+            "`expertise list` lists the tasks of the account",
+        ),
+    ] {
         let line = cli.command(&["export", name]).run().failure(1);
-        let part = format!("no task of this account has the name {name:?}");
+        let part = format!("no task of this account has the name {name:?}: {advice}");
         assert!(line.contains(&part), "{line}");
     }
+}
+
+fn upper_and_lower_case_matter_only_between_two_names(cli: Cli) {
+    import(&cli, "Pump");
+    let shown = |name: &str| cli.command(&["show", name]).run();
+    assert!(shown("pUMP").succeeded().stdout.starts_with("Pump\n"));
+    import(&cli, "PUMP");
+    assert!(shown("Pump").succeeded().stdout.starts_with("Pump\n"));
+    let line = shown("pump").failure(1);
+    assert!(line.contains("2 tasks have the name \"pump\""), "{line}");
 }
 
 #[test]

@@ -1,0 +1,49 @@
+//! The values that the contract allows at a place of a document.
+
+use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
+use serde_path_to_error::{Path, Segment};
+
+use super::descriptor;
+
+/// The names of the enum at this path of a document, without the one for an unset field;
+/// empty if there is no enum.
+pub(super) fn of_enum_at(path: &Path) -> Vec<String> {
+    let Ok(document) = descriptor("expertise.v1.TaskDocument") else {
+        return Vec::new();
+    };
+    let Some(Kind::Enum(values)) = kind_at(document, path) else {
+        return Vec::new();
+    };
+    let values = values.values().filter(|value| value.number() != 0);
+    values.map(|value| value.name().to_owned()).collect()
+}
+
+fn kind_at(document: MessageDescriptor, path: &Path) -> Option<Kind> {
+    let mut kind = Kind::Message(document);
+    let mut is_map = false;
+    for segment in path.iter() {
+        let key = match segment {
+            Segment::Map { key } => key,
+            Segment::Seq { .. } | Segment::Enum { .. } | Segment::Unknown => continue,
+        };
+        // The key of a map, whose values have the kind.
+        if std::mem::take(&mut is_map) {
+            continue;
+        }
+        let Kind::Message(message) = &kind else {
+            return None;
+        };
+        let field = field(message, key)?;
+        is_map = field.is_map();
+        kind = match field.kind() {
+            Kind::Message(entry) if is_map => entry.map_entry_value_field().kind(),
+            kind => kind,
+        };
+    }
+    Some(kind)
+}
+
+fn field(message: &MessageDescriptor, name: &str) -> Option<FieldDescriptor> {
+    let by_name = message.get_field_by_name(name);
+    by_name.or_else(|| message.get_field_by_json_name(name))
+}

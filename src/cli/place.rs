@@ -1,0 +1,142 @@
+//! The place in a guide that a finding is about.
+
+use super::{out::sanitize, wording};
+use crate::proto::v1::{Step, TaskDocument, dependency_node::Node};
+
+/// What the path of a finding in a document begins with. Paths of a stored guide begin at
+/// their task or step.
+pub(super) const DOCUMENT: &str = "document";
+
+/// The innermost task and step of a place.
+#[derive(Clone, Copy)]
+pub(super) struct GuidePlace<'a> {
+    document: &'a TaskDocument,
+    /// The step, and its place counted from 1.
+    step: Option<(usize, &'a Step)>,
+    /// Whether the task is one that an observation manages.
+    is_managed: bool,
+}
+
+impl<'a> GuidePlace<'a> {
+    /// The place that a path in a document leads to, or else the task or step with this id.
+    pub fn find(
+        document: &'a TaskDocument,
+        path: &str,
+        (task, step): (&str, &str),
+    ) -> Option<Self> {
+        let root = Self {
+            document,
+            step: None,
+            is_managed: false,
+        };
+        match path.starts_with(DOCUMENT) {
+            true => Some(root.at(path)),
+            false => root.with_id(task, step),
+        }
+    }
+
+    fn at(self, path: &str) -> Self {
+        let mut place = self;
+        let mut nested = None;
+        for part in path.split('.') {
+            match (indexed(part), place.step) {
+                (("steps", Some(index)), None) => {
+                    place.step = place.document.steps.get(index).map(|it| (index + 1, it));
+                }
+                (("values", Some(index)), Some((_, observation))) => {
+                    let config = observation.feedback_config.first();
+                    let value = config.and_then(|config| config.values.get(index));
+                    nested = value.and_then(|value| value.task_json.as_ref());
+                }
+                (("task_json", None), Some(_)) => {
+                    if let Some(document) = nested.take() {
+                        place = place.managed(document);
+                    }
+                }
+                _ => {}
+            }
+        }
+        place
+    }
+
+    fn managed(self, document: &'a TaskDocument) -> Self {
+        Self {
+            document,
+            step: None,
+            is_managed: true,
+        }
+    }
+
+    fn with_id(self, task: &str, step: &str) -> Option<Self> {
+        let own = self.document.task.as_ref();
+        if step.is_empty() && own.is_some_and(|own| own.guid == task) {
+            return Some(self);
+        }
+        for (index, known) in self.document.steps.iter().enumerate() {
+            if !step.is_empty() && known.guid == step {
+                return Some(Self {
+                    step: Some((index + 1, known)),
+                    ..self
+                });
+            }
+            let configs = known.feedback_config.iter();
+            let values = configs.flat_map(|config| &config.values);
+            let mut managed = values.filter_map(|value| value.task_json.as_ref());
+            let found = managed.find_map(|document| self.managed(document).with_id(task, step));
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+
+    /// The number and title of the step, or the name of the task.
+    pub fn label(&self) -> Option<String> {
+        let quoted = |text: &str| (!text.is_empty()).then(|| format!("\"{}\"", sanitize(text)));
+        let task = self.document.task.as_ref();
+        let name = task.and_then(|task| quoted(&task.name));
+        let Some((place, step)) = self.step else {
+            return name;
+        };
+        let mut label = format!("step {place}");
+        if let Some(title) = quoted(&step.title) {
+            label.push_str(&format!(" {title}"));
+        }
+        if let Some(name) = name.filter(|_| self.is_managed) {
+            label.push_str(&format!(" of task {name}"));
+        }
+        Some(label)
+    }
+
+    /// The condition that the path leads to.
+    pub fn condition(&self, path: &str) -> Option<String> {
+        let nodes = match path.strip_prefix("dependencies.") {
+            Some(nodes) => nodes,
+            None => path.split_once(".dependencies.")?.1,
+        };
+        let task = self.document.task.as_ref();
+        let (group, shorthand) = match self.step {
+            Some((_, step)) => (step.dependencies.as_ref(), &step.dependency_shorthand),
+            None => (task?.dependencies.as_ref(), &task?.dependency_shorthand),
+        };
+        let Some(mut group) = group else {
+            return shorthand.clone();
+        };
+        for part in nodes.split('.') {
+            let (name, index) = indexed(part);
+            if let ("nodes", Some(index)) = (name, index) {
+                match group.nodes.get(index)?.node.as_ref()? {
+                    Node::Condition(condition) => return Some(wording::condition(condition)),
+                    Node::Group(inner) => group = inner,
+                }
+            }
+        }
+        Some(wording::group(group))
+    }
+}
+
+/// The name and index of a part of a path, such as `steps[3]`.
+fn indexed(part: &str) -> (&str, Option<usize>) {
+    let (name, index) = part.split_once('[').unwrap_or((part, ""));
+    (name, index.strip_suffix(']').and_then(|it| it.parse().ok()))
+}
