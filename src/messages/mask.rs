@@ -15,7 +15,7 @@ use crate::domain::{
     misspelling::closest,
     patch::Edit,
     translation::Language,
-    violation::{Reason, Violations, clip},
+    violation::{Reason, Violations},
 };
 
 /// Most paths of one mask: every field in every language, with room to spare.
@@ -255,7 +255,7 @@ impl MaskFields {
         let fields = [self.honored, self.ignored, self.identifying].concat();
         let description = format!(
             "{} It may be {}, and {TRANSLATIONS}.LANGUAGE",
-            not_a_path(path, closest(path, fields)),
+            not_a_path(closest(path, fields)),
             self.honored.join(", ")
         );
         (Reason::MaskPathUnknown, description.into())
@@ -265,19 +265,19 @@ impl MaskFields {
     fn unknown_of_translation(&self, field: &str) -> PathViolation {
         let description = format!(
             "{} Of a translation it may be {}",
-            not_a_path(field, closest(field, self.translation.iter().copied())),
+            not_a_path(closest(field, self.translation.iter().copied())),
             self.translation.join(", ")
         );
         (Reason::MaskPathUnknown, description.into())
     }
 }
 
-/// Says that no field has this name, and which one was probably meant.
-fn not_a_path(name: &str, closest: Option<&str>) -> String {
+/// Says that no field has this name, and which one was probably meant. The name itself is
+/// not repeated, as nothing that a caller sends is.
+fn not_a_path(closest: Option<&str>) -> String {
     let meant = closest.map(|closest| format!(": is `{closest}` meant?"));
     format!(
-        "`{}` is not a path that this mask may name{}",
-        clip(name),
+        "is not a path that this mask may name{}",
         meant.as_deref().unwrap_or(".")
     )
 }
