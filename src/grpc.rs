@@ -1,5 +1,5 @@
 //! The gRPC services: one file for each (decode, one store call, encode). The conversions
-//! between messages and domain values are in [`messages`](crate::messages).
+//! between messages and domain values are in `messages`.
 //!
 //! *Invariant:* a handler makes one store call, and only for a request without
 //! violations that can be found without the store.
