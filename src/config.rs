@@ -60,7 +60,8 @@ use self::{
 };
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:50051";
-const DEFAULT_MAX_MESSAGE_BYTES: &str = "75497472";
+/// The largest message of a server by default, in bytes.
+pub const DEFAULT_MAX_MESSAGE_BYTES: u32 = 75_497_472;
 /// Of each message 4,096 bytes are reserved, so with a few kilobytes no task could be created.
 const MIN_MESSAGE_BYTES: usize = 65_536;
 
@@ -102,7 +103,7 @@ pub struct Config {
     /// The largest message received or sent, 65536 to 2147483647
     #[arg(
         value_name = "BYTES",
-        default_value = DEFAULT_MAX_MESSAGE_BYTES,
+        default_value_t = DEFAULT_MAX_MESSAGE_BYTES as usize,
         value_parser = value::number::<usize>(MIN_MESSAGE_BYTES..=2_147_483_647)
     )]
     pub max_message_bytes: usize,

@@ -9,7 +9,8 @@ const ACCOUNT_HEADER: &str = "x-account-id";
 const SUBJECT_HEADER: &str = "x-subject";
 const SCOPES_HEADER: &str = "x-scopes";
 
-/// Reads the caller from trusted metadata. Without `x-scopes` a caller has every scope, with it exactly those it names.
+/// Reads the caller from trusted metadata. Without `x-scopes` a caller has every scope, with
+/// it exactly those it names.
 pub(super) fn authenticate(headers: &HeaderMap) -> Result<Caller, Rejection> {
     let account = single(headers, ACCOUNT_HEADER)
         .map_err(|()| Rejection::Invalid("x-account-id must be sent once"))?

@@ -26,8 +26,8 @@ const REFUSED: Rejection = Rejection::Invalid(
      the audience of this server",
 );
 
-/// The answer to what is no token, such as a token without its scheme.
-const NO_SCHEME: Rejection =
+/// The answer to a header of another form, such as a token without its scheme.
+const MALFORMED: Rejection =
     Rejection::Invalid("authorization must be Bearer and a token: `authorization: Bearer TOKEN`");
 
 /// Verifies tokens.
@@ -81,16 +81,16 @@ impl Tokens {
             return Err(MISSING);
         }
         let verified = match bearer(headers) {
-            Ok(token) => self.verify(token).await,
+            Ok(Some(token)) => self.verify(token).await,
+            Ok(None) => {
+                debug!(error = NOT_BEARER, "a token was refused");
+                return Err(MALFORMED);
+            }
             Err(error) => Err(error),
         };
         verified.map_err(|error| {
             debug!(error, "a token was refused");
-            if error == NOT_BEARER {
-                NO_SCHEME
-            } else {
-                REFUSED
-            }
+            REFUSED
         })
     }
 
@@ -124,24 +124,25 @@ impl Tokens {
     }
 }
 
-/// The token of the only `authorization` header.
-fn bearer(headers: &HeaderMap) -> Result<&str, TokenError> {
+/// The token of the only `authorization` header; `None` if that has another form.
+fn bearer(headers: &HeaderMap) -> Result<Option<&str>, TokenError> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
         return Err("authorization is sent more than once");
     };
-    let value = value.to_str().map_err(|_| NOT_BEARER)?;
-    let (scheme, token) = value.split_once(' ').ok_or(NOT_BEARER)?;
+    let parts = value.to_str().ok().and_then(|value| value.split_once(' '));
+    let Some((scheme, token)) = parts else {
+        return Ok(None);
+    };
     if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(NOT_BEARER);
+        return Ok(None);
     }
     if token.len() > MAX_TOKEN_BYTES {
         return Err("it is too long");
     }
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-    (!token.is_empty() && token.bytes().all(plain))
-        .then_some(token)
-        .ok_or(NOT_BEARER)
+    let in_alphabet = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+    let is_token = !token.is_empty() && token.bytes().all(in_alphabet);
+    Ok(is_token.then_some(token))
 }
 
 /// Checks what `jsonwebtoken` reads of a header and does not check. No critical extension

@@ -12,7 +12,7 @@ pub(super) fn require_terminal(instead: &'static str) -> Result<(), CliError> {
     }
 }
 
-/// Said when the person does not agree to a deletion.
+/// Printed when the person does not agree to a deletion.
 pub(super) const NOTHING_DELETED: &str = "Nothing was deleted.";
 
 /// Whether there is a person to ask.

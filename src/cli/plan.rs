@@ -83,6 +83,14 @@ fn managed_documents(step: &Step) -> impl Iterator<Item = (&FeedbackValue, &Task
     values.filter_map(|value| Some((value, value.task_json.as_ref()?)))
 }
 
+/// The documents of the tasks that a step manages, by the keys of their values.
+fn managed_by_key(step: &Step) -> BTreeMap<&str, &TaskDocument> {
+    let managed = managed_documents(step);
+    managed
+        .map(|(value, document)| (value.key.as_str(), document))
+        .collect()
+}
+
 fn guids(steps: &[Step]) -> BTreeSet<String> {
     let guids = steps.iter().map(|step| step.guid.clone());
     guids.filter(|guid| !guid.is_empty()).collect()

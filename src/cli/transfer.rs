@@ -11,13 +11,14 @@ use uuid::Uuid;
 use super::CliError;
 use crate::{
     client::{CallError, Client},
+    config::DEFAULT_MAX_MESSAGE_BYTES,
     proto::v1::{
         AbsentSteps, ExportTaskRequest, ImportTaskRequest, ImportTaskResponse, TaskDocument,
     },
 };
 
 /// The largest document that is read: what a server takes by default.
-const MAX_DOCUMENT_BYTES: u64 = 75_497_472;
+const MAX_DOCUMENT_BYTES: u64 = DEFAULT_MAX_MESSAGE_BYTES as u64;
 
 /// Exports a task.
 pub(super) async fn export(client: &Client, guid: &str) -> Result<TaskDocument, CallError> {
@@ -61,7 +62,8 @@ pub(super) fn with_advice(error: CallError, guid: &str) -> CallError {
     }
 }
 
-/// An import that replaces the guide: absent steps are deleted. With an etag, the task must not have changed since.
+/// An import that replaces the guide: absent steps are deleted. With an etag, the task must
+/// not have changed since.
 pub(super) fn import_of_whole(document: TaskDocument, etag: &str) -> ImportTaskRequest {
     ImportTaskRequest {
         document: Some(document),

@@ -100,7 +100,7 @@ pub(super) fn target(value: &prost_types::Value) -> String {
     }
 }
 
-/// What a step holds besides its title: texts of these sizes, and its lists.
+/// What a step holds in addition to its title: texts of these sizes, and its lists.
 pub(super) fn contents(step: &Step, sizes: Vec<String>) -> Option<String> {
     let lists = [
         ("parts", &step.parts),

@@ -161,7 +161,7 @@ pub struct ImportArgs {
     #[arg(
         long,
         value_name = "BYTES",
-        default_value = DEFAULT_MAX_MESSAGE_BYTES,
+        default_value_t = DEFAULT_MAX_MESSAGE_BYTES.into(),
         value_parser = value::number::<u64>(1..=2_147_483_647)
     )]
     pub max_file_bytes: u64,

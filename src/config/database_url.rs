@@ -46,8 +46,8 @@ const PUBLIC_PARAMETERS: [&str; 17] = [
 ];
 /// Parameters of the driver that may hold a secret.
 const SECRET_PARAMETERS: [&str; 2] = ["options", "password"];
-/// The longest name of an unknown parameter that is shown.
-const MAX_SHOWN_NAME: usize = 40;
+/// The longest name of an unknown parameter that is shown, in bytes.
+const MAX_SHOWN_NAME_BYTES: usize = 40;
 
 /// What a URL must be, by what is wrong with it.
 const ENCODED_PASSWORD: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE, with the characters \
@@ -163,7 +163,7 @@ fn unknown_names(query: &str) -> impl Iterator<Item = &str> {
             .clone()
             .any(|(name, _)| SECRET_PARAMETERS.contains(&name));
     let is_name = |name: &str| {
-        name.len() <= MAX_SHOWN_NAME
+        name.len() <= MAX_SHOWN_NAME_BYTES
             && name
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))

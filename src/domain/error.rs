@@ -108,7 +108,7 @@ pub enum Precondition {
     TaskReferenced {
         /// The task.
         task: TaskId,
-        /// The first of the steps, at most [`Precondition::MAX_REFERRING_STEPS`].
+        /// The first of the steps, at most [`Precondition::MAX_LISTED_STEPS`].
         by: Vec<StepId>,
     },
     /// An observation manages the task.
@@ -137,20 +137,7 @@ pub enum Precondition {
 
 impl Precondition {
     /// How many steps an error lists at most.
-    pub const MAX_REFERRING_STEPS: usize = 20;
-
-    /// How many resources or fields prevent the call, as far as they are known.
-    pub fn subject_count(&self) -> usize {
-        match self {
-            Self::TaskReferenced { by, .. } => by.len(),
-            Self::AbsentSteps { steps } => steps.len(),
-            Self::LinkedImportOnly { .. }
-            | Self::TaskHasSteps { .. }
-            | Self::TaskManaged { .. }
-            | Self::StepManaged { .. }
-            | Self::RequestIdReused { .. } => 1,
-        }
-    }
+    pub const MAX_LISTED_STEPS: usize = 20;
 }
 
 impl From<Violations> for Error {

@@ -87,29 +87,16 @@ mod tests {
             ..Revision::first(Timestamp(0))
         };
         let etag = Etag::of(one, &revision(7, 1));
-        let resource = ResourceId::Task(TaskId(one));
+        let matches = |expected: &ExpectedEtag, etag: &Etag| {
+            let resource = ResourceId::Task(TaskId(one));
+            expected.check(etag, resource).is_ok()
+        };
         let expected = ExpectedEtag::parse(&etag.to_string());
-        assert!(
-            expected
-                .check(&Etag::of(one, &revision(7, 1)), resource)
-                .is_ok()
-        );
-        assert!(
-            expected
-                .check(&Etag::of(one, &revision(8, 1)), resource)
-                .is_err()
-        );
-        assert!(
-            expected
-                .check(&Etag::of(one, &revision(7, 2)), resource)
-                .is_err()
-        );
-        assert!(
-            expected
-                .check(&Etag::of(other, &revision(7, 1)), resource)
-                .is_err()
-        );
-        assert!(ExpectedEtag::parse("").check(&etag, resource).is_ok());
-        assert!(ExpectedEtag::parse("v7").check(&etag, resource).is_err());
+        assert!(matches(&expected, &Etag::of(one, &revision(7, 1))));
+        assert!(!matches(&expected, &Etag::of(one, &revision(8, 1))));
+        assert!(!matches(&expected, &Etag::of(one, &revision(7, 2))));
+        assert!(!matches(&expected, &Etag::of(other, &revision(7, 1))));
+        assert!(matches(&ExpectedEtag::parse(""), &etag));
+        assert!(!matches(&ExpectedEtag::parse("v7"), &etag));
     }
 }

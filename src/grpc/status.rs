@@ -7,14 +7,14 @@
 use std::{collections::HashMap, time::Duration};
 
 use tonic::{Code, Status, metadata::MetadataValue};
-use tonic_types::{ErrorDetails, PreconditionViolation, StatusExt};
+use tonic_types::{ErrorDetails, StatusExt};
 use uuid::Uuid;
 
 use crate::{
     auth::Scope,
     call_context::CallContext,
     domain::{
-        Error, Outage, Precondition, SizedResource,
+        Error, Outage, SizedResource,
         translation_work::ResourceId,
         violation::{Path, Reason, Violation, Violations},
     },
@@ -22,15 +22,13 @@ use crate::{
 };
 
 mod decode_error;
+mod precondition;
 mod truncate;
 
 /// The `domain` of every `ErrorInfo`.
 pub const DOMAIN: &str = "expertise.v1";
 /// When a caller may retry a call that an overloaded server or database refused.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// How a task stops being managed.
-const UNLINK: &str = "Update that observation first: set `linked` in its `feedback_config` to \
-                      false, or remove the answer whose `link` is the task";
 /// Tells the retry policy of a gRPC client how many milliseconds to wait (gRFC A6).
 const RETRY_PUSHBACK: &str = "grpc-retry-pushback-ms";
 /// A retry policy does not retry the call.
@@ -43,7 +41,7 @@ pub fn from_error(error: Error) -> Status {
         Error::TaskNotFound(id) => not_found(ErrorReason::TaskNotFound, "Task", id),
         Error::StepNotFound(id) => not_found(ErrorReason::StepNotFound, "Step", id),
         Error::RoleNotFound(id) => not_found(ErrorReason::RoleNotFound, "Role", id.0),
-        Error::Precondition(precondition) => failed_precondition(precondition),
+        Error::Precondition(failed) => precondition::status(failed),
         Error::EtagMismatch(resource) => etag_mismatch(resource),
         Error::WriteConflict => with_reason(
             Code::Aborted,
@@ -86,8 +84,8 @@ pub fn scope_missing(scope: Scope, granted: &[Scope]) -> Status {
     let known = Scope::ALL.map(Scope::name).join(", ");
     let message = match granted {
         [] => format!(
-            "the credentials lack the scope `{scope}`, and have no other one of {known}: names \
-             are separated by spaces, and unknown ones are ignored"
+            "the credentials lack the scope `{scope}`: they have none of {known}; names are \
+             separated by spaces, and unknown ones are ignored"
         ),
         _ => format!("the credentials lack the scope `{scope}`"),
     };
@@ -278,80 +276,6 @@ fn etag_mismatch(resource: ResourceId) -> Status {
         ErrorReason::EtagMismatch,
         &message,
     ))
-}
-
-fn failed_precondition(precondition: Precondition) -> Status {
-    let total = precondition.subject_count();
-    let (reason, subjects, message): (_, Vec<String>, _) = match precondition {
-        Precondition::LinkedImportOnly { path } => (
-            ErrorReason::LinkedImportOnly,
-            vec![path],
-            "only ImportTask creates links".to_owned(),
-        ),
-        Precondition::TaskHasSteps { task } => (
-            ErrorReason::TaskHasSteps,
-            vec![task.to_string()],
-            format!("task {task} has steps; set `force` to delete them too"),
-        ),
-        Precondition::TaskReferenced { task, by } => (
-            ErrorReason::TaskReferenced,
-            by.iter().map(ToString::to_string).collect(),
-            format!("subtask steps of other tasks refer to task {task}"),
-        ),
-        Precondition::TaskManaged { task } => (
-            ErrorReason::TaskManaged,
-            vec![task.to_string()],
-            format!(
-                "an observation manages task {task}: ListReferences of the task names it \
-                 (REFERENCE_KIND_MANAGES). {UNLINK}"
-            ),
-        ),
-        Precondition::StepManaged { step, task } => (
-            ErrorReason::StepManaged,
-            vec![step.to_string()],
-            format!(
-                "step {step} goes to task {task}, which an observation of its task manages. {UNLINK}"
-            ),
-        ),
-        Precondition::AbsentSteps { steps } => (
-            ErrorReason::AbsentSteps,
-            steps
-                .iter()
-                .take(Precondition::MAX_REFERRING_STEPS)
-                .map(ToString::to_string)
-                .collect(),
-            absent_steps_message(steps.len()),
-        ),
-        Precondition::RequestIdReused { id } => (
-            ErrorReason::RequestIdReused,
-            vec!["request_id".to_owned()],
-            format!("request_id {id} was used before with another payload"),
-        ),
-    };
-    let violations: Vec<_> = subjects
-        .into_iter()
-        .map(|subject| PreconditionViolation::new(name(reason), subject, &message))
-        .collect();
-    let metadata = violation_counts(violations.len(), total);
-    let mut details = ErrorDetails::with_error_info(name(reason), DOMAIN, metadata);
-    details.set_precondition_failure(violations);
-    build(Code::FailedPrecondition, message, details)
-}
-
-fn absent_steps_message(count: usize) -> String {
-    let (steps, them) = match count {
-        1 => ("step", "it"),
-        _ => ("steps", "them"),
-    };
-    let shown = Precondition::MAX_REFERRING_STEPS;
-    let cut = match count > shown {
-        true => format!(" (the first {shown} are shown)"),
-        false => String::new(),
-    };
-    format!(
-        "the document does not list {count} {steps} of the task{cut}; set `absent_steps` to keep \
-         or delete {them}"
-    )
 }
 
 fn retry_later(code: Code, message: &str, mut details: ErrorDetails) -> Status {

@@ -185,6 +185,8 @@ impl PageCursor for TranslationWorkCursor {
     }
 }
 
+/// The items without a text. The decision refuses them too, and those with texts that their
+/// task or step does not have.
 fn indexes_without_text(items: &[v1::AutomaticTranslation]) -> Vec<usize> {
     let has_text = |item: &v1::AutomaticTranslation| {
         item.name.is_some()

@@ -5,6 +5,9 @@ use sea_orm::{DbBackend, Statement, Value};
 use super::statement;
 use crate::domain::ids::AccountId;
 
+/// The most ids in one statement.
+pub const MAX_IDS_PER_STATEMENT: usize = 1_000;
+
 /// Values of one statement or script.
 pub struct Values {
     values: Vec<Value>,

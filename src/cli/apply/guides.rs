@@ -101,10 +101,10 @@ pub(super) fn pair(
     for (key, sources) in &of_key {
         let candidates = by_name.get(key).into_iter().flatten();
         let candidates: Vec<&str> = candidates.copied().collect();
-        errors.extend(ambiguous(sources, &candidates));
+        errors.extend(ambiguity_error(sources, &candidates));
         if let Some(other) = taken_by_name.get(key) {
             let left_over = sources.iter().skip(candidates.len());
-            errors.extend(left_over.filter_map(|source| left_file(source, other)));
+            errors.extend(left_over.filter_map(|source| second_task_error(source, other)));
         }
     }
     if !errors.is_empty() {
@@ -135,8 +135,8 @@ fn key(task: &Task) -> TaskKey {
     (task.name.clone(), task.product_id())
 }
 
-/// More tasks have the name and product than documents.
-fn ambiguous(sources: &[&DocumentFile], candidates: &[&str]) -> Option<String> {
+/// The error of documents if more tasks than documents have their name and product.
+fn ambiguity_error(sources: &[&DocumentFile], candidates: &[&str]) -> Option<String> {
     let source = sources
         .first()
         .filter(|_| candidates.len() > sources.len())?;
@@ -148,9 +148,10 @@ fn ambiguous(sources: &[&DocumentFile], candidates: &[&str]) -> Option<String> {
     ))
 }
 
-/// The document is of a task that the account does not have, and would become a second one
-/// beside the task of another document, such as a guide that was deleted and restored.
-fn left_file(source: &DocumentFile, other: &Path) -> Option<String> {
+/// The error of a document with the id of a task that the account does not have: it would
+/// become a second task beside that of another document, as when a guide was deleted and
+/// restored. `None` for a document without an id.
+fn second_task_error(source: &DocumentFile, other: &Path) -> Option<String> {
     let guid = transfer::guid(&source.document);
     let (file, other) = (source.file.display(), other.display());
     (!guid.is_empty()).then(|| {

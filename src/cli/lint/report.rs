@@ -150,7 +150,7 @@ fn lines(finding: &Finding, document: Option<&TaskDocument>) -> String {
     for place in related {
         line("  ", &related_place(place, finding, document));
     }
-    // The name of the contract, and that of the command line.
+    // The hint names the field of the contract, which has a flag here.
     line(
         "to do: ",
         &hint.replace("`known_variables`", "`--variable`"),

@@ -1,8 +1,8 @@
 //! Fields of a document that differ from the stored guide and can never change.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use super::{managed_documents, steps_by_guid};
+use super::{managed_by_key, managed_documents, steps_by_guid};
 use crate::proto::v1::{FeedbackValue, Step, StepType, TaskDocument};
 
 /// The paths of such fields, in the form of `ignored_paths`. The document has the ids of
@@ -46,10 +46,7 @@ fn add_paths(
         if names_same_task(sent, stored) && sent_text_differs(&sent.title, &stored.title) {
             paths.insert(format!("{path}.steps.title"));
         }
-        let managed = managed_documents(stored);
-        let managed: BTreeMap<&str, &TaskDocument> = managed
-            .map(|(value, document)| (value.key.as_str(), document))
-            .collect();
+        let managed = managed_by_key(stored);
         for (value, sent) in managed_documents(sent) {
             if let Some(stored) = managed.get(value.key.as_str()) {
                 let path = format!("{path}.steps.feedback_config.values.task_json");

@@ -1,9 +1,7 @@
 //! Required fields that a document leaves out. An import keeps the stored ones, so the
 //! server does not refuse it.
 
-use std::collections::BTreeMap;
-
-use super::steps_by_guid;
+use super::{managed_by_key, steps_by_guid};
 use crate::proto::v1::{Step, StepType, Task, TaskDocument};
 
 /// What is wrong with such a document, a line for each field; `None` if it has all of them.
@@ -58,11 +56,7 @@ fn add_steps(path: &str, document: &TaskDocument, stored: &TaskDocument, paths: 
 }
 
 fn add_managed_steps(path: &str, sent: &Step, stored: &Step, paths: &mut Vec<String>) {
-    let managed = stored.feedback_config.iter();
-    let managed: BTreeMap<&str, &TaskDocument> = managed
-        .flat_map(|config| &config.values)
-        .filter_map(|value| Some((value.key.as_str(), value.task_json.as_ref()?)))
-        .collect();
+    let managed = managed_by_key(stored);
     for (question, config) in sent.feedback_config.iter().enumerate() {
         for (index, value) in config.values.iter().enumerate() {
             if let (Some(sent), Some(stored)) = (&value.task_json, managed.get(value.key.as_str()))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use prost_types::FieldMask;
 
-use super::steps_by_guid;
+use super::{managed_by_key, managed_documents, steps_by_guid};
 use crate::{
     cli::CliError,
     client::Client,
@@ -58,8 +58,8 @@ impl Resets {
     }
 
     fn add_step(&mut self, stored: &Step, planned: &Step) {
-        // What is not reset: ids, types and places; what an import always writes; what is
-        // read-only; and fields that are required or have a default, which it keeps.
+        // The rest is not reset: ids and types; fields that every import writes or that are
+        // read-only; and required ones, and ones with defaults, which an import keeps.
         let Step {
             body,
             dependencies,
@@ -124,16 +124,9 @@ impl Resets {
     }
 
     fn add_managed(&mut self, stored: &Step, planned: &Step) {
-        let stored = stored.feedback_config.iter();
-        let stored: BTreeMap<&str, &TaskDocument> = stored
-            .flat_map(|config| &config.values)
-            .filter_map(|value| Some((value.key.as_str(), value.task_json.as_ref()?)))
-            .collect();
-        let planned = planned.feedback_config.iter();
-        for value in planned.flat_map(|config| &config.values) {
-            if let (Some(planned), Some(stored)) =
-                (&value.task_json, stored.get(value.key.as_str()))
-            {
+        let stored = managed_by_key(stored);
+        for (value, planned) in managed_documents(planned) {
+            if let Some(stored) = stored.get(value.key.as_str()) {
                 self.add(stored, planned);
             }
         }

@@ -89,7 +89,7 @@ pub struct TaskToDelete {
     /// The tasks that its observations manage.
     pub managed: Vec<Task>,
     /// The first subtask steps of other tasks that refer to it, at most
-    /// [`Precondition::MAX_REFERRING_STEPS`].
+    /// [`Precondition::MAX_LISTED_STEPS`].
     pub referenced_by: Vec<StepId>,
 }
 

@@ -241,8 +241,8 @@ fn check_step(
     }
 }
 
-/// The first END before the step in its task that every walkthrough sees which comes to it,
-/// as it has no dependencies.
+/// The first END without dependencies before the step in its task. Each walkthrough that
+/// comes to it ends the task there.
 fn end_before<'a>(report: &Report<'a>, own: &OwnStep<'_>) -> Option<&'a GuideStep> {
     let unpublished = report.subject.options.unpublished;
     let steps = report.subject.guide.steps(own.position.task).iter();

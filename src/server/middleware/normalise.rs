@@ -70,7 +70,7 @@ fn is_about_size(text: &str) -> bool {
         || (text.starts_with("Error encoding") && text.contains("too large"))
 }
 
-/// Whether it is tonic's encoder, so that the message is a response.
+/// Whether the error comes from tonic's encoder, which encodes responses only.
 fn is_about_response(text: &str) -> bool {
     text.contains("encoded message length too large")
         || text.starts_with("Cannot return body")

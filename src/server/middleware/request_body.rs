@@ -143,7 +143,8 @@ impl Chunks {
         }
     }
 
-    /// The size of the next chunk. It is no larger than what has arrived, so that a claim alone allocates nothing.
+    /// The size of the next chunk. It is no larger than what has arrived, so that a claim
+    /// alone allocates nothing.
     fn next_chunk_bytes(&self, claim: usize) -> usize {
         let bytes = self.bytes.clamp(MIN_CHUNK_BYTES, MAX_CHUNK_BYTES);
         bytes.min(claim.saturating_sub(self.bytes)).max(1)

@@ -33,7 +33,9 @@ pub enum SchemaChange {
 /// What to do with a schema of an earlier version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OldSchema {
+    /// Bring it up to date.
     Migrate,
+    /// Fail.
     Refuse,
 }
 

@@ -26,7 +26,7 @@ use crate::{
         connection::{Database, ReplicaOrPrimary},
         error::StoreError,
         statement,
-        values::Values,
+        values::{MAX_IDS_PER_STATEMENT, Values},
     },
 };
 
@@ -37,8 +37,6 @@ const TREE: &str = "WITH RECURSIVE tree AS ( \
       SELECT t.guid FROM tasks t JOIN tree ON t.parent_guid = tree.guid \
       WHERE t.account_id = $1 \
     ) ";
-
-const MAX_TASKS_PER_STATEMENT: usize = 1_000;
 
 #[derive(FromQueryResult)]
 struct IdRow {
@@ -118,7 +116,7 @@ async fn with_steps(
 ) -> Result<TaskTree, StoreError> {
     let columns = StepColumns::ALL.columns(backend(db));
     let mut steps: BTreeMap<TaskId, Vec<(Step, Place)>> = BTreeMap::new();
-    for ids in tasks.ids.chunks(MAX_TASKS_PER_STATEMENT) {
+    for ids in tasks.ids.chunks(MAX_IDS_PER_STATEMENT) {
         let mut values = Values::new();
         let ids = values.bind_all(ids.iter().map(|task| task.0));
         let sql = format!(
@@ -203,7 +201,7 @@ impl Account {
             return Ok(None);
         };
         let mut size = 0;
-        for ids in tasks.ids.chunks(MAX_TASKS_PER_STATEMENT) {
+        for ids in tasks.ids.chunks(MAX_IDS_PER_STATEMENT) {
             let mut values = Values::new();
             let ids = values.bind_all(ids.iter().map(|task| task.0));
             let sql = format!(

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sea_orm::ConnectionTrait;
 use uuid::Uuid;
 
-use super::{locks::MAX_IDS_PER_STATEMENT, transaction::Tx};
+use super::{sql::MAX_IDS_PER_STATEMENT, transaction::Tx};
 use crate::{
     domain::{changes::Changes, ids::TaskId, nesting::check_depths},
     store::{error::StoreError, placeholders, read::RowReader},

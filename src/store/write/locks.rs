@@ -13,7 +13,10 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::{sql::Values, transaction::Tx};
+use super::{
+    sql::{MAX_IDS_PER_STATEMENT, Values},
+    transaction::Tx,
+};
 use crate::{
     domain::{
         changes::Changes,
@@ -39,9 +42,6 @@ use crate::{
         schema::entity::{step, task},
     },
 };
-
-/// Most ids in one statement.
-pub const MAX_IDS_PER_STATEMENT: usize = 1_000;
 
 /// The place of a step and of the one behind it, with the version of its task. The inner
 /// query finds nothing, and so does the outer one, when the step is not of the task.

@@ -8,7 +8,7 @@ use sea_orm::{
 
 use crate::domain::ids::AccountId;
 
-pub use crate::store::values::{Values, list};
+pub use crate::store::values::{MAX_IDS_PER_STATEMENT, Values, list};
 pub use given::GivenRows;
 
 /// What an effect of a [`Script`] reads from in place of its guard.

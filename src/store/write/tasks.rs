@@ -171,7 +171,7 @@ async fn first_referring_steps(tx: &Tx, guid: TaskId) -> Result<Vec<StepId>, Sto
         .filter(step::Column::SubtaskId.eq(guid.0))
         .filter(step::Column::Task.ne(guid.0))
         .order_by_asc(step::Column::Guid)
-        .limit(Precondition::MAX_REFERRING_STEPS as u64)
+        .limit(Precondition::MAX_LISTED_STEPS as u64)
         .into_tuple()
         .all(&tx.db)
         .await?;

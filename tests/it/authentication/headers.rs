@@ -149,8 +149,8 @@ async fn an_unknown_scope_permits_nothing(client: Client) {
     }
     let failure = client.with_scopes("read,foo").list_roles(0, "").await;
     let message = failure.refused().message;
-    let expected = "the credentials lack the scope `read`, and have no other one of read, write, \
-                    translate, admin: names are separated by spaces, and unknown ones are ignored";
+    let expected = "the credentials lack the scope `read`: they have none of read, write, \
+                    translate, admin; names are separated by spaces, and unknown ones are ignored";
     assert_eq!(message, expected);
 }
 

@@ -26,10 +26,9 @@ use crate::{
     store::{
         error::StoreError,
         write::{
-            locks::MAX_IDS_PER_STATEMENT,
             request_outcomes::delete_expired,
             rows::{TranslationRows, step_row, task_row},
-            sql::{GivenRows, RowChange, Upsert, Values, list},
+            sql::{GivenRows, MAX_IDS_PER_STATEMENT, RowChange, Upsert, Values, list},
         },
     },
 };

@@ -1,0 +1,83 @@
+//! Statuses of calls that the state of a resource forbids.
+
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, PreconditionViolation};
+
+use super::{DOMAIN, build, name, violation_counts};
+use crate::{domain::Precondition, proto::v1::ErrorReason};
+
+/// How a task stops being managed.
+const UNLINK: &str = "Update that observation first: set `linked` in its `feedback_config` to \
+                      false, or remove the answer whose `link` is the task";
+
+/// FAILED_PRECONDITION, with a violation for each resource or field that prevents the call.
+pub fn status(precondition: Precondition) -> Status {
+    let (reason, subjects, message): (_, Vec<String>, _) = match precondition {
+        Precondition::LinkedImportOnly { path } => (
+            ErrorReason::LinkedImportOnly,
+            vec![path],
+            "only ImportTask creates links".to_owned(),
+        ),
+        Precondition::TaskHasSteps { task } => (
+            ErrorReason::TaskHasSteps,
+            vec![task.to_string()],
+            format!("task {task} has steps; set `force` to delete them too"),
+        ),
+        Precondition::TaskReferenced { task, by } => (
+            ErrorReason::TaskReferenced,
+            by.iter().map(ToString::to_string).collect(),
+            format!("subtask steps of other tasks refer to task {task}"),
+        ),
+        Precondition::TaskManaged { task } => (
+            ErrorReason::TaskManaged,
+            vec![task.to_string()],
+            format!(
+                "an observation manages task {task}: ListReferences of the task names it \
+                 (REFERENCE_KIND_MANAGES). {UNLINK}"
+            ),
+        ),
+        Precondition::StepManaged { step, task } => (
+            ErrorReason::StepManaged,
+            vec![step.to_string()],
+            format!(
+                "step {step} goes to task {task}, which an observation of its task manages. {UNLINK}"
+            ),
+        ),
+        Precondition::AbsentSteps { steps } => (
+            ErrorReason::AbsentSteps,
+            steps.iter().map(ToString::to_string).collect(),
+            absent_steps_message(steps.len()),
+        ),
+        Precondition::RequestIdReused { id } => (
+            ErrorReason::RequestIdReused,
+            vec!["request_id".to_owned()],
+            format!("request_id {id} was used before with another payload"),
+        ),
+    };
+    let total = subjects.len();
+    let violations: Vec<_> = subjects
+        .into_iter()
+        .take(Precondition::MAX_LISTED_STEPS)
+        .map(|subject| PreconditionViolation::new(name(reason), subject, &message))
+        .collect();
+    let metadata = violation_counts(violations.len(), total);
+    let mut details = ErrorDetails::with_error_info(name(reason), DOMAIN, metadata);
+    details.set_precondition_failure(violations);
+    build(Code::FailedPrecondition, message, details)
+}
+
+fn absent_steps_message(count: usize) -> String {
+    let (steps, them) = match count {
+        1 => ("step", "it"),
+        _ => ("steps", "them"),
+    };
+    let shown = Precondition::MAX_LISTED_STEPS;
+    let cut = match count > shown {
+        true => format!(" (the first {shown} are shown)"),
+        false => String::new(),
+    };
+    format!(
+        "the document does not list {count} {steps} of the task{cut}; set `absent_steps` to keep \
+         or delete {them}"
+    )
+}
