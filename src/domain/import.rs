@@ -62,15 +62,15 @@ pub struct ImportPlan {
 pub struct Origin<Id> {
     /// Its id in the document; `None` if it has none.
     pub guid: Option<Id>,
-    /// Its path in the request, such as `document.steps[3]`; empty if the document does
-    /// not list it.
+    /// Its path in the request, such as `document.steps[3]`; empty for the task of a value
+    /// without a document.
     pub path: String,
 }
 
 /// Where planned tasks and steps stand in a document, by the ids that they get.
 #[derive(Debug, Default)]
 pub struct Origins {
-    /// The tasks. Those of values without a document have an empty path.
+    /// The tasks.
     pub tasks: BTreeMap<TaskId, Origin<TaskId>>,
     /// The steps, without wiring steps that the document does not list.
     pub steps: BTreeMap<StepId, Origin<StepId>>,

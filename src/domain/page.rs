@@ -1,7 +1,7 @@
 //! Pages of a list.
 
-/// A page ends early once it has this many encoded bytes, as gRPC clients receive at most
-/// 4 MiB by default. Every page has at least one item.
+/// A page ends early rather than exceed this many encoded bytes, as gRPC clients receive at
+/// most 4 MiB by default. Every page has at least one item, however large.
 pub const PAGE_BYTES: usize = 3 * 1024 * 1024;
 
 /// How many items a page holds at most: 1 to 500.

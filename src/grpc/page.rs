@@ -12,7 +12,9 @@ use crate::domain::{
     violation::Violations,
 };
 
-/// The cursor after which a page starts, `None` for the first page, and its size.
+/// The cursor after which a page starts, and the size of the page. `None` if the size is
+/// invalid. The cursor is `None` for the first page and for an invalid token, which is a
+/// violation.
 pub fn start<C: PageCursor>(
     tokens: &PageTokens<'_>,
     page_size: i32,

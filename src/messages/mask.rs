@@ -97,7 +97,7 @@ pub const STEP: MaskFields = MaskFields {
 pub enum Mask {
     /// No mask: the fields that were sent.
     Populated,
-    /// The fields that a document of an import sends, and its shorthand.
+    /// As `Populated`, but `dependency_shorthand` counts, too.
     Document,
     /// `*`: every honored field.
     All,
@@ -234,7 +234,7 @@ impl Selects for LanguageMask {
 }
 
 impl LanguageMask {
-    /// The `locked` that the update sets, if it sets one: true unless it was sent.
+    /// The `locked` that the update sets, if it sets one: what was sent, else true.
     pub fn locked(&self, sent: Option<bool>) -> Option<bool> {
         let selected = self.selects("locked", sent.is_some());
         selected.then(|| sent.unwrap_or(true))

@@ -84,7 +84,7 @@ pub fn advice(setting: &str, error: &io::Error) -> String {
             format!("this machine does not have the address: set {setting} to one of its own")
         }
         io::ErrorKind::PermissionDenied => {
-            format!("the system does not allow the port: set {setting} to one from 1024")
+            format!("the system does not allow the port: set {setting} to a port of 1024 or higher")
         }
         _ => error.to_string(),
     }

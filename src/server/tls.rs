@@ -28,8 +28,8 @@ pub enum TlsError {
     /// A file cannot be read, or holds something else.
     #[error(transparent)]
     File(#[from] PemError),
-    /// Certificate and key do not match.
-    #[error("EXPERTISE_TLS_CERT_FILE and EXPERTISE_TLS_KEY_FILE must go together: {0}")]
+    /// Certificate and key do not match, or one of them is malformed.
+    #[error("EXPERTISE_TLS_CERT_FILE and EXPERTISE_TLS_KEY_FILE cannot be used: {0}")]
     Mismatch(&'static str),
     /// Clients cannot be verified with these authorities.
     #[error(

@@ -1,8 +1,8 @@
-//! Cuts plain text into parts of a size that engines take, without the white space
-//! around them.
+//! Cuts plain text into parts of a size that engines take. White space around a part is
+//! kept, and not sent.
 
-/// The largest part, in code points.
-pub(super) const MAX_PART_CHARS: usize = 4_000;
+/// The most code points of a request, and so of a part.
+pub(super) const MAX_REQUEST_CHARS: usize = 4_000;
 
 /// Translates a text.
 pub(super) type TranslateFn<'a> = dyn FnMut(&str) -> String + 'a;
@@ -11,7 +11,7 @@ pub(super) type TranslateFn<'a> = dyn FnMut(&str) -> String + 'a;
 /// part without a letter stays as it is.
 pub(super) fn translate_parts(text: &str, translate: &mut TranslateFn<'_>) -> String {
     let mut translated = String::with_capacity(text.len());
-    for part in parts(text, MAX_PART_CHARS) {
+    for part in parts(text, MAX_REQUEST_CHARS) {
         let inner = part.trim();
         if inner.contains(char::is_alphabetic) {
             let start = part.len() - part.trim_start().len();

@@ -7,7 +7,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::sync::Semaphore;
 
 use super::{
-    chunking::MAX_PART_CHARS,
+    chunking::MAX_REQUEST_CHARS,
     engine::{self, Engine, EngineError},
 };
 use crate::{client, config::RetrySettings};
@@ -22,7 +22,8 @@ pub struct Translator {
 }
 
 impl Translator {
-    /// At most `parallel` requests run at once; those that wait for a retry do not count.
+    /// At most `parallel` requests run at once. One that waits for a retry counts within its
+    /// call of [`translate`](Self::translate), but not for other calls.
     pub fn new(engine: Box<dyn Engine>, from: &str, parallel: usize, retry: RetrySettings) -> Self {
         Self {
             engine,
@@ -91,7 +92,7 @@ fn requests(texts: &[String], count_max: usize) -> Vec<&[String]> {
     let (mut start, mut size) = (0, 0);
     for (at, text) in texts.iter().enumerate() {
         let len = text.chars().count();
-        if at > start && (at - start >= count_max || size + len > MAX_PART_CHARS) {
+        if at > start && (at - start >= count_max || size + len > MAX_REQUEST_CHARS) {
             requests.extend(texts.get(start..at));
             (start, size) = (at, 0);
         }
@@ -209,7 +210,7 @@ mod tests {
 
     #[test]
     fn requests_keep_to_count_and_size() {
-        let long = "x".repeat(MAX_PART_CHARS);
+        let long = "x".repeat(MAX_REQUEST_CHARS);
         let all = texts(&["a", "b", "c", &long, "d"]);
         let sizes: Vec<usize> = requests(&all, 2).into_iter().map(<[_]>::len).collect();
         assert_eq!(sizes, [2, 1, 1, 1]);

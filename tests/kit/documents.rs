@@ -10,7 +10,7 @@ use expertise::proto::v1::*;
 pub fn canonical(mut document: TaskDocument) -> TaskDocument {
     let mut names = BTreeMap::new();
     name_tasks(&document, "document", &mut names);
-    settle(&mut document, &names);
+    replace_ids(&mut document, &names);
     document
 }
 
@@ -49,7 +49,7 @@ fn name_tasks(document: &TaskDocument, place: &str, names: &mut BTreeMap<String,
     }
 }
 
-fn settle(document: &mut TaskDocument, names: &BTreeMap<String, String>) {
+fn replace_ids(document: &mut TaskDocument, names: &BTreeMap<String, String>) {
     if let Some(task) = &mut document.task {
         name(&mut task.parent_guid, names);
         *task = Task {
@@ -65,7 +65,7 @@ fn settle(document: &mut TaskDocument, names: &BTreeMap<String, String>) {
         for value in values.flat_map(|config| &mut config.values) {
             name(&mut value.link, names);
             if let Some(inner) = &mut value.task_json {
-                settle(inner, names);
+                replace_ids(inner, names);
             }
         }
         *step = Step {

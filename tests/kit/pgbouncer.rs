@@ -2,8 +2,7 @@
 
 use std::{
     env, fs,
-    net::TcpStream,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Stdio,
     sync::atomic::{AtomicU32, Ordering},
 };
@@ -52,7 +51,7 @@ impl PgBouncer {
                 .stdout(Stdio::null())
                 .stderr(fs::File::create(&log).expect("the log of PgBouncer"));
             let mut child = SupervisedChild::spawn(&mut command, EndSignal::Kill);
-            if is_serving(port, &mut child) {
+            if is_serving(&log, &mut child) {
                 let name = database.path();
                 let url = format!("postgres://postgres@127.0.0.1:{port}{name}?pgbouncer=true");
                 return Self { url, child };
@@ -111,11 +110,12 @@ fn program() -> Option<PathBuf> {
         .find(|program| program.is_file())
 }
 
-/// Whether it takes connections; false when it has ended instead.
-fn is_serving(port: u16, child: &mut SupervisedChild) -> bool {
+/// Whether it takes connections; false when it has ended instead. Its log tells that: another
+/// process may have taken the port.
+fn is_serving(log: &Path, child: &mut SupervisedChild) -> bool {
     let serving = poll_for(WAIT_TIMEOUT, || {
-        let connects = TcpStream::connect(("127.0.0.1", port)).is_ok();
-        (connects || child.exit_status().is_some()).then_some(connects)
+        let is_up = fs::read_to_string(log).is_ok_and(|log| log.contains("process up"));
+        (is_up || child.exit_status().is_some()).then_some(is_up)
     });
     serving.expect("PgBouncer does not take connections")
 }

@@ -222,7 +222,7 @@ impl Cluster {
             .stdout(self.log_file())
             .stderr(self.log_file());
         let mut server = SupervisedChild::spawn(&mut command, EndSignal::Quit);
-        let is_serving = in_a_runtime(is_serving(&self.url(), &mut server));
+        let is_serving = in_a_runtime(is_serving(&self.url(), &self.data(), &mut server));
         self.server = is_serving.then_some(server);
         is_serving
     }
@@ -312,14 +312,18 @@ pub fn free_port() -> u16 {
         .port()
 }
 
-/// Whether the server takes connections; false when it has ended instead, as it
-/// does when another process has taken the port.
-async fn is_serving(url: &str, server: &mut SupervisedChild) -> bool {
+/// Whether the server takes connections; false when another process has taken the port,
+/// which may be another PostgreSQL.
+async fn is_serving(url: &str, data: &Path, server: &mut SupervisedChild) -> bool {
     let started = Instant::now();
     loop {
-        if let Ok(connection) = PgConnection::connect(url).await {
+        if let Ok(mut connection) = PgConnection::connect(url).await {
+            let directory = sqlx::query_scalar("SHOW data_directory").fetch_one(&mut connection);
+            let directory: Option<String> = directory.await.ok();
             let _ = connection.close().await;
-            return true;
+            if let Some(directory) = directory {
+                return Path::new(&directory) == data;
+            }
         }
         if server.exit_status().is_some() {
             return false;

@@ -24,7 +24,8 @@ const MIN_STAMP_AGE: Duration = Duration::from_secs(2);
 pub(super) type Parse = fn(&[u8]) -> Result<KeySet, KeyFormatError>;
 
 /// Keys in a file. The file is compared on each use, so that a change holds from the next
-/// call on. When it cannot be read, the old keys stay.
+/// call on. When it cannot be read or is malformed, the old keys stay; a key set without
+/// keys replaces them.
 pub(super) struct KeyFile {
     path: PathBuf,
     parse: Parse,
@@ -49,7 +50,7 @@ struct Stamp {
     inode: u64,
 }
 
-/// Why a file has no keys.
+/// Why the keys of a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum KeyFileError {
     #[error("{0}")]
@@ -107,7 +108,7 @@ impl KeyFile {
                         state.read = SystemTime::now();
                     }
                     Err(error) => {
-                        warn!(%path, %error, "the file has no valid keys: the old ones stay")
+                        warn!(%path, %error, "the file is malformed: the old keys stay")
                     }
                 }
                 state.text = Some(text);

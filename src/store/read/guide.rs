@@ -1,13 +1,14 @@
 //! Reads a guide: a task or document with its steps and those of its subtasks, without
 //! bodies, as one state of the database.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Value};
+use uuid::Uuid;
 
 use super::{
+    outside::{AccountNames, OutsideUses, find_outside_uses, retain_used_outside},
     row_reader::RowReader,
-    setters::find_setters_elsewhere,
     step_row::{StepColumns, read_step},
     tasks,
 };
@@ -18,9 +19,10 @@ use crate::{
             Guide, GuideDraft, KnownVariables, MAX_GUIDE_STEPS, MAX_SUBTASK_LEVELS, SourceStep,
             SourceTask, SourceTasks, of_document,
         },
-        ids::{StepId, TaskId},
+        ids::TaskId,
         import::{AbsentSteps, Document, ImportContext, plan},
         step::ReferencedTask,
+        validation::OutsideReaders,
     },
     store::{Account, backend, error::StoreError, json_columns, placeholders, statement},
 };
@@ -57,15 +59,49 @@ impl Account {
         source: GuideSource,
         known: &KnownVariables,
     ) -> Result<Guide, StoreError> {
+        let draft = self.read_draft(db, source, known).await?;
+        let names = AccountNames {
+            read: names_read(&draft),
+            set: BTreeSet::new(),
+        };
+        let outside = find_outside_uses(&names, db, &self.id, &ids(&draft)).await?;
+        Ok(draft.finish(outside.setters))
+    }
+
+    /// Reads a guide, and the conditions elsewhere that read its variables, in at most six
+    /// statements.
+    pub(super) async fn read_guide_and_readers(
+        &self,
+        db: &impl ConnectionTrait,
+        source: GuideSource,
+        known: &KnownVariables,
+    ) -> Result<(Guide, BTreeMap<String, OutsideReaders>), StoreError> {
+        let draft = self.read_draft(db, source, known).await?;
+        let set = draft.account_variables();
+        let set = set.filter(|variable| variable.task.is_none() && !variable.setters.is_empty());
+        let mut names = AccountNames {
+            read: names_read(&draft),
+            set: set.map(|variable| variable.name.as_str()).collect(),
+        };
+        let inside = ids(&draft);
+        retain_used_outside(&mut names, db, &self.id, &inside).await?;
+        let OutsideUses { setters, readers } =
+            find_outside_uses(&names, db, &self.id, &inside).await?;
+        Ok((draft.finish(setters), readers))
+    }
+
+    async fn read_draft(
+        &self,
+        db: &impl ConnectionTrait,
+        source: GuideSource,
+        known: &KnownVariables,
+    ) -> Result<GuideDraft, StoreError> {
         let (root, tasks) = match source {
             GuideSource::Stored(root) => (root, self.read_stored_guide(db, root).await?),
             GuideSource::Document(document) => self.read_document_guide(db, *document).await?,
         };
-        let draft = GuideDraft::new(root, tasks, known).ok_or(Error::TaskNotFound(root))?;
-        let inside: BTreeSet<StepId> = draft.steps().map(|step| step.step.guid).collect();
-        let names = draft.account_names_read();
-        let outside = find_setters_elsewhere(db, &self.id, &names, &inside).await?;
-        Ok(draft.finish(outside))
+        let draft = GuideDraft::new(root, tasks, known);
+        draft.ok_or_else(|| Error::TaskNotFound(root).into())
     }
 
     async fn read_stored_guide(
@@ -276,6 +312,22 @@ impl ReadBudget {
         self.steps = steps;
         Ok(true)
     }
+}
+
+/// The account-wide names that conditions of a guide read.
+fn names_read(draft: &GuideDraft) -> BTreeSet<&str> {
+    let read = draft
+        .account_variables()
+        .filter(|variable| variable.is_read);
+    read.map(|variable| variable.name.as_str()).collect()
+}
+
+/// The ids of the tasks and steps of a guide.
+fn ids(draft: &GuideDraft) -> HashSet<Uuid> {
+    let tasks = draft.tasks().map(|task| task.task.guid.0);
+    tasks
+        .chain(draft.steps().map(|step| step.step.guid.0))
+        .collect()
 }
 
 /// The tasks that steps refer to.

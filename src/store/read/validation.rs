@@ -1,17 +1,15 @@
 //! Validations: one transaction reads a guide, and the conditions elsewhere that read its
 //! variables.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use sea_orm::ConnectionTrait;
 use tracing::Instrument;
-use uuid::Uuid;
 
-use super::{GuideSource, readers::find_readers_elsewhere, run_to_end};
+use super::{GuideSource, run_to_end};
 use crate::{
     domain::{
         Error, Result,
-        analysis::{Fingerprint, Guide, parse_account_name},
+        analysis::{Fingerprint, Guide},
         ids::TaskId,
         page::{Page, PageSize},
         task::TaskFilter,
@@ -279,38 +277,12 @@ impl Account {
         run_to_end(async move {
             let db = account.reader().begin_snapshot().await;
             let db = db.map_err(StoreError::from)?;
-            let read = async {
-                let guide = account.read_guide(&db, source, &known).await?;
-                let readers = account.readers_elsewhere(&db, &guide).await?;
-                Ok::<_, StoreError>(ReadGuide { guide, readers })
-            };
-            let read = read.await;
+            let read = account.read_guide_and_readers(&db, source, &known).await;
             db.rollback().await.map_err(StoreError::from)?;
-            Ok(read?)
+            let (guide, readers) = read?;
+            Ok(ReadGuide { guide, readers })
         })
         .await
-    }
-
-    async fn readers_elsewhere(
-        &self,
-        db: &impl ConnectionTrait,
-        guide: &Guide,
-    ) -> Result<BTreeMap<String, OutsideReaders>, StoreError> {
-        let set = guide.variables.iter().filter(|variable| {
-            let account_wide = variable.task.is_none();
-            account_wide && !variable.setters.is_empty()
-        });
-        let names = set.map(|variable| variable.name.as_str());
-        let names: BTreeSet<&str> = names
-            .filter(|name| parse_account_name(name).is_some())
-            .collect();
-        let mut inside: BTreeSet<Uuid> = BTreeSet::new();
-        for task in &guide.tasks {
-            inside.insert(task.source.task.guid.0);
-            let steps = task.steps.iter().flatten();
-            inside.extend(steps.map(|step| step.source.step.guid.0));
-        }
-        find_readers_elsewhere(db, &self.id, &names, &inside).await
     }
 }
 

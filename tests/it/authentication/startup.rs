@@ -147,7 +147,7 @@ async fn invalid_tls_files_are_refused() {
         ),
         (
             with(&|t| t.cert_file = broken.clone()),
-            "must go together: the certificate is malformed",
+            "cannot be used: the certificate is malformed",
         ),
         (
             with(&|t| t.key_file = nowhere.clone()),
@@ -159,11 +159,11 @@ async fn invalid_tls_files_are_refused() {
         ),
         (
             with(&|t| t.key_file = other.clone()),
-            "must go together: the certificate and the key do not belong together",
+            "cannot be used: the certificate and the key do not belong together",
         ),
         (
             with(&|t| t.key_file = unusable.clone()),
-            "must go together: the key is malformed, or not RSA of 2048",
+            "cannot be used: the key is malformed, or not RSA of 2048",
         ),
         (
             with(&|t| t.key_file = encrypted.clone()),

@@ -229,7 +229,7 @@ async fn linked_is_for_observations_only(client: Client) {
 }
 
 async fn a_document_in_a_value_that_is_not_linked_is_listed(client: Client) {
-    // It is ignored, so its length does not matter.
+    // It is ignored, although it is invalid.
     let values = vec![answer_with("a", "A", document("", document_steps(&[""])))];
     let question = FeedbackConfig {
         linked: None,

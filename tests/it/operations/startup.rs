@@ -1,4 +1,4 @@
-//! A server that starts before its database.
+//! A server that starts before its database, or without its replica.
 
 use std::{
     io::Read,
@@ -78,8 +78,8 @@ async fn a_server_serves_as_soon_as_its_database_is_there() {
     let failure = client.create_task(task("Pump")).await.refused();
     failure.is(Code::Unavailable, "STORE_UNAVAILABLE");
     // Credentials are checked before.
-    let failure = Client::at(server.address).with_account("a b");
-    let failure = failure.create_task(task("Pump")).await.refused();
+    let malformed = Client::at(server.address).with_account("a b");
+    let failure = malformed.create_task(task("Pump")).await.refused();
     failure.is(Code::Unauthenticated, "CREDENTIALS_INVALID");
 
     cluster.start_again();

@@ -94,7 +94,7 @@ async fn calls_to_an_unavailable_service_are_retried() {
 }
 
 #[tokio::test]
-async fn missing_permission_ends_the_run_at_once() {
+async fn a_refusal_that_no_retry_mends_ends_the_run_at_once() {
     for status in [
         Status::unauthenticated(""),
         Status::permission_denied(""),

@@ -5,8 +5,8 @@ use super::*;
 on_both_databases![
     rules_are_listed_with_severities_and_descriptions,
     a_rule_can_have_another_severity,
-    a_minimum_leaves_out_and_does_not_count,
-    a_suppressed_path_matches_up_to_its_end,
+    findings_below_the_minimum_are_not_listed_or_counted,
+    a_suppressed_path_matches_exactly_or_before_its_star,
     suppressed_ids_of_others_match_nothing,
     counts_are_those_of_the_whole_guide,
 ];
@@ -92,7 +92,7 @@ async fn a_rule_can_have_another_severity(client: Client) {
     assert_eq!(response.findings[0].severity(), Severity::Error);
 }
 
-async fn a_minimum_leaves_out_and_does_not_count(client: Client) {
+async fn findings_below_the_minimum_are_not_listed_or_counted(client: Client) {
     for (minimum, expected) in [
         (Severity::Unspecified, [1, 1, 1, 0]),
         (Severity::Info, [1, 1, 1, 0]),
@@ -107,7 +107,7 @@ async fn a_minimum_leaves_out_and_does_not_count(client: Client) {
     }
 }
 
-async fn a_suppressed_path_matches_up_to_its_end(client: Client) {
+async fn a_suppressed_path_matches_exactly_or_before_its_star(client: Client) {
     for (path, suppressed) in [
         ("document.steps[2].dependencies.*", 1),
         ("document.steps[2].*", 1),

@@ -60,6 +60,7 @@ async fn only_the_requested_languages_are_checked(client: Client) {
         .await
         .findings;
     let languages: Vec<_> = found.iter().map(|one| one.language.as_str()).collect();
+    // One finding for the task, one for its step.
     assert_eq!(languages, ["fr", "fr"]);
 }
 

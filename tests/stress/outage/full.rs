@@ -20,7 +20,7 @@ use crate::{
 const ROOM: u64 = 3 * 1024 * 1024;
 /// The room that each round adds.
 const MORE_ROOM: u64 = 8 * 1024 * 1024;
-/// The bytes of a body: a few bodies fill the room.
+/// The bytes of a body: some dozens of bodies fill the room.
 const BODY: usize = 64 * 1024;
 const CLIENTS: usize = 4;
 

@@ -1,6 +1,6 @@
 //! Builds a guide: finds its tasks, names its variables and compiles its conditions.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use crate::domain::ids::TaskId;
 
@@ -64,14 +64,15 @@ impl GuideDraft {
         Some(draft)
     }
 
-    /// The account-wide names that conditions of the guide read.
-    pub fn account_names_read(&self) -> BTreeSet<&str> {
+    /// The variables with account-wide names.
+    pub fn account_variables(&self) -> impl Iterator<Item = &Variable> {
         let variables = self.variables.variables.iter();
-        let read = variables.filter(|variable| variable.is_read);
-        let names = read.map(|variable| variable.name.as_str());
-        names
-            .filter(|name| parse_account_name(name).is_some())
-            .collect()
+        variables.filter(|variable| parse_account_name(&variable.name).is_some())
+    }
+
+    /// The tasks of the guide.
+    pub fn tasks(&self) -> impl Iterator<Item = &SourceTask> {
+        self.tasks.iter().map(|task| &task.source)
     }
 
     /// The steps of the guide.

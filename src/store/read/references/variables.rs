@@ -21,9 +21,12 @@ use crate::{
         Account, backend,
         error::StoreError,
         json_columns,
-        read::{RowReader, setters::given_symbols},
+        read::{
+            RowReader,
+            outside::{bind_symbol, take_symbol},
+        },
         statement,
-        values::Values,
+        values::{Values, list},
     },
 };
 
@@ -62,8 +65,8 @@ struct NamedRows {
     more: bool,
 }
 
-/// A page that is followed by what stands behind the cursor.
-fn page_before(items: Vec<Reference>, cursor: ReferenceCursor) -> ReferencePage {
+/// A page after which the next one starts at the cursor.
+fn page_continued_at(items: Vec<Reference>, cursor: ReferenceCursor) -> ReferencePage {
     let next = Some(cursor);
     ReferencePage { items, next }
 }
@@ -82,26 +85,28 @@ impl Account {
             self.order_epoch(task).await?;
             statements -= 1;
         }
-        let has_setters = filter.may_have_setters();
+        // A name that no observation can set for the account is one of its task: it is not
+        // read where the task sets it itself.
+        let may_have_setters = filter.may_have_setters();
         let first = ReferenceCursor::start_of(ReferenceKind::Sets);
         let mut cursor = after.unwrap_or(first);
         let mut items = Vec::new();
         for used in [VariableUse::Sets, VariableUse::Reads] {
             let kind = used.kind();
-            if kind < cursor.kind || (used == VariableUse::Sets && !has_setters) {
+            if kind < cursor.kind || (used == VariableUse::Sets && !may_have_setters) {
                 continue;
             }
             if kind > cursor.kind {
                 cursor = ReferenceCursor::start_of(kind);
             }
-            let skips_own = used == VariableUse::Reads && !has_setters;
-            let needed = 1 + usize::from(skips_own);
+            let skips_own = used == VariableUse::Reads && !may_have_setters;
+            let statements_needed = 1 + usize::from(skips_own);
             let mut limit = size + 1 - items.len();
             loop {
-                if statements < needed {
-                    return Ok(page_before(items, cursor));
+                if statements < statements_needed {
+                    return Ok(page_continued_at(items, cursor));
                 }
-                statements -= needed;
+                statements -= statements_needed;
                 let mut found = self.named_rows(filter, used, &cursor, limit).await?;
                 let last = found.rows.last().map(NamedRow::id);
                 if skips_own {
@@ -123,7 +128,7 @@ impl Account {
                     path: None,
                 };
                 if items.len() == size {
-                    return Ok(page_before(items, cursor));
+                    return Ok(page_continued_at(items, cursor));
                 }
                 limit = MAX_EXAMINED_ROWS;
             }
@@ -131,8 +136,9 @@ impl Account {
         Ok(ReferencePage { items, next: None })
     }
 
-    /// The tasks and steps behind a cursor that the index names for the variable, in the
-    /// order of ids. Their texts have about [`PAGE_BYTES`], but there is at least one.
+    /// The tasks and steps after a cursor that the index names for the variable, in the
+    /// order of ids. Their texts have about [`PAGE_BYTES`] in total; one is read however
+    /// large it is.
     async fn named_rows(
         &self,
         filter: &VariableFilter,
@@ -172,7 +178,8 @@ impl Account {
         Ok(NamedRows { rows, more })
     }
 
-    /// Leaves out the rows of tasks in which an observation sets the name for the task.
+    /// Leaves out the rows of tasks that set the name as their own: their conditions read
+    /// that variable instead.
     async fn skip_own_names(
         &self,
         filter: &VariableFilter,
@@ -187,18 +194,20 @@ impl Account {
         let db = self.reader();
         let role = SymbolRole::SetsInTask.number();
         let mut values = Values::in_order();
-        let given = given_symbols(symbols.keys().copied(), &mut values);
         let account = values.bind(self.id.as_str());
+        let given = list(
+            symbols
+                .keys()
+                .map(|symbol| bind_symbol(*symbol, &mut values)),
+        );
         let sql = format!(
-            "{given} SELECT symbol FROM step_symbols WHERE account_id = {account} \
-             AND symbol IN (SELECT symbol FROM given) AND role = {role}"
+            "SELECT symbol FROM step_symbols WHERE account_id = {account} \
+             AND symbol IN ({given}) AND role = {role}"
         );
         let statement = values.statement(&sql, backend(db), &self.id);
         let mut own: BTreeSet<TaskId> = BTreeSet::new();
         for row in db.query_all_raw(statement).await? {
-            let symbol: Vec<u8> = RowReader::new(&row).take()?;
-            let symbol = symbol.try_into().map(Symbol);
-            let symbol = symbol.map_err(|_| StoreError::Corrupt("symbol"))?;
+            let symbol = take_symbol(&mut RowReader::new(&row))?;
             own.extend(symbols.get(&symbol));
         }
         rows.retain(|row| !own.contains(&row.place.task));
@@ -257,17 +266,17 @@ fn index_rows_sql(
     };
     // The tables of a CROSS JOIN are read from left to right by SQLite.
     let (from, id) = if in_one_task {
-        let from = format!("{table}s r CROSS JOIN {table}_symbols y WHERE {of_task} AND");
+        let from = format!("{table}s r CROSS JOIN {table}_symbols y WHERE {of_task}");
         (from, "r.guid".to_owned())
     } else {
-        let from = format!("{table}_symbols y CROSS JOIN {table}s r WHERE");
+        let from = format!("{table}_symbols y CROSS JOIN {table}s r WHERE true");
         (from, format!("y.{table}"))
     };
-    let behind = if with_cursor_row { ">=" } else { ">" };
+    let after = if with_cursor_row { ">=" } else { ">" };
     format!(
         "SELECT * FROM (SELECT {id} AS id, {in_step} AS in_step, r.size AS bytes \
-         FROM {from} y.account_id = $1 AND {named} AND r.account_id = $1 \
-         AND r.guid = y.{table} AND {id} {behind} $3 ORDER BY {id} LIMIT $4) of_{table}"
+         FROM {from} AND y.account_id = $1 AND {named} AND r.account_id = $1 \
+         AND r.guid = y.{table} AND {id} {after} $3 ORDER BY {id} LIMIT $4) of_{table}"
     )
 }
 

@@ -1,0 +1,291 @@
+//! Finds what uses a guide's account-wide names outside the guide: observations that set
+//! them, and conditions that read them.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use sea_orm::ConnectionTrait;
+use uuid::Uuid;
+
+use super::row_reader::RowReader;
+use crate::{
+    domain::{
+        analysis::{
+            OutsideSetter, OutsideSetters, Symbol, SymbolRole, TargetSet, account_name, full_name,
+        },
+        dependency::{Group, Node},
+        ids::{AccountId, StepId, TaskId},
+        validation::{OutsideReader, OutsideReaders},
+    },
+    store::{
+        backend,
+        error::StoreError,
+        json_columns,
+        values::{Values, list},
+    },
+};
+
+/// Most observations outside a guide that are read.
+const MAX_SETTERS: usize = 1_000;
+/// Most tasks and steps outside a guide whose conditions are read.
+const MAX_READERS: usize = 1_000;
+
+/// Account-wide names of a guide.
+#[derive(Default)]
+pub struct AccountNames<'a> {
+    /// Names that conditions of the guide read, for which setters are found.
+    pub read: BTreeSet<&'a str>,
+    /// Names that observations of the guide set, for which readers are found.
+    pub set: BTreeSet<&'a str>,
+}
+
+/// What uses account-wide names outside a guide, by name.
+#[derive(Default)]
+pub struct OutsideUses {
+    /// The observations that set the names which the guide reads.
+    pub setters: BTreeMap<String, OutsideSetters>,
+    /// The conditions that read the names which the guide sets. If there are more than
+    /// [`MAX_READERS`], all names have [`OutsideReaders::TooMany`].
+    pub readers: BTreeMap<String, OutsideReaders>,
+}
+
+impl AccountNames<'_> {
+    fn is_empty(&self) -> bool {
+        self.read.is_empty() && self.set.is_empty()
+    }
+
+    /// The WITH clause of a statement that uses the names' symbols, and the roles that are
+    /// searched for, as the table `given`.
+    fn bind(&self, values: &mut Values) -> String {
+        let read = self.read.iter().map(|name| (name, SymbolRole::Sets));
+        let set = self.set.iter().map(|name| (name, SymbolRole::Reads));
+        let rows = list(read.chain(set).map(|(name, role)| {
+            let symbol = bind_symbol(Symbol::of_name(name), values);
+            format!("({symbol}, {})", role.number())
+        }));
+        format!("WITH given (symbol, role) AS (VALUES {rows})")
+    }
+
+    /// Keeps the names with these symbols.
+    fn retain(&mut self, setters: &HashSet<Symbol>, readers: &HashSet<Symbol>) {
+        self.read
+            .retain(|name| setters.contains(&Symbol::of_name(name)));
+        self.set
+            .retain(|name| readers.contains(&Symbol::of_name(name)));
+    }
+}
+
+/// Keeps the names that are used outside the guide. `inside` are its tasks and steps.
+///
+/// Most names are used in one guide only. The index tells that without a row of a step.
+pub async fn retain_used_outside(
+    names: &mut AccountNames<'_>,
+    db: &impl ConnectionTrait,
+    account: &AccountId,
+    inside: &HashSet<Uuid>,
+) -> Result<(), StoreError> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    // The index has a row for each condition of the guide.
+    let limit = MAX_SETTERS + MAX_READERS + 8 * inside.len();
+    let mut values = Values::in_order();
+    let given = names.bind(&mut values);
+    let mut select = |kind: &str| {
+        let account = values.bind(account.as_str());
+        format!(
+            "SELECT y.symbol, y.role, y.{kind} FROM given g CROSS JOIN {kind}_symbols y \
+             WHERE y.account_id = {account} AND y.symbol = g.symbol AND y.role = g.role"
+        )
+    };
+    let sql = format!(
+        "{given} {} UNION ALL {} LIMIT {limit}",
+        select("step"),
+        select("task")
+    );
+    let statement = values.statement(&sql, backend(db), account);
+    let rows = db.query_all_raw(statement).await?;
+    if rows.len() >= limit {
+        return Ok(());
+    }
+    let mut setters = HashSet::new();
+    let mut readers = HashSet::new();
+    for row in rows {
+        let mut row = RowReader::new(&row);
+        let symbol = take_symbol(&mut row)?;
+        let role: i32 = row.take()?;
+        if !inside.contains(&row.take()?) {
+            let used = if role == SymbolRole::Sets.number() {
+                &mut setters
+            } else {
+                &mut readers
+            };
+            used.insert(symbol);
+        }
+    }
+    names.retain(&setters, &readers);
+    Ok(())
+}
+
+/// Finds what uses the names outside the guide. `inside` are its tasks and steps.
+pub async fn find_outside_uses(
+    names: &AccountNames<'_>,
+    db: &impl ConnectionTrait,
+    account: &AccountId,
+    inside: &HashSet<Uuid>,
+) -> Result<OutsideUses, StoreError> {
+    if names.is_empty() {
+        return Ok(OutsideUses::default());
+    }
+    let max_setters = MAX_SETTERS + inside.len();
+    let max_readers = MAX_READERS + inside.len();
+    let mut values = Values::in_order();
+    let given = names.bind(&mut values);
+    let mut selects = Vec::new();
+    if !names.read.is_empty() {
+        let users = users_sql("step", SymbolRole::Sets, account, &mut values);
+        selects.push(format!("{users} LIMIT {}", max_setters + 1));
+    }
+    if !names.set.is_empty() {
+        for kind in ["step", "task"] {
+            let users = users_sql(kind, SymbolRole::Reads, account, &mut values);
+            selects.push(format!("{users} LIMIT {}", max_readers + 1));
+        }
+    }
+    let selects = selects.into_iter().enumerate();
+    let selects = selects.map(|(index, select)| format!("SELECT * FROM ({select}) u{index}"));
+    let selects: Vec<String> = selects.collect();
+    let sql = format!("{given} {}", selects.join(" UNION ALL "));
+    let statement = values.statement(&sql, backend(db), account);
+    let mut setters: BTreeMap<String, Vec<OutsideSetter>> = BTreeMap::new();
+    let mut readers: BTreeMap<String, Vec<OutsideReader>> = BTreeMap::new();
+    let (mut setter_count, mut reader_count) = (0, 0);
+    for row in db.query_all_raw(statement).await? {
+        let mut row = RowReader::new(&row);
+        let role: i32 = row.take()?;
+        let guid: Uuid = row.take()?;
+        let is_inside = inside.contains(&guid);
+        if role == SymbolRole::Sets.number() {
+            setter_count += 1;
+            if !is_inside {
+                add_setter(StepId(guid), &mut row, &names.read, &mut setters)?;
+            }
+        } else {
+            reader_count += 1;
+            if !is_inside {
+                add_readers(&read_conditions(&mut row)?, &names.set, &mut readers);
+            }
+        }
+    }
+    let all_setters = setter_count <= max_setters;
+    let all_readers = reader_count <= max_readers;
+    let setters = names.read.iter().map(|name| {
+        let list = setters.remove(*name).unwrap_or_default();
+        let setters = if all_setters {
+            OutsideSetters::All(list)
+        } else {
+            OutsideSetters::TooMany(list)
+        };
+        ((*name).to_owned(), setters)
+    });
+    let readers = names.set.iter().filter_map(|name| {
+        let readers = if all_readers {
+            OutsideReaders::All(readers.remove(*name)?)
+        } else {
+            OutsideReaders::TooMany
+        };
+        Some(((*name).to_owned(), readers))
+    });
+    Ok(OutsideUses {
+        setters: setters.collect(),
+        readers: readers.collect(),
+    })
+}
+
+/// The query for the steps or tasks that the index has for the `given` symbols of a role.
+fn users_sql(kind: &str, role: SymbolRole, account: &AccountId, values: &mut Values) -> String {
+    let columns = match (kind, role) {
+        ("task", _) => "r.guid AS task, r.product_id, r.name AS title, r.dependencies AS used",
+        (_, SymbolRole::Reads) => "r.task, r.product_id, r.title, r.dependencies AS used",
+        (_, SymbolRole::Sets | SymbolRole::SetsInTask) => {
+            "r.task, r.product_id, r.title, r.feedback_config AS used"
+        }
+    };
+    let role = role.number();
+    let of_symbols = values.bind(account.as_str());
+    let of_rows = values.bind(account.as_str());
+    format!(
+        "SELECT {role} AS role, r.guid, {columns} FROM ( \
+           SELECT DISTINCT {kind} AS guid FROM {kind}_symbols \
+           WHERE account_id = {of_symbols} AND role = {role} \
+             AND symbol IN (SELECT symbol FROM given WHERE role = {role}) \
+         ) y CROSS JOIN {kind}s r WHERE r.account_id = {of_rows} AND r.guid = y.guid \
+         ORDER BY r.guid"
+    )
+}
+
+/// Adds the observation of a row that [`users_sql`] selects, if it sets one of the names.
+fn add_setter(
+    step: StepId,
+    row: &mut RowReader<'_>,
+    names: &BTreeSet<&str>,
+    found: &mut BTreeMap<String, Vec<OutsideSetter>>,
+) -> Result<(), StoreError> {
+    let task = TaskId(row.take()?);
+    let product = json_columns::product(row.take()?)?;
+    let title = row.take()?;
+    let feedback = json_columns::read_feedback(row.take()?)?;
+    let feedback = feedback.ok_or(StoreError::Corrupt("feedback_config"))?;
+    let name = account_name(product, feedback.name.as_str());
+    if names.contains(name.as_str()) {
+        let keys = feedback.values.into_iter();
+        found.entry(name).or_default().push(OutsideSetter {
+            task,
+            step,
+            title,
+            keys: keys.map(|value| value.key.into_string()).collect(),
+        });
+    }
+    Ok(())
+}
+
+/// The conditions of a row that [`users_sql`] selects.
+fn read_conditions(row: &mut RowReader<'_>) -> Result<Group, StoreError> {
+    let _task: Uuid = row.take()?;
+    let _product: i64 = row.take()?;
+    let _title: &str = row.take()?;
+    let group = json_columns::optional(row.take()?, "dependencies")?;
+    group.ok_or(StoreError::Corrupt("dependencies"))
+}
+
+fn add_readers(
+    group: &Group,
+    names: &BTreeSet<&str>,
+    found: &mut BTreeMap<String, Vec<OutsideReader>>,
+) {
+    for node in &group.nodes {
+        match node {
+            Node::Group(group) => add_readers(group, names, found),
+            Node::Condition(condition) => {
+                let name = full_name(condition);
+                if names.contains(name.as_str()) {
+                    found.entry(name).or_default().push(OutsideReader {
+                        operator: condition.operator,
+                        targets: TargetSet::new(&condition.targets),
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Binds a symbol and returns its placeholder.
+pub fn bind_symbol(Symbol(bytes): Symbol, values: &mut Values) -> String {
+    values.bind(bytes.to_vec())
+}
+
+/// Reads the symbol in the next column of a row.
+pub fn take_symbol(row: &mut RowReader<'_>) -> Result<Symbol, StoreError> {
+    let bytes: &[u8] = row.take()?;
+    let bytes = bytes.try_into();
+    bytes.map(Symbol).map_err(|_| StoreError::Corrupt("symbol"))
+}
