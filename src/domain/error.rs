@@ -96,8 +96,10 @@ pub enum Outage {
 pub enum Precondition {
     /// Only an import creates links.
     LinkedImportOnly {
-        /// The path of the requested link.
-        path: String,
+        /// The paths of the requested links.
+        paths: Vec<String>,
+        /// Whether they are new values of a question that is linked already.
+        new_values: bool,
     },
     /// The task still has steps.
     TaskHasSteps {

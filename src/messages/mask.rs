@@ -254,11 +254,20 @@ impl MaskFields {
     fn unknown(&self, path: &str) -> PathViolation {
         let fields = [self.honored, self.ignored, self.identifying].concat();
         let description = format!(
-            "{} It may be {}, and {TRANSLATIONS}.LANGUAGE",
-            not_a_path(closest(path, fields)),
+            "{} It may be {}, {TRANSLATIONS}.LANGUAGE or {TRANSLATIONS}.LANGUAGE.FIELD",
+            not_a_path(closest(self.without_message(path), fields)),
             self.honored.join(", ")
         );
         (Reason::MaskPathUnknown, description.into())
+    }
+
+    /// A path without the name of the message, which paths begin with elsewhere.
+    fn without_message<'p>(&self, path: &'p str) -> &'p str {
+        let field = path.split_once('.');
+        match field {
+            Some(("step" | "task", field)) => field,
+            Some(_) | None => path,
+        }
     }
 
     /// The violation of a path that names no field of a translation.
@@ -275,10 +284,10 @@ impl MaskFields {
 /// Says that no field has this name, and which one was probably meant. The name itself is
 /// not repeated, as nothing that a caller sends is.
 fn not_a_path(closest: Option<&str>) -> String {
-    let meant = closest.map(|closest| format!(": is `{closest}` meant?"));
+    let meant = closest.map(|closest| format!("; perhaps `{closest}` is meant"));
     format!(
-        "is not a path that this mask may name{}",
-        meant.as_deref().unwrap_or(".")
+        "is not a path that this mask may name{}.",
+        meant.unwrap_or_default()
     )
 }
 

@@ -210,7 +210,7 @@ async fn an_unknown_name_is_answered_with_the_allowed_ones(client: Client) {
     for (path, expected) in [
         (
             "options.suppress[0].rule",
-            "is not the id of a rule: is `step/unreachable` meant?",
+            "is not the id of a rule; perhaps `step/unreachable` is meant",
         ),
         (
             "options.suppress[1].rule",

@@ -97,7 +97,11 @@ impl Step {
             return Err(Error::TaskNotFound(task));
         }
         if !merged.links.unmatched.is_empty() {
-            return Err(linked_import_only());
+            let was_linked = self.kind.feedback().is_some_and(|before| before.linked);
+            return Err(match was_linked {
+                true => new_linked_values(&merged.links.unmatched),
+                false => linked_import_only(),
+            });
         }
         Ok(merged)
     }
@@ -294,14 +298,28 @@ pub const COST_NOT_ALLOWED: &str = "must be 0 for this type of step";
 /// The violation of links on another type than an observation.
 pub const LINKED_OBSERVATIONS_ONLY: &str = "only an observation can be linked";
 
-/// The error of a new link outside of an import.
+/// The error of a question that is linked outside of an import.
 pub fn linked_import_only() -> Error {
+    let question = STEP.field("feedback_config");
+    let question = question.index(0);
     Precondition::LinkedImportOnly {
-        path: STEP
-            .field("feedback_config")
-            .index(0)
-            .field("linked")
-            .to_string(),
+        paths: vec![question.field("linked").to_string()],
+        new_values: false,
+    }
+    .into()
+}
+
+/// The error of values that are added to a linked question outside of an import.
+fn new_linked_values(indexes: &[usize]) -> Error {
+    let question = STEP.field("feedback_config");
+    let question = question.index(0);
+    let values = question.field("values");
+    let keys = indexes
+        .iter()
+        .map(|index| values.index(*index).field("key").to_string());
+    Precondition::LinkedImportOnly {
+        paths: keys.collect(),
+        new_values: true,
     }
     .into()
 }

@@ -13,10 +13,14 @@ const UNLINK: &str = "Update that observation first: set `linked` in its `feedba
 /// FAILED_PRECONDITION, with a violation for each resource or field that prevents the call.
 pub fn status(precondition: Precondition) -> Status {
     let (reason, subjects, message): (_, Vec<String>, _) = match precondition {
-        Precondition::LinkedImportOnly { path } => (
+        Precondition::LinkedImportOnly { paths, new_values } => (
             ErrorReason::LinkedImportOnly,
-            vec![path],
-            "only ImportTask creates links".to_owned(),
+            paths,
+            match new_values {
+                true => "a linked observation has a new answer: only ImportTask creates links",
+                false => "only ImportTask creates links",
+            }
+            .to_owned(),
         ),
         Precondition::TaskHasSteps { task } => (
             ErrorReason::TaskHasSteps,

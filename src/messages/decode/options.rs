@@ -109,7 +109,7 @@ fn known_rule(id: &str, mut field: Field<'_>) -> Option<Rule> {
     let rule = Rule::parse(id);
     if rule.is_none() {
         let ids = Rule::ALL.iter().map(|rule| rule.text().id);
-        let meant = closest(id, ids).map(|id| format!(": is `{id}` meant?"));
+        let meant = closest(id, ids).map(|id| format!("; perhaps `{id}` is meant"));
         let meant = meant.unwrap_or_else(|| ": see ListRules".to_owned());
         field.refuse(
             Reason::FieldInvalid,

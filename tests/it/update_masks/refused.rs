@@ -146,7 +146,7 @@ async fn an_unknown_path_is_answered_with_the_known_ones(client: Client) {
         violations.field_violations[0].description.clone()
     };
     let task = descriptions(refusal(&client, &["nome"]).await);
-    let meant = "is not a path that this mask may name: is `name` meant? ";
+    let meant = "is not a path that this mask may name; perhaps `name` is meant. ";
     assert!(task.starts_with(meant), "{task}");
     let of_translation = descriptions(refusal(&client, &["translations.de.nome"]).await);
     assert!(of_translation.starts_with(meant), "{of_translation}");
