@@ -159,6 +159,14 @@ impl CallerMetadata {
         }
     }
 
+    /// The same for calls that must see what was written before: from lists of a replica
+    /// that lags, a command would create tasks twice.
+    fn reading_from_primary(mut self) -> Self {
+        let primary = MetadataValue::from_static("primary");
+        self.0.push(("x-read-from", primary));
+        self
+    }
+
     /// A request with the message.
     pub fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
@@ -263,7 +271,7 @@ impl Client {
             credentials,
             retry,
         } = connection;
-        let caller = CallerMetadata::new(credentials, scopes)?;
+        let caller = CallerMetadata::new(credentials, scopes)?.reading_from_primary();
         let channel = connect(server, trust).await?;
         Ok(Self {
             caller,
