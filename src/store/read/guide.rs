@@ -61,7 +61,8 @@ impl Account {
             GuideSource::Stored(root) => (root, self.read_stored_guide(db, root).await?),
             GuideSource::Document(document) => self.read_document_guide(db, *document).await?,
         };
-        let draft = GuideDraft::new(root, tasks, known).ok_or(Error::TaskNotFound(root))?;
+        let draft = GuideDraft::new(root, tasks, known)
+            .ok_or_else(|| Error::task_not_found(root, "guid"))?;
         let inside: BTreeSet<StepId> = draft.steps().map(|step| step.step.guid).collect();
         let names = draft.account_names_read();
         let outside = find_setters_elsewhere(db, &self.id, &names, &inside).await?;
@@ -74,7 +75,7 @@ impl Account {
         root: TaskId,
     ) -> Result<SourceTasks, StoreError> {
         let head = self.task_head(db, root).await?;
-        let head = head.ok_or(Error::TaskNotFound(root))?;
+        let head = head.ok_or_else(|| Error::task_not_found(root, "guid"))?;
         let mut budget = ReadBudget::new(self.max_message_bytes());
         let mut steps = BTreeMap::new();
         if budget.take(&head)? {
