@@ -157,7 +157,7 @@ async fn write(
     if changes.is_empty() {
         return Ok(EditOutcome::Unchanged);
     }
-    print_error(changes::text(&changes, "").trim_end());
+    print_error(changes::text(&changes, &Term::stderr(), 0).trim_end());
     match show_findings(client, &planned).await {
         FindingsDecision::Import => {}
         FindingsDecision::EditAgain => return Ok(EditOutcome::EditAgain),
