@@ -22,7 +22,7 @@ pub struct CallError {
     pub message: String,
     /// The field of the request that names a missing resource.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub field: Option<String>,
+    pub field: Option<Box<str>>,
     /// What is wrong with the request or with the state it needs, as much as an answer
     /// has room for.
     pub violations: Vec<CallViolation>,
@@ -89,7 +89,7 @@ impl CallError {
         };
         Self {
             code: code_name(status.code()),
-            field: field.map(|field| sanitize(field)),
+            field: field.map(|field| sanitize(field).into_boxed_str()),
             message: match advice(&reason, names_account) {
                 Some(Advice::Instead(advice)) => advice.to_owned(),
                 Some(Advice::Also(advice)) => format!("{text}: {advice}"),

@@ -1,9 +1,10 @@
 //! A changed value in lines for people.
 
-use console::style;
-use serde_json::Value;
-use similar::{ChangeTag, TextDiff};
 use std::time::Duration;
+
+use console::style;
+use serde_json::{Map, Value};
+use similar::{ChangeTag, TextDiff};
 
 use crate::{
     cli::{
@@ -86,7 +87,7 @@ fn removed(text: &str) -> String {
 
 /// The members of an object that is added or removed, or nothing if it is none.
 fn member_lines(path: &str, before: Option<&Value>, after: Option<&Value>) -> Option<Vec<String>> {
-    let lines = |members: &serde_json::Map<String, Value>, is_added: bool| {
+    let lines = |members: &Map<String, Value>, is_added: bool| {
         let lines = members.iter().flat_map(|(name, value)| {
             let path = format!("{path}.{name}");
             match is_added {
@@ -110,7 +111,7 @@ fn question_lines(before: Option<&Value>, after: Option<&Value>) -> Vec<String> 
     let (before, after) = (question(before), question(after));
     let members = |value: &Option<Value>| match value {
         Some(Value::Object(members)) => members.clone(),
-        _ => serde_json::Map::new(),
+        _ => Map::new(),
     };
     let (before, after) = (members(&before), members(&after));
     let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
