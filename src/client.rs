@@ -210,9 +210,11 @@ pub(crate) fn is_transient(status: &Status) -> bool {
     }
 }
 
-/// Whether the connection ended during the call. The status of a server has no source.
+/// Whether the connection ended during the call. The status of a server has no source. A call
+/// that was not sent yet is CANCELLED then, as by a server that requires client certificates.
 fn is_connection_lost(status: &Status) -> bool {
-    matches!(status.code(), Code::Unknown | Code::Internal) && status.source().is_some()
+    let code = status.code();
+    matches!(code, Code::Unknown | Code::Internal | Code::Cancelled) && status.source().is_some()
 }
 
 /// Whether nothing of a call has left this machine.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::{
-    Error, Precondition,
+    Error, Missing, Precondition,
     changes::Changes,
     decide::WriteContext,
     ids::{StepId, TaskId},
@@ -76,9 +76,9 @@ struct Planner<'a> {
     origins: Origins,
     violations: Violations,
     /// Steps in the document that the task does not have.
-    unknown_steps: Vec<StepId>,
+    unknown_steps: Vec<Missing<StepId>>,
     /// Tasks in the document that the account does not have.
-    unknown_tasks: Vec<TaskId>,
+    unknown_tasks: Vec<Missing<TaskId>>,
     /// Steps that the document leaves out under [`AbsentSteps::Refuse`].
     refused_steps: Vec<StepId>,
 }
@@ -160,7 +160,8 @@ impl Planner<'_> {
         let found = planned.get(&id).or_else(|| self.referenced.get(&id));
         let former = || former_reference(step.before?, id);
         let Some(target) = found.cloned().or_else(former) else {
-            self.unknown_tasks.push(task);
+            let field = Path::root(&path).field("subtask_id").to_string().into();
+            self.unknown_tasks.push(Missing { id: task, field });
             return;
         };
         if let Some(product) = product.filter(|_| id == sent) {
@@ -181,11 +182,11 @@ impl Planner<'_> {
         if !self.violations.is_empty() {
             return Err(Error::Invalid(self.violations));
         }
-        if let Some(step) = self.unknown_steps.first() {
-            return Err(Error::StepNotFound(*step));
+        if let Some(missing) = self.unknown_steps.into_iter().next() {
+            return Err(Error::StepNotFound(missing));
         }
-        if let Some(task) = self.unknown_tasks.first() {
-            return Err(Error::TaskNotFound(*task));
+        if let Some(missing) = self.unknown_tasks.into_iter().next() {
+            return Err(Error::TaskNotFound(missing));
         }
         if !self.refused_steps.is_empty() {
             let steps = self.refused_steps;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::{
+    Missing,
     changes::StepDeletion,
     ids::{ProductId, StepId, TaskId},
     import::{AbsentSteps, DocumentStep, Origin, TaskTree},
@@ -35,7 +36,11 @@ impl<'a> Planner<'a> {
             {
                 before = by_id.get(&guid).copied();
                 if before.is_none() {
-                    self.unknown_steps.push(guid);
+                    let field = Path::root(&document.path).field("guid").to_string();
+                    self.unknown_steps.push(Missing {
+                        id: guid,
+                        field: field.into(),
+                    });
                     continue;
                 }
                 if !listed.insert(guid) {
