@@ -47,7 +47,7 @@ impl<'a> Planner<'a> {
                 steps.len()
             );
             self.violations.add(
-                &Path::root(&path).field("steps"),
+                &Path::root(path).field("steps"),
                 Reason::TooManyElements,
                 description,
             );
