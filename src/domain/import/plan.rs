@@ -1,7 +1,10 @@
 //! Planning an import: one walk down the document. References are resolved at the end,
 //! as they may point to tasks further down.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Borrow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use crate::domain::{
     Error, Missing, Precondition,
@@ -24,8 +27,11 @@ mod wiring;
 
 use planned::{ManagedTaskIds, PlannedStep, PlannedTask, SubtaskReference};
 
-/// Plans an import.
-pub fn plan(document: Document, context: ImportContext<'_>) -> Result<ImportPlan, Error> {
+/// Plans an import. The document stays as it is, for another attempt.
+pub fn plan(
+    document: impl Borrow<Document>,
+    context: ImportContext<'_>,
+) -> Result<ImportPlan, Error> {
     let ImportContext {
         write,
         existing,
@@ -51,7 +57,7 @@ pub fn plan(document: Document, context: ImportContext<'_>) -> Result<ImportPlan
         unknown_tasks: Vec::new(),
         refused_steps: Vec::new(),
     };
-    planner.plan_task(document, existing, None);
+    planner.plan_task(document.borrow(), existing, None);
     planner.resolve_references();
     planner.finish()
 }
@@ -116,9 +122,10 @@ impl Planner<'_> {
 
     /// The value of a decoded task or step. Its violations are added to those of the
     /// import.
-    fn valid<T>(&mut self, decoded: Result<T, Violations>) -> Option<T> {
+    fn valid<'d, T>(&mut self, decoded: &'d Result<T, Violations>) -> Option<&'d T> {
         decoded
-            .map_err(|violations| self.violations.append(violations))
+            .as_ref()
+            .map_err(|violations| self.violations.append(violations.clone()))
             .ok()
     }
 

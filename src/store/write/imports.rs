@@ -143,7 +143,7 @@ impl Operation for ImportWrite {
             (None, None) => {}
         }
         let plan = plan(
-            import.document.clone(),
+            &import.document,
             ImportContext {
                 write: context,
                 existing,
