@@ -1,4 +1,4 @@
-//! The time from exec to the first response, on an existing SQLite file.
+//! The time from exec to the first response, on an existing database.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use super::super::{
     load::Client,
     requests::frame,
     table::Figure,
-    testbed::{Kind, Program, Testbed},
+    testbed::{Program, Testbed},
     usage::median,
 };
 
@@ -21,11 +21,8 @@ const STARTS: usize = 10;
 const TARGET: f64 = 100.0;
 const TARGET_FACTOR: f64 = 3.0;
 
-/// Starts the service and the floor in turn; only for SQLite.
+/// Starts the service and the floor in turn.
 pub async fn measure(testbed: &Testbed) -> Vec<Figure> {
-    if testbed.kind() != Kind::Sqlite {
-        return Vec::new();
-    }
     let programs = [
         (Program::Service, "start"),
         (Program::Floor(CreateMode::OneStatement), "start-floor"),

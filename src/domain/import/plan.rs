@@ -1,10 +1,7 @@
 //! Planning an import: one walk down the document. References are resolved at the end,
 //! as they may point to tasks further down.
 
-use std::{
-    borrow::Borrow,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::{
     Error, Missing, Precondition,
@@ -28,10 +25,7 @@ mod wiring;
 use planned::{ManagedTaskIds, PlannedStep, PlannedTask, SubtaskReference};
 
 /// Plans an import. The document stays as it is, for another attempt.
-pub fn plan(
-    document: impl Borrow<Document>,
-    context: ImportContext<'_>,
-) -> Result<ImportPlan, Error> {
+pub fn plan(document: &Document, context: ImportContext<'_>) -> Result<ImportPlan, Error> {
     let ImportContext {
         write,
         existing,
@@ -57,7 +51,7 @@ pub fn plan(
         unknown_tasks: Vec::new(),
         refused_steps: Vec::new(),
     };
-    planner.plan_task(document.borrow(), existing, None);
+    planner.plan_task(document, existing, None);
     planner.resolve_references();
     planner.finish()
 }

@@ -40,7 +40,7 @@ pub fn validate_alone(
         referenced: &referenced,
         absent: AbsentSteps::Refuse,
     };
-    let (root, mut tasks) = of_document(plan(document, context)?);
+    let (root, mut tasks) = of_document(plan(&document, context)?);
     tasks.append(&mut stand_ins);
     let draft = GuideDraft::new(root, tasks, &options.known_variables);
     let guide = draft

@@ -98,7 +98,7 @@ impl Account {
     ) -> Result<GuideDraft, StoreError> {
         let (root, tasks) = match source {
             GuideSource::Stored(root) => (root, self.read_stored_guide(db, root).await?),
-            GuideSource::Document(document) => self.read_document_guide(db, *document).await?,
+            GuideSource::Document(document) => self.read_document_guide(db, &document).await?,
         };
         let draft = GuideDraft::new(root, tasks, known);
         draft.ok_or_else(|| Error::task_not_found(root, "guid").into())
@@ -132,7 +132,7 @@ impl Account {
     async fn read_document_guide(
         &self,
         db: &impl ConnectionTrait,
-        document: Document,
+        document: &Document,
     ) -> Result<(TaskId, SourceTasks), StoreError> {
         let heads = self.tasks_below(db, &document.subtasks()).await?;
         let referenced = heads.iter().map(|head| {
