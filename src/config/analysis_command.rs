@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 
 use super::{
     ConfigError, Format, TaskRef, client_command::ClientArgs, connection::ConnectionConfig,
@@ -51,7 +51,7 @@ pub struct LintArgs {
     #[arg(long = "rule", value_name = "RULE=SEVERITY", value_parser = rule)]
     pub rules: Vec<RuleSetting>,
     /// Leave out findings below this severity
-    #[arg(long, value_name = "SEVERITY")]
+    #[arg(long, value_name = "SEVERITY", ignore_case = true)]
     pub min_severity: Option<Severity>,
     /// A variable that players set themselves; NAME.* declares all below the name
     #[arg(long = "variable", value_name = "NAME")]
@@ -71,7 +71,7 @@ pub struct PreviewArgs {
     #[arg(value_name = "GUID|NAME|FILE", value_hint = ValueHint::FilePath, value_parser = guide)]
     pub guide: GuideArg,
     /// Access level of the viewer [default: ignore roles]
-    #[arg(long, value_name = "LEVEL")]
+    #[arg(long, value_name = "LEVEL", ignore_case = true)]
     pub level: Option<AccessLevel>,
     /// The texts in this language; a text that has another one is marked with it, or with [source], and a translation whose source has changed since with [outdated] [default: that of the source]
     #[arg(long, value_name = "TAG", value_parser = value::language)]
@@ -106,7 +106,8 @@ pub struct PreviewArgs {
 
 /// What `references` looks for.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
-#[group(required = true, multiple = true, args = ["task", "variable"])]
+#[group(skip)]
+#[command(group = ArgGroup::new("subject").required(true).multiple(true).args(["task", "variable"]))]
 pub struct ReferencesArgs {
     /// What refers to this task, named by its guid, or by its name if no other task has it; with --variable, only what is in this task
     #[arg(long, value_name = "GUID|NAME", value_parser = value::task_ref)]
@@ -151,9 +152,9 @@ fn guide(text: &str) -> Result<GuideArg, String> {
 
 fn rule(text: &str) -> Result<RuleSetting, &'static str> {
     let setting = text.split_once('=').and_then(|(rule, severity)| {
-        let severity = match severity {
-            "off" => Severity::Off,
-            severity => <Severity as ValueEnum>::from_str(severity, false).ok()?,
+        let severity = match severity.eq_ignore_ascii_case("off") {
+            true => Severity::Off,
+            false => <Severity as ValueEnum>::from_str(severity, true).ok()?,
         };
         Rule::parse(rule)?;
         Some(RuleSetting {

@@ -152,7 +152,12 @@ pub struct ImportArgs {
     #[arg(long)]
     pub as_new: bool,
     /// What to do with stored steps that the document leaves out [default: refuse the document]
-    #[arg(long, value_name = "keep|delete", hide_possible_values = true)]
+    #[arg(
+        long,
+        value_name = "keep|delete",
+        hide_possible_values = true,
+        ignore_case = true
+    )]
     pub absent_steps: Option<AbsentSteps>,
     /// Check everything and store nothing
     #[arg(long)]
@@ -216,13 +221,14 @@ pub struct ListFilters {
     #[arg(long, value_name = "NUMBER", value_parser = value::number(0..=i32::MAX))]
     pub published: Option<i32>,
     /// Only tasks that this access level may see
-    #[arg(long, value_name = "LEVEL")]
+    #[arg(long, value_name = "LEVEL", ignore_case = true)]
     pub role: Option<AccessLevel>,
     /// Only tasks of this type
     #[arg(
         long = "type",
         value_name = "standard|linked",
-        hide_possible_values = true
+        hide_possible_values = true,
+        ignore_case = true
     )]
     pub task_type: Option<TaskType>,
 }

@@ -62,8 +62,9 @@ pub struct ImportPlan {
 pub struct Origin<Id> {
     /// Its id in the document; `None` if it has none.
     pub guid: Option<Id>,
-    /// Its path in the request, such as `document.steps[3]`; empty for the task of a value
-    /// without a document.
+    /// Its path in the request, such as `document.task` or `document.steps[3]`. A task that is
+    /// made for a value without a document has that of the value; a wiring step that the
+    /// document does not list has none.
     pub path: String,
 }
 

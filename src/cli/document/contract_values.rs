@@ -5,6 +5,10 @@ use serde_path_to_error::{Path, Segment};
 
 use super::descriptor;
 
+/// Ends the name of the value for an unset field. The zero of some enums is a value like the
+/// others.
+const UNSPECIFIED: &str = "_UNSPECIFIED";
+
 /// The names of the enum at this path of a document, without the one for an unset field;
 /// empty if there is no enum.
 pub(super) fn of_enum_at(path: &Path) -> Vec<String> {
@@ -14,8 +18,8 @@ pub(super) fn of_enum_at(path: &Path) -> Vec<String> {
     let Some(Kind::Enum(values)) = kind_at(document, path) else {
         return Vec::new();
     };
-    let values = values.values().filter(|value| value.number() != 0);
-    values.map(|value| value.name().to_owned()).collect()
+    let names = values.values().map(|value| value.name().to_owned());
+    names.filter(|name| !name.ends_with(UNSPECIFIED)).collect()
 }
 
 fn kind_at(document: MessageDescriptor, path: &Path) -> Option<Kind> {

@@ -13,7 +13,7 @@ use crate::{
     },
     proto::v1::{
         ConditionTrace, LogicalOperator, OpenVariable, PreviewAnswer, PreviewQuestion,
-        PreviewTaskResponse, PreviewText, PreviewedStep, PreviewedTask, TraceReason,
+        PreviewTaskResponse, PreviewText, PreviewedStep, PreviewedTask, StepType, TraceReason,
         TracedCondition, Truth, Visibility, VisibilityReason, condition_trace::Node,
     },
 };
@@ -36,9 +36,9 @@ pub fn text(preview: &PreviewTaskResponse, language: &str) -> String {
     leaves.extend(step_branches(&mut steps.iter().collect(), 0, language));
     let mut text = Branch::new(task_lines(&task), leaves).to_string();
     if let Some(next) = next_observation.last() {
-        let step = steps
-            .iter()
-            .find(|step| step.guid == *next && step.via.as_slice() == via(next_observation));
+        let step = steps.iter().find(|step| {
+            step.guid == *next && step.via.as_slice() == via(next_observation) && is_open(step)
+        });
         let title = step
             .map(|step| shown(step.title.as_ref()))
             .unwrap_or_default();
@@ -59,6 +59,15 @@ pub fn text(preview: &PreviewTaskResponse, language: &str) -> String {
 
 /// The end of the mark of an outdated translation.
 const OUTDATED: &str = "outdated]";
+
+/// Whether the step is a visible observation without an answer. Steps of a document may have
+/// no ids, and the first of those that are open is the next observation.
+fn is_open(step: &PreviewedStep) -> bool {
+    let mut question = step.question.iter();
+    step.visibility() == Visibility::Visible
+        && step.r#type() == StepType::Observation
+        && question.any(|question| question.answer.is_none())
+}
 
 /// The subtask steps by which the last of the ids is reached.
 fn via(ids: &[String]) -> &[String] {

@@ -62,7 +62,12 @@ pub struct DiffArgs {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// What would become of steps that the task has and the document leaves out [default: the document would be refused]
-    #[arg(long, value_name = "keep|delete", hide_possible_values = true)]
+    #[arg(
+        long,
+        value_name = "keep|delete",
+        hide_possible_values = true,
+        ignore_case = true
+    )]
     pub absent_steps: Option<AbsentSteps>,
 }
 

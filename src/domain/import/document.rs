@@ -29,7 +29,8 @@ pub enum AbsentSteps {
 #[derive(Clone, Debug)]
 pub struct Document {
     /// The path in the request, such as
-    /// `document.steps[3].feedback_config[0].values[1].task_json`.
+    /// `document.steps[3].feedback_config[0].values[1].task_json`. If the value has no
+    /// document, the path of the value.
     pub path: String,
     /// The task.
     pub task: DocumentTask,
@@ -136,13 +137,23 @@ impl Document {
         }
     }
 
+    /// The path of its task.
+    pub(super) fn task_path(&self) -> String {
+        match self.path.ends_with(']') {
+            // It is made for a value, which has no document.
+            true => self.path.clone(),
+            false => format!("{}.task", self.path),
+        }
+    }
+
     /// A placeholder for a document that is not imported.
     pub fn skipped(path: String) -> Self {
         Self::without_steps(path, Err(Violations::new()))
     }
 
-    /// The document of a value that has none: a task without steps.
-    pub(super) fn for_value(name: Name, product: ProductId) -> Self {
+    /// The document of a value that has none: a task without steps. `path` is that of the
+    /// value.
+    pub(super) fn for_value(path: String, name: Name, product: ProductId) -> Self {
         let new = NewTask {
             name,
             product,
@@ -151,7 +162,7 @@ impl Document {
             roles: AccessLevel::ALL.to_vec(),
             translations: TaskTranslations::new(),
         };
-        Self::without_steps(String::new(), Ok(new))
+        Self::without_steps(path, Ok(new))
     }
 
     fn without_steps(path: String, new: Result<NewTask, Violations>) -> Self {

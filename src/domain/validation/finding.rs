@@ -54,14 +54,16 @@ pub struct FindingPlace {
 }
 
 impl FindingPlace {
-    /// A field of a task of a guide; no field for an empty path.
+    /// A field of a task of a guide; no field for an empty path. Of a task that a document
+    /// does not have, it is the value that the task is made for.
     pub fn of_task(task: &GuideTask, path: &str) -> Self {
         let origin = task.source.origin.as_ref();
         let above = origin.map(|origin| match origin.path.as_str() {
-            // An import adds the task; it stands nowhere in the document.
             "" => "document.task".to_owned(),
-            path => format!("{path}.task"),
+            path => path.to_owned(),
         });
+        let is_made_for_value = origin.is_some_and(|origin| origin.path.ends_with(']'));
+        let path = if is_made_for_value { "" } else { path };
         Self {
             task: task.guid().map(|guid| guid.to_string()).unwrap_or_default(),
             step: String::new(),

@@ -89,19 +89,17 @@ impl<'a> Planner<'a> {
             let stored = value
                 .link
                 .and_then(|task| existing.and_then(|tree| tree.managed.get(&task)));
+            let value_path = format!("{path}.feedback_config[0].values[{index}]");
             if stored.is_none() {
-                let at = document.map_or_else(
-                    || format!("{path}.feedback_config[0].values[{index}]"),
-                    |document| document.path.clone(),
-                );
-                self.limit_depth(DepthLimit::of_managing_task(&Path::root(&at)));
+                let at = document.map_or(&value_path, |document| &document.path);
+                self.limit_depth(DepthLimit::of_managing_task(&Path::root(at)));
             }
             let inherited = InheritedFields {
                 managed: ManagedBy { parent, idx },
                 name,
                 product,
             };
-            let task = self.plan_managed_task(document, stored, inherited);
+            let task = self.plan_managed_task(document, stored, inherited, value_path);
             value.link = Some(task);
             self.task_ids.extend(ids.iter().map(|sent| (*sent, task)));
             ids.push(task);
@@ -118,6 +116,7 @@ impl<'a> Planner<'a> {
         document: Option<&Document>,
         stored: Option<&'a TaskTree>,
         inherited: InheritedFields,
+        value_path: String,
     ) -> TaskId {
         if let (None, Some(tree)) = (document, stored) {
             let mut after = tree.task.clone();
@@ -129,7 +128,8 @@ impl<'a> Planner<'a> {
         let document = match document {
             Some(document) => document,
             None => {
-                without_document = Document::for_value(inherited.name.clone(), inherited.product);
+                let name = inherited.name.clone();
+                without_document = Document::for_value(value_path, name, inherited.product);
                 &without_document
             }
         };

@@ -20,7 +20,7 @@ impl<'a> Planner<'a> {
     ) -> TaskId {
         let Document { path, task, steps } = document;
         let document_id = &task.guid;
-        let task_path = format!("{path}.task");
+        let task_path = document.task_path();
         let after = match existing {
             Some(tree) => Some(self.changed_task(&tree.task, task, inherited, &task_path)),
             None => self.new_task(task, inherited, &task_path),
@@ -32,7 +32,7 @@ impl<'a> Planner<'a> {
         self.task_ids.extend(document_id.map(|sent| (sent, id)));
         let origin = Origin {
             guid: *document_id,
-            path: path.clone(),
+            path: task_path,
         };
         self.origins.tasks.insert(id, origin);
         let product = after.as_ref().map(|task| task.product);
