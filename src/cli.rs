@@ -102,14 +102,14 @@ pub enum CliError {
     #[error("the task {0} has changed since it was read: start again with what it is now")]
     ChangedSince(String),
     /// The editor failed.
-    #[error("the editor `{editor}` failed ({failure}): the text is kept in {file}")]
+    #[error("the editor `{editor}` failed ({failure}): {outcome}")]
     Editor {
         /// Its command.
         editor: String,
         /// How it ended.
         failure: String,
-        /// The file that it was to edit.
-        file: String,
+        /// What became of the text.
+        outcome: String,
     },
     /// Signals cannot be listened for.
     #[error("cannot listen for signals: {0}")]

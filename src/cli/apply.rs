@@ -105,11 +105,17 @@ impl ApplyRun<'_> {
     async fn create(&mut self, guide: &mut DirectoryGuide) -> Result<(), CliError> {
         let mut document = guide.document.clone();
         self.references.resolve(&mut document);
-        let is_whole = !self.references.leave_out_pending(&mut document);
+        let pending = self.references.leave_out_pending(&mut document);
         let mut report = ApplyReport::new(guide, ApplyOutcome::Created, self.args.dry_run);
-        let created = self.send_new(guide, document, &mut report).await;
-        match created {
-            Ok(()) => guide.is_incomplete = !is_whole && guide.stored.is_some(),
+        match self.send_new(guide, document, &mut report).await {
+            Ok(()) if pending.is_empty() => {}
+            // It is reported when it has its steps.
+            Ok(()) if guide.stored.is_some() => {
+                guide.incomplete = Some(report);
+                return Ok(());
+            }
+            // A dry run counts the steps, which it does not check.
+            Ok(()) => report.steps += pending.of_task,
             Err(error) => report.fail(error),
         }
         self.add(report)
@@ -143,11 +149,15 @@ impl ApplyRun<'_> {
         if let Err(error) = self.send_changes(guide, &mut report).await {
             report.fail(error);
         }
-        // One that was just created is reported.
-        match guide.is_incomplete && report.outcome != ApplyOutcome::Failed {
-            true => Ok(()),
-            false => self.add(report),
+        let Some(mut created) = guide.incomplete.take() else {
+            return self.add(report);
+        };
+        if report.outcome != ApplyOutcome::Failed {
+            created.steps = report.steps;
+            return self.add(created);
         }
+        self.add(created)?;
+        self.add(report)
     }
 
     async fn send_changes(
@@ -173,6 +183,7 @@ impl ApplyRun<'_> {
         report.ignored_paths = fixed_paths(&document, stored);
         if report.changes.is_empty() && !has_refused_shorthand(&planned) {
             report.outcome = ApplyOutcome::Unchanged;
+            report.steps = stored.steps.len();
             return Ok(());
         }
         if self.args.dry_run {

@@ -72,6 +72,9 @@ pub(super) struct Change {
     /// What it will have; absent if nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
+    /// The place of the step that still leads to a task which is managed no longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subtask_step: Option<usize>,
 }
 
 /// What happens to a task, a step or a field of it.
@@ -126,6 +129,7 @@ fn add_guide(
         path: String::new(),
         before: None,
         after: None,
+        subtask_step: None,
     };
     let fields = |task: &Task| Ok::<_, DocumentError>(document::json("Task", task)?.into_fields());
     let (before, after) = (fields(&before)?, fields(&after)?);
@@ -161,6 +165,7 @@ fn add_steps(
         path: String::new(),
         before: None,
         after: None,
+        subtask_step: None,
     };
     for (place, (step, before)) in planned.steps.iter().zip(&kept).enumerate() {
         let Some(before) = before else {
@@ -186,7 +191,7 @@ fn add_steps(
             &STEP_FIELDS_OF_SYSTEM,
             changes,
         );
-        add_managed(&stored.feedback_config, &step.feedback_config, changes)?;
+        add_managed(stored, step, &planned.steps, changes)?;
     }
     let gone = stored.steps.iter().enumerate();
     let gone = gone.filter(|(place, _)| !known.contains(place));
@@ -209,9 +214,12 @@ fn step_fields(step: &Step) -> Result<Vec<(String, Value)>, DocumentError> {
     Ok(document::json("Step", &step)?.into_fields())
 }
 
+/// Adds the differences of the tasks that an observation manages. `steps` are those of its
+/// task after the change.
 fn add_managed(
-    stored: &[FeedbackConfig],
-    planned: &[FeedbackConfig],
+    stored: &Step,
+    planned: &Step,
+    steps: &[Step],
     changes: &mut Vec<Change>,
 ) -> Result<(), DocumentError> {
     let managed = |configs: &'_ [FeedbackConfig]| -> Vec<_> {
@@ -219,7 +227,10 @@ fn add_managed(
         let values = linked.flat_map(|config| config.values.clone());
         values.collect()
     };
-    let (stored, planned) = (managed(stored), managed(planned));
+    let (stored, planned) = (
+        managed(&stored.feedback_config),
+        managed(&planned.feedback_config),
+    );
     let task = |kind, guid: &str, title: &str| Change {
         kind,
         task: guid.to_owned(),
@@ -229,6 +240,7 @@ fn add_managed(
         path: String::new(),
         before: None,
         after: None,
+        subtask_step: None,
     };
     for value in &planned {
         match stored.iter().find(|before| before.key == value.key) {
@@ -245,7 +257,12 @@ fn add_managed(
     }
     let is_planned = |key: &str| planned.iter().any(|value| value.key == key);
     for value in stored.iter().filter(|value| !is_planned(&value.key)) {
-        changes.push(task(ChangeKind::Removed, &value.link, &value.value));
+        let mut leads = steps.iter();
+        let leads = leads.position(|step| step.subtask_id == value.link);
+        changes.push(Change {
+            subtask_step: leads.map(|index| index + 1),
+            ..task(ChangeKind::Removed, &value.link, &value.value)
+        });
     }
     Ok(())
 }

@@ -39,7 +39,9 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
     let mut advice = "";
     loop {
         let before = file.read()?;
-        run_editor(args.editor(), &file)?;
+        if let Err(failure) = run_editor(args.editor(), &file) {
+            return Err(editor_error(args.editor(), failure, file));
+        }
         let text = file.read()?;
         if !file.is_changed(&text) {
             file.remove();
@@ -47,7 +49,11 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
             return Ok(ExitCode::SUCCESS);
         }
         if file.is_refused() && text == before {
-            return Ok(give_up(&file, "the text was not changed", advice));
+            return Ok(give_up(
+                &file,
+                "the refused text was not corrected, and nothing is imported",
+                advice,
+            ));
         }
         match write_until_interrupted(client, &stored, &text).await {
             Ok(EditOutcome::Done(line)) => {
@@ -267,23 +273,41 @@ fn interrupts() -> Result<Signal, CliError> {
     signal::unix::signal(SignalKind::interrupt()).map_err(CliError::Signals)
 }
 
-/// Runs the editor. Like git and crontab, the command is one for the shell.
-fn run_editor(editor: &str, file: &EditedFile) -> Result<(), CliError> {
+/// Runs the editor, or says why it failed. Like git and crontab, the command is one for the
+/// shell.
+fn run_editor(editor: &str, file: &EditedFile) -> Result<(), String> {
     let status = Command::new("sh")
         .args(["-c", &format!("{editor} \"$@\""), editor])
         .arg(file.path())
         .status();
-    let failure = match status {
-        Ok(status) if status.success() => return Ok(()),
-        Ok(status) => status.to_string(),
-        Err(error) => error.to_string(),
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(status.to_string()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The error of an editor that failed. A text that was changed is kept.
+fn editor_error(editor: &str, failure: String, file: EditedFile) -> CliError {
+    let text = file.read();
+    let outcome = match text.is_ok_and(|text| !file.is_changed(&text)) {
+        true => {
+            file.remove();
+            "nothing is changed".to_owned()
+        }
+        false => {
+            file.keep();
+            format!(
+                "nothing is imported, and the text is kept in {}",
+                file.path().display()
+            )
+        }
     };
-    file.keep();
-    Err(CliError::Editor {
+    CliError::Editor {
         editor: sanitize(editor),
         failure,
-        file: file.path().display().to_string(),
-    })
+        outcome,
+    }
 }
 
 /// Keeps the text. An import of it would undo the changes that somebody else made.

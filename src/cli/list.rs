@@ -4,7 +4,7 @@ use super::{
     CliError, document,
     layout::{TableColumn, table},
     out::{self, JsonArray},
-    tasks,
+    tasks, wording,
 };
 use crate::{
     client::Client,
@@ -61,20 +61,22 @@ pub(super) async fn list(
     }
 }
 
-const COLUMNS: [TableColumn; 5] = [
+const COLUMNS: [TableColumn; 6] = [
     TableColumn::Whole("GUID"),
     TableColumn::Number("PRODUCT"),
     TableColumn::Number("STEPS"),
     TableColumn::Text("STATE"),
+    TableColumn::Text("TYPE"),
     TableColumn::Text("NAME"),
 ];
 
-fn row(task: &Task) -> [String; 5] {
+fn row(task: &Task) -> [String; 6] {
     [
         task.guid.clone(),
         task.product_id().to_string(),
         task.steps.len().to_string(),
         out::published_state(task.published()),
+        wording::name(task.r#type().as_str_name(), "TASK_TYPE_"),
         out::sanitize(&task.name),
     ]
 }

@@ -1,17 +1,17 @@
 //! `expertise references`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     CliError, PAGE_SIZE, document,
     layout::{TableColumn, table},
     out::{self, JsonArray},
-    tasks, wording,
+    tasks, transfer, wording,
 };
 use crate::{
     client::Client,
     config::{Format, ReferencesArgs},
-    proto::v1::{ListReferencesRequest, Reference},
+    proto::v1::{ListReferencesRequest, Reference, Step, StepType},
 };
 
 /// Lists references page by page, to the last one.
@@ -57,6 +57,9 @@ pub(super) async fn references(
         }
         message.page_token = page.next_page_token;
     }
+    if let (Format::Text, Some(task), Some(variable)) = (format, task, variable) {
+        print_full_names(client, &task.to_string(), variable).await;
+    }
     match format {
         Format::Json => array.end(),
         Format::Text if listed.is_empty() => {
@@ -77,6 +80,31 @@ pub(super) async fn references(
             let rows = listed.into_iter().map(|reference| row(reference, &names));
             out::print(&table(COLUMNS, rows.collect()))
         }
+    }
+}
+
+/// Names the variable as other guides, and conditions with a path, read it: an observation
+/// sets both its own name and the full one.
+async fn print_full_names(client: &Client, task: &str, variable: &str) {
+    let Ok(document) = transfer::export(client, task).await else {
+        return;
+    };
+    let sets = |step: &&Step| {
+        let mut configs = step.feedback_config.iter();
+        step.r#type() == StepType::Observation && configs.any(|config| config.name == variable)
+    };
+    let products: BTreeSet<i64> = document
+        .steps
+        .iter()
+        .filter(sets)
+        .map(Step::product_id)
+        .collect();
+    for product in products {
+        let full = out::sanitize(&format!("components.{product}.{variable}"));
+        out::print_error(&format!(
+            "conditions may read it by its full name, too: `expertise references --variable {full}` \
+             lists them"
+        ));
     }
 }
 

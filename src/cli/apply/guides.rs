@@ -5,10 +5,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{references::References, source::DocumentFile};
+use super::{
+    references::References,
+    report::ApplyReport,
+    source::{DocumentFile, nothing_is_applied},
+};
 use crate::{
     cli::{
         CliError,
+        out::{print_error, sanitize},
         plan::{Matching, match_to_stored},
         transfer,
     },
@@ -25,8 +30,8 @@ pub(super) struct DirectoryGuide {
     pub guid: Option<String>,
     /// The guide as the account has it.
     pub stored: Option<TaskDocument>,
-    /// Whether it was created without some of its steps.
-    pub is_incomplete: bool,
+    /// The report of its creation, if it was created without some of its steps.
+    pub incomplete: Option<ApplyReport>,
     /// Whether the account had it before.
     was_stored: bool,
 }
@@ -55,7 +60,7 @@ impl DirectoryGuide {
     }
 
     pub fn needs_update(&self) -> bool {
-        self.is_incomplete || self.was_stored
+        self.incomplete.is_some() || self.was_stored
     }
 }
 
@@ -98,6 +103,7 @@ pub(super) fn pair(
         of_key.entry(key_of(source)).or_default().push(source);
     }
     let mut errors = Vec::new();
+    let mut warnings = Vec::new();
     for (key, sources) in &of_key {
         let candidates = by_name.get(key).into_iter().flatten();
         let candidates: Vec<&str> = candidates.copied().collect();
@@ -106,10 +112,18 @@ pub(super) fn pair(
             let left_over = sources.iter().skip(candidates.len());
             errors.extend(left_over.filter_map(|source| second_task_error(source, other)));
         }
+        let other = taken_by_name.get(key).copied();
+        warnings.extend(second_task_warning(sources, candidates.len(), other));
+        warnings.extend(
+            sources
+                .iter()
+                .filter_map(|source| managed_task_warning(source)),
+        );
     }
     if !errors.is_empty() {
-        return Err(CliError::Invalid(errors.join("\n  ")));
+        return Err(nothing_is_applied(errors));
     }
+    warnings.iter().for_each(|warning| print_error(warning));
     let pair = |DocumentFile { file, document }| {
         let guid = known(&document).or_else(|| {
             let key = document.task.as_ref().map(key).unwrap_or_default();
@@ -121,7 +135,7 @@ pub(super) fn pair(
             document,
             guid,
             stored: None,
-            is_incomplete: false,
+            incomplete: None,
         }
     };
     Ok(sources.into_iter().map(pair).collect())
@@ -146,6 +160,41 @@ fn ambiguity_error(sources: &[&DocumentFile], candidates: &[&str]) -> Option<Str
         candidates.len(),
         candidates.join(", ")
     ))
+}
+
+/// The warning that a document without an id makes a second task of a name and product.
+/// `sources` are the documents of tasks that the account may not have, `candidates` of which
+/// it has; `other` is the document of another task with that name and product.
+fn second_task_warning(
+    sources: &[&DocumentFile],
+    candidates: usize,
+    other: Option<&Path>,
+) -> Option<String> {
+    let is_without_id = |source: &&&DocumentFile| transfer::guid(&source.document).is_empty();
+    let source = sources
+        .iter()
+        .find(is_without_id)
+        .filter(|_| sources.len() > candidates)?;
+    let mut others = sources.iter().map(|source| source.file.as_path());
+    let other = other.or_else(|| others.find(|file| *file != source.file))?;
+    Some(format!(
+        "warning: {} has no task.guid, and the name and product of {}: each becomes a task of \
+         its own; set the same task.guid to update one task, and remove the other file",
+        sanitize(&source.file.display().to_string()),
+        sanitize(&other.display().to_string())
+    ))
+}
+
+/// The warning that the document of a managed task makes a task of its own.
+fn managed_task_warning(source: &DocumentFile) -> Option<String> {
+    let task = source.document.task.as_ref()?;
+    (task.r#type() == TaskType::Linked).then(|| {
+        format!(
+            "warning: {} is of a managed task, and becomes a task of its own: the document of the \
+             guide that manages it has it inside",
+            sanitize(&source.file.display().to_string())
+        )
+    })
 }
 
 /// The error of a document with the id of a task that the account does not have: it would

@@ -17,6 +17,20 @@ pub(super) struct References {
     pending: BTreeSet<String>,
 }
 
+/// How many steps of a document refer to tasks that are yet to be created.
+pub(super) struct PendingSteps {
+    /// Steps of its task.
+    pub of_task: usize,
+    /// Steps of the tasks that it manages.
+    of_managed: usize,
+}
+
+impl PendingSteps {
+    pub fn is_empty(&self) -> bool {
+        self.of_task + self.of_managed == 0
+    }
+}
+
 impl References {
     /// Notes that the tasks of a document are yet to be created.
     pub fn add_pending(&mut self, document: &TaskDocument) {
@@ -42,22 +56,28 @@ impl References {
         }
     }
 
-    /// Takes the steps out of a document that refer to tasks which are yet to be created;
-    /// whether there were any.
-    pub fn leave_out_pending(&self, document: &mut TaskDocument) -> bool {
+    /// Takes the steps out of a document that refer to tasks which are yet to be created.
+    pub fn leave_out_pending(&self, document: &mut TaskDocument) -> PendingSteps {
         let own = ids_of(document);
         self.leave_out(document, &own)
     }
 
-    fn leave_out(&self, document: &mut TaskDocument, own: &BTreeSet<String>) -> bool {
+    fn leave_out(&self, document: &mut TaskDocument, own: &BTreeSet<String>) -> PendingSteps {
         let before = document.steps.len();
         document.steps.retain(|step| {
             let id = step.subtask_id.to_ascii_lowercase();
             own.contains(&id) || !self.pending.contains(&id)
         });
-        let mut left_out = document.steps.len() < before;
+        let mut left_out = PendingSteps {
+            of_task: before - document.steps.len(),
+            of_managed: 0,
+        };
         for document in document.steps.iter_mut().flat_map(managed_mut) {
-            left_out |= self.leave_out(document, own);
+            let PendingSteps {
+                of_task,
+                of_managed,
+            } = self.leave_out(document, own);
+            left_out.of_managed += of_task + of_managed;
         }
         left_out
     }

@@ -36,7 +36,7 @@ pub(super) struct ApplyReport {
     /// Empty for a guide that a dry run would create.
     pub guid: String,
     name: String,
-    steps: usize,
+    pub steps: usize,
     pub changes: Vec<Change>,
     pub ignored_paths: Vec<String>,
     pub findings: Option<Result<Findings, CallError>>,

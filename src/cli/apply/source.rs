@@ -45,12 +45,17 @@ pub(super) fn read_directory(directory: &Path) -> Result<Vec<DocumentFile>, CliE
         }
     }
     if !errors.is_empty() {
-        return Err(CliError::Invalid(errors.join("\n  ")));
+        return Err(nothing_is_applied(errors));
     }
     check_ids(&sources)?;
     // Ids that the server makes increase with time.
     sources.sort_by(|a, b| transfer::guid(&a.document).cmp(transfer::guid(&b.document)));
     Ok(sources)
+}
+
+/// The error of documents that keep the others from being applied.
+pub(super) fn nothing_is_applied(errors: Vec<String>) -> CliError {
+    CliError::Invalid(format!("nothing is applied: {}", errors.join("\n  ")))
 }
 
 fn find_files(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), CliError> {
@@ -87,11 +92,11 @@ fn check_ids(sources: &[DocumentFile]) -> Result<(), CliError> {
             continue;
         }
         if let Some(other) = files.insert(guid.clone(), file) {
-            return Err(CliError::Invalid(format!(
+            return Err(nothing_is_applied(vec![format!(
                 "{} and {} are both of task {guid}: remove one, or its task.guid",
                 other.display(),
                 file.display()
-            )));
+            )]));
         }
     }
     Ok(())

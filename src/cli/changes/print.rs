@@ -45,7 +45,11 @@ fn head(change: &Change) -> String {
         (ChangeKind::Changed, _) => format!("~ {subject}{guid}"),
         (ChangeKind::Added, _) => style(format!("+ {subject}")).green().to_string(),
         (ChangeKind::Removed, 0) => {
-            let line = format!("- {subject} is no longer managed, and stays as a task of its own");
+            let mut line =
+                format!("- {subject} is no longer managed, and stays as a task of its own");
+            if let Some(place) = change.subtask_step {
+                line.push_str(&format!("; step {place} still leads to it"));
+            }
             format!("{}{guid}", style(line).red())
         }
         (ChangeKind::Removed, _) => format!("{}{guid}", style(format!("- {subject}")).red()),

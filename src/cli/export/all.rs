@@ -34,6 +34,10 @@ pub(super) async fn export_all(
         place: directory.display().to_string(),
         reason,
     };
+    if directory.is_file() {
+        let reason = "it is a file: with --all, --out is a directory";
+        return Err(failure(io::Error::other(reason)));
+    }
     fs::create_dir_all(directory).map_err(failure)?;
     let earlier = documents_in(directory).map_err(failure)?;
     let tasks = tasks::list_all(client, Some(TaskType::Standard)).await?;

@@ -369,16 +369,17 @@ fn report_ending(
     };
     levels.sort_by_key(|level| level.number());
     let names: Vec<&str> = levels.iter().map(|level| level_name(*level)).collect();
+    let whom = match names.len() == AccessLevel::ALL.len() {
+        true => "everybody".to_owned(),
+        false => names.join(", "),
+    };
     let values = example.values(&walkthroughs.formula);
     let answers = walkthroughs.answers(report.subject.guide, &values);
     let mut finding = root.finding(
         Rule::NoOutcome,
         "",
         [("levels", json!(names))],
-        format!(
-            "A walkthrough ends without an outcome for {}.",
-            names.join(", ")
-        ),
+        format!("A walkthrough ends without an outcome for {whom}."),
     );
     let answers = answers.into_iter();
     finding.example = answers

@@ -226,10 +226,10 @@ fn check_cycles(report: &mut Report<'_>) {
             .filter_map(|step| guide.tasks.get(step.task))
             .map(|task| json!(task.source.task.name.as_str()))
             .collect();
-        let message = format!(
-            "Following {} subtask steps leads back to the task.",
-            cycle.len()
-        );
+        let message = match cycle.len() {
+            1 => "Following the subtask step leads back to the task.".to_owned(),
+            steps => format!("Following {steps} subtask steps leads back to the task."),
+        };
         let facts = [
             ("tasks", Value::Array(names)),
             ("steps", json!(cycle.len())),

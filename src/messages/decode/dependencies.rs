@@ -39,7 +39,7 @@ pub fn with_shorthand(
         && let (Some(decoded), Some(parsed)) = (&decoded, &parsed)
         && decoded != parsed
     {
-        let description = "does not say the same as `dependencies`";
+        let description = "does not say the same as `dependencies`: leave out one of the two";
         field.refuse(Reason::ShorthandConflict, description);
     }
     decoded.or(parsed)

@@ -28,6 +28,9 @@ on_both_databases![
     a_shorthand_that_contradicts_the_conditions_is_refused,
     the_file_of_a_guide_that_was_restored_is_named_and_nothing_is_applied,
     a_name_that_several_tasks_have_is_refused_with_their_guids,
+    every_line_has_the_number_of_steps_that_is_stored,
+    a_document_without_an_id_that_makes_a_second_task_is_named,
+    the_document_of_a_managed_task_is_named,
 ];
 
 /// Another account on the same server.
@@ -415,6 +418,7 @@ fn a_file_that_is_no_document_stops_everything(cli: Cli) {
         line.contains("b.json: it is not a guide: task: the field 'nmae' is unknown"),
         "{line}"
     );
+    assert!(line.contains("nothing is applied: "), "{line}");
     let line = cli.command(&["show", "A"]).run().failure(1);
     assert!(line.contains("no task"), "nothing is created: {line}");
 
@@ -514,7 +518,9 @@ fn a_shorthand_that_contradicts_the_conditions_is_refused(cli: Cli) {
         let output = apply(&cli, directory.path(), args);
         assert_eq!(output.code, Some(1));
         assert!(
-            output.stderr.contains("(SHORTHAND_CONFLICT)"),
+            output
+                .stderr
+                .contains("leave out one of the two (SHORTHAND_CONFLICT)"),
             "{}",
             output.stderr
         );
@@ -572,6 +578,96 @@ fn a_name_that_several_tasks_have_is_refused_with_their_guids(cli: Cli) {
     write(&directory, "twin.json", &document);
     apply(&cli, directory.path(), &[]).succeeded();
     assert_eq!(exported(&cli, &other)["steps"][0]["title"], "Look");
+}
+
+/// The numbers of steps at the ends of lines, sorted.
+fn step_counts(output: &CommandOutput) -> Vec<usize> {
+    let lines = output.stdout.lines();
+    let counts = lines.filter_map(|line| {
+        let (_, count) = line.rsplit_once(", ")?;
+        count.split_once(" step")?.0.parse().ok()
+    });
+    let mut counts: Vec<usize> = counts.collect();
+    counts.sort_unstable();
+    counts
+}
+
+fn every_line_has_the_number_of_steps_that_is_stored(cli: Cli) {
+    let first = import(&cli, &guide("Refers to a later one"));
+    cli.import_guides(&["laptop-will-not-start.json"]);
+    let later = import(&cli, &guide("Later"));
+    add_step(&cli, &first, subtask_step(&later, 7));
+    let original = export_all(&cli);
+    // The steps that lead to managed tasks are added by the server.
+    let laptop = original.path().join("laptop.json");
+    for file in fs::read_dir(original.path()).expect("a directory") {
+        let path = file.expect("a file").path();
+        if path.display().to_string().contains("laptop-will-not-start") {
+            fs::remove_file(path).expect("a file");
+        }
+    }
+    fs::copy(example_guide("laptop-will-not-start.json"), laptop).expect("a copy");
+    let copy = other_account(&cli);
+    let planned = apply(&copy, original.path(), &["--dry-run"]).succeeded();
+    let created = apply(&copy, original.path(), &[]).succeeded();
+    assert_eq!(
+        counts(&created),
+        "3 created, 0 updated, 0 unchanged, 0 failed"
+    );
+    let unchanged = apply(&copy, original.path(), &[]).succeeded();
+    let list = copy.command(&["list", "--type=standard", "--format=json"]);
+    let list = list.run().succeeded().json();
+    let tasks = list.as_array().expect("tasks").iter();
+    let stored = tasks.map(|task| task["steps"].as_array().expect("steps").len());
+    let mut stored: Vec<usize> = stored.collect();
+    stored.sort_unstable();
+    assert_eq!(stored, [2, 3, 38]);
+    for output in [planned, created, unchanged] {
+        assert_eq!(step_counts(&output), stored, "{}", output.stdout);
+    }
+}
+
+fn a_document_without_an_id_that_makes_a_second_task_is_named(cli: Cli) {
+    let guid = import(&cli, &guide("Twin"));
+    let directory = export_all(&cli);
+    write(&directory, "my2.json", &guide("Twin"));
+    let named = |output: &CommandOutput| {
+        let warning = output
+            .stderr
+            .lines()
+            .find(|line| line.starts_with("warning: "));
+        let warning = warning.expect(&output.stderr);
+        for part in [
+            "my2.json has no task.guid, and ",
+            &format!("twin-{guid}.json"),
+        ] {
+            assert!(warning.contains(part), "{warning}");
+        }
+    };
+    named(&apply(&cli, directory.path(), &["--dry-run"]).succeeded());
+    // Neither has a task there yet.
+    named(&apply(&other_account(&cli), directory.path(), &[]).succeeded());
+    fs::remove_file(directory.path().join("my2.json")).expect("a file");
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    assert_eq!(
+        output.stderr,
+        "0 created, 0 updated, 1 unchanged, 0 failed\n"
+    );
+}
+
+fn the_document_of_a_managed_task_is_named(cli: Cli) {
+    let laptop = cli.import_guides(&["laptop-will-not-start.json"]).remove(0);
+    let laptop = exported(&cli, &laptop);
+    let steps = laptop["steps"].as_array().expect("steps");
+    let managed = steps.iter().find_map(|step| step["link"].as_str());
+    let managed = managed.expect("a wiring step");
+    let directory = tempfile::tempdir().expect("a directory");
+    write(&directory, "managed.json", &exported(&cli, managed));
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    assert!(!output.stderr.contains("warning"), "{}", output.stderr);
+    let output = apply(&other_account(&cli), directory.path(), &[]).succeeded();
+    let warning = "managed.json is of a managed task, and becomes a task of its own: ";
+    assert!(output.stderr.contains(warning), "{}", output.stderr);
 }
 
 #[test]

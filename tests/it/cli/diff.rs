@@ -14,6 +14,7 @@ on_both_databases![
     an_export_differs_in_nothing,
     changes_are_shown_by_step_and_field,
     changes_of_managed_tasks_are_shown,
+    a_step_that_leads_to_a_task_no_longer_managed_is_named,
     left_out_fields_stay_as_an_import_leaves_them,
     left_out_steps_are_shown_with_what_to_do,
     a_document_without_an_id_is_a_new_guide,
@@ -109,6 +110,30 @@ fn changes_of_managed_tasks_are_shown(cli: Cli) {
     ] {
         assert!(output.stdout.contains(part), "{part}:\n{}", output.stdout);
     }
+}
+
+fn a_step_that_leads_to_a_task_no_longer_managed_is_named(cli: Cli) {
+    let mut document = given_document(&cli, "laptop-will-not-start.json");
+    let steps = document["steps"].as_array_mut().expect("steps");
+    let linked = |step: &&mut Value| step["feedback_config"][0]["linked"] == json!(true);
+    let step = steps.iter_mut().find(linked).expect("a linked observation");
+    let values = step["feedback_config"][0]["values"].as_array_mut();
+    let removed = values.expect("values").remove(0);
+    let mut places = steps.iter();
+    let place = places.position(|step| step["subtask_id"] == removed["link"]);
+    let place = place.expect("the step that leads to its task") + 1;
+    let line = format!("stays as a task of its own; step {place} still leads to it");
+    let output = diff(&cli, &document, &[]);
+    assert!(output.stdout.contains(&line), "{}", output.stdout);
+    let json = diff(&cli, &document, &["--format=json"]).json();
+    let changes = json["changes"].as_array().expect("changes");
+    let task = changes.iter().find(|it| it["task"] == removed["link"]);
+    assert_eq!(task.expect("its task")["subtask_step"], place);
+    // Without the step, nothing leads there.
+    let steps = document["steps"].as_array_mut().expect("steps");
+    steps.remove(place - 1);
+    let output = diff(&cli, &document, &["--absent-steps=DELETE"]);
+    assert!(!output.stdout.contains("still leads"), "{}", output.stdout);
 }
 
 fn left_out_fields_stay_as_an_import_leaves_them(cli: Cli) {

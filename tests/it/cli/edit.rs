@@ -19,6 +19,7 @@ on_both_databases![
     a_refused_text_that_is_given_up_is_kept,
     a_required_field_that_is_removed_is_refused,
     a_failed_editor_keeps_the_text,
+    a_failed_editor_that_changed_nothing_leaves_no_file,
     a_guide_that_has_changed_meanwhile_is_not_overwritten,
     the_editor_is_that_of_the_flag_or_the_environment,
     findings_are_shown_before_the_import,
@@ -210,7 +211,9 @@ fn a_required_field_that_is_removed_is_refused(cli: Cli) {
         assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
         assert!(output.stderr.contains(error), "{}", output.stderr);
         assert!(
-            output.stderr.contains("the text was not changed: ")
+            output
+                .stderr
+                .contains("the refused text was not corrected, and nothing is imported: ")
                 && output
                     .stderr
                     .contains("; correct it, then `expertise import "),
@@ -249,6 +252,13 @@ fn a_failed_editor_keeps_the_text(cli: Cli) {
     assert!(line.contains("the text is kept in "), "{line}");
     let kept = kept(directory.path());
     assert!(kept[0].ends_with("more\n"), "{}", kept[0]);
+}
+
+fn a_failed_editor_that_changed_nothing_leaves_no_file(cli: Cli) {
+    let (guid, directory) = given_guide(&cli);
+    let line = edit(&cli, &guid, "false", &directory).failure(1);
+    assert!(line.ends_with(": nothing is changed\n"), "{line}");
+    assert!(kept(directory.path()).is_empty());
 }
 
 fn a_guide_that_has_changed_meanwhile_is_not_overwritten(cli: Cli) {

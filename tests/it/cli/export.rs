@@ -18,6 +18,7 @@ on_both_databases![
     short_flags_name_server_account_and_file,
     an_unknown_task_fails_with_a_one_line_error,
     an_unwritable_file_exits_with_1,
+    a_file_in_place_of_a_directory_is_named,
 ];
 
 fn an_export_imported_and_exported_again_is_the_same_byte_for_byte(cli: Cli) {
@@ -134,4 +135,13 @@ fn a_hyphen_as_file_is_standard_output(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let output = cli.command(&["export", guid, "--out=-"]).run().succeeded();
     assert_eq!(output.stdout, cli.export(guid));
+}
+
+fn a_file_in_place_of_a_directory_is_named(cli: Cli) {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let path = file.path().display().to_string();
+    let line = cli.command(&["export", "--all", "--out", &path]).run();
+    let line = line.failure(1);
+    let expected = format!("cannot write {path}: it is a file: with --all, --out is a directory");
+    assert!(line.contains(&expected), "{line}");
 }

@@ -16,6 +16,7 @@ on_both_databases![
     without_a_server_only_rules_about_the_account_are_missing,
     hints_have_the_names_of_the_command_line,
     findings_of_a_stored_guide_have_titles_and_conditions,
+    a_finding_about_the_task_of_an_answer_points_at_the_answer,
 ];
 
 const BROKEN: &str = "broken/measure-a-power-supply.json";
@@ -320,7 +321,7 @@ fn an_unknown_value_of_an_enum_is_refused_with_the_known_ones() {
         ),
         (
             translated,
-            "the value 'TECH' is unknown (known are ACCESS_LEVEL_",
+            "the value 'TECH' is unknown (known are ACCESS_LEVEL_USER, ACCESS_LEVEL_TECH, ",
         ),
     ] {
         let output = command(&["lint", "-"]).stdin(&document.to_string()).run();
@@ -342,4 +343,58 @@ fn hints_have_the_names_of_the_command_line(cli: Cli) {
     let output = cli.command(&["lint", &guid]).run();
     let hint = "an observation that sets it, or declare it in `--variable`.";
     assert!(output.stdout.contains(hint), "{output:?}");
+}
+
+fn a_finding_about_the_task_of_an_answer_points_at_the_answer(cli: Cli) {
+    let linked = json!([{
+        "name": "cold",
+        "type": "enum",
+        "linked": true,
+        "values": [{"key": "no", "value": "No"}, {"key": "yes", "value": "Yes"}],
+    }]);
+    let document = json!({
+        "task": {"name": "Kettle stays cold", "product_id": 7},
+        "steps": [
+            {"product_id": 7, "type": "STEP_TYPE_INFORMATION", "title": "Read", "body": "a"},
+            {
+                "product_id": 7,
+                "type": "STEP_TYPE_OBSERVATION",
+                "title": "Is it cold?",
+                "feedback_config": linked,
+            },
+            {"product_id": 7, "type": "STEP_TYPE_END", "title": "Done"},
+        ],
+    });
+    let alone = ["lint", "-", "--format=json"];
+    let online = [&alone[..], &["--online"]].concat();
+    let import = ["import", "-", "--dry-run", "--format=json"];
+    for args in [&alone[..], &online, &import] {
+        let output = cli.command(args).stdin(&document.to_string()).run();
+        let reports = output.json();
+        let findings = reports[0]["findings"].as_array().expect("findings");
+        let no_steps = findings.iter().filter(|it| it["rule"] == "task/no-steps");
+        let paths: Vec<String> = no_steps.map(|it| text(&it["path"])).collect();
+        let values = "document.steps[1].feedback_config[0].values";
+        assert_eq!(
+            paths,
+            [format!("{values}[0]"), format!("{values}[1]")],
+            "{args:?}"
+        );
+    }
+}
+
+#[test]
+fn a_severity_is_read_in_any_case() {
+    let broken = example_guide(BROKEN);
+    let lower = lint_json(&[
+        &broken,
+        "--min-severity=error",
+        "--rule=step/unreachable=off",
+    ]);
+    let upper = lint_json(&[
+        &broken,
+        "--min-severity=ERROR",
+        "--rule=step/unreachable=OFF",
+    ]);
+    assert_eq!(places(&upper.succeeded()), places(&lower.succeeded()));
 }

@@ -3,14 +3,17 @@
 use serde_json::{Value, json};
 
 use crate::kit::{
-    command::{Cli, text},
+    command::{Cli, example_guide, text},
     on_both_databases,
+    snapshot::number_ids,
 };
 
 on_both_databases![
     every_page_is_listed,
     filters_leave_out_other_tasks,
-    a_line_names_guid_product_steps_state_and_name,
+    a_line_names_guid_product_steps_state_type_and_name,
+    managed_tasks_are_marked,
+    the_page_of_commands_shows_what_is_printed,
     an_empty_account_is_no_failure,
 ];
 
@@ -70,7 +73,7 @@ fn filters_leave_out_other_tasks(cli: Cli) {
     assert_eq!(names(&cli, &["--role=expert", "--type=standard"]).len(), 2);
 }
 
-fn a_line_names_guid_product_steps_state_and_name(cli: Cli) {
+fn a_line_names_guid_product_steps_state_type_and_name(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let output = cli.command(&["list"]).run().succeeded();
     let lines: Vec<&str> = output.stdout.lines().collect();
@@ -81,12 +84,43 @@ fn a_line_names_guid_product_steps_state_and_name(cli: Cli) {
         "1204",
         "6",
         "published",
+        "standard",
         "Restart",
         "a",
         "laptop",
         "safely",
     ];
     assert_eq!(words, expected);
+}
+
+fn managed_tasks_are_marked(cli: Cli) {
+    cli.import_guides(&["laptop-will-not-start.json"]);
+    let list = cli.command(&["list"]).run().succeeded().stdout;
+    let types = list.lines().skip(1).filter_map(|line| {
+        let mut words = line.split_whitespace();
+        words.nth(4)
+    });
+    let types: Vec<&str> = types.collect();
+    assert_eq!(types, ["standard", "linked", "linked", "linked"], "{list}");
+}
+
+fn the_page_of_commands_shows_what_is_printed(cli: Cli) {
+    const PAGE: &str = include_str!("../../../docs/command-line.md");
+    let (_, sample) = PAGE
+        .split_once("expertise list\n```\n\n```text\n")
+        .expect("a sample");
+    let (sample, _) = sample.split_once("```").expect("its end");
+    let guides = [
+        "router-without-internet.json",
+        "measure-a-power-supply.json",
+    ];
+    let guides = guides.map(example_guide);
+    let import = cli.command(&["import", &guides[0], &guides[1]]).run();
+    let import = import.succeeded();
+    let list = cli.command(&["list"]).run().succeeded();
+    let printed = format!("{}{}{}", import.stdout, import.stderr, list.stdout);
+    let printed = printed.replace(&example_guide(""), "examples/guides/");
+    assert_eq!(number_ids(&printed), number_ids(sample), "{printed}");
 }
 
 fn an_empty_account_is_no_failure(cli: Cli) {

@@ -16,6 +16,8 @@ on_both_databases![
     texts_that_are_not_translated_are_marked,
     a_mark_of_an_outdated_translation_is_explained,
     a_file_is_previewed_without_storing_it,
+    the_next_observation_of_a_file_without_ids_is_named,
+    a_level_is_read_in_any_case,
     subtasks_are_shown_below_their_step,
     json_has_the_steps_of_every_page,
 ];
@@ -189,6 +191,46 @@ fn a_file_is_previewed_without_storing_it(cli: Cli) {
     );
     let list = cli.command(&["list"]).run().succeeded();
     assert_eq!(list.stdout, "");
+}
+
+fn the_next_observation_of_a_file_without_ids_is_named(cli: Cli) {
+    let observation = |name: &str, shorthand: &str| {
+        json!({
+            "product_id": 7,
+            "type": "STEP_TYPE_OBSERVATION",
+            "title": format!("Which {name}?"),
+            "dependency_shorthand": shorthand,
+            "feedback_config": [{
+                "name": name,
+                "type": "enum",
+                "values": [{"key": "a", "value": "A"}, {"key": "b", "value": "B"}],
+            }],
+        })
+    };
+    let document = json!({
+        "task": {"name": "Kettle", "product_id": 7},
+        "steps": [
+            {"product_id": 7, "type": "STEP_TYPE_INFORMATION", "title": "Unplug it first"},
+            observation("first", ""),
+            observation("hidden", "components.7.first = b"),
+            observation("second", "components.7.first = a"),
+        ],
+    });
+    for (answer, title) in [("other=a", "Which first?"), ("first=a", "Which second?")] {
+        let args = ["preview", "-", "--answer", answer];
+        let output = cli.command(&args).stdin(&document.to_string()).run();
+        let shown = output.succeeded().stdout;
+        let expected = format!("next observation: {title}\n");
+        assert!(shown.contains(&expected), "{shown}");
+    }
+}
+
+fn a_level_is_read_in_any_case(cli: Cli) {
+    let guid = &cli.import_guides(&[RESTART])[0];
+    let lower = preview(&cli, &[guid, "--level=tech2"]);
+    for level in ["TECH2", "Tech2"] {
+        assert_eq!(preview(&cli, &[guid, "--level", level]), lower);
+    }
 }
 
 fn subtasks_are_shown_below_their_step(cli: Cli) {

@@ -14,6 +14,7 @@ on_both_databases![
     a_task_is_referred_to_by_subtask_steps,
     every_page_is_listed,
     nothing_found_is_no_failure,
+    an_own_name_comes_with_the_full_name_to_ask_for,
     tables_fit_the_terminal,
     no_word_is_broken_on_a_narrow_terminal,
 ];
@@ -135,6 +136,19 @@ fn nothing_found_is_no_failure(cli: Cli) {
     );
 }
 
+fn an_own_name_comes_with_the_full_name_to_ask_for(cli: Cli) {
+    let task = &cli.import_guides(&["restart-safely.json"])[0];
+    let args = ["references", "--task", task, "--variable"];
+    let named = "`expertise references --variable components.1204.reacts` lists them";
+    let output = cli.command(&[&args[..], &["reacts"]].concat()).run();
+    let output = output.succeeded();
+    assert!(output.stderr.contains(named), "{output:?}");
+    for variable in ["components.1204.reacts", "nothing"] {
+        let output = cli.command(&[&args[..], &[variable]].concat()).run();
+        assert!(!output.stderr.contains("full name"), "{output:?}");
+    }
+}
+
 fn tables_fit_the_terminal(cli: Cli) {
     let guid = &cli.import_guides(&["measure-a-power-supply.json"])[0];
     let environment = [
@@ -195,4 +209,9 @@ fn a_task_or_a_variable_is_needed() {
         assert_eq!(output.code, Some(2), "{output:?}");
         assert!(output.stderr.contains("--variable <NAME>"), "{output:?}");
     }
+    let help = command(&["references", "--help"]).run().succeeded().stdout;
+    let usage = help.lines().find(|line| line.starts_with("Usage:"));
+    let usage = usage.expect("a usage line");
+    assert!(usage.contains("--variable <NAME>>"), "{usage}");
+    assert!(!usage.contains("--answer"), "{usage}");
 }
