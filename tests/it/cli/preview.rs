@@ -194,7 +194,7 @@ fn a_file_is_previewed_without_storing_it(cli: Cli) {
 }
 
 fn the_next_observation_of_a_file_without_ids_is_named(cli: Cli) {
-    let observation = |name: &str, shorthand: &str| {
+    let observation = |name: &str, shorthand: Option<&str>| {
         json!({
             "product_id": 7,
             "type": "STEP_TYPE_OBSERVATION",
@@ -211,9 +211,9 @@ fn the_next_observation_of_a_file_without_ids_is_named(cli: Cli) {
         "task": {"name": "Kettle", "product_id": 7},
         "steps": [
             {"product_id": 7, "type": "STEP_TYPE_INFORMATION", "title": "Unplug it first"},
-            observation("first", ""),
-            observation("hidden", "components.7.first = b"),
-            observation("second", "components.7.first = a"),
+            observation("first", None),
+            observation("hidden", Some("components.7.first = b")),
+            observation("second", Some("components.7.first = a")),
         ],
     });
     for (answer, title) in [("other=a", "Which first?"), ("first=a", "Which second?")] {
