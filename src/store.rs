@@ -212,8 +212,9 @@ impl Store {
     pub fn sample_connections(&self) {
         let metrics = &self.inner.metrics;
         self.inner.connections.sample_pools(metrics);
-        let replica = self.inner.replica.as_ref();
-        metrics.sample_replica(replica.is_some_and(|replica| replica.reader().is_some()));
+        if let Some(replica) = &self.inner.replica {
+            replica.sample(metrics);
+        }
     }
 
     /// Closes all connections. SQLite then moves its write-ahead log into the file.

@@ -19,7 +19,8 @@ const LOG_INTERVAL: Duration = Duration::from_secs(10);
 pub enum StoreError {
     /// An error for the caller.
     Domain(domain::Error),
-    /// A concurrent transaction was in the way. The write can be retried.
+    /// A concurrent transaction was in the way. A write can be retried; a read has waited
+    /// for a lock as long as it may.
     Conflict,
     /// The database cannot be used at present.
     Unavailable(Outage),
@@ -84,9 +85,13 @@ impl From<StoreError> for domain::Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Domain(err) => err,
-            StoreError::Conflict => Self::WriteConflict,
+            // Only reads get here: writes are retried, and then report a conflict.
+            StoreError::Conflict => {
+                warn_at_intervals(READ_LOCKED);
+                Self::Unavailable(Outage::Busy)
+            }
             StoreError::Unavailable(outage) => {
-                log_outage(outage);
+                warn_at_intervals(outage_message(outage));
                 Self::Unavailable(outage)
             }
             StoreError::Corrupt(what) => Self::Internal(format!("invalid value in a row: {what}")),
@@ -95,29 +100,36 @@ impl From<StoreError> for domain::Error {
     }
 }
 
-/// Logs an outage, at most once in [`LOG_INTERVAL`], as every call meets it.
-fn log_outage(outage: Outage) {
-    static LOGGED: Mutex<Vec<(Outage, Instant)>> = Mutex::new(Vec::new());
-    let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
-    logged.retain(|(_, at)| at.elapsed() < LOG_INTERVAL);
-    if logged.iter().any(|(other, _)| *other == outage) {
-        return;
-    }
-    logged.push((outage, Instant::now()));
+/// What the log says when a read gives up its wait for a lock.
+const READ_LOCKED: &str = "a read waited too long for a lock, such as one of LOCK TABLE or ALTER \
+    TABLE: find the session that holds it (pg_locks, pg_stat_activity) and end it";
+
+fn outage_message(outage: Outage) -> &'static str {
     match outage {
         Outage::Away => {
-            warn!("the database refuses or ends connections: check that it runs and can be reached")
+            "the database refuses or ends connections: check that it runs and can be reached"
         }
-        Outage::Busy => warn!(
+        Outage::Busy => {
             "no connection to the database within two seconds: it accepts none, or all are in \
              use; check what uses them, or raise EXPERTISE_DATABASE_MAX_CONNECTIONS"
-        ),
-        Outage::ReadOnly => warn!("the database is read-only or a standby: writes are refused"),
-        Outage::Full => warn!("the disk of the database is full: writes are refused"),
-        Outage::Disk => warn!("the database cannot read or write its disk"),
-        Outage::Undecided => warn!(
+        }
+        Outage::ReadOnly => "the database is read-only or a standby: writes are refused",
+        Outage::Full => "the disk of the database is full: writes are refused",
+        Outage::Disk => "the database cannot read or write its disk",
+        Outage::Undecided => {
             "the connection to the database was lost during a COMMIT: the write may be stored"
-        ),
+        }
+    }
+}
+
+/// Logs a warning, at most once in [`LOG_INTERVAL`], as every call meets the same outage.
+fn warn_at_intervals(message: &'static str) {
+    static LOGGED: Mutex<Vec<(&str, Instant)>> = Mutex::new(Vec::new());
+    let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+    logged.retain(|(_, at)| at.elapsed() < LOG_INTERVAL);
+    if logged.iter().all(|(other, _)| *other != message) {
+        logged.push((message, Instant::now()));
+        warn!("{message}");
     }
 }
 

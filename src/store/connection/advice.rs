@@ -216,6 +216,10 @@ fn state_error(err: &dyn DatabaseError) -> Option<ConnectFailure> {
         "08P01" if err.message().contains("server") => {
             Temporary("PgBouncer cannot reach PostgreSQL: check that PostgreSQL runs")
         }
+        "08P01" if err.message().contains("startup parameter") => Permanent(
+            "PgBouncer refuses settings of the session: leave out options and PGOPTIONS, and use \
+             ALTER ROLE … SET",
+        ),
         _ => return None,
     })
 }

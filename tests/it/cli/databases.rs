@@ -373,7 +373,11 @@ fn a_postgres_with_a_schema_of_another_version_is_not_touched() {
 }
 
 fn migrate_partitioned(url: &str) -> CommandOutput {
-    let migrate = command(&["migrate", "--partitions=4"]);
+    migrate_with_partitions(url, 4)
+}
+
+fn migrate_with_partitions(url: &str, partitions: u16) -> CommandOutput {
+    let migrate = command(&["migrate", &format!("--partitions={partitions}")]);
     migrate.env("EXPERTISE_DATABASE_URL", url).run()
 }
 
@@ -410,8 +414,12 @@ fn a_new_database_is_partitioned_by_account() {
         .env("EXPERTISE_DATABASE_URL", &database)
         .run()
         .succeeded();
-    let line = migrate_partitioned(&database).failure(1);
-    assert!(line.contains("this one has tables"), "{line}");
+    let again = migrate_partitioned(&database).succeeded();
+    let line = "the schema is up to date with 4 partitions of each table";
+    assert!(again.stdout.starts_with(line), "{}", again.stdout);
+    let line = migrate_with_partitions(&database, 8).failure(1);
+    let right = "--partitions is 8, but the tables of this database have 4 partitions each";
+    assert!(line.contains(right), "{line}");
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use std::{fs::File, os::unix::fs::FileExt};
 
-use sqlx::{Connection, SqliteConnection};
+use sqlx::{Connection, Executor, PgConnection, SqliteConnection};
 
 use crate::kit::{
+    databases::postgres,
     deadline::{until, until_true},
     postgres::{Cluster, Stop},
     prelude::*,
@@ -37,6 +38,30 @@ async fn messages_of_postgres_stay_out_of_the_log() {
         assert!(!text.contains("terminating connection"), "{text}");
         cluster.start_again();
     }
+}
+
+/// As a migration by hand does, and an ALTER TABLE.
+#[tokio::test]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn a_read_that_waits_for_a_lock_is_unavailable_and_logged() {
+    let url = postgres("locked_table");
+    let server = ServerProcess::start("locked_table", &[("EXPERTISE_DATABASE_URL", &url)]);
+    let client = Client::at(server.address()).with_account("demo");
+    let pump = client.given_task(task("Pump")).await;
+    let mut holder = PgConnection::connect(&url).await.expect("PostgreSQL");
+    let lock = "BEGIN; LOCK TABLE tasks IN ACCESS EXCLUSIVE MODE";
+    holder.execute(lock).await.expect("the lock");
+    let failure = client.get_task(&pump.guid).await.refused();
+    failure.is(Code::Unavailable, "STORE_UNAVAILABLE");
+    assert_eq!(failure.retry_pushback, Some(1_000));
+    let is_logged = || server.log().contains("a read waited too long for a lock");
+    until_true("the wait is logged", is_logged).await;
+
+    holder
+        .execute("ROLLBACK")
+        .await
+        .expect("the end of the lock");
+    assert_eq!(client.get_task(&pump.guid).await.accepted(), pump);
 }
 
 /// Overwrites a page of a SQLite file.

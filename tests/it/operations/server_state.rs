@@ -153,8 +153,18 @@ async fn a_replica_is_in_use_until_it_goes_away() {
     server
         .wait_for_metrics("the replica", |it| it.sum(REPLICA, &[]) == 1.0)
         .await;
+    let pool = [("pool", "replica")];
+    let metrics = server.metrics().await;
+    // Those that checked it.
+    assert!(metrics.sum("expertise_database_connections", &pool) >= 1.0);
+    let max = metrics.sum("expertise_database_connections_max", &pool);
+    assert_eq!(
+        max,
+        metrics.sum("expertise_database_connections_max", &[("pool", "shared")])
+    );
     block_in_place(|| standby.stop(Stop::Immediate));
-    server
+    let metrics = server
         .wait_for_metrics("no replica", |it| it.sum(REPLICA, &[]) == 0.0)
         .await;
+    assert_eq!(metrics.sum("expertise_database_connections", &pool), 0.0);
 }
