@@ -26,8 +26,8 @@ use crate::{
 };
 
 use connection::{
-    ConnectOptions, ConnectionEpoch, Database, DatabaseConnections, Replica, ReplicaOrPrimary,
-    ReplicaSettings,
+    Advice, ConnectOptions, ConnectionEpoch, Database, DatabaseConnections, Replica,
+    ReplicaOrPrimary, ReplicaSettings,
 };
 use metrics::StoreMetrics;
 use read::ExpectedTranslations;
@@ -195,9 +195,10 @@ impl Store {
         self.inner.metrics.statements()
     }
 
-    /// Whether the database answers, checked on a connection of its own.
-    pub async fn ping(&self) -> bool {
-        self.inner.connections.probe.answers().await
+    /// Checks whether the database answers, on a connection of its own. The error says why it
+    /// does not, without texts of the driver.
+    pub async fn ping(&self) -> Result<(), Advice> {
+        self.inner.connections.probe.check().await
     }
 
     /// Registers the store's metrics.

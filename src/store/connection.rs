@@ -35,6 +35,7 @@ use migrations::{OldSchema, prepare_partitions, prepare_schema};
 use permissions::{Needed, check_permissions};
 use probe::HealthProbe;
 
+pub use advice::{Advice, refusal};
 pub use database::Database;
 pub use epoch::ConnectionEpoch;
 pub use open_error::OpenError;

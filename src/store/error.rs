@@ -9,6 +9,7 @@ use std::{
 use sea_orm::{ConnAcquireErr, DbErr, RuntimeErr, SqlxError};
 use tracing::{debug, warn};
 
+use super::connection::{Advice, refusal};
 use crate::domain::{self, Outage};
 
 /// How often the log repeats a lasting outage.
@@ -24,6 +25,8 @@ pub enum StoreError {
     Conflict,
     /// The database cannot be used at present.
     Unavailable(Outage),
+    /// The database refuses new connections, for this reason.
+    Refused(Advice),
     /// Any other error of the database.
     Database(DbErr),
     /// A row with an invalid value in this column.
@@ -32,6 +35,9 @@ pub enum StoreError {
 
 impl From<DbErr> for StoreError {
     fn from(err: DbErr) -> Self {
+        if let Some(why) = refusal(&err) {
+            return Self::Refused(why);
+        }
         match class(&err) {
             ErrorClass::Conflict => Self::Conflict,
             ErrorClass::Unavailable(outage) => {
@@ -49,6 +55,7 @@ impl StoreError {
         match self {
             Self::Conflict => Self::Conflict,
             Self::Unavailable(outage) => Self::Unavailable(*outage),
+            Self::Refused(why) => Self::Refused(why.clone()),
             Self::Corrupt(what) => Self::Corrupt(what),
             Self::Domain(_) | Self::Database(_) => {
                 Self::Domain(domain::Error::Internal("a shared COMMIT failed".to_owned()))
@@ -90,6 +97,10 @@ impl From<StoreError> for domain::Error {
                 warn_at_intervals(READ_LOCKED);
                 Self::Unavailable(Outage::Busy)
             }
+            StoreError::Refused(why) => {
+                warn_at_intervals(&format!("the database refuses connections: {why}"));
+                Self::Unavailable(Outage::Away)
+            }
             StoreError::Unavailable(outage) => {
                 warn_at_intervals(outage_message(outage));
                 Self::Unavailable(outage)
@@ -123,12 +134,12 @@ fn outage_message(outage: Outage) -> &'static str {
 }
 
 /// Logs a warning, at most once in [`LOG_INTERVAL`], as every call meets the same outage.
-fn warn_at_intervals(message: &'static str) {
-    static LOGGED: Mutex<Vec<(&str, Instant)>> = Mutex::new(Vec::new());
+fn warn_at_intervals(message: &str) {
+    static LOGGED: Mutex<Vec<(String, Instant)>> = Mutex::new(Vec::new());
     let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
     logged.retain(|(_, at)| at.elapsed() < LOG_INTERVAL);
     if logged.iter().all(|(other, _)| *other != message) {
-        logged.push((message, Instant::now()));
+        logged.push((message.to_owned(), Instant::now()));
         warn!("{message}");
     }
 }

@@ -225,7 +225,7 @@ async fn wait_until_lost(probe: &HealthProbe, current: &watch::Sender<Option<Rep
             _ = current.wait_for(Option::is_none) => return,
             () = sleep(PROBE_INTERVAL) => {}
         }
-        if !probe.answers().await {
+        if probe.check().await.is_err() {
             return;
         }
     }
@@ -285,7 +285,11 @@ impl ReplicaReader<'_> {
     /// Takes the replica out of use if it ends connections. Any other error may concern
     /// this read alone, such as a conflict with the replay of the primary's changes.
     fn handle_error(&self, error: &StoreError) {
-        if matches!(error, StoreError::Unavailable(Outage::Away)) {
+        let is_lost = matches!(
+            error,
+            StoreError::Unavailable(Outage::Away) | StoreError::Refused(_)
+        );
+        if is_lost {
             self.replica.current.send_if_modified(|current| {
                 let lost = self.uses(current.as_ref());
                 if lost {
