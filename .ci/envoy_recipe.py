@@ -143,6 +143,8 @@ def main():
     clusters = {cluster.name for cluster in resources.clusters}
     routed = {route.route.cluster for route in host.routes}
     check("every route leads to a cluster", routed <= clusters)
+    retried = {route.route.retry_policy.retry_on for route in host.routes}
+    check("only calls that no server has begun are retried", retried == {"connect-failure,refused-stream"})
     removed = set(host.request_headers_to_remove)
     check("callers cannot set the account", removed == {"x-account-id", "x-subject", "x-scopes"})
     largest = default_max_message_bytes()
