@@ -98,10 +98,8 @@ def transcoded(method):
 
 
 def default_max_message_bytes():
-    before, _, _ = SETTINGS.read_text().partition("pub max_message_bytes: ")
-    default = re.findall(r"default_value = ([^,\s]+)", before)[-1]
-    constant = re.search(rf"const {default}: &str = ([^;]+);", SETTINGS.read_text())
-    return int((constant.group(1) if constant else default).strip('"'))
+    constant = re.search(r"const DEFAULT_MAX_MESSAGE_BYTES: u32 = ([\d_]+);", SETTINGS.read_text())
+    return int(constant.group(1))
 
 
 def unpacked(any_message, kind):
