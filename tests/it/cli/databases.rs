@@ -11,6 +11,7 @@ use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
 
 use crate::kit::{
     command::{CommandOutput, command},
+    pgbouncer::PgBouncer,
     postgres::{Cluster, Stop, free_port},
 };
 
@@ -230,6 +231,35 @@ fn a_postgres_whose_tls_is_not_that_of_the_url_is_named() {
     ] {
         assert_refused_with(&format!("{url}?{parameters}"), &[part]);
     }
+}
+
+#[test]
+fn a_postgres_whose_tls_fails_is_named() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = server.local_addr().expect("its address").port();
+    std::thread::spawn(move || {
+        for mut connection in server.incoming().flatten() {
+            // It accepts the request for TLS, and then does not speak it.
+            let _ = std::io::Read::read_exact(&mut connection, &mut [0; 8]);
+            let _ = std::io::Write::write_all(&mut connection, b"Snothing of TLS");
+            let _ = std::io::Read::read_to_end(&mut connection, &mut Vec::new());
+        }
+    });
+    let url = format!("postgres://ann@127.0.0.1:{port}/e?sslmode=require");
+    assert_refused_with(&url, &["the TLS handshake failed: check sslmode"]);
+}
+
+#[test]
+#[cfg_attr(no_pgbouncer, ignore = "no PgBouncer here")]
+fn settings_of_the_session_that_pgbouncer_refuses_are_named() {
+    let database = cluster().url_of("e");
+    let pgbouncer = PgBouncer::start(&database, "");
+    // Without the parameter that says so.
+    let url = pgbouncer
+        .url()
+        .replace("?pgbouncer=true", "?options=-cwork_mem%3D8MB");
+    let part = "PgBouncer refuses settings of the session: leave out options";
+    assert_refused_with(&url, &[part]);
 }
 
 #[test]
