@@ -20,6 +20,15 @@ pub trait SpanRecorder: Send + Sync {
     fn record(&self, name: &'static str, duration: Duration, failed: bool);
 }
 
+/// Where reads that may lag are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadFrom {
+    /// To a replica, if there is one.
+    Replica,
+    /// To the primary.
+    Primary,
+}
+
 /// The context of a call. Work that may outlive the call, such as a write in a
 /// task of its own, keeps a clone: what the call holds is released with the last
 /// clone.
@@ -27,6 +36,7 @@ pub trait SpanRecorder: Send + Sync {
 pub struct CallContext {
     id: Uuid,
     deadline: Instant,
+    read_from: ReadFrom,
     guard: Weak<()>,
     spans: Option<Arc<dyn SpanRecorder>>,
     _held: Arc<dyn Any + Send + Sync>,
@@ -36,11 +46,12 @@ pub struct CallContext {
 pub struct CallGuard(Arc<()>);
 
 impl CallContext {
-    /// A call with its id in the log, its deadline, what it holds until its work has
-    /// ended, and a recorder when its trace is sampled.
+    /// A call with its id in the log, its deadline, where it reads, what it holds until its
+    /// work has ended, and a recorder when its trace is sampled.
     pub fn new(
         id: Uuid,
         deadline: Instant,
+        read_from: ReadFrom,
         held: impl Any + Send + Sync,
         spans: Option<Arc<dyn SpanRecorder>>,
     ) -> (Self, CallGuard) {
@@ -48,6 +59,7 @@ impl CallContext {
         let context = Self {
             id,
             deadline,
+            read_from,
             guard: Arc::downgrade(&guard.0),
             spans,
             _held: Arc::new(held),
@@ -69,6 +81,13 @@ impl CallContext {
     /// The id of the current call in the log, if this task works for one.
     pub fn current_id() -> Option<Uuid> {
         CURRENT.try_with(|call| call.id).ok()
+    }
+
+    /// Where the current call reads what may lag.
+    pub fn current_read_from() -> ReadFrom {
+        CURRENT
+            .try_with(|call| call.read_from)
+            .unwrap_or(ReadFrom::Replica)
     }
 
     /// Records an operation that ended just now in the trace of the current call, if
@@ -94,12 +113,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_call_is_over_after_its_deadline_or_when_its_guard_is_dropped() {
         let deadline = || Instant::now() + Duration::from_secs(1);
-        let (call, _guard) = CallContext::new(Uuid::nil(), deadline(), (), None);
+        let (call, _guard) = CallContext::new(Uuid::nil(), deadline(), ReadFrom::Replica, (), None);
         assert!(!call.is_over());
         tokio::time::advance(Duration::from_secs(1)).await;
         assert!(call.is_over());
 
-        let (call, guard) = CallContext::new(Uuid::nil(), deadline(), (), None);
+        let (call, guard) = CallContext::new(Uuid::nil(), deadline(), ReadFrom::Replica, (), None);
         assert!(!call.is_over());
         drop(guard);
         assert!(call.is_over());
@@ -108,7 +127,13 @@ mod tests {
     #[tokio::test]
     async fn what_a_call_holds_is_released_with_the_last_clone_of_its_context() {
         let held = Arc::new(());
-        let (call, guard) = CallContext::new(Uuid::nil(), Instant::now(), Arc::clone(&held), None);
+        let (call, guard) = CallContext::new(
+            Uuid::nil(),
+            Instant::now(),
+            ReadFrom::Replica,
+            Arc::clone(&held),
+            None,
+        );
         let kept = call.scope(async { CallContext::current() }).await;
         drop(guard);
         assert_eq!(Arc::strong_count(&held), 2);

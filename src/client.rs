@@ -159,6 +159,14 @@ impl CallerMetadata {
         }
     }
 
+    /// The same for calls that must see what was written before: from lists of a replica
+    /// that lags, a command would create tasks twice.
+    fn reading_from_primary(mut self) -> Self {
+        let primary = MetadataValue::from_static("primary");
+        self.0.push(("x-read-from", primary));
+        self
+    }
+
     /// A request with the message.
     pub fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
@@ -202,9 +210,11 @@ pub(crate) fn is_transient(status: &Status) -> bool {
     }
 }
 
-/// Whether the connection ended during the call. The status of a server has no source.
+/// Whether the connection ended during the call. The status of a server has no source. A call
+/// that was not sent yet is CANCELLED then, as by a server that requires client certificates.
 fn is_connection_lost(status: &Status) -> bool {
-    matches!(status.code(), Code::Unknown | Code::Internal) && status.source().is_some()
+    let code = status.code();
+    matches!(code, Code::Unknown | Code::Internal | Code::Cancelled) && status.source().is_some()
 }
 
 /// Whether nothing of a call has left this machine.
@@ -263,7 +273,7 @@ impl Client {
             credentials,
             retry,
         } = connection;
-        let caller = CallerMetadata::new(credentials, scopes)?;
+        let caller = CallerMetadata::new(credentials, scopes)?.reading_from_primary();
         let channel = connect(server, trust).await?;
         Ok(Self {
             caller,

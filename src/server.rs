@@ -1,6 +1,7 @@
 //! The listener, the middleware of calls, health, reflection, metrics and shutdown.
 
 mod connections;
+mod handshake_log;
 mod health;
 mod http2;
 mod listen;

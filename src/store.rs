@@ -21,6 +21,7 @@ use sea_orm::{ConnectionTrait, DbBackend, Statement, Value};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{
+    call_context::{CallContext, ReadFrom},
     config::{DatabaseUrl, PostgresUrl},
     domain::ids::{AccountId, RequestId},
 };
@@ -181,6 +182,7 @@ impl Store {
         Account {
             store: self.clone(),
             id: id.clone(),
+            read_from: CallContext::current_read_from(),
         }
     }
 
@@ -232,6 +234,8 @@ impl Store {
 pub struct Account {
     store: Store,
     id: AccountId,
+    /// Where the call for which this was made reads what may lag.
+    read_from: ReadFrom,
 }
 
 impl Account {
@@ -241,9 +245,13 @@ impl Account {
 
     /// For reads that may be stale.
     fn replica_or_primary(&self) -> ReplicaOrPrimary<'_> {
+        let replica = match self.read_from {
+            ReadFrom::Replica => self.store.inner.replica.as_ref().and_then(Replica::reader),
+            ReadFrom::Primary => None,
+        };
         ReplicaOrPrimary {
             primary: self.reader(),
-            replica: self.store.inner.replica.as_ref().and_then(Replica::reader),
+            replica,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Trusted metadata, which a proxy in front of the service sets.
 
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::{Caller, Rejection, Scope, Subject};
 use crate::domain::ids::AccountId;
@@ -8,9 +8,11 @@ use crate::domain::ids::AccountId;
 const ACCOUNT_HEADER: &str = "x-account-id";
 const SUBJECT_HEADER: &str = "x-subject";
 const SCOPES_HEADER: &str = "x-scopes";
+/// How many characters a misspelling of it differs by. More would refuse other headers.
+const MISSPELLING_DISTANCE: usize = 1;
 
 /// Reads the caller from trusted metadata. Without `x-scopes` a caller has every scope, with
-/// it exactly those it names.
+/// it exactly those it names. A misspelling of it is refused.
 pub(super) fn authenticate(headers: &HeaderMap) -> Result<Caller, Rejection> {
     let account = single(headers, ACCOUNT_HEADER)
         .map_err(|()| Rejection::Invalid("x-account-id must be sent once"))?
@@ -37,13 +39,26 @@ pub(super) fn authenticate(headers: &HeaderMap) -> Result<Caller, Rejection> {
 
 fn scopes(headers: &HeaderMap) -> Result<Vec<Scope>, Rejection> {
     if !headers.contains_key(SCOPES_HEADER) {
-        return Ok(Scope::ALL.to_vec());
+        // A caller whose scopes were meant to be limited must not have all of them.
+        return match headers.keys().any(is_misspelt_scopes) {
+            true => Err(Rejection::Invalid(
+                "the metadata have no x-scopes, but a name that differs from it in one character, \
+                 such as x-scope: send x-scopes",
+            )),
+            false => Ok(Scope::ALL.to_vec()),
+        };
     }
     // In HTTP, repeated headers are one list.
     let lists: Option<Vec<&str>> = headers.get_all(SCOPES_HEADER).iter().map(text).collect();
     lists
         .map(|lists| Scope::parse_list(&lists.join(" ")))
         .ok_or(Rejection::Invalid("x-scopes must be printable ASCII"))
+}
+
+fn is_misspelt_scopes(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    name.len().abs_diff(SCOPES_HEADER.len()) <= MISSPELLING_DISTANCE
+        && strsim::levenshtein(name, SCOPES_HEADER) <= MISSPELLING_DISTANCE
 }
 
 /// The value of a header that may be sent once.

@@ -160,8 +160,11 @@ impl ApplyRun<'_> {
         };
         let mut document = guide.document.clone();
         self.references.resolve(&mut document);
-        if let Some(missing) = missing_fields(&document, stored) {
-            return Err(CliError::Invalid(missing));
+        let missing = missing_fields(&document, stored);
+        if !missing.is_empty() {
+            let missing = missing.iter().map(|path| format!("{path}: is required"));
+            let missing: Vec<String> = missing.collect();
+            return Err(CliError::Invalid(missing.join("\n  ")));
         }
         let planned = REPLACE_GUIDE.apply(&document, stored);
         let mut shown = planned.clone();

@@ -1,6 +1,7 @@
 //! The differences between a stored guide and what it is about to become.
 
 mod print;
+mod value_lines;
 
 use std::collections::BTreeMap;
 

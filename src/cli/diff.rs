@@ -132,7 +132,7 @@ async fn show(
                 let name = sanitize(transfer::name(planned));
                 print(&format!("+ task {name}, with every step\n"))?;
             }
-            print(&changes::text(changes, ""))?;
+            print(&changes::text(changes, &Term::stdout(), 0))?;
             let leaves_out = changes.iter().any(Change::removes_step);
             if leaves_out && *refuses_absent_steps {
                 print_error(

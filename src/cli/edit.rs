@@ -1,5 +1,6 @@
 //! `expertise edit`.
 
+mod field_line;
 mod file;
 
 use std::process::{Command, ExitCode};
@@ -10,7 +11,7 @@ use tokio::signal::{
     unix::{Signal, SignalKind},
 };
 
-use self::file::EditedFile;
+use self::{field_line::field_line, file::EditedFile};
 use super::{
     CliError, changes, confirm, document,
     findings::Findings,
@@ -22,9 +23,9 @@ use super::{
     tasks, transfer,
 };
 use crate::{
-    client::Client,
+    client::{CallError, Client},
     config::EditArgs,
-    proto::v1::{AbsentSteps, ImportTaskRequest, TaskDocument},
+    proto::v1::{AbsentSteps, ImportTaskRequest, Step, TaskDocument},
 };
 
 /// Edits a guide as a document in an editor. A text that is refused comes back to the
@@ -122,8 +123,14 @@ async fn write(
         return Ok(EditOutcome::Refused(reason));
     }
     match_to_stored(&mut document, stored, Matching::ById, &mut TaskIds::new());
-    if let Some(missing) = missing_fields(&document, stored) {
-        return Ok(EditOutcome::Refused(missing));
+    let missing = missing_fields(&document, stored);
+    if !missing.is_empty() {
+        let missing = missing.iter().map(|path| match field_line(text, path) {
+            Some(line) => format!("line {line}: {path}: is required"),
+            None => format!("{path}: is required"),
+        });
+        let missing: Vec<String> = missing.collect();
+        return Ok(EditOutcome::Refused(missing.join("\n  ")));
     }
     keep_edited_conditions(&mut document, stored);
     let plan = Plan {
@@ -142,6 +149,10 @@ async fn write(
     match transfer::import(client, checked).await {
         Ok(checked) => ignored.extend(checked.ignored_paths),
         Err(error) if ["INVALID_ARGUMENT", "NOT_FOUND"].contains(&error.code) => {
+            let error = match has_steps_of(&planned, &document) {
+                true => with_lines(error, text),
+                false => error,
+            };
             return Ok(EditOutcome::Refused(error.to_string()));
         }
         Err(error) => return Err(changed_since(error.into(), &guid)),
@@ -157,7 +168,7 @@ async fn write(
     if changes.is_empty() {
         return Ok(EditOutcome::Unchanged);
     }
-    print_error(changes::text(&changes, "").trim_end());
+    print_error(changes::text(&changes, &Term::stderr(), 0).trim_end());
     match show_findings(client, &planned).await {
         FindingsDecision::Import => {}
         FindingsDecision::EditAgain => return Ok(EditOutcome::EditAgain),
@@ -175,6 +186,42 @@ async fn write(
     Ok(EditOutcome::Done(format!(
         "updated {guid}: {name}, {steps}\n"
     )))
+}
+
+/// Whether steps have the same places, so that paths of one document lead to the same
+/// fields of the other.
+fn has_steps_of(planned: &TaskDocument, document: &TaskDocument) -> bool {
+    let managed = |step: &Step| -> Vec<TaskDocument> {
+        let values = step
+            .feedback_config
+            .iter()
+            .flat_map(|config| &config.values);
+        values.filter_map(|value| value.task_json.clone()).collect()
+    };
+    let mut steps = planned.steps.iter().zip(&document.steps);
+    planned.steps.len() == document.steps.len()
+        && steps.all(|(planned, sent)| {
+            let (planned, sent) = (managed(planned), managed(sent));
+            sent.is_empty()
+                || planned.len() == sent.len()
+                    && planned
+                        .iter()
+                        .zip(&sent)
+                        .all(|(one, two)| has_steps_of(one, two))
+        })
+}
+
+/// Names the lines of the fields that are refused.
+fn with_lines(mut error: CallError, text: &str) -> CallError {
+    for violation in &mut error.violations {
+        if let Some(line) = field_line(text, &violation.field) {
+            violation.field = format!("line {line}: {}", violation.field);
+        }
+    }
+    if let Some(line) = error.field.as_ref().and_then(|it| field_line(text, it)) {
+        error.message = format!("line {line}: {}", error.message);
+    }
+    error
 }
 
 fn changed_since(error: CliError, guid: &str) -> CliError {

@@ -89,6 +89,23 @@ pub(super) fn with_hanging_indent_on(terminal: &Term, lead: &str, text: &str) ->
     format!("{lead}{}\n", lines.join(&format!("\n{:indent$}", "")))
 }
 
+/// The lines of a text that begins after `indent` spaces and those of its own. Further lines
+/// are indented a little more.
+pub(super) fn indented(terminal: &Term, text: &str, indent: usize) -> String {
+    let text_start = text.trim_start_matches(' ');
+    let indent = indent + text.len() - text_start.len();
+    let further = indent + FURTHER_LINES_INDENT;
+    let lines = wrapped_on(terminal, text_start, further);
+    format!(
+        "{:indent$}{}\n",
+        "",
+        lines.join(&format!("\n{:further$}", ""))
+    )
+}
+
+/// The spaces before further lines, in addition to those of the first one.
+const FURTHER_LINES_INDENT: usize = 2;
+
 /// The spaces between two columns of a table.
 const PADDING_COLUMNS: usize = 2;
 

@@ -52,6 +52,35 @@ pub(super) fn group(group: &DependencyGroup) -> String {
     nodes.collect::<Vec<_>>().join(join)
 }
 
+/// What must hold, with a line for each condition: those of a group are indented below
+/// `all of:` or `any of:`.
+pub(super) fn group_in_lines(group: &DependencyGroup) -> String {
+    let mut text = String::new();
+    add_group(group, 0, &mut text);
+    text
+}
+
+fn add_group(group: &DependencyGroup, indent: usize, text: &mut String) {
+    if group.nodes.is_empty() {
+        return;
+    }
+    let operator = match group.operator() {
+        LogicalOperator::And => "all of:",
+        LogicalOperator::Or => "any of:",
+        LogicalOperator::Unspecified => "group:",
+    };
+    text.push_str(&format!("{:indent$}{operator}\n", ""));
+    let indent = indent + 2;
+    for node in group.nodes.iter().filter_map(|node| node.node.as_ref()) {
+        match node {
+            Node::Condition(it) => {
+                text.push_str(&format!("{:indent$}{}\n", "", condition(it)));
+            }
+            Node::Group(inner) => add_group(inner, indent, text),
+        }
+    }
+}
+
 pub(super) fn condition(condition: &Condition) -> String {
     let Condition {
         variable,

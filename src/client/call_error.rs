@@ -20,6 +20,9 @@ pub struct CallError {
     pub reason: String,
     /// What happened, in a line.
     pub message: String,
+    /// The field of the request that names a missing resource.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<Box<str>>,
     /// What is wrong with the request or with the state it needs, as much as an answer
     /// has room for.
     pub violations: Vec<CallViolation>,
@@ -69,6 +72,7 @@ impl CallError {
         let details = status.get_error_details();
         let info = details.error_info();
         let reason = info.map(|info| info.reason.clone()).unwrap_or_default();
+        let field = info.and_then(|info| info.metadata.get("field"));
         let violations = violations(&details);
         let total = info.and_then(|info| info.metadata.get("violations_total"));
         let total = total
@@ -85,6 +89,7 @@ impl CallError {
         };
         Self {
             code: code_name(status.code()),
+            field: field.map(|field| sanitize(field).into_boxed_str()),
             message: match advice(&reason, names_account) {
                 Some(Advice::Instead(advice)) => advice.to_owned(),
                 Some(Advice::Also(advice)) => format!("{text}: {advice}"),
@@ -108,6 +113,7 @@ impl fmt::Display for CallError {
             code,
             reason,
             message,
+            field: _,
             violations,
             unlisted,
             undecided: _,

@@ -158,7 +158,7 @@ impl TranslateConfig {
 }
 
 fn languages(text: &str) -> Result<Vec<Language>, String> {
-    let languages = text.split(',').map(|tag| Language::parse(tag.trim()));
+    let languages = text.split(',').map(|tag| value::language(tag.trim()).ok());
     languages
         .collect::<Option<Vec<_>>>()
         .filter(|languages| languages.len() <= MAX_LANGUAGES)
@@ -166,5 +166,7 @@ fn languages(text: &str) -> Result<Vec<Language>, String> {
 }
 
 fn language_list() -> String {
-    format!("1 to {MAX_LANGUAGES} BCP-47 tags with commas between, such as de,pt-BR")
+    format!(
+        "1 to {MAX_LANGUAGES} BCP-47 tags with commas between, such as de,pt-BR, and no names of languages"
+    )
 }

@@ -151,9 +151,20 @@ pub(super) fn task_ref(text: &str) -> Result<TaskRef, &'static str> {
     }
 }
 
+/// A language tag as the service takes it, but for names of languages such as `german`: they
+/// are well-formed tags, and no language has a code of more than three letters.
 pub(super) fn language(text: &str) -> Result<Language, &'static str> {
-    Language::parse(text).ok_or("a BCP-47 tag, such as en or pt-BR")
+    let has_code = |language: &Language| {
+        let code = language.as_str().split('-').next();
+        code.is_some_and(|code| code.len() <= MAX_LANGUAGE_CODE_CHARS)
+    };
+    Language::parse(text)
+        .filter(has_code)
+        .ok_or("a BCP-47 tag, such as de or pt-BR, and not the name of a language")
 }
+
+/// The most letters that the code of a language has, as in ISO 639.
+const MAX_LANGUAGE_CODE_CHARS: usize = 3;
 
 /// Levels, alone or as `part=level`. A name alone is refused: a misspelt level would be
 /// taken for the name of a part, and silence the log.

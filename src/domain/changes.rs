@@ -186,10 +186,11 @@ impl Changes {
     pub fn put_step(
         &mut self,
         before: Option<Step>,
-        mut after: Step,
+        after: impl Into<Box<Step>>,
         place: Option<Place>,
         context: &WriteContext,
     ) -> Result<()> {
+        let mut after = after.into();
         if before
             .as_ref()
             .is_some_and(|before| !after.revise(before, context))
@@ -199,7 +200,7 @@ impl Changes {
         StepSize::of(&after).check(context.max_message_bytes)?;
         self.steps.push(StepChange {
             before: before.map(Box::new),
-            after: Box::new(after),
+            after,
             place,
         });
         Ok(())

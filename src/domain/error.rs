@@ -1,6 +1,6 @@
 //! Errors of a call: one variant for each reaction of a caller.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use super::{
     ids::{RequestId, RoleId, StepId, TaskId},
@@ -19,13 +19,13 @@ pub enum Error {
     Invalid(Violations),
     /// The account has no such task.
     #[error("task not found")]
-    TaskNotFound(TaskId),
+    TaskNotFound(Missing<TaskId>),
     /// The account has no such step.
     #[error("step not found")]
-    StepNotFound(StepId),
+    StepNotFound(Missing<StepId>),
     /// The account has no such role.
     #[error("role not found")]
-    RoleNotFound(RoleId),
+    RoleNotFound(Missing<RoleId>),
     /// The state of a resource forbids the call; the caller must change that first.
     #[error("the state of the resource forbids it")]
     Precondition(Precondition),
@@ -49,6 +49,15 @@ pub enum Error {
     /// An error of the service itself. The text is a fixed class, never driver text.
     #[error("internal error: {0}")]
     Internal(String),
+}
+
+/// A resource that the account does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing<Id> {
+    /// Its id.
+    pub id: Id,
+    /// The path of the request's field that names it, such as `step.subtask_id`.
+    pub field: Cow<'static, str>,
 }
 
 /// What the largest message limits.
@@ -117,6 +126,8 @@ pub enum Precondition {
     TaskManaged {
         /// The task.
         task: TaskId,
+        /// The observation.
+        by: Option<StepId>,
     },
     /// The step is the wiring step of a managed task.
     StepManaged {
@@ -155,6 +166,24 @@ impl From<Precondition> for Error {
 }
 
 impl Error {
+    /// The account has no task with the id in this field of the request.
+    pub fn task_not_found(id: TaskId, field: impl Into<Cow<'static, str>>) -> Self {
+        let field = field.into();
+        Self::TaskNotFound(Missing { id, field })
+    }
+
+    /// The account has no step with the id in this field of the request.
+    pub fn step_not_found(id: StepId, field: impl Into<Cow<'static, str>>) -> Self {
+        let field = field.into();
+        Self::StepNotFound(Missing { id, field })
+    }
+
+    /// The account has no role with the id in this field of the request.
+    pub fn role_not_found(id: RoleId, field: impl Into<Cow<'static, str>>) -> Self {
+        let field = field.into();
+        Self::RoleNotFound(Missing { id, field })
+    }
+
     /// A single violation.
     pub fn invalid(path: &Path<'_>, reason: Reason, description: impl Into<String>) -> Self {
         Self::Invalid(Violation::new(path, reason, description).into())

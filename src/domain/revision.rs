@@ -36,3 +36,17 @@ impl Revision {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_update_within_the_same_instant_has_a_higher_version() {
+        let now = Timestamp(7);
+        let first = Revision::first(now);
+        let second = first.next(now);
+        assert!(second.version > first.version);
+        assert!(second.next(now).version > second.version);
+    }
+}

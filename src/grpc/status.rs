@@ -14,7 +14,7 @@ use crate::{
     auth::Scope,
     call_context::CallContext,
     domain::{
-        Error, Outage, SizedResource,
+        Error, Missing, Outage, SizedResource,
         translation_work::ResourceId,
         violation::{Path, Reason, Violation, Violations},
     },
@@ -38,9 +38,15 @@ const NO_RETRY: &str = "-1";
 pub fn from_error(error: Error) -> Status {
     match error {
         Error::Invalid(violations) => invalid(&violations),
-        Error::TaskNotFound(id) => not_found(ErrorReason::TaskNotFound, "Task", id),
-        Error::StepNotFound(id) => not_found(ErrorReason::StepNotFound, "Step", id),
-        Error::RoleNotFound(id) => not_found(ErrorReason::RoleNotFound, "Role", id.0),
+        Error::TaskNotFound(Missing { id, field }) => {
+            not_found(ErrorReason::TaskNotFound, "Task", id, &field)
+        }
+        Error::StepNotFound(Missing { id, field }) => {
+            not_found(ErrorReason::StepNotFound, "Step", id, &field)
+        }
+        Error::RoleNotFound(Missing { id, field }) => {
+            not_found(ErrorReason::RoleNotFound, "Role", id.0, &field)
+        }
         Error::Precondition(failed) => precondition::status(failed),
         Error::EtagMismatch(resource) => etag_mismatch(resource),
         Error::WriteConflict => with_reason(
@@ -256,11 +262,16 @@ fn violation_counts(shown: usize, total: usize) -> HashMap<String, String> {
     ])
 }
 
-/// A resource of another account and one that does not exist have the same status.
-fn not_found(reason: ErrorReason, kind: &str, id: impl ToString) -> Status {
+/// A resource of another account and one that does not exist have the same status. The
+/// message names the field where the request's only id is not meant.
+fn not_found(reason: ErrorReason, kind: &str, id: impl ToString, field: &str) -> Status {
     let id = id.to_string();
-    let message = format!("{} {id} not found", kind.to_lowercase());
-    let mut details = info(reason, []);
+    let field = truncate::text(field, truncate::MAX_PATH_BYTES);
+    let mut message = format!("{} {id} not found", kind.to_lowercase());
+    if field.contains('.') {
+        message.push_str(&format!(", which {field} names"));
+    }
+    let mut details = info(reason, [("field", field)]);
     details.set_resource_info(format!("{DOMAIN}.{kind}"), id, "", &message);
     build(Code::NotFound, message, details)
 }

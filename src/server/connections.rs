@@ -277,6 +277,11 @@ impl ConnectionHandle {
         self.0.peer
     }
 
+    /// Whether the peer has sent anything.
+    pub fn has_received(&self) -> bool {
+        self.0.received_bytes.load(Relaxed) > 0
+    }
+
     /// A call that must end by the deadline. It ends when the result is dropped.
     pub fn begin_call(&self, deadline: Instant) -> PendingCall {
         PendingCall::begin(&self.0, deadline)

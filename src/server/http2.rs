@@ -32,6 +32,7 @@ use tracing::debug;
 use super::{
     KEEPALIVE_INTERVAL,
     connections::{ConnectionHandle, TrackedStream},
+    handshake_log::{self, HandshakeLog},
     middleware::{CallResponse, CallService},
     routes::ServerRoutes,
 };
@@ -67,6 +68,7 @@ pub async fn serve(
     drain: impl Future<Output = ()>,
 ) {
     let (serving, drained) = watch::channel(());
+    let tls = tls.map(|acceptor| (acceptor, Arc::new(HandshakeLog::default())));
     let mut connections = JoinSet::new();
     {
         // Dropped at the end of the block, so that the port is closed first.
@@ -96,20 +98,26 @@ pub async fn serve(
 async fn serve_stream(
     stream: TrackedStream,
     service: CallService<ServerRoutes>,
-    tls: Option<TlsAcceptor>,
+    tls: Option<(TlsAcceptor, Arc<HandshakeLog>)>,
     drained: watch::Receiver<()>,
 ) {
     let service = ConnectionService {
         service,
         connection: stream.handle(),
     };
-    let Some(tls) = tls else {
+    let Some((acceptor, log)) = tls else {
         return serve_connection(stream, service, drained).await;
     };
-    match timeout(TLS_HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
-        Ok(Ok(stream)) => serve_connection(stream, service, drained).await,
-        Ok(Err(error)) => debug!(%error, "the TLS handshake failed"),
-        Err(_) => debug!("the TLS handshake took too long"),
+    let cause = match timeout(TLS_HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => return serve_connection(stream, service, drained).await,
+        Ok(Err(error)) => handshake_log::cause(&error),
+        Err(_) => "the client did not complete it in time",
+    };
+    // Probes of the port send nothing.
+    if service.connection.has_received() {
+        log.failed(service.connection.peer(), cause);
+    } else {
+        debug!(cause, "a connection ended before a TLS handshake");
     }
 }
 

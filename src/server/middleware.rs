@@ -245,6 +245,7 @@ impl Middleware {
         call.set_caller(caller.clone());
         credentials::authorize(&caller, scope)?;
         requested?;
+        let read_from = protocol::read_from(headers)?;
         request.extensions_mut().insert(caller);
 
         let call = &*call;
@@ -263,7 +264,7 @@ impl Middleware {
             let permit = Arc::new(permit.map_err(|_| status::overloaded())?);
             let held = (Arc::clone(&memory), Arc::clone(&permit));
             let spans = call.child_spans(self.tracer.as_ref());
-            let (context, _guard) = CallContext::new(call.id(), deadline, held, spans);
+            let (context, _guard) = CallContext::new(call.id(), deadline, read_from, held, spans);
             let request = Request::from_parts(head, body);
             let response = context.scope(call_service(inner, request)).await;
             Ok((

@@ -22,16 +22,27 @@ impl Contended {
     }
 
     /// Locks a task, as a slow write does.
-    async fn hold(&self, task: &str) -> HeldTask {
+    async fn hold(&self, task: &str) -> HeldRow {
+        self.hold_row("SELECT 1 FROM tasks WHERE guid = $1 FOR UPDATE", task)
+            .await
+    }
+
+    /// Locks a step, as a slow write does.
+    async fn hold_step(&self, step: &str) -> HeldRow {
+        self.hold_row("SELECT 1 FROM steps WHERE guid = $1 FOR UPDATE", step)
+            .await
+    }
+
+    async fn hold_row(&self, lock: &'static str, guid: &str) -> HeldRow {
         let mut holder = PgConnection::connect(&self.url).await.expect("PostgreSQL");
         holder.execute("BEGIN").await.expect("a transaction");
-        let held = sqlx::query("SELECT 1 FROM tasks WHERE guid = $1 FOR UPDATE");
-        let guid = uuid::Uuid::parse_str(task).expect("an id");
-        held.bind(guid)
+        let guid = uuid::Uuid::parse_str(guid).expect("an id");
+        sqlx::query(lock)
+            .bind(guid)
             .execute(&mut holder)
             .await
             .expect("the lock");
-        HeldTask(holder)
+        HeldRow(holder)
     }
 
     /// Starts a call and waits until it is one of so many that wait for a lock.
@@ -74,10 +85,10 @@ impl Contended {
     }
 }
 
-/// A task that is locked until this is released.
-struct HeldTask(PgConnection);
+/// A task or step that is locked until this is released.
+struct HeldRow(PgConnection);
 
-impl HeldTask {
+impl HeldRow {
     async fn release(mut self) {
         self.0.execute("COMMIT").await.expect("the end of the lock");
     }
@@ -156,6 +167,36 @@ async fn an_import_that_waited_locks_tasks_that_were_added_meanwhile() {
     let added = client.get_task(&added).await.accepted();
     assert_eq!((added.name.as_str(), added.published), ("Renamed", Some(0)));
     links_are_consistent(&client.tasks_with_steps().await);
+}
+
+/// The import has decided on what it has read, and waits for the first step that changes.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn an_import_that_waited_for_a_step_keeps_an_update_of_another() {
+    let contended = Contended::start("contended_steps").await;
+    let client = &contended.client;
+    let task = client.given_task(task("Guide")).await;
+    let steps = client.given_steps(&task, &["a", "b"]).await;
+    let mut document = client.exported(&task.guid).await;
+    for step in &mut document.steps {
+        step.title.push('2');
+        step.published = None;
+    }
+    let held = contended.hold_step(&steps[0]).await;
+    let import = {
+        let client = client.clone();
+        async move { client.import(document).await }
+    };
+    let import = contended.start_waiting(1, import).await;
+    let update = Step {
+        published: Some(0),
+        ..step_of(&steps[1])
+    };
+    client.updated_step(update, &["published"]).await;
+    held.release().await;
+    import.await.expect("an answer").accepted();
+    let after = client.get_step(&steps[1]).await.accepted();
+    assert_eq!((after.title.as_str(), after.published), ("b2", Some(0)));
 }
 
 /// The deletion has looked up which tasks the guide manages, and waits for it.

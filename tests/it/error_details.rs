@@ -10,6 +10,8 @@ on_both_databases![
     fifty_violations_are_reported_and_the_cut_is_said,
     long_paths_do_not_overflow_the_details,
     a_missing_resource_is_named,
+    the_field_that_names_a_missing_resource_is_named,
+    a_missing_reference_of_a_document_is_named_by_its_path,
     fields_are_checked_before_references,
     references_are_checked_before_preconditions,
     no_error_repeats_long_input,
@@ -132,6 +134,64 @@ async fn a_missing_resource_is_named(client: Client) {
     let created = client.create_step(information_step(&lost, "lost")).await;
     created.refused().is_task_not_found(&guid);
     client.delete_role(1).await.refused().is_role_not_found(1);
+}
+
+/// Asserts NOT_FOUND of what this field names.
+fn names_field(failure: &Failure, field: &str) {
+    assert_eq!(failure.code, Code::NotFound, "{failure:?}");
+    assert_eq!(failure.metadata()["field"], field, "{failure:?}");
+    // The only id of a request needs no name.
+    if field.contains('.') {
+        assert!(failure.message.contains(field), "{failure:?}");
+    }
+}
+
+async fn the_field_that_names_a_missing_resource_is_named(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let guid = unknown_guid();
+    let lost = || task("Nowhere").with_guid(guid.clone());
+    names_field(&client.get_task(&guid).await.refused(), "guid");
+    names_field(&client.get_step(&guid).await.refused(), "guid");
+    names_field(&client.delete_step(&guid).await.refused(), "guid");
+    names_field(&client.delete_role(1).await.refused(), "id");
+    let request = ListStepsRequest {
+        task: guid.clone(),
+        ..ListStepsRequest::default()
+    };
+    let listed = client.steps().list_steps(request).await.refused();
+    names_field(&listed, "task");
+    let updated = client.update_task(lost(), &["name"]).await.refused();
+    names_field(&updated, "task.guid");
+    let created = client.create_step(information_step(&lost(), "lost")).await;
+    names_field(&created.refused(), "step.task");
+    let created = client.create_step(subtask(&guide, &lost())).await;
+    names_field(&created.refused(), "step.subtask_id");
+    let step = client.given_step(subtask(&guide, &guide)).await;
+    let retargeted = Step {
+        subtask_id: guid.clone(),
+        ..step
+    };
+    let updated = client.update_step(retargeted, &["subtask_id"]).await;
+    names_field(&updated.refused(), "step.subtask_id");
+}
+
+async fn a_missing_reference_of_a_document_is_named_by_its_path(client: Client) {
+    let guid = unknown_guid();
+    let lost = task("Nowhere").with_guid(guid.clone());
+    let refused = client.import(document_of(&guid, vec![])).await.refused();
+    names_field(&refused, "document.task.guid");
+    let steps = vec![
+        document_step(StepType::End, "end"),
+        subtask(&Task::default(), &lost),
+    ];
+    let refused = client.import(document("Guide", steps)).await.refused();
+    names_field(&refused, "document.steps[1].subtask_id");
+    let guide = client.given_task(task("Guide")).await;
+    let stranger = information_step(&guide, "stranger").with_guid(guid);
+    let refused = client
+        .import(document_of(&guide.guid, vec![stranger]))
+        .await;
+    names_field(&refused.refused(), "document.steps[0].guid");
 }
 
 async fn fields_are_checked_before_references(client: Client) {

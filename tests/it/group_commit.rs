@@ -3,9 +3,11 @@
 
 use std::{collections::BTreeSet, time::Instant};
 
-use crate::kit::{deadline::WAIT_TIMEOUT, prelude::*};
+use crate::kit::{deadline::WAIT_TIMEOUT, prelude::*, sql::SqlConnection, store_server};
 use tokio::task::JoinSet;
 use tonic::Status;
+
+on_own_databases![a_write_of_a_damaged_row_takes_no_other_back];
 
 on_both_databases![
     failing_writes_do_not_affect_others,
@@ -80,6 +82,36 @@ async fn failing_writes_do_not_affect_others(client: Client) {
     let made: BTreeSet<String> = results.into_iter().flatten().collect();
     assert_eq!(made.len(), WRITES / 2);
     let order = client.step_order(&task.guid).await;
+    assert_eq!(order.len(), made.len());
+    assert_eq!(order.into_iter().collect::<BTreeSet<_>>(), made);
+}
+
+/// A row that cannot be read ends the whole transaction of a group.
+async fn a_write_of_a_damaged_row_takes_no_other_back(url: String) {
+    let (_store, client) = store_server::serve(&url, 4).await;
+    let task = client.given_task(task("Busy")).await;
+    let damaged = client.given_step(information_step(&task, "damaged")).await;
+    let sql = "UPDATE steps SET dependencies = '7' WHERE title = 'damaged'";
+    SqlConnection::open(&url).await.execute(sql).await;
+    let sent = (task.clone(), damaged.guid.clone());
+    let results = write_concurrently(&client, move |client, number| {
+        let (task, damaged) = sent.clone();
+        async move {
+            if number % 4 != 3 {
+                return write_result(client.create_step(information_step(&task, "there")).await);
+            }
+            let update = step_of(&damaged).titled("again");
+            let updated = client.update_step(update, &["title"]).await;
+            updated.map(|_| damaged).map_err(|status| status.code())
+        }
+    })
+    .await;
+    let failed = results.iter().filter(|result| result.is_err());
+    let failed: Vec<_> = failed.collect();
+    assert_eq!(failed, vec![&Err(Code::Internal); WRITES / 4]);
+    let made: BTreeSet<String> = results.into_iter().flatten().collect();
+    let mut order = client.step_order(&task.guid).await;
+    order.retain(|guid| *guid != damaged.guid);
     assert_eq!(order.len(), made.len());
     assert_eq!(order.into_iter().collect::<BTreeSet<_>>(), made);
 }

@@ -17,6 +17,7 @@ on_own_databases![
     a_task_takes_no_more_steps_than_it_can_be_returned_with,
     a_guide_too_large_to_export_is_read_step_by_step,
     stored_sizes_follow_renames_and_automatic_translations,
+    stored_sizes_follow_bodies_that_automatic_translations_replace,
     stored_sizes_are_close_upper_bounds_of_messages,
 ];
 
@@ -100,6 +101,25 @@ async fn stored_sizes_follow_renames_and_automatic_translations(url: String) {
     client.write_translations(items.collect()).await.accepted();
     let store = store_server::open(&url, 1).await;
     stored_sizes_are_those_of_the_content(&store, &url, ACCOUNT).await;
+}
+
+/// The second body is too large to be read and compared with the next one.
+async fn stored_sizes_follow_bodies_that_automatic_translations_replace(url: String) {
+    let (store, client) = store_server::serve(&url, 2).await;
+    let guide = client.given_task(task("Guide")).await;
+    let step = information_step(&guide, "Step").with_body("body");
+    let step = client.given_step(step).await;
+    let work = client.translation_work(&["fr"]).await;
+    let work = work.iter().find(|work| work.guid == step.guid);
+    let work = work.expect("work on the step");
+    for bytes in [10, 2_000_000, 20] {
+        let item = AutomaticTranslation {
+            body: Some("x".repeat(bytes)),
+            ..automatic(work, "un texte")
+        };
+        assert_eq!(client.written(item).await, TranslationResult::Written);
+        stored_sizes_are_those_of_the_content(&store, &url, "store-server").await;
+    }
 }
 
 /// Steps that have much of one field each.

@@ -13,6 +13,7 @@ on_both_databases![
     a_tag_in_another_case_is_the_same_row,
     two_tags_that_become_one_are_refused,
     a_malformed_tag_is_refused,
+    a_language_tag_has_1000_characters,
     a_hundred_languages_are_accepted_and_one_more_is_not,
     the_merged_languages_are_counted,
     a_translated_name_has_the_limits_of_the_name,
@@ -154,6 +155,17 @@ async fn a_malformed_tag_is_refused(client: Client) {
     let sent = information_step(&task, "translated").translated("de_DE", step_translation("x"));
     let failure = client.create_step(sent).await.refused();
     failure.violates_below("step.translations", "FIELD_INVALID");
+}
+
+async fn a_language_tag_has_1000_characters(client: Client) {
+    let longest = format!("de-x-ab{}", "-abcdefgh".repeat(110)) + "-ab";
+    assert_eq!(longest.len(), 1_000);
+    let of = |tag: &str| task("Pump").with_translations(in_language(tag, task_translation("x")));
+    let created = client.given_task(of(&longest)).await;
+    assert!(created.translations.contains_key(&longest));
+    let longer = longest + "c";
+    let failure = client.create_task(of(&longer)).await.refused();
+    failure.violates_below("task.translations", "FIELD_INVALID");
 }
 
 async fn a_hundred_languages_are_accepted_and_one_more_is_not(client: Client) {

@@ -96,7 +96,7 @@ impl ApplyReport {
         };
         let mut text = format!("{head}: {name}, {steps}\n");
         if self.dry_run {
-            text.push_str(&changes::text(&self.changes, "  "));
+            text.push_str(&changes::text(&self.changes, &Term::stdout(), 2));
         }
         for path in &self.ignored_paths {
             text.push_str(&format!("  ignored: {}\n", sanitize(path)));

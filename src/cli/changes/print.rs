@@ -1,42 +1,27 @@
 //! Changes of a guide for people.
 
-use std::time::Duration;
-
-use console::style;
+use console::{Term, style};
 use serde_json::Value;
-use similar::{ChangeTag, TextDiff};
 
-use super::{Change, ChangeKind};
-use crate::{
-    cli::{
-        document::{from_json, value_text},
-        out::sanitize,
-        wording,
-    },
-    proto::v1::DependencyGroup,
-};
+use super::{Change, ChangeKind, value_lines::field_lines};
+use crate::cli::{layout, out::sanitize};
 
-/// After it a difference is shown that need not be the smallest.
-const DIFF_TIMEOUT: Duration = Duration::from_secs(2);
-/// A longer value is cut, as a body may have megabytes.
-const MAX_VALUE_CHARS: usize = 200;
-/// The field whose values are conditions.
-const DEPENDENCIES: &str = "dependencies";
-
-/// The changes in lines that begin with `indent`: those of a task or step below its name.
-pub(in crate::cli) fn text(changes: &[Change], indent: &str) -> String {
+/// The changes in lines for a terminal that begin with `indent` spaces: those of a task or
+/// step below its name.
+pub(in crate::cli) fn text(changes: &[Change], terminal: &Term, indent: usize) -> String {
     let mut text = String::new();
     let mut subject = None;
     for change in changes {
         let next = (&change.task, &change.step, change.place);
         let is_field = change.kind == ChangeKind::Changed;
         if !is_field || subject != Some(next) {
-            text.push_str(&format!("{indent}{}\n", head(change)));
+            text.push_str(&layout::indented(terminal, &head(change), indent));
         }
         subject = is_field.then_some(next);
         if is_field {
-            let lines = field_lines(change);
-            text.extend(lines.iter().map(|line| format!("{indent}  {line}\n")));
+            let lines = field_lines(&change.path, change.before.as_ref(), change.after.as_ref());
+            let lines = lines.iter();
+            text.extend(lines.map(|line| layout::indented(terminal, line, indent + 2)));
         }
     }
     text
@@ -70,66 +55,4 @@ fn head(change: &Change) -> String {
             format!("~ {subject} becomes step {place}{guid}")
         }
     }
-}
-
-fn field_lines(change: &Change) -> Vec<String> {
-    let Change {
-        path,
-        before,
-        after,
-        ..
-    } = change;
-    let path = sanitize(path);
-    if let (Some(Value::String(before)), Some(Value::String(after))) = (before, after)
-        && (before.contains('\n') || after.contains('\n'))
-    {
-        let mut lines = vec![format!("{path}:")];
-        lines.extend(changed_lines(before, after));
-        return lines;
-    }
-    let in_words = |value: &Option<Value>| value.as_ref().map(conditions);
-    // Different conditions may read the same.
-    let are_words = path == DEPENDENCIES && in_words(before) != in_words(after);
-    let shown = |value: &Option<Value>| match value {
-        Some(value) if are_words => shortened(&conditions(value)),
-        Some(value) => shortened(&value_text(value)),
-        None => "nothing".to_owned(),
-    };
-    vec![format!(
-        "{path}: {} -> {}",
-        style(shown(before)).red(),
-        style(shown(after)).green()
-    )]
-}
-
-/// Conditions in the words of `show`.
-fn conditions(value: &Value) -> String {
-    match from_json::<DependencyGroup>("DependencyGroup", value) {
-        Ok(group) => wording::group(&group),
-        Err(_) => value_text(value),
-    }
-}
-
-/// The lines of a text that change.
-fn changed_lines(before: &str, after: &str) -> Vec<String> {
-    let diff = TextDiff::configure()
-        .timeout(DIFF_TIMEOUT)
-        .diff_lines(before, after);
-    let lines = diff.iter_all_changes().filter_map(|line| {
-        let text = shortened(line.value().trim_end_matches('\n'));
-        match line.tag() {
-            ChangeTag::Equal => None,
-            ChangeTag::Delete => Some(style(format!("  - {text}")).red().to_string()),
-            ChangeTag::Insert => Some(style(format!("  + {text}")).green().to_string()),
-        }
-    });
-    lines.collect()
-}
-
-fn shortened(text: &str) -> String {
-    let mut shown: String = text.chars().take(MAX_VALUE_CHARS).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
-    }
-    sanitize(&shown)
 }

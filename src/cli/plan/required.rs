@@ -4,12 +4,11 @@
 use super::{managed_by_key, steps_by_guid};
 use crate::proto::v1::{Step, StepType, Task, TaskDocument};
 
-/// What is wrong with such a document, a line for each field; `None` if it has all of them.
-/// The document has the ids of the stored guide.
+/// The paths of such fields. The document has the ids of the stored guide.
 pub(in crate::cli) fn missing_fields(
     document: &TaskDocument,
     stored: &TaskDocument,
-) -> Option<String> {
+) -> Vec<String> {
     let mut paths = Vec::new();
     let is_named = |task: &Task| !task.name.is_empty();
     // A managed task is named by its value.
@@ -20,9 +19,7 @@ pub(in crate::cli) fn missing_fields(
         paths.push("task.name".to_owned());
     }
     add_steps("", document, stored, &mut paths);
-    let lines = paths.iter().map(|path| format!("{path}: is required"));
-    let lines: Vec<String> = lines.collect();
-    (!lines.is_empty()).then(|| lines.join("\n  "))
+    paths
 }
 
 fn add_steps(path: &str, document: &TaskDocument, stored: &TaskDocument, paths: &mut Vec<String>) {

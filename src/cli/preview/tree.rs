@@ -50,8 +50,15 @@ pub fn text(preview: &PreviewTaskResponse, language: &str) -> String {
     for variable in open_variables {
         text.push_str(&with_hanging_indent("open: ", &open_variable(variable)));
     }
+    if text.contains(OUTDATED) {
+        let meaning = "a translation whose source text has changed since";
+        text.push_str(&with_hanging_indent("[outdated]: ", meaning));
+    }
     text
 }
+
+/// The end of the mark of an outdated translation.
+const OUTDATED: &str = "outdated]";
 
 /// The subtask steps by which the last of the ids is reached.
 fn via(ids: &[String]) -> &[String] {

@@ -72,7 +72,9 @@ impl CreateStep {
                 }
                 target.name.into_string()
             }
-            (None, Some(subtask), None) => return Err(Error::TaskNotFound(subtask.task)),
+            (None, Some(subtask), None) => {
+                return Err(Error::task_not_found(subtask.task, "step.subtask_id"));
+            }
             (None, None, _) => return Err(Error::Internal("a step without a title".to_owned())),
         };
         let step = Step::create(self.new, title, context);
@@ -171,7 +173,8 @@ impl UpdateStep {
         } = self;
         // Violations come before the error of a missing step.
         let Some(stored) = stored else {
-            return Err(violations_or(patch.violations, Error::StepNotFound(guid)));
+            let missing = Error::step_not_found(guid, "step.guid");
+            return Err(violations_or(patch.violations, missing));
         };
         let StepSnapshot {
             step: before,
@@ -221,7 +224,8 @@ impl DeleteStep {
         context: &WriteContext,
     ) -> Result<(Changes, ())> {
         let Self { guid, expected } = self;
-        let StepSnapshot { step, manages, .. } = stored.ok_or(Error::StepNotFound(guid))?;
+        let StepSnapshot { step, manages, .. } =
+            stored.ok_or_else(|| Error::step_not_found(guid, "guid"))?;
         expected.check(&step.etag(), ResourceId::Step(guid))?;
         if let Some(task) = step.link {
             return Err(Precondition::StepManaged { step: guid, task }.into());

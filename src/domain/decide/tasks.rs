@@ -45,7 +45,8 @@ impl UpdateTask {
         } = self;
         // Violations come before the error of a missing task.
         let Some(before) = before else {
-            return Err(violations_or(patch.violations, Error::TaskNotFound(guid)));
+            let missing = Error::task_not_found(guid, "task.guid");
+            return Err(violations_or(patch.violations, missing));
         };
         if patch.violations.is_empty() {
             expected.check(&before.etag(), ResourceId::Task(guid))?;
@@ -91,6 +92,8 @@ pub struct TaskToDelete {
     /// The first subtask steps of other tasks that refer to it, at most
     /// [`Precondition::MAX_LISTED_STEPS`].
     pub referenced_by: Vec<StepId>,
+    /// The observation that manages it.
+    pub managed_by: Option<StepId>,
 }
 
 impl DeleteTask {
@@ -106,10 +109,15 @@ impl DeleteTask {
             steps,
             managed,
             referenced_by,
+            managed_by,
         } = stored;
         expected.check(&task.etag(), ResourceId::Task(guid))?;
         if task.managed {
-            return Err(Precondition::TaskManaged { task: guid }.into());
+            return Err(Precondition::TaskManaged {
+                task: guid,
+                by: managed_by,
+            }
+            .into());
         }
         if !referenced_by.is_empty() {
             let by = referenced_by;

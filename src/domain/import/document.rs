@@ -67,12 +67,12 @@ pub struct DocumentStep {
     pub step_type: Option<StepType>,
     /// The product, if one was sent.
     pub product: Option<ProductId>,
-    /// The title, if one was sent: a subtask step ignores it.
+    /// The title, if one was sent and the step may be a subtask step, which ignores it.
     pub title: Option<String>,
     /// The step, if it is created.
-    pub new: Result<NewStep, Violations>,
-    /// The update, if it exists.
-    pub patch: StepPatch,
+    pub new: Result<Box<NewStep>, Violations>,
+    /// The update; `None` if the step cannot exist.
+    pub patch: Option<Box<StepPatch>>,
     /// One element for each value of its question; empty if no question was sent.
     pub values: Vec<DocumentValue>,
 }
@@ -99,7 +99,7 @@ impl Document {
         for step in &self.steps {
             let new = step.new.as_ref().ok();
             found.extend(new.and_then(|new| new.kind.subtask()).map(|to| to.task));
-            found.extend(step.patch.new_subtask());
+            found.extend(step.patch.as_ref().and_then(|patch| patch.new_subtask()));
             for value in &step.values {
                 if let Some(document) = &value.document {
                     document.add_subtasks(found);
@@ -127,10 +127,10 @@ impl Document {
     /// `reimport` is whether the document is of an existing task.
     pub fn add_violations(&self, reimport: bool, violations: &mut Violations) {
         let DocumentTask { new, patch, .. } = &self.task;
-        add_known(reimport, new, &patch.violations, violations);
+        add_known(reimport, new, Some(&patch.violations), violations);
         for step in &self.steps {
             let exists = reimport && step.guid.is_some();
-            add_known(exists, &step.new, &step.patch.violations, violations);
+            add_known(exists, &step.new, step.patch_violations(), violations);
             let nested = step.values.iter().flat_map(|value| &value.document);
             nested.for_each(|document| document.add_violations(reimport, violations));
         }
@@ -170,11 +170,18 @@ impl Document {
     }
 }
 
+impl DocumentStep {
+    /// The violations of the update, if the step may exist.
+    pub(super) fn patch_violations(&self) -> Option<&Violations> {
+        self.patch.as_ref().map(|patch| &patch.violations)
+    }
+}
+
 /// Adds the violations of what is created, and of what is updated.
 fn add_known<T>(
     exists: bool,
     new: &Result<T, Violations>,
-    of_patch: &Violations,
+    of_patch: Option<&Violations>,
     violations: &mut Violations,
 ) {
     if let Err(of_new) = new
@@ -182,5 +189,5 @@ fn add_known<T>(
     {
         violations.append(of_new.clone());
     }
-    violations.append(of_patch.clone());
+    violations.append(of_patch.cloned().unwrap_or_default());
 }

@@ -1,10 +1,13 @@
 //! Planning an import: one walk down the document. References are resolved at the end,
 //! as they may point to tasks further down.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Borrow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use crate::domain::{
-    Error, Precondition,
+    Error, Missing, Precondition,
     changes::Changes,
     decide::WriteContext,
     ids::{StepId, TaskId},
@@ -24,8 +27,11 @@ mod wiring;
 
 use planned::{ManagedTaskIds, PlannedStep, PlannedTask, SubtaskReference};
 
-/// Plans an import.
-pub fn plan(document: Document, context: ImportContext<'_>) -> Result<ImportPlan, Error> {
+/// Plans an import. The document stays as it is, for another attempt.
+pub fn plan(
+    document: impl Borrow<Document>,
+    context: ImportContext<'_>,
+) -> Result<ImportPlan, Error> {
     let ImportContext {
         write,
         existing,
@@ -51,7 +57,7 @@ pub fn plan(document: Document, context: ImportContext<'_>) -> Result<ImportPlan
         unknown_tasks: Vec::new(),
         refused_steps: Vec::new(),
     };
-    planner.plan_task(document, existing, None);
+    planner.plan_task(document.borrow(), existing, None);
     planner.resolve_references();
     planner.finish()
 }
@@ -76,9 +82,9 @@ struct Planner<'a> {
     origins: Origins,
     violations: Violations,
     /// Steps in the document that the task does not have.
-    unknown_steps: Vec<StepId>,
+    unknown_steps: Vec<Missing<StepId>>,
     /// Tasks in the document that the account does not have.
-    unknown_tasks: Vec<TaskId>,
+    unknown_tasks: Vec<Missing<TaskId>>,
     /// Steps that the document leaves out under [`AbsentSteps::Refuse`].
     refused_steps: Vec<StepId>,
 }
@@ -116,9 +122,10 @@ impl Planner<'_> {
 
     /// The value of a decoded task or step. Its violations are added to those of the
     /// import.
-    fn valid<T>(&mut self, decoded: Result<T, Violations>) -> Option<T> {
+    fn valid<'d, T>(&mut self, decoded: &'d Result<T, Violations>) -> Option<&'d T> {
         decoded
-            .map_err(|violations| self.violations.append(violations))
+            .as_ref()
+            .map_err(|violations| self.violations.append(violations.clone()))
             .ok()
     }
 
@@ -160,7 +167,8 @@ impl Planner<'_> {
         let found = planned.get(&id).or_else(|| self.referenced.get(&id));
         let former = || former_reference(step.before?, id);
         let Some(target) = found.cloned().or_else(former) else {
-            self.unknown_tasks.push(task);
+            let field = Path::root(&path).field("subtask_id").to_string().into();
+            self.unknown_tasks.push(Missing { id: task, field });
             return;
         };
         if let Some(product) = product.filter(|_| id == sent) {
@@ -181,11 +189,11 @@ impl Planner<'_> {
         if !self.violations.is_empty() {
             return Err(Error::Invalid(self.violations));
         }
-        if let Some(step) = self.unknown_steps.first() {
-            return Err(Error::StepNotFound(*step));
+        if let Some(missing) = self.unknown_steps.into_iter().next() {
+            return Err(Error::StepNotFound(missing));
         }
-        if let Some(task) = self.unknown_tasks.first() {
-            return Err(Error::TaskNotFound(*task));
+        if let Some(missing) = self.unknown_tasks.into_iter().next() {
+            return Err(Error::TaskNotFound(missing));
         }
         if !self.refused_steps.is_empty() {
             let steps = self.refused_steps;

@@ -94,7 +94,7 @@ impl Step {
             return Err(Error::Invalid(violations));
         }
         if let Some(task) = merged.missing {
-            return Err(Error::TaskNotFound(task));
+            return Err(Error::task_not_found(task, "step.subtask_id"));
         }
         if !merged.links.unmatched.is_empty() {
             let was_linked = self.kind.feedback().is_some_and(|before| before.linked);

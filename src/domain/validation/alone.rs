@@ -44,7 +44,7 @@ pub fn validate_alone(
     tasks.append(&mut stand_ins);
     let draft = GuideDraft::new(root, tasks, &options.known_variables);
     let guide = draft
-        .ok_or(Error::TaskNotFound(root))?
+        .ok_or_else(|| Error::task_not_found(root, "document.task.guid"))?
         .finish(BTreeMap::new());
     for rule in Rule::ALL.iter().filter(|rule| rule.needs_account()) {
         options.rules.insert(*rule, RuleSetting::Off);

@@ -199,6 +199,7 @@ mod tests {
         let mut formula = Formula::new();
         let (a, b) = (formula.input(), formula.input());
         assert_eq!(formula.and([a, b]), formula.and([b, a, Literal::TRUE, a]));
+        assert_eq!(formula.and([a, Literal::TRUE, a]), a);
         assert_eq!(formula.and([a, !a]), Literal::FALSE);
         assert_eq!(formula.or([a, !a]), Literal::TRUE);
         assert_eq!(formula.and([a, Literal::FALSE]), Literal::FALSE);

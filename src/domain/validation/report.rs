@@ -344,4 +344,11 @@ mod tests {
             assert_eq!(closest(name, names, &mut left), found, "{name}");
         }
     }
+
+    #[test]
+    fn the_closest_name_is_looked_for_as_long_as_comparisons_are_left() {
+        for (mut left, found) in [(25, Some("power")), (24, None)] {
+            assert_eq!(closest("powre", ["power"], &mut left), found);
+        }
+    }
 }

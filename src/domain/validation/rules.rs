@@ -81,7 +81,7 @@ rules! {
     "Keep one target, or write a condition for each bound."
 
     AnsweredLater "condition/answered-later" Warning
-    "The condition reads a variable before any observation of the guide sets it, and no observation elsewhere sets it."
+    "Every observation of the guide that sets the variable comes after the step or task that reads it, and no observation elsewhere sets it."
     "The first step needs `charge_light = off`; the third step asks for `charge_light`."
     "Move the observation before the reader, or read another variable."
 

@@ -12,6 +12,7 @@ const UNLINK: &str = "Update that observation first: set `linked` in its `feedba
 
 /// FAILED_PRECONDITION, with a violation for each resource or field that prevents the call.
 pub fn status(precondition: Precondition) -> Status {
+    let managed_by = managed_by(&precondition);
     let (reason, subjects, message): (_, Vec<String>, _) = match precondition {
         Precondition::LinkedImportOnly { paths, new_values } => (
             ErrorReason::LinkedImportOnly,
@@ -32,13 +33,13 @@ pub fn status(precondition: Precondition) -> Status {
             by.iter().map(ToString::to_string).collect(),
             format!("subtask steps of other tasks refer to task {task}"),
         ),
-        Precondition::TaskManaged { task } => (
+        Precondition::TaskManaged { task, by } => (
             ErrorReason::TaskManaged,
             vec![task.to_string()],
-            format!(
-                "an observation manages task {task}: ListReferences of the task names it \
-                 (REFERENCE_KIND_MANAGES). {UNLINK}"
-            ),
+            match by {
+                Some(step) => format!("observation {step} manages task {task}. {UNLINK}"),
+                None => format!("an observation manages task {task}. {UNLINK}"),
+            },
         ),
         Precondition::StepManaged { step, task } => (
             ErrorReason::StepManaged,
@@ -64,10 +65,20 @@ pub fn status(precondition: Precondition) -> Status {
         .take(Precondition::MAX_LISTED_STEPS)
         .map(|subject| PreconditionViolation::new(name(reason), subject, &message))
         .collect();
-    let metadata = violation_counts(violations.len(), total);
+    let mut metadata = violation_counts(violations.len(), total);
+    metadata.extend(managed_by.map(|step| ("managed_by".to_owned(), step)));
     let mut details = ErrorDetails::with_error_info(name(reason), DOMAIN, metadata);
     details.set_precondition_failure(violations);
     build(Code::FailedPrecondition, message, details)
+}
+
+/// The observation that prevents the call.
+fn managed_by(precondition: &Precondition) -> Option<String> {
+    if let Precondition::TaskManaged { by, .. } = precondition {
+        by.map(|step| step.to_string())
+    } else {
+        None
+    }
 }
 
 fn absent_steps_message(count: usize) -> String {

@@ -194,7 +194,9 @@ impl DocumentReader<'_> {
         let link = TaskId::parse(&message.link);
         let step_type = StepType::from_number(message.r#type);
         let product = message.product_id.and_then(ProductId::new);
-        let title = sent_text(message.title.clone());
+        let title = (exists || step_type == Some(StepType::Subtask))
+            .then(|| sent_text(message.title.clone()))
+            .flatten();
         let mut ignored = Ignored::default();
         let (new, patch) = if exists {
             // Only the outermost task is known to exist.
@@ -204,10 +206,9 @@ impl DocumentReader<'_> {
                 Err(Violations::new())
             };
             let patch = step_patch(message, &path, &mut ignored);
-            (new, patch)
+            (new, Some(Box::new(patch)))
         } else {
-            let new = new_step(message, &path, &mut ignored);
-            (new, StepPatch::default())
+            (new_step(message, &path, &mut ignored), None)
         };
         for field in ignored.into_fields() {
             if LISTED.contains(&field) {
@@ -264,10 +265,10 @@ fn new_step(
     mut message: v1::Step,
     path: &str,
     ignored: &mut Ignored,
-) -> Result<NewStep, Violations> {
+) -> Result<Box<NewStep>, Violations> {
     // The step's task is that of the document, whatever was sent.
     message.task = Uuid::nil().to_string();
-    all(|violations| step::new(message, Field::root(path, violations), ignored))
+    all(|violations| step::new(message, Field::root(path, violations), ignored).map(Box::new))
 }
 
 fn step_patch(mut message: v1::Step, path: &str, ignored: &mut Ignored) -> StepPatch {

@@ -9,6 +9,7 @@ use tonic::{Status, body::Body};
 
 use crate::{
     auth::Scope,
+    call_context::ReadFrom,
     grpc::{self, status},
 };
 
@@ -19,6 +20,7 @@ const MAX_HEADER_BYTES: usize = 16 * 1024;
 const HEADER_OVERHEAD_BYTES: usize = 32;
 
 const GRPC_ENCODING: &str = "grpc-encoding";
+const READ_FROM: &str = "x-read-from";
 
 /// The response to a request that is not gRPC, such as a browser's.
 pub fn refuse_other_protocols(request: &Request<Body>) -> Option<Response<Body>> {
@@ -51,6 +53,18 @@ pub fn limit_headers(headers: &HeaderMap) -> Result<(), Status> {
     match bytes {
         ..=MAX_HEADER_BYTES => Ok(()),
         _ => Err(status::metadata_too_large(MAX_HEADER_BYTES)),
+    }
+}
+
+/// Where the call reads what may lag behind the last writes.
+pub fn read_from(headers: &HeaderMap) -> Result<ReadFrom, Status> {
+    let mut values = headers.get_all(READ_FROM).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(ReadFrom::Replica),
+        (Some(value), None) if value == "primary" => Ok(ReadFrom::Primary),
+        (Some(_), _) => Err(status::undecodable(
+            "x-read-from must be `primary`, or not be sent",
+        )),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use sea_orm::{ConnectionTrait, DbErr, Statement};
+use tracing::warn;
 
 use super::{OpenError, advice};
 use crate::store::{backend, schema};
@@ -66,6 +67,30 @@ pub async fn check_permissions(db: &impl ConnectionTrait, needed: Needed) -> Res
     Err(OpenError::Permissions {
         missing: grants.collect::<Vec<_>>().join("; "),
     })
+}
+
+/// Logs that writes will be refused, as those to a standby.
+pub async fn warn_if_read_only(db: &impl ConnectionTrait) -> Result<(), OpenError> {
+    let failed = |err: DbErr| advice::schema_error(&err);
+    let sql = "SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on'";
+    let state = Statement::from_string(backend(db), sql);
+    let Some(row) = db.query_one_raw(state).await.map_err(failed)? else {
+        return Ok(());
+    };
+    let is_standby: bool = row.try_get_by_index(0).map_err(failed)?;
+    let is_read_only: bool = row.try_get_by_index(1).map_err(failed)?;
+    if is_standby {
+        warn!(
+            "the database is a standby, so writes are refused until it is promoted: \
+             EXPERTISE_DATABASE_URL must lead to the primary, and a standby for reads is set with \
+             EXPERTISE_DATABASE_READ_URL"
+        );
+    } else if is_read_only {
+        warn!(
+            "the database is read-only, so writes are refused: check default_transaction_read_only"
+        );
+    }
+    Ok(())
 }
 
 /// A query of the tables and what the user may not do with them. A table that does not

@@ -101,7 +101,7 @@ impl Account {
             GuideSource::Document(document) => self.read_document_guide(db, *document).await?,
         };
         let draft = GuideDraft::new(root, tasks, known);
-        draft.ok_or_else(|| Error::TaskNotFound(root).into())
+        draft.ok_or_else(|| Error::task_not_found(root, "guid").into())
     }
 
     async fn read_stored_guide(
@@ -110,7 +110,7 @@ impl Account {
         root: TaskId,
     ) -> Result<SourceTasks, StoreError> {
         let head = self.task_head(db, root).await?;
-        let head = head.ok_or(Error::TaskNotFound(root))?;
+        let head = head.ok_or_else(|| Error::task_not_found(root, "guid"))?;
         let mut budget = ReadBudget::new(self.max_message_bytes());
         let mut steps = BTreeMap::new();
         if budget.take(&head)? {

@@ -68,7 +68,9 @@ impl Account {
             .one(self.reader())
             .await
             .map_err(StoreError::from)?;
-        let parent = found.ok_or(Error::TaskNotFound(task))?.parent_guid;
+        let parent = found
+            .ok_or_else(|| Error::task_not_found(task, "task"))?
+            .parent_guid;
         let first = ReferenceCursor::start_of(ReferenceKind::Subtask);
         let after = after.unwrap_or(first);
         let mut items = Vec::new();

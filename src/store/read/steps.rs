@@ -192,7 +192,7 @@ impl Account {
             Some(found) => Some(found.read(&self.id)?.0),
             None => None,
         };
-        let step = step.ok_or(Error::StepNotFound(guid))?;
+        let step = step.ok_or_else(|| Error::step_not_found(guid, "guid"))?;
         expected.note(&self.id, !step.content.translations.is_empty());
         Ok(step)
     }
@@ -324,6 +324,8 @@ impl Account {
             .one(self.reader())
             .await
             .map_err(StoreError::from)?;
-        Ok(row.ok_or(Error::TaskNotFound(task))?.order_epoch)
+        Ok(row
+            .ok_or_else(|| Error::task_not_found(task, "task"))?
+            .order_epoch)
     }
 }

@@ -188,7 +188,7 @@ impl Account {
         let db = database.begin_snapshot().await?;
         let tree = self.read_bounded_task_tree(&db, guid).await;
         db.rollback().await?;
-        tree?.ok_or_else(|| Error::TaskNotFound(guid).into())
+        tree?.ok_or_else(|| Error::task_not_found(guid, "guid").into())
     }
 
     /// Reads a tree, unless its texts are larger than a message may be.

@@ -116,7 +116,7 @@ impl Account {
             return Ok(task);
         }
         let task = find(db, &self.id, guid).await?;
-        let task = task.ok_or(Error::TaskNotFound(guid))?;
+        let task = task.ok_or_else(|| Error::task_not_found(guid, "guid"))?;
         expected.note(&self.id, !task.translations.is_empty());
         Ok(task)
     }

@@ -135,7 +135,7 @@ impl Operation for ImportWrite {
         let import = &self.import;
         let existing = stored.existing.as_ref();
         match (import.target, existing) {
-            (Some(guid), None) => return Err(Error::TaskNotFound(guid)),
+            (Some(guid), None) => return Err(Error::task_not_found(guid, "document.task.guid")),
             (_, Some(tree)) => {
                 let task = ResourceId::Task(tree.task.guid);
                 import.expected.check(&tree.task.etag(), task)?;
@@ -143,7 +143,7 @@ impl Operation for ImportWrite {
             (None, None) => {}
         }
         let plan = plan(
-            import.document.clone(),
+            &import.document,
             ImportContext {
                 write: context,
                 existing,

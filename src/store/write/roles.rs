@@ -75,7 +75,7 @@ impl Operation for DeleteRole {
     async fn read_locked(&self, tx: &Tx) -> Result<(), StoreError> {
         let key = (tx.account_id().to_owned(), self.0.0);
         let found = role::Entity::find_by_id(key).one(&tx.db).await?;
-        found.ok_or(Error::RoleNotFound(self.0))?;
+        found.ok_or_else(|| Error::role_not_found(self.0, "id"))?;
         Ok(())
     }
 

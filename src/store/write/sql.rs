@@ -1,18 +1,16 @@
 //! Builds statements that write.
 
 mod given;
+mod script;
 
-use sea_orm::{
-    ActiveModelTrait, DbBackend, EntityName, EntityTrait, IdenStatic, Iterable, Statement, Value,
-};
+use sea_orm::{ActiveModelTrait, DbBackend, EntityName, EntityTrait, IdenStatic, Iterable, Value};
 
 use crate::domain::ids::AccountId;
 
 pub use crate::store::values::{MAX_IDS_PER_STATEMENT, Values, list};
 pub use given::GivenRows;
+pub use script::{GUARD, Script};
 
-/// What an effect of a [`Script`] reads from in place of its guard.
-pub const GUARD: &str = "{guard}";
 /// The column with the account of a row.
 const ACCOUNT: &str = "account_id";
 /// The most rows of one statement.
@@ -24,6 +22,8 @@ pub struct Upsert {
     columns: Vec<ColumnCells>,
     /// `ON CONFLICT …`, or nothing.
     on_conflict: String,
+    /// The number of rows that columns have room for.
+    capacity: usize,
 }
 
 /// A column of the rows, with a cell for each.
@@ -44,28 +44,41 @@ impl ColumnCells {
 impl Upsert {
     /// Rows that are new. All set the same columns.
     pub fn new<A: ActiveModelTrait>(rows: Vec<A>) -> Self {
-        let mut columns = Vec::new();
-        let count = rows.len();
-        for mut row in rows {
-            if columns.is_empty() {
-                let set = <A::Entity as EntityTrait>::Column::iter();
-                let set = set.filter(|column| !row.is_not_set(*column));
-                columns = set
-                    .map(|column| (column, Vec::with_capacity(count)))
-                    .collect();
-            }
-            for (column, cells) in &mut columns {
-                cells.extend(row.take(*column).into_value());
-            }
+        let mut upsert = Self::with_capacity::<A>(rows.len());
+        for row in rows {
+            upsert.push(row);
         }
-        let columns = columns.into_iter().map(|(column, cells)| ColumnCells {
-            name: column.as_str(),
-            cells,
-        });
+        upsert
+    }
+
+    /// No rows yet; `capacity` is their number.
+    pub fn with_capacity<A: ActiveModelTrait>(capacity: usize) -> Self {
         Self {
             table: A::Entity::default().table_name().to_owned(),
-            columns: columns.collect(),
+            columns: Vec::new(),
             on_conflict: String::new(),
+            capacity,
+        }
+    }
+
+    /// Adds a row of the table. It sets the same columns as the rows before.
+    pub fn push<A: ActiveModelTrait>(&mut self, mut row: A) {
+        let is_first = self.columns.is_empty();
+        let mut index = 0;
+        for column in <A::Entity as EntityTrait>::Column::iter() {
+            let Some(cell) = row.take(column).into_value() else {
+                continue;
+            };
+            if is_first {
+                self.columns.push(ColumnCells {
+                    name: column.as_str(),
+                    cells: Vec::with_capacity(self.capacity),
+                });
+            }
+            if let Some(column) = self.columns.get_mut(index) {
+                column.cells.push(cell);
+            }
+            index += 1;
         }
     }
 
@@ -125,6 +138,7 @@ impl Upsert {
                 table: self.table.clone(),
                 columns: columns.collect(),
                 on_conflict: self.on_conflict.clone(),
+                capacity: max_rows,
             });
         }
         if self.count() > 0 {
@@ -141,6 +155,7 @@ impl Upsert {
             table,
             columns,
             on_conflict,
+            capacity: _,
         } = self;
         if count == 1 {
             let row = columns.into_iter().flat_map(|column| column.cells);
@@ -181,6 +196,7 @@ impl Upsert {
             table,
             columns,
             on_conflict,
+            capacity: _,
         } = self;
         // SQLite needs the WHERE to tell ON CONFLICT from a join.
         match count {
@@ -310,81 +326,4 @@ pub fn assignments<A: ActiveModelTrait>(
         let changed = stored.as_ref() != Some(&value);
         changed.then(|| format!("{} = {}", column.as_str(), values.bind(value)))
     }))
-}
-
-/// A write that is sent at once: one statement on PostgreSQL, one hand-over to the
-/// connection's thread on SQLite.
-///
-/// *Invariant:* the guard changes one row or none; when it changes none, no effect takes
-/// place. It needs no lock held before: on PostgreSQL it waits for whoever changes the
-/// row and then sees the row as that one has left it. The guard must check everything that
-/// the write relies on; otherwise the effects must be [verified](Script::verified).
-pub struct Script {
-    /// An INSERT, UPDATE or DELETE with its condition.
-    pub guard: String,
-    /// The columns of the guard's row that the effects and the answer use.
-    pub returning: &'static str,
-    /// The FROM and WHERE that find the guard's row again.
-    pub guard_row: String,
-    /// Statements that read from [`GUARD`]. On SQLite each runs only if the one before has
-    /// changed a row, so only the last one may change none.
-    pub effects: Vec<String>,
-    /// Fail and roll back when an effect changes no row.
-    pub verified: bool,
-    /// The values of all statements.
-    pub values: Values,
-}
-
-impl Script {
-    /// The script as a database takes it.
-    pub fn statement(self, backend: DbBackend, account: &AccountId) -> Statement {
-        let sql = match backend {
-            DbBackend::Sqlite => self.for_sqlite(),
-            _ => self.for_postgres(),
-        };
-        self.values.statement(&sql, backend, account)
-    }
-
-    fn for_sqlite(&self) -> String {
-        // `changes()` counts the rows of the statement before. Nobody else writes
-        // meanwhile, so there is nothing to verify.
-        let Self {
-            guard,
-            returning,
-            guard_row,
-            effects,
-            verified: _,
-            values: _,
-        } = self;
-        let changed = format!("(SELECT {returning} {guard_row} AND changes() > 0) AS guard");
-        let mut sql = format!("{guard} RETURNING {returning}");
-        for effect in effects {
-            sql.push_str("; ");
-            sql.push_str(&effect.replace(GUARD, &changed));
-        }
-        sql
-    }
-
-    fn for_postgres(&self) -> String {
-        let Self {
-            guard,
-            returning,
-            guard_row: _,
-            effects,
-            verified,
-            values: _,
-        } = self;
-        let mut sql = format!("WITH guard AS ({guard} RETURNING {returning})");
-        let mut answer = String::from(*returning);
-        for (index, effect) in effects.iter().enumerate() {
-            let effect = effect.replace(GUARD, "guard");
-            let returned = if *verified { " RETURNING 1" } else { "" };
-            sql.push_str(&format!(", effect{index} AS ({effect}{returned})"));
-            if *verified {
-                // A division by zero (SQLSTATE 22012) rolls the statement back.
-                answer.push_str(&format!(", 1 / (SELECT count(*) FROM effect{index})"));
-            }
-        }
-        format!("{sql} SELECT {answer} FROM guard")
-    }
 }

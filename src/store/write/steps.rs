@@ -82,7 +82,7 @@ impl Operation for CreateStep {
         let named: Vec<TaskId> = target.into_iter().chain([task]).collect();
         let heads = tx.lock_tasks(&named).await?;
         let find = |guid: TaskId| heads.iter().find(|head| head.guid == guid);
-        let parent = find(task).ok_or(Error::TaskNotFound(task))?;
+        let parent = find(task).ok_or_else(|| Error::task_not_found(task, "step.task"))?;
         Ok(NewStepSnapshot {
             insertion: insertion(tx, parent, self.prevstep).await?,
             target: target.and_then(find).map(TaskHead::referenced),

@@ -11,12 +11,14 @@ use crate::{
         decide::{DeleteTask, TaskToDelete, UpdateTask, WriteContext, create_task},
         etag::ExpectedEtag,
         ids::{StepId, TaskId},
+        link::linked_tasks,
         patch::Edit,
         task::{NewTask, Task, TaskPatch},
     },
     store::{
         Account, Mode, RetryKey, WriteOutcome,
         error::StoreError,
+        json_columns,
         schema::entity::{step, task},
     },
 };
@@ -126,10 +128,14 @@ impl Operation for DeleteTask {
         let named: Vec<TaskId> = managed.iter().copied().chain([guid]).collect();
         let heads = tx.lock_tasks(&named).await?;
         let task = heads.into_iter().find(|head| head.guid == guid);
-        let task = task.ok_or(Error::TaskNotFound(guid))?;
+        let task = task.ok_or(Error::task_not_found(guid, "guid"))?;
         if managed_by_task(tx, guid).await? != managed {
             return Err(StoreError::Conflict);
         }
+        let managed_by = match task.managed {
+            true => managing_step(tx, guid).await?,
+            false => None,
+        };
         let referenced_by = first_referring_steps(tx, guid).await?;
         let steps = match self.force && task.step_count > 0 {
             true => tx.lock_steps_of(&[guid]).await?,
@@ -140,6 +146,7 @@ impl Operation for DeleteTask {
             steps,
             managed: tx.read_tasks(&managed).await?,
             referenced_by,
+            managed_by,
         })
     }
 
@@ -160,6 +167,32 @@ async fn managed_by_task(tx: &Tx, parent: TaskId) -> Result<Vec<TaskId>, StoreEr
         .all(&tx.db)
         .await?;
     Ok(tasks.into_iter().map(TaskId).collect())
+}
+
+/// The observation that manages a task.
+async fn managing_step(tx: &Tx, guid: TaskId) -> Result<Option<StepId>, StoreError> {
+    let managed = tx.read_task(guid).await?;
+    let Some(parent) = managed.and_then(|task| task.managed.map(|managed| managed.parent)) else {
+        return Ok(None);
+    };
+    let observations: Vec<(Uuid, Option<String>)> = step::Entity::find()
+        .select_only()
+        .column(step::Column::Guid)
+        .column(step::Column::FeedbackConfig)
+        .filter(step::Column::AccountId.eq(tx.account_id()))
+        .filter(step::Column::Task.eq(parent.0))
+        .filter(step::Column::FeedbackConfig.contains(guid.to_string()))
+        .order_by_asc(step::Column::Guid)
+        .into_tuple()
+        .all(&tx.db)
+        .await?;
+    for (step, feedback) in observations {
+        let feedback = json_columns::read_feedback(feedback.as_deref())?;
+        if feedback.iter().flat_map(linked_tasks).any(|it| it == guid) {
+            return Ok(Some(StepId(step)));
+        }
+    }
+    Ok(None)
 }
 
 /// The first subtask steps of other tasks that refer to a task.

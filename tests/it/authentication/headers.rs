@@ -13,6 +13,7 @@ on_both_databases![
     credentials_sent_twice_or_too_long_are_refused,
     each_call_needs_its_scope,
     an_unknown_scope_permits_nothing,
+    a_misspelt_x_scopes_is_refused,
     credentials_are_checked_before_the_message,
     accounts_differ_by_case,
 ];
@@ -72,6 +73,31 @@ async fn credentials_sent_twice_or_too_long_are_refused(client: Client) {
         match accepted {
             true => assert_eq!(status.code(), Code::Ok, "{status:?}"),
             false => answer.is(Code::Unauthenticated, "CREDENTIALS_INVALID"),
+        }
+    }
+}
+
+async fn a_misspelt_x_scopes_is_refused(client: Client) {
+    let connection = Http2Connection::to(client.address()).await;
+    let list = "/expertise.v1.RoleService/ListRoles";
+    let account = ("x-account-id", client.account());
+    for (headers, accepted) in [
+        (&[account, ("x-scope", "read")][..], false),
+        (&[account, ("x_scopes", "read")], false),
+        (&[account, ("x-scops", "read")], false),
+        (&[account, ("x-scope", "write"), ("x-scopes", "read")], true),
+        (&[account, ("x-score", "1")], true),
+    ] {
+        let answer = connection
+            .call(list, headers, &framed(b""), RequestEnd::Sent)
+            .await;
+        let status = answer.status.as_ref().expect("a status");
+        match accepted {
+            true => assert_eq!(status.code(), Code::Ok, "{status:?}"),
+            false => {
+                answer.is(Code::Unauthenticated, "CREDENTIALS_INVALID");
+                assert!(status.message().contains("send x-scopes"), "{status:?}");
+            }
         }
     }
 }

@@ -248,6 +248,20 @@ async fn keys_for_other_uses_sign_no_tokens() {
 }
 
 #[tokio::test]
+async fn a_key_of_another_curve_than_its_type_has_is_left_out() {
+    let signers = [Signer::ed25519(), Signer::es256()];
+    let mut keys = signers.each_ref().map(|s| s.jwk(s.algorithm()));
+    keys[0]["crv"] = json!("P-256");
+    let issuer = KeyServer::start(&key_set(&keys)).await;
+    let server = start_with_keys_of(&issuer).await;
+    let client = TokenClient::of(&server);
+    let [left_out, read] = signers.map(|s| s.token_by(s.algorithm(), &claims()));
+    client.read(&read).await.expect("it is accepted");
+    let answer = error_answer(client.read(&left_out).await);
+    assert_eq!(answer.reason, "CREDENTIALS_INVALID");
+}
+
+#[tokio::test]
 async fn a_call_without_a_token_is_unauthenticated() {
     let server = start(hs256()).await;
     for metadata in [&[][..], &[("x-account-id", "42"), ("x-scopes", "read")]] {

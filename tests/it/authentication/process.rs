@@ -196,3 +196,52 @@ async fn keys_are_fetched_over_https_with_the_system_certificates() {
     assert!(refused.contains("certificate"), "{refused}");
     assert_eq!(issuer.fetches(), 1);
 }
+
+/// The first line of a server that fetches keys where this proxy is set.
+fn first_line_behind(proxy: &std::net::TcpListener, url: &str) -> String {
+    let proxy = proxy.local_addr().expect("an address");
+    let args = [
+        "--listen=127.0.0.1:0",
+        "--database-url=sqlite::memory:",
+        "--auth=jwt",
+        "--jwt-jwks-url",
+        url,
+    ];
+    let command = expertise(&args)
+        .env("http_proxy", &format!("http://{proxy}"))
+        .env("EXPERTISE_LOG", "off");
+    let unset = ["HTTP_PROXY", "NO_PROXY", "no_proxy"].into_iter();
+    let server = unset.fold(command, |command, name| command.without(name));
+    let server = server.start();
+    let line = server.next_line();
+    line.unwrap_or_else(|| server.end().stderr)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_is_used_for_an_issuer_elsewhere_and_for_no_local_one() {
+    let issuer = KeyServer::start(&key_set(&[Signer::es256().jwk("key")])).await;
+    let url = issuer.url().to_string();
+    let by_address = url.replace("localhost", "127.0.0.1");
+    let proxy = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let lines = tokio::task::spawn_blocking(move || {
+        let served = [url, by_address].map(|url| first_line_behind(&proxy, &url));
+        let asked = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| {
+                let (asking, _) = proxy.accept().expect("a connection");
+                let mut line = String::new();
+                let mut request = std::io::BufReader::new(asking);
+                std::io::BufRead::read_line(&mut request, &mut line).expect("a request");
+                line
+            });
+            let refused = first_line_behind(&proxy, "http://issuer.test/keys");
+            assert!(refused.contains("no answer"), "{refused}");
+            asked.join().expect("a request")
+        });
+        (served, asked)
+    });
+    let (served, asked) = lines.await.expect("lines of three servers");
+    for line in served {
+        assert!(line.ends_with("(sqlite::memory:, auth jwt)"), "{line}");
+    }
+    assert_eq!(asked, "GET http://issuer.test/keys HTTP/1.1\r\n");
+}

@@ -20,6 +20,10 @@ on_both_databases![
     findings_are_shown,
     findings_name_the_number_and_title_of_their_step,
     conditions_are_shown_in_words,
+    long_conditions_are_shown_one_by_one,
+    changed_answers_are_shown_one_by_one,
+    added_translations_are_shown_by_field,
+    changes_fit_the_terminal,
     findings_of_a_dry_run_fit_the_terminal,
     failures_end_with_exit_code_2,
     json_output_has_the_values,
@@ -101,7 +105,7 @@ fn changes_of_managed_tasks_are_shown(cli: Cli) {
         &managed,
         "-> \"Another answer\"",
         "-> \"Another title\"",
-        "feedback_config: ",
+        "  feedback_config:\n    ~ answer ",
     ] {
         assert!(output.stdout.contains(part), "{part}:\n{}", output.stdout);
     }
@@ -205,10 +209,98 @@ fn conditions_are_shown_in_words(cli: Cli) {
     document["steps"][2]["dependency_shorthand"] = Value::Null;
     let output = diff(&cli, &document, &[]);
     assert!(
-        output.stdout.contains("\"LOGICAL_OPERATOR_OR\""),
+        output.stdout.contains("    - all of:\n    + any of:\n"),
         "{}",
         output.stdout
     );
+}
+
+fn long_conditions_are_shown_one_by_one(cli: Cli) {
+    let condition = |name: &str, target: &str| {
+        json!({"condition": {
+            "path": "components.1204", "variable": name, "operator": "=", "targets": [target]
+        }})
+    };
+    let mut document = given_document(&cli, "restart-safely.json");
+    let set = |document: &mut Value, nodes: Vec<Value>| {
+        document["steps"][2]["dependency_shorthand"] = Value::Null;
+        document["steps"][2]["dependencies"] =
+            json!({"operator": "LOGICAL_OPERATOR_AND", "nodes": nodes});
+    };
+    let mut nodes: Vec<Value> = (0..8)
+        .map(|number| condition(&format!("a_long_name_{number}"), "yes"))
+        .collect();
+    set(&mut document, nodes.clone());
+    let import = cli.command(&["import", "-"]).stdin(&document.to_string());
+    import.run().succeeded();
+    nodes[6] = condition("a_long_name_6", "no");
+    set(&mut document, nodes);
+    let output = diff(&cli, &document, &[]);
+    let expected = "  dependencies:\n    \
+                    -   components.1204.a_long_name_6 is yes\n    \
+                    +   components.1204.a_long_name_6 is no\n";
+    assert!(output.stdout.ends_with(expected), "{}", output.stdout);
+}
+
+fn changed_answers_are_shown_one_by_one(cli: Cli) {
+    let mut document = given_document(&cli, "restart-safely.json");
+    let steps = document["steps"].as_array_mut().expect("steps");
+    let asks = |step: &&mut Value| step["feedback_config"][0]["name"] == json!("reacts");
+    let step = steps.iter_mut().find(asks).expect("an observation");
+    let question = &mut step["feedback_config"][0];
+    question["name"] = json!("responds");
+    question["values"] = json!([
+        {"key": "slowly", "value": "Another"},
+        {"key": "yes", "value": question["values"][0]["value"]},
+        {"key": "never", "value": "Never"},
+    ]);
+    let output = diff(&cli, &document, &[]);
+    for part in [
+        "  feedback_config:\n    name: \"reacts\" -> \"responds\"\n",
+        "    - answer no: \"",
+        "    ~ answer slowly: \"",
+        " -> \"Another\"\n",
+        "    + answer never: \"Never\"\n",
+        "    order of the answers: yes, slowly -> slowly, yes\n",
+    ] {
+        assert!(output.stdout.contains(part), "{part}:\n{}", output.stdout);
+    }
+    assert!(!output.stdout.contains("answer yes"), "{}", output.stdout);
+}
+
+fn added_translations_are_shown_by_field(cli: Cli) {
+    let mut document = given_document(&cli, "restart-safely.json");
+    document["steps"][0]["translations"]["nl"] = json!({"title": "Eerst opslaan"});
+    let output = diff(&cli, &document, &[]);
+    let expected = "  translations.nl.title: nothing -> \"Eerst opslaan\"\n";
+    assert!(output.stdout.contains(expected), "{}", output.stdout);
+}
+
+fn changes_fit_the_terminal(cli: Cli) {
+    let mut document = given_document(&cli, "restart-safely.json");
+    let long = "one two three four five six seven eight nine ten eleven twelve thirteen";
+    document["task"]["name"] = json!(long);
+    document["steps"][0]["body"] = json!(format!("{long}\n{long}"));
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::create_dir(directory.path().join("guides")).expect("a directory");
+    fs::write(directory.path().join("guides/a.json"), document.to_string()).expect("a file");
+    let environment = [
+        ("EXPERTISE_SERVER", cli.server.as_str()),
+        ("EXPERTISE_ACCOUNT", cli.account.as_str()),
+    ];
+    for arguments in ["diff guides/a.json", "apply --dry-run guides"] {
+        let line = format!(
+            "cd {}; {} {arguments} 2>/dev/null",
+            directory.path().display(),
+            env!("CARGO_BIN_EXE_expertise")
+        );
+        let shown = shown_in(60, &line, &environment);
+        let (_, changes) = shown.split_once("~ task ").expect(&shown);
+        assert!(changes.contains("thirteen"), "{shown}");
+        for line in changes.lines() {
+            assert!(line.chars().count() <= 60, "{line}\n{shown}");
+        }
+    }
 }
 
 fn findings_of_a_dry_run_fit_the_terminal(cli: Cli) {

@@ -15,6 +15,7 @@ on_both_databases![
     what_is_removed_from_the_text_is_removed_from_the_guide,
     a_text_that_is_left_as_it_is_changes_nothing,
     a_refused_text_comes_back_with_its_errors,
+    a_refused_field_has_the_line_on_which_it_stands,
     a_refused_text_that_is_given_up_is_kept,
     a_required_field_that_is_removed_is_refused,
     a_failed_editor_keeps_the_text,
@@ -130,12 +131,48 @@ fn a_refused_text_comes_back_with_its_errors(cli: Cli) {
     for part in [
         "# it is not a guide: more text follows the end of the document: remove it at line ",
         "# the server refuses it",
-        "#   document.steps[0].title: is required (FIELD_REQUIRED)",
+        "#   line ",
+        ": document.steps[0].title: is required (FIELD_REQUIRED)",
     ] {
         assert!(seen.contains(part), "{part}");
     }
     assert_eq!(exported(&cli, &guid)["steps"][0]["title"], "Mended");
     assert_eq!(kept(directory.path()).len(), 1, "only what was seen");
+}
+
+fn a_refused_field_has_the_line_on_which_it_stands(cli: Cli) {
+    let (guid, directory) = given_guide(&cli);
+    let lines: Vec<String> = cli.export(&guid).lines().map(str::to_owned).collect();
+    let is_published = |line: &String| line.trim_start().starts_with("\"published\": ");
+    let published: Vec<usize> = lines
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| is_published(line))
+        .map(|(index, _)| index + 1)
+        .collect();
+    // The first one is that of the task, the third one of the second step.
+    let line = published[2];
+    let editor = shell(&format!("sed -i \"{line}s/: [0-9]*/: -1/\" \"$1\""));
+    let output = edit(&cli, &guid, &editor, &directory);
+    let expected = format!("  line {line}: document.steps[1].published: ");
+    assert!(output.stderr.contains(&expected), "{}", output.stderr);
+    let lost = uuid::Uuid::now_v7();
+    let editor = python(
+        &directory,
+        &format!(
+            "guide[\"steps\"].append({{\"type\": \"STEP_TYPE_SUBTASK\", \"product_id\": 1204, \
+             \"subtask_pid\": 1204, \"subtask_id\": \"{lost}\"}})"
+        ),
+    );
+    let output = edit(&cli, &guid, &editor, &directory);
+    let expected = ": task ";
+    let named = format!("{lost} not found, which document.steps[6].subtask_id names");
+    let refusal = output.stderr.lines().find(|line| line.contains(&named));
+    let refusal = refusal.expect(&output.stderr);
+    assert!(
+        refusal.starts_with("line ") && refusal.contains(expected),
+        "{refusal}"
+    );
 }
 
 fn a_refused_text_that_is_given_up_is_kept(cli: Cli) {

@@ -139,6 +139,7 @@ fn wrong_options_are_refused_in_one_line() {
         ),
         ("--min-severity=fatal", "must be info, warning or error"),
         ("--language=e", "must be a BCP-47 tag"),
+        ("--language=german", "such as de or pt-BR, and not the name"),
     ] {
         let line = command(&["lint", "a.json", argument]).run().failure(2);
         assert!(line.contains(part), "{line}");

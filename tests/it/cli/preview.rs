@@ -1,5 +1,7 @@
 //! `expertise preview`.
 
+use serde_json::{Value, json};
+
 use crate::kit::{
     command::{Cli, command, example_guide, text},
     on_both_databases,
@@ -12,6 +14,7 @@ on_both_databases![
     answers_that_the_guide_does_not_have_are_named,
     an_answer_of_the_wrong_form_is_refused_by_the_server,
     texts_that_are_not_translated_are_marked,
+    a_mark_of_an_outdated_translation_is_explained,
     a_file_is_previewed_without_storing_it,
     subtasks_are_shown_below_their_step,
     json_has_the_steps_of_every_page,
@@ -150,6 +153,28 @@ fn texts_that_are_not_translated_are_marked(cli: Cli) {
     );
     let args = [guid.as_str(), "--language=fr", "--fallback-language=de"];
     assert!(preview(&cli, &args).contains("Das Etikett lesen [de] [visible]"));
+}
+
+fn a_mark_of_an_outdated_translation_is_explained(cli: Cli) {
+    const MEANING: &str = "[outdated]: a translation whose source text has changed since\n";
+    let guid = &cli.import_guides(&["measure-a-power-supply.json"])[0];
+    let args = [guid.as_str(), "--language=de"];
+    assert!(!preview(&cli, &args).contains("outdated"));
+    let document: Value = serde_json::from_str(&cli.export(guid)).expect("JSON");
+    let steps = document["steps"].as_array().expect("steps");
+    let label = steps.iter().find(|it| it["title"] == "Read the label");
+    let label = &label.expect("a step")["guid"];
+    let changed = json!({
+        "task": {"guid": guid},
+        "steps": [{"guid": label, "title": "Read the large label"}]
+    });
+    let import = ["import", "-", "--absent-steps=keep"];
+    let import = cli.command(&import).stdin(&changed.to_string());
+    import.run().succeeded();
+    let german = preview(&cli, &args);
+    let marked = "Das Etikett lesen [outdated] [visible]";
+    assert!(german.contains(marked), "{german}");
+    assert!(german.ends_with(MEANING), "{german}");
 }
 
 fn a_file_is_previewed_without_storing_it(cli: Cli) {

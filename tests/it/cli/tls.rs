@@ -1,10 +1,20 @@
 //! Commands over TLS: trusted, not trusted, and on the wrong kind of port.
 
-use std::path::Path;
+use std::{
+    io,
+    net::{Shutdown, TcpListener, TcpStream},
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
 
 use crate::kit::{
     certificates::Authority,
     command::{Command, command},
+    deadline::until_true,
     server_process::ServerProcess,
 };
 
@@ -192,6 +202,73 @@ fn a_server_that_asks_for_a_certificate_gets_one() {
         .env("EXPERTISE_CLIENT_CERT_FILE", &cert)
         .run();
     assert!(half.failure(2).contains("EXPERTISE_CLIENT_KEY_FILE"));
+}
+
+/// Leads to a port of this machine, and counts the connections.
+fn counting_relay(target: u16) -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("its address").port();
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let server = TcpStream::connect(("127.0.0.1", target)).expect("a server");
+            let both = [(&client, &server), (&server, &client)];
+            for (from, to) in both {
+                let (mut from, mut to) = (
+                    from.try_clone().expect("a stream"),
+                    to.try_clone().expect("a stream"),
+                );
+                thread::spawn(move || {
+                    let _ = io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(Shutdown::Both);
+                });
+            }
+        }
+    });
+    (port, count)
+}
+
+#[tokio::test]
+async fn a_missing_client_certificate_is_reported_without_many_retries_and_logged() {
+    let clients = Authority::new();
+    let directory = tempfile::tempdir().expect("a directory");
+    let authorities = write(directory.path(), "clients.pem", clients.pem());
+    let secured = secured(
+        "mutual-retries",
+        &[
+            ("EXPERTISE_TLS_CLIENT_CA_FILE", &authorities),
+            ("EXPERTISE_LOG_FORMAT", "json"),
+        ],
+    );
+    let (port, connections) = counting_relay(secured.process.address().port());
+    let line = secured
+        .list()
+        .env("EXPERTISE_SERVER", &format!("https://localhost:{port}"))
+        .env("EXPERTISE_RETRIES", "30")
+        .env("EXPERTISE_BACKOFF", "1ms")
+        .run()
+        .failure(1);
+    assert!(line.contains("--client-cert-file"), "{line}");
+    let count = connections.load(Ordering::SeqCst);
+    assert!(count < 10, "{count} connections");
+    let logged = || {
+        let log = secured.process.log();
+        let line = log
+            .lines()
+            .find(|it| it.contains("the TLS handshake failed"));
+        line.map(|line| serde_json::from_str::<serde_json::Value>(line).expect(line))
+    };
+    until_true("the failure is logged", || logged().is_some()).await;
+    let line = logged().expect("a line");
+    assert_eq!(line["level"], "INFO");
+    assert_eq!(
+        line["cause"],
+        "the client sent no certificate, which EXPERTISE_TLS_CLIENT_CA_FILE requires"
+    );
+    let peer = line["peer"].as_str().expect("an address");
+    assert!(peer.starts_with("127.0.0.1:"), "{peer}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::kit::prelude::*;
 
 on_both_databases![
     a_managed_task_is_not_deleted,
+    the_observation_that_manages_a_task_is_named,
     a_managed_task_is_not_deleted_whoever_refers_to_it,
     a_wiring_step_is_not_deleted,
     a_linked_observation_is_unlinked_before_it_is_deleted,
@@ -22,10 +23,29 @@ async fn a_managed_task_is_not_deleted(client: Client) {
     failure.is_precondition("TASK_MANAGED");
     let failure = client.force_delete_task(&managed.guid).await.refused();
     failure.is_precondition("TASK_MANAGED");
-    for part in [managed.guid.as_str(), "ListReferences", "`linked`"] {
+    for part in [managed.guid.as_str(), "`linked`"] {
         assert!(failure.message.contains(part), "{part}: {failure:?}");
     }
     assert_eq!(client.tasks_with_steps().await, before);
+}
+
+async fn the_observation_that_manages_a_task_is_named(client: Client) {
+    let first = linked_observation(&[("a", "A")]);
+    let second = linked_observation(&[("b", "B")]);
+    let made = client
+        .imported(document("Guide", vec![first, second]))
+        .await;
+    let mut observations = client.steps_with_bodies(&made.guid).await;
+    observations.retain(|step| step.r#type() == StepType::Observation);
+    assert_eq!(observations.len(), 2);
+    for observation in observations {
+        let managed = managed_by(&client, &observation).await.remove(0);
+        let failure = client.delete_task(&managed.guid).await.refused();
+        let named = [("TASK_MANAGED", managed.guid.as_str())];
+        assert_eq!(failure.preconditions(), named);
+        assert_eq!(failure.metadata()["managed_by"], observation.guid);
+        assert!(failure.message.contains(&observation.guid), "{failure:?}");
+    }
 }
 
 async fn a_managed_task_is_not_deleted_whoever_refers_to_it(client: Client) {

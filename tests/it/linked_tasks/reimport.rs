@@ -18,6 +18,7 @@ on_both_databases![
     switching_linked_on_creates_tasks,
     an_omitted_question_keeps_its_links,
     a_wiring_step_that_is_not_listed_stays_with_its_observation,
+    a_wiring_step_that_is_not_listed_is_no_other_step_that_refers_to_its_task,
     a_wiring_step_that_is_listed_moves,
     a_wiring_step_without_its_id_is_recognised,
     a_wiring_step_without_its_id_is_recognised_although_the_question_is_omitted,
@@ -292,6 +293,20 @@ async fn a_wiring_step_that_is_not_listed_stays_with_its_observation(client: Cli
         let expected = [3, 0, 1, 2].map(|at: usize| made.steps[at].clone());
         assert_eq!(order, expected);
     }
+}
+
+async fn a_wiring_step_that_is_not_listed_is_no_other_step_that_refers_to_its_task(client: Client) {
+    let (made, question, wiring) = guide(&client, &[("a", "A")]).await;
+    let managed = managed_by(&client, &question).await.remove(0);
+    let ordinary = client.given_step(subtask(&made, &managed)).await;
+    let order = client.step_order(&made.guid).await;
+    let mut sent = client.exported(&made.guid).await;
+    sent.steps.retain(|step| step.guid != wiring[0].guid);
+    let response = client.import(sent).await.accepted();
+    assert_eq!(response.ignored_paths, [""; 0]);
+    assert_eq!(now(&client, &ordinary).await, ordinary);
+    assert_eq!(now(&client, &wiring[0]).await, wiring[0]);
+    assert_eq!(client.step_order(&made.guid).await, order);
 }
 
 async fn a_wiring_step_that_is_listed_moves(client: Client) {

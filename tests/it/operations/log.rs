@@ -120,6 +120,32 @@ async fn the_cause_of_a_lost_primary_is_logged() {
     );
 }
 
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
+async fn a_standby_in_place_of_the_primary_is_named_at_the_start() {
+    let primary = Cluster::start("standby-start.cluster", &["fsync=off"]);
+    let url = primary.url();
+    let settings = [("EXPERTISE_DATABASE_URL", &*url)];
+    let server = ServerProcess::start("standby-start.primary", &settings);
+    let log = server.log();
+    assert!(server.terminate().success());
+    assert!(!log.contains("standby"), "{log}");
+    let standby = primary.standby("standby-start.standby");
+    let url = standby.url();
+    let settings = [("EXPERTISE_DATABASE_URL", &*url)];
+    let server = ServerProcess::start("standby-start.standby", &settings);
+    let log = server.log();
+    let lines = log
+        .lines()
+        .filter(|it| it.contains("the database is a standby"));
+    let lines: Vec<&str> = lines.collect();
+    assert_eq!(lines.len(), 1, "{log}");
+    assert!(lines[0].contains("WARN"), "{log}");
+    let client = Client::at(server.address()).with_account("demo");
+    let failure = client.create_task(task("Pump")).await.refused();
+    assert_eq!(failure.code, Code::Unavailable);
+}
+
 /// Overwrites a page of a SQLite file.
 fn damage_page(file: &File, number: u64) {
     const PAGE_BYTES: usize = 4096;

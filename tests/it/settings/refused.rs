@@ -325,12 +325,18 @@ fn wrong_settings_of_translate_are_refused_by_name() {
     for (name, value, right) in [
         ("LANGUAGES", "", "BCP-47"),
         ("LANGUAGES", "de,,es", "BCP-47"),
+        ("LANGUAGES", "de,spanish", "no names of languages"),
         ("LANGUAGES", "de,en", "other than that of the texts, en"),
         ("SERVER", "127.0.0.1:50051", "http://HOST:PORT"),
         ("SERVER", "http://", "http://HOST:PORT"),
         ("ACCOUNT", "a b", "A-Z"),
         ("TASK", "42", "UUID"),
         ("SOURCE_LANGUAGE", "e", "BCP-47"),
+        (
+            "SOURCE_LANGUAGE",
+            "english",
+            "such as de or pt-BR, and not the name",
+        ),
         ("ENGINE", "deepl", "libretranslate or apertium"),
         (
             "ENGINE_URL",

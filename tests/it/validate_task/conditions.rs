@@ -7,6 +7,8 @@ on_both_databases![
     a_clean_guide_has_no_findings,
     a_variable_that_nothing_sets_is_unknown_and_the_closest_is_suggested,
     an_own_name_of_the_task_is_suggested,
+    an_own_name_of_a_managed_task_is_suggested_in_it,
+    a_name_that_nothing_sets_is_not_suggested,
     a_declared_variable_is_known,
     the_variable_of_a_loop_is_known,
     a_name_of_another_task_is_unknown,
@@ -16,6 +18,7 @@ on_both_databases![
     a_variable_without_numeric_answers_is_not_comparable,
     several_bounds_are_superfluous,
     an_observation_behind_its_reader_is_answered_later,
+    the_first_of_two_observations_that_reads_their_name_is_not_answered_later,
     an_observation_that_reads_its_own_answer_reads_itself,
     a_variable_that_other_guides_set_is_set_elsewhere,
     conditions_of_unpublished_steps_are_checked,
@@ -52,6 +55,47 @@ async fn an_own_name_of_the_task_is_suggested(client: Client) {
     let path = "dependencies.nodes[0].condition";
     let found = only_finding(&client, steps, "condition/unknown-variable", 1, path).await;
     assert_eq!(fact(&found, "suggestion"), json!("light"));
+}
+
+async fn an_own_name_of_a_managed_task_is_suggested_in_it(client: Client) {
+    let typo = needing(
+        shown(StepType::Information, "Typo"),
+        vec![when("ligth", "=", "on")],
+    );
+    let inner = |own: Step| document("", vec![own, typo.clone(), shown(StepType::End, "End")]);
+    let linked = linked_question(vec![
+        answer_with("a", "A", inner(asks("light", &["on", "off"]))),
+        answer_with("b", "B", inner(shown(StepType::Information, "Text"))),
+    ]);
+    let steps = vec![observation_asking(linked), shown(StepType::End, "End")];
+    let found = findings(&client, steps).await;
+    let unknown = found
+        .iter()
+        .filter(|one| one.rule == "condition/unknown-variable");
+    let suggested: Vec<_> = unknown.map(|one| fact(one, "suggestion")).collect();
+    assert_eq!(suggested[0], json!("light"));
+    assert_eq!(suggested.len(), 2);
+    assert_ne!(suggested[1], json!("light"));
+}
+
+async fn a_name_that_nothing_sets_is_not_suggested(client: Client) {
+    let reading = |name: &str| {
+        needing(
+            shown(StepType::Information, name),
+            vec![reads(name, "=", &["red"])],
+        )
+    };
+    let mut steps = clean();
+    steps.splice(1..1, [reading("temperature"), reading("temperatures")]);
+    let found = findings(&client, steps).await;
+    let unknown: Vec<_> = found
+        .iter()
+        .filter(|one| one.rule == "condition/unknown-variable")
+        .collect();
+    assert_eq!(unknown.len(), 2);
+    for finding in unknown {
+        assert_eq!(fact(finding, "suggestion"), json!(null));
+    }
 }
 
 async fn a_declared_variable_is_known(client: Client) {
@@ -118,7 +162,7 @@ async fn an_answer_that_is_no_key_is_unknown_and_the_closest_is_suggested(client
 
 async fn a_number_equals_a_numeric_key(client: Client) {
     let steps = vec![
-        asks("beeps", &["1.0", "2"]),
+        asks("beeps", &["1.0", "2", "0"]),
         needing(
             shown(StepType::Solution, "One"),
             vec![reads_values("beeps", "=", vec![number(1.0)])],
@@ -126,6 +170,10 @@ async fn a_number_equals_a_numeric_key(client: Client) {
         needing(
             shown(StepType::Solution, "Two"),
             vec![reads_values("beeps", "=", vec![number(2.0)])],
+        ),
+        needing(
+            shown(StepType::Solution, "None"),
+            vec![reads_values("beeps", "=", vec![number(-0.0)])],
         ),
     ];
     assert_eq!(findings(&client, steps).await, []);
@@ -203,6 +251,15 @@ async fn an_observation_behind_its_reader_is_answered_later(client: Client) {
     let path = "dependencies.nodes[0].condition";
     let found = only_finding(&client, steps, "condition/answered-later", 0, path).await;
     assert_eq!(found.related[0].title, "Ask light");
+}
+
+/// Not every observation that sets the variable comes after the first.
+async fn the_first_of_two_observations_that_reads_their_name_is_not_answered_later(client: Client) {
+    let mut steps = clean();
+    steps[0].dependencies = Some(all_of(vec![reads("light", "!=", &["off"])]));
+    steps.insert(1, asks("light", &["on", "off"]));
+    let path = "feedback_config[0].name";
+    only_finding(&client, steps, "observation/duplicate-name", 1, path).await;
 }
 
 async fn an_observation_that_reads_its_own_answer_reads_itself(client: Client) {

@@ -9,6 +9,7 @@ on_both_databases![
     an_observation_that_another_guide_reads_is_used,
     an_observation_that_manages_tasks_is_used,
     an_answer_that_no_condition_names_is_unused,
+    an_answer_that_no_condition_names_and_that_manages_a_task_is_used,
     an_answer_that_equals_the_only_bound_is_unused,
     answers_with_the_same_text_are_reported_in_every_language,
     one_answer_leaves_nothing_to_choose,
@@ -78,6 +79,27 @@ async fn an_answer_that_no_condition_names_is_unused(client: Client) {
     let path = "feedback_config[0].values[2]";
     let found = only_finding(&client, steps, "observation/unused-answer", 0, path).await;
     assert_eq!(fact(&found, "answer"), json!("blinking"));
+}
+
+/// Its answers are linked whether or not the guide has been imported.
+async fn an_answer_that_no_condition_names_and_that_manages_a_task_is_used(client: Client) {
+    let inner = || document("", vec![shown(StepType::Idp, "Inner")]);
+    let values = vec![
+        answer_with("a", "A", inner()),
+        answer_with("b", "B", inner()),
+    ];
+    let steps = vec![
+        observation_asking(linked_question(values)),
+        needing(
+            shown(StepType::Information, "Reader"),
+            vec![reads("it", "=", &["a"])],
+        ),
+        shown(StepType::End, "Done"),
+    ];
+    assert_eq!(findings(&client, steps.clone()).await, []);
+    let made = client.imported(document("Guide", steps)).await;
+    let found = client.validated(validation_of(&made.guid)).await;
+    assert_eq!(places(&found.findings), []);
 }
 
 async fn an_answer_that_equals_the_only_bound_is_unused(client: Client) {

@@ -16,10 +16,13 @@ on_both_databases![
     dependencies_of_a_managed_task_are_read_where_its_step_is,
     a_number_may_be_spelled_in_another_way,
     dependencies_that_always_hold_are_reported,
+    dependencies_of_a_managed_task_that_always_hold_are_reported,
     dependencies_of_a_task_that_cannot_hold_hide_it,
     a_walkthrough_without_an_outcome_is_shown_with_its_answers,
+    questions_that_a_walkthrough_does_not_see_are_none_of_its_answers,
     outcomes_are_looked_for_by_level,
     levels_with_the_same_answers_share_a_walkthrough_without_an_outcome,
+    levels_with_other_answers_have_walkthroughs_of_their_own,
     twenty_observations_that_only_the_last_step_reads_are_decided,
     a_thousand_conditions_over_a_hundred_variables_end_within_the_budget,
     every_question_about_a_guide_with_too_many_comparisons_is_undecided,
@@ -211,21 +214,22 @@ async fn dependencies_of_a_managed_task_are_read_where_its_step_is(client: Clien
 
 /// `5e00` is a number like 5 and another text than "5".
 async fn a_number_may_be_spelled_in_another_way(client: Client) {
-    let five = 5_f64;
-    let nodes = vec![
-        reads_values("v", ">", vec![number(five.next_down())]),
-        reads_values("v", "<", vec![number(five.next_up())]),
-        reads("v", "!=", &["5"]),
-    ];
-    let mut steps = clean();
-    steps.insert(3, needing(shown(StepType::Information, "Five"), nodes));
-    let options = ValidationOptions {
-        known_variables: vec![format!("components.{PRODUCT}.v")],
-        ..ValidationOptions::default()
-    };
-    let request = validation_of_document(document("Guide", steps));
-    let found = client.validated(with_options(request, options)).await;
-    assert_eq!(places(&found.findings), []);
+    for (five, spelled) in [(5_f64, "5"), (50.0, "50"), (0.05, "0.05")] {
+        let nodes = vec![
+            reads_values("v", ">", vec![number(five.next_down())]),
+            reads_values("v", "<", vec![number(five.next_up())]),
+            reads("v", "!=", &[spelled]),
+        ];
+        let mut steps = clean();
+        steps.insert(3, needing(shown(StepType::Information, "Five"), nodes));
+        let options = ValidationOptions {
+            known_variables: vec![format!("components.{PRODUCT}.v")],
+            ..ValidationOptions::default()
+        };
+        let request = validation_of_document(document("Guide", steps));
+        let found = client.validated(with_options(request, options)).await;
+        assert_eq!(places(&found.findings), [], "{spelled}");
+    }
 }
 
 async fn dependencies_that_always_hold_are_reported(client: Client) {
@@ -235,6 +239,25 @@ async fn dependencies_that_always_hold_are_reported(client: Client) {
         vec![reads("light", "=", &["on", "off"])],
     );
     only_finding(&client, steps, "condition/always-holds", 3, "dependencies").await;
+}
+
+async fn dependencies_of_a_managed_task_that_always_hold_are_reported(client: Client) {
+    let inner = |key: &str| {
+        let mut keys = vec!["on"];
+        keys.push(key);
+        TaskDocument {
+            task: Some(task("Managed").with_dependencies(all_of(vec![reads("light", "=", &keys)]))),
+            steps: vec![shown(StepType::Solution, "Inside")],
+        }
+    };
+    let linked = linked_question(vec![
+        answer_with("a", "A", inner("on")),
+        answer_with("b", "B", inner("off")),
+    ]);
+    let mut steps = clean();
+    steps.insert(1, observation_asking(linked));
+    let path = "feedback_config[0].values[1].task_json.task.dependencies";
+    only_finding(&client, steps, "condition/always-holds", 1, path).await;
 }
 
 async fn dependencies_of_a_task_that_cannot_hold_hide_it(client: Client) {
@@ -285,6 +308,20 @@ async fn a_walkthrough_without_an_outcome_is_shown_with_its_answers(client: Clie
     assert_eq!(finding.levels.len(), 7);
 }
 
+async fn questions_that_a_walkthrough_does_not_see_are_none_of_its_answers(client: Client) {
+    let only_on = |step| needing(step, vec![reads("light", "=", &["on"])]);
+    let steps = vec![
+        asks("light", &["on", "off"]),
+        only_on(asks("colour", &["red", "green"])),
+        only_on(shown(StepType::Solution, "On")),
+    ];
+    let found = findings(&client, steps).await;
+    let finding = found.iter().find(|one| one.rule == "path/no-outcome");
+    let example = &finding.expect("a finding").example;
+    let names: Vec<&str> = example.iter().map(|answer| answer.name.as_str()).collect();
+    assert_eq!(names, ["components.7.light"]);
+}
+
 async fn outcomes_are_looked_for_by_level(client: Client) {
     let solution = shown(StepType::Solution, "For technicians");
     let inner = TaskDocument {
@@ -325,6 +362,26 @@ async fn levels_with_the_same_answers_share_a_walkthrough_without_an_outcome(cli
         let levels: Vec<_> = without.map(|one| one.levels.clone()).collect();
         assert_eq!(levels, [roles]);
     }
+}
+
+async fn levels_with_other_answers_have_walkthroughs_of_their_own(client: Client) {
+    let inner = TaskDocument {
+        task: Some(task("Inner").with_roles(vec![1])),
+        steps: vec![asks("light", &["on", "off"])],
+    };
+    let inner = client.imported(inner).await;
+    let outer = TaskDocument {
+        task: Some(task("Outer").with_roles(vec![0, 1])),
+        steps: vec![subtask(&Task::default(), &inner)],
+    };
+    let found = client.validated(validation_of_document(outer)).await;
+    let without = found.findings.iter();
+    let without = without.filter(|one| one.rule == "path/no-outcome");
+    let mut examples: Vec<_> = without
+        .map(|one| (one.levels.clone(), one.example.len()))
+        .collect();
+    examples.sort();
+    assert_eq!(examples, [(vec![0], 0), (vec![1], 1)]);
 }
 
 /// Going through every combination of answers would take 3^20 walkthroughs.

@@ -42,7 +42,7 @@ impl<'a> Planner<'a> {
         parent: TaskId,
         product: ProductId,
         step: &mut Step,
-        values: Vec<DocumentValue>,
+        values: &[DocumentValue],
         existing: Option<&'a TaskTree>,
         path: &str,
     ) -> Vec<ManagedTaskIds> {
@@ -62,7 +62,7 @@ impl<'a> Planner<'a> {
         parent: TaskId,
         product: ProductId,
         feedback: &mut Feedback,
-        values: Vec<DocumentValue>,
+        values: &[DocumentValue],
         existing: Option<&'a TaskTree>,
         path: &str,
     ) -> Vec<ManagedTaskIds> {
@@ -74,10 +74,12 @@ impl<'a> Planner<'a> {
             });
             return kept.collect();
         }
-        let mut values = values.into_iter();
+        let mut values = values.iter();
         let mut managed = Vec::with_capacity(feedback.values.len());
         for (index, value) in feedback.values.iter_mut().enumerate() {
-            let DocumentValue { mut ids, document } = values.next().unwrap_or_default();
+            let value_in_document = values.next();
+            let document = value_in_document.and_then(|value| value.document.as_ref());
+            let mut ids = value_in_document.map_or_else(Vec::new, |value| value.ids.clone());
             let (Ok(name), Ok(idx)) = (
                 Name::parse(value.value.as_str().to_owned()),
                 i32::try_from(index),
@@ -88,7 +90,7 @@ impl<'a> Planner<'a> {
                 .link
                 .and_then(|task| existing.and_then(|tree| tree.managed.get(&task)));
             if stored.is_none() {
-                let at = document.as_ref().map_or_else(
+                let at = document.map_or_else(
                     || format!("{path}.feedback_config[0].values[{index}]"),
                     |document| document.path.clone(),
                 );
@@ -113,35 +115,42 @@ impl<'a> Planner<'a> {
 
     fn plan_managed_task(
         &mut self,
-        document: Option<Document>,
+        document: Option<&Document>,
         stored: Option<&'a TaskTree>,
         inherited: InheritedFields,
     ) -> TaskId {
-        if let (None, Some(tree)) = (&document, stored) {
+        if let (None, Some(tree)) = (document, stored) {
             let mut after = tree.task.clone();
             inherited.apply(&mut after);
             self.put_task(stored, Some(after));
             return tree.task.guid;
         }
-        let document = document
-            .unwrap_or_else(|| Document::for_value(inherited.name.clone(), inherited.product));
+        let without_document;
+        let document = match document {
+            Some(document) => document,
+            None => {
+                without_document = Document::for_value(inherited.name.clone(), inherited.product);
+                &without_document
+            }
+        };
         self.plan_task(document, stored, Some(inherited))
     }
 
     /// Adds the violations of documents that are not imported because their step is
     /// invalid.
-    pub(super) fn check_documents(&mut self, values: Vec<DocumentValue>) {
-        for document in values.into_iter().filter_map(|value| value.document) {
-            let invalid = document.task.new.err();
-            self.violations.append(invalid.unwrap_or_default());
-            for step in document.steps {
+    pub(super) fn check_documents(&mut self, values: &[DocumentValue]) {
+        for document in values.iter().filter_map(|value| value.document.as_ref()) {
+            let invalid = document.task.new.as_ref().err();
+            self.violations.append(invalid.cloned().unwrap_or_default());
+            for step in &document.steps {
                 let violations = if self.reimport && step.guid.is_some() {
-                    step.patch.violations
+                    step.patch_violations()
                 } else {
-                    step.new.err().unwrap_or_default()
+                    step.new.as_ref().err()
                 };
-                self.violations.append(violations);
-                self.check_documents(step.values);
+                self.violations
+                    .append(violations.cloned().unwrap_or_default());
+                self.check_documents(&step.values);
             }
         }
     }

@@ -27,7 +27,7 @@ pub(super) struct PlannedStep<'a> {
     /// The step as it is stored; `None` if it is created.
     pub before: Option<&'a Step>,
     /// The step after the import, but for what [`Self::reference`] sets.
-    pub after: Step,
+    pub after: Box<Step>,
     /// The task that a subtask step refers to, until it is resolved.
     pub reference: Option<SubtaskReference>,
     /// The document's id of the task whose wiring step it is.
@@ -58,10 +58,14 @@ pub(super) struct ManagedTaskIds {
 }
 
 impl<'a> PlannedStep<'a> {
-    pub fn new(before: Option<&'a Step>, after: Step, reference: Option<SubtaskReference>) -> Self {
+    pub fn new(
+        before: Option<&'a Step>,
+        after: impl Into<Box<Step>>,
+        reference: Option<SubtaskReference>,
+    ) -> Self {
         Self {
             before,
-            after,
+            after: after.into(),
             reference,
             document_link: None,
             managed: Vec::new(),
@@ -117,7 +121,7 @@ impl PlannedTask<'_> {
         changes.deleted_steps.extend(deleted);
         for (step, place) in steps.into_iter().zip(places) {
             let PlannedStep { before, after, .. } = step;
-            if before != Some(&after) {
+            if before != Some(after.as_ref()) {
                 changes.put_step(before.cloned(), after, Some(place), context)?;
             } else if known(after.guid) != Some(&place) {
                 changes.moved.push((after.guid, place));

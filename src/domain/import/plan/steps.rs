@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::{
+    Missing,
     changes::StepDeletion,
     ids::{ProductId, StepId, TaskId},
-    import::{AbsentSteps, DocumentStep, Origin, TaskTree},
+    import::{AbsentSteps, DocumentStep, DocumentValue, Origin, TaskTree},
     nesting::limits_of_step,
     patch::{Deferred, Edit},
     step::{NewStep, Step, StepPatch},
@@ -21,7 +22,7 @@ impl<'a> Planner<'a> {
         &mut self,
         task: TaskId,
         product: Option<ProductId>,
-        documents: Vec<DocumentStep>,
+        documents: &[DocumentStep],
         existing: Option<&'a TaskTree>,
     ) -> (Vec<PlannedStep<'a>>, Vec<StepDeletion>) {
         let stored: &'a [Step] = existing.map_or(&[], |tree| &tree.steps);
@@ -35,7 +36,11 @@ impl<'a> Planner<'a> {
             {
                 before = by_id.get(&guid).copied();
                 if before.is_none() {
-                    self.unknown_steps.push(guid);
+                    let field = Path::root(&document.path).field("guid").to_string();
+                    self.unknown_steps.push(Missing {
+                        id: guid,
+                        field: field.into(),
+                    });
                     continue;
                 }
                 if !listed.insert(guid) {
@@ -100,7 +105,7 @@ impl<'a> Planner<'a> {
         &mut self,
         task: TaskId,
         product: Option<ProductId>,
-        document: DocumentStep,
+        document: &DocumentStep,
         before: Option<&'a Step>,
         existing: Option<&'a TaskTree>,
     ) -> Option<PlannedStep<'a>> {
@@ -114,34 +119,40 @@ impl<'a> Planner<'a> {
             title,
             new,
             patch,
-            mut values,
+            values,
         } = document;
+        let patch = patch.as_deref();
         let has_question = match before {
-            Some(_) => matches!(patch.feedback, Edit::Set(_)),
+            Some(_) => patch.is_some_and(|patch| matches!(patch.feedback, Edit::Set(_))),
             None => new.is_ok(),
         };
+        let values: &[DocumentValue] = if has_question { values } else { &[] };
         if !has_question {
-            self.check_documents(std::mem::take(&mut values));
+            self.check_documents(&document.values);
         }
         if existing.is_some() {
-            self.ignore_difference(sent_task, task, &path, "task");
+            self.ignore_difference(*sent_task, task, path, "task");
         }
         let mut step = match before {
             Some(before) => {
-                self.ignore_difference(step_type, before.kind.step_type(), &path, "type");
-                self.ignore_difference(sent_product, before.product, &path, "product_id");
-                self.changed_step(before, patch, title, &path)
+                self.ignore_difference(*step_type, before.kind.step_type(), path, "type");
+                self.ignore_difference(*sent_product, before.product, path, "product_id");
+                let patch = patch.cloned().unwrap_or_default();
+                self.changed_step(before, patch, title.as_ref(), path)
             }
-            None => self.new_step(task, new, title, &path)?,
+            None => self.new_step(task, new, title.as_ref(), path)?,
         };
-        step.document_link = link;
-        for limit in limits_of_step(&step.after.content, &Path::root(&path)) {
+        step.document_link = *link;
+        for limit in limits_of_step(&step.after.content, &Path::root(path)) {
             self.limit_depth(limit);
         }
         let product = product.unwrap_or(step.after.product);
         step.managed =
-            self.plan_managed_tasks(task, product, &mut step.after, values, existing, &path);
-        let origin = Origin { guid, path };
+            self.plan_managed_tasks(task, product, &mut step.after, values, existing, path);
+        let origin = Origin {
+            guid: *guid,
+            path: path.clone(),
+        };
         self.origins.steps.insert(step.after.guid, origin);
         Some(step)
     }
@@ -150,7 +161,7 @@ impl<'a> Planner<'a> {
         &mut self,
         before: &'a Step,
         mut patch: StepPatch,
-        title: Option<String>,
+        title: Option<&String>,
         path: &str,
     ) -> PlannedStep<'a> {
         // References are resolved when every task of the document is known.
@@ -160,7 +171,7 @@ impl<'a> Planner<'a> {
                 .take_valid(&mut patch.subtask_id)
                 .unwrap_or(subtask.task),
             product: self.take_valid(&mut patch.subtask_pid),
-            title,
+            title: title.cloned(),
             path: path.to_owned(),
         });
         let at = Path::root(path);
@@ -180,18 +191,18 @@ impl<'a> Planner<'a> {
     fn new_step(
         &mut self,
         task: TaskId,
-        new: Result<NewStep, Violations>,
-        title: Option<String>,
+        new: &Result<Box<NewStep>, Violations>,
+        title: Option<&String>,
         path: &str,
     ) -> Option<PlannedStep<'a>> {
         let new = NewStep {
             task,
-            ..self.valid(new)?
+            ..NewStep::clone(self.valid(new)?)
         };
         let reference = new.kind.subtask().map(|subtask| SubtaskReference {
             task: subtask.task,
             product: Some(subtask.product),
-            title,
+            title: title.cloned(),
             path: path.to_owned(),
         });
         // The title of a subtask step is set when references are resolved.

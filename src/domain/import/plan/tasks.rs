@@ -14,12 +14,12 @@ impl<'a> Planner<'a> {
     /// value.
     pub(super) fn plan_task(
         &mut self,
-        document: Document,
+        document: &Document,
         existing: Option<&'a TaskTree>,
         inherited: Option<InheritedFields>,
     ) -> TaskId {
         let Document { path, task, steps } = document;
-        let document_id = task.guid;
+        let document_id = &task.guid;
         let task_path = format!("{path}.task");
         let after = match existing {
             Some(tree) => Some(self.changed_task(&tree.task, task, inherited, &task_path)),
@@ -31,7 +31,7 @@ impl<'a> Planner<'a> {
             .map_or_else(|| TaskId((self.write.new_id)()), |task| task.guid);
         self.task_ids.extend(document_id.map(|sent| (sent, id)));
         let origin = Origin {
-            guid: document_id,
+            guid: *document_id,
             path: path.clone(),
         };
         self.origins.tasks.insert(id, origin);
@@ -47,7 +47,7 @@ impl<'a> Planner<'a> {
                 steps.len()
             );
             self.violations.add(
-                &Path::root(&path).field("steps"),
+                &Path::root(path).field("steps"),
                 Reason::TooManyElements,
                 description,
             );
@@ -71,14 +71,14 @@ impl<'a> Planner<'a> {
 
     fn new_task(
         &mut self,
-        document: DocumentTask,
+        document: &DocumentTask,
         inherited: Option<InheritedFields>,
         path: &str,
     ) -> Option<Task> {
         if let Some(inherited) = &inherited {
-            self.ignore_inherited(&document, inherited, path);
+            self.ignore_inherited(document, inherited, path);
         }
-        let mut new = self.valid(document.new)?;
+        let mut new = self.valid(&document.new)?.clone();
         let managed = inherited.map(|inherited| {
             new.name = inherited.name;
             new.product = inherited.product;
@@ -90,16 +90,17 @@ impl<'a> Planner<'a> {
     fn changed_task(
         &mut self,
         before: &Task,
-        document: DocumentTask,
+        document: &DocumentTask,
         inherited: Option<InheritedFields>,
         path: &str,
     ) -> Task {
         match &inherited {
-            Some(inherited) => self.ignore_inherited(&document, inherited, path),
+            Some(inherited) => self.ignore_inherited(document, inherited, path),
             None => self.ignore_difference(document.product, before.product, path, "product_id"),
         }
         let at = Path::root(path);
-        let (mut task, ignored) = before.merge_at(document.patch, &at, &mut self.violations);
+        let patch = document.patch.clone();
+        let (mut task, ignored) = before.merge_at(patch, &at, &mut self.violations);
         match inherited {
             Some(inherited) => inherited.apply(&mut task),
             // A managed task that is imported on its own keeps its name.

@@ -66,7 +66,7 @@ impl<'a> Planner<'a> {
             None => listed.after.link = Some(task),
             Some(step) => {
                 // The document lists the stored step without its id.
-                let content = std::mem::replace(&mut listed.after, step.clone()).content;
+                let content = std::mem::replace(&mut *listed.after, step.clone()).content;
                 listed.after.content = content;
                 listed.before = Some(step);
             }

@@ -25,6 +25,7 @@ use crate::{
     },
     store::{
         error::StoreError,
+        schema::entity::step,
         write::{
             request_outcomes::delete_expired,
             rows::{TranslationRows, step_row, task_row},
@@ -161,13 +162,17 @@ impl Batch {
         deleted
     }
 
-    /// Puts created and updated steps. A body is written only when it has changed.
+    /// Puts created and updated steps. A body is written only when it has changed. Rows that are
+    /// all new are inserted without ON CONFLICT: for each row, PostgreSQL would search the key
+    /// once more and log the insertion twice.
     pub fn put_steps(
         &mut self,
         steps: Vec<StepChange>,
         translations: &mut StepTranslationRows,
     ) -> Result<(), StoreError> {
-        let (mut rows, mut rows_with_body) = (Vec::new(), Vec::new());
+        let with_capacity = Upsert::with_capacity::<step::ActiveModel>;
+        let (mut rows, mut rows_with_body) = (with_capacity(0), with_capacity(steps.len()));
+        let mut all_new = true;
         for change in steps {
             let StepChange {
                 before,
@@ -176,19 +181,23 @@ impl Batch {
             } = change;
             let place = place.ok_or_else(|| internal("a written step has no place"))?;
             translations.add_step(before.as_deref(), &after);
-            let same_body = before.is_some_and(|before| before.content.body == after.content.body);
+            let same_body = before
+                .as_ref()
+                .is_some_and(|before| before.content.body == after.content.body);
             let mut row = step_row(*after, place)?;
             if same_body {
                 row.body = NotSet;
                 rows.push(row);
             } else {
+                all_new &= before.is_none();
                 rows_with_body.push(row);
             }
         }
-        self.upsert(Upsert::new(rows).or_update(&STEP_KEY, is_updated_step_column));
-        self.upsert(
-            Upsert::new(rows_with_body).or_update(&STEP_KEY, is_updated_step_or_body_column),
-        );
+        if !all_new {
+            rows_with_body = rows_with_body.or_update(&STEP_KEY, is_updated_step_or_body_column);
+        }
+        self.upsert(rows.or_update(&STEP_KEY, is_updated_step_column));
+        self.upsert(rows_with_body);
         Ok(())
     }
 

@@ -1,0 +1,86 @@
+//! A write that is sent at once.
+
+use sea_orm::{DbBackend, Statement};
+
+use super::Values;
+use crate::domain::ids::AccountId;
+
+/// What an effect of a [`Script`] reads from in place of its guard.
+pub const GUARD: &str = "{guard}";
+
+/// A write that is sent at once: one statement on PostgreSQL, one hand-over to the
+/// connection's thread on SQLite.
+///
+/// *Invariant:* the guard changes one row or none; when it changes none, no effect takes
+/// place. It needs no lock held before: on PostgreSQL it waits for whoever changes the
+/// row and then sees the row as that one has left it. The guard must check everything that
+/// the write relies on; otherwise the effects must be [verified](Script::verified).
+pub struct Script {
+    /// An INSERT, UPDATE or DELETE with its condition.
+    pub guard: String,
+    /// The columns of the guard's row that the effects and the answer use.
+    pub returning: &'static str,
+    /// The FROM and WHERE that find the guard's row again.
+    pub guard_row: String,
+    /// Statements that read from [`GUARD`]. On SQLite each runs only if the one before has
+    /// changed a row, so only the last one may change none.
+    pub effects: Vec<String>,
+    /// Fail and roll back when an effect changes no row.
+    pub verified: bool,
+    /// The values of all statements.
+    pub values: Values,
+}
+
+impl Script {
+    /// The script as a database takes it.
+    pub fn statement(self, backend: DbBackend, account: &AccountId) -> Statement {
+        let sql = match backend {
+            DbBackend::Sqlite => self.for_sqlite(),
+            _ => self.for_postgres(),
+        };
+        self.values.statement(&sql, backend, account)
+    }
+
+    fn for_sqlite(&self) -> String {
+        // `changes()` counts the rows of the statement before. Nobody else writes
+        // meanwhile, so there is nothing to verify.
+        let Self {
+            guard,
+            returning,
+            guard_row,
+            effects,
+            verified: _,
+            values: _,
+        } = self;
+        let changed = format!("(SELECT {returning} {guard_row} AND changes() > 0) AS guard");
+        let mut sql = format!("{guard} RETURNING {returning}");
+        for effect in effects {
+            sql.push_str("; ");
+            sql.push_str(&effect.replace(GUARD, &changed));
+        }
+        sql
+    }
+
+    fn for_postgres(&self) -> String {
+        let Self {
+            guard,
+            returning,
+            guard_row: _,
+            effects,
+            verified,
+            values: _,
+        } = self;
+        let mut sql = format!("WITH guard AS ({guard} RETURNING {returning})");
+        let mut answer = String::from(*returning);
+        for (index, effect) in effects.iter().enumerate() {
+            let effect = effect.replace(GUARD, "guard");
+            let returned = if *verified { " RETURNING 1" } else { "" };
+            sql.push_str(&format!(", effect{index} AS ({effect}{returned})"));
+            if *verified {
+                // A division by zero (SQLSTATE 22012) rolls the statement back.
+                answer.push_str(&format!(", 1 / (SELECT count(*) FROM effect{index})"));
+            }
+        }
+        format!("{sql} SELECT {answer} FROM guard")
+    }
+}
