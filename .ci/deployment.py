@@ -97,6 +97,12 @@ def main():
     check("the service uses the ports", served == [(port, "grpc"), (METRICS_PORT, "metrics")])
     allowed = [rule["ports"] for rule in documents["networkpolicy.yaml"]["spec"]["ingress"]]
     check("the network policy names the ports", allowed == [[{"port": name}] for name in ports])
+    component = yaml.safe_load((MANIFESTS / "migrate/kustomization.yaml").read_text())
+    patch = yaml.safe_load(component["patches"][0]["patch"])["spec"]["template"]["spec"]
+    (migrating,), (patched,) = patch["initContainers"], patch["containers"]
+    check("the init container has the image of the servers", migrating["image"] == container["image"])
+    check("it may do no more than they", migrating["securityContext"] == container["securityContext"])
+    check("the servers do not migrate then", patched == {"name": container["name"], "env": [{"name": "EXPERTISE_MIGRATE", "value": "false"}]})
     labels = pod["metadata"]["labels"]
     selectors = [
         documents["deployment.yaml"]["spec"]["selector"]["matchLabels"],

@@ -98,10 +98,8 @@ def transcoded(method):
 
 
 def default_max_message_bytes():
-    before, _, _ = SETTINGS.read_text().partition("pub max_message_bytes: ")
-    default = re.findall(r"default_value = ([^,\s]+)", before)[-1]
-    constant = re.search(rf"const {default}: &str = ([^;]+);", SETTINGS.read_text())
-    return int((constant.group(1) if constant else default).strip('"'))
+    constant = re.search(r"const DEFAULT_MAX_MESSAGE_BYTES: u32 = ([\d_]+);", SETTINGS.read_text())
+    return int(constant.group(1))
 
 
 def unpacked(any_message, kind):
@@ -143,6 +141,8 @@ def main():
     clusters = {cluster.name for cluster in resources.clusters}
     routed = {route.route.cluster for route in host.routes}
     check("every route leads to a cluster", routed <= clusters)
+    retried = {route.route.retry_policy.retry_on for route in host.routes}
+    check("only calls that no server has begun are retried", retried == {"connect-failure,refused-stream"})
     removed = set(host.request_headers_to_remove)
     check("callers cannot set the account", removed == {"x-account-id", "x-subject", "x-scopes"})
     largest = default_max_message_bytes()

@@ -257,9 +257,11 @@ impl Config {
             config.check_replica(values);
             config.check_limits(values);
             let signs_token = matches!(command, Command::Token(_));
+            let migrates = matches!(command, Command::Migrate { .. });
+            let listen = (!migrates).then_some(config.listen);
             let auth = match signs_token {
                 true => auth.for_signing(values),
-                false => auth.for_serving(values, config.listen),
+                false => auth.for_serving(values, listen),
             };
             let tls = tls.tls(values);
             let tls = values.record(tls);

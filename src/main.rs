@@ -127,17 +127,17 @@ fn run_async(invocation: &Invocation) -> anyhow::Result<ExitCode> {
 
 /// Brings the schema up to date, or creates it with partitions, and says what was done.
 async fn migrate(config: &Config, partitions: Option<u16>) -> anyhow::Result<()> {
-    let done = match partitions {
-        None => match store::migrate(&config.database).await? {
-            SchemaChange::Created => "created the schema".to_owned(),
-            SchemaChange::Migrated => "brought the schema up to date".to_owned(),
-            SchemaChange::Current => "the schema is up to date".to_owned(),
-        },
-        Some(partitions) => {
-            store::migrate_partitioned(&config.database, partitions).await?;
-            format!("created the schema with {partitions} partitions of each table")
-        }
+    let change = match partitions {
+        None => store::migrate(&config.database).await?,
+        Some(partitions) => store::migrate_partitioned(&config.database, partitions).await?,
     };
+    let done = match change {
+        SchemaChange::Created => "created the schema",
+        SchemaChange::Migrated => "brought the schema up to date",
+        SchemaChange::Current => "the schema is up to date",
+    };
+    let with = partitions.map(|partitions| format!(" with {partitions} partitions of each table"));
+    let done = format!("{done}{}", with.unwrap_or_default());
     let (schema, database) = (store::schema(), config.database.address());
     cli::print(&format!("{done} ({schema}) in {database}\n"))?;
     Ok(())

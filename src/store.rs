@@ -27,8 +27,8 @@ use crate::{
 };
 
 use connection::{
-    ConnectOptions, ConnectionEpoch, Database, DatabaseConnections, Replica, ReplicaOrPrimary,
-    ReplicaSettings,
+    Advice, ConnectOptions, ConnectionEpoch, Database, DatabaseConnections, Replica,
+    ReplicaOrPrimary, ReplicaSettings,
 };
 use metrics::StoreMetrics;
 use read::ExpectedTranslations;
@@ -197,9 +197,10 @@ impl Store {
         self.inner.metrics.statements()
     }
 
-    /// Whether the database answers, checked on a connection of its own.
-    pub async fn ping(&self) -> bool {
-        self.inner.connections.probe.answers().await
+    /// Checks whether the database answers, on a connection of its own. The error says why it
+    /// does not, without texts of the driver.
+    pub async fn ping(&self) -> Result<(), Advice> {
+        self.inner.connections.probe.check().await
     }
 
     /// Registers the store's metrics.
@@ -214,8 +215,9 @@ impl Store {
     pub fn sample_connections(&self) {
         let metrics = &self.inner.metrics;
         self.inner.connections.sample_pools(metrics);
-        let replica = self.inner.replica.as_ref();
-        metrics.sample_replica(replica.is_some_and(|replica| replica.reader().is_some()));
+        if let Some(replica) = &self.inner.replica {
+            replica.sample(metrics);
+        }
     }
 
     /// Closes all connections. SQLite then moves its write-ahead log into the file.

@@ -8,7 +8,7 @@ use std::{fmt::Display, path::Path, sync::Arc, time::SystemTime};
 
 use jsonwebtoken::{Algorithm, DecodingKey};
 
-use self::{file::KeyFile, parse::KeyFormatError, url::KeyUrl};
+use self::{file::KeyFile, url::KeyUrl};
 use crate::config::{KeySource, SigningSecret};
 
 /// Why there are no keys at the start. A display is one line.
@@ -81,7 +81,7 @@ pub struct KeysRead {
     pub at: SystemTime,
 }
 
-/// The keys that were read from a source.
+/// The keys that were read from a source, one at least.
 #[derive(Debug)]
 enum KeySet {
     /// A single key, which serves any key id.
@@ -115,13 +115,6 @@ impl KeySet {
             },
         };
         key.filter(|key| key.algorithm == algorithm).cloned()
-    }
-
-    fn not_empty(self) -> Result<Self, KeyFormatError> {
-        match self.len() {
-            0 => Err("it has no usable key"),
-            _ => Ok(self),
-        }
     }
 
     fn len(&self) -> usize {

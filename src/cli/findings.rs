@@ -31,7 +31,8 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Validates a document.
+    /// Validates a document as what it will be: a new guide, or another form of the stored one
+    /// whose id it has.
     pub async fn of(client: &Client, document: TaskDocument) -> Result<Self, CallError> {
         let message = ValidateTaskRequest {
             source: Some(Source::Document(document.clone())),
@@ -40,6 +41,7 @@ impl Findings {
                 ..ValidationOptions::default()
             }),
             page_size: MAX_FINDINGS,
+            replaces_stored: true,
             ..ValidateTaskRequest::default()
         };
         let answer = client

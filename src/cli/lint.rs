@@ -197,6 +197,7 @@ async fn validate_on_server(
         document: None,
     };
     let mut message = ValidateTaskRequest {
+        replaces_stored: matches!(source, Source::Document(_)),
         source: Some(source),
         options: Some(options.clone()),
         page_size: PAGE_SIZE,

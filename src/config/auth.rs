@@ -102,14 +102,20 @@ impl AuthSettings {
         given.is_none()
     }
 
-    /// The mode of a server that listens on this address.
-    pub fn for_serving(self, values: &mut SettingValues, listen: SocketAddr) -> Option<AuthMode> {
+    /// The mode of a server that listens on this address; `None` is a command that listens on
+    /// none.
+    pub fn for_serving(
+        self,
+        values: &mut SettingValues,
+        listen: Option<SocketAddr>,
+    ) -> Option<AuthMode> {
         if self.auth == Some(AuthKind::Jwt) {
             return self.jwt(values);
         }
         let is_consistent = Self::refuse_token_settings(values);
         let is_unset = values.named("auth").is_none();
-        if is_consistent && is_unset && !listen.ip().is_loopback() {
+        let is_public = listen.is_some_and(|listen| !listen.ip().is_loopback());
+        if is_consistent && is_unset && is_public {
             values.refuse(
                 "listen",
                 "a loopback address, unless EXPERTISE_AUTH=jwt asks for tokens, or \

@@ -52,6 +52,8 @@ const MAX_SHOWN_NAME_BYTES: usize = 40;
 /// What a URL must be, by what is wrong with it.
 const ENCODED_PASSWORD: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE, with the characters \
                                 @ / ? # of a password percent-encoded";
+const WITHOUT_OPTIONS: &str = "one without options where it has pgbouncer=true, as PgBouncer refuses \
+                               them: use ALTER ROLE … SET or ALTER DATABASE … SET";
 const ONE_HOST: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE with one host: use a name or a \
                         proxy that leads to the current primary";
 const VALID_PORT: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE with a port from 1 to 65535, \
@@ -111,6 +113,10 @@ impl PostgresUrl {
         let query = (!others.is_empty()).then(|| others.join("&"));
         url.set_query(query.as_deref());
         check_parameters(&url)?;
+        let mut names = url.query_pairs().map(|(name, _)| name);
+        if pgbouncer == Some(true) && names.any(|name| is_options(&name)) {
+            return Err(WITHOUT_OPTIONS.to_owned());
+        }
         Ok(Self {
             text: text.to_owned(),
             url,
@@ -131,7 +137,7 @@ fn check_parameters(url: &Url) -> Result<(), String> {
         .collect();
     if !unknown.is_empty() {
         let advice = match meant.is_empty() {
-            true => format!("known are {}", PUBLIC_PARAMETERS.join(", ")),
+            true => format!("known are {}", known_parameters().join(", ")),
             false => format!("did you mean {}?", Vec::from_iter(meant).join(", ")),
         };
         let without = match shown.is_empty() {
@@ -174,8 +180,7 @@ fn unknown_names(query: &str) -> impl Iterator<Item = &str> {
 
 /// The first parameter whose value the driver refuses.
 fn refused_parameter(url: &Url) -> Option<&'static str> {
-    let known = PUBLIC_PARAMETERS.iter().chain(&SECRET_PARAMETERS);
-    known.copied().find(|known| {
+    known_parameters().into_iter().find(|known| {
         let mut pairs = url.query_pairs().filter(|(name, _)| name == known);
         pairs.any(|(name, value)| {
             let mut alone = url.clone();
@@ -201,13 +206,25 @@ fn valid_value(name: &str) -> String {
 fn is_known(name: &str) -> bool {
     PUBLIC_PARAMETERS.contains(&name)
         || SECRET_PARAMETERS.contains(&name)
-        || name.starts_with("options[")
+        || is_options(name)
         || name.is_empty()
+}
+
+/// Whether a parameter has settings of the session, together or one of them.
+fn is_options(name: &str) -> bool {
+    name == "options" || name.starts_with("options[")
+}
+
+/// All parameters, in alphabetical order.
+fn known_parameters() -> Vec<&'static str> {
+    let mut known = [&PUBLIC_PARAMETERS[..], &SECRET_PARAMETERS].concat();
+    known.sort_unstable();
+    known
 }
 
 /// The parameter that a name may be a misspelling of.
 fn closest_parameter(name: &str) -> Option<&'static str> {
-    closest(name, [&PUBLIC_PARAMETERS[..], &SECRET_PARAMETERS].concat())
+    closest(name, known_parameters())
 }
 
 fn is_postgres(text: &str) -> bool {

@@ -87,8 +87,8 @@ impl fmt::Display for SizedResource {
 pub enum Outage {
     /// It does not answer, or closed the connection.
     Away,
-    /// There was no connection in time: it accepts none, or all are in use. Or another process
-    /// held the lock of SQLite's file.
+    /// There was no connection in time: it accepts none, or all are in use. Or a read waited
+    /// too long for a lock, or another process held the lock of SQLite's file.
     Busy,
     /// It is a standby, or set to read-only.
     ReadOnly,

@@ -66,20 +66,26 @@ impl HealthMonitor {
 
     /// Pings the database until the future is dropped.
     pub async fn follow_database(self, store: Store) {
+        // The causes of the current outage.
+        let mut logged = Vec::new();
         loop {
-            let is_up = store.ping().await;
-            match is_up {
-                true if self.set(HealthState::Serving) => info!("the database answers again"),
-                false if self.set(HealthState::DatabaseDown) => {
-                    warn!("the database does not answer")
+            match store.ping().await {
+                Ok(()) => {
+                    if self.set(HealthState::Serving) {
+                        info!("the database answers again");
+                    }
+                    logged.clear();
+                    sleep(PING_INTERVAL).await;
                 }
-                true | false => {}
+                Err(cause) => {
+                    self.set(HealthState::DatabaseDown);
+                    if self.state() == HealthState::DatabaseDown && !logged.contains(&cause) {
+                        warn!("the database does not answer: {cause}");
+                        logged.push(cause);
+                    }
+                    sleep(PING_INTERVAL_WHEN_DOWN).await;
+                }
             }
-            let interval = match is_up {
-                true => PING_INTERVAL,
-                false => PING_INTERVAL_WHEN_DOWN,
-            };
-            sleep(interval).await;
         }
     }
 

@@ -31,10 +31,11 @@ use crate::config::{DatabaseUrl, PostgresUrl};
 
 use database::Pooling;
 pub use migrations::SchemaChange;
-use migrations::{OldSchema, create_schema, prepare_schema};
+use migrations::{OldSchema, prepare_partitions, prepare_schema};
 use permissions::{Needed, check_permissions, warn_if_read_only};
 use probe::HealthProbe;
 
+pub use advice::{Advice, refusal};
 pub use database::Database;
 pub use epoch::ConnectionEpoch;
 pub use open_error::OpenError;
@@ -88,16 +89,19 @@ pub struct ConnectOptions {
 }
 
 /// Creates the schema in an empty PostgreSQL database, each table of account data in this
-/// many partitions by account.
-pub async fn migrate_partitioned(database: &DatabaseUrl, partitions: u16) -> Result<(), OpenError> {
+/// many partitions by account, or brings such a schema up to date.
+pub async fn migrate_partitioned(
+    database: &DatabaseUrl,
+    partitions: u16,
+) -> Result<SchemaChange, OpenError> {
     let DatabaseUrl::Postgres(url) = database else {
         return Err(OpenError::PartitionsOfSqlite);
     };
     let epoch = Arc::new(ConnectionEpoch::new());
     let (_, pool) = postgres::open(url, 1, &epoch).await?;
-    let created = create_schema(&pool, partitions).await;
+    let change = prepare_partitions(&pool, partitions).await;
     pool.close().await;
-    created
+    change
 }
 
 /// Connections to a database with the schema of this version.

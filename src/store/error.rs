@@ -9,6 +9,7 @@ use std::{
 use sea_orm::{ConnAcquireErr, DbErr, RuntimeErr, SqlxError};
 use tracing::{debug, warn};
 
+use super::connection::{Advice, refusal};
 use crate::domain::{self, Outage};
 
 /// How often the log repeats a lasting outage.
@@ -19,10 +20,13 @@ const LOG_INTERVAL: Duration = Duration::from_secs(10);
 pub enum StoreError {
     /// An error for the caller.
     Domain(domain::Error),
-    /// A concurrent transaction was in the way. The write can be retried.
+    /// A concurrent transaction was in the way. A write can be retried; a read has waited
+    /// for a lock as long as it may.
     Conflict,
     /// The database cannot be used at present.
     Unavailable(Outage),
+    /// The database refuses new connections, for this reason.
+    Refused(Advice),
     /// Any other error of the database.
     Database(DbErr),
     /// A row with an invalid value in this column.
@@ -31,6 +35,9 @@ pub enum StoreError {
 
 impl From<DbErr> for StoreError {
     fn from(err: DbErr) -> Self {
+        if let Some(why) = refusal(&err) {
+            return Self::Refused(why);
+        }
         match class(&err) {
             ErrorClass::Conflict => Self::Conflict,
             ErrorClass::Unavailable(outage) => {
@@ -48,6 +55,7 @@ impl StoreError {
         match self {
             Self::Conflict => Self::Conflict,
             Self::Unavailable(outage) => Self::Unavailable(*outage),
+            Self::Refused(why) => Self::Refused(why.clone()),
             Self::Corrupt(what) => Self::Corrupt(what),
             Self::Domain(_) | Self::Database(_) => {
                 Self::Domain(domain::Error::Internal("a shared COMMIT failed".to_owned()))
@@ -84,9 +92,17 @@ impl From<StoreError> for domain::Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Domain(err) => err,
-            StoreError::Conflict => Self::WriteConflict,
+            // Only reads get here: writes are retried, and then report a conflict.
+            StoreError::Conflict => {
+                warn_at_intervals(READ_LOCKED);
+                Self::Unavailable(Outage::Busy)
+            }
+            StoreError::Refused(why) => {
+                warn_at_intervals(&format!("the database refuses connections: {why}"));
+                Self::Unavailable(Outage::Away)
+            }
             StoreError::Unavailable(outage) => {
-                log_outage(outage);
+                warn_at_intervals(outage_message(outage));
                 Self::Unavailable(outage)
             }
             StoreError::Corrupt(what) => Self::Internal(format!("invalid value in a row: {what}")),
@@ -95,29 +111,36 @@ impl From<StoreError> for domain::Error {
     }
 }
 
-/// Logs an outage, at most once in [`LOG_INTERVAL`], as every call meets it.
-fn log_outage(outage: Outage) {
-    static LOGGED: Mutex<Vec<(Outage, Instant)>> = Mutex::new(Vec::new());
-    let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
-    logged.retain(|(_, at)| at.elapsed() < LOG_INTERVAL);
-    if logged.iter().any(|(other, _)| *other == outage) {
-        return;
-    }
-    logged.push((outage, Instant::now()));
+/// What the log says when a read gives up its wait for a lock.
+const READ_LOCKED: &str = "a read waited too long for a lock, such as one of LOCK TABLE or ALTER \
+    TABLE: find the session that holds it (pg_locks, pg_stat_activity) and end it";
+
+fn outage_message(outage: Outage) -> &'static str {
     match outage {
         Outage::Away => {
-            warn!("the database refuses or ends connections: check that it runs and can be reached")
+            "the database refuses or ends connections: check that it runs and can be reached"
         }
-        Outage::Busy => warn!(
+        Outage::Busy => {
             "no connection to the database within two seconds: it accepts none, or all are in \
              use; check what uses them, or raise EXPERTISE_DATABASE_MAX_CONNECTIONS"
-        ),
-        Outage::ReadOnly => warn!("the database is read-only or a standby: writes are refused"),
-        Outage::Full => warn!("the disk of the database is full: writes are refused"),
-        Outage::Disk => warn!("the database cannot read or write its disk"),
-        Outage::Undecided => warn!(
+        }
+        Outage::ReadOnly => "the database is read-only or a standby: writes are refused",
+        Outage::Full => "the disk of the database is full: writes are refused",
+        Outage::Disk => "the database cannot read or write its disk",
+        Outage::Undecided => {
             "the connection to the database was lost during a COMMIT: the write may be stored"
-        ),
+        }
+    }
+}
+
+/// Logs a warning, at most once in [`LOG_INTERVAL`], as every call meets the same outage.
+fn warn_at_intervals(message: &str) {
+    static LOGGED: Mutex<Vec<(String, Instant)>> = Mutex::new(Vec::new());
+    let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+    logged.retain(|(_, at)| at.elapsed() < LOG_INTERVAL);
+    if logged.iter().all(|(other, _)| *other != message) {
+        logged.push((message.to_owned(), Instant::now()));
+        warn!("{message}");
     }
 }
 

@@ -16,8 +16,9 @@ use sea_orm::{DatabaseConnection, DbBackend, metric::Info};
 use crate::call_context::CallContext;
 
 /// Seconds: from a read of a cached row to the longest wait for a lock.
-const BUCKETS: [f64; 14] = [
-    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 15.0,
+const BUCKETS: [f64; 16] = [
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
+    5.0, 15.0,
 ];
 
 type OneLabel = [(&'static str, &'static str); 1];
@@ -218,12 +219,21 @@ impl StoreMetrics {
             _ => return,
         };
         let (size, idle) = (i64::from(size), i64::try_from(idle).unwrap_or(i64::MAX));
-        for (state, connections) in [("idle", idle), ("in_use", (size - idle).max(0))] {
+        self.set_connections(pool, idle, (size - idle).max(0));
+        let max_gauge = self.connections_max.get_or_create_owned(&[("pool", pool)]);
+        max_gauge.set(i64::from(max));
+    }
+
+    /// Records that a pool has no connections at present.
+    pub fn sample_closed_pool(&self, pool: &'static str) {
+        self.set_connections(pool, 0, 0);
+    }
+
+    fn set_connections(&self, pool: &'static str, idle: i64, in_use: i64) {
+        for (state, connections) in [("idle", idle), ("in_use", in_use)] {
             let labels = [("pool", pool), ("state", state)];
             self.connections.get_or_create(&labels).set(connections);
         }
-        let max_gauge = self.connections_max.get_or_create_owned(&[("pool", pool)]);
-        max_gauge.set(i64::from(max));
     }
 }
 

@@ -245,6 +245,8 @@ impl Account {
                 Err(StoreError::Conflict) if !caller.is_gone() => {
                     back_off(self.metrics(), attempt).await;
                 }
+                // The caller has gone.
+                Err(StoreError::Conflict) => break,
                 // Another connection may lead to a server that takes writes.
                 Err(StoreError::Unavailable(Outage::ReadOnly))
                     if self.connection_epoch().expire() => {}

@@ -225,6 +225,16 @@ fn signals_end_the_server_cleanly_despite_silent_connections() {
     }
 }
 
+/// The image listens on all addresses.
+#[test]
+fn migrate_listens_nowhere_and_needs_no_credentials() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let migrate = command(&["migrate"]).in_directory(directory.path());
+    let public = migrate.env("EXPERTISE_LISTEN", "0.0.0.0:50051");
+    let line = public.run().succeeded().stdout;
+    assert!(line.starts_with("created the schema ("), "{line}");
+}
+
 #[test]
 fn migrate_makes_the_schema_and_says_so() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -24,8 +24,7 @@ const MIN_STAMP_AGE: Duration = Duration::from_secs(2);
 pub(super) type Parse = fn(&[u8]) -> Result<KeySet, KeyFormatError>;
 
 /// Keys in a file. The file is compared on each use, so that a change holds from the next
-/// call on. When it cannot be read or is malformed, the old keys stay; a key set without
-/// keys replaces them.
+/// call on. When it cannot be read, is malformed or has no usable key, the old keys stay.
 pub(super) struct KeyFile {
     path: PathBuf,
     parse: Parse,
@@ -65,8 +64,7 @@ impl KeyFile {
     /// Reads a file that must hold a key.
     pub fn open(path: PathBuf, parse: Parse) -> Result<Self, KeyFileError> {
         let (stamp, text) = read(&path)?;
-        let keys = parse(&text).and_then(KeySet::not_empty);
-        let keys = keys.map_err(KeyFileError::Content)?;
+        let keys = parse(&text).map_err(KeyFileError::Content)?;
         let state = Mutex::new(FileState {
             stamp: stamp.if_settled(),
             text: Some(text),
@@ -108,7 +106,7 @@ impl KeyFile {
                         state.read = SystemTime::now();
                     }
                     Err(error) => {
-                        warn!(%path, %error, "the file is malformed: the old keys stay")
+                        warn!(%path, %error, "the file has no valid keys: the old ones stay")
                     }
                 }
                 state.text = Some(text);

@@ -58,7 +58,7 @@ fn der_key(der: &[u8]) -> Option<Key> {
     }
 }
 
-/// Reads a key set. Keys of other types or for other purposes are left out.
+/// Reads a key set. Keys of other types or for other purposes are left out; one must remain.
 pub(super) fn key_set(text: &[u8]) -> Result<KeySet, KeyFormatError> {
     #[derive(Deserialize)]
     struct Set {
@@ -71,7 +71,11 @@ pub(super) fn key_set(text: &[u8]) -> Result<KeySet, KeyFormatError> {
         let key = web_key(&jwk)?;
         Some((jwk.common.key_id, Arc::new(key)))
     });
-    Ok(KeySet::Named(keys.collect()))
+    let keys: Vec<_> = keys.collect();
+    match keys.is_empty() {
+        true => Err("it has no usable key"),
+        false => Ok(KeySet::Named(keys)),
+    }
 }
 
 fn web_key(jwk: &Jwk) -> Option<Key> {

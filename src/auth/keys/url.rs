@@ -30,7 +30,7 @@ const FETCH_INTERVAL: Duration = Duration::from_secs(10);
 const MAX_AGE: Duration = Duration::from_secs(10 * 60);
 const MAX_KEY_SET_BYTES: usize = 1024 * 1024;
 
-/// Keys behind a URL. When a fetch fails, the old keys stay.
+/// Keys behind a URL. When a fetch fails or returns no usable key, the old keys stay.
 pub(super) struct KeyUrl {
     url: Uri,
     client: Client,
@@ -92,7 +92,6 @@ impl KeyUrl {
     pub async fn open(url: Uri) -> Result<Arc<Self>, FetchError> {
         let client = client(&url)?;
         let keys = fetch(&client, &url).await?;
-        let keys = keys.not_empty().map_err(FetchError::Content)?;
         let now = Instant::now();
         Ok(Arc::new(Self {
             url,

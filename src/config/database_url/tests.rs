@@ -67,6 +67,12 @@ fn a_pooler_is_named_by_a_parameter_that_the_driver_does_not_see() {
     for text in ["postgres://db/e?pgbouncer=yes", "postgres://db/e?pgbouncer"] {
         assert!(DatabaseUrl::parse(text).is_err(), "{text}");
     }
+    for options in ["options=-c%20x%3Dhush", "options[x]=hush"] {
+        let text = |pgbouncer| format!("postgres://db/e?{options}&pgbouncer={pgbouncer}");
+        assert!(DatabaseUrl::parse(&text(false)).is_ok(), "{options}");
+        let refusal = DatabaseUrl::parse(&text(true)).expect_err(options);
+        assert!(refusal.starts_with("one without options"), "{refusal}");
+    }
 }
 
 #[test]

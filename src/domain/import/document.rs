@@ -108,6 +108,14 @@ impl Document {
         }
     }
 
+    /// The ids that its tasks have, those of managed tasks included.
+    pub fn task_ids(&self) -> BTreeSet<TaskId> {
+        let values = self.steps.iter().flat_map(|step| &step.values);
+        let nested = values.filter_map(|value| value.document.as_ref());
+        let nested = nested.flat_map(Self::task_ids);
+        self.task.guid.into_iter().chain(nested).collect()
+    }
+
     /// The references of the subtask steps that are created, by the document's ids of their
     /// tasks, nested documents included.
     pub fn new_subtasks(&self) -> BTreeMap<TaskId, SubtaskRef> {

@@ -1,5 +1,7 @@
 //! Requests of validations.
 
+use std::collections::BTreeSet;
+
 use prost::Message;
 use uuid::Uuid;
 
@@ -10,13 +12,17 @@ use super::{
     preview::GuideCursor,
 };
 use crate::{
-    domain::{ids::TaskId, task::TaskFilter, violation::Violations},
+    domain::{
+        ids::TaskId,
+        task::TaskFilter,
+        violation::{Reason, Violations},
+    },
     grpc::{
         page,
         page_token::{PageCursor, PageTokens},
     },
     proto::v1::{self, validate_task_request::Source},
-    store::{FindingsCall, FindingsCursor, ValidationCall},
+    store::{FindingsCall, FindingsCursor, GuideSource, ValidationCall},
 };
 
 impl PageCursor for FindingsCursor {
@@ -55,7 +61,12 @@ pub fn validate_task(
         page_size,
         page_token,
         known_fingerprint,
+        replaces_stored,
     } = message;
+    if replaces_stored && matches!(source, Some(Source::Guid(_))) {
+        let mut field = Field::root("replaces_stored", violations);
+        field.refuse(Reason::FieldInvalid, "is for a `document` only");
+    }
     let guide = match source {
         Some(Source::Guid(id)) => analysis::stored(&id, violations),
         Some(Source::Document(document)) => analysis::document(document, violations),
@@ -71,10 +82,15 @@ pub fn validate_task(
     let guide = guide?;
     guide.add_violations(violations);
     let SentGuide { source, document } = guide;
+    let replaced = match &source {
+        GuideSource::Document(document) if replaces_stored => document.task_ids(),
+        GuideSource::Document(_) | GuideSource::Stored(_) => BTreeSet::new(),
+    };
     let (after, size) = start?;
     Some(ValidationCall {
         source,
         document,
+        replaced,
         options,
         options_bytes,
         after: after.map(|GuideCursor { start, fingerprint }| (start, fingerprint)),

@@ -1,7 +1,7 @@
 //! Errors of opening a database as one line that says what to do. The driver's own text
 //! is left out, as it may quote names and values.
 
-use std::{fs, io, path::Path};
+use std::{borrow::Cow, fs, io, path::Path};
 
 use sea_orm::{DbErr, RuntimeErr};
 use sqlx::{error::DatabaseError, postgres::PgConnectOptions};
@@ -120,40 +120,68 @@ fn sqlite_code(err: &sqlx::Error) -> Option<u32> {
 /// The error of a connection to PostgreSQL. `address` holds neither user nor password.
 pub fn postgres_error(address: &str, options: &PgConnectOptions, err: &sqlx::Error) -> OpenError {
     let address = address.to_owned();
-    let failure = match err {
-        sqlx::Error::Io(err) if is_tls(err) => Permanent(TLS_FAILED),
-        sqlx::Error::Io(err) => network_error(options, err),
-        sqlx::Error::Tls(_) => Permanent(TLS_FAILED),
-        sqlx::Error::Protocol(message) if is_closed_at_once(message) => Temporary(CLOSED),
-        sqlx::Error::PoolTimedOut => Temporary(NO_ANSWER),
-        sqlx::Error::Database(err) => match state_error(err.as_ref()) {
-            Some(known) => known,
-            None => {
-                let state = err.code().unwrap_or_default();
-                let why = format!("it refuses the connection with SQLSTATE {state}");
-                return OpenError::Connect { address, why };
-            }
-        },
-        _ => Permanent("the server is not PostgreSQL: check host and port"),
-    };
-    match failure {
+    match connect_failure(options, err) {
         Temporary(why) => OpenError::Unreachable {
             address,
-            why: why.to_owned(),
+            why: why.into_owned(),
         },
         Permanent(why) => OpenError::Connect {
             address,
-            why: why.to_owned(),
+            why: why.into_owned(),
         },
     }
 }
 
+/// Why there is no connection to PostgreSQL, and what to do.
+pub fn connect_advice(options: &PgConnectOptions, err: &sqlx::Error) -> Advice {
+    match connect_failure(options, err) {
+        Temporary(why) | Permanent(why) => why,
+    }
+}
+
+/// Why PostgreSQL or PgBouncer refuses connections, if it says so by a known SQLSTATE.
+pub fn refusal(err: &DbErr) -> Option<Advice> {
+    let DbErr::Conn(RuntimeErr::SqlxError(err)) = err else {
+        return None;
+    };
+    match state_error(err.as_database_error()?)? {
+        Temporary(why) | Permanent(why) => Some(why),
+    }
+}
+
+fn connect_failure(options: &PgConnectOptions, err: &sqlx::Error) -> ConnectFailure {
+    match err {
+        sqlx::Error::Io(err) if is_tls(err) => permanent(TLS_FAILED),
+        sqlx::Error::Io(err) => network_error(options, err),
+        sqlx::Error::Tls(err) if err.to_string() == NOT_OFFERED => permanent(NO_TLS),
+        sqlx::Error::Tls(_) => permanent(TLS_FAILED),
+        sqlx::Error::Protocol(message) if is_closed_at_once(message) => temporary(CLOSED),
+        sqlx::Error::PoolTimedOut => temporary(NO_ANSWER),
+        sqlx::Error::Database(err) => state_error(err.as_ref()).unwrap_or_else(|| {
+            let state = err.code().unwrap_or_default();
+            Permanent(format!("it refuses the connection with SQLSTATE {state}").into())
+        }),
+        _ => permanent("the server is not PostgreSQL: check host and port"),
+    }
+}
+
+/// What is wrong, and what to do.
+pub type Advice = Cow<'static, str>;
+
 /// Why there is no connection.
 enum ConnectFailure {
     /// It may pass by itself.
-    Temporary(&'static str),
+    Temporary(Advice),
     /// It stays until a setting is changed.
-    Permanent(&'static str),
+    Permanent(Advice),
+}
+
+fn temporary(why: &'static str) -> ConnectFailure {
+    Temporary(why.into())
+}
+
+fn permanent(why: &'static str) -> ConnectFailure {
+    Permanent(why.into())
 }
 
 /// Why a PostgreSQL that stays silent is not used.
@@ -161,6 +189,10 @@ pub const NO_ANSWER: &str =
     "it did not answer in time: check that it runs and has free connections";
 
 const TLS_FAILED: &str = "the TLS handshake failed: check sslmode and sslrootcert in the URL";
+
+const NO_TLS: &str = "the server offers no TLS: set it up there, or change sslmode in the URL";
+/// What the driver says then.
+const NOT_OFFERED: &str = "server does not support TLS";
 
 const CLOSED: &str =
     "it closes the connection: check that PostgreSQL runs, also behind a proxy or load balancer";
@@ -180,22 +212,22 @@ fn network_error(options: &PgConnectOptions, err: &io::Error) -> ConnectFailure 
     let is_socket = options.get_socket().is_some() || options.get_host().starts_with('/');
     match err.kind() {
         io::ErrorKind::ConnectionRefused => {
-            Temporary("the connection is refused: start PostgreSQL, or check host and port")
+            temporary("the connection is refused: start PostgreSQL, or check host and port")
         }
         io::ErrorKind::ConnectionReset
         | io::ErrorKind::ConnectionAborted
         | io::ErrorKind::BrokenPipe
-        | io::ErrorKind::UnexpectedEof => Temporary(CLOSED),
+        | io::ErrorKind::UnexpectedEof => temporary(CLOSED),
         io::ErrorKind::NotFound if is_socket => {
-            Temporary("the socket does not exist: start PostgreSQL, or check the socket's path")
+            temporary("the socket does not exist: start PostgreSQL, or check the socket's path")
         }
-        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => Permanent(
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => permanent(
             "a file that the URL names cannot be read: check sslrootcert, sslcert and sslkey",
         ),
         _ if err.to_string().contains("lookup address") => {
-            Temporary("the host name has no address: check the host")
+            temporary("the host name has no address: check the host")
         }
-        _ => Temporary("it cannot be reached: check that it runs, and its host and port"),
+        _ => temporary("it cannot be reached: check that it runs, and its host and port"),
     }
 }
 
@@ -204,18 +236,22 @@ fn state_error(err: &dyn DatabaseError) -> Option<ConnectFailure> {
     let state = err.code()?;
     Some(match &*state {
         "28P01" | "28000" => {
-            Permanent("it rejects the login: check user and password, and its pg_hba.conf")
+            permanent("it rejects the login: check user and password, and its pg_hba.conf")
         }
         "3D000" => {
-            Permanent("the database does not exist: create it with createdb, or use another")
+            permanent("the database does not exist: create it with createdb, or use another")
         }
-        "42501" => Permanent("this user may not connect to it: grant CONNECT to the user"),
-        "53300" => Temporary("it has no free connection: raise its max_connections"),
-        "57P01" | "57P02" | "57P03" => Temporary("it is starting or stopping"),
+        "42501" => permanent("this user may not connect to it: grant CONNECT to the user"),
+        "53300" => temporary("it has no free connection: raise its max_connections"),
+        "57P01" | "57P02" | "57P03" => temporary("it is starting or stopping"),
         // PgBouncer uses this state for its refusals of logins, too.
         "08P01" if err.message().contains("server") => {
-            Temporary("PgBouncer cannot reach PostgreSQL: check that PostgreSQL runs")
+            temporary("PgBouncer cannot reach PostgreSQL: check that PostgreSQL runs")
         }
+        "08P01" if err.message().contains("startup parameter") => permanent(
+            "PgBouncer refuses settings of the session: leave out options and PGOPTIONS, and use \
+             ALTER ROLE … SET",
+        ),
         _ => return None,
     })
 }

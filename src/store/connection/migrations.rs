@@ -81,26 +81,40 @@ pub async fn prepare_schema(db: &Database, old: OldSchema) -> Result<SchemaChang
     })
 }
 
-/// Creates the schema with this many partitions of each table of account data. Refuses a
-/// database that has tables.
-pub async fn create_schema(db: &Database, partitions: u16) -> Result<(), OpenError> {
-    const TABLES: &str = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() LIMIT 1";
+/// Creates the schema with this many partitions of each table of account data, or brings one
+/// with as many up to date. Refuses other tables.
+pub async fn prepare_partitions(db: &Database, partitions: u16) -> Result<SchemaChange, OpenError> {
     let schema = |err: DbErr| advice::schema_error(&err);
     let transaction = begin_migrations(db).await.map_err(schema)?;
-    let tables = Statement::from_string(DbBackend::Postgres, TABLES);
-    if transaction
-        .query_one_raw(tables)
-        .await
-        .map_err(schema)?
-        .is_some()
-    {
-        return Err(OpenError::PartitionsNeedEmptyDatabase);
+    match partitions_of_tables(&transaction).await.map_err(schema)? {
+        None => {
+            let migrations = Migrator::up(&transaction, None);
+            let migrated = with_partitions(partitions, migrations).await;
+            migrated.map_err(schema)?;
+            transaction.commit().await.map_err(schema)?;
+            Ok(SchemaChange::Created)
+        }
+        Some(0) => Err(OpenError::PartitionsNeedEmptyDatabase),
+        Some(found) if found == i64::from(partitions) => {
+            transaction.rollback().await.map_err(schema)?;
+            with_partitions(partitions, prepare_schema(db, OldSchema::Migrate)).await
+        }
+        Some(found) => Err(OpenError::OtherPartitions {
+            found,
+            requested: partitions,
+        }),
     }
-    let migrations = Migrator::up(&transaction, None);
-    with_partitions(partitions, migrations)
-        .await
-        .map_err(schema)?;
-    transaction.commit().await.map_err(schema)
+}
+
+/// How many partitions the table of tasks has, as each table of account data does; 0 if it has
+/// none. `None` if there is no table at all.
+async fn partitions_of_tables(db: &DatabaseTransaction) -> Result<Option<i64>, DbErr> {
+    const PARTITIONS: &str = "SELECT (SELECT count(*) FROM pg_inherits \
+         WHERE inhparent = to_regclass(quote_ident(current_schema()) || '.tasks')) AS partitions \
+         FROM pg_tables WHERE schemaname = current_schema() LIMIT 1";
+    let statement = Statement::from_string(DbBackend::Postgres, PARTITIONS);
+    let row = db.query_one_raw(statement).await?;
+    row.map(|row| row.try_get("", "partitions")).transpose()
 }
 
 /// Begins the transaction of migrations. When several servers start at once, one migrates

@@ -67,9 +67,19 @@ pub enum OpenError {
         "--partitions is for PostgreSQL: set EXPERTISE_DATABASE_URL to a PostgreSQL database, or leave it out"
     )]
     PartitionsOfSqlite,
-    /// Partitions are requested, but the database has tables already.
+    /// Partitions are requested, but the tables have another number of them.
     #[error(
-        "--partitions is for a new database, and this one has tables: use an empty database, or leave it out"
+        "--partitions is {requested}, but the tables of this database have {found} partitions each, which cannot be changed: use an empty database, or leave it out"
+    )]
+    OtherPartitions {
+        /// How many each table has.
+        found: i64,
+        /// How many are requested.
+        requested: u16,
+    },
+    /// Partitions are requested, but the database has tables without them.
+    #[error(
+        "--partitions is for a new database, and this one has tables without partitions: use an empty database, or leave it out"
     )]
     PartitionsNeedEmptyDatabase,
     /// The schema cannot be created, changed or read.
@@ -89,6 +99,7 @@ impl OpenError {
             | Self::UnknownSchema
             | Self::OldSchema { .. }
             | Self::Permissions { .. }
+            | Self::OtherPartitions { .. }
             | Self::PartitionsNeedEmptyDatabase
             | Self::Schema(_) => false,
         }

@@ -9,11 +9,17 @@ use sqlx::{
 };
 use tokio::{sync::Mutex, time::timeout};
 
-use super::{PAGE_KEY, database::Database};
+use super::{
+    PAGE_KEY,
+    advice::{self, Advice},
+    database::Database,
+};
 use crate::store::schema::entity::server_key;
 
 /// How long the database may take to answer.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
+
+const UNREADABLE_FILE: &str = "its file cannot be read: check the file and its disk";
 
 /// SQLSTATE too_many_connections.
 const TOO_MANY_CONNECTIONS: &str = "53300";
@@ -43,7 +49,8 @@ impl HealthProbe {
         }
     }
 
-    pub async fn answers(&self) -> bool {
+    /// Checks whether the database answers; the error says why it does not.
+    pub async fn check(&self) -> Result<(), Advice> {
         let check = async {
             match self {
                 Self::Postgres {
@@ -51,14 +58,19 @@ impl HealthProbe {
                     connection,
                     pool,
                 } => match query(options, connection).await {
-                    Ok(()) => true,
-                    Err(err) if has_no_connection_left(&err) => read_key(pool).await,
-                    Err(_) => false,
+                    Err(err) if has_no_connection_left(&err) && read_key(pool).await => Ok(()),
+                    outcome => outcome.map_err(|err| advice::connect_advice(options, &err)),
                 },
-                Self::Sqlite(pool) => read_key(pool).await,
+                Self::Sqlite(pool) => match read_key(pool).await {
+                    true => Ok(()),
+                    false => Err(UNREADABLE_FILE.into()),
+                },
             }
         };
-        timeout(CHECK_TIMEOUT, check).await.unwrap_or(false)
+        let no_answer = |_| Err(advice::NO_ANSWER.into());
+        timeout(CHECK_TIMEOUT, check)
+            .await
+            .unwrap_or_else(no_answer)
     }
 
     /// Closes the connection of the check.

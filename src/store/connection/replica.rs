@@ -32,6 +32,8 @@ use crate::{
     store::{error::StoreError, metrics::StoreMetrics},
 };
 
+/// The label of the replica's connections in metrics.
+const POOL: &str = "replica";
 /// How long connecting to a replica and checking it may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often a replica in use is checked.
@@ -107,6 +109,7 @@ impl From<OpenError> for ReplicaError {
             | OpenError::Path { .. }
             | OpenError::File { .. }
             | OpenError::PartitionsOfSqlite
+            | OpenError::OtherPartitions { .. }
             | OpenError::PartitionsNeedEmptyDatabase => Self::Unusable(error.to_string()),
         }
     }
@@ -132,6 +135,17 @@ impl Replica {
             replica: self,
             connection,
         })
+    }
+
+    /// Records the size and use of the replica's pool, and whether reads go there.
+    pub fn sample(&self, metrics: &StoreMetrics) {
+        let current = self.current.borrow();
+        let pool = current.as_ref().map(|current| &current.database.connection);
+        match pool {
+            Some(pool) => metrics.sample_pool(POOL, pool),
+            None => metrics.sample_closed_pool(POOL),
+        }
+        metrics.sample_replica(pool.is_some());
     }
 
     pub async fn close(&self) {
@@ -211,7 +225,7 @@ async fn wait_until_lost(probe: &HealthProbe, current: &watch::Sender<Option<Rep
             _ = current.wait_for(Option::is_none) => return,
             () = sleep(PROBE_INTERVAL) => {}
         }
-        if !probe.answers().await {
+        if probe.check().await.is_err() {
             return;
         }
     }
@@ -224,7 +238,7 @@ async fn connect(settings: &ReplicaSettings) -> Result<CheckedReplica, ReplicaEr
         let epoch = Arc::new(ConnectionEpoch::new());
         let opened = postgres::open(&settings.url, settings.max_connections, &epoch).await;
         let (options, mut database) = opened?;
-        database.measure("replica", &settings.metrics);
+        database.measure(POOL, &settings.metrics);
         check_permissions(&database, Needed::Read).await?;
         if page_key(&database).await? != settings.page_key {
             return Err(ReplicaError::OtherDatabase);
@@ -271,7 +285,11 @@ impl ReplicaReader<'_> {
     /// Takes the replica out of use if it ends connections. Any other error may concern
     /// this read alone, such as a conflict with the replay of the primary's changes.
     fn handle_error(&self, error: &StoreError) {
-        if matches!(error, StoreError::Unavailable(Outage::Away)) {
+        let is_lost = matches!(
+            error,
+            StoreError::Unavailable(Outage::Away) | StoreError::Refused(_)
+        );
+        if is_lost {
             self.replica.current.send_if_modified(|current| {
                 let lost = self.uses(current.as_ref());
                 if lost {

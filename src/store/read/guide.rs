@@ -1,13 +1,12 @@
 //! Reads a guide: a task or document with its steps and those of its subtasks, without
 //! bodies, as one state of the database.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Value};
-use uuid::Uuid;
 
 use super::{
-    outside::{AccountNames, OutsideUses, find_outside_uses, retain_used_outside},
+    outside::{AccountNames, IdsInside, OutsideUses, find_outside_uses, retain_used_outside},
     row_reader::RowReader,
     step_row::{StepColumns, read_step},
     tasks,
@@ -64,16 +63,18 @@ impl Account {
             read: names_read(&draft),
             set: BTreeSet::new(),
         };
-        let outside = find_outside_uses(&names, db, &self.id, &ids(&draft)).await?;
+        let inside = ids_inside(&draft, BTreeSet::new());
+        let outside = find_outside_uses(&names, db, &self.id, &inside).await?;
         Ok(draft.finish(outside.setters))
     }
 
     /// Reads a guide, and the conditions elsewhere that read its variables, in at most six
-    /// statements.
+    /// statements. What stored tasks set and read that the guide replaces is left out.
     pub(super) async fn read_guide_and_readers(
         &self,
         db: &impl ConnectionTrait,
         source: GuideSource,
+        replaced: BTreeSet<TaskId>,
         known: &KnownVariables,
     ) -> Result<(Guide, BTreeMap<String, OutsideReaders>), StoreError> {
         let draft = self.read_draft(db, source, known).await?;
@@ -83,7 +84,7 @@ impl Account {
             read: names_read(&draft),
             set: set.map(|variable| variable.name.as_str()).collect(),
         };
-        let inside = ids(&draft);
+        let inside = ids_inside(&draft, replaced);
         retain_used_outside(&mut names, db, &self.id, &inside).await?;
         let OutsideUses { setters, readers } =
             find_outside_uses(&names, db, &self.id, &inside).await?;
@@ -322,12 +323,14 @@ fn names_read(draft: &GuideDraft) -> BTreeSet<&str> {
     read.map(|variable| variable.name.as_str()).collect()
 }
 
-/// The ids of the tasks and steps of a guide.
-fn ids(draft: &GuideDraft) -> HashSet<Uuid> {
+/// The tasks and steps of a guide, and the stored tasks that it replaces.
+fn ids_inside(draft: &GuideDraft, replaced: BTreeSet<TaskId>) -> IdsInside {
     let tasks = draft.tasks().map(|task| task.task.guid.0);
-    tasks
-        .chain(draft.steps().map(|step| step.step.guid.0))
-        .collect()
+    let steps = draft.steps().map(|step| step.step.guid.0);
+    IdsInside {
+        ids: tasks.chain(steps).collect(),
+        replaced,
+    }
 }
 
 /// The tasks that steps refer to.

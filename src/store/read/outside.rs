@@ -38,6 +38,14 @@ pub struct AccountNames<'a> {
     pub set: BTreeSet<&'a str>,
 }
 
+/// What is not outside a guide.
+pub struct IdsInside {
+    /// Its tasks and steps.
+    pub ids: HashSet<Uuid>,
+    /// Stored tasks that it replaces, whose steps are left out, too.
+    pub replaced: BTreeSet<TaskId>,
+}
+
 /// What uses account-wide names outside a guide, by name.
 #[derive(Default)]
 pub struct OutsideUses {
@@ -74,20 +82,20 @@ impl AccountNames<'_> {
     }
 }
 
-/// Keeps the names that are used outside the guide. `inside` are its tasks and steps.
+/// Keeps the names that are used outside the guide, or by steps of tasks that it replaces.
 ///
 /// Most names are used in one guide only. The index tells that without a row of a step.
 pub async fn retain_used_outside(
     names: &mut AccountNames<'_>,
     db: &impl ConnectionTrait,
     account: &AccountId,
-    inside: &HashSet<Uuid>,
+    inside: &IdsInside,
 ) -> Result<(), StoreError> {
     if names.is_empty() {
         return Ok(());
     }
     // The index has a row for each condition of the guide.
-    let limit = MAX_SETTERS + MAX_READERS + 8 * inside.len();
+    let limit = MAX_SETTERS + MAX_READERS + 8 * inside.ids.len();
     let mut values = Values::in_order();
     let given = names.bind(&mut values);
     let mut select = |kind: &str| {
@@ -113,7 +121,7 @@ pub async fn retain_used_outside(
         let mut row = RowReader::new(&row);
         let symbol = take_symbol(&mut row)?;
         let role: i32 = row.take()?;
-        if !inside.contains(&row.take()?) {
+        if !inside.ids.contains(&row.take()?) {
             let used = if role == SymbolRole::Sets.number() {
                 &mut setters
             } else {
@@ -126,18 +134,18 @@ pub async fn retain_used_outside(
     Ok(())
 }
 
-/// Finds what uses the names outside the guide. `inside` are its tasks and steps.
+/// Finds what uses the names outside the guide.
 pub async fn find_outside_uses(
     names: &AccountNames<'_>,
     db: &impl ConnectionTrait,
     account: &AccountId,
-    inside: &HashSet<Uuid>,
+    inside: &IdsInside,
 ) -> Result<OutsideUses, StoreError> {
     if names.is_empty() {
         return Ok(OutsideUses::default());
     }
-    let max_setters = MAX_SETTERS + inside.len();
-    let max_readers = MAX_READERS + inside.len();
+    let max_setters = MAX_SETTERS + inside.ids.len();
+    let max_readers = MAX_READERS + inside.ids.len();
     let mut values = Values::in_order();
     let given = names.bind(&mut values);
     let mut selects = Vec::new();
@@ -163,11 +171,12 @@ pub async fn find_outside_uses(
         let mut row = RowReader::new(&row);
         let role: i32 = row.take()?;
         let guid: Uuid = row.take()?;
-        let is_inside = inside.contains(&guid);
+        let task = TaskId(row.take()?);
+        let is_inside = inside.ids.contains(&guid) || inside.replaced.contains(&task);
         if role == SymbolRole::Sets.number() {
             setter_count += 1;
             if !is_inside {
-                add_setter(StepId(guid), &mut row, &names.read, &mut setters)?;
+                add_setter((StepId(guid), task), &mut row, &names.read, &mut setters)?;
             }
         } else {
             reader_count += 1;
@@ -225,12 +234,11 @@ fn users_sql(kind: &str, role: SymbolRole, account: &AccountId, values: &mut Val
 
 /// Adds the observation of a row that [`users_sql`] selects, if it sets one of the names.
 fn add_setter(
-    step: StepId,
+    (step, task): (StepId, TaskId),
     row: &mut RowReader<'_>,
     names: &BTreeSet<&str>,
     found: &mut BTreeMap<String, Vec<OutsideSetter>>,
 ) -> Result<(), StoreError> {
-    let task = TaskId(row.take()?);
     let product = json_columns::product(row.take()?)?;
     let title = row.take()?;
     let feedback = json_columns::read_feedback(row.take()?)?;
@@ -250,7 +258,6 @@ fn add_setter(
 
 /// The conditions of a row that [`users_sql`] selects.
 fn read_conditions(row: &mut RowReader<'_>) -> Result<Group, StoreError> {
-    let _task: Uuid = row.take()?;
     let _product: i64 = row.take()?;
     let _title: &str = row.take()?;
     let group = json_columns::optional(row.take()?, "dependencies")?;

@@ -1,7 +1,7 @@
 //! Validations: one transaction reads a guide, and the conditions elsewhere that read its
 //! variables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tracing::Instrument;
 
@@ -36,6 +36,8 @@ pub struct ValidationCall {
     pub source: GuideSource,
     /// The digest of the document, if the guide is of one.
     pub document: Option<[u8; 32]>,
+    /// Stored tasks that the document replaces.
+    pub replaced: BTreeSet<TaskId>,
     /// How it is validated.
     pub options: ValidationOptions,
     /// The options as they were sent, for the fingerprint.
@@ -144,13 +146,14 @@ impl Account {
         let ValidationCall {
             source,
             document,
+            replaced,
             options,
             options_bytes,
             after,
             size,
             known_fingerprint,
         } = call;
-        let read = self.read_for_validation(source, &options).await?;
+        let read = self.read_for_validation(source, replaced, &options).await?;
         let fingerprint = read.fingerprint(document, &options_bytes);
         if after.is_some_and(|(_, seen)| seen != fingerprint) {
             return Err(Error::invalid(
@@ -242,7 +245,7 @@ impl Account {
     /// The findings of one task of a list; none if it was deleted or is too large to read.
     async fn findings_of(&self, task: TaskId, options: ValidationOptions) -> Result<TaskFindings> {
         let read = self
-            .read_for_validation(GuideSource::Stored(task), &options)
+            .read_for_validation(GuideSource::Stored(task), BTreeSet::new(), &options)
             .await;
         let read = match read {
             Ok(read) => read,
@@ -270,6 +273,7 @@ impl Account {
     async fn read_for_validation(
         &self,
         source: GuideSource,
+        replaced: BTreeSet<TaskId>,
         options: &ValidationOptions,
     ) -> Result<ReadGuide> {
         let account = self.clone();
@@ -277,7 +281,9 @@ impl Account {
         run_to_end(async move {
             let db = account.reader().begin_snapshot().await;
             let db = db.map_err(StoreError::from)?;
-            let read = account.read_guide_and_readers(&db, source, &known).await;
+            let read = account
+                .read_guide_and_readers(&db, source, replaced, &known)
+                .await;
             db.rollback().await.map_err(StoreError::from)?;
             let (guide, readers) = read?;
             Ok(ReadGuide { guide, readers })

@@ -90,6 +90,8 @@ impl WriteQueue {
                 Err(StoreError::Conflict) if !caller.is_gone() => {
                     back_off(account.metrics(), attempt).await
                 }
+                // The caller has gone.
+                Err(StoreError::Conflict) => break,
                 outcome => return outcome.map_err(Error::from),
             }
         }

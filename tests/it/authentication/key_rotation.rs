@@ -116,6 +116,8 @@ async fn an_unreadable_key_file_keeps_the_known_keys() {
     std::fs::remove_file(&path).expect("a file");
     client.read(&token).await.expect("the key holds");
     replace(&path, &key_set(&[]));
+    client.read(&token).await.expect("the key holds");
+    replace(&path, &key_set(&[Signer::es256().jwk("key")]));
     assert_refused(client.read(&token).await);
 }
 
@@ -203,6 +205,26 @@ async fn a_failing_issuer_keeps_the_known_keys() {
     assert_eq!(issuer.fetches(), 2);
     let token = signer.token_by("key", &claims());
     client.read(&token).await.expect("the key holds");
+}
+
+#[tokio::test]
+async fn an_issuer_with_an_empty_set_keeps_the_known_keys() {
+    let (old, new) = (Signer::es256(), Signer::es256());
+    let (issuer, server, client) = start_with_issuer_of(&old, "old").await;
+    let (by_old, by_new) = (
+        old.token_by("old", &claims()),
+        new.token_by("new", &claims()),
+    );
+    issuer.set(&key_set(&[]));
+    assert_refused(client.read(&by_new).await);
+    assert_eq!(issuer.fetches(), 2);
+    client.read(&by_old).await.expect("the old key holds");
+
+    issuer.set(&key_set(&[new.jwk("new")]));
+    advance_clock(Duration::from_secs(11)).await;
+    let client = TokenClient::of(&server);
+    client.read(&by_new).await.expect("the new key holds");
+    assert_refused(client.read(&by_old).await);
 }
 
 #[tokio::test]

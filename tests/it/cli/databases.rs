@@ -11,6 +11,7 @@ use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
 
 use crate::kit::{
     command::{CommandOutput, command},
+    pgbouncer::PgBouncer,
     postgres::{Cluster, Stop, free_port},
 };
 
@@ -219,14 +220,46 @@ fn a_postgres_whose_tls_is_not_that_of_the_url_is_named() {
     let cluster = cluster();
     let url = cluster.url();
     for (parameters, part) in [
-        ("sslmode=require", "the TLS handshake failed: check sslmode"),
+        (
+            "sslmode=require",
+            "the server offers no TLS: set it up there",
+        ),
         (
             "sslmode=verify-full&sslrootcert=/no/such.pem",
-            "the TLS handshake failed: check sslmode",
+            "the server offers no TLS: set it up there",
         ),
     ] {
         assert_refused_with(&format!("{url}?{parameters}"), &[part]);
     }
+}
+
+#[test]
+fn a_postgres_whose_tls_fails_is_named() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = server.local_addr().expect("its address").port();
+    std::thread::spawn(move || {
+        for mut connection in server.incoming().flatten() {
+            // It accepts the request for TLS, and then does not speak it.
+            let _ = std::io::Read::read_exact(&mut connection, &mut [0; 8]);
+            let _ = std::io::Write::write_all(&mut connection, b"Snothing of TLS");
+            let _ = std::io::Read::read_to_end(&mut connection, &mut Vec::new());
+        }
+    });
+    let url = format!("postgres://ann@127.0.0.1:{port}/e?sslmode=require");
+    assert_refused_with(&url, &["the TLS handshake failed: check sslmode"]);
+}
+
+#[test]
+#[cfg_attr(no_pgbouncer, ignore = "no PgBouncer here")]
+fn settings_of_the_session_that_pgbouncer_refuses_are_named() {
+    let database = cluster().url_of("e");
+    let pgbouncer = PgBouncer::start(&database, "");
+    // Without the parameter that says so.
+    let url = pgbouncer
+        .url()
+        .replace("?pgbouncer=true", "?options=-cwork_mem%3D8MB");
+    let part = "PgBouncer refuses settings of the session: leave out options";
+    assert_refused_with(&url, &[part]);
 }
 
 #[test]
@@ -373,7 +406,11 @@ fn a_postgres_with_a_schema_of_another_version_is_not_touched() {
 }
 
 fn migrate_partitioned(url: &str) -> CommandOutput {
-    let migrate = command(&["migrate", "--partitions=4"]);
+    migrate_with_partitions(url, 4)
+}
+
+fn migrate_with_partitions(url: &str, partitions: u16) -> CommandOutput {
+    let migrate = command(&["migrate", &format!("--partitions={partitions}")]);
     migrate.env("EXPERTISE_DATABASE_URL", url).run()
 }
 
@@ -410,8 +447,12 @@ fn a_new_database_is_partitioned_by_account() {
         .env("EXPERTISE_DATABASE_URL", &database)
         .run()
         .succeeded();
-    let line = migrate_partitioned(&database).failure(1);
-    assert!(line.contains("this one has tables"), "{line}");
+    let again = migrate_partitioned(&database).succeeded();
+    let line = "the schema is up to date with 4 partitions of each table";
+    assert!(again.stdout.starts_with(line), "{}", again.stdout);
+    let line = migrate_with_partitions(&database, 8).failure(1);
+    let right = "--partitions is 8, but the tables of this database have 4 partitions each";
+    assert!(line.contains(right), "{line}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ on_both_databases![
     left_out_steps_are_shown_with_what_to_do,
     a_document_without_an_id_is_a_new_guide,
     findings_are_shown,
+    findings_do_not_count_the_stored_form_as_another_guide,
     findings_name_the_number_and_title_of_their_step,
     conditions_are_shown_in_words,
     long_conditions_are_shown_one_by_one,
@@ -178,6 +179,23 @@ fn findings_are_shown(cli: Cli) {
         "{}",
         output.stderr
     );
+}
+
+fn findings_do_not_count_the_stored_form_as_another_guide(cli: Cli) {
+    let mut document = given_document(&cli, "restart-safely.json");
+    let steps = document["steps"].as_array_mut().expect("steps");
+    let read = steps
+        .iter_mut()
+        .find(|step| step["dependencies"].is_object());
+    let read = read.expect("a condition")["dependencies"].to_string();
+    let asked = steps.iter_mut().find(|step| {
+        let name = step["feedback_config"][0]["name"].as_str();
+        name.is_some_and(|name| read.contains(name))
+    });
+    asked.expect("an observation")["feedback_config"][0]["name"] = json!("renamed");
+    let output = diff(&cli, &document, &[]);
+    let rule = "(condition/unknown-variable)";
+    assert!(output.stderr.contains(rule), "{}", output.stderr);
 }
 
 fn findings_name_the_number_and_title_of_their_step(cli: Cli) {

@@ -2,9 +2,10 @@
 
 use std::{fs::File, os::unix::fs::FileExt};
 
-use sqlx::{Connection, SqliteConnection};
+use sqlx::{Connection, Executor, PgConnection, SqliteConnection};
 
 use crate::kit::{
+    databases::postgres,
     deadline::{until, until_true},
     postgres::{Cluster, Stop},
     prelude::*,
@@ -37,6 +38,86 @@ async fn messages_of_postgres_stay_out_of_the_log() {
         assert!(!text.contains("terminating connection"), "{text}");
         cluster.start_again();
     }
+}
+
+/// As a migration by hand does, and an ALTER TABLE.
+#[tokio::test]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn a_read_that_waits_for_a_lock_is_unavailable_and_logged() {
+    let url = postgres("locked_table");
+    let server = ServerProcess::start("locked_table", &[("EXPERTISE_DATABASE_URL", &url)]);
+    let client = Client::at(server.address()).with_account("demo");
+    let pump = client.given_task(task("Pump")).await;
+    let mut holder = PgConnection::connect(&url).await.expect("PostgreSQL");
+    let lock = "BEGIN; LOCK TABLE tasks IN ACCESS EXCLUSIVE MODE";
+    holder.execute(lock).await.expect("the lock");
+    let failure = client.get_task(&pump.guid).await.refused();
+    failure.is(Code::Unavailable, "STORE_UNAVAILABLE");
+    assert_eq!(failure.retry_pushback, Some(1_000));
+    let is_logged = || server.log().contains("a read waited too long for a lock");
+    until_true("the wait is logged", is_logged).await;
+
+    holder
+        .execute("ROLLBACK")
+        .await
+        .expect("the end of the lock");
+    assert_eq!(client.get_task(&pump.guid).await.accepted(), pump);
+}
+
+#[tokio::test]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
+async fn the_cause_of_a_lost_primary_is_logged() {
+    let cluster = Cluster::start("lost_primary.cluster", &["fsync=off"]);
+    let mut admin = PgConnection::connect(&cluster.url())
+        .await
+        .expect("a superuser");
+    let given = "CREATE ROLE expertise LOGIN; CREATE DATABASE guides OWNER expertise";
+    for sql in given.split("; ") {
+        admin.execute(sql).await.expect(sql);
+    }
+    let url = cluster.url_of("guides").replace("postgres@", "expertise@");
+    let server = ServerProcess::start("lost_primary", &[("EXPERTISE_DATABASE_URL", &url)]);
+    let client = Client::at(server.address()).with_account("demo");
+    client.given_task(task("Pump")).await;
+
+    admin
+        .execute("ALTER ROLE expertise NOLOGIN")
+        .await
+        .expect("a change");
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'expertise'";
+    admin.execute(end).await.expect("no connections");
+    let cause = "it rejects the login: check user and password";
+    for line in [
+        "the database does not answer",
+        "the database refuses connections",
+    ] {
+        until(line, async || {
+            // A call can meet the end of a connection first.
+            client
+                .create_task(task("Pump"))
+                .await
+                .refused()
+                .is(Code::Unavailable, "STORE_UNAVAILABLE");
+            server
+                .log()
+                .contains(&format!("{line}: {cause}"))
+                .then_some(())
+        })
+        .await;
+    }
+    admin
+        .execute("ALTER ROLE expertise LOGIN")
+        .await
+        .expect("a change");
+    until("calls are served", async || {
+        client.create_task(task("Pump")).await.ok()
+    })
+    .await;
+    assert!(
+        !server.log().contains("not permitted to log in"),
+        "{}",
+        server.log()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -157,6 +157,12 @@ async fn measured(url: &str, pool: &str) -> Exposition {
     ] {
         assert!(metrics.sum(name, labels) >= 1.0, "{name} {labels:?}");
     }
+    // Around the two seconds after which a wait for a connection is given up.
+    for bound in ["0.25", "0.5", "1.0", "2.5", "5.0"] {
+        let labels = [("pool", pool), ("le", bound)];
+        let below = metrics.sum("expertise_database_connection_wait_seconds_bucket", &labels);
+        assert!(below >= 1.0, "{bound}");
+    }
     assert_eq!(
         metrics.sum("expertise_database_write_seconds_count", &[]),
         3.0

@@ -91,8 +91,17 @@ async fn the_time_of_the_last_fetch_of_keys_is_known() {
     let issuer = KeyServer::start(&key_set(&[Signer::es256().jwk("one")])).await;
     let before = now();
     let server = start_with_keys(KeySource::KeySetUrl(issuer.url())).await;
-    let read = server.metrics().await.sum(KEYS_READ, &[("source", "url")]);
+    let keys_read = async || server.metrics().await.sum(KEYS_READ, &[("source", "url")]);
+    let read = keys_read().await;
     assert!((before..=now()).contains(&read), "{read}");
+
+    // A set without keys is no newer set: the alert of old keys must fire.
+    issuer.set(&key_set(&[]));
+    let client = TokenClient::of(&server);
+    let unknown = Signer::es256().token_by("other", &claims());
+    client.read(&unknown).await.expect_err("an unknown key");
+    assert_eq!(issuer.fetches(), 2);
+    assert_eq!(keys_read().await, read);
 }
 
 #[tokio::test]
@@ -144,8 +153,18 @@ async fn a_replica_is_in_use_until_it_goes_away() {
     server
         .wait_for_metrics("the replica", |it| it.sum(REPLICA, &[]) == 1.0)
         .await;
+    let pool = [("pool", "replica")];
+    let metrics = server.metrics().await;
+    // Those that checked it.
+    assert!(metrics.sum("expertise_database_connections", &pool) >= 1.0);
+    let max = metrics.sum("expertise_database_connections_max", &pool);
+    assert_eq!(
+        max,
+        metrics.sum("expertise_database_connections_max", &[("pool", "shared")])
+    );
     block_in_place(|| standby.stop(Stop::Immediate));
-    server
+    let metrics = server
         .wait_for_metrics("no replica", |it| it.sum(REPLICA, &[]) == 0.0)
         .await;
+    assert_eq!(metrics.sum("expertise_database_connections", &pool), 0.0);
 }

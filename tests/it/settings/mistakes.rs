@@ -63,7 +63,15 @@ fn each_mistake_stops_the_start_with_a_line_that_names_it() {
         ),
         (
             &[("EXPERTISE_DATABASE_URL", "postgres://db/e?timeout=1")],
-            "only, without timeout: known are ",
+            "only, without timeout: known are application_name, dbname, host, hostaddr, options, \
+             password, pgbouncer, port, ",
+        ),
+        (
+            &[(
+                "EXPERTISE_DATABASE_URL",
+                "postgres://db/e?pgbouncer=true&options=-cwork_mem%3D8MB",
+            )],
+            "one without options where it has pgbouncer=true",
         ),
         (
             &[("EXPERTISE_DATABASE_URL", "postgres://db/e?sslmode=on")],

@@ -21,6 +21,7 @@ on_both_databases![
     the_first_of_two_observations_that_reads_their_name_is_not_answered_later,
     an_observation_that_reads_its_own_answer_reads_itself,
     a_variable_that_other_guides_set_is_set_elsewhere,
+    what_a_document_replaces_sets_and_reads_nothing,
     conditions_of_unpublished_steps_are_checked,
     paths_lead_into_nested_groups,
 ];
@@ -288,6 +289,43 @@ async fn a_variable_that_other_guides_set_is_set_elsewhere(client: Client) {
     };
     assert_eq!((&place.task, &place.step), (&other.guid, &other.steps[0]));
     assert_eq!(place.title, "Ask damage");
+}
+
+async fn what_a_document_replaces_sets_and_reads_nothing(client: Client) {
+    let stored = client.imported(document("Guide", clean())).await;
+    let mut changed = client.exported(&stored.guid).await;
+    // Nothing reads the new name, and nothing sets the old one any more.
+    changed.steps[0].feedback_config[0].name = "lamp".to_owned();
+    let mut without_readers = client.exported(&stored.guid).await;
+    without_readers.steps.drain(1..3);
+    for (document, as_another, as_the_same) in [
+        (
+            changed,
+            "condition/set-elsewhere",
+            "condition/unknown-variable",
+        ),
+        (without_readers, "", "observation/unused"),
+    ] {
+        let mut request = validation_of_document(document);
+        let found = client.validated(request.clone()).await.findings;
+        let has = |found: &[Finding], rule: &str| found.iter().any(|one| one.rule == rule);
+        assert!(!has(&found, as_the_same), "{found:#?}");
+        assert_eq!(
+            has(&found, as_another),
+            !as_another.is_empty(),
+            "{found:#?}"
+        );
+        request.replaces_stored = true;
+        let found = client.validated(request).await.findings;
+        assert!(has(&found, as_the_same), "{found:#?}");
+        assert!(!has(&found, "condition/set-elsewhere"), "{found:#?}");
+    }
+    let request = ValidateTaskRequest {
+        replaces_stored: true,
+        ..validation_of(&stored.guid)
+    };
+    let failure = client.validate(request).await.refused();
+    failure.violates(&[("replaces_stored", "FIELD_INVALID")]);
 }
 
 async fn conditions_of_unpublished_steps_are_checked(client: Client) {
