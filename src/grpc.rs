@@ -9,7 +9,6 @@ use tonic::service::Routes;
 use crate::{
     auth::Caller,
     domain::page::PAGE_BYTES,
-    messages::{ignored, mask},
     proto::v1::{
         analysis_service_server::AnalysisServiceServer, role_service_server::RoleServiceServer,
         step_service_server::StepServiceServer, task_service_server::TaskServiceServer,

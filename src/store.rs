@@ -64,7 +64,7 @@ pub struct Options {
 
 /// Whether a write is committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum WriteMode {
     /// The write is committed.
     Store,
     /// The write is run and rolled back.

@@ -4,7 +4,7 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::{
-    feedback::Feedback,
+    feedback::{Feedback, FeedbackValue},
     ids::{StepId, TaskId},
     json::Instruction,
     step::StepContent,
@@ -50,16 +50,38 @@ impl SourceDigest {
 
     /// The digest of a step's texts without its title.
     pub fn of_content(content: &StepContent, feedback: Option<&Feedback>) -> Self {
-        let body = content.body.as_ref().map(|body| body.as_str().as_bytes());
-        let instructions: Vec<_> = content
-            .instructions
+        // Every field is named, so that a new text cannot be forgotten here.
+        let StepContent {
+            body,
+            instructions,
+            dependencies: _,
+            looping: _,
+            parts: _,
+            published: _,
+            skills: _,
+            tags: _,
+            translations: _,
+        } = content;
+        let body = body.as_ref().map(|body| body.as_str().as_bytes());
+        let instructions: Vec<_> = instructions
             .iter()
             .map(|Instruction(members)| serde_json::to_vec(members).unwrap_or_default())
             .collect();
         let question = feedback.into_iter().flat_map(|feedback| {
-            let values = feedback.values.iter();
-            let texts = values.flat_map(|value| [value.key.as_str(), value.value.as_str()]);
-            std::iter::once(feedback.name.as_str()).chain(texts)
+            let Feedback {
+                name,
+                linked: _,
+                values,
+            } = feedback;
+            let texts = values.iter().flat_map(|value| {
+                let FeedbackValue {
+                    key,
+                    value,
+                    link: _,
+                } = value;
+                [key.as_str(), value.as_str()]
+            });
+            std::iter::once(name.as_str()).chain(texts)
         });
         let parts = [body, None]
             .into_iter()

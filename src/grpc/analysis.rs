@@ -4,7 +4,7 @@ use prost::Message;
 use sha2::{Digest, Sha256};
 use tonic::{Request, Response, Status};
 
-use super::{Services, call::answer, decode, encode, page, references};
+use super::{Services, call::respond, decode, encode, page, references};
 use crate::{
     domain::{analysis::Reference, page::Page, validation::Rule},
     proto::v1::{
@@ -20,7 +20,7 @@ impl AnalysisService for Services {
         &self,
         request: Request<PreviewTaskRequest>,
     ) -> Result<Response<PreviewTaskResponse>, Status> {
-        answer(request, async |caller, mut request| {
+        respond(request, async |caller, mut request| {
             let page_size = std::mem::take(&mut request.page_size);
             let page_token = std::mem::take(&mut request.page_token);
             // A token belongs to the rest of the request. It is hashed, as its document may
@@ -46,7 +46,7 @@ impl AnalysisService for Services {
         &self,
         request: Request<ValidateTaskRequest>,
     ) -> Result<Response<ValidateTaskResponse>, Status> {
-        answer(request, async |caller, mut request| {
+        respond(request, async |caller, mut request| {
             let page_size = std::mem::take(&mut request.page_size);
             let page_token = std::mem::take(&mut request.page_token);
             let known = std::mem::take(&mut request.known_fingerprint);
@@ -72,7 +72,7 @@ impl AnalysisService for Services {
         &self,
         request: Request<ListFindingsRequest>,
     ) -> Result<Response<ListFindingsResponse>, Status> {
-        answer(request, async |caller, mut request| {
+        respond(request, async |caller, mut request| {
             let page_size = std::mem::take(&mut request.page_size);
             let page_token = std::mem::take(&mut request.page_token);
             let tokens = self.page_tokens(&caller, "ListFindings", request.encode_to_vec());
@@ -95,7 +95,7 @@ impl AnalysisService for Services {
         &self,
         request: Request<ListRulesRequest>,
     ) -> Result<Response<ListRulesResponse>, Status> {
-        answer(request, async |_, request| {
+        respond(request, async |_, request| {
             let ListRulesRequest {} = request;
             Ok(ListRulesResponse {
                 rules: Rule::ALL.iter().copied().map(encode::rule).collect(),
@@ -108,7 +108,7 @@ impl AnalysisService for Services {
         &self,
         request: Request<ListReferencesRequest>,
     ) -> Result<Response<ListReferencesResponse>, Status> {
-        answer(request, async |caller, request| {
+        respond(request, async |caller, request| {
             let ListReferencesRequest {
                 task,
                 variable,

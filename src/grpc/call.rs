@@ -3,10 +3,10 @@
 use tonic::{Request, Response, Status};
 
 use super::status;
-use crate::{auth::Caller, domain::Result, store::Mode};
+use crate::{auth::Caller, domain::Result, store::WriteMode};
 
-/// Answers a request for its caller.
-pub async fn answer<M, R>(
+/// Responds to a request for its caller.
+pub async fn respond<M, R>(
     request: Request<M>,
     call: impl AsyncFnOnce(Caller, M) -> Result<R>,
 ) -> Result<Response<R>, Status> {
@@ -21,10 +21,10 @@ pub async fn answer<M, R>(
 }
 
 /// Whether a write is stored.
-pub fn mode(validate_only: bool) -> Mode {
+pub fn write_mode(validate_only: bool) -> WriteMode {
     if validate_only {
-        Mode::ValidateOnly
+        WriteMode::ValidateOnly
     } else {
-        Mode::Store
+        WriteMode::Store
     }
 }

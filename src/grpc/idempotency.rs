@@ -41,7 +41,7 @@ impl IdempotentRequest {
 
     /// What the store needs to recognise a retry and to answer it with the
     /// `response` of the first call.
-    pub fn retry<T, R: Message>(
+    pub fn retry_key<T, R: Message>(
         &self,
         response: impl Fn(&T) -> R + Send + Sync + 'static,
     ) -> RetryKey<T> {

@@ -4,11 +4,9 @@ use tonic::{Request, Response, Status};
 
 use super::{
     Services,
-    call::answer,
+    call::respond,
     decode::{self, Field, REQUIRED, field},
-    encode,
-    ignored::Ignored,
-    page,
+    encode, page,
 };
 use crate::{
     domain::{
@@ -16,6 +14,7 @@ use crate::{
         ids::RoleId,
         violation::{Reason, Violations},
     },
+    messages::ignored::Ignored,
     proto::v1::{
         self, CreateRoleRequest, CreateRoleResponse, DeleteRoleRequest, DeleteRoleResponse,
         ListRolesRequest, ListRolesResponse, role_service_server::RoleService,
@@ -28,7 +27,7 @@ impl RoleService for Services {
         &self,
         request: Request<ListRolesRequest>,
     ) -> Result<Response<ListRolesResponse>, Status> {
-        answer(request, async |caller, request| {
+        respond(request, async |caller, request| {
             let ListRolesRequest {
                 page_size,
                 page_token,
@@ -52,7 +51,7 @@ impl RoleService for Services {
         &self,
         request: Request<CreateRoleRequest>,
     ) -> Result<Response<CreateRoleResponse>, Status> {
-        answer(request, async |caller, request| {
+        respond(request, async |caller, request| {
             let CreateRoleRequest { role } = request;
             let mut ignored = Ignored::default();
             let name = decode::all(|violations| {
@@ -78,7 +77,7 @@ impl RoleService for Services {
         &self,
         request: Request<DeleteRoleRequest>,
     ) -> Result<Response<DeleteRoleResponse>, Status> {
-        answer(request, async |caller, request| {
+        respond(request, async |caller, request| {
             let DeleteRoleRequest { id } = request;
             let id = role_id(id)?;
             self.store.account(&caller.account).delete_role(id).await?;

@@ -4,12 +4,10 @@ use tonic::{Request, Response, Status};
 
 use super::{
     Services,
-    call::{answer, mode},
+    call::{respond, write_mode},
     decode::{self, Field, Update, field, step as decode_step},
     encode,
     idempotency::{IdempotentRequest, decode_stored},
-    ignored::Ignored,
-    mask::{self, Mask},
     page,
 };
 use crate::{
@@ -18,6 +16,10 @@ use crate::{
         ids::{StepId, TaskId},
         step::{NewStep, Placement, Step, linked_import_only},
         translation::Language,
+    },
+    messages::{
+        ignored::Ignored,
+        mask::{self, Mask},
     },
     proto::v1::{
         self, CreateStepRequest, CreateStepResponse, DeleteStepRequest, DeleteStepResponse,
@@ -33,7 +35,7 @@ impl StepService for Services {
         &self,
         request: Request<CreateStepRequest>,
     ) -> Result<Response<CreateStepResponse>, Status> {
-        answer(request, async |caller, mut request| {
+        respond(request, async |caller, mut request| {
             let request_id = std::mem::take(&mut request.request_id);
             let validate_only = std::mem::take(&mut request.validate_only);
             let mut ignored = Ignored::default();
@@ -52,14 +54,14 @@ impl StepService for Services {
             let ignored = ignored.into_paths("step");
             let retry = idempotent.as_ref().map(|request| {
                 let ignored = ignored.clone();
-                request.retry(move |(step, placement): &(Step, Placement)| {
+                request.retry_key(move |(step, placement): &(Step, Placement)| {
                     let step = encode::step_without_bodies(step);
                     created(step, *placement, ignored.clone())
                 })
             });
             let account = self.store.account(&caller.account);
             let outcome = account
-                .create_step(new, prevstep, retry, mode(validate_only))
+                .create_step(new, prevstep, retry, write_mode(validate_only))
                 .await?;
             match (outcome, idempotent) {
                 (WriteOutcome::Done((step, placement)), _) => {
@@ -78,7 +80,7 @@ impl StepService for Services {
         &self,
         request: Request<GetStepRequest>,
     ) -> Result<Response<GetStepResponse>, Status> {
-        answer(request, async |caller, request| {
+        respond(request, async |caller, request| {
             let GetStepRequest { guid } = request;
             let id = decode::guid(&guid, StepId::parse)?;
             let step = self.store.account(&caller.account).get_step(id).await?;
@@ -93,7 +95,7 @@ impl StepService for Services {
         &self,
         request: Request<ListStepsRequest>,
     ) -> Result<Response<ListStepsResponse>, Status> {
-        answer(request, async |caller, request| {
+        respond(request, async |caller, request| {
             let ListStepsRequest {
                 task,
                 expand,
@@ -131,7 +133,7 @@ impl StepService for Services {
         &self,
         request: Request<UpdateStepRequest>,
     ) -> Result<Response<UpdateStepResponse>, Status> {
-        answer(request, async |caller, request| {
+        respond(request, async |caller, request| {
             let UpdateStepRequest {
                 step,
                 update_mask,
@@ -150,7 +152,7 @@ impl StepService for Services {
             })?;
             let account = self.store.account(&caller.account);
             let (step, not_honored) = account
-                .update_step(guid, expected, patch, mode(validate_only))
+                .update_step(guid, expected, patch, write_mode(validate_only))
                 .await?;
             ignored.add(not_honored);
             Ok(UpdateStepResponse {
@@ -165,7 +167,7 @@ impl StepService for Services {
         &self,
         request: Request<DeleteStepRequest>,
     ) -> Result<Response<DeleteStepResponse>, Status> {
-        answer(request, async |caller, request| {
+        respond(request, async |caller, request| {
             let DeleteStepRequest { guid, etag } = request;
             let (id, expected) = decode::guid_and_etag(&guid, StepId::parse, &etag)?;
             let account = self.store.account(&caller.account);

@@ -7,12 +7,10 @@ use tonic::{Request, Response, Status};
 
 use super::{
     Services,
-    call::{answer, mode},
+    call::{respond, write_mode},
     decode::{self, Field, Update, document, field, task as decode_task},
     encode,
     idempotency::{IdempotentRequest, decode_stored},
-    ignored::Ignored,
-    mask::{self, Mask},
     page,
 };
 use crate::{
@@ -21,6 +19,10 @@ use crate::{
         import::AbsentSteps,
         task::{Task, TaskFilter},
         violation::{Reason, Violations},
+    },
+    messages::{
+        ignored::Ignored,
+        mask::{self, Mask},
     },
     proto::v1::{
         self, CreateTaskRequest, CreateTaskResponse, DeleteTaskRequest, DeleteTaskResponse,
@@ -37,7 +39,7 @@ impl TaskService for Services {
         &self,
         request: Request<CreateTaskRequest>,
     ) -> Result<Response<CreateTaskResponse>, Status> {
-        answer(request, async |caller, mut request| {
+        respond(request, async |caller, mut request| {
             let request_id = std::mem::take(&mut request.request_id);
             let validate_only = std::mem::take(&mut request.validate_only);
             let mut ignored = Ignored::default();
@@ -51,10 +53,13 @@ impl TaskService for Services {
             let ignored = ignored.into_paths("task");
             let retry = idempotent.map(|request| {
                 let ignored = ignored.clone();
-                request.retry(move |task: &Task| created(task.clone(), ignored.clone()))
+                request.retry_key(move |task: &Task| created(task.clone(), ignored.clone()))
             });
             let account = self.store.account(&caller.account);
-            match account.create_task(new, retry, mode(validate_only)).await? {
+            match account
+                .create_task(new, retry, write_mode(validate_only))
+                .await?
+            {
                 WriteOutcome::Done(task) => Ok(created(task, ignored)),
                 WriteOutcome::Replayed(response) => decode_stored(&response),
             }
@@ -66,7 +71,7 @@ impl TaskService for Services {
         &self,
         request: Request<GetTaskRequest>,
     ) -> Result<Response<GetTaskResponse>, Status> {
-        answer(request, async |caller, request| {
+        respond(request, async |caller, request| {
             let GetTaskRequest { guid } = request;
             let id = decode::guid(&guid, TaskId::parse)?;
             let task = self.store.account(&caller.account).get_task(id).await?;
@@ -81,7 +86,7 @@ impl TaskService for Services {
         &self,
         request: Request<ListTasksRequest>,
     ) -> Result<Response<ListTasksResponse>, Status> {
-        answer(request, async |caller, request| {
+        respond(request, async |caller, request| {
             let tokens = self.page_tokens(&caller, "ListTasks", filters_as_bytes(&request));
             let (filter, (after, size)) = decode::all(|violations| {
                 let filter = filter(&request, violations);
@@ -104,7 +109,7 @@ impl TaskService for Services {
         &self,
         request: Request<UpdateTaskRequest>,
     ) -> Result<Response<UpdateTaskResponse>, Status> {
-        answer(request, async |caller, request| {
+        respond(request, async |caller, request| {
             let UpdateTaskRequest {
                 task,
                 update_mask,
@@ -123,7 +128,7 @@ impl TaskService for Services {
             })?;
             let account = self.store.account(&caller.account);
             let (task, not_honored) = account
-                .update_task(guid, expected, patch, mode(validate_only))
+                .update_task(guid, expected, patch, write_mode(validate_only))
                 .await?;
             ignored.add(not_honored);
             Ok(UpdateTaskResponse {
@@ -138,7 +143,7 @@ impl TaskService for Services {
         &self,
         request: Request<DeleteTaskRequest>,
     ) -> Result<Response<DeleteTaskResponse>, Status> {
-        answer(request, async |caller, request| {
+        respond(request, async |caller, request| {
             let DeleteTaskRequest { guid, etag, force } = request;
             let (id, expected) = decode::guid_and_etag(&guid, TaskId::parse, &etag)?;
             let account = self.store.account(&caller.account);
@@ -154,7 +159,7 @@ impl TaskService for Services {
         &self,
         request: Request<ImportTaskRequest>,
     ) -> Result<Response<ImportTaskResponse>, Status> {
-        answer(request, async |caller, mut request| {
+        respond(request, async |caller, mut request| {
             let request_id = std::mem::take(&mut request.request_id);
             let validate_only = std::mem::take(&mut request.validate_only);
             let mut ignored = BTreeSet::new();
@@ -186,11 +191,11 @@ impl TaskService for Services {
             })?;
             let retry = idempotent.map(|request| {
                 let ignored = ignored.clone();
-                request.retry(move |done: &Imported| imported(done.clone(), ignored.clone()))
+                request.retry_key(move |done: &Imported| imported(done.clone(), ignored.clone()))
             });
             let account = self.store.account(&caller.account);
             match account
-                .import_task(import, retry, mode(validate_only))
+                .import_task(import, retry, write_mode(validate_only))
                 .await?
             {
                 WriteOutcome::Done(done) => Ok(imported(done, ignored)),
@@ -204,7 +209,7 @@ impl TaskService for Services {
         &self,
         request: Request<ExportTaskRequest>,
     ) -> Result<Response<ExportTaskResponse>, Status> {
-        answer(request, async |caller, request| {
+        respond(request, async |caller, request| {
             let ExportTaskRequest { guid } = request;
             let id = decode::guid(&guid, TaskId::parse)?;
             let tree = self.store.account(&caller.account).export_task(id).await?;

@@ -8,11 +8,9 @@ use uuid::Uuid;
 
 use super::{
     Services,
-    call::answer,
+    call::respond,
     decode::{self, Field, REQUIRED, feedback, field, json},
-    encode,
-    ignored::Ignored,
-    page,
+    encode, page,
     page_token::PageCursor,
 };
 use crate::{
@@ -27,6 +25,7 @@ use crate::{
         },
         violation::{Reason, Violations},
     },
+    messages::ignored::Ignored,
     proto::v1::{
         self, ListTranslationWorkRequest, ListTranslationWorkResponse, TranslationResult,
         WriteTranslationsRequest, WriteTranslationsResponse,
@@ -40,7 +39,7 @@ impl TranslationService for Services {
         &self,
         request: Request<ListTranslationWorkRequest>,
     ) -> Result<Response<ListTranslationWorkResponse>, Status> {
-        answer(request, async |caller, request| {
+        respond(request, async |caller, request| {
             let ListTranslationWorkRequest {
                 languages,
                 task,
@@ -93,7 +92,7 @@ impl TranslationService for Services {
         &self,
         request: Request<WriteTranslationsRequest>,
     ) -> Result<Response<WriteTranslationsResponse>, Status> {
-        answer(request, async |caller, request| {
+        respond(request, async |caller, request| {
             let WriteTranslationsRequest { translations } = request;
             let (items, sent): (Vec<_>, Vec<_>) = decode::all(|violations| {
                 let mut list = Field::root("translations", violations);

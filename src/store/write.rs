@@ -33,7 +33,7 @@ use std::{sync::Arc, time::Instant};
 use sea_orm::QueryResult;
 use tracing::Instrument;
 
-use super::{Account, Mode, RetryKey, WriteOutcome, WritePath, Writers, error::StoreError};
+use super::{Account, RetryKey, WriteMode, WriteOutcome, WritePath, Writers, error::StoreError};
 use crate::domain::{Error, Outage, Result, changes::Changes, decide::WriteContext};
 
 use statements::DecidedWrite;
@@ -96,7 +96,7 @@ trait Operation: Send + Sync + 'static {
 /// An operation, and how it is to be run.
 struct PendingWrite<O: Operation> {
     operation: O,
-    mode: Mode,
+    mode: WriteMode,
     path: WritePath,
     retry: Option<RetryKey<O::Answer>>,
 }
@@ -105,7 +105,7 @@ impl<O: Operation> PendingWrite<O> {
     /// Runs the write as a script. `None` if it needs locks or the guard matched no row.
     /// Nothing is written then, nor on a domain error.
     async fn run_optimistic(&self, tx: &Tx) -> Result<Option<WriteOutcome<O::Answer>>, StoreError> {
-        if self.mode == Mode::ValidateOnly || self.path == WritePath::LockedOnly {
+        if self.mode == WriteMode::ValidateOnly || self.path == WritePath::LockedOnly {
             return Ok(None);
         }
         let Some(stored) = self.operation.read(tx).await? else {
@@ -146,8 +146,8 @@ impl<O: Operation> PendingWrite<O> {
         changes.retitle(tx.lock_referring_steps(&changes.renamed).await?);
         tx.check_depths(&changes).await?;
         let outcome = match self.mode {
-            Mode::Store => self.retry.as_ref().map(|retry| retry.outcome(&answer)),
-            Mode::ValidateOnly => None,
+            WriteMode::Store => self.retry.as_ref().map(|retry| retry.outcome(&answer)),
+            WriteMode::ValidateOnly => None,
         };
         let write = DecidedWrite {
             changes,
@@ -171,7 +171,7 @@ impl<O: Operation> PendingWrite<O> {
 
 impl Account {
     /// Runs a write without a request id.
-    async fn write<O: Operation>(&self, operation: O, mode: Mode) -> Result<O::Answer> {
+    async fn write<O: Operation>(&self, operation: O, mode: WriteMode) -> Result<O::Answer> {
         match self.write_idempotent(operation, mode, None).await? {
             WriteOutcome::Done(answer) => Ok(answer),
             WriteOutcome::Replayed(_) => Err(Error::Internal(
@@ -190,7 +190,7 @@ impl Account {
     async fn write_idempotent<O: Operation>(
         &self,
         operation: O,
-        mode: Mode,
+        mode: WriteMode,
         retry: Option<RetryKey<O::Answer>>,
     ) -> Result<WriteOutcome<O::Answer>> {
         let write = PendingWrite {
@@ -290,12 +290,12 @@ impl Account {
             }
         };
         match (&outcome, write.mode) {
-            (Ok(_), Mode::Store) if caller.is_gone() => {
+            (Ok(_), WriteMode::Store) if caller.is_gone() => {
                 roll_back(transaction).await?;
                 return Err(StoreError::Conflict);
             }
-            (Ok(_), Mode::Store) => commit(self.writer(), transaction).await?,
-            (Ok(_), Mode::ValidateOnly) => roll_back(transaction).await?,
+            (Ok(_), WriteMode::Store) => commit(self.writer(), transaction).await?,
+            (Ok(_), WriteMode::ValidateOnly) => roll_back(transaction).await?,
             // Keep the first error: SQLite may have rolled back already. No connection is
             // used again inside a transaction.
             (Err(_), _) => drop(roll_back(transaction).await),

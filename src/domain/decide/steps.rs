@@ -44,7 +44,7 @@ pub struct NewStepSnapshot {
 
 impl CreateStep {
     /// Decides the creation.
-    pub fn decide(
+    pub fn into_changes(
         self,
         stored: NewStepSnapshot,
         context: &WriteContext,
@@ -160,7 +160,7 @@ pub struct UpdateStep {
 impl UpdateStep {
     /// Decides the update. `target` is the task that a subtask step refers to after it.
     /// Returns the step, and the fields that were not honored.
-    pub fn decide(
+    pub fn into_changes(
         self,
         stored: Option<StepSnapshot>,
         target: Option<ReferencedTask>,
@@ -218,7 +218,7 @@ pub struct DeleteStep {
 
 impl DeleteStep {
     /// Decides the deletion. Tasks that the step manages become unmanaged.
-    pub fn decide(
+    pub fn into_changes(
         self,
         stored: Option<StepSnapshot>,
         context: &WriteContext,

@@ -33,7 +33,7 @@ pub struct UpdateTask {
 
 impl UpdateTask {
     /// Decides the update. Returns the task, and the fields that were not honored.
-    pub fn decide(
+    pub fn into_changes(
         self,
         before: Option<Task>,
         context: &WriteContext,
@@ -98,7 +98,11 @@ pub struct TaskToDelete {
 
 impl DeleteTask {
     /// Decides the deletion. Tasks that it manages become unmanaged.
-    pub fn decide(self, stored: TaskToDelete, context: &WriteContext) -> Result<(Changes, ())> {
+    pub fn into_changes(
+        self,
+        stored: TaskToDelete,
+        context: &WriteContext,
+    ) -> Result<(Changes, ())> {
         let Self {
             guid,
             expected,

@@ -19,7 +19,7 @@ use crate::{
         task::Task,
         translation_work::ResourceId,
     },
-    store::{Account, Mode, RetryKey, WriteOutcome, error::StoreError, read::task_tree},
+    store::{Account, RetryKey, WriteMode, WriteOutcome, error::StoreError, read::task_tree},
 };
 
 /// What an import is to do.
@@ -51,7 +51,7 @@ impl Account {
         &self,
         import: Import,
         retry: Option<RetryKey<Imported>>,
-        mode: Mode,
+        mode: WriteMode,
     ) -> Result<WriteOutcome<Imported>> {
         let write = ImportWrite {
             import,

@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     domain::{Error, Outage, Result},
-    store::{Account, Mode, WriteOutcome, connection::Database, error::StoreError},
+    store::{Account, WriteMode, WriteOutcome, connection::Database, error::StoreError},
 };
 
 /// The longest time that writes join a transaction. Writes behind the group wait for this
@@ -272,7 +272,7 @@ async fn run<O: Operation>(
         return (Err(err.into()), TransactionState::MustRollBack);
     }
     let outcome = write.run_locked(tx).await;
-    let stays = outcome.is_ok() && write.mode == Mode::Store;
+    let stays = outcome.is_ok() && write.mode == WriteMode::Store;
     let harmless = matches!(outcome, Ok(_) | Err(StoreError::Domain(_)));
     let ran = match (stays, apart) {
         (true, false) => TransactionState::Usable,

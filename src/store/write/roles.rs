@@ -12,18 +12,18 @@ use crate::{
         role::Role,
         text::Name,
     },
-    store::{Account, Mode, error::StoreError, schema::entity::role},
+    store::{Account, WriteMode, error::StoreError, schema::entity::role},
 };
 
 impl Account {
     /// Creates a role.
     pub async fn create_role(&self, name: Name) -> Result<Role> {
-        self.write(CreateRole(name), Mode::Store).await
+        self.write(CreateRole(name), WriteMode::Store).await
     }
 
     /// Deletes a role.
     pub async fn delete_role(&self, id: RoleId) -> Result<()> {
-        self.write(DeleteRole(id), Mode::Store).await
+        self.write(DeleteRole(id), WriteMode::Store).await
     }
 }
 

@@ -261,10 +261,10 @@ impl Deletion {
     }
 }
 
-/// Rows that are put into a table or deleted from it.
+/// Rows that are inserted, updated or deleted.
 pub enum RowChange {
-    /// They are put.
-    Put(Upsert),
+    /// They are inserted or updated.
+    Upsert(Upsert),
     /// They are deleted.
     Delete(Deletion),
 }
@@ -273,7 +273,7 @@ impl RowChange {
     /// Splits the rows, so that those of one statement are within the limits.
     pub fn batches(self) -> Vec<Self> {
         match self {
-            Self::Put(rows) => rows.batches().into_iter().map(Self::Put).collect(),
+            Self::Upsert(rows) => rows.batches().into_iter().map(Self::Upsert).collect(),
             Self::Delete(rows) => rows.batches().into_iter().map(Self::Delete).collect(),
         }
     }
@@ -281,7 +281,7 @@ impl RowChange {
     /// One statement of all rows, whose values are used in their order.
     pub fn statement(self, account: &AccountId, values: &mut Values, backend: DbBackend) -> String {
         match self {
-            Self::Put(rows) => rows.insert(values, backend),
+            Self::Upsert(rows) => rows.insert(values, backend),
             Self::Delete(rows) => {
                 let account = values.bind(account.as_str());
                 rows.delete(&account, values)
@@ -293,7 +293,7 @@ impl RowChange {
     /// for no rows.
     pub fn if_guarded(self, values: &mut Values, backend: DbBackend) -> Option<String> {
         match self {
-            Self::Put(rows) => rows.insert_if_guarded(values, &[], backend),
+            Self::Upsert(rows) => rows.insert_if_guarded(values, &[], backend),
             Self::Delete(rows) if rows.rows.is_empty() => None,
             Self::Delete(rows) => {
                 let delete = rows.delete("$1", values);

@@ -126,7 +126,7 @@ statements! {
             },
         };
         task.translations.clear();
-        update.decide(Some(task), &context()).expect("an update").0
+        update.into_changes(Some(task), &context()).expect("an update").0
     }, no_outcome;
     rename_task: || {
         let task = task().1;
@@ -138,7 +138,7 @@ statements! {
                 ..TaskPatch::default()
             },
         };
-        let mut changes = update.decide(Some(task), &context()).expect("an update").0;
+        let mut changes = update.into_changes(Some(task), &context()).expect("an update").0;
         changes.retitle(vec![StepId(Uuid::nil())]);
         changes
     }, no_outcome;
@@ -171,7 +171,7 @@ statements! {
             target: None,
             step_count: None,
         };
-        create.decide(stored, &context()).expect("a step").0
+        create.into_changes(stored, &context()).expect("a step").0
     }, no_outcome;
     update_conditions_of_step: || {
         let mut new = new_step(information());
@@ -185,7 +185,7 @@ statements! {
                 ..StepPatch::default()
             },
         };
-        update.decide(stored(step), None, &context()).expect("an update").0
+        update.into_changes(stored(step), None, &context()).expect("an update").0
     }, no_outcome;
     update_conditions_of_task: || {
         let task = task().1;
@@ -197,7 +197,7 @@ statements! {
                 ..TaskPatch::default()
             },
         };
-        update.decide(Some(task), &context()).expect("an update").0
+        update.into_changes(Some(task), &context()).expect("an update").0
     }, no_outcome;
     update_body_of_step: || {
         let patch = StepPatch {
@@ -209,7 +209,7 @@ statements! {
     delete_step: || {
         let step = create(Insertion::at_end(Placement::Appended)).1;
         let delete = DeleteStep { guid: step.guid, expected: ExpectedEtag::Any };
-        delete.decide(stored(step), &context()).expect("a deletion").0
+        delete.into_changes(stored(step), &context()).expect("a deletion").0
     }, no_outcome;
     unlink_tasks_of_an_observation: || {
         let managed = Uuid::max();
@@ -256,7 +256,7 @@ statements! {
                 wiring: vec![(wiring, Place::nth(1))],
             },
         };
-        update.decide(Some(stored), None, &context()).expect("an update").0
+        update.into_changes(Some(stored), None, &context()).expect("an update").0
     }, no_outcome;
     delete_task_with_its_steps: || Changes {
         tasks: vec![TaskChange::Delete { task: TaskId(Uuid::nil()), steps: vec![StepId(Uuid::nil())] }],

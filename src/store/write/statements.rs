@@ -60,7 +60,11 @@ impl DecidedWrite<'_> {
             backend: _,
         } = self;
         let mut rows = symbol_changes(changes, &context.account);
-        rows.extend(outcome.iter().map(|kept| RowChange::Put(kept.row(context))));
+        rows.extend(
+            outcome
+                .iter()
+                .map(|kept| RowChange::Upsert(kept.row(context))),
+        );
         rows
     }
 

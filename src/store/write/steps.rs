@@ -16,7 +16,7 @@ use crate::{
         step::{NewStep, Placement, ReferencedTask, Step, StepPatch},
         task::TaskHead,
     },
-    store::{Account, Mode, RetryKey, WriteOutcome, error::StoreError, schema::entity::step},
+    store::{Account, RetryKey, WriteMode, WriteOutcome, error::StoreError, schema::entity::step},
 };
 
 impl Account {
@@ -26,7 +26,7 @@ impl Account {
         new: NewStep,
         prevstep: Option<StepId>,
         retry: Option<RetryKey<(Step, Placement)>>,
-        mode: Mode,
+        mode: WriteMode,
     ) -> Result<WriteOutcome<(Step, Placement)>> {
         self.write_idempotent(CreateStep { new, prevstep }, mode, retry)
             .await
@@ -38,7 +38,7 @@ impl Account {
         guid: StepId,
         expected: ExpectedEtag,
         patch: StepPatch,
-        mode: Mode,
+        mode: WriteMode,
     ) -> Result<(Step, Vec<&'static str>)> {
         let update = UpdateStep {
             guid,
@@ -50,7 +50,8 @@ impl Account {
 
     /// Deletes a step.
     pub async fn delete_step(&self, guid: StepId, expected: ExpectedEtag) -> Result<()> {
-        self.write(DeleteStep { guid, expected }, Mode::Store).await
+        self.write(DeleteStep { guid, expected }, WriteMode::Store)
+            .await
     }
 }
 
@@ -95,7 +96,7 @@ impl Operation for CreateStep {
         stored: NewStepSnapshot,
         context: &WriteContext,
     ) -> Result<(Changes, (Step, Placement))> {
-        self.clone().decide(stored, context)
+        self.clone().into_changes(stored, context)
     }
 }
 
@@ -157,7 +158,7 @@ impl Operation for UpdateStep {
         (stored, target): StepAndTarget,
         context: &WriteContext,
     ) -> Result<(Changes, (Step, Vec<&'static str>))> {
-        self.clone().decide(stored, target, context)
+        self.clone().into_changes(stored, target, context)
     }
 }
 
@@ -205,6 +206,6 @@ impl Operation for DeleteStep {
         stored: Option<StepSnapshot>,
         context: &WriteContext,
     ) -> Result<(Changes, ())> {
-        self.clone().decide(stored, context)
+        self.clone().into_changes(stored, context)
     }
 }

@@ -75,8 +75,8 @@ pub fn symbol_changes(changes: &Changes, account: &AccountId) -> Vec<RowChange> 
     // A script on SQLite goes on while each statement changes a row: what is new comes
     // first.
     vec![
-        RowChange::Put(Upsert::new(tasks.added)),
-        RowChange::Put(Upsert::new(steps.added)),
+        RowChange::Upsert(Upsert::new(tasks.added)),
+        RowChange::Upsert(Upsert::new(steps.added)),
         deletion("task_symbols", "task", tasks.dropped),
         deletion("step_symbols", "step", steps.dropped),
     ]

@@ -16,7 +16,7 @@ use crate::{
         task::{NewTask, Task, TaskPatch},
     },
     store::{
-        Account, Mode, RetryKey, WriteOutcome,
+        Account, RetryKey, WriteMode, WriteOutcome,
         error::StoreError,
         json_columns,
         schema::entity::{step, task},
@@ -29,7 +29,7 @@ impl Account {
         &self,
         new: NewTask,
         retry: Option<RetryKey<Task>>,
-        mode: Mode,
+        mode: WriteMode,
     ) -> Result<WriteOutcome<Task>> {
         self.write_idempotent(CreateTask(new), mode, retry).await
     }
@@ -40,7 +40,7 @@ impl Account {
         guid: TaskId,
         expected: ExpectedEtag,
         patch: TaskPatch,
-        mode: Mode,
+        mode: WriteMode,
     ) -> Result<(Task, Vec<&'static str>)> {
         let update = UpdateTask {
             guid,
@@ -62,7 +62,7 @@ impl Account {
             expected,
             force,
         };
-        self.write(delete, Mode::Store).await
+        self.write(delete, WriteMode::Store).await
     }
 }
 
@@ -109,7 +109,7 @@ impl Operation for UpdateTask {
         stored: Option<Task>,
         context: &WriteContext,
     ) -> Result<(Changes, (Task, Vec<&'static str>))> {
-        self.clone().decide(stored, context)
+        self.clone().into_changes(stored, context)
     }
 }
 
@@ -151,7 +151,7 @@ impl Operation for DeleteTask {
     }
 
     fn decide(&self, stored: TaskToDelete, context: &WriteContext) -> Result<(Changes, ())> {
-        self.clone().decide(stored, context)
+        self.clone().into_changes(stored, context)
     }
 }
 

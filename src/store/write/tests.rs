@@ -49,7 +49,7 @@ async fn a_write_that_panics_is_internal_leaves_nothing_and_the_next_one_goes_on
     let account = account().await;
     let name = || Name::parse("role".to_owned()).expect("a name");
     let kept = account.create_role(name()).await.expect("a role");
-    let outcome = account.write(PanickingWrite, Mode::Store).await;
+    let outcome = account.write(PanickingWrite, WriteMode::Store).await;
     assert!(matches!(outcome, Err(Error::Internal(_))), "{outcome:?}");
     let next = account.create_role(name()).await.expect("a role");
     let page = account

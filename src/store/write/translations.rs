@@ -26,7 +26,7 @@ use crate::{
         translation_work::{AutomaticTranslation, SourceDigest, TranslationOutcome},
     },
     store::{
-        Account, Mode,
+        Account, WriteMode,
         error::StoreError,
         json_columns,
         read::RowReader,
@@ -45,7 +45,7 @@ impl Account {
         &self,
         items: Vec<AutomaticTranslation>,
     ) -> Result<Vec<TranslationOutcome>> {
-        self.write(WriteTranslations(items), Mode::Store).await
+        self.write(WriteTranslations(items), WriteMode::Store).await
     }
 }
 

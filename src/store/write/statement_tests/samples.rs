@@ -104,7 +104,7 @@ pub fn create(insertion: Insertion) -> (Changes, Step) {
         target: None,
         step_count: None,
     };
-    let (changes, (step, _)) = create.decide(stored, &context()).expect("a step");
+    let (changes, (step, _)) = create.into_changes(stored, &context()).expect("a step");
     (changes, step)
 }
 
@@ -153,6 +153,6 @@ pub fn update(patch: StepPatch, of: StepKind) -> Changes {
         expected: ExpectedEtag::Any,
         patch,
     };
-    let decided = update.decide(stored(step), None, &context());
+    let decided = update.into_changes(stored(step), None, &context());
     decided.expect("an update").0
 }
