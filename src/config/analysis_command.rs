@@ -73,7 +73,7 @@ pub struct PreviewArgs {
     /// Access level of the viewer [default: ignore roles]
     #[arg(long, value_name = "LEVEL", ignore_case = true)]
     pub level: Option<AccessLevel>,
-    /// The texts in this language; a text that has another one is marked with it, or with [source], and a translation whose source has changed since with [outdated] [default: that of the source]
+    /// The texts in this language; a text that has another one is marked with it, or with "source", and a translation whose source has changed since with "outdated" [default: that of the source]
     #[arg(long, value_name = "TAG", value_parser = value::language)]
     pub language: Option<Language>,
     /// The language of texts that have no translation into --language; may be repeated, the first one wins
