@@ -20,7 +20,7 @@ pub trait SpanRecorder: Send + Sync {
     fn record(&self, name: &'static str, duration: Duration, failed: bool);
 }
 
-/// Where reads that may lag are sent.
+/// Where lists and other reads that may lag behind the last writes are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadFrom {
     /// To a replica, if there is one.
@@ -83,7 +83,7 @@ impl CallContext {
         CURRENT.try_with(|call| call.id).ok()
     }
 
-    /// Where the current call reads what may lag.
+    /// The choice of the current call; [`ReadFrom::Replica`] outside of calls.
     pub fn current_read_from() -> ReadFrom {
         CURRENT
             .try_with(|call| call.read_from)

@@ -211,7 +211,8 @@ pub(crate) fn is_transient(status: &Status) -> bool {
 }
 
 /// Whether the connection ended during the call. The status of a server has no source. A call
-/// that was not sent yet is CANCELLED then, as by a server that requires client certificates.
+/// that was not sent yet is CANCELLED then, for example when the server closes the connection
+/// as it has no client certificate.
 fn is_connection_lost(status: &Status) -> bool {
     let code = status.code();
     matches!(code, Code::Unknown | Code::Internal | Code::Cancelled) && status.source().is_some()

@@ -136,7 +136,8 @@ async fn migrate(config: &Config, partitions: Option<u16>) -> anyhow::Result<()>
         SchemaChange::Migrated => "brought the schema up to date",
         SchemaChange::Current => "the schema is up to date",
     };
-    let with = partitions.map(|partitions| format!(" with {partitions} partitions of each table"));
+    let with =
+        partitions.map(|partitions| format!(", which has {partitions} partitions of each table"));
     let done = format!("{done}{}", with.unwrap_or_default());
     let (schema, database) = (store::schema(), config.database.address());
     cli::print(&format!("{done} ({schema}) in {database}\n"))?;

@@ -234,7 +234,7 @@ impl Store {
 pub struct Account {
     store: Store,
     id: AccountId,
-    /// Where the call for which this was made reads what may lag.
+    /// The choice of the call that this was made for.
     read_from: ReadFrom,
 }
 

@@ -89,8 +89,8 @@ pub(super) fn with_hanging_indent_on(terminal: &Term, lead: &str, text: &str) ->
     format!("{lead}{}\n", lines.join(&format!("\n{:indent$}", "")))
 }
 
-/// The lines of a text that begins after `indent` spaces and those of its own. Further lines
-/// are indented a little more.
+/// Wraps a text behind `indent` spaces in addition to its own leading ones. Further lines are
+/// indented a little more.
 pub(super) fn indented(terminal: &Term, text: &str, indent: usize) -> String {
     let text_start = text.trim_start_matches(' ');
     let indent = indent + text.len() - text_start.len();

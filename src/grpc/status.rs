@@ -263,7 +263,7 @@ fn violation_counts(shown: usize, total: usize) -> HashMap<String, String> {
 }
 
 /// A resource of another account and one that does not exist have the same status. The
-/// message names the field where the request's only id is not meant.
+/// message names the field, unless it has no dot: then it is the request's own id.
 fn not_found(reason: ErrorReason, kind: &str, id: impl ToString, field: &str) -> Status {
     let id = id.to_string();
     let field = truncate::text(field, truncate::MAX_PATH_BYTES);

@@ -255,19 +255,10 @@ impl MaskFields {
         let fields = [self.honored, self.ignored, self.identifying].concat();
         let description = format!(
             "{} It may be {}, {TRANSLATIONS}.LANGUAGE or {TRANSLATIONS}.LANGUAGE.FIELD",
-            not_a_path(closest(self.without_message(path), fields)),
+            not_a_path(closest(without_message(path), fields)),
             self.honored.join(", ")
         );
         (Reason::MaskPathUnknown, description.into())
-    }
-
-    /// A path without the name of the message, which paths begin with elsewhere.
-    fn without_message<'p>(&self, path: &'p str) -> &'p str {
-        let field = path.split_once('.');
-        match field {
-            Some(("step" | "task", field)) => field,
-            Some(_) | None => path,
-        }
     }
 
     /// The violation of a path that names no field of a translation.
@@ -278,6 +269,14 @@ impl MaskFields {
             self.translation.join(", ")
         );
         (Reason::MaskPathUnknown, description.into())
+    }
+}
+
+/// A path without the name of the message, with which paths begin elsewhere.
+fn without_message(path: &str) -> &str {
+    match path.split_once('.') {
+        Some(("step" | "task", field)) => field,
+        Some(_) | None => path,
     }
 }
 

@@ -22,20 +22,23 @@ pub struct HandshakeLog {
 
 #[derive(Default)]
 struct HandshakeLogState {
-    logged: Option<Instant>,
+    last_line: Option<Instant>,
     /// Failures since the last line.
     unlogged: u64,
 }
 
 impl HandshakeLog {
     /// Logs a failure, or counts it for the next line.
-    pub fn failed(&self, peer: SocketAddr, cause: &'static str) {
+    pub fn record_failure(&self, peer: SocketAddr, cause: &'static str) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.logged.is_some_and(|at| at.elapsed() < LOG_INTERVAL) {
+        if state
+            .last_line
+            .is_some_and(|at| at.elapsed() < LOG_INTERVAL)
+        {
             state.unlogged += 1;
             return;
         }
-        state.logged = Some(Instant::now());
+        state.last_line = Some(Instant::now());
         let unlogged = std::mem::take(&mut state.unlogged);
         drop(state);
         info!(%peer, cause, unlogged, "the TLS handshake failed");
@@ -67,10 +70,15 @@ pub fn cause(error: &io::Error) -> &'static str {
 }
 
 fn certificate_cause(error: &CertificateError) -> &'static str {
-    use CertificateError::{Expired, ExpiredContext, NotValidYet, NotValidYetContext};
+    use CertificateError::{
+        Expired, ExpiredContext, NotValidYet, NotValidYetContext, UnknownIssuer,
+    };
     match error {
         Expired | ExpiredContext { .. } => "the client's certificate has expired",
         NotValidYet | NotValidYetContext { .. } => "the client's certificate is not valid yet",
-        _ => "no authority in EXPERTISE_TLS_CLIENT_CA_FILE has signed the client's certificate",
+        UnknownIssuer => {
+            "no authority in EXPERTISE_TLS_CLIENT_CA_FILE has signed the client's certificate"
+        }
+        _ => "the client's certificate is not accepted: check that it is one for clients",
     }
 }

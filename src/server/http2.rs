@@ -115,7 +115,7 @@ async fn serve_stream(
     };
     // Probes of the port send nothing.
     if service.connection.has_received() {
-        log.failed(service.connection.peer(), cause);
+        log.record_failure(service.connection.peer(), cause);
     } else {
         debug!(cause, "a connection ended before a TLS handshake");
     }

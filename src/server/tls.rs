@@ -30,7 +30,7 @@ pub enum TlsError {
     File(#[from] PemError),
     /// Certificate and key do not match, or one of them is malformed.
     #[error("EXPERTISE_TLS_CERT_FILE and EXPERTISE_TLS_KEY_FILE cannot be used: {0}")]
-    Mismatch(&'static str),
+    CertificateOrKey(&'static str),
     /// Clients cannot be verified with these authorities.
     #[error(
         "EXPERTISE_TLS_CLIENT_CA_FILE must hold certificate authorities of clients: none in it \
@@ -52,13 +52,14 @@ pub fn server_tls(tls: &Tls) -> Result<ServerTls, TlsError> {
     let chain = pem::chain(&tls.cert_file, "EXPERTISE_TLS_CERT_FILE")?;
     let chain: Result<_, _> = CertificateDer::pem_slice_iter(&chain).collect();
     let chain: Vec<CertificateDer> =
-        chain.map_err(|_| TlsError::Mismatch(MALFORMED_CERTIFICATE))?;
+        chain.map_err(|_| TlsError::CertificateOrKey(MALFORMED_CERTIFICATE))?;
     let key = pem::key(&tls.key_file, "EXPERTISE_TLS_KEY_FILE")?;
-    let key = PrivateKeyDer::from_pem_slice(&key).map_err(|_| TlsError::Mismatch(UNUSABLE_KEY))?;
+    let key = PrivateKeyDer::from_pem_slice(&key)
+        .map_err(|_| TlsError::CertificateOrKey(UNUSABLE_KEY))?;
     let provider = Arc::new(ring::default_provider());
     let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .map_err(|_| TlsError::Mismatch("this build has no version of TLS"))?;
+        .map_err(|_| TlsError::CertificateOrKey("this build has no version of TLS"))?;
     let config = match &tls.client_ca_file {
         None => config.with_no_client_auth(),
         Some(path) => {
@@ -77,7 +78,7 @@ pub fn server_tls(tls: &Tls) -> Result<ServerTls, TlsError> {
         );
     }
     let config = config.with_single_cert(chain, key);
-    let mut config = config.map_err(|error| TlsError::Mismatch(mismatch(&error)))?;
+    let mut config = config.map_err(|error| TlsError::CertificateOrKey(mismatch(&error)))?;
     config.alpn_protocols.push(ALPN_HTTP2.to_vec());
     Ok(ServerTls {
         acceptor: TlsAcceptor::from(Arc::new(config)),

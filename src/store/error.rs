@@ -92,7 +92,7 @@ impl From<StoreError> for domain::Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Domain(err) => err,
-            // Only reads get here: writes are retried, and then report a conflict.
+            // Of a read: after its last attempt a write returns `WriteConflict` itself.
             StoreError::Conflict => {
                 warn_at_intervals(READ_LOCKED);
                 Self::Unavailable(Outage::Busy)
@@ -112,8 +112,8 @@ impl From<StoreError> for domain::Error {
 }
 
 /// What the log says when a read gives up its wait for a lock.
-const READ_LOCKED: &str = "a read waited too long for a lock, such as one of LOCK TABLE or ALTER \
-    TABLE: find the session that holds it (pg_locks, pg_stat_activity) and end it";
+const READ_LOCKED: &str = "a read waited too long for a lock: find what holds it and end it; on \
+    PostgreSQL, pg_locks and pg_stat_activity show a session with LOCK TABLE or ALTER TABLE";
 
 fn outage_message(outage: Outage) -> &'static str {
     match outage {

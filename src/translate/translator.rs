@@ -22,8 +22,8 @@ pub struct Translator {
 }
 
 impl Translator {
-    /// At most `parallel` requests run at once. One that waits for a retry counts within its
-    /// call of [`translate`](Self::translate), but not for other calls.
+    /// At most `parallel` requests run at once. One that waits for a retry lets those of other
+    /// calls of [`translate`](Self::translate) run, but not more of its own call.
     pub fn new(engine: Box<dyn Engine>, from: &str, parallel: usize, retry: RetrySettings) -> Self {
         Self {
             engine,

@@ -23,7 +23,7 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
     let service = Fixture::create(testbed, Program::Service, "writers", IdSource::Server);
     let (service, of_service) = service.await;
     let six = Program::Floor(CreateMode::SixStatements);
-    let (six, of_six) = Fixture::create(testbed, six, "six", IdSource::Server).await;
+    let (six, of_six) = Fixture::create(testbed, six, "six", IdSource::Numbered).await;
     let a = Contender {
         server: &service,
         requests: requests::create_step(&of_service.empty),

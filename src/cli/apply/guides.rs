@@ -163,8 +163,8 @@ fn ambiguity_error(sources: &[&DocumentFile], candidates: &[&str]) -> Option<Str
 }
 
 /// The warning that a document without an id makes a second task of a name and product.
-/// `sources` are the documents of tasks that the account may not have, `candidates` of which
-/// it has; `other` is the document of another task with that name and product.
+/// `sources` are the documents without a known id, for which the account has `candidates`
+/// tasks; `other` is the document of another task with that name and product.
 fn second_task_warning(
     sources: &[&DocumentFile],
     candidates: usize,
@@ -178,8 +178,8 @@ fn second_task_warning(
     let mut others = sources.iter().map(|source| source.file.as_path());
     let other = other.or_else(|| others.find(|file| *file != source.file))?;
     Some(format!(
-        "warning: {} has no task.guid, and the name and product of {}: each becomes a task of \
-         its own; set the same task.guid to update one task, and remove the other file",
+        "warning: {} has no task.guid, but the name and product of {}: each becomes a task of \
+         its own; remove one of the files, or set a task.guid of its own in each",
         sanitize(&source.file.display().to_string()),
         sanitize(&other.display().to_string())
     ))
@@ -190,8 +190,8 @@ fn managed_task_warning(source: &DocumentFile) -> Option<String> {
     let task = source.document.task.as_ref()?;
     (task.r#type() == TaskType::Linked).then(|| {
         format!(
-            "warning: {} is of a managed task, and becomes a task of its own: the document of the \
-             guide that manages it has it inside",
+            "warning: {} is of a managed task, and is applied as a task of its own: the document \
+             of the guide that manages it has it inside",
             sanitize(&source.file.display().to_string())
         )
     })

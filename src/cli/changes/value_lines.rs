@@ -15,7 +15,7 @@ use crate::{
     proto::v1::DependencyGroup,
 };
 
-/// After it a difference is shown that need not be the smallest.
+/// How long the smallest difference is looked for. Then a larger one is shown.
 const DIFF_TIMEOUT: Duration = Duration::from_secs(2);
 /// A longer value is cut, as a body may have megabytes.
 const MAX_VALUE_CHARS: usize = 200;
@@ -28,7 +28,7 @@ const ANSWERS: &str = "values";
 /// The texts of another language are objects, which are shown member by member.
 const TRANSLATIONS: &str = "translations.";
 
-/// The lines of a field that changes. Those that belong to the first one are indented.
+/// The lines of a field that changes. What stands below its path is indented.
 pub(super) fn field_lines(
     path: &str,
     before: Option<&Value>,
@@ -175,8 +175,8 @@ fn answer_lines(before: &[(String, String)], after: &[(String, String)]) -> Vec<
     lines
 }
 
-/// The conditions that change, each on a line of its own. Nothing if they fit one line and
-/// read differently there.
+/// The conditions that change, each on a line of its own. Empty if one line with the old
+/// and the new ones shows the change.
 fn condition_lines(before: Option<&Value>, after: Option<&Value>) -> Vec<String> {
     let group = |value: Option<&Value>| match value {
         Some(value) => from_json::<DependencyGroup>("DependencyGroup", value).ok(),
@@ -205,7 +205,9 @@ fn words(field: &str, value: &Value) -> String {
 }
 
 fn is_long(list: &[Value]) -> bool {
-    let texts = list.iter().map(|element| value_text(element).len());
+    let texts = list
+        .iter()
+        .map(|element| value_text(element).chars().count());
     texts.sum::<usize>() > MAX_VALUE_CHARS
 }
 

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-/// The path of a document in a request.
+/// What paths of a document begin with in a request.
 const DOCUMENT: &str = "document.";
 
-/// The line of a field, counted from 1. Of a field that the text does not have, that of
-/// the object which lacks it. `None` if the path leads nowhere.
+/// The line of the deepest part of a path that the text has, counted from 1. `None` if it has
+/// not even the first.
 pub(super) fn field_line(text: &str, path: &str) -> Option<usize> {
     let path = path.strip_prefix(DOCUMENT).unwrap_or(path);
     let mut value: &RawValue = serde_json::from_str(text).ok()?;
-    let mut is_below = false;
+    let mut has_first_part = false;
     for part in parts(path) {
         let found = match part {
             PathPart::Name(name) => member(value, name),
@@ -20,11 +20,11 @@ pub(super) fn field_line(text: &str, path: &str) -> Option<usize> {
         };
         let Some(found) = found else { break };
         value = found;
-        is_below = true;
+        has_first_part = true;
     }
     // A value is a part of the text that it was read from.
     let start = (value.get().as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
-    let before = text.get(..start).filter(|_| is_below)?;
+    let before = text.get(..start).filter(|_| has_first_part)?;
     Some(before.matches('\n').count() + 1)
 }
 

@@ -68,7 +68,8 @@ pub struct DocumentStep {
     pub step_type: Option<StepType>,
     /// The product, if one was sent.
     pub product: Option<ProductId>,
-    /// The title, if one was sent and the step may be a subtask step, which ignores it.
+    /// The title, if one was sent and the step may be a subtask step. That ignores it, and it
+    /// is listed as ignored if it differs.
     pub title: Option<String>,
     /// The step, if it is created.
     pub new: Result<Box<NewStep>, Violations>,

@@ -56,7 +56,7 @@ pub fn limit_headers(headers: &HeaderMap) -> Result<(), Status> {
     }
 }
 
-/// Where the call reads what may lag behind the last writes.
+/// The choice of the call.
 pub fn read_from(headers: &HeaderMap) -> Result<ReadFrom, Status> {
     let mut values = headers.get_all(READ_FROM).iter();
     match (values.next(), values.next()) {

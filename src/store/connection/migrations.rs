@@ -94,7 +94,7 @@ pub async fn prepare_partitions(db: &Database, partitions: u16) -> Result<Schema
             transaction.commit().await.map_err(schema)?;
             Ok(SchemaChange::Created)
         }
-        Some(0) => Err(OpenError::PartitionsNeedEmptyDatabase),
+        Some(0) => Err(OpenError::TablesWithoutPartitions),
         Some(found) if found == i64::from(partitions) => {
             transaction.rollback().await.map_err(schema)?;
             with_partitions(partitions, prepare_schema(db, OldSchema::Migrate)).await

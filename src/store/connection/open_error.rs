@@ -79,9 +79,9 @@ pub enum OpenError {
     },
     /// Partitions are requested, but the database has tables without them.
     #[error(
-        "--partitions is for a new database, and this one has tables without partitions: use an empty database, or leave it out"
+        "the tables of this database have no partitions, which cannot be added: use an empty database, or leave out --partitions"
     )]
-    PartitionsNeedEmptyDatabase,
+    TablesWithoutPartitions,
     /// The schema cannot be created, changed or read.
     #[error("the database schema cannot be read or brought up to date: {0}")]
     Schema(String),
@@ -100,7 +100,7 @@ impl OpenError {
             | Self::OldSchema { .. }
             | Self::Permissions { .. }
             | Self::OtherPartitions { .. }
-            | Self::PartitionsNeedEmptyDatabase
+            | Self::TablesWithoutPartitions
             | Self::Schema(_) => false,
         }
     }

@@ -110,7 +110,7 @@ impl From<OpenError> for ReplicaError {
             | OpenError::File { .. }
             | OpenError::PartitionsOfSqlite
             | OpenError::OtherPartitions { .. }
-            | OpenError::PartitionsNeedEmptyDatabase => Self::Unusable(error.to_string()),
+            | OpenError::TablesWithoutPartitions => Self::Unusable(error.to_string()),
         }
     }
 }

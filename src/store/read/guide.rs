@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Value};
 
 use super::{
-    outside::{AccountNames, IdsInside, OutsideUses, find_outside_uses, retain_used_outside},
+    outside::{AccountNames, GuideExtent, OutsideUses, find_outside_uses, retain_used_outside},
     row_reader::RowReader,
     step_row::{StepColumns, read_step},
     tasks,
@@ -63,7 +63,7 @@ impl Account {
             read: names_read(&draft),
             set: BTreeSet::new(),
         };
-        let inside = ids_inside(&draft, BTreeSet::new());
+        let inside = extent(&draft, BTreeSet::new());
         let outside = find_outside_uses(&names, db, &self.id, &inside).await?;
         Ok(draft.finish(outside.setters))
     }
@@ -84,7 +84,7 @@ impl Account {
             read: names_read(&draft),
             set: set.map(|variable| variable.name.as_str()).collect(),
         };
-        let inside = ids_inside(&draft, replaced);
+        let inside = extent(&draft, replaced);
         retain_used_outside(&mut names, db, &self.id, &inside).await?;
         let OutsideUses { setters, readers } =
             find_outside_uses(&names, db, &self.id, &inside).await?;
@@ -324,10 +324,10 @@ fn names_read(draft: &GuideDraft) -> BTreeSet<&str> {
 }
 
 /// The tasks and steps of a guide, and the stored tasks that it replaces.
-fn ids_inside(draft: &GuideDraft, replaced: BTreeSet<TaskId>) -> IdsInside {
+fn extent(draft: &GuideDraft, replaced: BTreeSet<TaskId>) -> GuideExtent {
     let tasks = draft.tasks().map(|task| task.task.guid.0);
     let steps = draft.steps().map(|step| step.step.guid.0);
-    IdsInside {
+    GuideExtent {
         ids: tasks.chain(steps).collect(),
         replaced,
     }

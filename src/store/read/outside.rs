@@ -28,6 +28,8 @@ use crate::{
 const MAX_SETTERS: usize = 1_000;
 /// Most tasks and steps outside a guide whose conditions are read.
 const MAX_READERS: usize = 1_000;
+/// How many names most steps of a guide set and read, at most.
+const ROWS_OF_AN_ID: usize = 8;
 
 /// Account-wide names of a guide.
 #[derive(Default)]
@@ -38,8 +40,8 @@ pub struct AccountNames<'a> {
     pub set: BTreeSet<&'a str>,
 }
 
-/// What is not outside a guide.
-pub struct IdsInside {
+/// The ids that count as a part of a guide.
+pub struct GuideExtent {
     /// Its tasks and steps.
     pub ids: HashSet<Uuid>,
     /// Stored tasks that it replaces, whose steps are left out, too.
@@ -49,10 +51,12 @@ pub struct IdsInside {
 /// What uses account-wide names outside a guide, by name.
 #[derive(Default)]
 pub struct OutsideUses {
-    /// The observations that set the names which the guide reads.
+    /// The observations that set the names which the guide reads; all of these names have an
+    /// entry.
     pub setters: BTreeMap<String, OutsideSetters>,
-    /// The conditions that read the names which the guide sets. If there are more than
-    /// [`MAX_READERS`], all names have [`OutsideReaders::TooMany`].
+    /// The conditions that read the names which the guide sets; names without any have no
+    /// entry. If there are more rows than [`MAX_READERS`] beside the guide's own, all names
+    /// have [`OutsideReaders::TooMany`].
     pub readers: BTreeMap<String, OutsideReaders>,
 }
 
@@ -61,8 +65,8 @@ impl AccountNames<'_> {
         self.read.is_empty() && self.set.is_empty()
     }
 
-    /// The WITH clause of a statement that uses the names' symbols, and the roles that are
-    /// searched for, as the table `given`.
+    /// A WITH clause with the table `given`: the symbol of each name, and the role to search
+    /// for. Those of names that are read are set elsewhere, and the reverse.
     fn bind(&self, values: &mut Values) -> String {
         let read = self.read.iter().map(|name| (name, SymbolRole::Sets));
         let set = self.set.iter().map(|name| (name, SymbolRole::Reads));
@@ -82,20 +86,20 @@ impl AccountNames<'_> {
     }
 }
 
-/// Keeps the names that are used outside the guide, or by steps of tasks that it replaces.
+/// Keeps the names that are used outside the guide, or by steps of tasks that it replaces: the
+/// index does not tell of which task a step is.
 ///
 /// Most names are used in one guide only. The index tells that without a row of a step.
 pub async fn retain_used_outside(
     names: &mut AccountNames<'_>,
     db: &impl ConnectionTrait,
     account: &AccountId,
-    inside: &IdsInside,
+    inside: &GuideExtent,
 ) -> Result<(), StoreError> {
     if names.is_empty() {
         return Ok(());
     }
-    // The index has a row for each condition of the guide.
-    let limit = MAX_SETTERS + MAX_READERS + 8 * inside.ids.len();
+    let limit = MAX_SETTERS + MAX_READERS + ROWS_OF_AN_ID * inside.ids.len();
     let mut values = Values::in_order();
     let given = names.bind(&mut values);
     let mut select = |kind: &str| {
@@ -113,6 +117,7 @@ pub async fn retain_used_outside(
     let statement = values.statement(&sql, backend(db), account);
     let rows = db.query_all_raw(statement).await?;
     if rows.len() >= limit {
+        // There are too many rows to tell, so all names are kept.
         return Ok(());
     }
     let mut setters = HashSet::new();
@@ -139,7 +144,7 @@ pub async fn find_outside_uses(
     names: &AccountNames<'_>,
     db: &impl ConnectionTrait,
     account: &AccountId,
-    inside: &IdsInside,
+    inside: &GuideExtent,
 ) -> Result<OutsideUses, StoreError> {
     if names.is_empty() {
         return Ok(OutsideUses::default());

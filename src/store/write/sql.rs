@@ -51,7 +51,7 @@ impl Upsert {
         upsert
     }
 
-    /// No rows yet; `capacity` is their number.
+    /// No rows yet, with room for `capacity` of them.
     pub fn with_capacity<A: ActiveModelTrait>(capacity: usize) -> Self {
         Self {
             table: A::Entity::default().table_name().to_owned(),
@@ -61,7 +61,7 @@ impl Upsert {
         }
     }
 
-    /// Adds a row of the table. It sets the same columns as the rows before.
+    /// Adds a row of the table. It must set the same columns as the rows before.
     pub fn push<A: ActiveModelTrait>(&mut self, mut row: A) {
         let is_first = self.columns.is_empty();
         let mut index = 0;
@@ -75,8 +75,9 @@ impl Upsert {
                     cells: Vec::with_capacity(self.capacity),
                 });
             }
-            if let Some(column) = self.columns.get_mut(index) {
-                column.cells.push(cell);
+            if let Some(cells) = self.columns.get_mut(index) {
+                debug_assert_eq!(cells.name, column.as_str());
+                cells.cells.push(cell);
             }
             index += 1;
         }

@@ -666,7 +666,7 @@ fn the_document_of_a_managed_task_is_named(cli: Cli) {
     let output = apply(&cli, directory.path(), &[]).succeeded();
     assert!(!output.stderr.contains("warning"), "{}", output.stderr);
     let output = apply(&other_account(&cli), directory.path(), &[]).succeeded();
-    let warning = "managed.json is of a managed task, and becomes a task of its own: ";
+    let warning = "managed.json is of a managed task, and is applied as a task of its own: ";
     assert!(output.stderr.contains(warning), "{}", output.stderr);
 }
 

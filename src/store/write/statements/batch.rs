@@ -163,8 +163,8 @@ impl Batch {
     }
 
     /// Puts created and updated steps. A body is written only when it has changed. Rows that are
-    /// all new are inserted without ON CONFLICT: for each row, PostgreSQL would search the key
-    /// once more and log the insertion twice.
+    /// all new are inserted without ON CONFLICT, with which PostgreSQL searches the key of each
+    /// row once more and logs its insertion twice.
     pub fn put_steps(
         &mut self,
         steps: Vec<StepChange>,
