@@ -638,7 +638,7 @@ fn a_document_without_an_id_that_makes_a_second_task_is_named(cli: Cli) {
             .find(|line| line.starts_with("warning: "));
         let warning = warning.expect(&output.stderr);
         for part in [
-            "my2.json has no task.guid, and ",
+            "my2.json has no task.guid, but ",
             &format!("twin-{guid}.json"),
         ] {
             assert!(warning.contains(part), "{warning}");
