@@ -194,8 +194,8 @@ async fn write(
     )))
 }
 
-/// Whether steps have the same places, so that paths of one document lead to the same
-/// fields of the other.
+/// Whether both have equally many steps, and equally many tasks in each step. Then no wiring
+/// step was added, and paths of one document lead to the same fields of the other.
 fn has_steps_of(planned: &TaskDocument, document: &TaskDocument) -> bool {
     let managed = |step: &Step| -> Vec<TaskDocument> {
         let values = step
