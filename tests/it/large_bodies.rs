@@ -17,6 +17,7 @@ on_both_databases![slow:
 on_both_databases![
     a_body_of_megabytes_comes_back_with_its_translations,
     a_large_step_without_a_body_comes_back,
+    a_page_with_large_steps_has_their_texts,
 ];
 
 const LIMIT: usize = 16_000_000;
@@ -85,6 +86,53 @@ async fn a_large_step_without_a_body_comes_back(client: Client) {
     let read = client.get_step(&created.guid).await.accepted();
     assert_eq!(read.body, None);
     assert!(read.translations["de"].body == row.body);
+}
+
+/// Large steps between small ones, listed in several pages.
+async fn a_page_with_large_steps_has_their_texts(client: Client) {
+    let task = client.given_task(task("Large")).await;
+    let row = step_translation("groß").with_body("ü".repeat(600_000));
+    let sent = [
+        information_step(&task, "small").with_body("text"),
+        information_step(&task, "large").with_body("€".repeat(500_000)),
+        information_step(&task, "translated").translated("de", row),
+        information_step(&task, "medium").with_body("x".repeat(100_000)),
+        Step {
+            tags: vec!["🔧".repeat(1_000); 300],
+            ..information_step(&task, "large without a body")
+        },
+        information_step(&task, "last"),
+    ];
+    let mut stored = Vec::new();
+    for step in sent {
+        let guid = client.given_step(step).await.guid;
+        stored.push(client.get_step(&guid).await.accepted());
+    }
+    for expand in [vec![], vec!["body".to_owned()]] {
+        let mut request = ListStepsRequest {
+            task: task.guid.clone(),
+            expand: expand.clone(),
+            ..ListStepsRequest::default()
+        };
+        let mut listed = Vec::new();
+        loop {
+            let page = client.list_steps(request.clone()).await.accepted();
+            listed.extend(page.steps);
+            request.page_token = page.next_page_token;
+            if request.page_token.is_empty() {
+                break;
+            }
+        }
+        let mut expected = stored.clone();
+        if expand.is_empty() {
+            for step in &mut expected {
+                step.body = None;
+                let rows = step.translations.values_mut();
+                rows.for_each(|row| row.body = None);
+            }
+        }
+        assert!(listed == expected, "{expand:?}");
+    }
 }
 
 async fn a_body_over_the_limit_is_refused(client: Client) {

@@ -11,6 +11,7 @@ use crate::{
     domain::{
         Result,
         ids::{AccountId, StepId},
+        order::Place,
         step::Step,
         text::Body,
     },
@@ -28,31 +29,41 @@ impl Account {
         match backend(self.reader()) {
             DbBackend::Sqlite => {
                 let _permit = self.large_read_permit().await;
-                Ok(read(self.reader(), &self.id, guid, StepColumns::ALL).await?)
+                let found = find(self.reader(), &self.id, guid, StepColumns::ALL).await?;
+                Ok(found.map(|(step, _)| step))
             }
-            _ => run_to_end(async move { Ok(account.read_in_pieces(guid).await?) }).await,
+            _ => run_to_end(async move { Ok(account.get_in_transaction(guid).await?) }).await,
         }
     }
 
-    /// Reads the body in pieces, and all else by another statement of the same transaction.
-    /// While a message of PostgreSQL arrives, the driver holds it three times.
-    async fn read_in_pieces(&self, guid: StepId) -> Result<Option<Step>, StoreError> {
+    async fn get_in_transaction(&self, guid: StepId) -> Result<Option<Step>, StoreError> {
         let _permit = self.large_read_permit().await;
         let db = self.reader().begin_snapshot().await?;
-        let columns = StepColumns {
-            own_body: false,
-            ..StepColumns::ALL
-        };
-        let step = match read(&db, &self.id, guid, columns).await {
-            Ok(Some(mut step)) => read_body(&db, &self.id, guid).await.map(|body| {
-                step.content.body = body;
-                Some(step)
-            }),
-            other => other,
-        };
+        let found = find(&db, &self.id, guid, StepColumns::ALL).await;
         db.rollback().await?;
-        step
+        Ok(found?.map(|(step, _)| step))
     }
+}
+
+/// Reads these columns of a step of any size, and its place. On PostgreSQL the step's own body
+/// comes in pieces, as the driver holds a message three times while it arrives; so `db` is a
+/// transaction that sees one state.
+pub(super) async fn find(
+    db: &impl ConnectionTrait,
+    account: &AccountId,
+    guid: StepId,
+    selected: StepColumns,
+) -> Result<Option<(Step, Place)>, StoreError> {
+    let in_pieces = selected.bodies && backend(db) != DbBackend::Sqlite;
+    let selected = StepColumns {
+        own_body: !in_pieces,
+        ..selected
+    };
+    let mut found = read(db, account, guid, selected).await?;
+    if in_pieces && let Some((step, _)) = &mut found {
+        step.content.body = read_body(db, account, guid).await?;
+    }
+    Ok(found)
 }
 
 async fn read(
@@ -60,13 +71,13 @@ async fn read(
     account: &AccountId,
     guid: StepId,
     selected: StepColumns,
-) -> Result<Option<Step>, StoreError> {
+) -> Result<Option<(Step, Place)>, StoreError> {
     let columns = selected.columns(backend(db));
     let sql = format!("SELECT {columns} FROM steps s WHERE s.account_id = $1 AND s.guid = $2");
     let statement = statement(backend(db), account, sql, [Value::from(guid.0)]);
     let row = db.query_one_raw(statement).await?;
-    let step = row.map(|row| read_step(&mut RowReader::new(&row), account));
-    Ok(step.transpose()?.map(|(step, _)| step))
+    row.map(|row| read_step(&mut RowReader::new(&row), account))
+        .transpose()
 }
 
 /// Reads the body of a step from PostgreSQL.

@@ -26,7 +26,12 @@ pub struct RowReader<'r> {
 impl<'r> RowReader<'r> {
     /// Begins at the first column.
     pub fn new(row: &'r QueryResult) -> Self {
-        Self { row, next: 0 }
+        Self::at(row, 0)
+    }
+
+    /// Begins at the column with this index.
+    pub fn at(row: &'r QueryResult, next: usize) -> Self {
+        Self { row, next }
     }
 
     pub fn take<T: ColumnValue<'r>>(&mut self) -> Result<T, DbErr> {

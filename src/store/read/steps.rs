@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// A step with more bytes is read whole by a second statement.
-const LARGE_STEP_BYTES: i64 = 1024 * 1024;
+pub(super) const LARGE_STEP_BYTES: i64 = 1024 * 1024;
 
 /// A step that is not large and has no translations, as most are. Without the subquery for
 /// translations and a condition for each large column, PostgreSQL takes a third less time
@@ -90,14 +90,22 @@ pub async fn find(
 }
 
 /// The page that a call requests.
-struct StepPageRequest {
-    task: TaskId,
-    bodies: bool,
+pub(super) struct StepPageRequest {
+    pub task: TaskId,
+    pub bodies: bool,
     /// Whether translations are read. If they are not and a step has some, they are read by
     /// a second statement.
     translations: bool,
     after: Option<StepCursor>,
     size: i64,
+}
+
+/// The steps of a page, each with the cursor after it.
+pub(super) struct StepPageRead {
+    /// How many steps there are from the start of the page, at most one more than it may
+    /// have.
+    pub found: usize,
+    pub steps: Vec<(Step, StepCursor)>,
 }
 
 impl StepPageRequest {
@@ -109,7 +117,7 @@ impl StepPageRequest {
 
     /// The condition for the steps of this page and later ones, and the values from `$2`
     /// on. `$3` is the most rows to read, one more than the page has.
-    fn condition(&self) -> (&'static str, Vec<Value>) {
+    pub fn condition(&self) -> (&'static str, Vec<Value>) {
         let mut values = vec![Value::from(self.task.0), Value::from(self.size + 1)];
         match &self.after {
             None => ("s.account_id = $1 AND s.task = $2", values),
@@ -130,23 +138,21 @@ const TRANSLATED: &str = "CASE WHEN s.language_count > 0 THEN 1 END";
 /// A row with a step of a list.
 struct ListedRow {
     row: QueryResult,
-    epoch: i64,
+    bytes: i64,
     translated: bool,
 }
 
 impl ListedRow {
-    /// The first column of a row, and the row.
-    fn new(row: QueryResult) -> Result<(i64, Self), StoreError> {
+    fn new(row: QueryResult) -> Result<Self, StoreError> {
         let mut columns = RowReader::new(&row);
-        let first = columns.take()?;
-        let epoch = columns.take()?;
+        let bytes = columns.take()?;
+        columns.take::<i64>()?;
         let translated = columns.take::<Option<i32>>()?.is_some();
-        let listed = Self {
+        Ok(Self {
             row,
-            epoch,
+            bytes,
             translated,
-        };
-        Ok((first, listed))
+        })
     }
 
     fn read(&self, account: &AccountId) -> Result<(Step, StepCursor), StoreError> {
@@ -161,11 +167,11 @@ impl ListedRow {
 
 /// How many of these steps, each with its size, fit into a page: about [`PAGE_BYTES`], but
 /// at least one.
-fn count_fitting(rows: &[(i64, ListedRow)], limit: usize) -> usize {
+fn count_fitting(rows: &[ListedRow], limit: usize) -> usize {
     let mut before = 0_i64;
-    let fits = |(bytes, _): &&(i64, ListedRow)| {
+    let fits = |row: &&ListedRow| {
         let fits = before < PAGE_BYTES as i64;
-        before = before.saturating_add(*bytes);
+        before = before.saturating_add(row.bytes);
         fits
     };
     rows.iter().take(limit).take_while(fits).count()
@@ -217,7 +223,7 @@ impl Account {
             size: i64::from(size.get()),
         };
         let mut listed = self.steps_without_large_columns(&page).await?;
-        let translated = listed.iter().any(|(_, row)| row.translated);
+        let translated = listed.iter().any(|row| row.translated);
         if !listed.is_empty() {
             expected.note(&self.id, translated);
         }
@@ -226,18 +232,21 @@ impl Account {
             listed = self.steps_without_large_columns(&page).await?;
         }
         let max_small_bytes = page.max_small_step_bytes();
-        let mut found_count = listed.len();
+        let found = listed.len();
         listed.truncate(count_fitting(&listed, limit));
-        let mut rows: Vec<ListedRow>;
-        if listed.iter().any(|(bytes, _)| *bytes > max_small_bytes) {
-            let _permit = self.large_read_permit().await;
-            (found_count, rows) = self.large_steps(&page).await?;
-            rows.truncate(limit);
-        } else {
-            rows = listed.into_iter().map(|(_, row)| row).collect();
-        }
-        let current = match rows.first() {
-            Some(row) => row.epoch,
+        let largest = listed.iter().map(|row| row.bytes).max().unwrap_or_default();
+        let StepPageRead { found, mut steps } = match largest {
+            _ if largest > LARGE_STEP_BYTES => self.read_page_of_large_steps(page).await?,
+            _ if largest > max_small_bytes => self.read_page(&page).await?,
+            _ => {
+                let steps = listed.iter().map(|row| row.read(&self.id));
+                let steps = steps.collect::<Result<_, StoreError>>()?;
+                StepPageRead { found, steps }
+            }
+        };
+        steps.truncate(limit);
+        let current = match steps.first() {
+            Some((_, cursor)) => cursor.epoch,
             None => self.order_epoch(task).await?,
         };
         if epoch.is_some_and(|epoch| epoch != current) {
@@ -247,18 +256,16 @@ impl Account {
                 "the steps have been renumbered since; start again from the first page",
             ));
         }
-        let more = found_count > rows.len();
-        let items = rows.iter().map(|row| row.read(&self.id));
-        let items = items.collect::<Result<_, StoreError>>()?;
-        Ok(Page { items, more })
+        let more = found > steps.len();
+        Ok(Page { items: steps, more })
     }
 
-    /// The steps of a page and the one after it, each with its size in bytes. Those that are
-    /// not small come without their large columns.
+    /// The steps of a page and the one after it. Those that are not small come without their
+    /// large columns.
     async fn steps_without_large_columns(
         &self,
         page: &StepPageRequest,
-    ) -> Result<Vec<(i64, ListedRow)>, StoreError> {
+    ) -> Result<Vec<ListedRow>, StoreError> {
         let db = &self.replica_or_primary();
         let selected = StepColumns {
             bodies: page.bodies,
@@ -277,44 +284,6 @@ impl Account {
         let statement = statement(backend(db), &self.id, sql, values);
         let rows = db.query_all_raw(statement).await?;
         rows.into_iter().map(ListedRow::new).collect()
-    }
-
-    /// Reads the steps that fit into a page, with all columns. Returns them after the number
-    /// of steps from the start of the page, at most one more than the page may have.
-    async fn large_steps(
-        &self,
-        page: &StepPageRequest,
-    ) -> Result<(usize, Vec<ListedRow>), StoreError> {
-        let db = &self.replica_or_primary();
-        let selected = StepColumns {
-            bodies: page.bodies,
-            ..StepColumns::ALL
-        };
-        let (columns, bytes) = (selected.columns(backend(db)), selected.size_sql());
-        let (condition, values) = page.condition();
-        // The innermost query finds the page, the next one sums the bytes before each
-        // step, and the outer one reads the steps that fit.
-        let sql = format!(
-            "SELECT p.found, t.order_epoch, {TRANSLATED}, {columns} FROM ( \
-               SELECT guid, CAST(SUM(bytes) OVER (ORDER BY position, fraction) - bytes AS bigint) \
-                        AS before, \
-                      COUNT(*) OVER () AS found \
-               FROM (SELECT s.guid, s.position, s.fraction, {bytes} AS bytes FROM steps s \
-                     WHERE {condition} ORDER BY s.position, s.fraction LIMIT $3) f \
-             ) p JOIN steps s ON s.account_id = $1 AND s.guid = p.guid \
-             JOIN tasks t ON t.account_id = $1 AND t.guid = $2 \
-             WHERE p.before < {PAGE_BYTES} ORDER BY s.position, s.fraction"
-        );
-        let statement = statement(backend(db), &self.id, sql, values);
-        let rows = db.query_all_raw(statement).await?;
-        let mut found = 0;
-        let mut fitting = Vec::with_capacity(rows.len());
-        for row in rows {
-            let (total, row) = ListedRow::new(row)?;
-            found = total;
-            fitting.push(row);
-        }
-        Ok((usize::try_from(found).unwrap_or(usize::MAX), fitting))
     }
 
     /// The task's order epoch, or [`Error::TaskNotFound`]. Read from the primary, as a

@@ -11,6 +11,7 @@ use crate::http2::Response;
 on_both_databases![measuring:
     large_writes_at_once_stay_within_memory,
     large_reads_at_once_stay_within_memory,
+    large_pages_at_once_stay_within_memory,
 ];
 
 /// How much is sent at once, and how much memory it may take.
@@ -45,15 +46,31 @@ fn amounts() -> Amounts {
     )
 }
 
-/// A body that a database cannot compress much.
+/// The largest bodies that a step may have, for a few clients at once.
+fn largest_bodies() -> Amounts {
+    Amounts {
+        clients: 7,
+        bytes: 63_600_000,
+        settings: &[],
+        peak: 900 * MIB,
+        after: 200 * MIB,
+    }
+}
+
+/// A body that a database cannot compress much. Above the limit of code points, each takes
+/// four bytes.
 fn body(bytes: usize) -> String {
     let mut seed = 1_u64;
-    let mut letter = || {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        b'a' + (seed >> 33) as u8 % 26
+    let (first, width) = match bytes {
+        ..=16_000_000 => ('a', 1),
+        _ => ('🌀', 4),
     };
-    let letters = (0..bytes).map(|_| letter()).collect();
-    String::from_utf8(letters).expect("letters")
+    let letter = |_| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let letter = u32::from(first) + (seed >> 33) as u32 % 26;
+        char::from_u32(letter).expect("a letter")
+    };
+    (0..bytes / width).map(letter).collect()
 }
 
 async fn large_writes_at_once_stay_within_memory(database: TestDatabase) {
@@ -139,7 +156,45 @@ fn was_read(response: &Response) -> bool {
 }
 
 async fn large_reads_at_once_stay_within_memory(database: TestDatabase) {
-    let amounts = amounts();
+    let read = Read {
+        method: "StepService/GetStep",
+        request: |step| {
+            let guid = step.guid.clone();
+            framed(&GetStepRequest { guid })
+        },
+        step: |response| response.message::<GetStepResponse>().step,
+    };
+    large_steps_at_once_stay_within_memory(database, amounts(), read).await;
+}
+
+async fn large_pages_at_once_stay_within_memory(database: TestDatabase) {
+    let read = Read {
+        method: "StepService/ListSteps",
+        request: |step| {
+            framed(&ListStepsRequest {
+                task: step.task.clone(),
+                expand: vec!["body".to_owned()],
+                ..ListStepsRequest::default()
+            })
+        },
+        step: |response| response.message::<ListStepsResponse>().steps.pop(),
+    };
+    large_steps_at_once_stay_within_memory(database, largest_bodies(), read).await;
+}
+
+/// A method that reads one step.
+struct Read {
+    method: &'static str,
+    request: fn(&Step) -> Bytes,
+    step: fn(&Response) -> Option<Step>,
+}
+
+/// Many clients read one large step at once.
+async fn large_steps_at_once_stay_within_memory(
+    database: TestDatabase,
+    amounts: Amounts,
+    read: Read,
+) {
     let service = database.serve_with(amounts.settings);
     let client = service.client();
     let task = client.given_task(task("Large")).await;
@@ -148,28 +203,23 @@ async fn large_reads_at_once_stay_within_memory(database: TestDatabase) {
         body: Some(body.clone()),
         ..information_step(&task, "Large")
     };
-    let guid = client.given_step(step).await.guid;
-    let request = framed(&GetStepRequest { guid });
-    let method = "StepService/GetStep";
-    let reading = call_in_parallel(
-        &service,
-        amounts.clients,
-        client.account(),
-        method,
-        &request,
-    );
+    let step = client.given_step(step).await;
+    service.print(&format!("before: {}", service.memory()));
+    let request = (read.request)(&step);
+    let account = client.account();
+    let reading = call_in_parallel(&service, amounts.clients, account, read.method, &request);
     let mut reading = reading.await;
-    let mut read = 0;
+    let mut responses = 0;
     while let Some(response) = reading.join_next().await {
         let response = response.expect("the call ends");
         if was_read(&response) {
-            let step = response.message::<GetStepResponse>().step.expect("a step");
+            let step = (read.step)(&response).expect("a step");
             assert!(step.body.as_deref() == Some(&*body), "as read");
-            read += 1;
+            responses += 1;
         }
     }
-    service.print(&format!("{read} were read; {}", service.memory()));
-    assert!(read > 0, "nothing was read");
+    service.print(&format!("{responses} were read; {}", service.memory()));
+    assert!(responses > 0, "nothing was read");
     service.stayed_within(amounts.peak);
     service
         .sinks_below(amounts.after, Duration::from_secs(30))

@@ -1,0 +1,178 @@
+//! Reads pages of steps with megabytes of text.
+
+use sea_orm::{ConnectionTrait, QueryResult};
+use uuid::Uuid;
+
+use super::{
+    large_step,
+    row_reader::RowReader,
+    run_to_end,
+    step_row::{StepColumns, read_step},
+    steps::{LARGE_STEP_BYTES, StepPageRead, StepPageRequest},
+};
+use crate::{
+    domain::{
+        Result,
+        ids::{AccountId, StepId},
+        order::StepCursor,
+        page::PAGE_BYTES,
+        step::Step,
+    },
+    store::{
+        Account, backend,
+        connection::{Database, ReplicaOrPrimary},
+        error::StoreError,
+        statement,
+    },
+};
+
+/// Columns of a row before those of its step.
+const LEADING_COLUMNS: usize = 3;
+
+impl Account {
+    /// Reads a page of steps that are not large, but some of them not small either, by one
+    /// statement under a permit.
+    pub(super) async fn read_page(
+        &self,
+        page: &StepPageRequest,
+    ) -> Result<StepPageRead, StoreError> {
+        let _permit = self.large_read_permit().await;
+        let mut read = StepPageRead::empty();
+        for row in rows(&self.replica_or_primary(), &self.id, page, None).await? {
+            let leading = LeadingColumns::of(&row)?;
+            let (step, place) = read_step(&mut RowReader::at(&row, LEADING_COLUMNS), &self.id)?;
+            let epoch = leading.epoch;
+            read.push(leading.found, (step, StepCursor { epoch, place }));
+        }
+        Ok(read)
+    }
+
+    /// Reads a page with large steps under a permit, each of these by a statement of its own
+    /// in one transaction.
+    pub(super) async fn read_page_of_large_steps(
+        &self,
+        page: StepPageRequest,
+    ) -> Result<StepPageRead> {
+        let account = self.clone();
+        run_to_end(async move { Ok(account.read_page_in_transaction(&page).await?) }).await
+    }
+
+    async fn read_page_in_transaction(
+        &self,
+        page: &StepPageRequest,
+    ) -> Result<StepPageRead, StoreError> {
+        let _permit = self.large_read_permit().await;
+        let ReplicaOrPrimary { primary, replica } = self.replica_or_primary();
+        if let Some(replica) = replica {
+            let read = self.read_page_from(replica.database(), page);
+            if let Some(read) = replica.run(read).await {
+                return Ok(read);
+            }
+        }
+        self.read_page_from(primary, page).await
+    }
+
+    async fn read_page_from(
+        &self,
+        database: &Database,
+        page: &StepPageRequest,
+    ) -> Result<StepPageRead, StoreError> {
+        let db = database.begin_snapshot().await?;
+        let read = self.read_each_large_step(&db, page).await;
+        db.rollback().await?;
+        read
+    }
+
+    async fn read_each_large_step(
+        &self,
+        db: &impl ConnectionTrait,
+        page: &StepPageRequest,
+    ) -> Result<StepPageRead, StoreError> {
+        let mut read = StepPageRead::empty();
+        for row in rows(db, &self.id, page, Some(LARGE_STEP_BYTES)).await? {
+            let LeadingColumns {
+                found,
+                bytes,
+                epoch,
+            } = LeadingColumns::of(&row)?;
+            let mut columns = RowReader::at(&row, LEADING_COLUMNS);
+            let (step, place) = if bytes > LARGE_STEP_BYTES {
+                let guid = StepId(columns.take::<Uuid>()?);
+                let columns = StepColumns {
+                    bodies: page.bodies,
+                    ..StepColumns::ALL
+                };
+                let step = large_step::find(db, &self.id, guid, columns).await?;
+                step.ok_or(StoreError::Corrupt("guid"))?
+            } else {
+                read_step(&mut columns, &self.id)?
+            };
+            read.push(found, (step, StepCursor { epoch, place }));
+        }
+        Ok(read)
+    }
+}
+
+impl StepPageRead {
+    fn empty() -> Self {
+        Self {
+            found: 0,
+            steps: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, found: i64, step: (Step, StepCursor)) {
+        self.found = usize::try_from(found).unwrap_or(usize::MAX);
+        self.steps.push(step);
+    }
+}
+
+/// The columns of a row before those of its step.
+struct LeadingColumns {
+    found: i64,
+    bytes: i64,
+    epoch: i64,
+}
+
+impl LeadingColumns {
+    fn of(row: &QueryResult) -> Result<Self, StoreError> {
+        let mut columns = RowReader::new(row);
+        Ok(Self {
+            found: columns.take()?,
+            bytes: columns.take()?,
+            epoch: columns.take()?,
+        })
+    }
+}
+
+/// Rows with the steps that fit into a page. Steps with more than `max_bytes` come without
+/// their large columns.
+async fn rows(
+    db: &impl ConnectionTrait,
+    account: &AccountId,
+    page: &StepPageRequest,
+    max_bytes: Option<i64>,
+) -> Result<Vec<QueryResult>, StoreError> {
+    let selected = StepColumns {
+        bodies: page.bodies,
+        max_bytes,
+        ..StepColumns::ALL
+    };
+    let (columns, bytes) = (selected.columns(backend(db)), selected.size_sql());
+    let (condition, values) = page.condition();
+    // The innermost query finds the page, the next one sums the bytes before each
+    // step, and the outer one reads the steps that fit.
+    let sql = format!(
+        "SELECT p.found, {bytes}, t.order_epoch, {columns} FROM ( \
+           SELECT guid, CAST(SUM(bytes) OVER (ORDER BY position, fraction) - bytes AS bigint) \
+                    AS before, \
+                  COUNT(*) OVER () AS found \
+           FROM (SELECT s.guid, s.position, s.fraction, {bytes} AS bytes FROM steps s \
+                 WHERE {condition} ORDER BY s.position, s.fraction LIMIT $3) f \
+         ) p JOIN steps s ON s.account_id = $1 AND s.guid = p.guid \
+         JOIN tasks t ON t.account_id = $1 AND t.guid = $2 \
+         WHERE p.before < {PAGE_BYTES} ORDER BY s.position, s.fraction"
+    );
+    let statement = statement(backend(db), account, sql, values);
+    Ok(db.query_all_raw(statement).await?)
+}
