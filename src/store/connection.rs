@@ -183,13 +183,17 @@ async fn sqlite_file(
     let epoch = Arc::new(ConnectionEpoch::new());
     let file_error = |err| advice::file_error(path, &err);
     let file = || SqliteConnectOptions::new().filename(path);
+    let old_schema = OldSchema::of_setting(*migrate);
+    if old_schema == OldSchema::Refuse && is_absent(path) {
+        return Err(OpenError::NoSchema);
+    }
     let options = sqlite(file())
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal);
     let mut writer = sqlite_pool(1, options, &epoch).await.map_err(file_error)?;
     // SQLite opens a file that it may not write for reading.
     advice::check_writable(path)?;
-    let schema_change = prepare_schema(&writer, OldSchema::of_setting(*migrate)).await?;
+    let schema_change = prepare_schema(&writer, old_schema).await?;
     let page_key = page_key(&writer).await?;
     writer.measure("writer", metrics);
     let reading = || sqlite(file()).read_only(true);
@@ -207,6 +211,13 @@ async fn sqlite_file(
         page_key,
         schema_change,
     })
+}
+
+/// Whether a file is not there, but could be created in its directory.
+fn is_absent(file: &Path) -> bool {
+    let directory = file.parent().unwrap_or(Path::new(""));
+    let directory_exists = directory.as_os_str().is_empty() || directory.is_dir();
+    directory_exists && matches!(file.try_exists(), Ok(false))
 }
 
 /// A database in memory exists as long as its one connection.

@@ -69,13 +69,16 @@ pub async fn prepare_schema(db: &Database, old: OldSchema) -> Result<SchemaChang
     if pending == 0 {
         return Ok(SchemaChange::Current);
     }
-    if old == OldSchema::Refuse {
-        return Err(OpenError::OldSchema { pending });
+    let is_empty = pending == Migrator::migrations().len();
+    match old {
+        OldSchema::Refuse if is_empty => return Err(OpenError::NoSchema),
+        OldSchema::Refuse => return Err(OpenError::OldSchema { pending }),
+        OldSchema::Migrate => {}
     }
     let transaction = begin_migrations(db).await.map_err(schema)?;
     Migrator::up(&transaction, None).await.map_err(schema)?;
     transaction.commit().await.map_err(schema)?;
-    Ok(match pending == Migrator::migrations().len() {
+    Ok(match is_empty {
         true => SchemaChange::Created,
         false => SchemaChange::Migrated,
     })

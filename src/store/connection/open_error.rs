@@ -48,6 +48,9 @@ pub enum OpenError {
         "the database has a schema that this version does not know: run the version that created it, or set EXPERTISE_DATABASE_URL to another database"
     )]
     UnknownSchema,
+    /// The database has no schema, and migrating is switched off.
+    #[error("the database is empty: run `expertise migrate`, or set EXPERTISE_MIGRATE=true")]
+    NoSchema,
     /// The schema is older than this version, and migrating is switched off.
     #[error(
         "the database schema is older than this version (missing migrations: {pending}): run `expertise migrate`, or set EXPERTISE_MIGRATE=true"
@@ -97,6 +100,7 @@ impl OpenError {
             | Self::Unreachable { .. }
             | Self::Lost
             | Self::UnknownSchema
+            | Self::NoSchema
             | Self::OldSchema { .. }
             | Self::Permissions { .. }
             | Self::OtherPartitions { .. }

@@ -102,9 +102,10 @@ impl From<OpenError> for ReplicaError {
                 Self::Unusable(format!("its user lacks permissions: grant it {missing}"))
             }
             OpenError::Lost => Self::ConnectionLost,
-            OpenError::UnknownSchema | OpenError::OldSchema { .. } | OpenError::Schema(_) => {
-                Self::OtherSchema
-            }
+            OpenError::UnknownSchema
+            | OpenError::NoSchema
+            | OpenError::OldSchema { .. }
+            | OpenError::Schema(_) => Self::OtherSchema,
             OpenError::InvalidUrl
             | OpenError::Path { .. }
             | OpenError::File { .. }

@@ -132,6 +132,29 @@ fn a_file_that_may_not_be_written_is_named() {
     assert!(line.contains("this user may not write it"), "{line}");
 }
 
+#[test]
+fn a_file_that_is_not_there_is_not_created_without_migrations() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("new.db");
+    let url = format!("sqlite:{}", path.display());
+    let serve = || {
+        command(&["--listen=127.0.0.1:0"])
+            .env("EXPERTISE_DATABASE_URL", &url)
+            .env("EXPERTISE_MIGRATE", "false")
+            .run()
+            .failure(1)
+    };
+    let line = serve();
+    assert!(
+        line.contains("the database is empty: run `expertise migrate`"),
+        "{line}"
+    );
+    assert!(!path.exists());
+    // A file without tables is empty, too.
+    fs::write(&path, "").expect("a file");
+    assert_eq!(serve(), line);
+}
+
 /// A user who owns nothing.
 const NOBODY: u32 = 65534;
 
