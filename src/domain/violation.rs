@@ -59,6 +59,7 @@ enum Part<'a> {
     Field(&'a str),
     Index(usize),
     Key(&'a str),
+    Member(&'a str),
 }
 
 impl<'a> Path<'a> {
@@ -93,6 +94,21 @@ impl<'a> Path<'a> {
             part: Part::Key(key),
         }
     }
+
+    /// A member of the JSON object at this path: `.key`, or `["key"]` if the key is no
+    /// identifier.
+    pub const fn member(&'a self, key: &'a str) -> Path<'a> {
+        Path {
+            parent: Some(self),
+            part: Part::Member(key),
+        }
+    }
+}
+
+/// Whether a key can stand behind a dot: letters, digits and underscores, no digit first.
+fn is_identifier(key: &str) -> bool {
+    let is_word = key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    is_word && key.starts_with(|first: char| !first.is_ascii_digit())
 }
 
 /// How many characters of a caller's text a path or description repeats at most.
@@ -106,8 +122,9 @@ impl fmt::Display for Path<'_> {
         match self.part {
             Part::Field(name) if self.parent.is_none() => f.write_str(name),
             Part::Field(name) => write!(f, ".{}", clip(name)),
+            Part::Member(key) if is_identifier(key) => write!(f, ".{}", clip(key)),
             Part::Index(index) => write!(f, "[{index}]"),
-            Part::Key(key) => write!(f, "[\"{}\"]", clip(key)),
+            Part::Key(key) | Part::Member(key) => write!(f, "[\"{}\"]", clip(key)),
         }
     }
 }

@@ -228,7 +228,10 @@ fn absent_steps(number: i32, violations: &mut Violations) -> Option<AbsentSteps>
         Ok(v1::AbsentSteps::Delete) => Some(AbsentSteps::Delete),
         Err(_) => {
             let mut field = Field::root("absent_steps", violations);
-            field.refuse(Reason::FieldInvalid, "is not a value of AbsentSteps");
+            let values = [v1::AbsentSteps::Keep, v1::AbsentSteps::Delete];
+            let values = values.map(|value| (value.as_str_name(), value.into()));
+            let description = field::not_a_value("a value of AbsentSteps", values);
+            field.refuse(Reason::FieldInvalid, description);
             None
         }
     }
@@ -276,7 +279,10 @@ fn managed(number: i32, violations: &mut Violations) -> Option<bool> {
         Ok(v1::TaskType::Linked) => Some(true),
         Err(_) => {
             let mut field = Field::root("type", violations);
-            field.refuse(Reason::FieldInvalid, "is not a type of task");
+            let values = [v1::TaskType::Standard, v1::TaskType::Linked];
+            let values = values.map(|value| (value.as_str_name(), value.into()));
+            let description = field::not_a_value("a type of task", values);
+            field.refuse(Reason::FieldInvalid, description);
             None
         }
     }

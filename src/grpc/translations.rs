@@ -48,12 +48,8 @@ impl TranslationService for Services {
             } = request;
             let (filter, tokens, after, size) = decode::all(|violations| {
                 let languages = all_languages(&languages, violations);
-                let task = task
-                    .map(|task| field::guid(&task, TaskId::parse, Field::root("task", violations)));
-                let filter = TranslationWorkFilter {
-                    languages,
-                    task: task.flatten(),
-                };
+                let task = task.and_then(|task| only_task(&task, Field::root("task", violations)));
+                let filter = TranslationWorkFilter { languages, task };
                 let tokens =
                     self.page_tokens(&caller, "ListTranslationWork", filters_as_bytes(&filter));
                 let (after, size) = page::start(&tokens, page_size, &page_token, violations)?;
@@ -147,6 +143,16 @@ fn all_languages(tags: &[String], violations: &mut Violations) -> Vec<Language> 
     sorted.into_iter().collect()
 }
 
+/// The one task of a listing.
+fn only_task(id: &str, mut field: Field<'_>) -> Option<TaskId> {
+    if id.is_empty() {
+        let description = "is empty: leave it out for the whole account";
+        field.refuse(Reason::FieldRequired, description);
+        return None;
+    }
+    field::guid(id, TaskId::parse, field)
+}
+
 /// The filters of a listing. The languages are sorted, so their order in the request
 /// does not matter.
 fn filters_as_bytes(filter: &TranslationWorkFilter) -> Vec<u8> {
@@ -225,8 +231,8 @@ fn automatic(
     let instructions = json::instructions(instructions, at.field("instructions"));
     let feedback = feedback::translated(feedback_config, at.field("feedback_config"));
     let translation = AutomaticTranslation {
-        name: name.and_then(|name| field::non_blank_text(name, at.field("name"))),
-        title: title.and_then(|title| field::non_blank_text(title, at.field("title"))),
+        name: name.and_then(|name| field::translated_text(name, at.field("name"))),
+        title: title.and_then(|title| field::translated_text(title, at.field("title"))),
         body: body.and_then(|body| field::body(body, at.field("body"))),
         instructions,
         feedback,

@@ -246,26 +246,46 @@ type PathViolation = (Reason, Cow<'static, str>);
 
 const MALFORMED_LANGUAGE: PathViolation = (
     Reason::FieldInvalid,
-    Cow::Borrowed("does not name a well-formed language tag"),
+    Cow::Borrowed("does not name a well-formed language tag, such as `pt-BR`; in JSON, `pt-br`"),
 );
 
 impl MaskFields {
     /// The violation of a path that names no field; it lists those that an update changes.
     fn unknown(&self, path: &str) -> PathViolation {
-        let fields = [self.honored, self.ignored, self.identifying].concat();
+        if path.contains(',') {
+            let description = "holds a comma: send one path per element of the list";
+            return (Reason::MaskPathUnknown, description.into());
+        }
         let description = format!(
             "{} It may be {}, {TRANSLATIONS}.LANGUAGE or {TRANSLATIONS}.LANGUAGE.FIELD",
-            not_a_path(closest(without_message(path), fields)),
+            not_a_path(self.meant(without_message(path)).as_deref()),
             self.honored.join(", ")
         );
         (Reason::MaskPathUnknown, description.into())
     }
 
+    /// The path that was probably meant.
+    fn meant(&self, path: &str) -> Option<String> {
+        if let Some((map, _)) = path.split_once('.')
+            && closest(map, [TRANSLATIONS]).is_some()
+        {
+            return Some(format!("`{TRANSLATIONS}.LANGUAGE` is meant"));
+        }
+        let fields = [self.honored, self.ignored, self.identifying].concat();
+        let field = closest(&snake_case(path), fields)?;
+        Some(match self.honored.contains(&field) {
+            true => format!("`{field}` is meant"),
+            false => format!("`{field}` is meant, which an update ignores"),
+        })
+    }
+
     /// The violation of a path that names no field of a translation.
     fn unknown_of_translation(&self, field: &str) -> PathViolation {
+        let meant = closest(&snake_case(field), self.translation.iter().copied());
+        let meant = meant.map(|meant| format!("`{meant}` is meant"));
         let description = format!(
             "{} Of a translation it may be {}",
-            not_a_path(closest(field, self.translation.iter().copied())),
+            not_a_path(meant.as_deref()),
             self.translation.join(", ")
         );
         (Reason::MaskPathUnknown, description.into())
@@ -280,10 +300,22 @@ fn without_message(path: &str) -> &str {
     }
 }
 
+/// The name as the contract spells it: `productId` is `product_id`.
+fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len());
+    for c in name.chars() {
+        if c.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(c.to_ascii_lowercase());
+    }
+    snake
+}
+
 /// Says that no field has this name, and which one was probably meant. The name itself is
 /// not repeated, as nothing that a caller sends is.
-fn not_a_path(closest: Option<&str>) -> String {
-    let meant = closest.map(|closest| format!("; perhaps `{closest}` is meant"));
+fn not_a_path(meant: Option<&str>) -> String {
+    let meant = meant.map(|meant| format!("; perhaps {meant}"));
     format!(
         "is not a path that this mask may name{}.",
         meant.unwrap_or_default()

@@ -164,6 +164,13 @@ impl Failure {
         self
     }
 
+    /// The description of the first violation.
+    pub fn description(&self) -> &str {
+        let request = self.details.bad_request();
+        let first = request.and_then(|request| request.field_violations.first());
+        first.map_or("", |first| first.description.as_str())
+    }
+
     /// Asserts NOT_FOUND of this task.
     #[track_caller]
     pub fn is_task_not_found(&self, guid: &str) -> &Self {

@@ -4,7 +4,7 @@ use prost_types::{Value, value::Kind};
 
 use super::{
     REQUIRED,
-    field::{Field, non_blank_text, text},
+    field::{Field, non_blank_text, not_a_value, text},
 };
 use crate::{
     domain::{
@@ -136,7 +136,12 @@ fn logical_operator(number: i32, mut field: Field<'_>) -> Option<LogicalOperator
             None
         }
         Err(_) => {
-            field.refuse(Reason::FieldInvalid, "is not a logical operator");
+            let values = [v1::LogicalOperator::And, v1::LogicalOperator::Or];
+            let values = values.map(|value| (value.as_str_name(), value.into()));
+            field.refuse(
+                Reason::FieldInvalid,
+                not_a_value("a logical operator", values),
+            );
             None
         }
     }

@@ -20,6 +20,7 @@ use crate::{
         nesting::MAX_NESTED_DOCUMENTS,
         step::{NewStep, StepPatch, StepType},
         task::{MAX_TASK_STEPS, TaskPatch},
+        text::Name,
         violation::{Reason, Violations},
     },
     messages::{ignored::Ignored, mask::Mask},
@@ -155,9 +156,9 @@ impl DocumentReader<'_> {
         let name = sent_text(message.name.clone());
         if let Some(text) = value {
             // A managed task takes name and product from its value and its parent, so
-            // those of the document must not be refused.
-            let text = if text.trim().is_empty() { "-" } else { text };
-            text.clone_into(&mut message.name);
+            // those of the document must not be refused, nor is the value refused twice.
+            let name = Name::parse(text.to_owned());
+            message.name = name.map_or_else(|_| "-".to_owned(), Name::into_string);
             message.product_id = message.product_id.or(Some(1));
         }
         let patch = if self.reimport {

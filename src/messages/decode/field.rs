@@ -17,6 +17,9 @@ use crate::domain::{
 /// Description of a violation of [`Reason::FieldRequired`].
 pub const REQUIRED: &str = "is required";
 
+/// Description of a malformed language tag.
+pub const MALFORMED_LANGUAGE: &str = "is not a well-formed language tag, such as `pt-BR`";
+
 /// A field of the request: its path, and the list of violations of the request.
 pub struct Field<'a> {
     path: Path<'a>,
@@ -52,6 +55,14 @@ impl<'a> Field<'a> {
     pub fn key<'b>(&'b mut self, key: &'b str) -> Field<'b> {
         Field {
             path: self.path.key(key),
+            violations: self.violations,
+        }
+    }
+
+    /// A member of the JSON object at this field.
+    pub fn member<'b>(&'b mut self, key: &'b str) -> Field<'b> {
+        Field {
+            path: self.path.member(key),
             violations: self.violations,
         }
     }
@@ -144,6 +155,20 @@ pub fn non_blank_text<const MAX: usize>(
 ) -> Option<NonBlankText<MAX>> {
     let text = field.check_text(NonBlankText::parse(text));
     field.accept(text)
+}
+
+/// A text of a translation, of 1 to `MAX` code points. A text without a translation is left
+/// out.
+pub fn translated_text<const MAX: usize>(
+    text: String,
+    mut field: Field<'_>,
+) -> Option<NonBlankText<MAX>> {
+    if text.trim().is_empty() {
+        let description = "must not be empty: leave it out if it is not translated";
+        field.refuse(Reason::FieldRequired, description);
+        return None;
+    }
+    non_blank_text(text, field)
 }
 
 /// A text of at most `MAX` code points.
@@ -240,7 +265,7 @@ pub fn language(tag: &str, mut field: Field<'_>) -> Option<Language> {
     if language.is_none() {
         match tag {
             "" => field.refuse(Reason::FieldRequired, REQUIRED),
-            _ => field.refuse(Reason::FieldInvalid, "is not a well-formed language tag"),
+            _ => field.refuse(Reason::FieldInvalid, MALFORMED_LANGUAGE),
         }
     }
     language
@@ -254,6 +279,12 @@ pub fn languages(tags: &[String], max: usize, mut list: Field<'_>) -> Vec<Langua
     let tags = tags.iter().enumerate();
     let languages = tags.filter_map(|(index, tag)| language(tag, list.index(index)));
     languages.collect()
+}
+
+/// The description of a number that is no value of an enum: it lists those that are.
+pub fn not_a_value<const N: usize>(kind: &str, values: [(&str, i32); N]) -> String {
+    let values = values.map(|(name, number)| format!("{name} ({number})"));
+    format!("is not {kind}: {}", values.join(", "))
 }
 
 /// The text if it was sent; an empty one counts as not sent.

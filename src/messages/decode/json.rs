@@ -59,8 +59,8 @@ fn object(message: Struct, depth: usize, mut field: Field<'_>) -> Option<Map<Str
     let depth = deeper(depth, &mut field)?;
     let Struct { fields } = message;
     let member = |(key, member): (String, Message)| {
-        let valid = refuse_nul(&key, field.field(&key));
-        let value = value(member, depth, field.field(&key))?;
+        let valid = refuse_nul(&key, field.member(&key));
+        let value = value(member, depth, field.member(&key))?;
         valid.then_some((key, value))
     };
     Some(fields.into_iter().filter_map(member).collect())

@@ -79,7 +79,8 @@ fn rule_setting(message: v1::RuleSetting, mut at: Field<'_>) -> Option<(Rule, Ru
             return None;
         }
         Err(_) => {
-            field.refuse(Reason::FieldInvalid, "is not a severity");
+            let description = no_severity([v1::Severity::Off, INFO, WARNING, ERROR]);
+            field.refuse(Reason::FieldInvalid, description);
             return None;
         }
     };
@@ -97,9 +98,18 @@ fn minimum(number: i32, mut field: Field<'_>) -> Severity {
                 "must not be OFF, which is for single rules in `rules`",
             );
         }
-        Err(_) => field.refuse(Reason::FieldInvalid, "is not a severity"),
+        Err(_) => field.refuse(Reason::FieldInvalid, no_severity([INFO, WARNING, ERROR])),
     }
     Severity::Info
+}
+
+const INFO: v1::Severity = v1::Severity::Info;
+const WARNING: v1::Severity = v1::Severity::Warning;
+const ERROR: v1::Severity = v1::Severity::Error;
+
+fn no_severity<const N: usize>(values: [v1::Severity; N]) -> String {
+    let values = values.map(|value| (value.as_str_name(), value.into()));
+    field::not_a_value("a severity", values)
 }
 
 fn known_rule(id: &str, mut field: Field<'_>) -> Option<Rule> {

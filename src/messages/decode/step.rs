@@ -3,7 +3,7 @@
 
 use super::{
     Field, REQUIRED, dependencies, feedback,
-    field::{self, guid, non_blank_text, product, sent_text, text},
+    field::{self, guid, non_blank_text, not_a_value, product, sent_text, text},
     json, translations,
 };
 use crate::{
@@ -52,7 +52,14 @@ fn step_type(number: i32, mut field: Field<'_>) -> Option<StepType> {
     match (step_type, number) {
         (Some(_), _) => {}
         (None, 0) => field.refuse(Reason::FieldRequired, REQUIRED),
-        (None, _) => field.refuse(Reason::FieldInvalid, "is not a type of step"),
+        (None, _) => {
+            let types = StepType::ALL.map(|step_type| {
+                let number = step_type.number();
+                let name = v1::StepType::try_from(number).map_or("", |value| value.as_str_name());
+                (name, number)
+            });
+            field.refuse(Reason::FieldInvalid, not_a_value("a type of step", types));
+        }
     }
     step_type
 }

@@ -181,7 +181,7 @@ fn access_levels() -> String {
     let levels = AccessLevel::ALL.map(|level| {
         let number = level.number();
         let name = v1::AccessLevel::try_from(number).map_or("", |level| level.as_str_name());
-        format!("{name} ({number})")
+        (name, number)
     });
-    format!("is not an access level: {}", levels.join(", "))
+    field::not_a_value("an access level", levels)
 }

@@ -31,7 +31,7 @@ impl Translation for v1::TaskTranslation {
     fn edits(self, mask: &LanguageMask, mut at: Field<'_>) -> TaskOverlayEdit {
         let Self { name, locked } = self;
         TaskOverlayEdit {
-            name: mask.edit(&mut at, "name", name, field::non_blank_text),
+            name: mask.edit(&mut at, "name", name, field::translated_text),
             locked: mask.locked(locked),
         }
     }
@@ -50,7 +50,7 @@ impl Translation for v1::StepTranslation {
         } = self;
         let at = &mut at;
         StepOverlayEdit {
-            title: mask.edit(at, "title", title, field::non_blank_text),
+            title: mask.edit(at, "title", title, field::translated_text),
             body: mask.edit(at, "body", body, field::body),
             instructions: mask.list(at, "instructions", instructions, json::instructions),
             feedback: {
@@ -83,7 +83,7 @@ pub fn all<T: Translation>(
         let mut at = at.key(&key);
         let language = Language::parse(&key);
         match &language {
-            None => at.refuse(Reason::FieldInvalid, "is not a well-formed language tag"),
+            None => at.refuse(Reason::FieldInvalid, field::MALFORMED_LANGUAGE),
             Some(language) => refuse_duplicate(language, &mut seen, &mut at),
         }
         let overlay = whole(translation, at);

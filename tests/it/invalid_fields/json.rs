@@ -9,6 +9,7 @@ on_both_databases![
     a_translations_instructions_have_the_same_depth,
     a_value_without_a_kind_is_refused,
     a_number_must_be_finite,
+    a_key_that_is_no_identifier_is_in_brackets,
 ];
 
 /// The three places of a step that take any JSON.
@@ -100,5 +101,28 @@ async fn a_value_without_a_kind_is_refused(client: Client) {
 async fn a_number_must_be_finite(client: Client) {
     for odd in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         refused(&client, number(odd), "FIELD_INVALID").await;
+    }
+}
+
+async fn a_key_that_is_no_identifier_is_in_brackets(client: Client) {
+    let task = client.given_task(task("Guide")).await;
+    for (key, path) in [
+        ("_a1", "step.instructions[0]._a1[1]"),
+        ("a.b", r#"step.instructions[0]["a.b"][1]"#),
+        (r#"c"d\"#, r#"step.instructions[0]["c\"d\\"][1]"#),
+        ("1a", r#"step.instructions[0]["1a"][1]"#),
+        ("", r#"step.instructions[0][""][1]"#),
+    ] {
+        let list = Value {
+            kind: Some(Kind::ListValue(ListValue {
+                values: vec![text("fine"), number(f64::NAN)],
+            })),
+        };
+        let instruction = Struct {
+            fields: [(key.to_owned(), list)].into(),
+        };
+        let sent = information_step(&task, "odd").with_instructions(vec![instruction]);
+        let failure = client.create_step(sent).await.refused();
+        failure.violates(&[(path, "FIELD_INVALID")]);
     }
 }

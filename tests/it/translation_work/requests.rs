@@ -155,6 +155,12 @@ async fn a_steps_id_names_no_task(client: Client) {
 }
 
 async fn a_malformed_task_is_refused(client: Client) {
+    let empty = client.list_translation_work(of_task("")).await.refused();
+    empty.violates(&[("task", "FIELD_REQUIRED")]);
+    assert_eq!(
+        empty.description(),
+        "is empty: leave it out for the whole account"
+    );
     for task in ["1", "Pump", "\0", "0198c2f0"] {
         let failure = client.list_translation_work(of_task(task)).await.refused();
         failure.violates(&[("task", "FIELD_INVALID")]);

@@ -11,6 +11,7 @@ on_both_databases![
     a_star_with_other_paths_is_refused,
     every_bad_path_is_reported,
     an_unknown_path_is_answered_with_the_known_ones,
+    the_path_that_was_probably_meant_is_named,
 ];
 
 async fn refusal(client: &Client, mask: &[&str]) -> Failure {
@@ -140,11 +141,38 @@ async fn every_bad_path_is_reported(client: Client) {
     ]);
 }
 
+async fn the_path_that_was_probably_meant_is_named(client: Client) {
+    for (path, meant) in [
+        (
+            "translation.de",
+            "; perhaps `translations.LANGUAGE` is meant.",
+        ),
+        (
+            "dependencySorthand",
+            "; perhaps `dependency_shorthand` is meant, which an update ignores.",
+        ),
+        (
+            "productId",
+            "; perhaps `product_id` is meant, which an update ignores.",
+        ),
+        ("Published", "; perhaps `published` is meant."),
+        ("name,roles", "send one path per element"),
+    ] {
+        let failure = refusal(&client, &[path]).await;
+        failure.violates(&[("update_mask.paths[0]", "MASK_PATH_UNKNOWN")]);
+        let description = failure.description();
+        assert!(description.contains(meant), "{path}: {description}");
+    }
+    let failure = step_refusal(&client, &["translations.de.feedbackConfig"]).await;
+    let description = failure.description();
+    assert!(
+        description.contains("perhaps `feedback_config` is meant"),
+        "{description}"
+    );
+}
+
 async fn an_unknown_path_is_answered_with_the_known_ones(client: Client) {
-    let descriptions = |failure: Failure| {
-        let violations = failure.details.bad_request().expect("violations");
-        violations.field_violations[0].description.clone()
-    };
+    let descriptions = |failure: Failure| failure.description().to_owned();
     let task = descriptions(refusal(&client, &["nome"]).await);
     let meant = "is not a path that this mask may name; perhaps `name` is meant. ";
     assert!(task.starts_with(meant), "{task}");

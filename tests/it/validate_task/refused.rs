@@ -122,6 +122,10 @@ async fn severities_are_checked(client: Client) {
     };
     let refused = refused(&client, options).await;
     refused.violates(&[("options.min_severity", "FIELD_INVALID")]);
+    assert_eq!(
+        refused.description(),
+        "is not a severity: SEVERITY_INFO (2), SEVERITY_WARNING (3), SEVERITY_ERROR (4)"
+    );
 }
 
 async fn an_empty_suppression_is_refused(client: Client) {
