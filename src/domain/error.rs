@@ -23,6 +23,9 @@ pub enum Error {
     /// The account has no such step.
     #[error("step not found")]
     StepNotFound(Missing<StepId>),
+    /// The task of an import has no such step.
+    #[error("not a step of the task")]
+    NoStepOfTask(Missing<StepId>),
     /// The account has no such role.
     #[error("role not found")]
     RoleNotFound(Missing<RoleId>),
@@ -69,6 +72,8 @@ pub enum SizedResource {
     Step,
     /// A task with everything below it.
     Guide,
+    /// What an analysis reads of a guide: all texts except bodies.
+    AnalysedGuide,
 }
 
 impl fmt::Display for SizedResource {
@@ -77,6 +82,7 @@ impl fmt::Display for SizedResource {
             Self::Task => "task",
             Self::Step => "step",
             Self::Guide => "guide",
+            Self::AnalysedGuide => "guide without bodies",
         })
     }
 }

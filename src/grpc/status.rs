@@ -44,6 +44,11 @@ pub fn from_error(error: Error) -> Status {
         Error::StepNotFound(Missing { id, field }) => {
             not_found(ErrorReason::StepNotFound, "Step", id, &field)
         }
+        Error::NoStepOfTask(Missing { id, field }) => {
+            let field = truncate::text(&field, truncate::MAX_PATH_BYTES);
+            let message = format!("step {id}, which {field} names, is not a step of the task");
+            with_resource(ErrorReason::StepNotFound, "Step", id, field, message)
+        }
         Error::RoleNotFound(Missing { id, field }) => {
             not_found(ErrorReason::RoleNotFound, "Role", id.0, &field)
         }
@@ -114,8 +119,20 @@ pub fn response_too_large(limit: usize) -> Status {
 
 /// A resource could not be returned in one message of `limit` bytes.
 fn resource_too_large(resource: SizedResource, limit: usize) -> Status {
+    let remedy = match resource {
+        SizedResource::Task | SizedResource::Step => "",
+        SizedResource::Guide => ": list its steps page by page with ListSteps",
+        SizedResource::AnalysedGuide => {
+            return too_large_with(
+                "what is read of the guide, all but bodies, is larger than",
+                limit,
+                ": split it into several guides, or raise \
+                 EXPERTISE_MAX_MESSAGE_BYTES of the server",
+            );
+        }
+    };
     let what = format!("the {resource} would be too large to return: more than");
-    too_large(&what, limit)
+    too_large_with(&what, limit, remedy)
 }
 
 /// A call's metadata are larger than the server accepts; `limit` is in bytes.
@@ -124,9 +141,14 @@ pub fn metadata_too_large(limit: usize) -> Status {
 }
 
 fn too_large(what: &str, limit: usize) -> Status {
+    too_large_with(what, limit, "")
+}
+
+/// The same, with what the caller can do.
+fn too_large_with(what: &str, limit: usize, remedy: &str) -> Status {
     without_retry(build(
         Code::ResourceExhausted,
-        format!("{what} {limit} bytes"),
+        format!("{what} {limit} bytes{remedy}"),
         info(
             ErrorReason::MessageTooLarge,
             [("limit_bytes", limit.to_string())],
@@ -143,18 +165,33 @@ pub fn overloaded() -> Status {
     )
 }
 
-/// The deadline of a call that needs this scope, or the server's own time limit, passed.
-pub fn deadline_exceeded(scope: Scope) -> Status {
-    let message = match scope {
-        Scope::Read => "the deadline has passed",
+/// Who limits the time of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeadlineSource {
+    /// The caller, by `grpc-timeout`.
+    Caller,
+    /// The server, by its setting.
+    Server,
+}
+
+/// The deadline of a call that needs this scope passed.
+pub fn deadline_exceeded(scope: Scope, source: DeadlineSource) -> Status {
+    let limit = match source {
+        DeadlineSource::Caller => "the deadline has passed",
+        DeadlineSource::Server => {
+            "the time limit of the server, EXPERTISE_REQUEST_TIMEOUT, has passed"
+        }
+    };
+    let outcome = match scope {
+        Scope::Read => "",
         Scope::Write | Scope::Translate | Scope::Admin => {
-            "the deadline has passed; a write may have been done all the same"
+            "; a write may have been done all the same"
         }
     };
     with_reason(
         Code::DeadlineExceeded,
         ErrorReason::DeadlineExceeded,
-        message,
+        &format!("{limit}{outcome}"),
     )
 }
 
@@ -226,6 +263,12 @@ pub fn undecodable(error: &str) -> Status {
     invalid(&decode_error::violation(error).into())
 }
 
+/// Metadata of a call with a wrong value; `name` is that of the entry.
+pub fn invalid_metadata(name: &'static str, description: &str) -> Status {
+    let violation = Violation::new(&Path::root(name), Reason::FieldInvalid, description);
+    invalid(&violation.into())
+}
+
 /// A page token that was altered or is of another listing.
 pub fn page_token_violation() -> Violation {
     Violation::new(
@@ -271,8 +314,18 @@ fn not_found(reason: ErrorReason, kind: &str, id: impl ToString, field: &str) ->
     if field.contains('.') {
         message.push_str(&format!(", which {field} names"));
     }
+    with_resource(reason, kind, id, field, message)
+}
+
+fn with_resource(
+    reason: ErrorReason,
+    kind: &str,
+    id: impl ToString,
+    field: String,
+    message: String,
+) -> Status {
     let mut details = info(reason, [("field", field)]);
-    details.set_resource_info(format!("{DOMAIN}.{kind}"), id, "", &message);
+    details.set_resource_info(format!("{DOMAIN}.{kind}"), id.to_string(), "", &message);
     build(Code::NotFound, message, details)
 }
 

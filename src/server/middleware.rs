@@ -40,6 +40,7 @@ use self::{
     admission::{MemoryBudget, QueueSlot, WorkQueue},
     call_metrics::CallMetrics,
     call_record::CallRecord,
+    deadline::Deadline,
     load_shedding::LoadShedder,
     normalise::normalise,
     request_body::ReceivedMessage,
@@ -238,7 +239,8 @@ impl Middleware {
         let scope = protocol::required_scope(request.uri().path())?;
         protocol::limit_headers(headers)?;
         let requested = deadline::requested(headers);
-        let deadline = call.started() + self.timeout(&requested);
+        let limit = self.limits.request_timeout;
+        let deadline = Deadline::new(call.started(), *requested.as_ref().unwrap_or(&None), limit);
         let caller =
             credentials::authenticate(&self.authenticator, headers, deadline, scope, &mut slot)
                 .await?;
@@ -260,11 +262,12 @@ impl Middleware {
                 bytes,
                 memory,
             } = message;
-            let permit = self.queue.acquire(slot, bytes, deadline).await;
+            let permit = self.queue.acquire(slot, bytes, deadline.at).await;
             let permit = Arc::new(permit.map_err(|_| status::overloaded())?);
             let held = (Arc::clone(&memory), Arc::clone(&permit));
             let spans = call.child_spans(self.tracer.as_ref());
-            let (context, _guard) = CallContext::new(call.id(), deadline, read_from, held, spans);
+            let (context, _guard) =
+                CallContext::new(call.id(), deadline.at, read_from, held, spans);
             let request = Request::from_parts(head, body);
             let response = context.scope(call_service(inner, request)).await;
             Ok((
@@ -274,17 +277,8 @@ impl Middleware {
         };
         let span = info_span!("call", request_id = %call.id());
         let work = catch_panics(call, work.instrument(span));
-        let result = deadline::enforce(deadline, work).await;
-        result.unwrap_or_else(|| Err(status::deadline_exceeded(scope)))
-    }
-
-    /// The caller's timeout or the server's, whichever is shorter.
-    fn timeout(&self, requested: &Result<Option<Duration>, Status>) -> Duration {
-        let limit = self.limits.request_timeout;
-        match requested {
-            Ok(Some(requested)) => limit.min(*requested),
-            Ok(None) | Err(_) => limit,
-        }
+        let result = deadline::enforce(deadline.at, work).await;
+        result.unwrap_or_else(|| Err(status::deadline_exceeded(scope, deadline.source)))
     }
 
     /// Stages 5 and 14. An error stands in the headers; a call that has a body ends

@@ -148,6 +148,8 @@ async fn a_malformed_deadline_is_invalid_and_a_passed_one_exceeded(client: Clien
         let answer = list(&connection, &headers).await;
         let expected = (Code::InvalidArgument, "FIELD_INVALID".to_owned());
         assert_eq!(answer.refusal(), expected, "{timeout:?}");
+        let failure = Failure::from(answer.status.expect("a status"));
+        failure.violates(&[("grpc-timeout", "FIELD_INVALID")]);
     }
     for timeout in ["0S", "1n", "00000000H"] {
         let headers = [account, ("grpc-timeout", timeout)];
@@ -166,6 +168,9 @@ async fn a_call_may_ask_to_read_from_the_primary_alone(client: Client) {
         let answer = list(&connection, &headers).await;
         let expected = (Code::InvalidArgument, "FIELD_INVALID".to_owned());
         assert_eq!(answer.refusal(), expected, "{unknown:?}");
+        let failure = Failure::from(answer.status.expect("a status"));
+        failure.violates(&[("x-read-from", "FIELD_INVALID")]);
+        assert_eq!(failure.description(), "must be `primary`, or not be sent");
     }
 }
 
@@ -178,6 +183,7 @@ async fn only_a_write_whose_deadline_passed_is_said_to_be_perhaps_done(client: C
             .await;
         let status = answer.status.expect("a status");
         assert_eq!(status.message().contains("write"), expected, "{status:?}");
+        assert!(status.message().starts_with("the deadline has passed"));
     }
 }
 
@@ -302,6 +308,9 @@ async fn the_servers_time_limit_caps_the_callers_deadline() {
             .call(CREATE, &headers, &prefix(0, 9), RequestEnd::Never)
             .await;
         answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+        let status = answer.status.expect("a status");
+        let message = status.message();
+        assert!(message.contains("EXPERTISE_REQUEST_TIMEOUT"), "{message}");
     }
 }
 

@@ -16,6 +16,7 @@ on_own_databases![
     a_task_too_large_to_return_is_refused,
     a_task_takes_no_more_steps_than_it_can_be_returned_with,
     a_guide_too_large_to_export_is_read_step_by_step,
+    a_guide_whose_texts_exceed_a_message_is_not_analysed,
     stored_sizes_follow_renames_and_automatic_translations,
     stored_sizes_follow_bodies_that_automatic_translations_replace,
     stored_sizes_are_close_upper_bounds_of_messages,
@@ -101,6 +102,32 @@ async fn stored_sizes_follow_renames_and_automatic_translations(url: String) {
     client.write_translations(items.collect()).await.accepted();
     let store = store_server::open(&url, 1).await;
     stored_sizes_are_those_of_the_content(&store, &url, ACCOUNT).await;
+}
+
+async fn a_guide_whose_texts_exceed_a_message_is_not_analysed(url: String) {
+    let client = client(&url).await;
+    let task = client.given_task(task("Guide")).await;
+    for _ in 0..3 {
+        let step = information_step(&task, "Step").depending_on(conditions_of(30_000));
+        client.given_step(step).await;
+    }
+    let validation = ValidateTaskRequest {
+        source: Some(validate_task_request::Source::Guid(task.guid.clone())),
+        ..ValidateTaskRequest::default()
+    };
+    let failure = client.validate(validation).await.refused();
+    failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+    assert_eq!(
+        failure.message,
+        "what is read of the guide, all but bodies, is larger than 65536 bytes: split it into \
+         several guides, or raise EXPERTISE_MAX_MESSAGE_BYTES of the server"
+    );
+    let failure = client.export(&task.guid).await.refused();
+    assert_eq!(
+        failure.message,
+        "the guide would be too large to return: more than 65536 bytes: list its steps page by \
+         page with ListSteps"
+    );
 }
 
 /// The second body is too large to be read and compared with the next one.

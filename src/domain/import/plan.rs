@@ -184,7 +184,7 @@ impl Planner<'_> {
             return Err(Error::Invalid(self.violations));
         }
         if let Some(missing) = self.unknown_steps.into_iter().next() {
-            return Err(Error::StepNotFound(missing));
+            return Err(Error::NoStepOfTask(missing));
         }
         if let Some(missing) = self.unknown_tasks.into_iter().next() {
             return Err(Error::TaskNotFound(missing));

@@ -18,8 +18,13 @@ pub fn status(precondition: Precondition) -> Status {
             ErrorReason::LinkedImportOnly,
             paths,
             match new_values {
-                true => "a linked observation has a new answer: only ImportTask creates links",
-                false => "only ImportTask creates links",
+                true => {
+                    "a linked observation has a new answer: only ImportTask creates links. Import \
+                     the guide with it, or leave it out"
+                }
+                false => {
+                    "only ImportTask creates links. Import the guide with `linked`, or leave it out"
+                }
             }
             .to_owned(),
         ),
@@ -31,7 +36,10 @@ pub fn status(precondition: Precondition) -> Status {
         Precondition::TaskReferenced { task, by } => (
             ErrorReason::TaskReferenced,
             by.iter().map(ToString::to_string).collect(),
-            format!("subtask steps of other tasks refer to task {task}"),
+            format!(
+                "subtask steps of other tasks refer to task {task}: delete them first, or have \
+                 them refer to another task"
+            ),
         ),
         Precondition::TaskManaged { task, by } => (
             ErrorReason::TaskManaged,
@@ -56,7 +64,10 @@ pub fn status(precondition: Precondition) -> Status {
         Precondition::RequestIdReused { id } => (
             ErrorReason::RequestIdReused,
             vec!["request_id".to_owned()],
-            format!("request_id {id} was used before with another payload"),
+            format!(
+                "request_id {id} was used before with another payload: use a new id for another \
+                 request"
+            ),
         ),
     };
     let total = subjects.len();

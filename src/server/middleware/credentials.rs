@@ -4,10 +4,12 @@ use std::pin::pin;
 
 use futures_util::FutureExt;
 use http::HeaderMap;
-use tokio::time::Instant;
 use tonic::Status;
 
-use super::{admission::QueueSlot, deadline};
+use super::{
+    admission::QueueSlot,
+    deadline::{self, Deadline},
+};
 use crate::{
     auth::{Authenticator, Caller, Rejection, Scope},
     grpc::status,
@@ -18,7 +20,7 @@ use crate::{
 pub async fn authenticate(
     authenticator: &Authenticator,
     headers: &HeaderMap,
-    deadline: Instant,
+    deadline: Deadline,
     scope: Scope,
     slot: &mut Option<QueueSlot>,
 ) -> Result<Caller, Status> {
@@ -26,7 +28,7 @@ pub async fn authenticate(
     let result = match authentication.as_mut().now_or_never() {
         Some(result) => Some(result),
         None => {
-            let waiting = deadline::enforce(deadline, authentication);
+            let waiting = deadline::enforce(deadline.at, authentication);
             QueueSlot::release_while_pending(slot, waiting).await
         }
     };
@@ -34,7 +36,7 @@ pub async fn authenticate(
         Some(Ok(caller)) => Ok(caller),
         Some(Err(Rejection::Missing(what))) => Err(status::credentials_missing(what)),
         Some(Err(Rejection::Invalid(what))) => Err(status::credentials_invalid(what)),
-        None => Err(status::deadline_exceeded(scope)),
+        None => Err(status::deadline_exceeded(scope, deadline.source)),
     }
 }
 

@@ -11,9 +11,30 @@ use http::{HeaderMap, HeaderValue};
 use tokio::time::{Instant, sleep_until};
 use tonic::Status;
 
-use crate::grpc::status;
+use crate::grpc::status::{self, DeadlineSource};
 
 const GRPC_TIMEOUT: &str = "grpc-timeout";
+
+/// When a call must have ended, and who says so.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline {
+    pub at: Instant,
+    pub source: DeadlineSource,
+}
+
+impl Deadline {
+    /// The caller's timeout or the server's, whichever is shorter.
+    pub fn new(started: Instant, requested: Option<Duration>, limit: Duration) -> Self {
+        let (timeout, source) = match requested {
+            Some(requested) if requested <= limit => (requested, DeadlineSource::Caller),
+            Some(_) | None => (limit, DeadlineSource::Server),
+        };
+        Self {
+            at: started + timeout,
+            source,
+        }
+    }
+}
 
 /// The timeout that the caller requests, if any.
 pub fn requested(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
@@ -21,7 +42,10 @@ pub fn requested(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
         return Ok(None);
     };
     parse(value).map(Some).ok_or_else(|| {
-        status::undecodable("grpc-timeout must be 1 to 8 digits and one of the units H M S m u n")
+        status::invalid_metadata(
+            GRPC_TIMEOUT,
+            "must be 1 to 8 digits and one of the units H M S m u n",
+        )
     })
 }
 

@@ -62,8 +62,9 @@ pub fn read_from(headers: &HeaderMap) -> Result<ReadFrom, Status> {
     match (values.next(), values.next()) {
         (None, _) => Ok(ReadFrom::Replica),
         (Some(value), None) if value == "primary" => Ok(ReadFrom::Primary),
-        (Some(_), _) => Err(status::undecodable(
-            "x-read-from must be `primary`, or not be sent",
+        (Some(_), _) => Err(status::invalid_metadata(
+            READ_FROM,
+            "must be `primary`, or not be sent",
         )),
     }
 }

@@ -18,6 +18,7 @@ use tracing::error;
 use super::{
     admission::{MemoryReservation, WorkPermit},
     call_record::CallRecord,
+    deadline::Deadline,
     normalise::normalise,
 };
 use crate::{auth::Scope, grpc::status, server::connections::PendingCall};
@@ -26,7 +27,7 @@ type PolledFrame = Poll<Option<Result<Frame<Bytes>, Status>>>;
 
 /// What a call holds while its response is sent.
 pub struct ResponseResources {
-    deadline: Instant,
+    deadline: Deadline,
     /// Held until the peer has taken the response.
     memory: Arc<MemoryReservation>,
     /// Held until the response is encoded.
@@ -37,7 +38,7 @@ pub struct ResponseResources {
 
 impl ResponseResources {
     pub fn new(
-        deadline: Instant,
+        deadline: Deadline,
         memory: Arc<MemoryReservation>,
         permit: Arc<WorkPermit>,
         scope: Scope,
@@ -87,7 +88,7 @@ impl ResponseBody {
     }
 
     fn is_late(&self) -> bool {
-        Instant::now() >= self.resources.deadline
+        Instant::now() >= self.resources.deadline.at
     }
 
     fn send(&mut self, data: Bytes) -> PolledFrame {
@@ -118,7 +119,10 @@ impl ResponseBody {
         match frame.trailers_ref().and_then(Status::from_header_map) {
             // Nothing succeeds after its deadline, the last byte included.
             Some(status) if status.code() == Code::Ok && self.is_late() => {
-                self.end(status::deadline_exceeded(self.resources.scope))
+                let ResponseResources {
+                    scope, deadline, ..
+                } = self.resources;
+                self.end(status::deadline_exceeded(scope, deadline.source))
             }
             Some(status) => self.end(status),
             None => Poll::Ready(Some(Ok(frame))),

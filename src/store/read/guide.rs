@@ -306,7 +306,7 @@ impl ReadBudget {
             return Ok(false);
         };
         let too_large = Error::TooLarge {
-            resource: SizedResource::Guide,
+            resource: SizedResource::AnalysedGuide,
             limit: self.max_bytes,
         };
         self.bytes = self.bytes.checked_sub(head.bytes).ok_or(too_large)?;

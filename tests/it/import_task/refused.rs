@@ -20,6 +20,7 @@ on_both_databases![
     an_absent_or_foreign_subtask_is_not_found,
     an_absent_or_foreign_task_is_not_found,
     an_absent_or_foreign_step_is_not_found,
+    two_steps_of_a_new_guide_have_different_ids,
     the_product_of_a_subtask_must_be_the_tasks,
     invalid_fields_are_reported_before_missing_references,
     an_unknown_absent_steps_value_is_refused,
@@ -206,6 +207,14 @@ async fn a_linked_text_has_200_code_points(client: Client) {
             "FIELD_TOO_LONG",
         )]);
     }
+    // The name in a document of the value is ignored, so it is not refused.
+    let inner = document("Short", document_steps(&["inside"]));
+    let linked = linked_question(vec![answer_with("a", &"x".repeat(201), inner)]);
+    let failure = refused(&client, document("Guide", vec![observation_asking(linked)])).await;
+    failure.violates(&[(
+        "document.steps[0].feedback_config[0].values[0].value",
+        "FIELD_TOO_LONG",
+    )]);
     let text = "🔧".repeat(200);
     let made = client
         .imported(document("Guide", vec![linked_observation(&[("a", &text)])]))
@@ -357,6 +366,10 @@ async fn an_absent_or_foreign_step_is_not_found(client: Client) {
             .await
             .refused();
         failure.is_step_not_found(guid);
+        assert_eq!(
+            failure.message,
+            format!("step {guid}, which document.steps[1].guid names, is not a step of the task")
+        );
         answers.push(error_text(&failure, guid));
     }
     assert!(
@@ -364,6 +377,19 @@ async fn an_absent_or_foreign_step_is_not_found(client: Client) {
         "{answers:#?}"
     );
     assert_eq!(client.get_task(&made.guid).await.accepted(), made);
+}
+
+async fn two_steps_of_a_new_guide_have_different_ids(client: Client) {
+    let id = unknown_guid();
+    let mut steps = document_steps(&["a", "b"]);
+    steps[0].guid = id.clone();
+    steps[1].guid = id.to_uppercase();
+    let failure = refused(&client, document("Guide", steps.clone())).await;
+    failure.violates(&[("document.steps[1].guid", "FIELD_INVALID")]);
+    let linked = linked_question(vec![answer_with("a", "A", document("A", steps))]);
+    let failure = refused(&client, document("Guide", vec![observation_asking(linked)])).await;
+    let path = "document.steps[0].feedback_config[0].values[0].task_json.steps[1].guid";
+    failure.violates(&[(path, "FIELD_INVALID")]);
 }
 
 async fn the_product_of_a_subtask_must_be_the_tasks(client: Client) {
@@ -401,6 +427,8 @@ async fn an_unknown_absent_steps_value_is_refused(client: Client) {
     };
     let failure = client.send_import(request).await.refused();
     failure.violates(&[("absent_steps", "FIELD_INVALID")]);
+    let values = "is not a value of AbsentSteps: ABSENT_STEPS_KEEP (1), ABSENT_STEPS_DELETE (2)";
+    assert_eq!(failure.description(), values);
     nothing_is_made(&client, failure).await;
 }
 
