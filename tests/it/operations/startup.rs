@@ -127,13 +127,14 @@ async fn a_server_that_waits_ends_with_0_after_sigterm() {
 
 #[tokio::test]
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
-async fn an_old_schema_is_refused_when_the_database_is_there() {
+async fn a_missing_schema_is_refused_when_the_database_is_there() {
     let (mut cluster, url) = stopped_cluster("late_schema.cluster");
     let args = ["--migrate=false", "--log=off"];
     let server = WaitingServer::start(&url, &args).await;
     cluster.start_again();
     let line = server.process.end().failure(1);
-    assert!(line.contains("older than this version"), "{line}");
+    let empty = "the database is empty: run `expertise migrate`";
+    assert!(line.contains(empty), "{line}");
 }
 
 #[tokio::test]
