@@ -20,7 +20,6 @@ on_both_databases![
     an_absent_or_foreign_subtask_is_not_found,
     an_absent_or_foreign_task_is_not_found,
     an_absent_or_foreign_step_is_not_found,
-    two_steps_of_a_new_guide_have_different_ids,
     the_product_of_a_subtask_must_be_the_tasks,
     invalid_fields_are_reported_before_missing_references,
     an_unknown_absent_steps_value_is_refused,
@@ -377,19 +376,6 @@ async fn an_absent_or_foreign_step_is_not_found(client: Client) {
         "{answers:#?}"
     );
     assert_eq!(client.get_task(&made.guid).await.accepted(), made);
-}
-
-async fn two_steps_of_a_new_guide_have_different_ids(client: Client) {
-    let id = unknown_guid();
-    let mut steps = document_steps(&["a", "b"]);
-    steps[0].guid = id.clone();
-    steps[1].guid = id.to_uppercase();
-    let failure = refused(&client, document("Guide", steps.clone())).await;
-    failure.violates(&[("document.steps[1].guid", "FIELD_INVALID")]);
-    let linked = linked_question(vec![answer_with("a", "A", document("A", steps))]);
-    let failure = refused(&client, document("Guide", vec![observation_asking(linked)])).await;
-    let path = "document.steps[0].feedback_config[0].values[0].task_json.steps[1].guid";
-    failure.violates(&[(path, "FIELD_INVALID")]);
 }
 
 async fn the_product_of_a_subtask_must_be_the_tasks(client: Client) {

@@ -16,6 +16,7 @@ on_both_databases![
     a_steps_masked_text_is_written_alone,
     a_masked_list_of_instructions_creates_a_language_unless_it_is_empty,
     a_wider_path_includes_a_narrower_one,
+    a_listed_step_sent_back_without_a_mask_loses_the_bodies_of_its_translations,
 ];
 
 async fn stored(client: &Client) -> Task {
@@ -231,4 +232,40 @@ async fn a_wider_path_includes_a_narrower_one(client: Client) {
         let after = client.updated_step(update.clone(), &mask).await;
         assert_eq!(after.translations.keys().collect::<Vec<_>>(), ["de"]);
     }
+}
+
+/// A language is replaced as a whole, and a listed step has no bodies.
+async fn a_listed_step_sent_back_without_a_mask_loses_the_bodies_of_its_translations(
+    client: Client,
+) {
+    let task = client.given_task(task("Guide")).await;
+    let row = step_translation("Titel").with_body("Text");
+    let sent = information_step(&task, "title")
+        .with_body("text")
+        .translated("de", row);
+    client.given_step(sent).await;
+    let page = client.list_steps(ListStepsRequest {
+        task: task.guid,
+        ..ListStepsRequest::default()
+    });
+    let mut listed = page.await.accepted().steps;
+    let listed = listed.pop().expect("a step");
+    let masked = client.updated_step(listed.clone(), &["translations.de.title"]);
+    assert_eq!(
+        masked.await.translations["de"].body.as_deref(),
+        Some("Text")
+    );
+    let after = client.updated_step(
+        Step {
+            etag: String::new(),
+            ..listed
+        },
+        &[],
+    );
+    let after = after.await;
+    assert_eq!(after.body.as_deref(), Some("text"));
+    assert_eq!(after.translations["de"].body, None);
+    // An empty body is sent, unlike an absent one.
+    let emptied = client.updated_step(step_of(&after.guid).with_body(""), &[]);
+    assert_eq!(emptied.await.body.as_deref(), Some(""));
 }

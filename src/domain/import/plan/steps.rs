@@ -30,19 +30,25 @@ impl<'a> Planner<'a> {
         let mut listed = BTreeSet::new();
         let mut steps = Vec::with_capacity(documents.len());
         for document in documents {
-            let before = document.guid.and_then(|guid| by_id.get(&guid).copied());
-            if let Some(guid) = document.guid {
-                let path = Path::root(&document.path);
-                let path = path.field("guid");
-                if existing.is_some() && before.is_none() {
-                    let field = path.to_string().into();
-                    self.unknown_steps.push(Missing { id: guid, field });
+            let mut before = None;
+            if existing.is_some()
+                && let Some(guid) = document.guid
+            {
+                before = by_id.get(&guid).copied();
+                if before.is_none() {
+                    let field = Path::root(&document.path).field("guid").to_string();
+                    self.unknown_steps.push(Missing {
+                        id: guid,
+                        field: field.into(),
+                    });
                     continue;
                 }
                 if !listed.insert(guid) {
-                    let description = "is the id of another step of the list";
-                    self.violations
-                        .add(&path, Reason::FieldInvalid, description);
+                    self.violations.add(
+                        &Path::root(&document.path).field("guid"),
+                        Reason::FieldInvalid,
+                        "is the id of another step of the list",
+                    );
                 }
             }
             steps.extend(self.plan_step(task, product, document, before, existing));
