@@ -107,7 +107,7 @@ fn full_path(above: Option<String>, path: &str) -> String {
 impl Finding {
     /// The id of the finding: the same for the same rule, task, step, path and facts.
     pub fn id(&self) -> String {
-        let facts = Value::Object(self.facts.clone()).to_string();
+        let facts = serde_json::to_string(&self.facts).unwrap_or_default();
         let FindingPlace {
             task,
             step,
@@ -120,11 +120,8 @@ impl Finding {
             hash.update(part);
         }
         let digest = hash.finalize();
-        digest
-            .iter()
-            .take(16)
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        let half = digest.first_chunk().copied().unwrap_or_default();
+        format!("{:032x}", u128::from_be_bytes(half))
     }
 
     /// By the place in the guide, then the path, then the rule.

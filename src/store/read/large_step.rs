@@ -14,7 +14,7 @@ use crate::{
         step::Step,
         text::Body,
     },
-    store::{Account, backend, error::StoreError, json_columns, statement},
+    store::{Account, backend, connection::Purpose, error::StoreError, json_columns, statement},
 };
 
 /// Bytes of a piece of a body. The allocator keeps smaller blocks for reuse
@@ -38,20 +38,16 @@ impl Account {
     /// While a message of PostgreSQL arrives, the driver holds it three times.
     async fn read_in_pieces(&self, guid: StepId) -> Result<Option<Step>, StoreError> {
         let _permit = self.large_read_permit().await;
-        let db = self.reader().begin_snapshot().await?;
+        let db = self.reader().begin(Purpose::Snapshot).await?;
         let columns = StepColumns {
             own_body: false,
             ..StepColumns::ALL
         };
-        let step = match read(&db, &self.id, guid, columns).await {
-            Ok(Some(mut step)) => read_body(&db, &self.id, guid).await.map(|body| {
-                step.content.body = body;
-                Some(step)
-            }),
-            other => other,
+        let Some(mut step) = read(&db, &self.id, guid, columns).await? else {
+            return Ok(None);
         };
-        db.rollback().await?;
-        step
+        step.content.body = read_body(&db, &self.id, guid).await?;
+        Ok(Some(step))
     }
 }
 

@@ -19,7 +19,10 @@ use crate::{
         translation::Language,
         violation::{Path, Reason},
     },
-    store::{Account, backend, error::StoreError, json_columns, placeholders, statement},
+    store::{
+        Account, backend, connection::Purpose, error::StoreError, json_columns, placeholders,
+        statement,
+    },
 };
 
 /// If the bodies of a page may have more bytes, they are read under a permit.
@@ -67,11 +70,9 @@ impl Account {
     pub async fn preview_task(&self, call: PreviewCall) -> Result<PreviewPage> {
         let account = self.clone();
         run_to_end(async move {
-            let db = account.reader().begin_snapshot().await;
+            let db = account.reader().begin(Purpose::Snapshot).await;
             let db = db.map_err(StoreError::from)?;
-            let page = account.read_preview(&db, call).await;
-            db.rollback().await.map_err(StoreError::from)?;
-            Ok(page?)
+            Ok(account.read_preview(&db, call).await?)
         })
         .await
     }

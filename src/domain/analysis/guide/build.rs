@@ -114,9 +114,14 @@ impl GuideDraft {
             tasks,
             variables,
             limit,
+            size: usize::MAX,
             indexes,
         };
-        guide.limit = guide.limit.or_else(|| guide.exceeded_limit());
+        match guide.measure() {
+            Ok(size) if limit.is_none() => guide.size = size,
+            Ok(_) => {}
+            Err(exceeded) => guide.limit = limit.or(Some(exceeded)),
+        }
         guide
     }
 

@@ -11,10 +11,10 @@ struct WalkSize {
 }
 
 impl Guide {
-    /// The limit that the guide exceeds when the steps of a task count at each subtask
-    /// step that enters it. Counting stops at the limit, as shared subtasks could make a
-    /// whole walk very long.
-    pub(super) fn exceeded_limit(&self) -> Option<GuideLimit> {
+    /// How many steps and conditions a walk passes. Those of a task count at each subtask
+    /// step that enters it. Counting stops at a limit that the guide exceeds, as shared
+    /// subtasks could make a whole walk very long.
+    pub(super) fn measure(&self) -> Result<usize, GuideLimit> {
         let by_task = self.tasks.iter().map(|task| {
             let steps = task.steps.iter().flatten();
             let of_steps = steps.filter_map(|step| step.source.step.content.dependencies.as_ref());
@@ -26,7 +26,8 @@ impl Guide {
             conditions: 0,
             by_task: by_task.collect(),
         };
-        self.count(&mut vec![0], &mut size).err()
+        self.count(&mut vec![0], &mut size)?;
+        Ok(size.steps + size.conditions)
     }
 
     fn count(&self, entered: &mut Vec<usize>, size: &mut WalkSize) -> Result<(), GuideLimit> {
