@@ -163,7 +163,9 @@ pub fn deadline_exceeded(scope: Scope) -> Status {
 pub fn unavailable(outage: Outage) -> Status {
     let message = match outage {
         Outage::Away => "the database does not answer",
-        Outage::Busy => "no connection to the database, or no lock on it, was free in time",
+        Outage::NoConnection | Outage::Locked => {
+            "no connection to the database, or no lock on it, was free in time"
+        }
         Outage::ReadOnly => "the database accepts no writes at present",
         Outage::Full => "the database has no space for the write",
         Outage::Disk => "the database cannot read or write its disk",
@@ -175,9 +177,12 @@ pub fn unavailable(outage: Outage) -> Status {
     let reason = ErrorReason::StoreUnavailable;
     let details = match outage {
         Outage::Undecided => info(reason, [("outcome", "unknown".to_owned())]),
-        Outage::Away | Outage::Busy | Outage::ReadOnly | Outage::Full | Outage::Disk => {
-            info(reason, [])
-        }
+        Outage::Away
+        | Outage::NoConnection
+        | Outage::Locked
+        | Outage::ReadOnly
+        | Outage::Full
+        | Outage::Disk => info(reason, []),
     };
     retry_later(Code::Unavailable, message, details)
 }
