@@ -9,7 +9,7 @@ use sea_orm_migration::MigratorTrait;
 use super::{
     OpenError, advice,
     database::Database,
-    permissions::{Needed, check_permissions},
+    permissions::{NeededPermissions, check_permissions},
 };
 use crate::store::{
     backend,
@@ -57,7 +57,7 @@ pub async fn prepare_schema(db: &Database, old: OldSchema) -> Result<SchemaChang
         .await
         .map_err(schema)?;
     if backend(&transaction) == DbBackend::Postgres {
-        check_permissions(&transaction, Needed::Migrations).await?;
+        check_permissions(&transaction, NeededPermissions::Migrations).await?;
     }
     let pending = match pending_migrations(&transaction).await {
         Ok(pending) => pending,
