@@ -136,8 +136,8 @@ impl Operation for UpdateStep {
             return Ok(None);
         }
         let stored = tx.read_step(self.guid).await?;
-        let manages = |stored: &StepSnapshot| !stored.step.managed_tasks().is_empty();
-        if self.with_managed() == WithManaged::Load && stored.as_ref().is_some_and(manages) {
+        let manages_tasks = stored.as_ref().is_some_and(StepSnapshot::manages_tasks);
+        if self.with_managed() == WithManaged::Load && manages_tasks {
             return Ok(None);
         }
         Ok(Some((stored, None)))
@@ -178,8 +178,8 @@ impl Operation for DeleteStep {
 
     async fn read(&self, tx: &Tx) -> Result<Option<Option<StepSnapshot>>, StoreError> {
         let stored = tx.read_step(self.guid).await?;
-        let manages = |stored: &StepSnapshot| !stored.step.managed_tasks().is_empty();
-        Ok((!stored.as_ref().is_some_and(manages)).then_some(stored))
+        let manages_tasks = stored.as_ref().is_some_and(StepSnapshot::manages_tasks);
+        Ok((!manages_tasks).then_some(stored))
     }
 
     async fn read_locked(&self, tx: &Tx) -> Result<Option<StepSnapshot>, StoreError> {
