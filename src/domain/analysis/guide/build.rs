@@ -14,7 +14,7 @@ use crate::domain::analysis::{
     variable::{OutsideSetters, PossibleValues, Variable, VariableId},
 };
 
-/// A guide without the observations outside that set its variables, which are read next.
+/// A guide before the observations outside of it that set its variables are known.
 #[derive(Debug)]
 pub struct GuideDraft {
     tasks: Vec<GuideTask>,
@@ -266,7 +266,8 @@ impl VariableTable {
         vec![wide, own]
     }
 
-    /// The variable that a name stands for within a task, which a condition reads.
+    /// Notes that a condition of a task reads a name. Returns the variable that the name stands
+    /// for there.
     fn mark_read(&mut self, task: usize, name: String) -> VariableId {
         let key = (task, name);
         let own = self.of_task.get(&key).copied();
