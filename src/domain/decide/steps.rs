@@ -111,13 +111,6 @@ pub struct StepSnapshot {
     pub manages: ManagedTasks,
 }
 
-impl StepSnapshot {
-    /// Whether the step manages tasks.
-    pub fn manages_tasks(&self) -> bool {
-        !self.step.managed_tasks().is_empty()
-    }
-}
-
 /// The tasks that an observation manages, and their wiring steps.
 #[derive(Debug, Default)]
 pub struct ManagedTasks {
