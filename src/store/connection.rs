@@ -34,7 +34,7 @@ use crate::config::{DatabaseUrl, PostgresUrl};
 use database::Pooling;
 pub use migrations::SchemaChange;
 use migrations::{OldSchema, prepare_partitions, prepare_schema};
-use permissions::{Needed, check_permissions, warn_if_read_only};
+use permissions::{NeededPermissions, check_permissions, warn_if_read_only};
 use probe::HealthProbe;
 
 pub use advice::{Advice, refusal};
@@ -251,7 +251,7 @@ async fn postgres(
     let (options, mut pool) = postgres::open(url, *max_connections, &epoch).await?;
     let schema_change = prepare_schema(&pool, OldSchema::of_setting(*migrate)).await?;
     if *serves {
-        check_permissions(&pool, Needed::Serve).await?;
+        check_permissions(&pool, NeededPermissions::Serve).await?;
         warn_if_read_only(&pool).await?;
     }
     let page_key = page_key(&pool).await?;

@@ -8,7 +8,7 @@ use sea_orm_migration::MigratorTrait;
 use super::{
     OpenError, advice,
     database::Database,
-    permissions::{Needed, check_permissions},
+    permissions::{NeededPermissions, check_permissions},
 };
 use crate::store::{
     backend,
@@ -53,7 +53,7 @@ pub async fn prepare_schema(db: &Database, old: OldSchema) -> Result<SchemaChang
     let schema = |err: DbErr| advice::schema_error(&err);
     let transaction = db.begin_migration(None).await.map_err(schema)?;
     if backend(&transaction) == DbBackend::Postgres {
-        check_permissions(&transaction, Needed::Migrations).await?;
+        check_permissions(&transaction, NeededPermissions::Migrations).await?;
     }
     let pending = match pending_migrations(&transaction).await {
         Ok(pending) => pending,

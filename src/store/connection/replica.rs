@@ -21,7 +21,7 @@ use super::{
     epoch::ConnectionEpoch,
     migrations::pending_migrations,
     page_key,
-    permissions::{Needed, check_permissions},
+    permissions::{NeededPermissions, check_permissions},
     postgres,
     probe::HealthProbe,
 };
@@ -238,7 +238,7 @@ async fn connect(settings: &ReplicaSettings) -> Result<CheckedReplica, ReplicaEr
         let opened = postgres::open(&settings.url, settings.max_connections, &epoch).await;
         let (options, mut database) = opened?;
         database.measure(POOL, &settings.metrics);
-        check_permissions(&database, Needed::Read).await?;
+        check_permissions(&database, NeededPermissions::Read).await?;
         if page_key(&database).await? != settings.page_key {
             return Err(ReplicaError::OtherDatabase);
         }

@@ -97,6 +97,7 @@ async fn read_body(
     Ok(Some(json_columns::valid(Body::parse(body), "body")?))
 }
 
+/// The bytes of a piece, which stand behind its number.
 fn piece(row: &QueryResult) -> Result<&[u8], StoreError> {
     let mut row = RowReader::new(row);
     row.take::<i32>()?;

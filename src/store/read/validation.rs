@@ -17,7 +17,6 @@ use crate::{
             Finding, FindingCounts, OutsideReaders, RULES_VERSION, ValidationOptions,
             ValidationSubject, validate,
         },
-        violation::{Path, Reason},
     },
     store::{Account, connection::Purpose, error::StoreError},
 };
@@ -158,13 +157,7 @@ impl Account {
         } = call;
         let read = self.read_for_validation(source, replaced, &options).await?;
         let fingerprint = read.fingerprint(document, &options_bytes);
-        if after.is_some_and(|(_, seen)| seen != fingerprint) {
-            return Err(Error::invalid(
-                &Path::root("page_token"),
-                Reason::PageTokenInvalid,
-                "the guide has changed since; start again from the first page",
-            ));
-        }
+        fingerprint.check_page(after.map(|(_, seen)| seen))?;
         let unchanged = after.is_none() && known_fingerprint == fingerprint.to_string();
         let (mut findings, counts) = if unchanged {
             (Vec::new(), FindingCounts::default())

@@ -128,7 +128,7 @@ impl WriteQueue {
         account.metrics().record_write_wait(enqueued.elapsed());
         // Either it is begun or it is given up, never both.
         if begun.is_err() && !claimed.swap(true, Ordering::SeqCst) {
-            return Err(StoreError::Unavailable(Outage::Busy));
+            return Err(StoreError::Unavailable(Outage::Locked));
         }
         answer.await.map_err(|_| closed())?
     }
@@ -188,7 +188,7 @@ async fn run_group(
 /// as long once more.
 fn not_begun(error: StoreError) -> StoreError {
     match error {
-        StoreError::Conflict => StoreError::Unavailable(Outage::Busy),
+        StoreError::Conflict => StoreError::Unavailable(Outage::Locked),
         other => other,
     }
 }

@@ -186,7 +186,7 @@ impl WriteSlots {
         let slot = Arc::clone(&self.slots).acquire_owned();
         match timeout(self.wait_timeout, slot).await {
             Ok(Ok(permit)) => Ok(permit),
-            Ok(Err(_)) | Err(_) => Err(StoreError::Unavailable(Outage::Busy).into()),
+            Ok(Err(_)) | Err(_) => Err(StoreError::Unavailable(Outage::NoConnection).into()),
         }
     }
 }
