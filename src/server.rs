@@ -34,7 +34,7 @@ pub use self::tls::TlsError;
 use self::{
     connections::Connections,
     health::HealthMonitor,
-    listen::{advice, incoming, listen},
+    listen::{incoming, listen, listen_advice},
     middleware::{CallLimits, CallService, Middleware},
     operations::{MetricSources, OperationsEndpoint},
     routes::ServerRoutes,
@@ -87,7 +87,7 @@ impl OperationsPort {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {}", advice(.setting, .reason))]
+    #[error("cannot listen on {address}: {}", listen_advice(.setting, .reason))]
     Listen {
         /// The setting with the address.
         setting: &'static str,

@@ -5,6 +5,7 @@
 //! authenticated, and a missing row is a panic. The floor has its own tables, with the
 //! body in the row of the step.
 
+mod analysis;
 mod create;
 mod delete;
 mod import;
@@ -20,8 +21,8 @@ mod values;
 use std::{env, io::Write};
 
 use expertise::proto::v1::{
-    step_service_server::StepServiceServer, task_service_server::TaskServiceServer,
-    translation_service_server::TranslationServiceServer,
+    analysis_service_server::AnalysisServiceServer, step_service_server::StepServiceServer,
+    task_service_server::TaskServiceServer, translation_service_server::TranslationServiceServer,
 };
 use tokio::{net::TcpListener, runtime::Runtime};
 use tonic::transport::{Server, server::TcpIncoming};
@@ -68,6 +69,7 @@ pub fn serve(create_mode: CreateMode) {
             .initial_connection_window_size(CONNECTION_WINDOW)
             .add_service(StepServiceServer::new(floor.clone()))
             .add_service(TaskServiceServer::new(floor.clone()))
+            .add_service(AnalysisServiceServer::new(floor.clone()))
             .add_service(TranslationServiceServer::new(floor))
             .serve_with_incoming(TcpIncoming::from(listener).with_nodelay(Some(true)))
             .await

@@ -24,7 +24,7 @@ use super::{
     findings::Findings,
     out::JsonArray,
     plan::{
-        LeftOutFields, Plan, Resets, fixed_paths, has_refused_shorthand, missing_fields,
+        LeftOutFields, Plan, Resets, fixed_paths, has_refused_shorthand, missing_fields_error,
         name_new_subtask_steps,
     },
     tasks, transfer,
@@ -170,11 +170,8 @@ impl ApplyRun<'_> {
         };
         let mut document = guide.document.clone();
         self.references.resolve(&mut document);
-        let missing = missing_fields(&document, stored);
-        if !missing.is_empty() {
-            let missing = missing.iter().map(|path| format!("{path}: is required"));
-            let missing: Vec<String> = missing.collect();
-            return Err(CliError::Invalid(missing.join("\n  ")));
+        if let Some(error) = missing_fields_error(&document, stored, |path| path) {
+            return Err(CliError::Invalid(error));
         }
         let planned = REPLACE_GUIDE.apply(&document, stored);
         let mut shown = planned.clone();

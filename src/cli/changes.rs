@@ -10,11 +10,11 @@ use serde_json::Value;
 
 pub(super) use self::print::text;
 use super::document::{self, DocumentError};
-use crate::proto::v1::{FeedbackConfig, Step, StepType, Task, TaskDocument};
+use crate::proto::v1::{FeedbackValue, Step, StepType, Task, TaskDocument};
 
-/// Fields of a task that a document does not set. `dependency_shorthand` says the same as
-/// `dependencies`.
-const TASK_FIELDS_OF_SYSTEM: [&str; 16] = [
+/// Fields of a task that are not compared, as a document does not set them.
+/// `dependency_shorthand` says the same as `dependencies`.
+const UNCOMPARED_TASK_FIELDS: [&str; 16] = [
     "account_id",
     "created_ts",
     "dependency_shorthand",
@@ -32,8 +32,8 @@ const TASK_FIELDS_OF_SYSTEM: [&str; 16] = [
     "steps",
     "type",
 ];
-/// Fields of a step that a document does not set.
-const STEP_FIELDS_OF_SYSTEM: [&str; 12] = [
+/// The same of a step.
+const UNCOMPARED_STEP_FIELDS: [&str; 12] = [
     "account_id",
     "created_ts",
     "dependency_shorthand",
@@ -92,6 +92,30 @@ pub(super) enum ChangeKind {
 }
 
 impl Change {
+    /// A change of a whole task.
+    fn of_task(kind: ChangeKind, guid: &str, name: &str) -> Self {
+        Self {
+            kind,
+            task: guid.to_owned(),
+            step: String::new(),
+            place: 0,
+            title: name.to_owned(),
+            path: String::new(),
+            before: None,
+            after: None,
+            subtask_step: None,
+        }
+    }
+
+    /// A change of a whole step, which stands at this index.
+    fn of_step(kind: ChangeKind, task: &str, index: usize, step: &Step) -> Self {
+        Self {
+            step: step.guid.clone(),
+            place: index + 1,
+            ..Self::of_task(kind, task, &step.title)
+        }
+    }
+
     /// Whether the guide loses a step.
     pub fn removes_step(&self) -> bool {
         self.kind == ChangeKind::Removed && self.place > 0
@@ -120,20 +144,10 @@ fn add_guide(
     let before = stored.task.clone().unwrap_or_default();
     let after = planned.task.clone().unwrap_or_default();
     let task = before.guid.clone();
-    let subject = Change {
-        kind: ChangeKind::Changed,
-        task: task.clone(),
-        step: String::new(),
-        place: 0,
-        title: before.name.clone(),
-        path: String::new(),
-        before: None,
-        after: None,
-        subtask_step: None,
-    };
+    let subject = Change::of_task(ChangeKind::Changed, &task, &before.name);
     let fields = |task: &Task| Ok::<_, DocumentError>(document::json("Task", task)?.into_fields());
     let (before, after) = (fields(&before)?, fields(&after)?);
-    add_fields(&subject, before, after, &TASK_FIELDS_OF_SYSTEM, changes);
+    add_fields(&subject, before, after, &UNCOMPARED_TASK_FIELDS, changes);
     add_steps(&task, stored, planned, changes)
 }
 
@@ -156,17 +170,7 @@ fn add_steps(
         .collect();
     let known: Vec<usize> = kept.iter().copied().flatten().collect();
     let unmoved = longest_increasing(&known);
-    let subject = |kind, place: usize, step: &Step| Change {
-        kind,
-        task: task.to_owned(),
-        step: step.guid.clone(),
-        place: place + 1,
-        title: step.title.clone(),
-        path: String::new(),
-        before: None,
-        after: None,
-        subtask_step: None,
-    };
+    let subject = |kind, index, step: &Step| Change::of_step(kind, task, index, step);
     for (place, (step, before)) in planned.steps.iter().zip(&kept).enumerate() {
         let Some(before) = before else {
             changes.push(subject(ChangeKind::Added, place, step));
@@ -188,7 +192,7 @@ fn add_steps(
             &changed,
             fields.0,
             fields.1,
-            &STEP_FIELDS_OF_SYSTEM,
+            &UNCOMPARED_STEP_FIELDS,
             changes,
         );
         add_managed(stored, step, &planned.steps, changes)?;
@@ -222,29 +226,15 @@ fn add_managed(
     steps: &[Step],
     changes: &mut Vec<Change>,
 ) -> Result<(), DocumentError> {
-    let managed = |configs: &'_ [FeedbackConfig]| -> Vec<_> {
-        let linked = configs.iter().filter(|config| config.linked());
-        let values = linked.flat_map(|config| config.values.clone());
-        values.collect()
-    };
-    let (stored, planned) = (
-        managed(&stored.feedback_config),
-        managed(&planned.feedback_config),
-    );
-    let task = |kind, guid: &str, title: &str| Change {
-        kind,
-        task: guid.to_owned(),
-        step: String::new(),
-        place: 0,
-        title: title.to_owned(),
-        path: String::new(),
-        before: None,
-        after: None,
-        subtask_step: None,
-    };
+    fn managed(step: &Step) -> Vec<&FeedbackValue> {
+        let configs = step.feedback_config.iter();
+        let linked = configs.filter(|config| config.linked());
+        linked.flat_map(|config| &config.values).collect()
+    }
+    let (stored, planned) = (managed(stored), managed(planned));
     for value in &planned {
         match stored.iter().find(|before| before.key == value.key) {
-            None => changes.push(task(ChangeKind::Added, "", &value.value)),
+            None => changes.push(Change::of_task(ChangeKind::Added, "", &value.value)),
             Some(before) => {
                 let empty = TaskDocument::default();
                 let (before, after) = (
@@ -261,7 +251,7 @@ fn add_managed(
         let leads = leads.position(|step| step.subtask_id == value.link);
         changes.push(Change {
             subtask_step: leads.map(|index| index + 1),
-            ..task(ChangeKind::Removed, &value.link, &value.value)
+            ..Change::of_task(ChangeKind::Removed, &value.link, &value.value)
         });
     }
     Ok(())
@@ -272,7 +262,7 @@ fn add_fields(
     subject: &Change,
     before: Vec<(String, Value)>,
     after: Vec<(String, Value)>,
-    of_system: &[&str],
+    uncompared: &[&str],
     changes: &mut Vec<Change>,
 ) {
     let mut names: Vec<String> = before.iter().map(|(name, _)| name.clone()).collect();
@@ -282,7 +272,7 @@ fn add_fields(
         let found = fields.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.clone())
     };
-    for name in names.iter().filter(|it| !of_system.contains(&it.as_str())) {
+    for name in names.iter().filter(|it| !uncompared.contains(&it.as_str())) {
         let depth = if name == TRANSLATIONS { 2 } else { 0 };
         let (before, after) = (get(&before, name), get(&after, name));
         add_values(subject, name, before, after, depth, changes);

@@ -175,39 +175,39 @@ async fn delete_one(client: &Client, task: &Task) -> Result<(), CallError> {
 }
 
 async fn report(client: &Client, task: Task, error: Option<CallError>) -> DeleteReport {
-    let references = match &error {
-        Some(error) if ["TASK_REFERENCED", "TASK_MANAGED"].contains(&error.reason.as_str()) => {
-            references::referrers(client, &task.guid).await
-        }
-        Some(_) | None => Vec::new(),
+    let report = DeleteReport::deleted(task);
+    let Some(error) = error else { return report };
+    let references = match error.reason.as_str() {
+        "TASK_REFERENCED" | "TASK_MANAGED" => references::referrers(client, &report.guid).await,
+        _ => Vec::new(),
     };
     DeleteReport {
-        outcome: match error {
-            Some(_) => "failed",
-            None => "deleted",
-        },
-        dry_run: false,
-        description: description(&task),
-        steps: task.steps.len(),
-        guid: task.guid,
-        name: task.name,
-        error,
+        outcome: "failed",
+        error: Some(error),
         references,
+        ..report
     }
 }
 
 impl DeleteReport {
-    /// A task that a dry run would delete.
-    pub fn planned(task: Task) -> Self {
+    fn deleted(task: Task) -> Self {
         Self {
             outcome: "deleted",
-            dry_run: true,
+            dry_run: false,
             description: description(&task),
             steps: task.steps.len(),
             guid: task.guid,
             name: task.name,
             error: None,
             references: Vec::new(),
+        }
+    }
+
+    /// A task that a dry run would delete.
+    pub fn planned(task: Task) -> Self {
+        Self {
+            dry_run: true,
+            ..Self::deleted(task)
         }
     }
 

@@ -18,7 +18,7 @@ use super::{
     out::{print, print_error, sanitize, step_count},
     plan::{
         LeftOutFields, Matching, Plan, Resets, TaskIds, fixed_paths, keep_edited_conditions,
-        match_to_stored, missing_fields, name_new_subtask_steps,
+        managed_documents, match_to_stored, missing_fields_error, name_new_subtask_steps,
     },
     tasks, transfer,
 };
@@ -129,14 +129,8 @@ async fn write(
         return Ok(EditOutcome::Refused(reason));
     }
     match_to_stored(&mut document, stored, Matching::ById, &mut TaskIds::new());
-    let missing = missing_fields(&document, stored);
-    if !missing.is_empty() {
-        let missing = missing.iter().map(|path| match field_line(text, path) {
-            Some(line) => format!("line {line}: {path}: is required"),
-            None => format!("{path}: is required"),
-        });
-        let missing: Vec<String> = missing.collect();
-        return Ok(EditOutcome::Refused(missing.join("\n  ")));
+    if let Some(error) = missing_fields_error(&document, stored, |path| with_line(path, text)) {
+        return Ok(EditOutcome::Refused(error));
     }
     keep_edited_conditions(&mut document, stored);
     let plan = Plan {
@@ -155,7 +149,7 @@ async fn write(
     match transfer::import(client, checked).await {
         Ok(checked) => ignored.extend(checked.ignored_paths),
         Err(error) if ["INVALID_ARGUMENT", "NOT_FOUND"].contains(&error.code) => {
-            let error = match has_steps_of(&planned, &document) {
+            let error = match has_same_paths(&planned, &document) {
                 true => with_lines(error, text),
                 false => error,
             };
@@ -196,33 +190,34 @@ async fn write(
 
 /// Whether both have equally many steps, and equally many tasks in each step. Then no wiring
 /// step was added, and paths of one document lead to the same fields of the other.
-fn has_steps_of(planned: &TaskDocument, document: &TaskDocument) -> bool {
-    let managed = |step: &Step| -> Vec<TaskDocument> {
-        let values = step
-            .feedback_config
-            .iter()
-            .flat_map(|config| &config.values);
-        values.filter_map(|value| value.task_json.clone()).collect()
-    };
+fn has_same_paths(planned: &TaskDocument, document: &TaskDocument) -> bool {
+    fn managed(step: &Step) -> Vec<&TaskDocument> {
+        managed_documents(step)
+            .map(|(_, document)| document)
+            .collect()
+    }
     let mut steps = planned.steps.iter().zip(&document.steps);
     planned.steps.len() == document.steps.len()
         && steps.all(|(planned, sent)| {
             let (planned, sent) = (managed(planned), managed(sent));
+            let mut pairs = planned.iter().zip(&sent);
             sent.is_empty()
-                || planned.len() == sent.len()
-                    && planned
-                        .iter()
-                        .zip(&sent)
-                        .all(|(one, two)| has_steps_of(one, two))
+                || planned.len() == sent.len() && pairs.all(|(one, two)| has_same_paths(one, two))
         })
+}
+
+/// The path of a field behind its line in the text, if the text has it.
+fn with_line(path: String, text: &str) -> String {
+    match field_line(text, &path) {
+        Some(line) => format!("line {line}: {path}"),
+        None => path,
+    }
 }
 
 /// Names the lines of the fields that are refused.
 fn with_lines(mut error: CallError, text: &str) -> CallError {
     for violation in &mut error.violations {
-        if let Some(line) = field_line(text, &violation.field) {
-            violation.field = format!("line {line}: {}", violation.field);
-        }
+        violation.field = with_line(std::mem::take(&mut violation.field), text);
     }
     if let Some(line) = error.field.as_ref().and_then(|it| field_line(text, it)) {
         error.message = format!("line {line}: {}", error.message);

@@ -16,15 +16,15 @@ pub(super) fn name(guide: &GuideArg) -> String {
     }
 }
 
-/// The stored task that a user names where a file could be named, too.
+/// The stored task that an argument names which may also be a file.
 pub(super) async fn find_task(client: &Client, task: &TaskRef) -> Result<TaskId, CliError> {
     let name = match task {
         TaskRef::Id(task) => return Ok(*task),
         TaskRef::Name(name) => name,
     };
-    let missing = format!(
+    let not_found = format!(
         "there is no file {:?}, and no task of this account has this name",
         sanitize(name)
     );
-    tasks::find_by_name(client, name, &missing).await
+    tasks::find_by_name(client, name, &not_found).await
 }

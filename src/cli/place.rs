@@ -1,6 +1,6 @@
 //! The place in a guide that a finding is about.
 
-use super::{out::sanitize, wording};
+use super::{out::sanitize, plan::managed_documents, wording};
 use crate::proto::v1::{Step, TaskDocument, dependency_node::Node};
 
 /// What the path of a finding in a document begins with. Paths of a stored guide begin at
@@ -79,10 +79,8 @@ impl<'a> GuidePlace<'a> {
                     ..self
                 });
             }
-            let configs = known.feedback_config.iter();
-            let values = configs.flat_map(|config| &config.values);
-            let mut managed = values.filter_map(|value| value.task_json.as_ref());
-            let found = managed.find_map(|document| self.managed(document).with_id(task, step));
+            let found = managed_documents(known)
+                .find_map(|(_, document)| self.managed(document).with_id(task, step));
             if found.is_some() {
                 return found;
             }

@@ -13,7 +13,7 @@ pub(super) use self::{
     fixed::fixed_paths,
     matching::{Matching, TaskIds, match_to_stored},
     merge::new_step,
-    required::missing_fields,
+    required::missing_fields_error,
     resets::Resets,
     shorthand::{has_refused_shorthand, keep_edited_conditions},
     subtasks::name_new_subtask_steps,
@@ -77,7 +77,9 @@ fn steps_by_guid(document: &TaskDocument) -> BTreeMap<&str, &Step> {
 }
 
 /// The documents of the tasks that a step manages, with their values.
-fn managed_documents(step: &Step) -> impl Iterator<Item = (&FeedbackValue, &TaskDocument)> {
+pub(super) fn managed_documents(
+    step: &Step,
+) -> impl Iterator<Item = (&FeedbackValue, &TaskDocument)> {
     let configs = step.feedback_config.iter();
     let values = configs.flat_map(|config| &config.values);
     values.filter_map(|value| Some((value, value.task_json.as_ref()?)))

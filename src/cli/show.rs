@@ -23,12 +23,12 @@ use crate::{
 pub(super) async fn show(
     client: &Client,
     task: TaskId,
-    show: &ShowArgs,
+    args: &ShowArgs,
     format: Format,
 ) -> Result<(), CliError> {
     let document = transfer::export(client, &task.to_string()).await?;
     match format {
-        Format::Text => out::print(&guide(&document, &Texts::of(show)).to_string()),
+        Format::Text => out::print(&guide(&document, &Texts::of(args)).to_string()),
         Format::Json => out::print(&document::text(&document)?),
     }
 }

@@ -67,16 +67,16 @@ pub(super) async fn find(client: &Client, task: &TaskRef) -> Result<TaskId, CliE
         TaskRef::Id(task) => return Ok(*task),
         TaskRef::Name(name) => name,
     };
-    let missing = format!("no task of this account has the name {:?}", sanitize(name));
-    find_by_name(client, name, &missing).await
+    let not_found = format!("no task of this account has the name {:?}", sanitize(name));
+    find_by_name(client, name, &not_found).await
 }
 
 /// The task that has this name, or else the only one whose name differs in upper and lower
-/// case alone. Fails if several have it; `missing` says that none has.
+/// case alone. Fails if several have it, or with `not_found` if none has.
 pub(super) async fn find_by_name(
     client: &Client,
     name: &str,
-    missing: &str,
+    not_found: &str,
 ) -> Result<TaskId, CliError> {
     let tasks = list_all(client, None).await?;
     let lower = name.to_lowercase();
@@ -105,7 +105,7 @@ pub(super) async fn find_by_name(
             Some(closest) => format!("is {:?} meant?", sanitize(closest)),
             None => "`expertise list` lists the tasks of the account".to_owned(),
         };
-        CliError::TaskName(format!("{missing}: {advice}"))
+        CliError::TaskName(format!("{not_found}: {advice}"))
     })
 }
 

@@ -90,11 +90,7 @@ impl CallError {
         Self {
             code: code_name(status.code()),
             field: field.map(|field| sanitize(field).into_boxed_str()),
-            message: match advice(&reason, names_account) {
-                Some(Advice::Instead(advice)) => advice.to_owned(),
-                Some(Advice::Also(advice)) => format!("{text}: {advice}"),
-                None => text,
-            },
+            message: message_with_advice(text, &reason, names_account),
             undecided: may_have_taken_effect(status),
             caller_refused: is_caller_refused(status),
             unreachable: is_unsent(status),
@@ -171,30 +167,25 @@ fn violations(details: &ErrorDetails) -> Vec<CallViolation> {
         .collect()
 }
 
-/// What a user of the command line can do.
-enum Advice {
-    /// Replaces the server's message, which addresses programs.
-    Instead(&'static str),
-    /// Follows the server's message.
-    Also(&'static str),
-}
-
-fn advice(reason: &str, names_account: bool) -> Option<Advice> {
-    use Advice::{Also, Instead};
-    match (reason, names_account) {
-        ("CREDENTIALS_MISSING", true) => Some(Instead(
-            "the server requires a token: set EXPERTISE_TOKEN instead of an account",
-        )),
-        ("CREDENTIALS_MISSING", false) => Some(Instead(
-            "the server requires an account: set --account instead of a token",
-        )),
-        ("ABSENT_STEPS", _) => Some(Also("use --absent-steps keep or --absent-steps delete")),
-        ("SCOPE_MISSING", _) => Some(Also("use a token that has it")),
-        ("TASK_NOT_FOUND", _) => Some(Also("`expertise list` lists the tasks of the account")),
-        ("OVERLOADED" | "STORE_UNAVAILABLE" | "WRITE_CONFLICT", _) => Some(Also("try again later")),
-        ("MESSAGE_TOO_LARGE", _) => Some(Also(
-            "raise EXPERTISE_MAX_MESSAGE_BYTES of the server, or send less at once",
-        )),
-        _ => None,
-    }
+/// A message with what a user of the command line can do.
+fn message_with_advice(message: String, reason: &str, names_account: bool) -> String {
+    let advice = match reason {
+        // The server's message addresses programs.
+        "CREDENTIALS_MISSING" if names_account => {
+            return "the server requires a token: set EXPERTISE_TOKEN instead of an account"
+                .to_owned();
+        }
+        "CREDENTIALS_MISSING" => {
+            return "the server requires an account: set --account instead of a token".to_owned();
+        }
+        "ABSENT_STEPS" => "use --absent-steps keep or --absent-steps delete",
+        "SCOPE_MISSING" => "use a token that has it",
+        "TASK_NOT_FOUND" => "`expertise list` lists the tasks of the account",
+        "OVERLOADED" | "STORE_UNAVAILABLE" | "WRITE_CONFLICT" => "try again later",
+        "MESSAGE_TOO_LARGE" => {
+            "raise EXPERTISE_MAX_MESSAGE_BYTES of the server, or send less at once"
+        }
+        _ => return message,
+    };
+    format!("{message}: {advice}")
 }

@@ -93,9 +93,10 @@ impl fmt::Display for SizedResource {
 pub enum Outage {
     /// It does not answer, or closed the connection.
     Away,
-    /// There was no connection in time: it accepts none, or all are in use. Or a read waited
-    /// too long for a lock, or another process held the lock of SQLite's file.
-    Busy,
+    /// There was no connection in time: it accepts none, or all are in use.
+    NoConnection,
+    /// A read waited too long for a lock, or a write for its turn on SQLite.
+    Locked,
     /// It is a standby, or set to read-only.
     ReadOnly,
     /// It has no space left.

@@ -16,7 +16,9 @@ use super::{
 mod document;
 mod plan;
 
-pub use document::{AbsentSteps, Document, DocumentStep, DocumentTask, DocumentValue};
+pub use document::{
+    AbsentSteps, Document, DocumentPath, DocumentStep, DocumentTask, DocumentValue,
+};
 pub use plan::{plan, without_indexes};
 
 /// An existing task with its steps and its managed tasks.
@@ -62,10 +64,8 @@ pub struct ImportPlan {
 pub struct Origin<Id> {
     /// Its id in the document; `None` if it has none.
     pub guid: Option<Id>,
-    /// Its path in the request, such as `document.task` or `document.steps[3]`. A task that is
-    /// made for a value without a document has that of the value; a wiring step that the
-    /// document does not list has none.
-    pub path: String,
+    /// Its path in the request.
+    pub path: DocumentPath,
 }
 
 /// Where planned tasks and steps stand in a document, by the ids that they get.

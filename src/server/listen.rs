@@ -74,7 +74,7 @@ pub fn listen(
 }
 
 /// What to do about an address that cannot be listened on.
-pub fn advice(setting: &str, error: &io::Error) -> String {
+pub fn listen_advice(setting: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => format!(
             "the port is taken: stop the program that holds it, or set {setting} to another (port 0 picks \

@@ -6,14 +6,16 @@ mod epoch;
 mod migrations;
 mod open_error;
 mod permissions;
+mod pool;
 mod pooler;
 mod postgres;
 mod probe;
 mod replica;
+mod transaction;
 
 use std::{future::ready, path::Path, str::FromStr, sync::Arc, time::Duration};
 
-use sea_orm::{EntityTrait, SqlxSqliteConnector};
+use sea_orm::EntityTrait;
 use sqlx::{
     ConnectOptions as _, Connection,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
@@ -23,7 +25,7 @@ use tracing::{info, warn};
 
 use super::{
     Writers,
-    metrics::{self, StoreMetrics},
+    metrics::StoreMetrics,
     schema::entity::server_key,
     write::{WriteQueue, WriteSlots},
 };
@@ -32,14 +34,17 @@ use crate::config::{DatabaseUrl, PostgresUrl};
 use database::Pooling;
 pub use migrations::SchemaChange;
 use migrations::{OldSchema, prepare_partitions, prepare_schema};
-use permissions::{Needed, check_permissions, warn_if_read_only};
+use permissions::{NeededPermissions, check_permissions, warn_if_read_only};
 use probe::HealthProbe;
 
 pub use advice::{Advice, refusal};
 pub use database::Database;
 pub use epoch::ConnectionEpoch;
 pub use open_error::OpenError;
+use pool::Pool;
+pub use pool::PoolSize;
 pub use replica::{Replica, ReplicaOrPrimary, ReplicaSettings};
+pub use transaction::{Purpose, Transaction};
 
 /// The name of the key that signs page tokens, in `server_keys`.
 const PAGE_KEY: &str = "page_token";
@@ -126,7 +131,7 @@ impl DatabaseConnections {
     /// Records the size and use of each pool.
     pub fn sample_pools(&self, metrics: &StoreMetrics) {
         for database in [&self.writer, &self.reader] {
-            metrics.sample_pool(database.pool_name, &database.connection);
+            metrics.sample_pool(database.pool_name, &database.pool.size());
         }
     }
 
@@ -257,7 +262,7 @@ async fn postgres(
     let (options, mut pool) = postgres::open(url, *max_connections, &epoch).await?;
     let schema_change = prepare_schema(&pool, OldSchema::of_setting(*migrate)).await?;
     if *serves {
-        check_permissions(&pool, Needed::Serve).await?;
+        check_permissions(&pool, NeededPermissions::Serve).await?;
         warn_if_read_only(&pool).await?;
     }
     let page_key = page_key(&pool).await?;
@@ -301,26 +306,13 @@ async fn sqlite_pool(
         .test_before_acquire(false)
         // SQLite ends a transaction itself on some errors, such as a full disk. sqlx then
         // believes that it is still open and could not begin another one.
-        .after_connect(|_, _| {
-            metrics::end_connection_wait();
-            Box::pin(ready(Ok(())))
-        })
         .before_acquire(move |connection, about| {
             let usable = open_epoch.includes(about.age) && !connection.is_in_transaction();
-            if usable {
-                metrics::end_connection_wait();
-            }
             Box::pin(ready(Ok(usable)))
         })
         .connect_with(options)
         .await?;
-    Ok(Database {
-        connection: SqlxSqliteConnector::from_sqlx_sqlite_pool(pool),
-        pooling: Pooling::Session,
-        epoch: Arc::clone(epoch),
-        pool_name: "unmeasured",
-        metrics: None,
-    })
+    Ok(Database::new(Pool::Sqlite(pool), Pooling::Session, epoch))
 }
 
 /// Reads the secret that signs page tokens.

@@ -95,7 +95,7 @@ impl From<StoreError> for domain::Error {
             // Of a read: after its last attempt a write returns `WriteConflict` itself.
             StoreError::Conflict => {
                 warn_at_intervals(READ_LOCKED);
-                Self::Unavailable(Outage::Busy)
+                Self::Unavailable(Outage::Locked)
             }
             StoreError::Refused(why) => {
                 warn_at_intervals(&format!("the database refuses connections: {why}"));
@@ -120,9 +120,13 @@ fn outage_message(outage: Outage) -> &'static str {
         Outage::Away => {
             "the database refuses or ends connections: check that it runs and can be reached"
         }
-        Outage::Busy => {
+        Outage::NoConnection => {
             "no connection to the database within two seconds: it accepts none, or all are in \
              use; check what uses them, or raise EXPERTISE_DATABASE_MAX_CONNECTIONS"
+        }
+        Outage::Locked => {
+            "a write waited too long for its turn on SQLite: another process locks the file, or \
+             writes arrive faster than the disk commits them"
         }
         Outage::ReadOnly => "the database is read-only or a standby: writes are refused",
         Outage::Full => "the disk of the database is full: writes are refused",
@@ -156,7 +160,9 @@ enum ErrorClass {
 
 fn class(err: &DbErr) -> ErrorClass {
     match err {
-        DbErr::ConnectionAcquire(ConnAcquireErr::Timeout) => ErrorClass::Unavailable(Outage::Busy),
+        DbErr::ConnectionAcquire(ConnAcquireErr::Timeout) => {
+            ErrorClass::Unavailable(Outage::NoConnection)
+        }
         // A failure to connect is an outage whatever the cause: the caller can only
         // wait.
         DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed) | DbErr::Conn(_) => {
@@ -237,7 +243,7 @@ fn sqlite_class(code: u32) -> ErrorClass {
 pub(super) fn is_connection_lost(err: &DbErr) -> bool {
     matches!(
         class(err),
-        ErrorClass::Unavailable(Outage::Away | Outage::Busy)
+        ErrorClass::Unavailable(Outage::Away | Outage::NoConnection)
     )
 }
 

@@ -1,19 +1,19 @@
 //! Metrics of the database: how long statements, commits and waits take.
 
 use std::{
-    cell::Cell,
     future::Future,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
+use crate::{call_context::CallContext, store::connection::PoolSize};
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
-use sea_orm::{DatabaseConnection, DbBackend, metric::Info};
-
-use crate::call_context::CallContext;
 
 /// Seconds: from a read of a cached row to the longest wait for a lock.
 const BUCKETS: [f64; 16] = [
@@ -24,11 +24,6 @@ const BUCKETS: [f64; 16] = [
 type OneLabel = [(&'static str, &'static str); 1];
 type TwoLabels = [(&'static str, &'static str); 2];
 type Histograms = Family<OneLabel, Histogram, fn() -> Histogram>;
-
-tokio::task_local! {
-    /// The current task's wait for a connection.
-    static CONNECTION_WAIT: ConnectionWait;
-}
 
 pub struct StoreMetrics {
     statements: AtomicU64,
@@ -142,18 +137,15 @@ impl StoreMetrics {
     }
 
     /// Records a statement that has ended.
-    pub fn record_statement(&self, info: &Info<'_>) {
+    fn record_statement(&self, kind: StatementKind, took: Duration, failed: bool) {
         self.statements.fetch_add(1, Ordering::Relaxed);
-        let sql = info.statement.sql.as_str();
-        let (histogram, span) = if sql.ends_with("FOR UPDATE") {
-            (&self.locks, "database lock")
-        } else if sql.starts_with("SELECT") {
-            (&self.reads, "database read")
-        } else {
-            (&self.changes, "database change")
+        let (histogram, span) = match kind {
+            StatementKind::Lock => (&self.locks, "database lock"),
+            StatementKind::Read => (&self.reads, "database read"),
+            StatementKind::Change => (&self.changes, "database change"),
         };
-        histogram.observe(info.elapsed.as_secs_f64());
-        CallContext::record_span(span, info.elapsed, info.failed);
+        histogram.observe(took.as_secs_f64());
+        CallContext::record_span(span, took, failed);
     }
 
     /// Records how long a COMMIT takes.
@@ -198,30 +190,12 @@ impl StoreMetrics {
     }
 
     /// Records the size and use of a pool.
-    pub fn sample_pool(&self, pool: &'static str, connection: &DatabaseConnection) {
-        let (size, idle, max) = match connection.get_database_backend() {
-            DbBackend::Sqlite => {
-                let pool = connection.get_sqlite_connection_pool();
-                (
-                    pool.size(),
-                    pool.num_idle(),
-                    pool.options().get_max_connections(),
-                )
-            }
-            DbBackend::Postgres => {
-                let pool = connection.get_postgres_connection_pool();
-                (
-                    pool.size(),
-                    pool.num_idle(),
-                    pool.options().get_max_connections(),
-                )
-            }
-            _ => return,
-        };
-        let (size, idle) = (i64::from(size), i64::try_from(idle).unwrap_or(i64::MAX));
-        self.set_connections(pool, idle, (size - idle).max(0));
+    pub fn sample_pool(&self, pool: &'static str, size: &PoolSize) {
+        let (open, idle) = (i64::from(size.open), i64::try_from(size.idle));
+        let idle = idle.unwrap_or(i64::MAX);
+        self.set_connections(pool, idle, (open - idle).max(0));
         let max_gauge = self.connections_max.get_or_create_owned(&[("pool", pool)]);
-        max_gauge.set(i64::from(max));
+        max_gauge.set(i64::from(size.max));
     }
 
     /// Records that a pool has no connections at present.
@@ -237,36 +211,61 @@ impl StoreMetrics {
     }
 }
 
-/// A wait for a connection, recorded when the connection is there or the wait is given up.
-struct ConnectionWait {
-    since: Cell<Option<Instant>>,
-    histogram: Histogram,
+/// What a statement does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatementKind {
+    /// It reads.
+    Read,
+    /// It locks rows and reads them.
+    Lock,
+    /// It writes.
+    Change,
 }
 
-impl ConnectionWait {
-    fn end(&self) {
-        if let Some(since) = self.since.take() {
-            self.histogram.observe(since.elapsed().as_secs_f64());
+impl StatementKind {
+    pub fn of(sql: &str) -> Self {
+        if sql.ends_with("FOR UPDATE") {
+            Self::Lock
+        } else if sql.starts_with("SELECT") {
+            Self::Read
+        } else {
+            Self::Change
         }
     }
 }
 
-impl Drop for ConnectionWait {
-    fn drop(&mut self) {
-        self.end();
+/// Runs a statement and records how long it takes.
+pub async fn measure_statement<T, E>(
+    metrics: &Option<Arc<StoreMetrics>>,
+    kind: StatementKind,
+    statement: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let Some(metrics) = metrics else {
+        return statement.await;
+    };
+    let begun = Instant::now();
+    let outcome = statement.await;
+    metrics.record_statement(kind, begun.elapsed(), outcome.is_err());
+    outcome
+}
+
+/// A wait for a connection, recorded when it ends or is given up.
+pub struct ConnectionWait<'h> {
+    since: Instant,
+    histogram: &'h Histogram,
+}
+
+impl<'h> ConnectionWait<'h> {
+    pub fn begin(histogram: &'h Histogram) -> Self {
+        Self {
+            since: Instant::now(),
+            histogram,
+        }
     }
 }
 
-/// Runs work that begins with a wait for a connection, and records the wait.
-pub async fn measure_wait<T>(histogram: &Histogram, work: impl Future<Output = T>) -> T {
-    let wait = ConnectionWait {
-        since: Cell::new(Some(Instant::now())),
-        histogram: histogram.clone(),
-    };
-    CONNECTION_WAIT.scope(wait, work).await
-}
-
-/// Ends the wait of the current task: it has its connection.
-pub fn end_connection_wait() {
-    let _ = CONNECTION_WAIT.try_with(ConnectionWait::end);
+impl Drop for ConnectionWait<'_> {
+    fn drop(&mut self) {
+        self.histogram.observe(self.since.elapsed().as_secs_f64());
+    }
 }

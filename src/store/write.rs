@@ -33,13 +33,15 @@ use std::{sync::Arc, time::Instant};
 use sea_orm::QueryResult;
 use tracing::Instrument;
 
-use super::{Account, RetryKey, WriteMode, WriteOutcome, WritePath, Writers, error::StoreError};
+use super::{
+    Account, RetryKey, WriteMode, WriteOutcome, WritePath, Writers, connection::Purpose,
+    error::StoreError,
+};
 use crate::domain::{Error, Outage, Result, changes::Changes, decide::WriteContext};
 
 use statements::DecidedWrite;
 use transaction::{
-    CallerLiveness, MAX_LOCKED_ATTEMPTS, Tx, WriteConnection, back_off, commit, immediate,
-    roll_back,
+    CallerLiveness, MAX_LOCKED_ATTEMPTS, Tx, WriteConnection, back_off, commit, roll_back,
 };
 
 pub use imports::{Import, Imported};
@@ -280,7 +282,7 @@ impl Account {
         if caller.is_gone() {
             return Err(StoreError::Conflict);
         }
-        let transaction = Arc::new(self.writer().begin(immediate()).await?);
+        let transaction = Arc::new(self.writer().begin(Purpose::Write).await?);
         let outcome = {
             let tx = Tx::of(self, WriteConnection::Transaction(Arc::clone(&transaction)));
             tokio::select! {

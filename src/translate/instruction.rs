@@ -4,7 +4,7 @@
 //! command lines, addresses. So a string is translated only under a member whose name
 //! says that people read it.
 
-use prost_types::{Struct, Value, value::Kind};
+use prost_types::{ListValue, Struct, Value, value::Kind};
 
 use super::{chunking::TranslateFn, html::translate_html};
 
@@ -62,14 +62,7 @@ fn text(value: &Value, translate: &mut TranslateFn<'_>) -> Value {
         Some(Kind::StringValue(string)) if !is_address(string) => {
             Kind::StringValue(translate_html(string, translate))
         }
-        Some(Kind::ListValue(list)) => {
-            let values = list
-                .values
-                .iter()
-                .map(|value| text(value, translate))
-                .collect();
-            Kind::ListValue(prost_types::ListValue { values })
-        }
+        Some(Kind::ListValue(list)) => map_list(list, |value| text(value, translate)),
         _ => return other(value, translate),
     };
     Value { kind: Some(kind) }
@@ -81,17 +74,15 @@ fn other(value: &Value, translate: &mut TranslateFn<'_>) -> Value {
         Some(Kind::StructValue(inner)) => {
             Some(Kind::StructValue(translate_instruction(inner, translate)))
         }
-        Some(Kind::ListValue(list)) => {
-            let values = list
-                .values
-                .iter()
-                .map(|value| other(value, translate))
-                .collect();
-            Some(Kind::ListValue(prost_types::ListValue { values }))
-        }
+        Some(Kind::ListValue(list)) => Some(map_list(list, |value| other(value, translate))),
         kind => kind.clone(),
     };
     Value { kind }
+}
+
+fn map_list(list: &ListValue, map: impl FnMut(&Value) -> Value) -> Kind {
+    let values = list.values.iter().map(map).collect();
+    Kind::ListValue(ListValue { values })
 }
 
 fn is_address(string: &str) -> bool {

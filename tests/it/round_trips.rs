@@ -229,9 +229,9 @@ async fn reads(client: &Client, counts: &mut Counts) {
     }
     // One state: the task, its steps, and a transaction around them.
     let preview = async || client.preview(preview_of(&task.guid)).await;
-    counts.count("PreviewTask", "a task", 5, preview).await;
+    counts.count("PreviewTask", "a task", 4, preview).await;
     let validate = async || client.validate(validation_of(&task.guid)).await;
-    counts.count("ValidateTask", "a task", 5, validate).await;
+    counts.count("ValidateTask", "a task", 4, validate).await;
     // The tasks, and then each as ValidateTask reads it.
     let list = async || client.findings(ListFindingsRequest::default()).await;
     counts.count("ListFindings", "a page", 6, list).await;
@@ -459,7 +459,7 @@ async fn writes_of_several_resources(client: &Client, counts: &mut Counts) {
     counts.count("ImportTask", "new", 4, import).await;
     // It reads one state with several statements.
     let export = async || client.export(&task.guid).await;
-    counts.count("ExportTask", "a task", 6, export).await;
+    counts.count("ExportTask", "a task", 5, export).await;
 }
 
 /// A new request id, or none.

@@ -17,7 +17,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use expertise::proto::v1::Task;
@@ -25,13 +25,15 @@ use tokio::task::JoinSet;
 
 use crate::{
     expected::{
-        ObservedState, UnansweredOutcome, Writer, retry_while_unavailable, task_draft, verify,
+        ObservedState, UnansweredOutcome, WriteError, Writer, task_draft, verify, write_error,
     },
     kit::rng::Rng,
     service::Service,
 };
 
 const WRITERS: usize = 16;
+/// A write that still runs after this has hung. PostgreSQL ends one whose server is gone.
+const QUIET_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The writers of a scenario, and what became of their writes.
 struct Scenario {
@@ -63,6 +65,29 @@ impl WriteCounts {
 async fn make_shared_task(service: &Service) -> Task {
     let client = service.client_of_shared_account();
     client.given_task(task_draft("shared".to_owned())).await
+}
+
+/// The state once no write is under way any more, of this server or one that was killed. To
+/// read it uses each connection of the server, but ends no transaction.
+async fn state_once_quiet(service: &Service) -> ObservedState {
+    let (client, database) = (service.client_of_shared_account(), service.database());
+    let started = Instant::now();
+    loop {
+        let before = database_state::summary(database).await;
+        let read = ObservedState::read(&client).await;
+        let state = match read.map_err(|status| write_error(&status)) {
+            Ok(state) => Some(state),
+            // It was deleted while it was read, or every connection was in use.
+            Err(WriteError::Missing | WriteError::NotDone | WriteError::Unknown) => None,
+            Err(other) => panic!("{other:?} of a read"),
+        };
+        let locks = database_state::open_transactions(database).await;
+        let is_quiet = locks.is_empty() && before == database_state::summary(database).await;
+        if let Some(state) = state.filter(|_| is_quiet) {
+            return state;
+        }
+        assert!(started.elapsed() < QUIET_TIMEOUT, "still open: {locks}");
+    }
 }
 
 impl Scenario {
@@ -107,7 +132,7 @@ impl Scenario {
     /// not answered.
     async fn verify(&mut self, service: &Service) {
         let client = service.client_of_shared_account();
-        let state = retry_while_unavailable!(ObservedState::read(&client).await);
+        let state = state_once_quiet(service).await;
         let resolved = verify(self.writers.iter_mut(), Some(&self.shared_task), &state);
         for (writer, resolved) in self.writers.iter_mut().zip(resolved) {
             for write in &resolved {

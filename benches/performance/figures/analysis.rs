@@ -41,8 +41,8 @@ const READERS: usize = 4;
 const REFERENCES_TARGET: f64 = 0.85;
 const MILLION: usize = 1_000_000;
 
-/// Compares the calls with a floor that reads 100 rows, and references in a large account
-/// with those in a small one.
+/// Compares the calls with a floor that reads the rows of the same guide, and references in
+/// a large account with those in a small one.
 pub async fn measure_rates(testbed: &Testbed, timing: Timing) -> Vec<Line> {
     let database = testbed.database("analysis");
     let service = testbed.serve(Program::Service, "analysis", &database);
@@ -55,20 +55,22 @@ pub async fn measure_rates(testbed: &Testbed, timing: Timing) -> Vec<Line> {
         &floor_database,
     );
     let rows = fixture::tasks(&floor, 1, STEPS).await;
+    bulk_insert::copy_conditions(&database, &floor_database).await;
     testbed.update_statistics(&floor_database).await;
     let mut lines = Vec::new();
-    let calls = [
-        ("ValidateTask", requests::validate_task(&guide.guid)),
-        ("PreviewTask", requests::preview_task(&guide.guid)),
+    type MakeRequests = fn(&str) -> Arc<Requests>;
+    let calls: [(&str, MakeRequests); 2] = [
+        ("ValidateTask", requests::validate_task),
+        ("PreviewTask", requests::preview_task),
     ];
     for (call, requests) in calls {
         let a = Contender {
             server: &service,
-            requests,
+            requests: requests(&guide.guid),
         };
         let b = Contender {
             server: &floor,
-            requests: requests::list_steps(&[rows[0].guid.clone()]),
+            requests: requests(&rows[0].guid),
         };
         let rounds = Rounds::run((&a, &b), timing, timing.connections, None).await;
         let what = format!("{call}, {STEPS} steps with {CONDITIONS} conditions");

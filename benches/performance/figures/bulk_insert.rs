@@ -98,6 +98,45 @@ pub async fn add_symbols(database: &str, steps: usize) {
     add(database, copies).await;
 }
 
+/// Copies the conditions and answers of the service's steps to those of the floor, which are
+/// as many, in their order. The floor writes none.
+pub async fn copy_conditions(service: &str, floor: &str) {
+    match service.strip_prefix("sqlite:") {
+        Some(_) => copy_texts(&mut sqlite(service).await, &mut sqlite(floor).await).await,
+        None => {
+            let mut service = PgConnection::connect(service).await.expect("a database");
+            let mut floor = PgConnection::connect(floor).await.expect("a database");
+            copy_texts(&mut service, &mut floor).await;
+        }
+    }
+}
+
+async fn copy_texts<C>(service: &mut C, floor: &mut C)
+where
+    C: Connection,
+    for<'e> &'e mut C: Executor<'e, Database = C::Database>,
+    for<'r> Option<String>: sqlx::Decode<'r, C::Database> + sqlx::Type<C::Database>,
+    for<'q> Option<String>: sqlx::Encode<'q, C::Database>,
+    for<'r> i64: sqlx::Decode<'r, C::Database> + sqlx::Type<C::Database>,
+    for<'q> i64: sqlx::Encode<'q, C::Database>,
+    usize: sqlx::ColumnIndex<<C::Database as sqlx::Database>::Row>,
+    <C::Database as sqlx::Database>::Arguments: sqlx::IntoArguments<C::Database>,
+{
+    let read = "SELECT dependencies, feedback_config FROM steps ORDER BY position";
+    let rows = service.fetch_all(read).await.expect("the steps");
+    let positions = "SELECT position FROM steps ORDER BY position";
+    let positions = floor.fetch_all(positions).await.expect("the steps");
+    assert_eq!(rows.len(), positions.len(), "as many steps");
+    let write = "UPDATE steps SET dependencies = $1, feedback_config = $2 WHERE position = $3";
+    for (row, position) in rows.iter().zip(&positions) {
+        let update = sqlx::query(write)
+            .bind(row.get::<Option<String>, _>(0))
+            .bind(row.get::<Option<String>, _>(1))
+            .bind(position.get::<i64, _>(0));
+        update.execute(&mut *floor).await.expect("it is written");
+    }
+}
+
 async fn add(database: &str, copies: impl Fn(&Dialect) -> Vec<Copies>) {
     match database.strip_prefix("sqlite:") {
         Some(_) => insert(&mut sqlite(database).await, &SQLITE, copies(&SQLITE)).await,

@@ -136,7 +136,7 @@ impl TaskService for Floor {
 }
 
 impl Floor {
-    async fn task(&self, guid: Uuid) -> Task {
+    pub(super) async fn task(&self, guid: Uuid) -> Task {
         let sql = match self.database {
             Database::Sqlite { .. } => sql::GET_TASK_SQLITE,
             Database::Postgres(_) => sql::GET_TASK_POSTGRES,

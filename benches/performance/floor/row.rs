@@ -10,10 +10,17 @@ use super::values::timestamp;
 /// A step, with its body if that is selected.
 pub struct StepRow(pub v1::Step);
 
+/// A step of a guide, without its body.
+pub struct GuideStepRow {
+    pub step: StepRow,
+    pub dependencies: Option<String>,
+    pub feedback_config: Option<String>,
+}
+
 /// A task, with the ids of its steps in one column, separated by commas.
 pub struct TaskRow(pub v1::Task);
 
-/// Columns that are NULL in every row are selected but not decoded.
+/// Columns that are NULL in every measured row of the floor are selected but not decoded.
 impl<'r, R> FromRow<'r, R> for StepRow
 where
     R: Row,
@@ -46,6 +53,22 @@ where
             body,
             ..v1::Step::default()
         }))
+    }
+}
+
+impl<'r, R> FromRow<'r, R> for GuideStepRow
+where
+    R: Row,
+    StepRow: FromRow<'r, R>,
+    usize: ColumnIndex<R>,
+    String: Decode<'r, R::Database> + Type<R::Database>,
+{
+    fn from_row(row: &'r R) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            step: StepRow::from_row(row)?,
+            dependencies: row.try_get(11)?,
+            feedback_config: row.try_get(12)?,
+        })
     }
 }
 

@@ -74,71 +74,90 @@ pub(super) fn pair(
     sources: Vec<DocumentFile>,
     tasks: &[Task],
 ) -> Result<Vec<DirectoryGuide>, CliError> {
-    let by_id: BTreeSet<&str> = tasks.iter().map(|task| task.guid.as_str()).collect();
-    let known = |document: &TaskDocument| {
-        let guid = transfer::guid(document).to_ascii_lowercase();
-        by_id.contains(guid.as_str()).then_some(guid)
+    let ids: BTreeSet<&str> = tasks.iter().map(|task| task.guid.as_str()).collect();
+    let known_id = |source: &DocumentFile| {
+        let guid = transfer::guid(&source.document).to_ascii_lowercase();
+        ids.contains(guid.as_str()).then_some(guid)
     };
-    let taken: BTreeMap<String, &DocumentFile> = sources
+    let (with_id, without_id): (Vec<_>, Vec<_>) = sources
         .iter()
-        .filter_map(|it| Some((known(&it.document)?, it)))
-        .collect();
-    let mut by_name: BTreeMap<TaskKey, VecDeque<&str>> = BTreeMap::new();
-    let mut taken_by_name: BTreeMap<TaskKey, &Path> = BTreeMap::new();
-    let standard = |task: &&Task| task.r#type() == TaskType::Standard;
-    for task in tasks.iter().filter(standard) {
-        match taken.get(&task.guid) {
-            // One that is about to be renamed leaves its name to another.
-            Some(other) => {
-                if key_of(other) == key(task) {
-                    taken_by_name.insert(key(task), &other.file);
-                }
-            }
-            None => by_name.entry(key(task)).or_default().push_back(&task.guid),
-        }
-    }
-    let unknown = sources.iter().filter(|it| known(&it.document).is_none());
-    let mut of_key: BTreeMap<TaskKey, Vec<&DocumentFile>> = BTreeMap::new();
-    for source in unknown {
-        of_key.entry(key_of(source)).or_default().push(source);
-    }
-    let mut errors = Vec::new();
-    let mut warnings = Vec::new();
-    for (key, sources) in &of_key {
-        let candidates = by_name.get(key).into_iter().flatten();
-        let candidates: Vec<&str> = candidates.copied().collect();
-        errors.extend(ambiguity_error(sources, &candidates));
-        if let Some(other) = taken_by_name.get(key) {
-            let left_over = sources.iter().skip(candidates.len());
-            errors.extend(left_over.filter_map(|source| second_task_error(source, other)));
-        }
-        let other = taken_by_name.get(key).copied();
-        warnings.extend(second_task_warning(sources, candidates.len(), other));
-        warnings.extend(
-            sources
-                .iter()
-                .filter_map(|source| managed_task_warning(source)),
-        );
-    }
-    if !errors.is_empty() {
-        return Err(nothing_is_applied(errors));
-    }
-    warnings.iter().for_each(|warning| print_error(warning));
-    let pair = |DocumentFile { file, document }| {
-        let guid = known(&document).or_else(|| {
-            let key = document.task.as_ref().map(key).unwrap_or_default();
-            by_name.get_mut(&key)?.pop_front().map(str::to_owned)
+        .partition(|source| known_id(source).is_some());
+    let with_id = with_id.into_iter();
+    let by_id = with_id.filter_map(|source| Some((known_id(source)?, source)));
+    let by_name = TasksByName::new(tasks, &by_id.collect());
+    by_name.check(&without_id)?;
+    let mut free = by_name.free;
+    let guide = |source: DocumentFile| {
+        let guid = known_id(&source).or_else(|| {
+            let next = free.get_mut(&key_of(&source))?.pop_front()?;
+            Some(next.to_owned())
         });
         DirectoryGuide {
             was_stored: guid.is_some(),
-            file,
-            document,
+            file: source.file,
+            document: source.document,
             guid,
             stored: None,
             incomplete: None,
         }
     };
-    Ok(sources.into_iter().map(pair).collect())
+    Ok(sources.into_iter().map(guide).collect())
+}
+
+/// The standard tasks of the account by name and product.
+struct TasksByName<'tasks, 'sources> {
+    /// Those of which no document has the id.
+    free: BTreeMap<TaskKey, VecDeque<&'tasks str>>,
+    /// The files of the documents with the ids of the others.
+    taken: BTreeMap<TaskKey, &'sources Path>,
+}
+
+impl<'tasks, 'sources> TasksByName<'tasks, 'sources> {
+    fn new(tasks: &'tasks [Task], by_id: &BTreeMap<String, &'sources DocumentFile>) -> Self {
+        let mut free: BTreeMap<TaskKey, VecDeque<&str>> = BTreeMap::new();
+        let mut taken = BTreeMap::new();
+        let standard = |task: &&Task| task.r#type() == TaskType::Standard;
+        for task in tasks.iter().filter(standard) {
+            match by_id.get(&task.guid) {
+                Some(source) if key_of(source) == key(task) => {
+                    taken.insert(key(task), source.file.as_path());
+                }
+                // It is about to be renamed, and leaves its name to another.
+                Some(_) => {}
+                None => free.entry(key(task)).or_default().push_back(&task.guid),
+            }
+        }
+        Self { free, taken }
+    }
+
+    /// Fails where it is not clear which task a document without a known id is of, and warns
+    /// where it becomes a task that may not be meant.
+    fn check(&self, sources: &[&DocumentFile]) -> Result<(), CliError> {
+        let mut by_key: BTreeMap<TaskKey, Vec<&DocumentFile>> = BTreeMap::new();
+        for source in sources {
+            by_key.entry(key_of(source)).or_default().push(source);
+        }
+        let mut errors = Vec::new();
+        let mut warnings = Vec::new();
+        for (key, sources) in &by_key {
+            let candidates = self.free.get(key).into_iter().flatten();
+            let candidates: Vec<&str> = candidates.copied().collect();
+            let other = self.taken.get(key).copied();
+            errors.extend(ambiguity_error(sources, &candidates));
+            if let Some(other) = other {
+                let left_over = sources.iter().skip(candidates.len());
+                errors.extend(left_over.filter_map(|source| second_task_error(source, other)));
+            }
+            warnings.extend(second_task_warning(sources, candidates.len(), other));
+            let managed = sources.iter();
+            warnings.extend(managed.filter_map(|source| managed_task_warning(source)));
+        }
+        if !errors.is_empty() {
+            return Err(nothing_is_applied(errors));
+        }
+        warnings.iter().for_each(|warning| print_error(warning));
+        Ok(())
+    }
 }
 
 fn key_of(source: &DocumentFile) -> TaskKey {

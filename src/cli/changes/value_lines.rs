@@ -60,7 +60,7 @@ pub(super) fn field_lines(
     };
     if below.is_empty() {
         let shown = |value: Option<&Value>| match value {
-            Some(value) => shortened(&words(field, value)),
+            Some(value) => shortened(&in_words(field, value)),
             None => "nothing".to_owned(),
         };
         return vec![changed(path, &shown(before), &shown(after))];
@@ -85,7 +85,7 @@ fn removed(text: &str) -> String {
     style(format!("- {text}")).red().to_string()
 }
 
-/// The members of an object that is added or removed, or nothing if it is none.
+/// The members of an object that is added or removed. `None` for another value or change.
 fn member_lines(path: &str, before: Option<&Value>, after: Option<&Value>) -> Option<Vec<String>> {
     let lines = |members: &Map<String, Value>, is_added: bool| {
         let lines = members.iter().flat_map(|(name, value)| {
@@ -134,14 +134,12 @@ fn question_lines(before: Option<&Value>, after: Option<&Value>) -> Vec<String> 
 /// Key and text of each answer.
 fn answers(values: Option<&Value>) -> Vec<(String, String)> {
     let values = values.and_then(Value::as_array).into_iter().flatten();
-    let member = |value: &Value, name: &str| value.get(name).map_or_else(String::new, value_text);
-    let key = |value: &Value| match value.get("key").and_then(Value::as_str) {
-        Some(key) => sanitize(key),
-        None => String::new(),
+    let answer = |answer: &Value| {
+        let key = answer.get("key").and_then(Value::as_str);
+        let text = answer.get("value").map_or_else(String::new, value_text);
+        (sanitize(key.unwrap_or_default()), shortened(&text))
     };
-    values
-        .map(|value| (key(value), shortened(&member(value, "value"))))
-        .collect()
+    values.map(answer).collect()
 }
 
 fn answer_lines(before: &[(String, String)], after: &[(String, String)]) -> Vec<String> {
@@ -196,7 +194,8 @@ fn condition_lines(before: Option<&Value>, after: Option<&Value>) -> Vec<String>
     )
 }
 
-fn words(field: &str, value: &Value) -> String {
+/// A value on one line: conditions in words, others as JSON.
+fn in_words(field: &str, value: &Value) -> String {
     let group = match field {
         DEPENDENCIES => from_json::<DependencyGroup>("DependencyGroup", value).ok(),
         _ => None,

@@ -59,8 +59,8 @@ impl fmt::Display for Referrer {
     }
 }
 
-/// The first steps that keep a task from being deleted. A failure shows none: the refusal
-/// itself is shown.
+/// The first steps that keep a task from being deleted. None if they cannot be read, as the
+/// refusal of the deletion is shown all the same.
 pub(super) async fn referrers(client: &Client, task: &str) -> Vec<Referrer> {
     let message = ListReferencesRequest {
         task: task.to_owned(),
@@ -77,7 +77,7 @@ pub(super) async fn referrers(client: &Client, task: &str) -> Vec<Referrer> {
     for reference in page
         .references
         .iter()
-        .filter(|it| keeps(it, task))
+        .filter(|it| prevents_deletion(it, task))
         .take(MAX_REFERENCES)
     {
         let Some(place) = &reference.place else {
@@ -104,7 +104,7 @@ pub(super) async fn referrers(client: &Client, task: &str) -> Vec<Referrer> {
 }
 
 /// Whether a reference keeps the task from being deleted. Its own steps do not.
-fn keeps(reference: &Reference, task: &str) -> bool {
+fn prevents_deletion(reference: &Reference, task: &str) -> bool {
     let of_other = reference.place.as_ref().is_some_and(|at| at.task != task);
     match reference.kind() {
         ReferenceKind::Subtask => of_other,

@@ -19,8 +19,8 @@ use crate::{
     proto::v1::{Task, TaskType},
 };
 
-/// The longest beginning of a file's name that is made of the guide's name.
-const MAX_SLUG_CHARS: usize = 60;
+/// The longest part of a file's name that is made of the guide's name.
+const MAX_SLUG_BYTES: usize = 60;
 const EXTENSION: &str = ".json";
 
 /// Writes every guide into a directory, which is made if it is missing. A guide that
@@ -124,7 +124,7 @@ fn guid_of(path: &Path) -> Option<&str> {
 fn file_name(name: &str, guid: &str) -> String {
     let mut slug = String::new();
     for c in name.chars().flat_map(char::to_lowercase) {
-        if slug.len() + c.len_utf8() > MAX_SLUG_CHARS {
+        if slug.len() + c.len_utf8() > MAX_SLUG_BYTES {
             break;
         }
         if c.is_alphanumeric() {

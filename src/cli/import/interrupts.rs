@@ -9,7 +9,7 @@ use crate::cli::{CliError, out::print_error};
 pub(super) struct Interrupts {
     interrupt: Signal,
     terminate: Signal,
-    happened: bool,
+    interrupted: bool,
 }
 
 impl Interrupts {
@@ -17,17 +17,17 @@ impl Interrupts {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt()).map_err(CliError::Signals)?,
             terminate: signal(SignalKind::terminate()).map_err(CliError::Signals)?,
-            happened: false,
+            interrupted: false,
         })
     }
 
     /// Whether a signal has come.
     pub fn was_interrupted(&mut self) -> bool {
-        self.happened |= self.next().now_or_never().is_some();
-        self.happened
+        self.interrupted |= self.next().now_or_never().is_some();
+        self.interrupted
     }
 
-    /// Finishes the work, unless a second signal comes before. The first one is noted.
+    /// Does the work to its end, or until a second signal comes: then `None`.
     pub async fn run_until_second_signal<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::pin!(work);
         loop {
@@ -35,7 +35,7 @@ impl Interrupts {
                 // A signal that came before the work is noted before its end.
                 biased;
                 () = self.next() => {
-                    if std::mem::replace(&mut self.happened, true) {
+                    if std::mem::replace(&mut self.interrupted, true) {
                         return None;
                     }
                     print_error(
@@ -51,7 +51,7 @@ impl Interrupts {
         let Self {
             interrupt,
             terminate,
-            happened: _,
+            interrupted: _,
         } = self;
         tokio::select! {
             _ = interrupt.recv() => {}

@@ -43,7 +43,7 @@ fn add_paths(
         if differs(sent_type, Some(stored.r#type)) {
             paths.insert(format!("{path}.steps.type"));
         }
-        if names_same_task(sent, stored) && sent_text_differs(&sent.title, &stored.title) {
+        if keeps_subtask(sent, stored) && sent_text_differs(&sent.title, &stored.title) {
             paths.insert(format!("{path}.steps.title"));
         }
         let managed = managed_by_key(stored);
@@ -56,9 +56,10 @@ fn add_paths(
     }
 }
 
-/// Whether both are subtask steps with the same task, whose name is their title.
-fn names_same_task(sent: &Step, stored: &Step) -> bool {
+/// Whether a subtask step still refers to the stored task, whose name is its title.
+fn keeps_subtask(sent: &Step, stored: &Step) -> bool {
     let is_same = sent.subtask_id.is_empty()
+        // A wiring step refers to its managed task, whatever is sent.
         || !stored.link.is_empty()
         || sent.subtask_id.eq_ignore_ascii_case(&stored.subtask_id);
     stored.r#type() == StepType::Subtask && is_same

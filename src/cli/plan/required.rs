@@ -4,11 +4,13 @@
 use super::{managed_by_key, steps_by_guid};
 use crate::proto::v1::{Step, StepType, Task, TaskDocument};
 
-/// The paths of such fields. The document has the ids of the stored guide.
-pub(in crate::cli) fn missing_fields(
+/// Names such fields, if there are any: each as `shown` makes it of its path. The document has
+/// the ids of the stored guide.
+pub(in crate::cli) fn missing_fields_error(
     document: &TaskDocument,
     stored: &TaskDocument,
-) -> Vec<String> {
+    shown: impl Fn(String) -> String,
+) -> Option<String> {
     let mut paths = Vec::new();
     let is_named = |task: &Task| !task.name.is_empty();
     // A managed task is named by its value.
@@ -19,7 +21,11 @@ pub(in crate::cli) fn missing_fields(
         paths.push("task.name".to_owned());
     }
     add_steps("", document, stored, &mut paths);
-    paths
+    let lines = paths
+        .into_iter()
+        .map(|it| format!("{}: is required", shown(it)));
+    let lines: Vec<String> = lines.collect();
+    (!lines.is_empty()).then(|| lines.join("\n  "))
 }
 
 fn add_steps(path: &str, document: &TaskDocument, stored: &TaskDocument, paths: &mut Vec<String>) {

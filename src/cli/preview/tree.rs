@@ -50,15 +50,22 @@ pub fn text(preview: &PreviewTaskResponse, language: &str) -> String {
     for variable in open_variables {
         text.push_str(&with_hanging_indent("open: ", &open_variable(variable)));
     }
-    if text.contains(OUTDATED) {
+    if shows_outdated(&task, steps) {
         let meaning = "a translation whose source text has changed since";
         text.push_str(&with_hanging_indent("[outdated]: ", meaning));
     }
     text
 }
 
-/// The end of the mark of an outdated translation.
-const OUTDATED: &str = "outdated]";
+/// Whether a text of the tree is marked as an outdated translation.
+fn shows_outdated(task: &PreviewedTask, steps: &[PreviewedStep]) -> bool {
+    let of_steps = steps.iter().flat_map(|step| {
+        let answers = step.question.iter().flat_map(|question| &question.answers);
+        let values = answers.flat_map(|answer| &answer.value);
+        step.title.iter().chain(&step.body).chain(values)
+    });
+    task.name.iter().chain(of_steps).any(|text| text.outdated)
+}
 
 /// Whether the step is a visible observation without an answer. Steps of a document may have
 /// no ids, and the first of those that are open is the next observation.

@@ -6,7 +6,11 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::domain::revision::Revision;
+use crate::domain::{
+    Error, Result,
+    revision::Revision,
+    violation::{Path, Reason},
+};
 
 use super::guide::Guide;
 
@@ -47,6 +51,19 @@ impl Fingerprint {
             }
         }
         Self::from(hash)
+    }
+
+    /// Refuses a page if the guide has changed since the page before, whose token has the
+    /// fingerprint `seen`.
+    pub fn check_page(self, seen: Option<Self>) -> Result<()> {
+        if seen.is_none_or(|seen| seen == self) {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            &Path::root("page_token"),
+            Reason::PageTokenInvalid,
+            "the guide has changed since; start again from the first page",
+        ))
     }
 
     /// This fingerprint combined with other input of the response, such as options.

@@ -67,9 +67,7 @@ impl CreateStep {
             (None, Some(subtask), Some(target)) => {
                 let mut violations = Violations::new();
                 check_subtask_product(subtask.product, target.product, &STEP, &mut violations);
-                if !violations.is_empty() {
-                    return Err(Error::Invalid(violations));
-                }
+                violations.into_result()?;
                 target.name.into_string()
             }
             (None, Some(subtask), None) => {

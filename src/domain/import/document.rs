@@ -25,6 +25,27 @@ pub enum AbsentSteps {
     Delete,
 }
 
+/// The path in a request of a task or step that an import writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DocumentPath {
+    /// The document has it here: `document.task` or `document.steps[3]`.
+    Listed(String),
+    /// The task is made for the value at this path, which has no document.
+    OfValue(String),
+    /// The document does not have it: the import adds the wiring step.
+    Unlisted,
+}
+
+impl DocumentPath {
+    /// The path; empty if there is none.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Listed(path) | Self::OfValue(path) => path,
+            Self::Unlisted => "",
+        }
+    }
+}
+
 /// A task with its steps.
 #[derive(Clone, Debug)]
 pub struct Document {
@@ -41,6 +62,8 @@ pub struct Document {
 /// The task of a document.
 #[derive(Clone, Debug)]
 pub struct DocumentTask {
+    /// Its path in the request.
+    pub path: DocumentPath,
     /// Its id in the document.
     pub guid: Option<TaskId>,
     /// The product, if one was sent.
@@ -146,18 +169,10 @@ impl Document {
         }
     }
 
-    /// The path of its task.
-    pub(super) fn task_path(&self) -> String {
-        match self.path.ends_with(']') {
-            // It is made for a value, which has no document.
-            true => self.path.clone(),
-            false => format!("{}.task", self.path),
-        }
-    }
-
     /// A placeholder for a document that is not imported.
     pub fn skipped(path: String) -> Self {
-        Self::without_steps(path, Err(Violations::new()))
+        let task = DocumentPath::Listed(format!("{path}.task"));
+        Self::without_steps(path, task, Err(Violations::new()))
     }
 
     /// The document of a value that has none: a task without steps. `path` is that of the
@@ -171,11 +186,13 @@ impl Document {
             roles: AccessLevel::ALL.to_vec(),
             translations: TaskTranslations::new(),
         };
-        Self::without_steps(path, Ok(new))
+        let task = DocumentPath::OfValue(path.clone());
+        Self::without_steps(path, task, Ok(new))
     }
 
-    fn without_steps(path: String, new: Result<NewTask, Violations>) -> Self {
+    fn without_steps(path: String, task: DocumentPath, new: Result<NewTask, Violations>) -> Self {
         let task = DocumentTask {
+            path: task,
             guid: None,
             product: None,
             name: None,

@@ -16,7 +16,7 @@ use super::{
 };
 
 /// A condition that must hold for a step to be seen.
-struct Needed<'a> {
+struct NeededCondition<'a> {
     place: FindingPlace,
     condition: &'a CompiledCondition,
 }
@@ -36,7 +36,7 @@ pub fn find(
     add_entry(guide, walkthroughs, position, &mut needed);
     let variables: BTreeSet<usize> = needed.iter().map(|one| one.condition.variable.0).collect();
     for variable in variables {
-        let of_variable: Vec<&Needed<'_>> = needed
+        let of_variable: Vec<&NeededCondition<'_>> = needed
             .iter()
             .filter(|one| one.condition.variable.0 == variable)
             .collect();
@@ -49,7 +49,7 @@ pub fn find(
 }
 
 /// Adds the conditions of a step, and of the task that it refers to.
-fn add_step<'a>(guide: &'a Guide, position: StepPosition, needed: &mut Vec<Needed<'a>>) {
+fn add_step<'a>(guide: &'a Guide, position: StepPosition, needed: &mut Vec<NeededCondition<'a>>) {
     let Some((task, step)) = guide.tasks.get(position.task).zip(guide.step(position)) else {
         return;
     };
@@ -60,7 +60,7 @@ fn add_step<'a>(guide: &'a Guide, position: StepPosition, needed: &mut Vec<Neede
     }
 }
 
-fn add_task<'a>(task: &'a GuideTask, needed: &mut Vec<Needed<'a>>) {
+fn add_task<'a>(task: &'a GuideTask, needed: &mut Vec<NeededCondition<'a>>) {
     let place = |path: &str| FindingPlace::of_task(task, path);
     add_group(task.dependencies.as_ref(), &place, needed);
 }
@@ -71,7 +71,7 @@ fn add_entry<'a>(
     guide: &'a Guide,
     walkthroughs: &Walkthroughs,
     position: StepPosition,
-    needed: &mut Vec<Needed<'a>>,
+    needed: &mut Vec<NeededCondition<'a>>,
 ) {
     // Walkthroughs begin in the root; nothing else needs to hold.
     if position.task == 0 {
@@ -103,7 +103,7 @@ fn add_entry<'a>(
 fn add_group<'a>(
     group: Option<&'a CompiledGroup>,
     place: &impl Fn(&str) -> FindingPlace,
-    needed: &mut Vec<Needed<'a>>,
+    needed: &mut Vec<NeededCondition<'a>>,
 ) {
     if let Some(group) = group {
         add_nodes(group, &mut NodePath::default(), place, needed);
@@ -114,7 +114,7 @@ fn add_nodes<'a>(
     group: &'a CompiledGroup,
     path: &mut NodePath,
     place: &impl Fn(&str) -> FindingPlace,
-    needed: &mut Vec<Needed<'a>>,
+    needed: &mut Vec<NeededCondition<'a>>,
 ) {
     let needs_all = match group.operator {
         LogicalOperator::And => true,
@@ -127,7 +127,7 @@ fn add_nodes<'a>(
         path.enter(index);
         match node {
             CompiledNode::Group(inner) => add_nodes(inner, path, place, needed),
-            CompiledNode::Condition(condition) => needed.push(Needed {
+            CompiledNode::Condition(condition) => needed.push(NeededCondition {
                 place: place(&path.to_string()),
                 condition,
             }),
@@ -137,7 +137,7 @@ fn add_nodes<'a>(
 }
 
 /// Whether no value of the variable meets all of the conditions.
-fn contradict(guide: &Guide, variable: usize, needed: &[&Needed<'_>]) -> bool {
+fn contradict(guide: &Guide, variable: usize, needed: &[&NeededCondition<'_>]) -> bool {
     let Some(variable) = guide.variables.get(variable) else {
         return false;
     };
@@ -158,8 +158,8 @@ fn contradict(guide: &Guide, variable: usize, needed: &[&Needed<'_>]) -> bool {
 fn shrink<'a, 'n>(
     guide: &Guide,
     variable: usize,
-    mut needed: Vec<&'n Needed<'a>>,
-) -> Vec<&'n Needed<'a>> {
+    mut needed: Vec<&'n NeededCondition<'a>>,
+) -> Vec<&'n NeededCondition<'a>> {
     let mut index = 0;
     while index < needed.len() {
         let left_out = needed.remove(index);

@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::domain::{
     analysis::{Guide, GuideStep, GuideTask, StepPosition},
+    import::DocumentPath,
     task::AccessLevel,
     translation::Language,
 };
@@ -57,33 +58,33 @@ impl FindingPlace {
     /// A field of a task of a guide; no field for an empty path. Of a task that a document
     /// does not have, it is the value that the task is made for.
     pub fn of_task(task: &GuideTask, path: &str) -> Self {
-        let origin = task.source.origin.as_ref();
-        let above = origin.map(|origin| match origin.path.as_str() {
-            "" => "document.task".to_owned(),
-            path => path.to_owned(),
-        });
-        let is_made_for_value = origin.is_some_and(|origin| origin.path.ends_with(']'));
-        let path = if is_made_for_value { "" } else { path };
+        let path = match task.source.origin.as_ref().map(|origin| &origin.path) {
+            None => path.to_owned(),
+            Some(DocumentPath::Listed(above)) => full_path(above, path),
+            Some(DocumentPath::OfValue(value)) => value.clone(),
+            Some(DocumentPath::Unlisted) => full_path("document.task", path),
+        };
         Self {
             task: task.guid().map(|guid| guid.to_string()).unwrap_or_default(),
             step: String::new(),
-            path: full_path(above, path),
+            path,
             title: task.source.task.name.as_str().to_owned(),
         }
     }
 
     /// A field of a step of a guide; no field for an empty path.
     pub fn of_step(task: &GuideTask, step: &GuideStep, path: &str) -> Self {
-        let origin = step.source.origin.as_ref();
-        let above = origin.map(|origin| match origin.path.as_str() {
-            // An import adds the step; it stands nowhere in the document.
-            "" => "document.steps".to_owned(),
-            path => path.to_owned(),
-        });
+        let path = match step.source.origin.as_ref().map(|origin| &origin.path) {
+            None => path.to_owned(),
+            Some(DocumentPath::Listed(above) | DocumentPath::OfValue(above)) => {
+                full_path(above, path)
+            }
+            Some(DocumentPath::Unlisted) => full_path("document.steps", path),
+        };
         Self {
             task: task.guid().map(|guid| guid.to_string()).unwrap_or_default(),
             step: step.guid().map(|guid| guid.to_string()).unwrap_or_default(),
-            path: full_path(above, path),
+            path,
             title: step.source.step.title.clone(),
         }
     }
@@ -96,18 +97,17 @@ impl FindingPlace {
 }
 
 /// The path of a field below that of its resource in a document.
-fn full_path(above: Option<String>, path: &str) -> String {
-    match above {
-        Some(above) if path.is_empty() => above,
-        Some(above) => format!("{above}.{path}"),
-        None => path.to_owned(),
+fn full_path(above: &str, path: &str) -> String {
+    match path {
+        "" => above.to_owned(),
+        path => format!("{above}.{path}"),
     }
 }
 
 impl Finding {
     /// The id of the finding: the same for the same rule, task, step, path and facts.
     pub fn id(&self) -> String {
-        let facts = Value::Object(self.facts.clone()).to_string();
+        let facts = serde_json::to_string(&self.facts).unwrap_or_default();
         let FindingPlace {
             task,
             step,
@@ -120,11 +120,8 @@ impl Finding {
             hash.update(part);
         }
         let digest = hash.finalize();
-        digest
-            .iter()
-            .take(16)
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        let half = digest.first_chunk().copied().unwrap_or_default();
+        format!("{:032x}", u128::from_be_bytes(half))
     }
 
     /// By the place in the guide, then the path, then the rule.

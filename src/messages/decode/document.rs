@@ -16,7 +16,9 @@ use super::{
 use crate::{
     domain::{
         ids::{ProductId, StepId, TaskId},
-        import::{Document, DocumentStep, DocumentTask, DocumentValue, without_indexes},
+        import::{
+            Document, DocumentPath, DocumentStep, DocumentTask, DocumentValue, without_indexes,
+        },
         nesting::MAX_NESTED_DOCUMENTS,
         step::{NewStep, StepPatch, StepType},
         task::{MAX_TASK_STEPS, TaskPatch},
@@ -175,6 +177,7 @@ impl DocumentReader<'_> {
             Err(Violations::new())
         };
         DocumentTask {
+            path: DocumentPath::Listed(path.to_owned()),
             guid,
             product,
             name,

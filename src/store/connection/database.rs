@@ -10,14 +10,17 @@ use std::{
 use futures_util::future::BoxFuture;
 use prometheus_client::metrics::histogram::Histogram;
 use sea_orm::{
-    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, ExecResult,
-    IsolationLevel, QueryResult, Statement, TransactionOptions, TransactionTrait,
-    prelude::async_trait,
+    ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult,
+    SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait, prelude::async_trait,
 };
 use tracing::Instrument;
 
-use super::epoch::ConnectionEpoch;
-use crate::store::metrics::{self, StoreMetrics};
+use super::{
+    epoch::ConnectionEpoch,
+    pool::{Pool, PooledConnection},
+    transaction::{Purpose, Transaction},
+};
+use crate::store::metrics::{ConnectionWait, StatementKind, StoreMetrics, measure_statement};
 
 /// How long a connection of the pool keeps the same connection of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,9 +32,10 @@ pub enum Pooling {
     Transaction,
 }
 
-/// Settings of a transaction behind PgBouncer, equal to those of a session.
-const TRANSACTION_SETTINGS: &str =
-    "SET LOCAL lock_timeout = '2s'; SET LOCAL idle_in_transaction_session_timeout = '10s'; ";
+/// Follows BEGIN behind PgBouncer: the settings that a session has otherwise, and the end of
+/// other clients' prepared statements.
+const TRANSACTION_SETTINGS: &str = "SET LOCAL lock_timeout = '2s'; \
+     SET LOCAL idle_in_transaction_session_timeout = '10s'; DEALLOCATE ALL";
 
 /// A pool of connections to a database.
 ///
@@ -40,14 +44,15 @@ const TRANSACTION_SETTINGS: &str =
 /// spawned task: a cancelled BEGIN would hold a connection of PgBouncer.
 #[derive(Clone)]
 pub struct Database {
-    pub connection: DatabaseConnection,
+    pub pool: Pool,
     pub pooling: Pooling,
     /// Decides which open connections may still be used.
     pub epoch: Arc<ConnectionEpoch>,
     /// The pool's label in metrics.
     pub pool_name: &'static str,
-    /// Waits for connections of this pool, and all metrics of the store.
-    pub metrics: Option<(Histogram, Arc<StoreMetrics>)>,
+    /// How long calls wait for connections of this pool.
+    connection_waits: Option<Histogram>,
+    metrics: Option<Arc<StoreMetrics>>,
 }
 
 /// A BEGIN in progress.
@@ -92,87 +97,88 @@ impl<F> Drop for BeginGuard<'_, F> {
 }
 
 impl Database {
+    /// A pool without metrics.
+    pub fn new(pool: Pool, pooling: Pooling, epoch: &Arc<ConnectionEpoch>) -> Self {
+        Self {
+            pool,
+            pooling,
+            epoch: Arc::clone(epoch),
+            pool_name: "unmeasured",
+            connection_waits: None,
+            metrics: None,
+        }
+    }
+
     /// Records metrics of this pool's statements from now on, except BEGIN and COMMIT.
     /// Clones made earlier stay unmeasured.
     pub fn measure(&mut self, pool: &'static str, metrics: &Arc<StoreMetrics>) {
         self.pool_name = pool;
-        self.metrics = Some((metrics.connection_waits(pool), Arc::clone(metrics)));
-        let metrics = Arc::clone(metrics);
-        self.connection
-            .set_metric_callback(move |info| metrics.record_statement(info));
-    }
-
-    /// Records how long `work` waits for its connection.
-    async fn measure_wait<T>(&self, work: impl Future<Output = T>) -> T {
-        match &self.metrics {
-            Some((waits, _)) => metrics::measure_wait(waits, work).await,
-            None => work.await,
-        }
+        self.connection_waits = Some(metrics.connection_waits(pool));
+        self.metrics = Some(Arc::clone(metrics));
     }
 
     /// Records how long a COMMIT takes.
     pub async fn measure_commit<T>(&self, commit: impl Future<Output = T>) -> T {
         match &self.metrics {
-            Some((_, metrics)) => metrics.measure_commit(commit).await,
+            Some(metrics) => metrics.measure_commit(commit).await,
             None => commit.await,
         }
     }
 
-    pub async fn begin(&self, options: TransactionOptions) -> Result<DatabaseTransaction, DbErr> {
-        self.measure_wait(self.begin_with(options)).await
+    /// Waits for a connection, and records the wait.
+    async fn acquire(&self) -> Result<PooledConnection, DbErr> {
+        let _wait = self.connection_waits.as_ref().map(ConnectionWait::begin);
+        self.pool.acquire().await
     }
 
-    /// Begins a transaction of which all statements read one state of the database.
-    pub async fn begin_snapshot(&self) -> Result<DatabaseTransaction, DbErr> {
-        let isolation_level = match self.get_database_backend() {
-            DbBackend::Postgres => Some(IsolationLevel::RepeatableRead),
-            // A transaction of SQLite always reads one state.
-            _ => None,
-        };
-        let options = TransactionOptions {
-            isolation_level,
-            ..TransactionOptions::default()
-        };
-        self.begin(options).await
-    }
-
-    async fn begin_with(&self, options: TransactionOptions) -> Result<DatabaseTransaction, DbErr> {
-        match self.pooling {
-            Pooling::Session => {
-                let begin = self.connection.begin_with_options(options);
-                BeginGuard::new(&self.epoch, begin).await
-            }
-            Pooling::Transaction => {
-                let begin = self.connection.begin();
-                let transaction = BeginGuard::new(&self.epoch, begin).await?;
-                // The level must be set before any other statement. SeaORM would
-                // prepare a statement for it, which must not happen before DEALLOCATE.
-                let level = options.isolation_level.map_or_else(String::new, |level| {
-                    format!("SET TRANSACTION ISOLATION LEVEL {level}; ")
-                });
-                transaction
-                    .execute_unprepared(&format!("{level}{TRANSACTION_SETTINGS}DEALLOCATE ALL"))
-                    .await?;
-                Ok(transaction)
-            }
+    /// Begins a transaction in one round trip.
+    pub async fn begin(&self, purpose: Purpose) -> Result<Transaction, DbErr> {
+        let mut sql = purpose.begin_sql(self.pool.backend()).to_owned();
+        if self.pooling == Pooling::Transaction {
+            sql.push_str("; ");
+            sql.push_str(TRANSACTION_SETTINGS);
         }
+        let connection = self.acquire().await?;
+        let metrics = self.metrics.clone();
+        let begin = async move {
+            let mut connection = connection;
+            connection.begin(sql).await?;
+            Ok(Transaction::begun(connection, metrics))
+        };
+        BeginGuard::new(&self.epoch, begin).await
+    }
+
+    /// Begins a transaction of SeaORM, as its migrations need one. Another `mode` than the
+    /// default takes SQLite's write lock at BEGIN.
+    pub async fn begin_migration(
+        &self,
+        mode: Option<SqliteTransactionMode>,
+    ) -> Result<DatabaseTransaction, DbErr> {
+        let pool = self.pool.for_migrations();
+        let begin = pool.begin_with_options(TransactionOptions {
+            sqlite_transaction_mode: mode,
+            ..TransactionOptions::default()
+        });
+        let transaction = BeginGuard::new(&self.epoch, begin).await?;
+        if self.pooling == Pooling::Transaction {
+            transaction.execute_unprepared(TRANSACTION_SETTINGS).await?;
+        }
+        Ok(transaction)
     }
 
     pub async fn close(&self) {
-        let _ = self.connection.clone().close().await;
+        self.pool.close().await;
     }
 
     /// Runs one statement in a transaction of its own.
     async fn run_in_transaction<T, F>(&self, run: F) -> Result<T, DbErr>
     where
         T: Send + 'static,
-        F: for<'t> FnOnce(&'t DatabaseTransaction) -> BoxFuture<'t, Result<T, DbErr>>
-            + Send
-            + 'static,
+        F: for<'t> FnOnce(&'t Transaction) -> BoxFuture<'t, Result<T, DbErr>> + Send + 'static,
     {
         let database = self.clone();
         let task = async move {
-            let transaction = database.begin(TransactionOptions::default()).await?;
+            let transaction = database.begin(Purpose::Statement).await?;
             let outcome = run(&transaction).await;
             match outcome {
                 Ok(_) => transaction.commit().await?,
@@ -189,51 +195,41 @@ impl Database {
 #[async_trait::async_trait]
 impl ConnectionTrait for Database {
     fn get_database_backend(&self) -> DbBackend {
-        self.connection.get_database_backend()
+        self.pool.backend()
     }
 
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
-        match self.pooling {
-            Pooling::Session => {
-                self.measure_wait(self.connection.execute_raw(statement))
-                    .await
-            }
-            Pooling::Transaction => {
-                self.run_in_transaction(move |tx| Box::pin(tx.execute_raw(statement)))
-                    .await
-            }
+        if self.pooling == Pooling::Transaction {
+            let run = self.run_in_transaction(move |tx| Box::pin(tx.execute_raw(statement)));
+            return run.await;
         }
+        let kind = StatementKind::of(&statement.sql);
+        let mut connection = self.acquire().await?;
+        measure_statement(&self.metrics, kind, connection.execute(statement)).await
     }
 
     async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
-        self.measure_wait(self.connection.execute_unprepared(sql))
-            .await
+        self.acquire().await?.execute_unprepared(sql).await
     }
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
-        match self.pooling {
-            Pooling::Session => {
-                self.measure_wait(self.connection.query_one_raw(statement))
-                    .await
-            }
-            Pooling::Transaction => {
-                self.run_in_transaction(move |tx| Box::pin(tx.query_one_raw(statement)))
-                    .await
-            }
+        if self.pooling == Pooling::Transaction {
+            let run = self.run_in_transaction(move |tx| Box::pin(tx.query_one_raw(statement)));
+            return run.await;
         }
+        let kind = StatementKind::of(&statement.sql);
+        let mut connection = self.acquire().await?;
+        measure_statement(&self.metrics, kind, connection.fetch_one(statement)).await
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        match self.pooling {
-            Pooling::Session => {
-                self.measure_wait(self.connection.query_all_raw(statement))
-                    .await
-            }
-            Pooling::Transaction => {
-                self.run_in_transaction(move |tx| Box::pin(tx.query_all_raw(statement)))
-                    .await
-            }
+        if self.pooling == Pooling::Transaction {
+            let run = self.run_in_transaction(move |tx| Box::pin(tx.query_all_raw(statement)));
+            return run.await;
         }
+        let kind = StatementKind::of(&statement.sql);
+        let mut connection = self.acquire().await?;
+        measure_statement(&self.metrics, kind, connection.fetch_all(statement)).await
     }
 }
 

@@ -2,14 +2,13 @@
 
 use sea_orm::{
     ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, SqliteTransactionMode, Statement,
-    TransactionOptions,
 };
 use sea_orm_migration::MigratorTrait;
 
 use super::{
     OpenError, advice,
     database::Database,
-    permissions::{Needed, check_permissions},
+    permissions::{NeededPermissions, check_permissions},
 };
 use crate::store::{
     backend,
@@ -52,12 +51,9 @@ impl OldSchema {
 /// Creates a missing schema. Brings an old one up to date, or refuses it.
 pub async fn prepare_schema(db: &Database, old: OldSchema) -> Result<SchemaChange, OpenError> {
     let schema = |err: DbErr| advice::schema_error(&err);
-    let transaction = db
-        .begin(TransactionOptions::default())
-        .await
-        .map_err(schema)?;
+    let transaction = db.begin_migration(None).await.map_err(schema)?;
     if backend(&transaction) == DbBackend::Postgres {
-        check_permissions(&transaction, Needed::Migrations).await?;
+        check_permissions(&transaction, NeededPermissions::Migrations).await?;
     }
     let pending = match pending_migrations(&transaction).await {
         Ok(pending) => pending,
@@ -123,12 +119,8 @@ async fn partitions_of_tables(db: &DatabaseTransaction) -> Result<Option<i64>, D
 /// Begins the transaction of migrations. When several servers start at once, one migrates
 /// while the others wait for it here.
 async fn begin_migrations(db: &Database) -> Result<DatabaseTransaction, DbErr> {
-    let transaction = db
-        .begin(TransactionOptions {
-            sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
-            ..TransactionOptions::default()
-        })
-        .await?;
+    let mode = Some(SqliteTransactionMode::Immediate);
+    let transaction = db.begin_migration(mode).await?;
     if backend(&transaction) == DbBackend::Postgres {
         // Migrations of another server may take longer than `lock_timeout`.
         let lock =

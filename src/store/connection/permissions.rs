@@ -10,7 +10,7 @@ use crate::store::{backend, schema};
 
 /// The permissions on tables that a connection needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needed {
+pub enum NeededPermissions {
     /// To read which migrations were run.
     Migrations,
     /// To read all tables.
@@ -23,7 +23,7 @@ const MIGRATIONS: &str = "seaql_migrations";
 const READ: &[&str] = &["SELECT"];
 const CHANGE: &[&str] = &["SELECT", "INSERT", "UPDATE", "DELETE"];
 
-impl Needed {
+impl NeededPermissions {
     /// Each table with its permissions.
     fn tables(self) -> Vec<(&'static str, &'static [&'static str])> {
         let mut tables = vec![(MIGRATIONS, READ)];
@@ -40,7 +40,10 @@ impl Needed {
 /// Fails if the user lacks one of the permissions on a table that exists, or may use no
 /// schema. PostgreSQL hides tables from users without permissions, so a table that may not
 /// be read would be taken for one that is missing.
-pub async fn check_permissions(db: &impl ConnectionTrait, needed: Needed) -> Result<(), OpenError> {
+pub async fn check_permissions(
+    db: &impl ConnectionTrait,
+    needed: NeededPermissions,
+) -> Result<(), OpenError> {
     let failed = |err: DbErr| advice::schema_error(&err);
     let schema = Statement::from_string(backend(db), "SELECT current_schema() IS NULL");
     let schema = db.query_one_raw(schema).await.map_err(failed)?;
@@ -95,7 +98,7 @@ pub async fn warn_if_read_only(db: &impl ConnectionTrait) -> Result<(), OpenErro
 
 /// A query of the tables and what the user may not do with them. A table that does not
 /// exist is in no row.
-fn missing_permissions(needed: Needed) -> String {
+fn missing_permissions(needed: NeededPermissions) -> String {
     let tables = needed.tables();
     let rows = tables.iter().flat_map(|(table, permissions)| {
         let numbered = permissions.iter().enumerate();

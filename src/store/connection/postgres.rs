@@ -2,7 +2,6 @@
 
 use std::{str::FromStr, sync::Arc, time::Duration};
 
-use sea_orm::SqlxPostgresConnector;
 use sqlx::{
     ConnectOptions, Connection, Executor, PgConnection,
     postgres::{PgConnectOptions, PgPoolOptions},
@@ -14,9 +13,10 @@ use super::{
     OpenError, advice,
     database::{Database, Pooling},
     epoch::ConnectionEpoch,
+    pool::Pool,
     pooler,
 };
-use crate::{config::PostgresUrl, store::metrics};
+use crate::config::PostgresUrl;
 
 /// How long a call waits for a connection before it answers UNAVAILABLE. Connections are
 /// opened and held for milliseconds, so a longer wait means that the database is down or
@@ -81,7 +81,6 @@ fn open_pool(
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .test_before_acquire(false)
         .after_connect(move |connection, _| {
-            metrics::end_connection_wait();
             Box::pin(async move {
                 match pooling {
                     Pooling::Session => connection.execute(SESSION_SETTINGS).await.map(drop),
@@ -94,9 +93,6 @@ fn open_pool(
         .before_acquire(move |connection, about| {
             let usable = acquire_epoch.includes(about.age);
             let recent = about.idle_for < UNCHECKED_IDLE_TIME;
-            if usable {
-                metrics::end_connection_wait();
-            }
             Box::pin(async move { Ok(usable && (recent || is_clean(connection).await)) })
         })
         .after_release(move |connection, about| {
@@ -109,13 +105,7 @@ fn open_pool(
             })
         })
         .connect_lazy_with(options);
-    Database {
-        connection: SqlxPostgresConnector::from_sqlx_postgres_pool(pool),
-        pooling,
-        epoch: Arc::clone(epoch),
-        pool_name: "unmeasured",
-        metrics: None,
-    }
+    Database::new(Pool::Postgres(pool), pooling, epoch)
 }
 
 /// Connects, and returns whether PgBouncer is between us and the database. `setting` is

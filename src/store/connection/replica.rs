@@ -6,8 +6,7 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use sea_orm::{
-    ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement, TransactionOptions,
-    prelude::async_trait,
+    ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement, prelude::async_trait,
 };
 use tokio::{
     sync::watch,
@@ -22,7 +21,7 @@ use super::{
     epoch::ConnectionEpoch,
     migrations::pending_migrations,
     page_key,
-    permissions::{Needed, check_permissions},
+    permissions::{NeededPermissions, check_permissions},
     postgres,
     probe::HealthProbe,
 };
@@ -141,9 +140,9 @@ impl Replica {
     /// Records the size and use of the replica's pool, and whether reads go there.
     pub fn sample(&self, metrics: &StoreMetrics) {
         let current = self.current.borrow();
-        let pool = current.as_ref().map(|current| &current.database.connection);
+        let pool = current.as_ref().map(|current| &current.database.pool);
         match pool {
-            Some(pool) => metrics.sample_pool(POOL, pool),
+            Some(pool) => metrics.sample_pool(POOL, &pool.size()),
             None => metrics.sample_closed_pool(POOL),
         }
         metrics.sample_replica(pool.is_some());
@@ -240,11 +239,11 @@ async fn connect(settings: &ReplicaSettings) -> Result<CheckedReplica, ReplicaEr
         let opened = postgres::open(&settings.url, settings.max_connections, &epoch).await;
         let (options, mut database) = opened?;
         database.measure(POOL, &settings.metrics);
-        check_permissions(&database, Needed::Read).await?;
+        check_permissions(&database, NeededPermissions::Read).await?;
         if page_key(&database).await? != settings.page_key {
             return Err(ReplicaError::OtherDatabase);
         }
-        let transaction = database.begin(TransactionOptions::default()).await;
+        let transaction = database.begin_migration(None).await;
         let transaction = transaction.map_err(|_| ReplicaError::ConnectionLost)?;
         let pending = pending_migrations(&transaction).await;
         let _ = transaction.rollback().await;

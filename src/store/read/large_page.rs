@@ -20,7 +20,7 @@ use crate::{
     },
     store::{
         Account, backend,
-        connection::{Database, ReplicaOrPrimary},
+        connection::{Database, Purpose, ReplicaOrPrimary},
         error::StoreError,
         statement,
     },
@@ -77,10 +77,8 @@ impl Account {
         database: &Database,
         page: &StepPageRequest,
     ) -> Result<StepPageRead, StoreError> {
-        let db = database.begin_snapshot().await?;
-        let read = self.read_each_large_step(&db, page).await;
-        db.rollback().await?;
-        read
+        let db = database.begin(Purpose::Snapshot).await?;
+        self.read_each_large_step(&db, page).await
     }
 
     async fn read_each_large_step(

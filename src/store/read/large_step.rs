@@ -15,7 +15,7 @@ use crate::{
         step::Step,
         text::Body,
     },
-    store::{Account, backend, error::StoreError, json_columns, statement},
+    store::{Account, backend, connection::Purpose, error::StoreError, json_columns, statement},
 };
 
 /// Bytes of a piece of a body. The allocator keeps smaller blocks for reuse
@@ -38,10 +38,9 @@ impl Account {
 
     async fn get_in_transaction(&self, guid: StepId) -> Result<Option<Step>, StoreError> {
         let _permit = self.large_read_permit().await;
-        let db = self.reader().begin_snapshot().await?;
-        let found = find(&db, &self.id, guid, StepColumns::ALL).await;
-        db.rollback().await?;
-        Ok(found?.map(|(step, _)| step))
+        let db = self.reader().begin(Purpose::Snapshot).await?;
+        let found = find(&db, &self.id, guid, StepColumns::ALL).await?;
+        Ok(found.map(|(step, _)| step))
     }
 }
 
@@ -112,6 +111,7 @@ async fn read_body(
     Ok(Some(json_columns::valid(Body::parse(body), "body")?))
 }
 
+/// The bytes of a piece, which stand behind its number.
 fn piece(row: &QueryResult) -> Result<&[u8], StoreError> {
     let mut row = RowReader::new(row);
     row.take::<i32>()?;

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{GuideSource, row_reader::RowReader, run_to_end};
 use crate::{
     domain::{
-        Error, Result,
+        Result,
         analysis::{
             Fingerprint, KnownVariables,
             preview::{Preview, PreviewOptions},
@@ -17,9 +17,12 @@ use crate::{
         page::PageSize,
         text::Body,
         translation::Language,
-        violation::{Path, Reason},
+        violation::Path,
     },
-    store::{Account, backend, error::StoreError, json_columns, placeholders, statement},
+    store::{
+        Account, backend, connection::Purpose, error::StoreError, json_columns, placeholders,
+        statement,
+    },
 };
 
 /// If the bodies of a page may have more bytes, they are read under a permit.
@@ -67,11 +70,9 @@ impl Account {
     pub async fn preview_task(&self, call: PreviewCall) -> Result<PreviewPage> {
         let account = self.clone();
         run_to_end(async move {
-            let db = account.reader().begin_snapshot().await;
+            let db = account.reader().begin(Purpose::Snapshot).await;
             let db = db.map_err(StoreError::from)?;
-            let page = account.read_preview(&db, call).await;
-            db.rollback().await.map_err(StoreError::from)?;
-            Ok(page?)
+            Ok(account.read_preview(&db, call).await?)
         })
         .await
     }
@@ -96,14 +97,7 @@ impl Account {
         };
         let guide = self.read_guide(db, source, &known).await?;
         let fingerprint = Fingerprint::of(&guide, document);
-        if after.is_some_and(|(_, seen)| seen != fingerprint) {
-            return Err(Error::invalid(
-                &Path::root("page_token"),
-                Reason::PageTokenInvalid,
-                "the guide has changed since; start again from the first page",
-            )
-            .into());
-        }
+        fingerprint.check_page(after.map(|(_, seen)| seen))?;
         let preview = Preview::new(guide, options, &field)?;
         let start = after.map_or(0, |(start, _)| start);
         let count = preview.page(start, size.get() as usize, bodies).len();

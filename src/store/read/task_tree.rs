@@ -23,7 +23,7 @@ use crate::{
     },
     store::{
         Account, backend,
-        connection::{Database, ReplicaOrPrimary},
+        connection::{Database, Purpose, ReplicaOrPrimary},
         error::StoreError,
         statement,
         values::{MAX_IDS_PER_STATEMENT, Values},
@@ -185,10 +185,9 @@ impl Account {
         database: &Database,
         guid: TaskId,
     ) -> Result<TaskTree, StoreError> {
-        let db = database.begin_snapshot().await?;
-        let tree = self.read_bounded_task_tree(&db, guid).await;
-        db.rollback().await?;
-        tree?.ok_or_else(|| Error::task_not_found(guid, "guid").into())
+        let db = database.begin(Purpose::Snapshot).await?;
+        let tree = self.read_bounded_task_tree(&db, guid).await?;
+        tree.ok_or_else(|| Error::task_not_found(guid, "guid").into())
     }
 
     /// Reads a tree, unless its texts are larger than a message may be.

@@ -17,15 +17,17 @@ use crate::{
             Finding, FindingCounts, OutsideReaders, RULES_VERSION, ValidationOptions,
             ValidationSubject, validate,
         },
-        violation::{Path, Reason},
     },
-    store::{Account, error::StoreError},
+    store::{Account, connection::Purpose, error::StoreError},
 };
 
 /// A call validates tasks until their costs reach this many steps.
 const STEPS_PER_CALL: usize = 2_000;
 /// The cost of a task in addition to that of its steps, in steps.
 const TASK_COST_STEPS: usize = 20;
+/// A guide with at most so many steps and conditions is validated at once, as a thread for
+/// blocking work would take longer than its rules.
+const SMALL_GUIDE: usize = 300;
 /// How many tasks of a list are read at once.
 const TASKS_AT_ONCE: i32 = 100;
 
@@ -155,13 +157,7 @@ impl Account {
         } = call;
         let read = self.read_for_validation(source, replaced, &options).await?;
         let fingerprint = read.fingerprint(document, &options_bytes);
-        if after.is_some_and(|(_, seen)| seen != fingerprint) {
-            return Err(Error::invalid(
-                &Path::root("page_token"),
-                Reason::PageTokenInvalid,
-                "the guide has changed since; start again from the first page",
-            ));
-        }
+        fingerprint.check_page(after.map(|(_, seen)| seen))?;
         let unchanged = after.is_none() && known_fingerprint == fingerprint.to_string();
         let (mut findings, counts) = if unchanged {
             (Vec::new(), FindingCounts::default())
@@ -279,12 +275,11 @@ impl Account {
         let account = self.clone();
         let known = options.known_variables.clone();
         run_to_end(async move {
-            let db = account.reader().begin_snapshot().await;
+            let db = account.reader().begin(Purpose::Snapshot).await;
             let db = db.map_err(StoreError::from)?;
             let read = account
                 .read_guide_and_readers(&db, source, replaced, &known)
                 .await;
-            db.rollback().await.map_err(StoreError::from)?;
             let (guide, readers) = read?;
             Ok(ReadGuide { guide, readers })
         })
@@ -311,11 +306,11 @@ impl ReadGuide {
         rules.with(options).with(readers.as_bytes())
     }
 
-    /// Validates the guide on a thread for blocking work. Returns the options, too.
+    /// Validates the guide, a large one on a thread for blocking work. Returns the options,
+    /// too.
     async fn validate(self, options: ValidationOptions) -> Result<Validated> {
-        let span = tracing::Span::current();
-        let work = tokio::task::spawn_blocking(move || {
-            let _entered = span.enter();
+        let is_small = self.guide.size <= SMALL_GUIDE;
+        let validate = move || {
             let subject = ValidationSubject {
                 guide: &self.guide,
                 readers: &self.readers,
@@ -323,7 +318,12 @@ impl ReadGuide {
             };
             let validated = validate(subject);
             (validated, options)
-        });
+        };
+        if is_small {
+            return Ok(validate());
+        }
+        let span = tracing::Span::current();
+        let work = tokio::task::spawn_blocking(move || span.in_scope(validate));
         let validated = work.in_current_span().await;
         validated.map_err(|_| Error::Internal("a validation panicked".to_owned()))
     }

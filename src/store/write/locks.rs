@@ -210,11 +210,7 @@ impl Tx {
             WithManaged::Skip => Vec::new(),
         };
         let all: Vec<TaskId> = managed.iter().chain(tasks).copied().collect();
-        let heads = if all.is_empty() {
-            Vec::new()
-        } else {
-            self.lock_tasks(&all).await?
-        };
+        let heads = self.lock_tasks(&all).await?;
         let step = step::Column::Guid.eq(guid.0);
         let wiring = || step::Column::Link.is_in(managed.iter().map(|task| task.0));
         let locked = match managed.is_empty() {
@@ -252,17 +248,17 @@ impl Tx {
         Ok(feedback.iter().flat_map(linked_tasks).collect())
     }
 
-    /// Reads locked steps except one.
+    /// Reads the wiring steps: all locked steps but the observation.
     async fn read_wiring(
         &self,
         locked: &[Uuid],
-        except: StepId,
+        observation: StepId,
     ) -> Result<Vec<(Step, Place)>, StoreError> {
         let columns = StepColumns::ALL.columns(self.backend());
         let others: Vec<Uuid> = locked
             .iter()
             .copied()
-            .filter(|step| *step != except.0)
+            .filter(|step| *step != observation.0)
             .collect();
         let mut found = Vec::with_capacity(others.len());
         for steps in others.chunks(MAX_IDS_PER_STATEMENT) {

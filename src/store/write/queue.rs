@@ -14,7 +14,7 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
-use sea_orm::{ConnectionTrait, DatabaseTransaction};
+use sea_orm::ConnectionTrait;
 use tokio::{
     sync::{mpsc, oneshot},
     time::timeout,
@@ -24,13 +24,16 @@ use tracing::{Instrument, Span};
 use super::{
     Operation, PendingWrite,
     transaction::{
-        CallerLiveness, MAX_LOCKED_ATTEMPTS, Tx, WriteConnection, back_off, commit, immediate,
-        roll_back,
+        CallerLiveness, MAX_LOCKED_ATTEMPTS, Tx, WriteConnection, back_off, commit, roll_back,
     },
 };
 use crate::{
     domain::{Error, Outage, Result},
-    store::{Account, WriteMode, WriteOutcome, connection::Database, error::StoreError},
+    store::{
+        Account, WriteMode, WriteOutcome,
+        connection::{Database, Purpose, Transaction},
+        error::StoreError,
+    },
 };
 
 /// The longest time that writes join a transaction. Writes behind the group wait for this
@@ -49,7 +52,7 @@ trait Job: Send {
     /// back without the writes before it.
     fn run<'a>(
         &'a mut self,
-        transaction: &'a Arc<DatabaseTransaction>,
+        transaction: &'a Arc<Transaction>,
         apart: bool,
     ) -> BoxFuture<'a, TransactionState>;
 
@@ -125,7 +128,7 @@ impl WriteQueue {
         account.metrics().record_write_wait(enqueued.elapsed());
         // Either it is begun or it is given up, never both.
         if begun.is_err() && !claimed.swap(true, Ordering::SeqCst) {
-            return Err(StoreError::Unavailable(Outage::Busy));
+            return Err(StoreError::Unavailable(Outage::Locked));
         }
         answer.await.map_err(|_| closed())?
     }
@@ -147,7 +150,7 @@ async fn run_group(
     first: Box<dyn Job>,
     mut queue: Option<&mut mpsc::UnboundedReceiver<Box<dyn Job>>>,
 ) -> Vec<Box<dyn Job>> {
-    let transaction = match writer.begin(immediate()).await {
+    let transaction = match writer.begin(Purpose::Write).await {
         Ok(transaction) => Arc::new(transaction),
         Err(err) => {
             first.end(Err(not_begun(err.into())));
@@ -185,7 +188,7 @@ async fn run_group(
 /// as long once more.
 fn not_begun(error: StoreError) -> StoreError {
     match error {
-        StoreError::Conflict => StoreError::Unavailable(Outage::Busy),
+        StoreError::Conflict => StoreError::Unavailable(Outage::Locked),
         other => other,
     }
 }
@@ -208,7 +211,7 @@ struct QueuedWrite<O: Operation> {
 impl<O: Operation> Job for QueuedWrite<O> {
     fn run<'a>(
         &'a mut self,
-        transaction: &'a Arc<DatabaseTransaction>,
+        transaction: &'a Arc<Transaction>,
         apart: bool,
     ) -> BoxFuture<'a, TransactionState> {
         let span = self.span.clone();
@@ -227,11 +230,7 @@ impl<O: Operation> Job for QueuedWrite<O> {
 }
 
 impl<O: Operation> QueuedWrite<O> {
-    async fn run_in(
-        &mut self,
-        transaction: &Arc<DatabaseTransaction>,
-        apart: bool,
-    ) -> TransactionState {
+    async fn run_in(&mut self, transaction: &Arc<Transaction>, apart: bool) -> TransactionState {
         self.outcome = None;
         if let Some(begin_sender) = self.begin_sender.take() {
             self.given_up = self.claimed.swap(true, Ordering::SeqCst);

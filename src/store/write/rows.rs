@@ -146,7 +146,7 @@ fn rest_digest(step: &Step) -> SourceDigest {
 
 /// Rows of translations that a write upserts, and translations that it deletes.
 pub struct TranslationRows<M> {
-    /// Rows with new texts. Each also says from which source it is translated: the present one.
+    /// Rows with new texts, which are translated from the present source.
     pub texts: Vec<M>,
     /// Rows of which the lock alone changes.
     pub locks: Vec<M>,

@@ -6,8 +6,7 @@ use std::{
 };
 
 use sea_orm::{
-    ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult,
-    SqliteTransactionMode, Statement, TransactionOptions, prelude::async_trait,
+    ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement, prelude::async_trait,
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
@@ -22,7 +21,11 @@ use crate::{
         Error, Outage, Result, SizedResource, decide::WriteContext, ids::AccountId, time::Timestamp,
     },
     store::{
-        Account, backend, connection::Database, error::StoreError, metrics::StoreMetrics, statement,
+        Account, backend,
+        connection::{Database, Transaction},
+        error::StoreError,
+        metrics::StoreMetrics,
+        statement,
     },
 };
 
@@ -36,7 +39,7 @@ pub enum WriteConnection {
     /// Each statement is a transaction of its own.
     Autocommit(Database),
     /// All statements are of one transaction.
-    Transaction(Arc<DatabaseTransaction>),
+    Transaction(Arc<Transaction>),
 }
 
 #[async_trait::async_trait]
@@ -183,7 +186,7 @@ impl WriteSlots {
         let slot = Arc::clone(&self.slots).acquire_owned();
         match timeout(self.wait_timeout, slot).await {
             Ok(Ok(permit)) => Ok(permit),
-            Ok(Err(_)) | Err(_) => Err(StoreError::Unavailable(Outage::Busy).into()),
+            Ok(Err(_)) | Err(_) => Err(StoreError::Unavailable(Outage::NoConnection).into()),
         }
     }
 }
@@ -216,30 +219,19 @@ impl CallerLiveness {
     }
 }
 
-/// Has SQLite take the write lock at BEGIN.
-pub fn immediate() -> TransactionOptions {
-    TransactionOptions {
-        sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
-        ..TransactionOptions::default()
-    }
-}
-
 /// Ends a transaction that nothing else holds any more, and makes it durable.
-pub async fn commit(
-    writer: &Database,
-    transaction: Arc<DatabaseTransaction>,
-) -> Result<(), StoreError> {
+pub async fn commit(writer: &Database, transaction: Arc<Transaction>) -> Result<(), StoreError> {
     let transaction = owned(transaction)?;
     let committed = writer.measure_commit(transaction.commit()).await;
     committed.map_err(StoreError::from_commit)
 }
 
 /// Ends a transaction that nothing else holds any more, and takes it back.
-pub async fn roll_back(transaction: Arc<DatabaseTransaction>) -> Result<(), StoreError> {
+pub async fn roll_back(transaction: Arc<Transaction>) -> Result<(), StoreError> {
     Ok(owned(transaction)?.rollback().await?)
 }
 
-fn owned(transaction: Arc<DatabaseTransaction>) -> Result<DatabaseTransaction, StoreError> {
+fn owned(transaction: Arc<Transaction>) -> Result<Transaction, StoreError> {
     let in_use = || Error::Internal("the transaction is still in use".to_owned());
     Arc::try_unwrap(transaction).map_err(|_| in_use().into())
 }

@@ -155,9 +155,8 @@ fn a_server_without_keys_ends_with_2_only_when_a_file_lacks_them() {
     assert!(line.contains("EXPERTISE_JWT_JWKS_FILE is "), "{line}");
 }
 
-/// The first line of a server that fetches keys, trusting this file: what it says when
-/// it serves, or why it does not.
-fn first_line(url: &str, authorities: &std::path::Path) -> String {
+/// The command of a server that fetches keys.
+fn with_keys_at(url: &str) -> Command {
     let args = [
         "--listen=127.0.0.1:0",
         "--database-url=sqlite::memory:",
@@ -165,11 +164,12 @@ fn first_line(url: &str, authorities: &std::path::Path) -> String {
         "--jwt-jwks-url",
         url,
     ];
-    let server = expertise(&args)
-        .env("SSL_CERT_FILE", &authorities.display().to_string())
-        .without("SSL_CERT_DIR")
-        .env("EXPERTISE_LOG", "off")
-        .start();
+    expertise(&args).env("EXPERTISE_LOG", "off")
+}
+
+/// The first line of a server: what it says when it serves, or why it does not.
+fn first_line(command: Command) -> String {
+    let server = command.start();
     let line = server.next_line();
     line.unwrap_or_else(|| server.end().stderr)
 }
@@ -185,8 +185,11 @@ async fn keys_are_fetched_over_https_with_the_system_certificates() {
     std::fs::write(&trusted, authority.pem()).expect("a file");
     let other = directory.path().join("other.pem");
     std::fs::write(&other, Authority::new().pem()).expect("a file");
-    let lines =
-        tokio::task::spawn_blocking(move || (first_line(&url, &trusted), first_line(&url, &other)));
+    let trusting = move |authorities: &std::path::Path| {
+        let command = with_keys_at(&url).env("SSL_CERT_FILE", &authorities.display().to_string());
+        first_line(command.without("SSL_CERT_DIR"))
+    };
+    let lines = tokio::task::spawn_blocking(move || (trusting(&trusted), trusting(&other)));
     let (served, refused) = lines.await.expect("two lines");
     assert!(served.ends_with("(sqlite::memory:, auth jwt)"), "{served}");
     assert!(
@@ -200,21 +203,9 @@ async fn keys_are_fetched_over_https_with_the_system_certificates() {
 /// The first line of a server that fetches keys where this proxy is set.
 fn first_line_behind(proxy: &std::net::TcpListener, url: &str) -> String {
     let proxy = proxy.local_addr().expect("an address");
-    let args = [
-        "--listen=127.0.0.1:0",
-        "--database-url=sqlite::memory:",
-        "--auth=jwt",
-        "--jwt-jwks-url",
-        url,
-    ];
-    let command = expertise(&args)
-        .env("http_proxy", &format!("http://{proxy}"))
-        .env("EXPERTISE_LOG", "off");
+    let command = with_keys_at(url).env("http_proxy", &format!("http://{proxy}"));
     let unset = ["HTTP_PROXY", "NO_PROXY", "no_proxy"].into_iter();
-    let server = unset.fold(command, |command, name| command.without(name));
-    let server = server.start();
-    let line = server.next_line();
-    line.unwrap_or_else(|| server.end().stderr)
+    first_line(unset.fold(command, |command, name| command.without(name)))
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,6 +3,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::kit::{
     command::{Cli, CommandOutput, example_guide, text},
@@ -324,54 +325,56 @@ fn changes_fit_the_terminal(cli: Cli) {
     let long = "one two three four five six seven eight nine ten eleven twelve thirteen";
     document["task"]["name"] = json!(long);
     document["steps"][0]["body"] = json!(format!("{long}\n{long}"));
-    let directory = tempfile::tempdir().expect("a directory");
-    fs::create_dir(directory.path().join("guides")).expect("a directory");
-    fs::write(directory.path().join("guides/a.json"), document.to_string()).expect("a file");
-    let environment = [
-        ("EXPERTISE_SERVER", cli.server.as_str()),
-        ("EXPERTISE_ACCOUNT", cli.account.as_str()),
-    ];
+    let directory = directory_with_guide(&document.to_string());
     for arguments in ["diff guides/a.json", "apply --dry-run guides"] {
-        let line = format!(
-            "cd {}; {} {arguments} 2>/dev/null",
-            directory.path().display(),
-            env!("CARGO_BIN_EXE_expertise")
-        );
-        let shown = shown_in(60, &line, &environment);
+        let command = format!("{arguments} 2>/dev/null");
+        let shown = shown_in_terminal(&cli, 60, &directory, &command);
         let (_, changes) = shown.split_once("~ task ").expect(&shown);
         assert!(changes.contains("thirteen"), "{shown}");
-        for line in changes.lines() {
-            assert!(line.chars().count() <= 60, "{line}\n{shown}");
-        }
+        assert_lines_fit(60, changes);
     }
 }
 
 fn findings_of_a_dry_run_fit_the_terminal(cli: Cli) {
     let broken = example_guide("broken/measure-a-power-supply.json");
+    let directory = directory_with_guide(&fs::read_to_string(&broken).expect("a guide"));
+    for arguments in [
+        "import --dry-run guides/a.json",
+        "diff guides/a.json",
+        "apply --dry-run guides",
+    ] {
+        let shown = shown_in_terminal(&cli, 70, &directory, arguments);
+        let (_, findings) = shown.split_once("  warning").expect(&shown);
+        assert!(findings.contains("(step/unreachable)"), "{shown}");
+        assert_lines_fit(70, findings);
+    }
+}
+
+/// A directory with a document in `guides/a.json`.
+fn directory_with_guide(document: &str) -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
-    let guides = directory.path().join("guides");
-    fs::create_dir(&guides).expect("a directory");
-    fs::copy(&broken, guides.join("b.json")).expect("a copy");
+    fs::create_dir(directory.path().join("guides")).expect("a directory");
+    fs::write(directory.path().join("guides/a.json"), document).expect("a file");
+    directory
+}
+
+/// What a command shows in a terminal of this width, run in a directory.
+fn shown_in_terminal(cli: &Cli, columns: usize, directory: &TempDir, arguments: &str) -> String {
     let environment = [
         ("EXPERTISE_SERVER", cli.server.as_str()),
         ("EXPERTISE_ACCOUNT", cli.account.as_str()),
     ];
-    for arguments in [
-        "import --dry-run guides/b.json",
-        "diff guides/b.json",
-        "apply --dry-run guides",
-    ] {
-        let line = format!(
-            "cd {}; {} {arguments}",
-            directory.path().display(),
-            env!("CARGO_BIN_EXE_expertise")
-        );
-        let shown = shown_in(70, &line, &environment);
-        let (_, findings) = shown.split_once("  warning").expect(&shown);
-        assert!(findings.contains("(step/unreachable)"), "{shown}");
-        for line in findings.lines() {
-            assert!(line.chars().count() <= 70, "{line}\n{shown}");
-        }
+    let line = format!(
+        "cd {}; {} {arguments}",
+        directory.path().display(),
+        env!("CARGO_BIN_EXE_expertise")
+    );
+    shown_in(columns, &line, &environment)
+}
+
+fn assert_lines_fit(columns: usize, text: &str) {
+    for line in text.lines() {
+        assert!(line.chars().count() <= columns, "{line}\n{text}");
     }
 }
 

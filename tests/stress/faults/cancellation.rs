@@ -5,9 +5,12 @@ use std::time::{Duration, Instant};
 use expertise::proto::v1::Task;
 use tokio::task::JoinSet;
 
-use super::{WriteCounts, cancelling_client::CancellingClient, database_state, make_shared_task};
+use super::{
+    WriteCounts, cancelling_client::CancellingClient, database_state, make_shared_task,
+    state_once_quiet,
+};
 use crate::{
-    expected::{ObservedState, WriteError, Writer, verify, write_error},
+    expected::{Writer, verify},
     kit::{
         rng::{Rng, number_from_env},
         server_process::Setting,
@@ -24,8 +27,6 @@ const WORKSPACES: usize = 4;
 const CALLS: u64 = 12;
 /// Calls of each client when none is cancelled any more.
 const LAST_CALLS: u64 = 4;
-/// A server that still works after this has hung.
-const QUIET_TIMEOUT: Duration = Duration::from_secs(20);
 /// The delay between server and PostgreSQL.
 const DATABASE_DELAY: Duration = Duration::from_millis(1);
 const SETTINGS: [Setting; 2] = [("EXPERTISE_DATABASE_MAX_CONNECTIONS", "8"), LOG_WARNINGS];
@@ -118,27 +119,4 @@ async fn compare(
         client
     });
     repeated.collect()
-}
-
-/// The state once no call is under way any more. To read it uses each connection of
-/// the server, but ends no transaction.
-async fn state_once_quiet(service: &Service) -> ObservedState {
-    let (client, database) = (service.client_of_shared_account(), service.database());
-    let started = Instant::now();
-    loop {
-        let before = database_state::summary(database).await;
-        let read = ObservedState::read(&client).await;
-        let state = match read.map_err(|status| write_error(&status)) {
-            Ok(state) => Some(state),
-            // It was deleted while it was read, or every connection was in use.
-            Err(WriteError::Missing | WriteError::NotDone | WriteError::Unknown) => None,
-            Err(other) => panic!("{other:?} of a read"),
-        };
-        let locks = database_state::open_transactions(database).await;
-        let is_quiet = locks.is_empty() && before == database_state::summary(database).await;
-        if let Some(state) = state.filter(|_| is_quiet) {
-            return state;
-        }
-        assert!(started.elapsed() < QUIET_TIMEOUT, "still open: {locks}");
-    }
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use crate::domain::ids::TaskId;
 
 use super::{
-    Guide, GuideLimit, GuideStep, GuideTask, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS,
-    MAX_SUBTASK_LEVELS, SourceStep, SourceTask, SourceTasks, StepPosition,
+    Guide, GuideLimit, GuideStep, GuideTask, MAX_SUBTASK_LEVELS, SourceStep, SourceTask,
+    SourceTasks, StepPosition, size::GuideSize,
 };
 use crate::domain::analysis::{
     condition::CompiledGroup,
@@ -14,7 +14,7 @@ use crate::domain::analysis::{
     variable::{OutsideSetters, PossibleValues, Variable, VariableId},
 };
 
-/// A guide without the observations outside that set its variables, which are read next.
+/// A guide before the observations outside of it that set its variables are known.
 #[derive(Debug)]
 pub struct GuideDraft {
     tasks: Vec<GuideTask>,
@@ -114,9 +114,14 @@ impl GuideDraft {
             tasks,
             variables,
             limit,
+            size: usize::MAX,
             indexes,
         };
-        guide.limit = guide.limit.or_else(|| guide.exceeded_limit());
+        match guide.measure() {
+            Ok(size) if limit.is_none() => guide.size = size,
+            Ok(_) => {}
+            Err(exceeded) => guide.limit = limit.or(Some(exceeded)),
+        }
         guide
     }
 
@@ -266,7 +271,8 @@ impl VariableTable {
         vec![wide, own]
     }
 
-    /// The variable that a name stands for within a task, which a condition reads.
+    /// Notes that a condition of a task reads a name. Returns the variable that the name stands
+    /// for there.
     fn mark_read(&mut self, task: usize, name: String) -> VariableId {
         let key = (task, name);
         let own = self.of_task.get(&key).copied();
@@ -304,31 +310,5 @@ impl VariableTable {
             possible: PossibleValues::Anything,
         });
         VariableId(self.variables.len() - 1)
-    }
-}
-
-/// How many steps and conditions a guide holds.
-#[derive(Clone, Copy, Debug, Default)]
-struct GuideSize {
-    steps: usize,
-    conditions: usize,
-}
-
-impl GuideSize {
-    fn with(self, task: &SourceTask, steps: &[SourceStep]) -> Self {
-        let of_steps = steps.iter().map(|read| &read.step.content.dependencies);
-        let groups = of_steps.chain([&task.task.dependencies]).flatten();
-        Self {
-            steps: self.steps + steps.len(),
-            conditions: self.conditions + groups.map(|group| group.conditions()).sum::<usize>(),
-        }
-    }
-
-    fn exceeded(self) -> Option<GuideLimit> {
-        if self.steps > MAX_GUIDE_STEPS {
-            Some(GuideLimit::Steps)
-        } else {
-            (self.conditions > MAX_GUIDE_CONDITIONS).then_some(GuideLimit::Conditions)
-        }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::domain::{
     changes::TaskChange,
     ids::{StepId, TaskId},
-    import::{ImportPlan, Origin, Origins},
+    import::{DocumentPath, ImportPlan, Origin, Origins},
     size::StepSize,
     step::Step,
     task::Task,
@@ -70,6 +70,6 @@ fn source_step(step: Step, origins: &mut Origins) -> SourceStep {
 fn unlisted<Id>() -> Origin<Id> {
     Origin {
         guid: None,
-        path: String::new(),
+        path: DocumentPath::Unlisted,
     }
 }

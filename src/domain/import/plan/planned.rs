@@ -26,9 +26,10 @@ pub(super) struct PlannedTask<'a> {
 pub(super) struct PlannedStep<'a> {
     /// The step as it is stored; `None` if it is created.
     pub before: Option<&'a Step>,
-    /// The step after the import, but for what [`Self::reference`] sets.
+    /// The step after the import. What follows from [`Self::reference`] is set when that is
+    /// resolved.
     pub after: Box<Step>,
-    /// The task that a subtask step refers to, until it is resolved.
+    /// The task that a subtask step refers to; `None` once it is resolved.
     pub reference: Option<SubtaskReference>,
     /// The document's id of the task whose wiring step it is.
     pub document_link: Option<TaskId>,
@@ -106,12 +107,13 @@ impl PlannedTask<'_> {
         let Some(mut after) = after else {
             return Ok(None);
         };
-        let known = |step: StepId| existing.and_then(|tree| tree.places.get(&step));
+        let stored_place = |step: StepId| existing.and_then(|tree| tree.places.get(&step));
         let mut places = Vec::new();
         if !steps.is_empty() || !deleted.is_empty() {
             after.steps = steps.iter().map(|step| step.after.guid).collect();
-            let known: Vec<Option<&Place>> = after.steps.iter().map(|step| known(*step)).collect();
-            (places, after.numbering) = arrange(&known, after.numbering);
+            let stored = after.steps.iter().map(|step| stored_place(*step));
+            let stored: Vec<Option<&Place>> = stored.collect();
+            (places, after.numbering) = arrange(&stored, after.numbering);
         }
         let before = existing.map(|tree| tree.task.clone());
         if let Some(before) = &before {
@@ -123,7 +125,7 @@ impl PlannedTask<'_> {
             let PlannedStep { before, after, .. } = step;
             if before != Some(after.as_ref()) {
                 changes.put_step(before.cloned(), after, Some(place), context)?;
-            } else if known(after.guid) != Some(&place) {
+            } else if stored_place(after.guid) != Some(&place) {
                 changes.moved.push((after.guid, place));
             }
         }

@@ -6,7 +6,7 @@ use crate::domain::{
     Missing,
     changes::StepDeletion,
     ids::{ProductId, StepId, TaskId},
-    import::{AbsentSteps, DocumentStep, DocumentValue, Origin, TaskTree},
+    import::{AbsentSteps, DocumentPath, DocumentStep, DocumentValue, Origin, TaskTree},
     nesting::limits_of_step,
     patch::{Deferred, Edit},
     step::{NewStep, Step, StepPatch},
@@ -151,7 +151,7 @@ impl<'a> Planner<'a> {
             self.plan_managed_tasks(task, product, &mut step.after, values, existing, path);
         let origin = Origin {
             guid: *guid,
-            path: path.clone(),
+            path: DocumentPath::Listed(path.clone()),
         };
         self.origins.steps.insert(step.after.guid, origin);
         Some(step)

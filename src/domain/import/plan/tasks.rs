@@ -20,10 +20,10 @@ impl<'a> Planner<'a> {
     ) -> TaskId {
         let Document { path, task, steps } = document;
         let document_id = &task.guid;
-        let task_path = document.task_path();
+        let task_path = task.path.as_str();
         let after = match existing {
-            Some(tree) => Some(self.changed_task(&tree.task, task, inherited, &task_path)),
-            None => self.new_task(task, inherited, &task_path),
+            Some(tree) => Some(self.changed_task(&tree.task, task, inherited, task_path)),
+            None => self.new_task(task, inherited, task_path),
         };
         // An invalid task gets an id too, so that references to it are resolved.
         let id = after
@@ -32,7 +32,7 @@ impl<'a> Planner<'a> {
         self.task_ids.extend(document_id.map(|sent| (sent, id)));
         let origin = Origin {
             guid: *document_id,
-            path: task_path,
+            path: task.path.clone(),
         };
         self.origins.tasks.insert(id, origin);
         let product = after.as_ref().map(|task| task.product);

@@ -46,7 +46,7 @@ async fn a_write_after_a_cancelled_begin_is_durable() {
     let other = with_one_connection(&url).await;
     let mut cancelled = 0;
     for round in 0..1_000 {
-        let mut begin = Box::pin(database.begin(TransactionOptions::default()));
+        let mut begin = Box::pin(database.begin(Purpose::Write));
         let is_answered = poll!(&mut begin).is_ready();
         drop(begin);
         if is_answered {

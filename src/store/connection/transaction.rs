@@ -1,0 +1,98 @@
+//! Transactions.
+
+use std::sync::Arc;
+
+use sea_orm::{
+    ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement, prelude::async_trait,
+};
+use tokio::sync::Mutex;
+
+use super::pool::PooledConnection;
+use crate::store::metrics::{StatementKind, StoreMetrics, measure_statement};
+
+/// What a transaction is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// All statements read one state of the database.
+    Snapshot,
+    /// It writes. SQLite takes its write lock at BEGIN.
+    Write,
+    /// It runs one statement.
+    Statement,
+}
+
+impl Purpose {
+    /// The statement that begins the transaction.
+    pub fn begin_sql(self, backend: DbBackend) -> &'static str {
+        match (self, backend) {
+            (Self::Snapshot, DbBackend::Postgres) => {
+                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+            }
+            (Self::Write, DbBackend::Sqlite) => "BEGIN IMMEDIATE",
+            // A transaction of SQLite always reads one state.
+            _ => "BEGIN",
+        }
+    }
+}
+
+/// A transaction, which is rolled back when it is dropped.
+pub struct Transaction {
+    connection: Mutex<PooledConnection>,
+    backend: DbBackend,
+    metrics: Option<Arc<StoreMetrics>>,
+}
+
+impl Transaction {
+    /// A transaction that has begun on the connection.
+    pub fn begun(connection: PooledConnection, metrics: Option<Arc<StoreMetrics>>) -> Self {
+        Self {
+            backend: connection.backend(),
+            connection: Mutex::new(connection),
+            metrics,
+        }
+    }
+
+    pub async fn commit(mut self) -> Result<(), DbErr> {
+        self.connection.get_mut().commit().await
+    }
+
+    /// Waits until the transaction is rolled back, for writes: its locks are free then.
+    pub async fn rollback(mut self) -> Result<(), DbErr> {
+        self.connection.get_mut().rollback().await
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        self.connection.get_mut().start_rollback();
+    }
+}
+
+#[async_trait::async_trait]
+impl ConnectionTrait for Transaction {
+    fn get_database_backend(&self) -> DbBackend {
+        self.backend
+    }
+
+    async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
+        let kind = StatementKind::of(&statement.sql);
+        let mut connection = self.connection.lock().await;
+        measure_statement(&self.metrics, kind, connection.execute(statement)).await
+    }
+
+    async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
+        self.connection.lock().await.execute_unprepared(sql).await
+    }
+
+    async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
+        let kind = StatementKind::of(&statement.sql);
+        let mut connection = self.connection.lock().await;
+        measure_statement(&self.metrics, kind, connection.fetch_one(statement)).await
+    }
+
+    async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
+        let kind = StatementKind::of(&statement.sql);
+        let mut connection = self.connection.lock().await;
+        measure_statement(&self.metrics, kind, connection.fetch_all(statement)).await
+    }
+}
