@@ -1,11 +1,12 @@
 //! Parts of a guide in words, each on one line.
 
+use clap::ValueEnum;
 use prost_types::value::Kind;
 
 use crate::{
     cli::out,
     proto::v1::{
-        Condition, DependencyGroup, LogicalOperator, Severity, Step, StepType,
+        AccessLevel, Condition, DependencyGroup, LogicalOperator, Severity, Step, StepType, Task,
         dependency_node::Node,
     },
 };
@@ -25,6 +26,20 @@ pub(super) fn kind(kind: StepType) -> &'static str {
         StepType::Subtask => "subtask",
         StepType::End => "end",
         StepType::Idp => "identified problem",
+    }
+}
+
+/// An access level, such as `tech`.
+pub(super) fn level(level: AccessLevel) -> String {
+    name(level.as_str_name(), "ACCESS_LEVEL_")
+}
+
+/// The levels that may see a task, such as `for user, tech`.
+pub(super) fn levels(task: &Task) -> String {
+    let levels: Vec<String> = task.roles().map(level).collect();
+    match levels.len() == AccessLevel::value_variants().len() {
+        true => "for everybody".to_owned(),
+        false => format!("for {}", levels.join(", ")),
     }
 }
 
