@@ -1,6 +1,5 @@
 //! `expertise edit`.
 
-mod field_line;
 mod file;
 
 use std::process::{Command, ExitCode};
@@ -11,19 +10,21 @@ use tokio::signal::{
     unix::{Signal, SignalKind},
 };
 
-use self::{field_line::field_line, file::EditedFile};
+use self::file::EditedFile;
 use super::{
     CliError, changes, confirm, document,
+    field_line::SentText,
     findings::Findings,
     out::{print, print_error, sanitize, step_count},
     plan::{
-        LeftOutFields, Matching, Plan, Resets, TaskIds, fixed_paths, keep_edited_conditions,
-        managed_documents, match_to_stored, missing_fields_error, name_new_subtask_steps,
+        LeftOutFields, Matching, Plan, Resets, TaskIds, fixed_paths, fixed_types, ignored_lines,
+        keep_edited_conditions, managed_documents, match_to_stored, missing_fields_error,
+        name_new_subtask_steps,
     },
     tasks, transfer,
 };
 use crate::{
-    client::{CallError, Client},
+    client::Client,
     config::EditArgs,
     proto::v1::{AbsentSteps, ImportTaskRequest, Step, TaskDocument},
 };
@@ -66,6 +67,15 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
                 print_error("nothing is changed");
                 return Ok(ExitCode::SUCCESS);
             }
+            Ok(EditOutcome::Ignored) => {
+                file.keep();
+                print_error(&format!(
+                    "nothing is changed, as everything that was edited is ignored: the text is \
+                     kept in {}",
+                    file.path().display()
+                ));
+                return Ok(ExitCode::FAILURE);
+            }
             Ok(EditOutcome::Refused(reason)) => {
                 print_error(&reason);
                 file.refuse(&text, &reason)?;
@@ -93,6 +103,8 @@ enum EditOutcome {
     Done(String),
     /// It changes nothing in the guide.
     Unchanged,
+    /// It differs only in what cannot be changed.
+    Ignored,
     /// It is refused, for these reasons.
     Refused(String),
     /// It is to be edited again.
@@ -129,10 +141,12 @@ async fn write(
         return Ok(EditOutcome::Refused(reason));
     }
     match_to_stored(&mut document, stored, Matching::ById, &mut TaskIds::new());
-    if let Some(error) = missing_fields_error(&document, stored, |path| with_line(path, text)) {
-        return Ok(EditOutcome::Refused(error));
-    }
     keep_edited_conditions(&mut document, stored);
+    let sent = SentText {
+        text,
+        document: &document,
+    };
+    let missing = missing_fields_error(&document, stored, |path| sent.with_place(path));
     let plan = Plan {
         fields: LeftOutFields::Reset,
         steps: AbsentSteps::Delete,
@@ -150,23 +164,30 @@ async fn write(
         Ok(checked) => ignored.extend(checked.ignored_paths),
         Err(error) if ["INVALID_ARGUMENT", "NOT_FOUND"].contains(&error.code) => {
             let error = match has_same_paths(&planned, &document) {
-                true => with_lines(error, text),
+                true => sent.with_places(error),
                 false => error,
             };
-            return Ok(EditOutcome::Refused(error.to_string()));
+            let reasons: Vec<String> = missing.into_iter().chain([error.to_string()]).collect();
+            return Ok(EditOutcome::Refused(reasons.join("\n")));
         }
         Err(error) => return Err(changed_since(error.into(), &guid)),
+    }
+    if let Some(missing) = missing {
+        return Ok(EditOutcome::Refused(missing));
     }
     let mut shown = planned.clone();
     name_new_subtask_steps(client, &mut shown).await;
     let changes = changes::between(stored, &shown)?;
     ignored.sort();
     ignored.dedup();
-    for path in ignored {
-        print_error(&format!("ignored: {}", sanitize(&path)));
+    let ignored = ignored_lines(&ignored, &fixed_types(&document, stored));
+    for line in &ignored {
+        print_error(&format!("ignored: {line}"));
     }
-    if changes.is_empty() {
-        return Ok(EditOutcome::Unchanged);
+    match (changes.is_empty(), ignored.is_empty()) {
+        (true, true) => return Ok(EditOutcome::Unchanged),
+        (true, false) => return Ok(EditOutcome::Ignored),
+        (false, _) => {}
     }
     print_error(changes::text(&changes, &Term::stderr(), 0).trim_end());
     match show_findings(client, &planned).await {
@@ -206,25 +227,6 @@ fn has_same_paths(planned: &TaskDocument, document: &TaskDocument) -> bool {
         })
 }
 
-/// The path of a field behind its line in the text, if the text has it.
-fn with_line(path: String, text: &str) -> String {
-    match field_line(text, &path) {
-        Some(line) => format!("line {line}: {path}"),
-        None => path,
-    }
-}
-
-/// Names the lines of the fields that are refused.
-fn with_lines(mut error: CallError, text: &str) -> CallError {
-    for violation in &mut error.violations {
-        violation.field = with_line(std::mem::take(&mut violation.field), text);
-    }
-    if let Some(line) = error.field.as_ref().and_then(|it| field_line(text, it)) {
-        error.message = format!("line {line}: {}", error.message);
-    }
-    error
-}
-
 fn changed_since(error: CliError, guid: &str) -> CliError {
     match error {
         CliError::Refused(error) if error.reason == "ETAG_MISMATCH" => {
@@ -243,7 +245,7 @@ enum FindingsDecision {
 
 /// Shows the findings. If there are errors, the person at the terminal decides.
 async fn show_findings(client: &Client, planned: &TaskDocument) -> FindingsDecision {
-    let findings = match Findings::of(client, planned.clone()).await {
+    let findings = match Findings::compared(client, planned.clone()).await {
         Ok(findings) => findings,
         Err(error) => {
             print_error(&format!("not analysed: {error}"));

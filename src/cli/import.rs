@@ -23,9 +23,10 @@ use self::{
 };
 use super::{
     CliError, changes, document,
+    field_line::SentText,
     findings::Findings,
     out::{JsonArray, print_error, sanitize},
-    plan::{LeftOutFields, Matching, Plan, TaskIds, match_to_stored},
+    plan::{LeftOutFields, Matching, Plan, TaskIds, fixed_types, match_to_stored},
     transfer,
 };
 use crate::{
@@ -126,7 +127,6 @@ impl FileImporter<'_> {
         } = self.import;
         let text = read(file, *max_file_bytes).await?;
         let mut document = document::parse(&text)?;
-        drop(text);
         if *as_new && let Some(task) = &mut document.task {
             task.guid.clear();
         }
@@ -142,14 +142,21 @@ impl FileImporter<'_> {
         message.request_id = repeated_request_id(id, *sent).to_string();
         *sent += 1;
         let guid = transfer::guid(&document).to_owned();
-        let planned = self.plan(document).await?;
+        let planned = self.plan(document.clone()).await?;
         let answer = transfer::import(self.client, message).await;
-        let answer =
-            answer.map_err(|error| ImportFailure::Refused(transfer::with_advice(error, &guid)))?;
+        let answer = answer.map_err(|error| {
+            let sent = SentText {
+                text: &String::from_utf8_lossy(&text),
+                document: &document,
+            };
+            let error = transfer::with_advice(error, &guid);
+            ImportFailure::Refused(sent.with_places(error))
+        })?;
         Ok(ImportedFile {
             kind: planned.kind,
             task: answer.task.unwrap_or_default(),
             ignored_paths: answer.ignored_paths,
+            fixed_types: planned.fixed_types,
             findings: match *dry_run {
                 true => Some(Findings::of(self.client, planned.document).await),
                 false => None,
@@ -163,7 +170,7 @@ impl FileImporter<'_> {
         let guid = transfer::guid(&document);
         if guid.is_empty() {
             let kind = ImportKind::Created;
-            return Ok(PlannedImport { kind, document });
+            return Ok(PlannedImport::unread(kind, document));
         }
         let kind = ImportKind::Updated;
         let stored = match transfer::export(self.client, guid).await {
@@ -173,7 +180,7 @@ impl FileImporter<'_> {
             Err(error) if error.unreachable || error.code == "UNAUTHENTICATED" => {
                 return Err(ImportFailure::Refused(error));
             }
-            Err(_) => return Ok(PlannedImport { kind, document }),
+            Err(_) => return Ok(PlannedImport::unread(kind, document)),
         };
         let plan = Plan {
             fields: LeftOutFields::Keep,
@@ -189,6 +196,7 @@ impl FileImporter<'_> {
                 Ok(_) | Err(_) => kind,
             },
             document: planned,
+            fixed_types: fixed_types(&matched, &stored),
         })
     }
 }
@@ -197,6 +205,19 @@ impl FileImporter<'_> {
 struct PlannedImport {
     kind: ImportKind,
     document: TaskDocument,
+    /// The lines of the types of steps that are ignored.
+    fixed_types: Vec<String>,
+}
+
+impl PlannedImport {
+    /// An import for which no stored guide was read.
+    fn unread(kind: ImportKind, document: TaskDocument) -> Self {
+        Self {
+            kind,
+            document,
+            fixed_types: Vec::new(),
+        }
+    }
 }
 
 /// Reads a file or standard input. Signals are handled meanwhile, as standard input may

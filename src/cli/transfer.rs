@@ -99,6 +99,11 @@ pub(super) fn read_file(file: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
 
 /// Reads the document in a file.
 pub(super) fn read_document(file: &Path) -> Result<TaskDocument, CliError> {
+    read_text_and_document(file).map(|(_, document)| document)
+}
+
+/// Reads the text in a file, and the document that it is.
+pub(super) fn read_text_and_document(file: &Path) -> Result<(String, TaskDocument), CliError> {
     let text = read_file(file, MAX_DOCUMENT_BYTES).map_err(|reason| CliError::Read {
         place: file.display().to_string(),
         reason: match reason.kind() {
@@ -114,8 +119,10 @@ pub(super) fn read_document(file: &Path) -> Result<TaskDocument, CliError> {
             reason: io::Error::other(format!("it is larger than {MAX_DOCUMENT_BYTES} bytes")),
         });
     }
-    super::document::parse(&text).map_err(|error| CliError::File {
+    let document = super::document::parse(&text).map_err(|error| CliError::File {
         place: file.display().to_string(),
         error,
-    })
+    })?;
+    // A document is UTF-8, or it could not be read.
+    Ok((String::from_utf8_lossy(&text).into_owned(), document))
 }

@@ -43,6 +43,9 @@ pub struct CallError {
 pub struct CallViolation {
     /// The path of the field, or the subject of the state.
     pub field: String,
+    /// Where the field stands in the text that was sent; empty if it is not known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub place: String,
     /// What is wrong.
     pub description: String,
     /// The reason of the contract.
@@ -144,9 +147,13 @@ impl fmt::Display for CallViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             field,
+            place,
             description,
             reason,
         } = self;
+        if !place.is_empty() {
+            write!(f, "{place}: ")?;
+        }
         write!(f, "{field}: {description} ({reason})")
     }
 }
@@ -154,6 +161,7 @@ impl fmt::Display for CallViolation {
 fn violations(details: &ErrorDetails) -> Vec<CallViolation> {
     let violation = |field: &str, description: &str, reason: &str| CallViolation {
         field: sanitize(field),
+        place: String::new(),
         description: sanitize(description),
         reason: sanitize(reason),
     };

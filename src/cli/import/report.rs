@@ -8,7 +8,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
-    cli::{CliError, document::DocumentError, findings::Findings, out},
+    cli::{CliError, document::DocumentError, findings::Findings, out, plan::ignored_lines},
     client::CallError,
     proto::v1::Task,
 };
@@ -30,6 +30,8 @@ pub struct ImportedFile {
     pub task: Task,
     /// Read-only fields of the document, which were ignored.
     pub ignored_paths: Vec<String>,
+    /// The lines of the types of steps that were ignored.
+    pub fixed_types: Vec<String>,
     /// What the analysis says about it; of a dry run only.
     pub findings: Option<Result<Findings, CallError>>,
 }
@@ -107,6 +109,7 @@ impl FileReport {
             kind,
             task,
             ignored_paths,
+            fixed_types,
             findings,
         } = imported;
         let file = &self.file;
@@ -119,8 +122,8 @@ impl FileReport {
         };
         let (name, steps) = (out::sanitize(&task.name), out::step_count(task.steps.len()));
         let mut text = format!("{done}: {name}, {steps}\n");
-        for path in ignored_paths {
-            text.push_str(&format!("  ignored: {}\n", out::sanitize(path)));
+        for line in ignored_lines(ignored_paths, fixed_types) {
+            text.push_str(&format!("  ignored: {line}\n"));
         }
         match findings {
             Some(Ok(findings)) => text.push_str(&findings.text(&Term::stdout())),
@@ -143,6 +146,7 @@ impl Serialize for FileReport {
                 kind,
                 task,
                 ignored_paths,
+                fixed_types: _,
                 findings,
             }) => {
                 let outcome = match kind {
