@@ -43,7 +43,13 @@ pub(super) async fn diff(
         return show(client, &Difference::new_guide(document, imported), format).await;
     }
     let stored = transfer::export(client, &guid).await;
-    let stored = stored.map_err(|error| transfer::with_advice(error, &guid))?;
+    let stored = stored.map_err(|error| {
+        let apply = (
+            "apply DIR --dry-run",
+            "compares it with the task of its name",
+        );
+        transfer::with_advice(client, error, &guid, apply)
+    })?;
     let mut matched = document.clone();
     match_to_stored(&mut matched, &stored, Matching::ById, &mut TaskIds::new());
     let plan = Plan {

@@ -51,6 +51,7 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
         }
         if file.is_refused() && text == before {
             return Ok(give_up(
+                client,
                 &file,
                 "the refused text was not corrected, and nothing is imported",
                 advice,
@@ -85,13 +86,20 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
                 file.refuse(&text, "you chose to edit it again")?;
                 advice = "";
             }
-            Ok(EditOutcome::Stopped) => return Ok(give_up(&file, "it is not imported", "")),
+            Ok(EditOutcome::Stopped) => {
+                return Ok(give_up(client, &file, "it is not imported", ""));
+            }
             Err(error) => {
                 print_error(&format!("expertise: {error}"));
                 if let CliError::ChangedSince(guid) = &error {
-                    return Ok(give_up_changed(&file, guid));
+                    return Ok(give_up_changed(client, &file, guid));
                 }
-                return Ok(give_up(&file, "it is not imported, or not completely", ""));
+                return Ok(give_up(
+                    client,
+                    &file,
+                    "it is not imported, or not completely",
+                    "",
+                ));
             }
         }
     }
@@ -308,24 +316,27 @@ fn editor_error(editor: &str, failure: String, file: EditedFile) -> CliError {
 }
 
 /// Keeps the text. An import of it would undo the changes that somebody else made.
-fn give_up_changed(file: &EditedFile, guid: &str) -> ExitCode {
+fn give_up_changed(client: &Client, file: &EditedFile, guid: &str) -> ExitCode {
     file.keep();
     let path = file.path().display();
+    let diff = client.command(&format!("diff {path}"));
+    let edit = client.command(&format!("edit {guid}"));
     print_error(&format!(
-        "the text is kept in {path}: `expertise diff {path}` compares it with the guide; make your \
-         changes again in `expertise edit {guid}`"
+        "the text is kept in {path}: `{diff}` compares it with the guide; make your changes again in \
+         `{edit}`"
     ));
     ExitCode::FAILURE
 }
 
 /// Keeps the text and says how to import it. `advice` is what to do before.
-fn give_up(file: &EditedFile, reason: &str, advice: &str) -> ExitCode {
+fn give_up(client: &Client, file: &EditedFile, reason: &str, advice: &str) -> ExitCode {
     file.keep();
     let path = file.path().display();
+    let diff = client.command(&format!("diff {path}"));
+    let import = client.command(&format!("import --absent-steps delete {path}"));
     print_error(&format!(
-        "{reason}: the text is kept in {path}; `expertise diff {path}` compares it with the guide; \
-         {advice}`expertise import --absent-steps delete {path}` imports it, but keeps fields that \
-         it leaves out"
+        "{reason}: the text is kept in {path}; `{diff}` compares it with the guide; \
+         {advice}`{import}` imports it, but keeps fields that it leaves out"
     ));
     ExitCode::FAILURE
 }

@@ -33,6 +33,8 @@ pub(super) struct Findings {
     listed: Vec<Finding>,
     /// How many of them the stored guide has, too.
     known: usize,
+    /// The command that lists those.
+    lint: String,
     counts: FindingCounts,
 }
 
@@ -46,6 +48,7 @@ impl Findings {
             document,
             listed: answer.findings,
             known: 0,
+            lint: String::new(),
             counts: answer.counts.unwrap_or_default(),
         })
     }
@@ -59,13 +62,14 @@ impl Findings {
             return Ok(all);
         }
         // All findings are shown as new if those of the stored guide cannot be read.
-        let stored = validate(client, Source::Guid(guid)).await;
+        let stored = validate(client, Source::Guid(guid.clone())).await;
         let stored = stored.map(|answer| answer.findings).unwrap_or_default();
         let stored: BTreeSet<FindingKey> = stored.iter().map(FindingKey::of).collect();
         let is_known = |finding: &Finding| stored.contains(&FindingKey::of(finding));
         let (known, new): (Vec<_>, Vec<_>) = all.listed.into_iter().partition(is_known);
         Ok(Self {
             known: known.len(),
+            lint: client.command(&format!("lint {guid}")),
             listed: new.into_iter().chain(known).collect(),
             ..all
         })
@@ -91,13 +95,12 @@ impl Findings {
             1 => text.push_str("  and 1 more finding\n"),
             more => text.push_str(&format!("  and {more} more findings\n")),
         }
-        let guid = sanitize(transfer::guid(&self.document));
         let known = match self.known {
             0 => return text,
             1 => "1 finding is".to_owned(),
             count => format!("{count} findings are"),
         };
-        let line = format!("{known} those of the stored guide: see `expertise lint {guid}`");
+        let line = format!("{known} those of the stored guide: see `{}`", self.lint);
         text + &with_hanging_indent_on(terminal, "  ", &line)
     }
 

@@ -26,13 +26,14 @@ use super::{
     field_line::SentText,
     findings::Findings,
     out::{JsonArray, print_error, sanitize},
+    place::GuidePlace,
     plan::{LeftOutFields, Matching, Plan, TaskIds, fixed_types, match_to_stored},
-    transfer,
+    tasks, transfer,
 };
 use crate::{
-    client::Client,
+    client::{CallError, Client},
     config::{Format, ImportArgs},
-    proto::v1::{ImportTaskRequest, TaskDocument},
+    proto::v1::{ImportTaskRequest, ListTasksRequest, Task, TaskDocument, TaskType},
 };
 
 /// Imports each file in turn, and continues after one that fails. Ctrl-C ends the run
@@ -49,6 +50,7 @@ pub(super) async fn import(
             import,
             run_id,
             sent_counts: HashMap::new(),
+            named: HashMap::new(),
         },
         counts: ImportCounts::default(),
         interrupts: Interrupts::listen()?,
@@ -112,6 +114,8 @@ struct FileImporter<'a> {
     run_id: Uuid,
     /// The number of requests so far for each content.
     sent_counts: HashMap<Uuid, u32>,
+    /// The guids and names of the account's tasks, by product, as far as they are known.
+    named: HashMap<i64, Vec<(String, String)>>,
 }
 
 impl FileImporter<'_> {
@@ -149,12 +153,22 @@ impl FileImporter<'_> {
                 text: &String::from_utf8_lossy(&text),
                 document: &document,
             };
-            let error = transfer::with_advice(error, &guid);
-            ImportFailure::Refused(sent.with_places(error))
+            let apply = ("apply DIR", "finds the task by its name");
+            let error = transfer::with_advice(self.client, error, &guid, apply);
+            ImportFailure::Refused(match &planned.stored {
+                Some(stored) if error.reason == "ABSENT_STEPS" => with_titles(error, stored),
+                Some(_) | None => sent.with_places(error),
+            })
         })?;
+        let task = answer.task.unwrap_or_default();
+        let namesake = match planned.kind {
+            ImportKind::Created => self.namesake(&task).await,
+            ImportKind::Updated | ImportKind::Unchanged => None,
+        };
         Ok(ImportedFile {
             kind: planned.kind,
-            task: answer.task.unwrap_or_default(),
+            task,
+            namesake,
             ignored_paths: answer.ignored_paths,
             fixed_types: planned.fixed_types,
             findings: match *dry_run {
@@ -162,6 +176,45 @@ impl FileImporter<'_> {
                 false => None,
             },
         })
+    }
+
+    /// Another task with the name and product of a new one. None is looked for where copies are
+    /// meant, and where a repeated run may find the task that it made before.
+    async fn namesake(&mut self, task: &Task) -> Option<String> {
+        let ImportArgs {
+            as_new,
+            request_id,
+            quiet,
+            ..
+        } = self.import;
+        if *as_new || *quiet || request_id.is_some() {
+            return None;
+        }
+        let product = task.product_id();
+        if !self.named.contains_key(&product) {
+            let filters = ListTasksRequest {
+                product_id: Some(product),
+                r#type: Some(TaskType::Standard.into()),
+                ..ListTasksRequest::default()
+            };
+            let mut named = Vec::new();
+            // The import has succeeded, so a failure here is none of it.
+            let _ = tasks::for_each_page(self.client, filters, |page| {
+                named.extend(page.into_iter().map(|task| (task.guid, task.name)));
+                Ok(())
+            })
+            .await;
+            self.named.insert(product, named);
+        }
+        let named = self.named.entry(product).or_default();
+        let other = named
+            .iter()
+            .find(|(guid, name)| *name == task.name && *guid != task.guid);
+        let other = other.map(|(guid, _)| guid.clone());
+        if !named.iter().any(|(guid, _)| *guid == task.guid) {
+            named.push((task.guid.clone(), task.name.clone()));
+        }
+        other
     }
 
     /// Predicts what the import does, for which the stored guide is read. If it cannot be
@@ -197,6 +250,7 @@ impl FileImporter<'_> {
             },
             document: planned,
             fixed_types: fixed_types(&matched, &stored),
+            stored: Some(stored),
         })
     }
 }
@@ -207,6 +261,8 @@ struct PlannedImport {
     document: TaskDocument,
     /// The lines of the types of steps that are ignored.
     fixed_types: Vec<String>,
+    /// The guide before it.
+    stored: Option<TaskDocument>,
 }
 
 impl PlannedImport {
@@ -216,8 +272,18 @@ impl PlannedImport {
             kind,
             document,
             fixed_types: Vec::new(),
+            stored: None,
         }
     }
+}
+
+/// Adds the titles of the steps that a document leaves out.
+fn with_titles(mut error: CallError, stored: &TaskDocument) -> CallError {
+    for violation in &mut error.violations {
+        let place = GuidePlace::find(stored, "", ("", &violation.field));
+        violation.place = place.and_then(|it| it.label()).unwrap_or_default();
+    }
+    error
 }
 
 /// Reads a file or standard input. Signals are handled meanwhile, as standard input may

@@ -137,7 +137,8 @@ impl fmt::Display for CallError {
             write!(f, " ({reason})")?;
         }
         for violation in violations {
-            write!(f, "\n  {}", violation.field)?;
+            let place = format!("{} {}", violation.field, violation.place);
+            write!(f, "\n  {}", place.trim_end())?;
         }
         Ok(())
     }
@@ -186,7 +187,8 @@ fn message_with_advice(message: String, reason: &str, names_account: bool) -> St
         "CREDENTIALS_MISSING" => {
             return "the server requires an account: set --account instead of a token".to_owned();
         }
-        "ABSENT_STEPS" => "use --absent-steps keep or --absent-steps delete",
+        // It names the field of the contract, which is a flag here.
+        "ABSENT_STEPS" => return message.replace("`absent_steps`", "--absent-steps"),
         "SCOPE_MISSING" => "use a token that has it",
         "TASK_NOT_FOUND" => "`expertise list` lists the tasks of the account",
         "OVERLOADED" | "STORE_UNAVAILABLE" | "WRITE_CONFLICT" => "try again later",

@@ -28,6 +28,8 @@ pub enum ImportKind {
 pub struct ImportedFile {
     pub kind: ImportKind,
     pub task: Task,
+    /// Another task with the name and product of a new one.
+    pub namesake: Option<String>,
     /// Read-only fields of the document, which were ignored.
     pub ignored_paths: Vec<String>,
     /// The lines of the types of steps that were ignored.
@@ -88,7 +90,13 @@ impl FileReport {
     pub fn print(&self, run: Uuid, quiet: bool) -> Result<(), CliError> {
         let failure = match &self.result {
             Ok(_) if quiet => return Ok(()),
-            Ok(imported) => return out::print(&self.success(imported)),
+            Ok(imported) => {
+                out::print(&self.success(imported))?;
+                if let Some(other) = &imported.namesake {
+                    out::print_error(&self.namesake_warning(other));
+                }
+                return Ok(());
+            }
             Err(ImportFailure::NotTried(_)) => return Ok(()),
             Err(failure) => failure,
         };
@@ -104,10 +112,19 @@ impl FileReport {
         Ok(())
     }
 
+    fn namesake_warning(&self, other: &str) -> String {
+        format!(
+            "warning: {} has no task.guid, but the name and product of task {other}: each import of \
+             it creates a task; set its task.guid to {other} to update that one",
+            self.file
+        )
+    }
+
     fn success(&self, imported: &ImportedFile) -> String {
         let ImportedFile {
             kind,
             task,
+            namesake: _,
             ignored_paths,
             fixed_types,
             findings,
@@ -145,6 +162,7 @@ impl Serialize for FileReport {
             Ok(ImportedFile {
                 kind,
                 task,
+                namesake,
                 ignored_paths,
                 fixed_types: _,
                 findings,
@@ -163,6 +181,9 @@ impl Serialize for FileReport {
                 object.serialize_entry("steps", &task.steps.len())?;
                 object.serialize_entry("etag", &task.etag)?;
                 object.serialize_entry("ignored_paths", ignored_paths)?;
+                if let Some(other) = namesake {
+                    object.serialize_entry("same_name_as", other)?;
+                }
                 if let Some(analysed) = findings {
                     Findings::serialize_into(analysed, &mut object)?;
                 }

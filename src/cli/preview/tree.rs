@@ -284,7 +284,7 @@ fn traced(trace: &ConditionTrace) -> Branch {
     }
 }
 
-/// A comparison with the value that it saw, such as `power is on (it is off)`.
+/// A comparison with the value that it saw, such as `power is "on" (it is "off")`.
 fn compared(condition: &TracedCondition) -> String {
     let TracedCondition {
         name,
