@@ -24,7 +24,7 @@ use super::{
     tasks, transfer,
 };
 use crate::{
-    client::Client,
+    client::{CallError, Client},
     config::EditArgs,
     proto::v1::{AbsentSteps, ImportTaskRequest, Step, TaskDocument},
 };
@@ -68,15 +68,7 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
                 print_error("nothing is changed");
                 return Ok(ExitCode::SUCCESS);
             }
-            Ok(EditOutcome::Ignored) => {
-                file.keep();
-                print_error(&format!(
-                    "nothing is changed, as everything that was edited is ignored: the text is \
-                     kept in {}",
-                    file.path().display()
-                ));
-                return Ok(ExitCode::FAILURE);
-            }
+            Ok(EditOutcome::Ignored) => return Ok(give_up_ignored(&file)),
             Ok(EditOutcome::Refused(reason)) => {
                 print_error(&reason);
                 file.refuse(&text, &reason)?;
@@ -162,27 +154,17 @@ async fn write(
     let planned = plan.apply(&document, stored);
     let etag = stored.task.as_ref().map_or("", |task| task.etag.as_str());
     let message = transfer::import_of_whole(planned.clone(), etag);
-    let checked = ImportTaskRequest {
-        validate_only: true,
-        request_id: String::new(),
-        ..message.clone()
-    };
-    let mut ignored = fixed_paths(&document, stored);
-    match transfer::import(client, checked).await {
-        Ok(checked) => ignored.extend(checked.ignored_paths),
-        Err(error) if ["INVALID_ARGUMENT", "NOT_FOUND"].contains(&error.code) => {
-            let error = match has_same_paths(&planned, &document) {
-                true => sent.with_places(error),
-                false => error,
-            };
-            let reasons: Vec<String> = missing.into_iter().chain([error.to_string()]).collect();
+    let checked = check(client, &message, &planned, sent).await;
+    let mut ignored = match (checked, missing) {
+        (Ok(Ok(ignored)), None) => ignored,
+        (Ok(Ok(_)), Some(missing)) => return Ok(EditOutcome::Refused(missing)),
+        (Ok(Err(refusal)), missing) => {
+            let reasons: Vec<String> = missing.into_iter().chain([refusal.to_string()]).collect();
             return Ok(EditOutcome::Refused(reasons.join("\n")));
         }
-        Err(error) => return Err(changed_since(error.into(), &guid)),
-    }
-    if let Some(missing) = missing {
-        return Ok(EditOutcome::Refused(missing));
-    }
+        (Err(error), _) => return Err(changed_since(error.into(), &guid)),
+    };
+    ignored.extend(fixed_paths(&document, stored));
     let mut shown = planned.clone();
     name_new_subtask_steps(client, &mut shown).await;
     let changes = changes::between(stored, &shown)?;
@@ -215,6 +197,31 @@ async fn write(
     Ok(EditOutcome::Done(format!(
         "updated {guid}: {name}, {steps}\n"
     )))
+}
+
+/// Has the server check an import. Returns what it would ignore, or else why it would refuse
+/// the text; other errors are those of the call.
+async fn check(
+    client: &Client,
+    message: &ImportTaskRequest,
+    planned: &TaskDocument,
+    sent: SentText<'_>,
+) -> Result<Result<Vec<String>, CallError>, CallError> {
+    let checked = ImportTaskRequest {
+        validate_only: true,
+        request_id: String::new(),
+        ..message.clone()
+    };
+    match transfer::import(client, checked).await {
+        Ok(checked) => Ok(Ok(checked.ignored_paths)),
+        Err(error) if ["INVALID_ARGUMENT", "NOT_FOUND"].contains(&error.code) => {
+            Ok(Err(match has_same_paths(planned, sent.document) {
+                true => sent.with_places(error),
+                false => error,
+            }))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether both have equally many steps, and equally many tasks in each step. Then no wiring
@@ -313,6 +320,16 @@ fn editor_error(editor: &str, failure: String, file: EditedFile) -> CliError {
         failure,
         outcome,
     }
+}
+
+/// Keeps a text of which nothing can be imported.
+fn give_up_ignored(file: &EditedFile) -> ExitCode {
+    file.keep();
+    print_error(&format!(
+        "nothing is changed, as everything that was edited is ignored: the text is kept in {}",
+        file.path().display()
+    ));
+    ExitCode::FAILURE
 }
 
 /// Keeps the text. An import of it would undo the changes that somebody else made.
