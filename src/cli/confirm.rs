@@ -4,11 +4,11 @@ use std::io::{self, IsTerminal, Write};
 
 use super::CliError;
 
-/// Fails where there is nobody to ask.
-pub(super) fn require_terminal(instead: &'static str) -> Result<(), CliError> {
+/// Fails with this message where there is nobody to ask.
+pub(super) fn require_terminal(message: &'static str) -> Result<(), CliError> {
     match is_terminal() {
         true => Ok(()),
-        false => Err(CliError::NoTerminal(instead)),
+        false => Err(CliError::NoTerminal(message)),
     }
 }
 

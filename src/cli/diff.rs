@@ -170,7 +170,7 @@ async fn show(
                 print_error(&format!("ignored: {line}"));
             }
             match &findings {
-                Ok(findings) => print_error_text(&findings.text(&Term::stderr())),
+                Ok(findings) => findings.text(&Term::stderr()).lines().for_each(print_error),
                 Err(error) => print_error(&format!("not analysed: {error}")),
             }
         }
@@ -179,9 +179,4 @@ async fn show(
         true => ExitCode::from(EXIT_CHANGED),
         false => ExitCode::SUCCESS,
     })
-}
-
-/// Prints lines to standard error.
-fn print_error_text(text: &str) {
-    text.lines().for_each(print_error);
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    error::{Error, Result},
+    error::Result,
     ids::TaskId,
     json::{Instruction, Json, object_wire_depth, wire_depth},
     step::StepContent,
@@ -115,9 +115,5 @@ pub fn check_depths(
             violations.push(limit.violation.clone());
         }
     }
-    if violations.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::Invalid(violations))
-    }
+    Ok(violations.into_result()?)
 }

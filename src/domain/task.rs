@@ -301,11 +301,8 @@ impl Task {
     pub fn merge(&self, patch: TaskPatch) -> Result<(Task, Vec<&'static str>), Error> {
         let mut violations = Violations::new();
         let merged = self.merge_at(patch, &TASK, &mut violations);
-        if violations.is_empty() {
-            Ok(merged)
-        } else {
-            Err(Error::Invalid(violations))
-        }
+        violations.into_result()?;
+        Ok(merged)
     }
 
     /// Applies an update to the task at a path of a request, and adds its violations.

@@ -202,6 +202,11 @@ impl Violations {
         self.total == 0
     }
 
+    /// Fails with the violations unless there are none.
+    pub fn into_result(self) -> Result<(), Self> {
+        if self.is_empty() { Ok(()) } else { Err(self) }
+    }
+
     /// The number of all violations, also of those that are not kept.
     pub fn total(&self) -> usize {
         self.total

@@ -174,16 +174,8 @@ pub fn unavailable(outage: Outage) -> Status {
              been done; repeat it with the same `request_id`"
         }
     };
-    let reason = ErrorReason::StoreUnavailable;
-    let details = match outage {
-        Outage::Undecided => info(reason, [("outcome", "unknown".to_owned())]),
-        Outage::Away
-        | Outage::NoConnection
-        | Outage::Locked
-        | Outage::ReadOnly
-        | Outage::Full
-        | Outage::Disk => info(reason, []),
-    };
+    let outcome = (outage == Outage::Undecided).then(|| ("outcome", "unknown".to_owned()));
+    let details = info(ErrorReason::StoreUnavailable, outcome);
     retry_later(Code::Unavailable, message, details)
 }
 
@@ -322,9 +314,12 @@ fn without_retry(mut status: Status) -> Status {
     status
 }
 
-fn info<const N: usize>(reason: ErrorReason, metadata: [(&str, String); N]) -> ErrorDetails {
+fn info(
+    reason: ErrorReason,
+    metadata: impl IntoIterator<Item = (&'static str, String)>,
+) -> ErrorDetails {
+    let metadata = metadata.into_iter();
     let metadata: HashMap<_, _> = metadata
-        .into_iter()
         .map(|(key, value)| (key.to_owned(), value))
         .collect();
     ErrorDetails::with_error_info(name(reason), DOMAIN, metadata)

@@ -6,9 +6,11 @@ use tokio::task::JoinSet;
 use tonic::Request;
 
 use crate::kit::{
+    deadline::until_true,
     prelude::*,
     scratch::Scratch,
     server::{TestServer, with_metrics},
+    server_process::ServerProcess,
     sql::SqlConnection,
 };
 
@@ -61,18 +63,20 @@ async fn a_write_whose_deadline_has_passed_in_the_queue_is_never_stored() {
 #[tokio::test]
 async fn a_write_that_another_process_holds_up_is_refused_and_may_be_retried() {
     let url = Scratch::of_this_run().sqlite_url("held");
-    let server = TestServer::start(with_metrics(&url)).await;
-    let client = server.client();
+    let server = ServerProcess::start("held", &[("EXPERTISE_DATABASE_URL", &url)]);
+    let client = Client::at(server.address()).with_account("demo");
     let mut holder = SqlConnection::open(&url).await;
     holder.execute("BEGIN EXCLUSIVE").await;
     let failure = client.create_task(task("Held up")).await.refused();
     failure.is(Code::Unavailable, "STORE_UNAVAILABLE");
     assert!(failure.details.retry_info().is_some(), "{failure:?}");
+    let line = "a write waited too long for its turn on SQLite: another process locks the file";
+    until_true("the wait is logged", || server.log().contains(line)).await;
     holder.execute("ROLLBACK").await;
     client.given_task(task("Retried")).await;
     let stored = client.all_tasks().await.into_iter().map(|task| task.name);
     assert_eq!(stored.collect::<Vec<_>>(), ["Retried"]);
-    server.shut_down().await;
+    assert!(server.terminate().success());
 }
 
 #[tokio::test]

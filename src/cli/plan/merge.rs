@@ -219,6 +219,7 @@ pub(in crate::cli) fn new_step(sent: Step) -> Step {
     }
 }
 
+/// A translation as the server stores it: locked unless the document says otherwise.
 fn canonical_row((tag, row): (String, StepTranslation)) -> (String, StepTranslation) {
     let StepTranslation {
         title,

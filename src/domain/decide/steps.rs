@@ -67,9 +67,7 @@ impl CreateStep {
             (None, Some(subtask), Some(target)) => {
                 let mut violations = Violations::new();
                 check_subtask_product(subtask.product, target.product, &STEP, &mut violations);
-                if !violations.is_empty() {
-                    return Err(Error::Invalid(violations));
-                }
+                violations.into_result()?;
                 target.name.into_string()
             }
             (None, Some(subtask), None) => {
@@ -109,13 +107,6 @@ pub struct StepSnapshot {
     pub place: Place,
     /// The tasks that it manages.
     pub manages: ManagedTasks,
-}
-
-impl StepSnapshot {
-    /// Whether the step manages tasks.
-    pub fn manages_tasks(&self) -> bool {
-        !self.step.managed_tasks().is_empty()
-    }
 }
 
 /// The tasks that an observation manages, and their wiring steps.

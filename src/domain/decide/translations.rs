@@ -115,11 +115,7 @@ impl TranslationSnapshot {
                 violations.add(&TRANSLATIONS.index(index), Reason::FieldRequired, missing);
             }
         }
-        if violations.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::Invalid(violations))
-        }
+        Ok(violations.into_result()?)
     }
 }
 

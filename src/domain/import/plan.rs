@@ -180,9 +180,7 @@ impl Planner<'_> {
     }
 
     fn finish(self) -> Result<ImportPlan, Error> {
-        if !self.violations.is_empty() {
-            return Err(Error::Invalid(self.violations));
-        }
+        self.violations.into_result()?;
         if let Some(missing) = self.unknown_steps.into_iter().next() {
             return Err(Error::StepNotFound(missing));
         }

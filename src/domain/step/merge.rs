@@ -90,9 +90,7 @@ impl Step {
     ) -> Result<MergedStep, Error> {
         let mut violations = Violations::new();
         let merged = self.merge_at(patch, target, &STEP, &mut violations);
-        if !violations.is_empty() {
-            return Err(Error::Invalid(violations));
-        }
+        violations.into_result()?;
         if let Some(task) = merged.missing {
             return Err(Error::task_not_found(task, "step.subtask_id"));
         }

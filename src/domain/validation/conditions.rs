@@ -91,7 +91,7 @@ fn check_group<'a>(
         return;
     };
     let guide = report.subject.guide;
-    for_each(
+    visit_conditions(
         source,
         compiled,
         &mut NodePath::default(),
@@ -109,7 +109,8 @@ fn check_group<'a>(
     );
 }
 
-fn for_each<'a>(
+/// Visits the conditions of a group and of the groups in it.
+fn visit_conditions<'a>(
     source: &'a Group,
     compiled: &'a CompiledGroup,
     path: &mut NodePath,
@@ -123,7 +124,7 @@ fn for_each<'a>(
                 visit(path, source, compiled);
             }
             (Node::Group(source), CompiledNode::Group(compiled)) => {
-                for_each(source, compiled, path, visit);
+                visit_conditions(source, compiled, path, visit);
             }
             // A compiled group has the nodes of its group.
             (Node::Condition(_), CompiledNode::Group(_))

@@ -94,17 +94,13 @@ fn check_content(report: &mut Report<'_>, own: OwnStep<'_>) {
 fn check_task_translation(report: &mut Report<'_>, own: OwnTask<'_>, language: &Language) {
     let source = &own.task.source;
     let path = translation_path(language);
-    let Some(overlay) = source.task.translations.get(language) else {
-        let (facts, message) = missing(language, &["name"]);
-        let finding = own.finding(Rule::TranslationMissing, &path, facts, message);
-        report.add(in_language(finding, language));
-        return;
-    };
-    if overlay.name.is_none() {
+    let overlay = source.task.translations.get(language);
+    if overlay.is_none_or(|overlay| overlay.name.is_none()) {
         let (facts, message) = missing(language, &["name"]);
         let finding = own.finding(Rule::TranslationMissing, &path, facts, message);
         report.add(in_language(finding, language));
     }
+    let Some(overlay) = overlay else { return };
     let state = source.overlays.get(language).copied().unwrap_or_default();
     if state.outdated_title {
         let (rule, facts, message) = outdated(language, overlay.locked);

@@ -35,7 +35,7 @@ pub enum HealthProbe {
         /// Used when PostgreSQL has no connection left for the check.
         pool: Database,
     },
-    /// A pool for checks alone; in memory, the only connection.
+    /// A pool for checks alone, or the only connection of a database in memory.
     Sqlite(Database),
 }
 

@@ -124,6 +124,10 @@ async fn insertion(
     Ok(Insertion::renumbering(placement, &order, prevstep))
 }
 
+fn manages_tasks(stored: Option<&StepSnapshot>) -> bool {
+    stored.is_some_and(|stored| !stored.step.managed_tasks().is_empty())
+}
+
 /// A step, and the task that an update of it names.
 type StepAndTarget = (Option<StepSnapshot>, Option<ReferencedTask>);
 
@@ -136,8 +140,7 @@ impl Operation for UpdateStep {
             return Ok(None);
         }
         let stored = tx.read_step(self.guid).await?;
-        let manages_tasks = stored.as_ref().is_some_and(StepSnapshot::manages_tasks);
-        if self.with_managed() == WithManaged::Load && manages_tasks {
+        if self.with_managed() == WithManaged::Load && manages_tasks(stored.as_ref()) {
             return Ok(None);
         }
         Ok(Some((stored, None)))
@@ -178,8 +181,7 @@ impl Operation for DeleteStep {
 
     async fn read(&self, tx: &Tx) -> Result<Option<Option<StepSnapshot>>, StoreError> {
         let stored = tx.read_step(self.guid).await?;
-        let manages_tasks = stored.as_ref().is_some_and(StepSnapshot::manages_tasks);
-        Ok((!manages_tasks).then_some(stored))
+        Ok((!manages_tasks(stored.as_ref())).then_some(stored))
     }
 
     async fn read_locked(&self, tx: &Tx) -> Result<Option<StepSnapshot>, StoreError> {

@@ -63,7 +63,7 @@ impl Operation for WriteTranslations {
         let mut targets = TranslationSnapshot::default();
         // The tasks of the steps are locked too: batches on one guide wait for each
         // other there, and not step by step.
-        let mut ids = self.parents(tx).await?;
+        let mut ids = self.tasks_of_steps(tx).await?;
         ids.extend(self.ids().map(TaskId));
         for head in tx.lock_tasks(&ids).await? {
             let rows = BTreeMap::new();
@@ -74,7 +74,7 @@ impl Operation for WriteTranslations {
         targets.steps = self.lock_targets(tx).await?;
         self.read_task_rows(tx, &mut targets.tasks).await?;
         self.read_step_rows(tx, &mut targets.steps).await?;
-        // Those that are only the tasks of steps are no targets.
+        // A task that is locked for its steps alone is no target.
         let asked: Vec<Uuid> = self.ids().collect();
         targets.tasks.retain(|guid, _| asked.contains(guid));
         Ok(targets)
@@ -102,7 +102,7 @@ impl WriteTranslations {
 
     /// The tasks of the steps that translations are of. A step never changes its
     /// task, so they can be looked up before anything is locked.
-    async fn parents(&self, tx: &Tx) -> Result<Vec<TaskId>, StoreError> {
+    async fn tasks_of_steps(&self, tx: &Tx) -> Result<Vec<TaskId>, StoreError> {
         let tasks: Vec<Uuid> = step::Entity::find()
             .select_only()
             .column(step::Column::Task)
@@ -235,16 +235,16 @@ fn digest(bytes: &[u8]) -> Result<SourceDigest, StoreError> {
 fn read_step_overlay(
     row: &mut RowReader<'_>,
 ) -> Result<StoredOverlay<StepOverlay, (String, SourceDigest)>, StoreError> {
-    const WHAT: &str = "step_translations";
+    const TABLE: &str = "step_translations";
     let locked = row.take()?;
     let title: Option<String> = row.take()?;
-    let title = title.map(|title| json_columns::valid(Title::parse(title), WHAT));
+    let title = title.map(|title| json_columns::valid(Title::parse(title), TABLE));
     let instructions = json_columns::list(row.take()?, "instructions")?;
     let feedback = json_columns::read_feedback(row.take()?)?;
     let source = (row.take()?, digest(&row.take::<Vec<u8>>()?)?);
     let body_bytes = row.take()?;
     let body: Option<String> = row.take()?;
-    let body = body.map(|body| json_columns::valid(Body::parse(body), WHAT));
+    let body = body.map(|body| json_columns::valid(Body::parse(body), TABLE));
     Ok(StoredOverlay {
         overlay: StepOverlay {
             title: title.transpose()?,

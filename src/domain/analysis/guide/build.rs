@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use crate::domain::ids::TaskId;
 
 use super::{
-    Guide, GuideLimit, GuideStep, GuideTask, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS,
-    MAX_SUBTASK_LEVELS, SourceStep, SourceTask, SourceTasks, StepPosition,
+    Guide, GuideLimit, GuideStep, GuideTask, MAX_SUBTASK_LEVELS, SourceStep, SourceTask,
+    SourceTasks, StepPosition, size::GuideSize,
 };
 use crate::domain::analysis::{
     condition::CompiledGroup,
@@ -305,31 +305,5 @@ impl VariableTable {
             possible: PossibleValues::Anything,
         });
         VariableId(self.variables.len() - 1)
-    }
-}
-
-/// How many steps and conditions a guide holds.
-#[derive(Clone, Copy, Debug, Default)]
-struct GuideSize {
-    steps: usize,
-    conditions: usize,
-}
-
-impl GuideSize {
-    fn with(self, task: &SourceTask, steps: &[SourceStep]) -> Self {
-        let of_steps = steps.iter().map(|read| &read.step.content.dependencies);
-        let groups = of_steps.chain([&task.task.dependencies]).flatten();
-        Self {
-            steps: self.steps + steps.len(),
-            conditions: self.conditions + groups.map(|group| group.conditions()).sum::<usize>(),
-        }
-    }
-
-    fn exceeded(self) -> Option<GuideLimit> {
-        if self.steps > MAX_GUIDE_STEPS {
-            Some(GuideLimit::Steps)
-        } else {
-            (self.conditions > MAX_GUIDE_CONDITIONS).then_some(GuideLimit::Conditions)
-        }
     }
 }

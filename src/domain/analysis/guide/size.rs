@@ -1,11 +1,40 @@
-//! The size of a guide as a walk goes through it.
+//! The size of a guide, as it is read and as a walk goes through it.
 
-use super::{Guide, GuideLimit, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS, SubtaskEntry};
+use super::{
+    Guide, GuideLimit, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS, SourceStep, SourceTask, SubtaskEntry,
+};
 
-/// The steps and conditions that a walk has counted.
-struct WalkSize {
+/// How many steps and conditions were counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct GuideSize {
     steps: usize,
     conditions: usize,
+}
+
+impl GuideSize {
+    /// The size with a task and its steps.
+    pub fn with(self, task: &SourceTask, steps: &[SourceStep]) -> Self {
+        let of_steps = steps.iter().map(|read| &read.step.content.dependencies);
+        let groups = of_steps.chain([&task.task.dependencies]).flatten();
+        Self {
+            steps: self.steps + steps.len(),
+            conditions: self.conditions + groups.map(|group| group.conditions()).sum::<usize>(),
+        }
+    }
+
+    /// The limit that it exceeds.
+    pub fn exceeded(self) -> Option<GuideLimit> {
+        if self.steps > MAX_GUIDE_STEPS {
+            Some(GuideLimit::Steps)
+        } else {
+            (self.conditions > MAX_GUIDE_CONDITIONS).then_some(GuideLimit::Conditions)
+        }
+    }
+}
+
+/// What a walk has counted.
+struct WalkSize {
+    counted: GuideSize,
     /// The conditions of each task with its steps.
     by_task: Vec<usize>,
 }
@@ -22,8 +51,7 @@ impl Guide {
             groups.map(|group| group.conditions()).sum()
         });
         let mut size = WalkSize {
-            steps: 0,
-            conditions: 0,
+            counted: GuideSize::default(),
             by_task: by_task.collect(),
         };
         self.count(&mut vec![0], &mut size).err()
@@ -33,13 +61,10 @@ impl Guide {
         let Some(task) = entered.last().copied() else {
             return Ok(());
         };
-        size.steps += self.steps(task).len();
-        size.conditions += size.by_task.get(task).copied().unwrap_or_default();
-        if size.steps > MAX_GUIDE_STEPS {
-            return Err(GuideLimit::Steps);
-        }
-        if size.conditions > MAX_GUIDE_CONDITIONS {
-            return Err(GuideLimit::Conditions);
+        size.counted.steps += self.steps(task).len();
+        size.counted.conditions += size.by_task.get(task).copied().unwrap_or_default();
+        if let Some(limit) = size.counted.exceeded() {
+            return Err(limit);
         }
         for step in self.steps(task) {
             match self.subtask_entry(step, entered) {

@@ -20,10 +20,7 @@ impl GuideState {
     /// The state that answers describe. Fails if they give both names of an observation
     /// different values.
     pub fn of_answers(guide: &Guide, answers: &Answers) -> Result<Self, Violations> {
-        let violations = conflicts(guide, answers);
-        if !violations.is_empty() {
-            return Err(violations);
-        }
+        conflicts(guide, answers).into_result()?;
         let variables = guide.variables.iter();
         let values = variables.map(|variable| {
             let direct = answers.get(&variable.name);

@@ -80,14 +80,10 @@ impl TextLanguages {
 
     /// Which body of a step is shown, without its text.
     pub fn body<'a>(&self, step: &'a GuideStep) -> Option<ChosenText<'a, ()>> {
-        let has_body = |state: Option<&OverlayState>| {
-            let state = state?;
-            state.has_body.then_some(())
-        };
         self.of_step(
             step,
             TextKind::Rest,
-            |state, _| has_body(state),
+            |state, _| state?.has_body.then_some(()),
             step.source.has_body.then_some(()),
         )
     }
@@ -97,12 +93,12 @@ impl TextLanguages {
         &self,
         step: &'a GuideStep,
     ) -> Option<ChosenText<'a, &'a [Instruction]>> {
-        let some = |list: &'a [Instruction]| (!list.is_empty()).then_some(list);
+        let non_empty = |list: &'a [Instruction]| (!list.is_empty()).then_some(list);
         self.of_step(
             step,
             TextKind::Rest,
-            |_, overlay| some(&overlay.instructions),
-            some(&step.source.step.content.instructions),
+            |_, overlay| non_empty(&overlay.instructions),
+            non_empty(&step.source.step.content.instructions),
         )
     }
 
