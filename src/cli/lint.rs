@@ -69,8 +69,9 @@ pub async fn lint(config: &LintConfig) -> Result<ExitCode, CliError> {
                     validate_document_on_server(client, &text, document, &options).await
                 }
                 Ok((text, document)) => {
-                    some_checked_alone = true;
-                    validate_locally(&text, document, &options)
+                    let checked = validate_locally(&text, document, &options);
+                    some_checked_alone |= checked.is_ok();
+                    checked
                 }
                 Err(error) => Err(error),
             },

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use console::Term;
+
 use super::{
     CliError, PAGE_SIZE, document,
-    layout::{TableColumn, table},
+    layout::{TableColumn, table, with_hanging_indent_on},
     out::{self, JsonArray},
     tasks, transfer, wording,
 };
@@ -139,10 +141,16 @@ fn print_full_names(client: &Client, document: &TaskDocument, variable: &str) {
     for product in products {
         let full = format!("components.{product}.{variable}");
         let command = client.command(&format!("references --variable {full}"));
-        out::print_error(&out::sanitize(&format!(
+        print_wrapped(&format!(
             "conditions may read it by its full name, too: `{command}` lists them"
-        )));
+        ));
     }
+}
+
+/// Prints a line to standard error, wrapped at the width of the terminal.
+fn print_wrapped(line: &str) {
+    let wrapped = with_hanging_indent_on(&Term::stderr(), "", &out::sanitize(line));
+    out::print_error(wrapped.trim_end());
 }
 
 /// The most tasks that are named with commands for their own names.
@@ -158,9 +166,7 @@ fn print_own_names(client: &Client, variable: &str, listed: &[Reference]) {
     let tasks: BTreeSet<&str> = tasks.collect();
     for task in tasks.into_iter().take(MAX_OWN_NAMES) {
         let command = client.command(&format!("references --task {task} --variable {own}"));
-        out::print_error(&out::sanitize(&format!(
-            "readers of the own name: `{command}` lists them"
-        )));
+        print_wrapped(&format!("readers of the own name: `{command}` lists them"));
     }
 }
 

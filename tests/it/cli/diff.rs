@@ -281,8 +281,8 @@ fn long_conditions_are_shown_one_by_one(cli: Cli) {
     set(&mut document, nodes);
     let output = diff(&cli, &document, &[]);
     let expected = "  dependencies:\n    \
-                    -   components.1204.a_long_name_6 is yes\n    \
-                    +   components.1204.a_long_name_6 is no\n";
+                    -   components.1204.a_long_name_6 is \"yes\"\n    \
+                    +   components.1204.a_long_name_6 is \"no\"\n";
     assert!(output.stdout.ends_with(expected), "{}", output.stdout);
 }
 

@@ -209,7 +209,8 @@ fn a_file_that_fails_does_not_stop_the_others(cli: Cli) {
     for part in [
         "failed none.json: it cannot be read: ",
         "failed b.json: it is not a guide: the text ends before ",
-        "failed c.json: it is not a guide: task: the field 'nmae' is unknown at line 1, column ",
+        "failed c.json: it is not a guide: task: the field 'nmae' is unknown (is `name` meant?) at line 1, \
+         column ",
         "failed d.json: the server refuses it:\n  line 1: document.task.name: is required (FIELD_REQUIRED)\n",
         "2 created, 0 updated, 0 unchanged, 4 failed\n",
     ] {

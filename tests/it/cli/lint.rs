@@ -206,8 +206,8 @@ fn a_wrong_part_of_a_rule_is_named() {
     }
 }
 
-/// A guide whose last step has a condition on the observation `lamp`.
-fn guide_with_condition(shorthand: &str) -> String {
+/// A guide whose last step has this field, and whose first one is the observation `lamp`.
+fn guide_with(field: &str, value: Value) -> String {
     let document = json!({
         "task": {"name": "A", "product_id": 77},
         "steps": [
@@ -226,11 +226,16 @@ fn guide_with_condition(shorthand: &str) -> String {
                 "product_id": 77,
                 "type": "STEP_TYPE_SOLUTION",
                 "title": "Wait",
-                "dependency_shorthand": shorthand,
+                field: value,
             },
         ],
     });
     document.to_string()
+}
+
+/// The same with a condition.
+fn guide_with_condition(shorthand: &str) -> String {
+    guide_with("dependency_shorthand", json!(shorthand))
 }
 
 #[test]
@@ -238,11 +243,15 @@ fn a_name_that_no_other_guide_sets_is_checked_without_the_account() {
     const RULE: &str = "condition/unknown-variable";
     const UNCHECKED: &str = "not checked without the account: whether an observation sets \
                              components.77.lmap; is components.77.lamp meant?";
-    let lint = |shorthand: &str| {
-        let lint = command(&["lint", "-"]).stdin(&guide_with_condition(shorthand));
+    let stdout = |guide: &str| {
+        let lint = command(&["lint", "-"]).stdin(guide);
         lint.run().succeeded().stdout
     };
-    let own = lint("lmap = on");
+    let lint = |shorthand: &str| stdout(&guide_with_condition(shorthand));
+    let own = json!({"operator": "LOGICAL_OPERATOR_AND", "nodes": [
+        {"condition": {"variable": "lmap", "operator": "=", "targets": ["on"]}},
+    ]});
+    let own = stdout(&guide_with("dependencies", own));
     assert!(
         own.contains(RULE) && own.contains("Is `lamp` meant?"),
         "{own}"
@@ -274,12 +283,13 @@ fn a_value_that_holds_several_conditions_has_a_hint() {
         ("components.77.lamp = off|on", "|"),
     ] {
         let lint = command(&["lint", "-"]).stdin(&guide_with_condition(shorthand));
-        let shown = lint.run().succeeded().stdout;
+        let shown = lint.run().stdout;
         let hint = format!("The value contains `{join}`, which joins nothing: ");
         assert!(shown.contains(&hint), "{shown}");
     }
     let lint = command(&["lint", "-"]).stdin(&guide_with_condition("components.77.lamp = of"));
-    let shown = lint.run().succeeded().stdout;
+    let shown = lint.run().stdout;
+    assert!(shown.contains("is never \"of\""), "{shown}");
     assert!(!shown.contains("joins nothing"), "{shown}");
 }
 
@@ -388,7 +398,8 @@ fn findings_of_a_stored_guide_have_titles_and_conditions(cli: Cli) {
     let broken = example_guide(BROKEN);
     let lines = |guide: &str| -> Vec<String> {
         let output = cli.command(&["lint", "--online", guide]).run();
-        let about = |line: &&str| line.trim_start().starts_with("in ") || line.contains(" is low");
+        let about =
+            |line: &&str| line.trim_start().starts_with("in ") || line.contains(" is \"low\"");
         let lines = output
             .stdout
             .lines()
@@ -405,7 +416,7 @@ fn findings_of_a_stored_guide_have_titles_and_conditions(cli: Cli) {
         "{of_file:?}"
     );
     assert!(
-        of_file.contains(&"components.2310.supply_voltage is low".to_owned()),
+        of_file.contains(&"components.2310.supply_voltage is \"low\"".to_owned()),
         "{of_file:?}"
     );
     let guid = imported(&cli, &fs::read_to_string(&broken).expect("the guide"));

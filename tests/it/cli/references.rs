@@ -61,7 +61,7 @@ fn a_variable_is_set_and_read(cli: Cli) {
     assert_eq!(lines.len(), 4, "{table}");
     assert!(lines[0].starts_with("KIND "), "{table}");
     assert!(lines[1].starts_with("sets "), "{table}");
-    let reads = "is one of yes, slowly";
+    let reads = "is one of \"yes\", \"slowly\"";
     assert!(
         table.contains(reads) && table.contains("Restart through the menu"),
         "{table}"
