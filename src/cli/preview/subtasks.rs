@@ -83,7 +83,6 @@ fn managed_task<'a>(
 async fn subtask_id(client: &Client, guid: &str) -> Result<String, CliError> {
     let message = GetStepRequest {
         guid: guid.to_owned(),
-        ..GetStepRequest::default()
     };
     let answer = client
         .call_steps(message, |mut steps, request| async move {
