@@ -10,6 +10,7 @@ mod diff;
 mod document;
 mod edit;
 mod export;
+mod field_line;
 mod findings;
 mod guide;
 mod health;

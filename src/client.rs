@@ -258,11 +258,18 @@ pub(crate) struct Client {
     names_account: bool,
     caller: CallerMetadata,
     retry: RetrySettings,
+    /// The flags of the server and the account as they were given.
+    flags: String,
     /// Whether the server has answered a call.
     answered: AtomicBool,
 }
 
 impl Client {
+    /// A command of this program for the same server and account.
+    pub fn command(&self, arguments: &str) -> String {
+        format!("expertise {arguments}{}", self.flags)
+    }
+
     /// Connects to the server.
     pub async fn connect(
         connection: &ConnectionConfig,
@@ -273,6 +280,7 @@ impl Client {
             trust,
             credentials,
             retry,
+            flags,
         } = connection;
         let caller = CallerMetadata::new(credentials, scopes)?.reading_from_primary();
         let channel = connect(server, trust).await?;
@@ -287,6 +295,7 @@ impl Client {
             server: server.clone(),
             names_account: matches!(credentials, Credentials::Account(_)),
             retry: *retry,
+            flags: flags.clone(),
             answered: AtomicBool::new(false),
         })
     }

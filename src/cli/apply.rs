@@ -81,8 +81,11 @@ pub(super) async fn apply(
     for guide in guides.iter_mut().filter(|guide| guide.needs_update()) {
         run.update(guide).await?;
     }
+    let surplus = prune::surplus(&guides, tasks);
     if args.prune {
-        run.prune(&guides, tasks).await?;
+        run.prune(surplus).await?;
+    } else if format == Format::Text {
+        run.counts.surplus = surplus.len();
     }
     run.end()
 }
@@ -223,8 +226,7 @@ impl ApplyRun<'_> {
     }
 
     /// Deletes the tasks that the directory does not have.
-    async fn prune(&mut self, guides: &[DirectoryGuide], tasks: Vec<Task>) -> Result<(), CliError> {
-        let surplus = prune::surplus(guides, tasks);
+    async fn prune(&mut self, surplus: Vec<Task>) -> Result<(), CliError> {
         if surplus.is_empty() {
             return Ok(());
         }

@@ -51,7 +51,7 @@ pub(super) async fn delete(
     let reports = delete_all(client, named).await;
     let failed = reports.iter().filter(|it| it.error.is_some()).count();
     print(&reports, format)?;
-    if let Some(line) = left_line(&managed, &reports) {
+    if let Some(line) = left_line(client, &managed, &reports) {
         out::print_error(&line);
     }
     if format == Format::Text && count > 1 {
@@ -71,7 +71,7 @@ async fn managed_tasks(client: &Client, tasks: &[Task]) -> Result<Vec<Task>, Cli
 }
 
 /// Which tasks stay that a deleted task managed, and how to delete them.
-fn left_line(managed: &[Task], reports: &[DeleteReport]) -> Option<String> {
+fn left_line(client: &Client, managed: &[Task], reports: &[DeleteReport]) -> Option<String> {
     let is_deleted = |guid: &str| {
         let mut deleted = reports.iter().filter(|report| report.error.is_none());
         deleted.any(|report| report.guid == guid)
@@ -85,10 +85,8 @@ fn left_line(managed: &[Task], reports: &[DeleteReport]) -> Option<String> {
         1 => "1 task that was managed stays as an ordinary task".to_owned(),
         count => format!("{count} tasks that were managed stay as ordinary tasks"),
     };
-    Some(format!(
-        "{what}; to delete what stays: expertise delete {}",
-        guids.join(" ")
-    ))
+    let command = client.command(&format!("delete {}", guids.join(" ")));
+    Some(format!("{what}; to delete what stays: {command}"))
 }
 
 /// Lists tasks and asks whether they shall be deleted.

@@ -8,9 +8,13 @@ use serde_json::json;
 use super::{
     CliError,
     changes::{self, Change},
+    field_line::SentText,
     findings::Findings,
     out::{print, print_error, sanitize, sanitize_json},
-    plan::{LeftOutFields, Matching, Plan, TaskIds, match_to_stored, name_new_subtask_steps},
+    plan::{
+        LeftOutFields, Matching, Plan, TaskIds, fixed_types, ignored_lines, match_to_stored,
+        name_new_subtask_steps,
+    },
     transfer,
 };
 use crate::{
@@ -32,14 +36,20 @@ pub(super) async fn diff(
     args: &DiffArgs,
     format: Format,
 ) -> Result<ExitCode, CliError> {
-    let document = transfer::read_document(&args.file)?;
+    let (text, document) = transfer::read_text_and_document(&args.file)?;
     let guid = transfer::guid(&document).to_owned();
     if guid.is_empty() {
-        let imported = check(client, args, document.clone()).await?;
+        let imported = check(client, args, &text, document.clone()).await?;
         return show(client, &Difference::new_guide(document, imported), format).await;
     }
     let stored = transfer::export(client, &guid).await;
-    let stored = stored.map_err(|error| transfer::with_advice(error, &guid))?;
+    let stored = stored.map_err(|error| {
+        let apply = (
+            "apply DIR --dry-run",
+            "compares it with the task of its name",
+        );
+        transfer::with_advice(client, error, &guid, apply)
+    })?;
     let mut matched = document.clone();
     match_to_stored(&mut matched, &stored, Matching::ById, &mut TaskIds::new());
     let plan = Plan {
@@ -48,7 +58,7 @@ pub(super) async fn diff(
         steps: args.absent_steps.unwrap_or_default(),
     };
     let mut planned = plan.apply(&matched, &stored);
-    let ignored_paths = check(client, args, document).await?;
+    let ignored_paths = check(client, args, &text, document).await?;
     name_new_subtask_steps(client, &mut planned).await;
     let changes = changes::between(&stored, &planned)?;
     let difference = Difference {
@@ -56,6 +66,7 @@ pub(super) async fn diff(
         changes,
         planned,
         ignored_paths,
+        fixed_types: fixed_types(&matched, &stored),
         refuses_absent_steps: args.absent_steps.is_none(),
     };
     show(client, &difference, format).await
@@ -67,6 +78,8 @@ struct Difference {
     changes: Vec<Change>,
     planned: TaskDocument,
     ignored_paths: Vec<String>,
+    /// The lines of the ignored types of steps.
+    fixed_types: Vec<String>,
     /// Whether the import would refuse a document that leaves out steps.
     refuses_absent_steps: bool,
 }
@@ -78,6 +91,7 @@ impl Difference {
             changes: Vec::new(),
             planned,
             ignored_paths,
+            fixed_types: Vec::new(),
             refuses_absent_steps: false,
         }
     }
@@ -88,16 +102,24 @@ impl Difference {
 async fn check(
     client: &Client,
     args: &DiffArgs,
+    text: &str,
     document: TaskDocument,
 ) -> Result<Vec<String>, CallError> {
     let steps = args.absent_steps.unwrap_or(AbsentSteps::Keep);
     let message = ImportTaskRequest {
-        document: Some(document),
+        document: Some(document.clone()),
         absent_steps: i32::from(steps),
         validate_only: true,
         ..ImportTaskRequest::default()
     };
-    Ok(transfer::import(client, message).await?.ignored_paths)
+    let sent = SentText {
+        text,
+        document: &document,
+    };
+    let checked = transfer::import(client, message).await;
+    Ok(checked
+        .map_err(|error| sent.with_places(error))?
+        .ignored_paths)
 }
 
 async fn show(
@@ -110,9 +132,13 @@ async fn show(
         changes,
         planned,
         ignored_paths,
+        fixed_types,
         refuses_absent_steps,
     } = difference;
-    let findings = Findings::of(client, planned.clone()).await;
+    let findings = match created {
+        true => Findings::of(client, planned.clone()).await,
+        false => Findings::compared(client, planned.clone()).await,
+    };
     match format {
         Format::Json => {
             let report = json!({
@@ -140,8 +166,8 @@ async fn show(
                      keep or --absent-steps delete",
                 );
             }
-            for path in ignored_paths {
-                print_error(&format!("ignored: {}", sanitize(path)));
+            for line in ignored_lines(ignored_paths, fixed_types) {
+                print_error(&format!("ignored: {line}"));
             }
             match &findings {
                 Ok(findings) => findings.text(&Term::stderr()).lines().for_each(print_error),

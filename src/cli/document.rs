@@ -24,6 +24,7 @@ use serde::{
 use serde_json::{Value, error::Category};
 use serde_path_to_error::Track;
 
+use self::json_error::KnownNames;
 use crate::{
     proto::{FILE_DESCRIPTOR_SET, v1::TaskDocument},
     terminal::{sanitize, sanitize_json},
@@ -62,7 +63,10 @@ pub struct MalformedDocument {
 impl MalformedDocument {
     /// An error of the reader, found at this path.
     fn new(path: &serde_path_to_error::Path, error: &serde_json::Error) -> Self {
-        let known = contract_values::of_enum_at(path);
+        let known = KnownNames {
+            values: contract_values::of_enum_at(path),
+            fields: contract_values::fields_at(path),
+        };
         // Where the text is not JSON, the path says nothing.
         let path = match error.classify() {
             Category::Data => path.to_string(),
@@ -95,6 +99,15 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// Reads a document. An unknown field is an error that names it.
 pub(super) fn parse(text: &[u8]) -> Result<TaskDocument, DocumentError> {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first.is_some_and(|first| !b"{[\"".contains(first)) {
+        return Err(DocumentError::Malformed(MalformedDocument {
+            path: String::new(),
+            line: 1,
+            column: 1,
+            message: "this is no JSON: a document begins with `{`".to_owned(),
+        }));
+    }
     let descriptor = descriptor("expertise.v1.TaskDocument")?;
     read_json(text, PhantomData::<UniqueNames>)?;
     let message = read_json(text, AnyMessage(descriptor))?;

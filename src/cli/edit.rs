@@ -1,6 +1,5 @@
 //! `expertise edit`.
 
-mod field_line;
 mod file;
 
 use std::process::{Command, ExitCode};
@@ -11,14 +10,16 @@ use tokio::signal::{
     unix::{Signal, SignalKind},
 };
 
-use self::{field_line::field_line, file::EditedFile};
+use self::file::EditedFile;
 use super::{
     CliError, changes, confirm, document,
+    field_line::SentText,
     findings::Findings,
     out::{print, print_error, sanitize, step_count},
     plan::{
-        LeftOutFields, Matching, Plan, Resets, TaskIds, fixed_paths, keep_edited_conditions,
-        managed_documents, match_to_stored, missing_fields_error, name_new_subtask_steps,
+        LeftOutFields, Matching, Plan, Resets, TaskIds, fixed_paths, fixed_types, ignored_lines,
+        keep_edited_conditions, managed_documents, match_to_stored, missing_fields_error,
+        name_new_subtask_steps,
     },
     tasks, transfer,
 };
@@ -50,6 +51,7 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
         }
         if file.is_refused() && text == before {
             return Ok(give_up(
+                client,
                 &file,
                 "the refused text was not corrected, and nothing is imported",
                 advice,
@@ -66,6 +68,7 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
                 print_error("nothing is changed");
                 return Ok(ExitCode::SUCCESS);
             }
+            Ok(EditOutcome::Ignored) => return Ok(give_up_ignored(&file)),
             Ok(EditOutcome::Refused(reason)) => {
                 print_error(&reason);
                 file.refuse(&text, &reason)?;
@@ -75,13 +78,20 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
                 file.refuse(&text, "you chose to edit it again")?;
                 advice = "";
             }
-            Ok(EditOutcome::Stopped) => return Ok(give_up(&file, "it is not imported", "")),
+            Ok(EditOutcome::Stopped) => {
+                return Ok(give_up(client, &file, "it is not imported", ""));
+            }
             Err(error) => {
                 print_error(&format!("expertise: {error}"));
                 if let CliError::ChangedSince(guid) = &error {
-                    return Ok(give_up_changed(&file, guid));
+                    return Ok(give_up_changed(client, &file, guid));
                 }
-                return Ok(give_up(&file, "it is not imported, or not completely", ""));
+                return Ok(give_up(
+                    client,
+                    &file,
+                    "it is not imported, or not completely",
+                    "",
+                ));
             }
         }
     }
@@ -93,6 +103,8 @@ enum EditOutcome {
     Done(String),
     /// It changes nothing in the guide.
     Unchanged,
+    /// It differs only in what cannot be changed.
+    Ignored,
     /// It is refused, for these reasons.
     Refused(String),
     /// It is to be edited again.
@@ -129,10 +141,12 @@ async fn write(
         return Ok(EditOutcome::Refused(reason));
     }
     match_to_stored(&mut document, stored, Matching::ById, &mut TaskIds::new());
-    if let Some(error) = missing_fields_error(&document, stored, |path| with_line(path, text)) {
-        return Ok(EditOutcome::Refused(error));
-    }
     keep_edited_conditions(&mut document, stored);
+    let sent = SentText {
+        text,
+        document: &document,
+    };
+    let missing = missing_fields_error(&document, stored, |path| sent.with_place(path));
     let plan = Plan {
         fields: LeftOutFields::Reset,
         steps: AbsentSteps::Delete,
@@ -140,33 +154,30 @@ async fn write(
     let planned = plan.apply(&document, stored);
     let etag = stored.task.as_ref().map_or("", |task| task.etag.as_str());
     let message = transfer::import_of_whole(planned.clone(), etag);
-    let checked = ImportTaskRequest {
-        validate_only: true,
-        request_id: String::new(),
-        ..message.clone()
-    };
-    let mut ignored = fixed_paths(&document, stored);
-    match transfer::import(client, checked).await {
-        Ok(checked) => ignored.extend(checked.ignored_paths),
-        Err(error) if ["INVALID_ARGUMENT", "NOT_FOUND"].contains(&error.code) => {
-            let error = match has_same_paths(&planned, &document) {
-                true => with_lines(error, text),
-                false => error,
-            };
-            return Ok(EditOutcome::Refused(error.to_string()));
+    let checked = check(client, &message, &planned, sent).await;
+    let mut ignored = match (checked, missing) {
+        (Ok(Ok(ignored)), None) => ignored,
+        (Ok(Ok(_)), Some(missing)) => return Ok(EditOutcome::Refused(missing)),
+        (Ok(Err(refusal)), missing) => {
+            let reasons: Vec<String> = missing.into_iter().chain([refusal.to_string()]).collect();
+            return Ok(EditOutcome::Refused(reasons.join("\n")));
         }
-        Err(error) => return Err(changed_since(error.into(), &guid)),
-    }
+        (Err(error), _) => return Err(changed_since(error.into(), &guid)),
+    };
+    ignored.extend(fixed_paths(&document, stored));
     let mut shown = planned.clone();
     name_new_subtask_steps(client, &mut shown).await;
     let changes = changes::between(stored, &shown)?;
     ignored.sort();
     ignored.dedup();
-    for path in ignored {
-        print_error(&format!("ignored: {}", sanitize(&path)));
+    let ignored = ignored_lines(&ignored, &fixed_types(&document, stored));
+    for line in &ignored {
+        print_error(&format!("ignored: {line}"));
     }
-    if changes.is_empty() {
-        return Ok(EditOutcome::Unchanged);
+    match (changes.is_empty(), ignored.is_empty()) {
+        (true, true) => return Ok(EditOutcome::Unchanged),
+        (true, false) => return Ok(EditOutcome::Ignored),
+        (false, _) => {}
     }
     print_error(changes::text(&changes, &Term::stderr(), 0).trim_end());
     match show_findings(client, &planned).await {
@@ -188,6 +199,31 @@ async fn write(
     )))
 }
 
+/// Has the server check an import. Returns what it would ignore, or else why it would refuse
+/// the text; other errors are those of the call.
+async fn check(
+    client: &Client,
+    message: &ImportTaskRequest,
+    planned: &TaskDocument,
+    sent: SentText<'_>,
+) -> Result<Result<Vec<String>, CallError>, CallError> {
+    let checked = ImportTaskRequest {
+        validate_only: true,
+        request_id: String::new(),
+        ..message.clone()
+    };
+    match transfer::import(client, checked).await {
+        Ok(checked) => Ok(Ok(checked.ignored_paths)),
+        Err(error) if ["INVALID_ARGUMENT", "NOT_FOUND"].contains(&error.code) => {
+            Ok(Err(match has_same_paths(planned, sent.document) {
+                true => sent.with_places(error),
+                false => error,
+            }))
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Whether both have equally many steps, and equally many tasks in each step. Then no wiring
 /// step was added, and paths of one document lead to the same fields of the other.
 fn has_same_paths(planned: &TaskDocument, document: &TaskDocument) -> bool {
@@ -204,25 +240,6 @@ fn has_same_paths(planned: &TaskDocument, document: &TaskDocument) -> bool {
             sent.is_empty()
                 || planned.len() == sent.len() && pairs.all(|(one, two)| has_same_paths(one, two))
         })
-}
-
-/// The path of a field behind its line in the text, if the text has it.
-fn with_line(path: String, text: &str) -> String {
-    match field_line(text, &path) {
-        Some(line) => format!("line {line}: {path}"),
-        None => path,
-    }
-}
-
-/// Names the lines of the fields that are refused.
-fn with_lines(mut error: CallError, text: &str) -> CallError {
-    for violation in &mut error.violations {
-        violation.field = with_line(std::mem::take(&mut violation.field), text);
-    }
-    if let Some(line) = error.field.as_ref().and_then(|it| field_line(text, it)) {
-        error.message = format!("line {line}: {}", error.message);
-    }
-    error
 }
 
 fn changed_since(error: CliError, guid: &str) -> CliError {
@@ -243,7 +260,7 @@ enum FindingsDecision {
 
 /// Shows the findings. If there are errors, the person at the terminal decides.
 async fn show_findings(client: &Client, planned: &TaskDocument) -> FindingsDecision {
-    let findings = match Findings::of(client, planned.clone()).await {
+    let findings = match Findings::compared(client, planned.clone()).await {
         Ok(findings) => findings,
         Err(error) => {
             print_error(&format!("not analysed: {error}"));
@@ -305,25 +322,38 @@ fn editor_error(editor: &str, failure: String, file: EditedFile) -> CliError {
     }
 }
 
+/// Keeps a text of which nothing can be imported.
+fn give_up_ignored(file: &EditedFile) -> ExitCode {
+    file.keep();
+    print_error(&format!(
+        "nothing is changed, as everything that was edited is ignored: the text is kept in {}",
+        file.path().display()
+    ));
+    ExitCode::FAILURE
+}
+
 /// Keeps the text. An import of it would undo the changes that somebody else made.
-fn give_up_changed(file: &EditedFile, guid: &str) -> ExitCode {
+fn give_up_changed(client: &Client, file: &EditedFile, guid: &str) -> ExitCode {
     file.keep();
     let path = file.path().display();
+    let diff = client.command(&format!("diff {path}"));
+    let edit = client.command(&format!("edit {guid}"));
     print_error(&format!(
-        "the text is kept in {path}: `expertise diff {path}` compares it with the guide; make your \
-         changes again in `expertise edit {guid}`"
+        "the text is kept in {path}: `{diff}` compares it with the guide; make your changes again in \
+         `{edit}`"
     ));
     ExitCode::FAILURE
 }
 
 /// Keeps the text and says how to import it. `advice` is what to do before.
-fn give_up(file: &EditedFile, reason: &str, advice: &str) -> ExitCode {
+fn give_up(client: &Client, file: &EditedFile, reason: &str, advice: &str) -> ExitCode {
     file.keep();
     let path = file.path().display();
+    let diff = client.command(&format!("diff {path}"));
+    let import = client.command(&format!("import --absent-steps delete {path}"));
     print_error(&format!(
-        "{reason}: the text is kept in {path}; `expertise diff {path}` compares it with the guide; \
-         {advice}`expertise import --absent-steps delete {path}` imports it, but keeps fields that \
-         it leaves out"
+        "{reason}: the text is kept in {path}; `{diff}` compares it with the guide; \
+         {advice}`{import}` imports it, but keeps fields that it leaves out"
     ));
     ExitCode::FAILURE
 }

@@ -1,32 +1,40 @@
 //! What the analysis says about a document before it is written.
 
+use std::collections::BTreeSet;
+
 use console::Term;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Value, json};
 
 use super::{
+    PAGE_SIZE,
     document::{self, MessageJson},
     layout::with_hanging_indent_on,
     out::sanitize,
-    place::GuidePlace,
-    wording,
+    place::{DOCUMENT, GuidePlace},
+    transfer, wording,
 };
 use crate::{
     client::{CallError, Client},
     proto::v1::{
-        Finding, FindingCounts, Severity, TaskDocument, ValidateTaskRequest, ValidationOptions,
-        validate_task_request::Source,
+        Finding, FindingCounts, Severity, TaskDocument, ValidateTaskRequest, ValidateTaskResponse,
+        ValidationOptions, validate_task_request::Source,
     },
 };
 
 /// The most findings that are shown of one document; more are counted.
-const MAX_FINDINGS: i32 = 20;
+const MAX_FINDINGS: usize = 20;
 
 /// The warnings and errors of a document.
 #[derive(Debug)]
 pub(super) struct Findings {
     document: TaskDocument,
-    shown: Vec<Finding>,
+    /// Those that were read, new ones first.
+    listed: Vec<Finding>,
+    /// How many of them the stored guide has, too.
+    known: usize,
+    /// The command that lists those.
+    lint: String,
     counts: FindingCounts,
 }
 
@@ -34,25 +42,36 @@ impl Findings {
     /// Validates a document as what it will be: a new guide, or another form of the stored one
     /// whose id it has.
     pub async fn of(client: &Client, document: TaskDocument) -> Result<Self, CallError> {
-        let message = ValidateTaskRequest {
-            source: Some(Source::Document(document.clone())),
-            options: Some(ValidationOptions {
-                min_severity: i32::from(Severity::Warning),
-                ..ValidationOptions::default()
-            }),
-            page_size: MAX_FINDINGS,
-            replaces_stored: true,
-            ..ValidateTaskRequest::default()
-        };
-        let answer = client
-            .analyse(message, |mut analysis, request| async move {
-                analysis.validate_task(request).await
-            })
-            .await?;
+        let source = Source::Document(document.clone());
+        let answer = validate(client, source).await?;
         Ok(Self {
             document,
-            shown: answer.findings,
+            listed: answer.findings,
+            known: 0,
+            lint: String::new(),
             counts: answer.counts.unwrap_or_default(),
+        })
+    }
+
+    /// The same of another form of a stored guide. Findings that the stored one has, too, are
+    /// counted.
+    pub async fn compared(client: &Client, document: TaskDocument) -> Result<Self, CallError> {
+        let guid = transfer::guid(&document).to_owned();
+        let all = Self::of(client, document).await?;
+        if all.listed.is_empty() {
+            return Ok(all);
+        }
+        // All findings are shown as new if those of the stored guide cannot be read.
+        let stored = validate(client, Source::Guid(guid.clone())).await;
+        let stored = stored.map(|answer| answer.findings).unwrap_or_default();
+        let stored: BTreeSet<FindingKey> = stored.iter().map(FindingKey::of).collect();
+        let is_known = |finding: &Finding| stored.contains(&FindingKey::of(finding));
+        let (known, new): (Vec<_>, Vec<_>) = all.listed.into_iter().partition(is_known);
+        Ok(Self {
+            known: known.len(),
+            lint: client.command(&format!("lint {guid}")),
+            listed: new.into_iter().chain(known).collect(),
+            ..all
         })
     }
 
@@ -61,22 +80,28 @@ impl Findings {
         self.counts.errors
     }
 
-    /// The findings, each on a line that is wrapped at the width of the terminal.
+    /// The new findings, each on a line that is wrapped at the width of the terminal, and the
+    /// numbers of the others.
     pub fn text(&self, terminal: &Term) -> String {
-        let lines = self.shown.iter();
-        let mut text: String = lines
+        let new = self.listed.len().saturating_sub(self.known);
+        let shown = self.listed.iter().take(new.min(MAX_FINDINGS));
+        let mut text: String = shown
             .map(|finding| line(finding, &self.document, terminal))
             .collect();
         let total = self.counts.errors + self.counts.warnings;
-        let more = usize::try_from(total)
-            .unwrap_or_default()
-            .saturating_sub(self.shown.len());
-        match more {
+        let total = usize::try_from(total).unwrap_or_default();
+        match total.saturating_sub(self.known + new.min(MAX_FINDINGS)) {
             0 => {}
             1 => text.push_str("  and 1 more finding\n"),
             more => text.push_str(&format!("  and {more} more findings\n")),
         }
-        text
+        let known = match self.known {
+            0 => return text,
+            1 => "1 finding is".to_owned(),
+            count => format!("{count} findings are"),
+        };
+        let line = format!("{known} those of the stored guide: see `{}`", self.lint);
+        text + &with_hanging_indent_on(terminal, "  ", &line)
     }
 
     /// The numbers of all findings, also of those that are not shown.
@@ -99,6 +124,75 @@ impl Findings {
     }
 }
 
+/// The first findings of a guide, as many as a page has.
+async fn validate(client: &Client, source: Source) -> Result<ValidateTaskResponse, CallError> {
+    let message = ValidateTaskRequest {
+        replaces_stored: matches!(source, Source::Document(_)),
+        source: Some(source),
+        options: Some(ValidationOptions {
+            min_severity: i32::from(Severity::Warning),
+            ..ValidationOptions::default()
+        }),
+        page_size: PAGE_SIZE,
+        ..ValidateTaskRequest::default()
+    };
+    client
+        .analyse(message, |mut analysis, request| async move {
+            analysis.validate_task(request).await
+        })
+        .await
+}
+
+/// What makes a finding the same in a document and in a stored guide: all but the places of
+/// tasks and steps in the document.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct FindingKey {
+    rule: String,
+    task: String,
+    step: String,
+    /// The path within the task or step.
+    path: String,
+    language: String,
+    message: String,
+}
+
+impl FindingKey {
+    fn of(finding: &Finding) -> Self {
+        let Finding {
+            rule,
+            task,
+            step,
+            path,
+            language,
+            message,
+            ..
+        } = finding;
+        Self {
+            rule: rule.clone(),
+            task: task.clone(),
+            step: step.clone(),
+            path: path_within(path, step).to_owned(),
+            language: language.clone(),
+            message: message.clone(),
+        }
+    }
+}
+
+/// The path within the task or step of a path that may be one of a document.
+fn path_within<'a>(path: &'a str, step: &str) -> &'a str {
+    if !path.starts_with(DOCUMENT) {
+        return path;
+    }
+    let below = match step.is_empty() {
+        true => path.rsplit_once(".task").map(|(_, below)| below),
+        false => {
+            let below = path.rsplit_once(".steps[").map(|(_, below)| below);
+            below.map(|below| below.split_once(']').map_or("", |(_, below)| below))
+        }
+    };
+    below.map_or(path, |below| below.trim_start_matches('.'))
+}
+
 fn line(finding: &Finding, document: &TaskDocument, terminal: &Term) -> String {
     let severity = wording::severity(finding.severity());
     let place = GuidePlace::find(document, &finding.path, (&finding.task, &finding.step));
@@ -118,8 +212,9 @@ fn line(finding: &Finding, document: &TaskDocument, terminal: &Term) -> String {
 impl Serialize for Findings {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let findings: Vec<MessageJson> = self
-            .shown
+            .listed
             .iter()
+            .take(MAX_FINDINGS)
             .filter_map(|finding| document::json("Finding", finding).ok())
             .collect();
         findings.serialize(serializer)

@@ -23,15 +23,17 @@ use self::{
 };
 use super::{
     CliError, changes, document,
+    field_line::SentText,
     findings::Findings,
     out::{JsonArray, print_error, sanitize},
-    plan::{LeftOutFields, Matching, Plan, TaskIds, match_to_stored},
-    transfer,
+    place::GuidePlace,
+    plan::{LeftOutFields, Matching, Plan, TaskIds, fixed_types, match_to_stored},
+    tasks, transfer,
 };
 use crate::{
-    client::Client,
+    client::{CallError, Client},
     config::{Format, ImportArgs},
-    proto::v1::{ImportTaskRequest, TaskDocument},
+    proto::v1::{ImportTaskRequest, ListTasksRequest, Task, TaskDocument, TaskType},
 };
 
 /// Imports each file in turn, and continues after one that fails. Ctrl-C ends the run
@@ -48,6 +50,7 @@ pub(super) async fn import(
             import,
             run_id,
             sent_counts: HashMap::new(),
+            named: HashMap::new(),
         },
         counts: ImportCounts::default(),
         interrupts: Interrupts::listen()?,
@@ -111,6 +114,8 @@ struct FileImporter<'a> {
     run_id: Uuid,
     /// The number of requests so far for each content.
     sent_counts: HashMap<Uuid, u32>,
+    /// The guids and names of the account's tasks, by product, as far as they are known.
+    named: HashMap<i64, Vec<(String, String)>>,
 }
 
 impl FileImporter<'_> {
@@ -126,7 +131,6 @@ impl FileImporter<'_> {
         } = self.import;
         let text = read(file, *max_file_bytes).await?;
         let mut document = document::parse(&text)?;
-        drop(text);
         if *as_new && let Some(task) = &mut document.task {
             task.guid.clear();
         }
@@ -142,19 +146,75 @@ impl FileImporter<'_> {
         message.request_id = repeated_request_id(id, *sent).to_string();
         *sent += 1;
         let guid = transfer::guid(&document).to_owned();
-        let planned = self.plan(document).await?;
+        let planned = self.plan(document.clone()).await?;
         let answer = transfer::import(self.client, message).await;
-        let answer =
-            answer.map_err(|error| ImportFailure::Refused(transfer::with_advice(error, &guid)))?;
+        let answer = answer.map_err(|error| {
+            let sent = SentText {
+                text: &String::from_utf8_lossy(&text),
+                document: &document,
+            };
+            let apply = ("apply DIR", "finds the task by its name");
+            let error = transfer::with_advice(self.client, error, &guid, apply);
+            ImportFailure::Refused(match &planned.stored {
+                Some(stored) if error.reason == "ABSENT_STEPS" => with_titles(error, stored),
+                Some(_) | None => sent.with_places(error),
+            })
+        })?;
+        let task = answer.task.unwrap_or_default();
+        let namesake = match planned.kind {
+            ImportKind::Created => self.namesake(&task).await,
+            ImportKind::Updated | ImportKind::Unchanged => None,
+        };
         Ok(ImportedFile {
             kind: planned.kind,
-            task: answer.task.unwrap_or_default(),
+            task,
+            namesake,
             ignored_paths: answer.ignored_paths,
+            fixed_types: planned.fixed_types,
             findings: match *dry_run {
                 true => Some(Findings::of(self.client, planned.document).await),
                 false => None,
             },
         })
+    }
+
+    /// Another task with the name and product of a new one. None is looked for where copies are
+    /// meant, and where a repeated run may find the task that it made before.
+    async fn namesake(&mut self, task: &Task) -> Option<String> {
+        let ImportArgs {
+            as_new,
+            request_id,
+            quiet,
+            ..
+        } = self.import;
+        if *as_new || *quiet || request_id.is_some() {
+            return None;
+        }
+        let product = task.product_id();
+        if !self.named.contains_key(&product) {
+            let filters = ListTasksRequest {
+                product_id: Some(product),
+                r#type: Some(TaskType::Standard.into()),
+                ..ListTasksRequest::default()
+            };
+            let mut named = Vec::new();
+            // The import has succeeded, so a failure here is none of it.
+            let _ = tasks::for_each_page(self.client, filters, |page| {
+                named.extend(page.into_iter().map(|task| (task.guid, task.name)));
+                Ok(())
+            })
+            .await;
+            self.named.insert(product, named);
+        }
+        let named = self.named.entry(product).or_default();
+        let other = named
+            .iter()
+            .find(|(guid, name)| *name == task.name && *guid != task.guid);
+        let other = other.map(|(guid, _)| guid.clone());
+        if !named.iter().any(|(guid, _)| *guid == task.guid) {
+            named.push((task.guid.clone(), task.name.clone()));
+        }
+        other
     }
 
     /// Predicts what the import does, for which the stored guide is read. If it cannot be
@@ -163,7 +223,7 @@ impl FileImporter<'_> {
         let guid = transfer::guid(&document);
         if guid.is_empty() {
             let kind = ImportKind::Created;
-            return Ok(PlannedImport { kind, document });
+            return Ok(PlannedImport::unread(kind, document));
         }
         let kind = ImportKind::Updated;
         let stored = match transfer::export(self.client, guid).await {
@@ -173,7 +233,7 @@ impl FileImporter<'_> {
             Err(error) if error.unreachable || error.code == "UNAUTHENTICATED" => {
                 return Err(ImportFailure::Refused(error));
             }
-            Err(_) => return Ok(PlannedImport { kind, document }),
+            Err(_) => return Ok(PlannedImport::unread(kind, document)),
         };
         let plan = Plan {
             fields: LeftOutFields::Keep,
@@ -189,6 +249,8 @@ impl FileImporter<'_> {
                 Ok(_) | Err(_) => kind,
             },
             document: planned,
+            fixed_types: fixed_types(&matched, &stored),
+            stored: Some(stored),
         })
     }
 }
@@ -197,6 +259,31 @@ impl FileImporter<'_> {
 struct PlannedImport {
     kind: ImportKind,
     document: TaskDocument,
+    /// The lines of the types of steps that are ignored.
+    fixed_types: Vec<String>,
+    /// The guide before it.
+    stored: Option<TaskDocument>,
+}
+
+impl PlannedImport {
+    /// An import for which no stored guide was read.
+    fn unread(kind: ImportKind, document: TaskDocument) -> Self {
+        Self {
+            kind,
+            document,
+            fixed_types: Vec::new(),
+            stored: None,
+        }
+    }
+}
+
+/// Adds the titles of the steps that a document leaves out.
+fn with_titles(mut error: CallError, stored: &TaskDocument) -> CallError {
+    for violation in &mut error.violations {
+        let place = GuidePlace::find(stored, "", ("", &violation.field));
+        violation.place = place.and_then(|it| it.label()).unwrap_or_default();
+    }
+    error
 }
 
 /// Reads a file or standard input. Signals are handled meanwhile, as standard input may

@@ -9,17 +9,24 @@ use uuid::Uuid;
 
 use self::report::LintReport;
 use super::{
-    CliError, PAGE_SIZE, document, guide,
+    CliError, PAGE_SIZE, document,
+    field_line::SentText,
+    guide,
     layout::with_hanging_indent_on,
     out::{self, JsonArray},
     transfer,
 };
 use crate::{
-    client::{Client, MAX_MESSAGE_BYTES},
+    client::{CallError, Client, MAX_MESSAGE_BYTES},
     config::{Format, GuideArg, LintArgs, LintConfig, TaskRef},
     domain::{
-        Error, caller::Scope, decide::WriteContext, ids::AccountId, time::Timestamp,
-        validation::validate_alone, violation::Violations,
+        Error,
+        caller::Scope,
+        decide::WriteContext,
+        ids::AccountId,
+        time::Timestamp,
+        validation::{FindingsAlone, UncheckedVariable, validate_alone},
+        violation::Violations,
     },
     messages::{decode, encode},
     proto::v1::{
@@ -32,6 +39,8 @@ use crate::{
 struct LintFindings {
     findings: Vec<Finding>,
     counts: FindingCounts,
+    /// Variables that look misspelt, and that only the account could tell.
+    unchecked: Vec<UncheckedVariable>,
     /// The guide; `None` if it cannot be read.
     document: Option<TaskDocument>,
 }
@@ -51,14 +60,19 @@ pub async fn lint(config: &LintConfig) -> Result<ExitCode, CliError> {
     let client = client.as_ref();
     let options = options(lint);
     let mut failed = false;
+    let mut some_checked_alone = false;
     let mut array = JsonArray::new();
     for guide in &lint.guides {
         let result = match guide {
-            GuideArg::File(file) => match transfer::read_document(file) {
-                Ok(document) if lint.online => {
-                    validate_document_on_server(client, document, &options).await
+            GuideArg::File(file) => match transfer::read_text_and_document(file) {
+                Ok((text, document)) if lint.online => {
+                    validate_document_on_server(client, &text, document, &options).await
                 }
-                Ok(document) => validate_locally(document, &options),
+                Ok((text, document)) => {
+                    let checked = validate_locally(&text, document, &options);
+                    some_checked_alone |= checked.is_ok();
+                    checked
+                }
                 Err(error) => Err(error),
             },
             GuideArg::Task(task) => validate_stored(client, task, &options).await,
@@ -73,8 +87,7 @@ pub async fn lint(config: &LintConfig) -> Result<ExitCode, CliError> {
     if *format == Format::Json {
         array.end()?;
     }
-    let is_file = |guide: &GuideArg| matches!(guide, GuideArg::File(_));
-    if *format == Format::Text && !lint.online && lint.guides.iter().any(is_file) {
+    if *format == Format::Text && some_checked_alone {
         out::print_error(
             with_hanging_indent_on(&Term::stderr(), "", report::CHECKED_ALONE_NOTE).trim_end(),
         );
@@ -107,16 +120,21 @@ fn options(lint: &LintArgs) -> ValidationOptions {
 
 /// Checks a document by itself, without a server.
 fn validate_locally(
+    text: &str,
     document: TaskDocument,
     options: &ValidationOptions,
 ) -> Result<LintFindings, CliError> {
+    let sent = SentText {
+        text,
+        document: &document,
+    };
     let (decoded, options) = decode::all(|violations: &mut Violations| {
         let field = decode::Field::root("options", violations);
         let options = decode::options::options(Some(options.clone()), field);
         let decoded = decode::document::unstored(document.clone(), violations);
         Some((decoded?, options))
     })
-    .map_err(invalid)?;
+    .map_err(|violations| invalid(violations, &sent))?;
     let account = AccountId::parse("lint").ok_or(document::DocumentError::Contract)?;
     let context = WriteContext {
         account,
@@ -124,23 +142,29 @@ fn validate_locally(
         new_id: Uuid::now_v7,
         max_message_bytes: MAX_MESSAGE_BYTES,
     };
-    let (findings, counts) = match validate_alone(decoded, options, &context) {
+    let FindingsAlone {
+        findings,
+        counts,
+        unchecked,
+    } = match validate_alone(decoded, options, &context) {
         Ok(found) => found,
-        Err(Error::Invalid(violations)) => return Err(invalid(violations)),
+        Err(Error::Invalid(violations)) => return Err(invalid(violations, &sent)),
         Err(error) => return Err(CliError::Invalid(error.to_string())),
     };
     Ok(LintFindings {
         findings: findings.into_iter().map(encode::finding).collect(),
         counts: encode::finding_counts(counts),
+        unchecked,
         document: Some(document),
     })
 }
 
 /// The error of a document that an import would refuse, with a line for each violation.
-fn invalid(violations: Violations) -> CliError {
+fn invalid(violations: Violations, sent: &SentText<'_>) -> CliError {
     let kept = violations.kept().iter();
     let lines = kept.map(|violation| {
         let (path, description) = (&violation.path, &violation.description);
+        let path = sent.with_place(path.clone());
         out::sanitize(&format!("  {path}: {description}"))
     });
     let mut lines: Vec<String> = lines.collect();
@@ -169,12 +193,20 @@ async fn validate_stored(
 
 async fn validate_document_on_server(
     client: Option<&Client>,
+    text: &str,
     document: TaskDocument,
     options: &ValidationOptions,
 ) -> Result<LintFindings, CliError> {
     let client = client.ok_or_else(needs_server)?;
     let source = Source::Document(document.clone());
-    let found = validate_on_server(client, source, options).await?;
+    let found = validate_on_server(client, source, options).await;
+    let found = found.map_err(|error| {
+        let sent = SentText {
+            text,
+            document: &document,
+        };
+        sent.with_places(error)
+    })?;
     Ok(LintFindings {
         document: Some(document),
         ..found
@@ -190,10 +222,11 @@ async fn validate_on_server(
     client: &Client,
     source: Source,
     options: &ValidationOptions,
-) -> Result<LintFindings, CliError> {
+) -> Result<LintFindings, CallError> {
     let mut found = LintFindings {
         findings: Vec::new(),
         counts: FindingCounts::default(),
+        unchecked: Vec::new(),
         document: None,
     };
     let mut message = ValidateTaskRequest {

@@ -1,7 +1,7 @@
 //! The place in a guide that a finding is about.
 
 use super::{out::sanitize, plan::managed_documents, wording};
-use crate::proto::v1::{Step, TaskDocument, dependency_node::Node};
+use crate::proto::v1::{FeedbackValue, Step, TaskDocument, dependency_node::Node};
 
 /// What the path of a finding in a document begins with. Paths of a stored guide begin at
 /// their task or step.
@@ -13,8 +13,8 @@ pub(super) struct GuidePlace<'a> {
     document: &'a TaskDocument,
     /// The step, and its place counted from 1.
     step: Option<(usize, &'a Step)>,
-    /// Whether the task is one that an observation manages.
-    is_managed: bool,
+    /// The value that manages the task, if one does, and names it.
+    value: Option<&'a FeedbackValue>,
 }
 
 impl<'a> GuidePlace<'a> {
@@ -27,7 +27,7 @@ impl<'a> GuidePlace<'a> {
         let root = Self {
             document,
             step: None,
-            is_managed: false,
+            value: None,
         };
         match path.starts_with(DOCUMENT) {
             true => Some(root.at(path)),
@@ -46,11 +46,11 @@ impl<'a> GuidePlace<'a> {
                 (("values", Some(index)), Some((_, observation))) => {
                     let config = observation.feedback_config.first();
                     let value = config.and_then(|config| config.values.get(index));
-                    nested = value.and_then(|value| value.task_json.as_ref());
+                    nested = value.and_then(|value| Some((value, value.task_json.as_ref()?)));
                 }
                 (("task_json", None), Some(_)) => {
-                    if let Some(document) = nested.take() {
-                        place = place.managed(document);
+                    if let Some((value, document)) = nested.take() {
+                        place = place.managed(value, document);
                     }
                 }
                 _ => {}
@@ -59,11 +59,11 @@ impl<'a> GuidePlace<'a> {
         place
     }
 
-    fn managed(self, document: &'a TaskDocument) -> Self {
+    fn managed(self, value: &'a FeedbackValue, document: &'a TaskDocument) -> Self {
         Self {
             document,
             step: None,
-            is_managed: true,
+            value: Some(value),
         }
     }
 
@@ -80,7 +80,7 @@ impl<'a> GuidePlace<'a> {
                 });
             }
             let found = managed_documents(known)
-                .find_map(|(_, document)| self.managed(document).with_id(task, step));
+                .find_map(|(value, document)| self.managed(value, document).with_id(task, step));
             if found.is_some() {
                 return found;
             }
@@ -88,11 +88,19 @@ impl<'a> GuidePlace<'a> {
         None
     }
 
+    /// The number and title of the step, if it is one.
+    pub fn step_label(&self) -> Option<String> {
+        self.step.and_then(|_| self.label())
+    }
+
     /// The number and title of the step, or the name of the task.
     pub fn label(&self) -> Option<String> {
         let quoted = |text: &str| (!text.is_empty()).then(|| format!("\"{}\"", sanitize(text)));
         let task = self.document.task.as_ref();
-        let name = task.and_then(|task| quoted(&task.name));
+        let name = match self.value {
+            Some(value) => quoted(&value.value),
+            None => task.and_then(|task| quoted(&task.name)),
+        };
         let Some((place, step)) = self.step else {
             return name;
         };
@@ -100,7 +108,7 @@ impl<'a> GuidePlace<'a> {
         if let Some(title) = quoted(&step.title) {
             label.push_str(&format!(" {title}"));
         }
-        if let Some(name) = name.filter(|_| self.is_managed) {
+        if let Some(name) = name.filter(|_| self.value.is_some()) {
             label.push_str(&format!(" of task {name}"));
         }
         Some(label)

@@ -1,12 +1,14 @@
 //! `expertise preview`.
 
 mod answers;
+mod subtasks;
 mod tree;
 
 use std::collections::BTreeSet;
 
 use prost_types::{Value, value::Kind};
 
+use self::subtasks::SubtaskReasons;
 use super::{CliError, PAGE_SIZE, document, guide, out, transfer};
 use crate::{
     client::Client,
@@ -36,12 +38,22 @@ pub(super) async fn preview(
 ) -> Result<(), CliError> {
     let request = request(client, args).await?;
     let language = request.language.clone();
+    let document = match &request.source {
+        Some(Source::Document(document)) => Some(document.clone()),
+        Some(Source::Guid(_)) | None => None,
+    };
     let preview = preview_all_pages(client, request).await?;
     for warning in answers::warnings(&args.answers, &preview) {
         out::print_error(&warning);
     }
     match format {
-        Format::Text => out::print(&tree::text(&preview, &language)),
+        Format::Text => {
+            let subtasks = match args.explain {
+                true => SubtaskReasons::read(client, args, document.as_ref(), &preview).await?,
+                false => SubtaskReasons::default(),
+            };
+            out::print(&tree::text(&preview, &language, &subtasks))
+        }
         Format::Json => {
             let json = document::json("PreviewTaskResponse", &preview)?;
             out::print_json(&json)

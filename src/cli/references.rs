@@ -2,16 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use console::Term;
+
 use super::{
     CliError, PAGE_SIZE, document,
-    layout::{TableColumn, table},
+    layout::{TableColumn, table, with_hanging_indent_on},
     out::{self, JsonArray},
     tasks, transfer, wording,
 };
 use crate::{
     client::Client,
     config::{Format, ReferencesArgs},
-    proto::v1::{ListReferencesRequest, Reference, Step, StepType},
+    domain::{analysis::parse_account_name, misspelling::closest},
+    proto::v1::{ListReferencesRequest, Reference, ReferenceKind, Step, StepType, TaskDocument},
 };
 
 /// Lists references page by page, to the last one.
@@ -57,38 +60,74 @@ pub(super) async fn references(
         }
         message.page_token = page.next_page_token;
     }
-    if let (Format::Text, Some(task), Some(variable)) = (format, task, variable) {
-        print_full_names(client, &task.to_string(), variable).await;
-    }
     match format {
         Format::Json => array.end(),
-        Format::Text if listed.is_empty() => {
-            out::print_error("nothing in this account refers to it");
-            let is_own = |name: &String| !name.starts_with("components.");
-            if task.is_none() && variable.as_ref().is_some_and(is_own) {
-                out::print_error(
-                    "an account-wide name is components.PRODUCT.NAME; an own name needs --task",
-                );
-            }
-            Ok(())
-        }
         Format::Text => {
+            let document = match (task, variable) {
+                (Some(task), Some(_)) => transfer::export(client, &task.to_string()).await.ok(),
+                (Some(_) | None, _) => None,
+            };
+            if let (Some(document), Some(variable)) = (&document, variable) {
+                print_full_names(client, document, variable);
+            }
+            if listed.is_empty() {
+                out::print_error(&nothing_found(references, document.as_ref()));
+                return Ok(());
+            }
             // A reference has the id of its task alone.
             let tasks = tasks::list_all(client, None).await?;
             let names = tasks.into_iter().map(|task| (task.guid, task.name));
             let names = names.collect();
+            if task.is_none() {
+                print_own_names(client, variable.as_deref().unwrap_or_default(), &listed);
+            }
             let rows = listed.into_iter().map(|reference| row(reference, &names));
             out::print(&table(COLUMNS, rows.collect()))
         }
     }
 }
 
+/// What was looked for and not found. `document` is the task whose own name it is.
+fn nothing_found(references: &ReferencesArgs, document: Option<&TaskDocument>) -> String {
+    let ReferencesArgs {
+        task,
+        variable,
+        answer,
+    } = references;
+    let Some(variable) = variable else {
+        return "no step refers to this task, and no answer manages it".to_owned();
+    };
+    let place = match task {
+        Some(_) => "this task",
+        None => "this account",
+    };
+    let answer = match answer {
+        Some(answer) => format!(" with the answer {answer:?}"),
+        None => String::new(),
+    };
+    let own_names = document.iter().flat_map(|document| own_names(document));
+    let is_account_wide = variable.starts_with("components.");
+    let advice = match closest(variable, own_names.filter(|name| name != variable)) {
+        Some(name) => format!(": is {name} meant?"),
+        None if task.is_none() && !is_account_wide => {
+            ": an account-wide name is components.PRODUCT.NAME, and an own name needs --task".into()
+        }
+        None => String::new(),
+    };
+    out::sanitize(&format!(
+        "nothing in {place} sets or reads {variable}{answer}{advice}"
+    ))
+}
+
+/// The own names of the observations of a task.
+fn own_names(document: &TaskDocument) -> impl Iterator<Item = &str> {
+    let configs = document.steps.iter().flat_map(|step| &step.feedback_config);
+    configs.map(|config| config.name.as_str())
+}
+
 /// Names the variable as other guides, and conditions with a path, read it: an observation
 /// sets both its own name and the full one.
-async fn print_full_names(client: &Client, task: &str, variable: &str) {
-    let Ok(document) = transfer::export(client, task).await else {
-        return;
-    };
+fn print_full_names(client: &Client, document: &TaskDocument, variable: &str) {
     let sets = |step: &&Step| {
         let mut configs = step.feedback_config.iter();
         step.r#type() == StepType::Observation && configs.any(|config| config.name == variable)
@@ -100,11 +139,34 @@ async fn print_full_names(client: &Client, task: &str, variable: &str) {
         .map(Step::product_id)
         .collect();
     for product in products {
-        let full = out::sanitize(&format!("components.{product}.{variable}"));
-        out::print_error(&format!(
-            "conditions may read it by its full name, too: `expertise references --variable {full}` \
-             lists them"
+        let full = format!("components.{product}.{variable}");
+        let command = client.command(&format!("references --variable {full}"));
+        print_wrapped(&format!(
+            "conditions may read it by its full name, too: `{command}` lists them"
         ));
+    }
+}
+
+/// Prints a line to standard error, wrapped at the width of the terminal.
+fn print_wrapped(line: &str) {
+    let wrapped = with_hanging_indent_on(&Term::stderr(), "", &out::sanitize(line));
+    out::print_error(wrapped.trim_end());
+}
+
+/// The most tasks that are named with commands for their own names.
+const MAX_OWN_NAMES: usize = 3;
+
+/// Names the tasks whose conditions may read an account-wide variable by its own name.
+fn print_own_names(client: &Client, variable: &str, listed: &[Reference]) {
+    let Some((_, own)) = parse_account_name(variable) else {
+        return;
+    };
+    let setters = listed.iter().filter(|it| it.kind() == ReferenceKind::Sets);
+    let tasks = setters.filter_map(|it| Some(it.place.as_ref()?.task.as_str()));
+    let tasks: BTreeSet<&str> = tasks.collect();
+    for task in tasks.into_iter().take(MAX_OWN_NAMES) {
+        let command = client.command(&format!("references --task {task} --variable {own}"));
+        print_wrapped(&format!("readers of the own name: `{command}` lists them"));
     }
 }
 

@@ -4,7 +4,6 @@ mod texts;
 
 use std::collections::BTreeMap;
 
-use clap::ValueEnum;
 use console::style;
 
 use self::texts::Texts;
@@ -14,8 +13,8 @@ use crate::{
     config::{Format, ShowArgs},
     domain::ids::TaskId,
     proto::v1::{
-        AccessLevel, DependencyGroup, FeedbackConfig, FeedbackValue, Step, StepType, Task,
-        TaskDocument, TaskType,
+        DependencyGroup, FeedbackConfig, FeedbackValue, Step, StepType, Task, TaskDocument,
+        TaskType,
     },
 };
 
@@ -44,7 +43,7 @@ fn task_lines(task: &Task, texts: &Texts) -> Vec<String> {
     let mut about = vec![
         format!("product {}", task.product_id()),
         out::published_state(task.published()),
-        seen_by(task),
+        wording::levels(task),
     ];
     if task.r#type() == TaskType::Linked {
         about.push("linked".to_owned());
@@ -58,18 +57,6 @@ fn task_lines(task: &Task, texts: &Texts) -> Vec<String> {
     let translations = task.translations.iter();
     lines.extend(languages(translations.map(|(tag, it)| (tag, it.locked()))));
     lines
-}
-
-fn seen_by(task: &Task) -> String {
-    let levels: Vec<String> = task
-        .roles()
-        .map(|level| wording::name(level.as_str_name(), "ACCESS_LEVEL_"))
-        .collect();
-    if levels.len() == AccessLevel::value_variants().len() {
-        "for everybody".to_owned()
-    } else {
-        format!("for {}", levels.join(", "))
-    }
 }
 
 fn step_branches(steps: &[Step], texts: &Texts) -> Vec<Branch> {

@@ -103,7 +103,10 @@ pub(super) async fn find_by_name(
     found.ok_or_else(|| {
         let advice = match closest_name(&lower, &tasks) {
             Some(closest) => format!("is {:?} meant?", sanitize(closest)),
-            None => "`expertise list` lists the tasks of the account".to_owned(),
+            None => {
+                let list = client.command("list");
+                format!("`{list}` lists the tasks of the account")
+            }
         };
         CliError::TaskName(format!("{not_found}: {advice}"))
     })

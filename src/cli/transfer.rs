@@ -47,16 +47,23 @@ pub(super) async fn import(
 
 /// Says what to do with a document of a task that the account does not have, as that of
 /// another account.
-pub(super) fn with_advice(error: CallError, guid: &str) -> CallError {
+/// `apply` says what `expertise apply` does with it.
+pub(super) fn with_advice(
+    client: &Client,
+    error: CallError,
+    guid: &str,
+    (arguments, apply): (&str, &str),
+) -> CallError {
     let guid = guid.to_ascii_lowercase();
     // The task of a subtask step may be missing, too.
     if guid.is_empty() || error.reason != "TASK_NOT_FOUND" || !error.message.contains(&guid) {
         return error;
     }
+    let (import, apply_command) = (client.command("import --as-new"), client.command(arguments));
     CallError {
         message: format!(
-            "the document is of task {guid}, which this account does not have: `expertise import \
-             --as-new` creates a task from it, `expertise apply DIR` finds the task by its name"
+            "the document is of task {guid}, which this account does not have: `{import}` creates a \
+             task from it, `{apply_command}` {apply}"
         ),
         ..error
     }
@@ -99,9 +106,18 @@ pub(super) fn read_file(file: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
 
 /// Reads the document in a file.
 pub(super) fn read_document(file: &Path) -> Result<TaskDocument, CliError> {
+    read_text_and_document(file).map(|(_, document)| document)
+}
+
+/// Reads the text in a file, and the document that it is.
+pub(super) fn read_text_and_document(file: &Path) -> Result<(String, TaskDocument), CliError> {
     let text = read_file(file, MAX_DOCUMENT_BYTES).map_err(|reason| CliError::Read {
         place: file.display().to_string(),
         reason: match reason.kind() {
+            io::ErrorKind::NotFound => io::Error::other(
+                "there is no such file: this command takes documents, as `expertise export` writes \
+                 them",
+            ),
             io::ErrorKind::IsADirectory => {
                 io::Error::other("it is a directory: this command takes files, such as DIR/*.json")
             }
@@ -114,8 +130,10 @@ pub(super) fn read_document(file: &Path) -> Result<TaskDocument, CliError> {
             reason: io::Error::other(format!("it is larger than {MAX_DOCUMENT_BYTES} bytes")),
         });
     }
-    super::document::parse(&text).map_err(|error| CliError::File {
+    let document = super::document::parse(&text).map_err(|error| CliError::File {
         place: file.display().to_string(),
         error,
-    })
+    })?;
+    // A document is UTF-8, or it could not be read.
+    Ok((String::from_utf8_lossy(&text).into_owned(), document))
 }

@@ -1,11 +1,12 @@
 //! Parts of a guide in words, each on one line.
 
+use clap::ValueEnum;
 use prost_types::value::Kind;
 
 use crate::{
     cli::out,
     proto::v1::{
-        Condition, DependencyGroup, LogicalOperator, Severity, Step, StepType,
+        AccessLevel, Condition, DependencyGroup, LogicalOperator, Severity, Step, StepType, Task,
         dependency_node::Node,
     },
 };
@@ -28,6 +29,20 @@ pub(super) fn kind(kind: StepType) -> &'static str {
     }
 }
 
+/// An access level, such as `tech`.
+pub(super) fn level(level: AccessLevel) -> String {
+    name(level.as_str_name(), "ACCESS_LEVEL_")
+}
+
+/// The levels that may see a task, such as `for user, tech`.
+pub(super) fn levels(task: &Task) -> String {
+    let levels: Vec<String> = task.roles().map(level).collect();
+    match levels.len() == AccessLevel::value_variants().len() {
+        true => "for everybody".to_owned(),
+        false => format!("for {}", levels.join(", ")),
+    }
+}
+
 pub(super) fn severity(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
@@ -36,7 +51,7 @@ pub(super) fn severity(severity: Severity) -> &'static str {
     }
 }
 
-/// What must hold, such as `a is on and (b is off or c is greater than 3)`.
+/// What must hold, such as `a is "on" and (b is "off" or c is greater than 3)`.
 pub(super) fn group(group: &DependencyGroup) -> String {
     let join = match group.operator() {
         LogicalOperator::And => " and ",
@@ -93,7 +108,7 @@ pub(super) fn condition(condition: &Condition) -> String {
     format!("{variable} {}", comparison(operator, targets))
 }
 
-/// What holds of a variable, such as `is one of on, off`.
+/// What holds of a variable, such as `is one of "on", "off"`.
 pub(super) fn comparison(operator: &str, targets: &[prost_types::Value]) -> String {
     let one = targets.len() == 1;
     let targets: Vec<String> = targets.iter().map(target).collect();
@@ -109,20 +124,11 @@ pub(super) fn comparison(operator: &str, targets: &[prost_types::Value]) -> Stri
     format!("{relation} {}", targets.join(", "))
 }
 
-/// A value that a variable is compared with. A text is quoted unless it is one word that
-/// is neither a number nor a boolean.
+/// A value that a variable is compared with. A text is quoted, so that it is seen where it
+/// begins and ends.
 pub(super) fn target(value: &prost_types::Value) -> String {
     match &value.kind {
-        Some(Kind::StringValue(text)) => {
-            let is_word = !text.is_empty()
-                && text
-                    .chars()
-                    .all(|c| c.is_alphanumeric() || "_-.".contains(c))
-                && text.parse::<f64>().is_err()
-                && text.parse::<bool>().is_err();
-            if is_word { text.clone() } else { json(value) }
-        }
-        Some(Kind::NumberValue(_) | Kind::BoolValue(_)) => json(value),
+        Some(Kind::StringValue(_) | Kind::NumberValue(_) | Kind::BoolValue(_)) => json(value),
         Some(Kind::NullValue(_) | Kind::StructValue(_) | Kind::ListValue(_)) | None => {
             "something else".to_owned()
         }

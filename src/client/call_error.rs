@@ -43,6 +43,9 @@ pub struct CallError {
 pub struct CallViolation {
     /// The path of the field, or the subject of the state.
     pub field: String,
+    /// Where the field stands in the text that was sent; empty if it is not known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub place: String,
     /// What is wrong.
     pub description: String,
     /// The reason of the contract.
@@ -134,7 +137,8 @@ impl fmt::Display for CallError {
             write!(f, " ({reason})")?;
         }
         for violation in violations {
-            write!(f, "\n  {}", violation.field)?;
+            let place = format!("{} {}", violation.field, violation.place);
+            write!(f, "\n  {}", place.trim_end())?;
         }
         Ok(())
     }
@@ -144,9 +148,13 @@ impl fmt::Display for CallViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             field,
+            place,
             description,
             reason,
         } = self;
+        if !place.is_empty() {
+            write!(f, "{place}: ")?;
+        }
         write!(f, "{field}: {description} ({reason})")
     }
 }
@@ -154,6 +162,7 @@ impl fmt::Display for CallViolation {
 fn violations(details: &ErrorDetails) -> Vec<CallViolation> {
     let violation = |field: &str, description: &str, reason: &str| CallViolation {
         field: sanitize(field),
+        place: String::new(),
         description: sanitize(description),
         reason: sanitize(reason),
     };
@@ -178,7 +187,8 @@ fn message_with_advice(message: String, reason: &str, names_account: bool) -> St
         "CREDENTIALS_MISSING" => {
             return "the server requires an account: set --account instead of a token".to_owned();
         }
-        "ABSENT_STEPS" => "use --absent-steps keep or --absent-steps delete",
+        // It names the field of the contract, which is a flag here.
+        "ABSENT_STEPS" => return message.replace("`absent_steps`", "--absent-steps"),
         "SCOPE_MISSING" => "use a token that has it",
         "TASK_NOT_FOUND" => "`expertise list` lists the tasks of the account",
         "OVERLOADED" | "STORE_UNAVAILABLE" | "WRITE_CONFLICT" => "try again later",

@@ -9,7 +9,9 @@ use super::{
     settings::Environment, value,
 };
 use crate::{
-    domain::{analysis::MAX_SUBTASK_LEVELS, translation::Language, validation::Rule},
+    domain::{
+        analysis::MAX_SUBTASK_LEVELS, misspelling::closest, translation::Language, validation::Rule,
+    },
     proto::v1::{AccessLevel, RuleSetting, Severity},
 };
 
@@ -150,20 +152,30 @@ fn guide(text: &str) -> Result<GuideArg, String> {
     }
 }
 
-fn rule(text: &str) -> Result<RuleSetting, &'static str> {
-    let setting = text.split_once('=').and_then(|(rule, severity)| {
-        let severity = match severity.eq_ignore_ascii_case("off") {
-            true => Severity::Off,
-            false => <Severity as ValueEnum>::from_str(severity, true).ok()?,
+fn rule(text: &str) -> Result<RuleSetting, String> {
+    const FORM: &str =
+        "the id of a rule and off, info, warning or error, such as observation/unused=off";
+    let (rule, severity) = text.split_once('=').ok_or(FORM)?;
+    if Rule::parse(rule).is_none() {
+        let ids = Rule::ALL.iter().map(|rule| rule.text().id);
+        let meant = match closest(rule, ids) {
+            Some(id) => format!(" (is {id} meant?)"),
+            None => String::new(),
         };
-        Rule::parse(rule)?;
-        Some(RuleSetting {
-            rule: rule.to_owned(),
-            severity: severity.into(),
-        })
-    });
-    setting
-        .ok_or("the id of a rule and off, info, warning or error, such as observation/unused=off")
+        return Err(format!(
+            "a rule of docs/analysis.md with a severity, and {rule:?} is no rule{meant}"
+        ));
+    }
+    let severity = match severity.eq_ignore_ascii_case("off") {
+        true => Severity::Off,
+        false => <Severity as ValueEnum>::from_str(severity, true).map_err(|_| {
+            format!("the rule with off, info, warning or error behind the =, not {severity:?}")
+        })?,
+    };
+    Ok(RuleSetting {
+        rule: rule.to_owned(),
+        severity: severity.into(),
+    })
 }
 
 fn answer(text: &str) -> Result<(String, String), &'static str> {

@@ -6,7 +6,12 @@ use std::{fs, path::PathBuf, time::Duration};
 
 use clap::Args;
 
-use super::{WrongSetting, secret::Secret, settings::SettingValues, value};
+use super::{
+    WrongSetting,
+    secret::Secret,
+    settings::{SettingOrigin, SettingValues},
+    value,
+};
 use crate::domain::ids::AccountId;
 
 /// A server and who calls it, every setting valid.
@@ -20,6 +25,9 @@ pub struct ConnectionConfig {
     pub credentials: Credentials,
     /// How often and how soon a failed call is repeated.
     pub retry: RetrySettings,
+    /// The flags of the server and the account as they were given, each after a space, for
+    /// commands that are printed.
+    pub flags: String,
 }
 
 /// Who calls.
@@ -116,12 +124,19 @@ impl ConnectionSettings {
                 None
             }
         };
+        let flags = ["server", "account"].iter().filter_map(|key| {
+            let is_flag = values.origin(key) == Some(&SettingOrigin::Flag);
+            let text = values.text(key).filter(|_| is_flag)?;
+            Some(format!(" --{key} {text}"))
+        });
+        let flags = flags.collect();
         let trust = self.trust.trust(values, &self.server);
         Some(ConnectionConfig {
             trust: values.record(trust)?,
             server: self.server,
             credentials: credentials?,
             retry: self.retry,
+            flags,
         })
     }
 }

@@ -134,7 +134,10 @@ impl TranslateConfig {
             values.refuse("engine_api_key", "left out, as apertium takes none");
         }
         match &languages {
-            None => values.refuse("languages", language_list()),
+            None => {
+                let expected = format!("set (or use --languages de,pt-BR), {}", language_list());
+                values.refuse("languages", expected);
+            }
             Some(languages) if languages.contains(&source_language) => {
                 let expected = format!("languages other than that of the texts, {source_language}");
                 values.refuse("languages", expected);

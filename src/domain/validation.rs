@@ -28,13 +28,13 @@ use crate::domain::analysis::{
     GuideLimit, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS, MAX_SUBTASK_LEVELS,
 };
 
-pub use alone::validate_alone;
+pub use alone::{FindingsAlone, UncheckedVariable, validate_alone};
 pub use finding::{Finding, FindingPlace};
 pub use options::{
     MAX_RULE_SETTINGS, MAX_SUPPRESSED_PATH_CHARS, MAX_SUPPRESSIONS, RuleSetting, Suppression,
     ValidationOptions,
 };
-pub use report::{FindingCounts, OutsideReader, OutsideReaders, ValidationSubject};
+pub use report::{FindingCounts, OtherGuides, OutsideReader, OutsideReaders, ValidationSubject};
 pub use rules::{RULES_VERSION, Rule, RuleText, Severity};
 pub use walkthrough::Unpublished;
 

@@ -37,6 +37,7 @@ impl TranslationClient {
             trust,
             credentials,
             retry,
+            flags: _,
         } = &config.connection;
         let channel = client::endpoint(server, trust)?.connect_lazy();
         let client =

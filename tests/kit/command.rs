@@ -44,6 +44,13 @@ impl Cli {
         reports.iter().map(|it| text(&it["guid"])).collect()
     }
 
+    /// Imports a document; the id of its new task.
+    pub fn import(&self, document: &serde_json::Value) -> String {
+        let import = self.command(&["import", "-", "--format=json"]);
+        let reports = import.stdin(&document.to_string()).run().succeeded().json();
+        text(&reports[0]["guid"])
+    }
+
     /// The document of a task.
     pub fn export(&self, guid: &str) -> String {
         self.command(&["export", guid]).run().succeeded().stdout

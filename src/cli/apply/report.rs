@@ -153,6 +153,8 @@ pub(super) struct ApplyCounts {
     unchanged: usize,
     deleted: usize,
     pub failed: usize,
+    /// Tasks of the account that no document is of, if they are not deleted.
+    pub surplus: usize,
 }
 
 impl ApplyCounts {
@@ -179,7 +181,18 @@ impl ApplyCounts {
             unchanged,
             deleted,
             failed,
+            surplus,
         } = self;
+        let (tasks, them) = match surplus {
+            0 => (String::new(), ""),
+            1 => ("1 task of the account is".to_owned(), "it"),
+            count => (format!("{count} tasks of the account are"), "them"),
+        };
+        if *surplus > 0 {
+            print_error(&format!(
+                "{tasks} not in the directory: --prune deletes {them}"
+            ));
+        }
         let to_be = if args.dry_run { "to be " } else { "" };
         let deleted = match args.prune {
             true => format!("{deleted} {to_be}deleted, "),

@@ -30,6 +30,9 @@ pub(super) struct Referrer {
     name: String,
     /// The path in the step.
     path: String,
+    /// The command that edits that task.
+    #[serde(skip)]
+    edit: String,
 }
 
 impl fmt::Display for Referrer {
@@ -40,6 +43,7 @@ impl fmt::Display for Referrer {
             task,
             name,
             path,
+            edit,
         } = self;
         let name = match name.is_empty() {
             true => String::new(),
@@ -49,11 +53,11 @@ impl fmt::Display for Referrer {
             true => write!(
                 f,
                 "step {step} of task {task}{name}, manages it with its {path}: remove that answer \
-                 or set `linked` to false first"
+                 or set `linked` to false in `{edit}` first"
             ),
             false => write!(
                 f,
-                "step {step} of task {task}{name}, refers to it: delete that step first"
+                "step {step} of task {task}{name}, refers to it: remove that step in `{edit}`"
             ),
         }
     }
@@ -98,6 +102,7 @@ pub(super) async fn referrers(client: &Client, task: &str) -> Vec<Referrer> {
             task: place.task.clone(),
             name,
             path: place.path.clone(),
+            edit: client.command(&format!("edit {}", place.task)),
         });
     }
     referrers

@@ -15,17 +15,38 @@ pub(super) fn of_enum_at(path: &Path) -> Vec<String> {
     let Ok(document) = descriptor("expertise.v1.TaskDocument") else {
         return Vec::new();
     };
-    let Some(Kind::Enum(values)) = kind_at(document, path) else {
+    let Some(Kind::Enum(values)) = kind_at(document, path.iter()) else {
         return Vec::new();
     };
     let names = values.values().map(|value| value.name().to_owned());
     names.filter(|name| !name.ends_with(UNSPECIFIED)).collect()
 }
 
-fn kind_at(document: MessageDescriptor, path: &Path) -> Option<Kind> {
+/// The names of the fields of the message at this path of a document, or of the one that has
+/// the field at the path; empty if there is no message.
+pub(super) fn fields_at(path: &Path) -> Vec<String> {
+    let Ok(document) = descriptor("expertise.v1.TaskDocument") else {
+        return Vec::new();
+    };
+    let segments: Vec<&Segment> = path.iter().collect();
+    let above = segments.split_last().map_or(&[][..], |(_, above)| above);
+    let message = [segments.as_slice(), above].into_iter().find_map(|path| {
+        match kind_at(document.clone(), path.iter().copied()) {
+            Some(Kind::Message(message)) => Some(message),
+            Some(_) | None => None,
+        }
+    });
+    let fields = message.iter().flat_map(MessageDescriptor::fields);
+    fields.map(|field| field.name().to_owned()).collect()
+}
+
+fn kind_at<'a>(
+    document: MessageDescriptor,
+    path: impl Iterator<Item = &'a Segment>,
+) -> Option<Kind> {
     let mut kind = Kind::Message(document);
     let mut is_map = false;
-    for segment in path.iter() {
+    for segment in path {
         let key = match segment {
             Segment::Map { key } => key,
             Segment::Seq { .. } | Segment::Enum { .. } | Segment::Unknown => continue,

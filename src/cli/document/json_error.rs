@@ -2,6 +2,11 @@
 
 use serde_json::Error;
 
+use crate::domain::misspelling::closest;
+
+/// The fields of a document.
+const DOCUMENT_FIELDS: [&str; 2] = ["task", "steps"];
+
 const WHOLE_NUMBER: &str = "expected a whole number";
 const TOO_LARGE: &str = "the number is too large or too small for the field";
 
@@ -69,9 +74,17 @@ const PLAIN_MESSAGES: [(&str, &str); 24] = [
     ("out of range integral type conversion attempted", TOO_LARGE),
 ];
 
-/// What is wrong, and the line and column where there is one. `known` are the values of the
-/// enum at that place, if it is one.
-pub(super) fn plain_message(error: &Error, known: &[String]) -> String {
+/// The names that the contract has at the place of an error.
+#[derive(Default)]
+pub(super) struct KnownNames {
+    /// The values of the enum, if it is one.
+    pub values: Vec<String>,
+    /// The fields of the message, if it is one.
+    pub fields: Vec<String>,
+}
+
+/// What is wrong, and the line and column where there is one.
+pub(super) fn plain_message(error: &Error, known: &KnownNames) -> String {
     let text = error.to_string();
     let location = format!(" at line {} column {}", error.line(), error.column());
     let (what, at) = match text.strip_suffix(&location) {
@@ -92,12 +105,18 @@ pub(super) fn plain_message(error: &Error, known: &[String]) -> String {
 }
 
 /// What is wrong with a value that is JSON and does not fit its field.
-fn wrong_value(what: &str, known: &[String]) -> String {
+fn wrong_value(what: &str, known: &KnownNames) -> String {
     if let Some(name) = what.strip_prefix("unrecognized field name ") {
-        return format!("the field {name} is unknown");
+        let fields = known.fields.iter().map(String::as_str);
+        let hint = match closest(name.trim_matches('\''), fields) {
+            Some(field) => format!(" (is `{field}` meant?)"),
+            None if known.fields == DOCUMENT_FIELDS => " (expected `task` and `steps`)".to_owned(),
+            None => String::new(),
+        };
+        return format!("the field {name} is unknown{hint}");
     }
     if let Some(name) = what.strip_prefix("unrecognized enum value ") {
-        return match known {
+        return match known.values.as_slice() {
             [] => format!("the value {name} is unknown"),
             known => format!(
                 "the value {name} is unknown (known are {})",
@@ -177,7 +196,7 @@ mod tests {
             let Err(error) = read else {
                 panic!("{json}");
             };
-            let message = plain_message(&error, &[]);
+            let message = plain_message(&error, &KnownNames::default());
             assert!(message.starts_with(expected), "{json}: {message}");
         }
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
-    cli::{CliError, document::DocumentError, findings::Findings, out},
+    cli::{CliError, document::DocumentError, findings::Findings, out, plan::ignored_lines},
     client::CallError,
     proto::v1::Task,
 };
@@ -28,8 +28,12 @@ pub enum ImportKind {
 pub struct ImportedFile {
     pub kind: ImportKind,
     pub task: Task,
+    /// Another task with the name and product of a new one.
+    pub namesake: Option<String>,
     /// Read-only fields of the document, which were ignored.
     pub ignored_paths: Vec<String>,
+    /// The lines of the types of steps that were ignored.
+    pub fixed_types: Vec<String>,
     /// What the analysis says about it; of a dry run only.
     pub findings: Option<Result<Findings, CallError>>,
 }
@@ -86,7 +90,13 @@ impl FileReport {
     pub fn print(&self, run: Uuid, quiet: bool) -> Result<(), CliError> {
         let failure = match &self.result {
             Ok(_) if quiet => return Ok(()),
-            Ok(imported) => return out::print(&self.success(imported)),
+            Ok(imported) => {
+                out::print(&self.success(imported))?;
+                if let Some(other) = &imported.namesake {
+                    out::print_error(&self.namesake_warning(other));
+                }
+                return Ok(());
+            }
             Err(ImportFailure::NotTried(_)) => return Ok(()),
             Err(failure) => failure,
         };
@@ -102,11 +112,21 @@ impl FileReport {
         Ok(())
     }
 
+    fn namesake_warning(&self, other: &str) -> String {
+        format!(
+            "warning: {} has no task.guid, but the name and product of task {other}: each import of \
+             it creates a task; set its task.guid to {other} to update that one",
+            self.file
+        )
+    }
+
     fn success(&self, imported: &ImportedFile) -> String {
         let ImportedFile {
             kind,
             task,
+            namesake: _,
             ignored_paths,
+            fixed_types,
             findings,
         } = imported;
         let file = &self.file;
@@ -119,8 +139,8 @@ impl FileReport {
         };
         let (name, steps) = (out::sanitize(&task.name), out::step_count(task.steps.len()));
         let mut text = format!("{done}: {name}, {steps}\n");
-        for path in ignored_paths {
-            text.push_str(&format!("  ignored: {}\n", out::sanitize(path)));
+        for line in ignored_lines(ignored_paths, fixed_types) {
+            text.push_str(&format!("  ignored: {line}\n"));
         }
         match findings {
             Some(Ok(findings)) => text.push_str(&findings.text(&Term::stdout())),
@@ -142,7 +162,9 @@ impl Serialize for FileReport {
             Ok(ImportedFile {
                 kind,
                 task,
+                namesake,
                 ignored_paths,
+                fixed_types: _,
                 findings,
             }) => {
                 let outcome = match kind {
@@ -159,6 +181,9 @@ impl Serialize for FileReport {
                 object.serialize_entry("steps", &task.steps.len())?;
                 object.serialize_entry("etag", &task.etag)?;
                 object.serialize_entry("ignored_paths", ignored_paths)?;
+                if let Some(other) = namesake {
+                    object.serialize_entry("same_name_as", other)?;
+                }
                 if let Some(analysed) = findings {
                     Findings::serialize_into(analysed, &mut object)?;
                 }

@@ -12,6 +12,7 @@ use crate::{
         place::{self, GuidePlace},
         wording,
     },
+    domain::validation::UncheckedVariable,
     proto::v1::{Finding, FindingCounts, Place, Severity, TaskDocument},
 };
 
@@ -55,6 +56,13 @@ impl LintReport {
         let mut text = format!("{}: {}\n", style(&self.guide).bold(), counts(&found.counts));
         for finding in &found.findings {
             text.push_str(&lines(finding, found.document.as_ref()));
+        }
+        for UncheckedVariable { name, suggestion } in &found.unchecked {
+            let line = format!(
+                "not checked without the account: whether an observation sets {name}; is \
+                 {suggestion} meant?"
+            );
+            text.push_str(&with_hanging_indent("  ", &sanitize(&line)));
         }
         print(&text)
     }
@@ -220,6 +228,14 @@ impl Serialize for LintReport {
                 object.serialize_entry("findings", &findings.map_err(S::Error::custom)?)?;
                 let counts = document::json("FindingCounts", &found.counts);
                 object.serialize_entry("counts", &counts.map_err(S::Error::custom)?)?;
+                let unchecked = found.unchecked.iter();
+                let unchecked = unchecked.map(|UncheckedVariable { name, suggestion }| {
+                    serde_json::json!({"variable": name, "suggestion": suggestion})
+                });
+                let unchecked: Vec<serde_json::Value> = unchecked.collect();
+                if !unchecked.is_empty() {
+                    object.serialize_entry("unchecked_variables", &unchecked)?;
+                }
             }
             Err(CliError::Refused(refusal)) => object.serialize_entry("error", refusal)?,
             Err(error) => {

@@ -38,7 +38,7 @@ pub fn warnings(answers: &[(String, String)], preview: &PreviewTaskResponse) -> 
 }
 
 /// Whether the question sets the variable: its own name, or the full name for the account.
-fn sets(question: &PreviewQuestion, variable: &str) -> bool {
+pub fn sets(question: &PreviewQuestion, variable: &str) -> bool {
     let full = variable.strip_prefix("components.");
     let name = full.and_then(|full| full.split_once('.'));
     variable == question.name || name.is_some_and(|(_, name)| name == question.name)

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use console::style;
 use prost_types::value::Kind;
 
+use super::{answers, subtasks::SubtaskReasons};
 use crate::{
     cli::{
         layout::{Branch, with_hanging_indent},
@@ -20,7 +21,7 @@ use crate::{
 
 /// The tree of the steps, and what is open. Texts that are not in `language` are marked;
 /// an empty `language` is that of the source.
-pub fn text(preview: &PreviewTaskResponse, language: &str) -> String {
+pub fn text(preview: &PreviewTaskResponse, language: &str, subtasks: &SubtaskReasons) -> String {
     let PreviewTaskResponse {
         task,
         steps,
@@ -33,7 +34,9 @@ pub fn text(preview: &PreviewTaskResponse, language: &str) -> String {
     } = preview;
     let task = task.clone().unwrap_or_default();
     let mut leaves: Vec<Branch> = traces([("the task", &task.trace)]);
-    leaves.extend(step_branches(&mut steps.iter().collect(), 0, language));
+    let mut left = steps.iter().enumerate().collect();
+    let context = TreeContext { language, subtasks };
+    leaves.extend(context.step_branches(&mut left, 0, task.visibility()));
     let mut text = Branch::new(task_lines(&task), leaves).to_string();
     if let Some(next) = next_observation.last() {
         let step = steps.iter().find(|step| {
@@ -48,7 +51,8 @@ pub fn text(preview: &PreviewTaskResponse, language: &str) -> String {
         ));
     }
     for variable in open_variables {
-        text.push_str(&with_hanging_indent("open: ", &open_variable(variable)));
+        let line = open_variable(variable, steps);
+        text.push_str(&with_hanging_indent("open: ", &line));
     }
     if shows_outdated(&task, steps) {
         let meaning = "a translation whose source text has changed since";
@@ -83,7 +87,7 @@ fn via(ids: &[String]) -> &[String] {
 
 fn task_lines(task: &PreviewedTask) -> Vec<String> {
     let name = style(shown(task.name.as_ref())).bold();
-    let state = state(task.visibility(), task.reasons());
+    let state = state(task.visibility(), task.reasons(), Visibility::Visible);
     let mut lines = vec![format!("{name} {state}")];
     // A document without an id has none.
     if !task.guid.is_empty() {
@@ -92,26 +96,47 @@ fn task_lines(task: &PreviewedTask) -> Vec<String> {
     lines
 }
 
-/// The branches of the steps at this depth, each with the steps of its subtask, which
-/// follow it.
-fn step_branches(
-    steps: &mut VecDeque<&PreviewedStep>,
-    depth: usize,
-    language: &str,
-) -> Vec<Branch> {
-    let mut branches = Vec::new();
-    while steps.front().is_some_and(|step| step.via.len() >= depth) {
-        let Some(step) = steps.pop_front() else { break };
-        let mut leaves = traces([("the step", &step.trace), ("its task", &step.subtask_trace)]);
-        leaves.extend(step.question.as_ref().map(question));
-        leaves.extend(step_branches(steps, depth + 1, language));
-        let lines = step_lines(branches.len() + 1, step, language);
-        branches.push(Branch::new(lines, leaves));
-    }
-    branches
+/// What the branches of steps depend on in addition to the steps.
+struct TreeContext<'a> {
+    language: &'a str,
+    subtasks: &'a SubtaskReasons,
 }
 
-fn step_lines(place: usize, step: &PreviewedStep, asked: &str) -> Vec<String> {
+impl TreeContext<'_> {
+    /// The branches of the steps at this depth, each with the steps of its subtask, which
+    /// follow it. `reached` says whether their task, and the step that leads to it, is visible.
+    fn step_branches(
+        &self,
+        steps: &mut VecDeque<(usize, &PreviewedStep)>,
+        depth: usize,
+        reached: Visibility,
+    ) -> Vec<Branch> {
+        let mut branches = Vec::new();
+        while steps
+            .front()
+            .is_some_and(|(_, step)| step.via.len() >= depth)
+        {
+            let Some((index, step)) = steps.pop_front() else {
+                break;
+            };
+            let subtask_lines = self.subtasks.of(index).iter();
+            let mut leaves: Vec<Branch> = subtask_lines
+                .map(|line| Branch::new(vec![line.clone()], Vec::new()))
+                .collect();
+            leaves.extend(traces([
+                ("the step", &step.trace),
+                ("its task", &step.subtask_trace),
+            ]));
+            leaves.extend(step.question.as_ref().map(question));
+            leaves.extend(self.step_branches(steps, depth + 1, step.visibility()));
+            let lines = step_lines(branches.len() + 1, step, self.language, reached);
+            branches.push(Branch::new(lines, leaves));
+        }
+        branches
+    }
+}
+
+fn step_lines(place: usize, step: &PreviewedStep, asked: &str, reached: Visibility) -> Vec<String> {
     let PreviewedStep {
         guid,
         task: _,
@@ -135,7 +160,7 @@ fn step_lines(place: usize, step: &PreviewedStep, asked: &str) -> Vec<String> {
     };
     let kind = style(format!("{}{cost}", wording::kind(step.r#type()))).cyan();
     let title = style(shown(title.as_ref())).bold();
-    let state = state(step.visibility(), step.reasons());
+    let state = state(step.visibility(), step.reasons(), reached);
     let mut lines = vec![format!("{place}. {kind}: {title} {state}")];
     if !guid.is_empty() {
         lines.push(style(guid).dim().to_string());
@@ -150,17 +175,21 @@ fn step_lines(place: usize, step: &PreviewedStep, asked: &str) -> Vec<String> {
     lines
 }
 
-/// `[visible]`, or whether it is hidden or undetermined, and why.
+/// `[visible]`, or whether it is hidden or undetermined, and why. `reached` is the visibility
+/// of what it belongs to.
 fn state(
     visibility: Visibility,
     reasons: impl Iterator<Item = VisibilityReason>,
+    reached: Visibility,
 ) -> impl std::fmt::Display {
-    let is_undetermined = visibility == Visibility::Undetermined;
-    let reasons = reasons.map(|reason| {
-        if is_undetermined && reason == VisibilityReason::SubtaskHidden {
-            return "the subtask may be hidden".to_owned();
+    let reasons = reasons.map(|reason| match (reason, visibility, reached) {
+        (VisibilityReason::SubtaskHidden, Visibility::Undetermined, _) => {
+            "the subtask may be hidden".to_owned()
         }
-        wording::name(reason.as_str_name(), "VISIBILITY_REASON_").replace('_', " ")
+        (VisibilityReason::TaskHidden, _, Visibility::Undetermined) => {
+            "the task may be hidden".to_owned()
+        }
+        _ => wording::name(reason.as_str_name(), "VISIBILITY_REASON_").replace('_', " "),
     });
     let reasons: Vec<String> = reasons.collect();
     let name = wording::name(visibility.as_str_name(), "VISIBILITY_");
@@ -255,7 +284,7 @@ fn traced(trace: &ConditionTrace) -> Branch {
     }
 }
 
-/// A comparison with the value that it saw, such as `power is on (it is off)`.
+/// A comparison with the value that it saw, such as `power is "on" (it is "off")`.
 fn compared(condition: &TracedCondition) -> String {
     let TracedCondition {
         name,
@@ -287,8 +316,20 @@ fn truth(truth: Truth) -> impl std::fmt::Display {
     }
 }
 
-fn open_variable(variable: &OpenVariable) -> String {
+fn open_variable(variable: &OpenVariable, listed: &[PreviewedStep]) -> String {
     let OpenVariable { name, steps, keys } = variable;
+    let mut asking = listed.iter().filter(|step| {
+        let mut question = step.question.iter();
+        question.any(|question| answers::sets(question, name))
+    });
+    let is_asked_by_hidden_steps = asking.next().is_some_and(|first| {
+        let is_hidden = |step: &PreviewedStep| step.visibility() == Visibility::Hidden;
+        is_hidden(first) && asking.all(is_hidden)
+    });
+    let asked = match is_asked_by_hidden_steps {
+        true => "; only hidden steps ask for it",
+        false => "",
+    };
     let steps = match steps {
         1 => "1 step depends".to_owned(),
         steps => format!("{steps} steps depend"),
@@ -297,5 +338,5 @@ fn open_variable(variable: &OpenVariable) -> String {
         [] => String::new(),
         keys => format!("; its answers are {}", keys.join(", ")),
     };
-    sanitize(&format!("{name}: {steps} on it{keys}"))
+    sanitize(&format!("{name}: {steps} on it{keys}{asked}"))
 }

@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 
 use crate::domain::{
     Error, Result,
-    analysis::{GuideDraft, OverlayState, SourceStep, SourceTask, SourceTasks, of_document},
+    analysis::{
+        Guide, GuideDraft, OverlayState, SourceStep, SourceTask, SourceTasks, of_document,
+        parse_account_name,
+    },
     decide::WriteContext,
     ids::TaskId,
     import::{AbsentSteps, Document, ImportContext, plan},
@@ -17,8 +20,30 @@ use crate::domain::{
 };
 
 use super::{
-    Finding, FindingCounts, Rule, RuleSetting, ValidationOptions, ValidationSubject, validate,
+    Finding, FindingCounts, OtherGuides, Rule, RuleSetting, ValidationOptions, ValidationSubject,
+    report::{MAX_SUGGESTION_COMPARISONS, closest},
+    validate,
 };
+
+/// What is found in a document without its account.
+#[derive(Debug)]
+pub struct FindingsAlone {
+    /// The findings in order.
+    pub findings: Vec<Finding>,
+    /// How many there are.
+    pub counts: FindingCounts,
+    /// Variables that look misspelt, and that other guides may set.
+    pub unchecked: Vec<UncheckedVariable>,
+}
+
+/// A variable that a condition reads, and that only another guide can set.
+#[derive(Debug, PartialEq, Eq)]
+pub struct UncheckedVariable {
+    /// Its full name.
+    pub name: String,
+    /// The variable of the guide that may be meant.
+    pub suggestion: String,
+}
 
 /// The findings of a document by the rules that do not need the account. A document that an
 /// import would refuse is refused with the same violations.
@@ -26,7 +51,7 @@ pub fn validate_alone(
     document: Document,
     mut options: ValidationOptions,
     write: &WriteContext,
-) -> Result<(Vec<Finding>, FindingCounts)> {
+) -> Result<FindingsAlone> {
     let subtasks = document.new_subtasks().into_iter();
     let stand_ins = subtasks.filter_map(|(task, subtask)| Some((task, stand_in(subtask, write)?)));
     let mut stand_ins: SourceTasks = stand_ins.collect();
@@ -49,11 +74,44 @@ pub fn validate_alone(
     for rule in Rule::ALL.iter().filter(|rule| rule.needs_account()) {
         options.rules.insert(*rule, RuleSetting::Off);
     }
-    Ok(validate(ValidationSubject {
+    let (findings, counts) = validate(ValidationSubject {
         guide: &guide,
         readers: &BTreeMap::new(),
         options: &options,
-    }))
+        other_guides: OtherGuides::Unknown,
+    });
+    Ok(FindingsAlone {
+        findings,
+        counts,
+        unchecked: unchecked_variables(&guide, &options),
+    })
+}
+
+/// The variables that nothing in the guide sets and another guide may set, if their names are
+/// close to one that the guide sets.
+fn unchecked_variables(guide: &Guide, options: &ValidationOptions) -> Vec<UncheckedVariable> {
+    let rule = Rule::UnknownVariable;
+    if options.severity(rule, rule.text().severity).is_none() {
+        return Vec::new();
+    }
+    let is_of_account = |name: &str| parse_account_name(name).is_some();
+    let set = guide.variables.iter().filter(|it| !it.is_unknown());
+    let set: Vec<&str> = set
+        .map(|variable| variable.name.as_str())
+        .filter(|name| is_of_account(name))
+        .collect();
+    let mut comparisons_left = MAX_SUGGESTION_COMPARISONS;
+    let read = guide.variables.iter();
+    let read = read.filter(|it| it.is_read && it.is_unknown() && is_of_account(&it.name));
+    let unchecked = read.filter_map(|variable| {
+        let candidates = set.iter().copied();
+        let suggestion = closest(&variable.name, candidates, &mut comparisons_left)?;
+        Some(UncheckedVariable {
+            name: variable.name.clone(),
+            suggestion: suggestion.to_owned(),
+        })
+    });
+    unchecked.collect()
 }
 
 /// A task of the account that everybody may see, with a solution.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::domain::{
     analysis::{
         CompiledCondition, CompiledGroup, CompiledNode, Guide, PossibleValues, Variable,
-        VariableValue, numeric_text,
+        VariableValue, numeric_text, parse_account_name,
     },
     dependency::{Comparison, Condition, ConditionTarget, Group, Node},
 };
@@ -15,7 +15,7 @@ use crate::domain::{
 use super::{
     finding::{Finding, FindingPlace},
     order::GuideOrder,
-    report::{OwnStep, OwnTask, Report, target_fact},
+    report::{OtherGuides, OwnStep, OwnTask, Report, target_fact},
     rules::Rule,
 };
 
@@ -137,7 +137,7 @@ fn visit_conditions<'a>(
 impl<'a> ReadCondition<'a, '_> {
     fn check(&self, report: &mut Report<'a>, order: Option<&GuideOrder>) {
         let guide = report.subject.guide;
-        if self.variable.is_unknown() {
+        if self.variable.is_unknown() && !self.may_be_set_by_unread_guides(report) {
             let names = names_within(guide, self.task());
             let suggestion = report.suggest(&self.variable.name, names);
             report.add(self.unknown_variable().suggesting(suggestion));
@@ -153,6 +153,14 @@ impl<'a> ReadCondition<'a, '_> {
         match self.source.operator {
             Comparison::Equal | Comparison::NotEqual => self.check_answers(report),
             Comparison::Greater | Comparison::Less => self.check_bounds(report),
+        }
+    }
+
+    /// Whether a guide that was not read may set the variable.
+    fn may_be_set_by_unread_guides(&self, report: &Report<'_>) -> bool {
+        match report.subject.other_guides {
+            OtherGuides::Read => false,
+            OtherGuides::Unknown => parse_account_name(&self.variable.name).is_some(),
         }
     }
 
@@ -279,7 +287,8 @@ impl<'a> ReadCondition<'a, '_> {
                 }
                 ConditionTarget::Number(_) | ConditionTarget::Bool(_) => None,
             };
-            report.add(finding.suggesting(suggestion));
+            let finding = finding.suggesting(suggestion);
+            report.add(finding.advising_against_joined(target));
         }
     }
 
@@ -299,7 +308,8 @@ impl<'a> ReadCondition<'a, '_> {
                 ("target", fact),
             ];
             let below = format!(".targets[{index}]");
-            report.add(self.finding(Rule::NotComparable, &below, facts, message));
+            let finding = self.finding(Rule::NotComparable, &below, facts, message);
+            report.add(finding.advising_against_joined(target));
         }
         if let PossibleValues::Keys(keys) = &self.variable.possible
             && !keys.iter().any(|key| numeric_text(key).is_some())
@@ -318,6 +328,27 @@ impl<'a> ReadCondition<'a, '_> {
             ];
             report.add(self.finding(Rule::SeveralBounds, "", facts, message));
         }
+    }
+}
+
+/// What joins conditions or values elsewhere, and is part of a value in a shorthand.
+const JOINS: [&str; 3] = [" AND ", " OR ", "|"];
+
+impl Finding {
+    /// Says what to write in place of a target that seems to hold several conditions or values.
+    fn advising_against_joined(mut self, target: &ConditionTarget) -> Self {
+        let ConditionTarget::Text(text) = target else {
+            return self;
+        };
+        if let Some(join) = JOINS.iter().find(|join| text.contains(**join)) {
+            self.hint = format!(
+                "The value contains `{}`, which joins nothing: write several conditions as groups \
+                 in `dependencies`, and several values with commas. {}",
+                join.trim(),
+                self.hint
+            );
+        }
+        self
     }
 }
 

@@ -60,6 +60,17 @@ pub struct ValidationSubject<'a> {
     pub readers: &'a BTreeMap<String, OutsideReaders>,
     /// How it is validated.
     pub options: &'a ValidationOptions,
+    /// Whether its variables were looked up in the other guides of the account.
+    pub other_guides: OtherGuides,
+}
+
+/// Whether it is known what other guides of the account set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OtherGuides {
+    /// It was read.
+    Read,
+    /// A document is validated without its account.
+    Unknown,
 }
 
 /// A task that findings are about: the root, or one that it manages.
@@ -100,7 +111,7 @@ pub struct Report<'a> {
 
 /// Most pairs of characters that are compared to suggest names. A guide with more unknown
 /// names has suggestions for the first of them.
-const MAX_SUGGESTION_COMPARISONS: usize = 20_000_000;
+pub const MAX_SUGGESTION_COMPARISONS: usize = 20_000_000;
 /// Most findings of a guide that are kept. More are counted.
 const MAX_FINDINGS_KEPT: usize = 100_000;
 
@@ -239,7 +250,7 @@ impl Finding {
 /// The candidate with the least edit distance: at most 2 or a third of the name's length,
 /// whichever is more.
 /// `None` once too many pairs of characters were compared.
-fn closest<'c>(
+pub fn closest<'c>(
     name: &str,
     candidates: impl IntoIterator<Item = &'c str>,
     comparisons_left: &mut usize,

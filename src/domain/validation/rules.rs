@@ -202,12 +202,10 @@ rules! {
 }
 
 impl Rule {
-    /// Whether a finding says something about other guides of the account.
+    /// Whether a finding says something about other guides of the account. Those of
+    /// [`Self::UnknownVariable`] do only for names that other guides can set.
     pub fn needs_account(self) -> bool {
-        matches!(
-            self,
-            Self::UnknownVariable | Self::SetElsewhere | Self::Unused | Self::UnusedAnswer
-        )
+        matches!(self, Self::SetElsewhere | Self::Unused | Self::UnusedAnswer)
     }
 
     /// The rule with an id.

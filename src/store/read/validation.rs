@@ -14,7 +14,7 @@ use crate::{
         page::{Page, PageSize},
         task::TaskFilter,
         validation::{
-            Finding, FindingCounts, OutsideReaders, RULES_VERSION, ValidationOptions,
+            Finding, FindingCounts, OtherGuides, OutsideReaders, RULES_VERSION, ValidationOptions,
             ValidationSubject, validate,
         },
     },
@@ -315,6 +315,7 @@ impl ReadGuide {
                 guide: &self.guide,
                 readers: &self.readers,
                 options: &options,
+                other_guides: OtherGuides::Read,
             };
             let validated = validate(subject);
             (validated, options)

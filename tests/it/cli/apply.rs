@@ -31,6 +31,7 @@ on_both_databases![
     every_line_has_the_number_of_steps_that_is_stored,
     a_document_without_an_id_that_makes_a_second_task_is_named,
     the_document_of_a_managed_task_is_named,
+    tasks_that_are_not_in_the_directory_are_counted,
 ];
 
 /// Another account on the same server.
@@ -378,6 +379,22 @@ fn tasks_that_the_directory_lacks_are_pruned_if_asked(cli: Cli) {
     assert_eq!(
         counts(&output),
         "0 created, 0 updated, 1 unchanged, 2 deleted, 0 failed"
+    );
+}
+
+fn tasks_that_are_not_in_the_directory_are_counted(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    import(&cli, &guide("One"));
+    import(&cli, &guide("Two"));
+    write(&directory, "three.json", &guide("Three"));
+    let line = "2 tasks of the account are not in the directory: --prune deletes them\n";
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    assert!(output.stderr.starts_with(line), "{}", output.stderr);
+    let output = apply(&cli, directory.path(), &["--prune", "--dry-run"]).succeeded();
+    assert!(
+        !output.stderr.contains("not in the directory"),
+        "{}",
+        output.stderr
     );
 }
 

@@ -89,7 +89,8 @@ fn a_refusal_names_the_steps_that_refer_to_the_task(cli: Cli) {
     assert_eq!(
         lines[1],
         format!(
-            "  step {step} of task {referring}, Referring, refers to it: delete that step first"
+            "  step {step} of task {referring}, Referring, refers to it: remove that step in \
+             `expertise edit {referring}`"
         )
     );
     let args = ["delete", &target, "--force", "--format=json"];

@@ -244,8 +244,8 @@ fn conditions_are_shown_in_words(cli: Cli) {
     document["steps"][2]["dependencies"]["nodes"][0]["condition"]["targets"] = json!(["no"]);
     document["steps"][2]["dependency_shorthand"] = Value::Null;
     let output = diff(&cli, &document, &[]);
-    let expected = "  dependencies: components.1204.reacts is one of yes, slowly -> \
-                    components.1204.reacts is no\n";
+    let expected = "  dependencies: components.1204.reacts is one of \"yes\", \"slowly\" -> \
+                    components.1204.reacts is \"no\"\n";
     assert!(output.stdout.contains(expected), "{}", output.stdout);
     // Another operator of a group of one condition reads the same.
     let mut document = given_document(&cli, "restart-safely.json");
@@ -281,8 +281,8 @@ fn long_conditions_are_shown_one_by_one(cli: Cli) {
     set(&mut document, nodes);
     let output = diff(&cli, &document, &[]);
     let expected = "  dependencies:\n    \
-                    -   components.1204.a_long_name_6 is yes\n    \
-                    +   components.1204.a_long_name_6 is no\n";
+                    -   components.1204.a_long_name_6 is \"yes\"\n    \
+                    +   components.1204.a_long_name_6 is \"no\"\n";
     assert!(output.stdout.ends_with(expected), "{}", output.stdout);
 }
 
@@ -392,8 +392,13 @@ fn failures_end_with_exit_code_2(cli: Cli) {
     let line = diff(&cli, &document, &[]).failure(2);
     assert!(line.contains("TASK_NOT_FOUND"), "{line}");
     assert!(line.contains("`expertise import --as-new`"), "{line}");
+    assert!(
+        line.contains("`expertise apply DIR --dry-run` compares it"),
+        "{line}"
+    );
     let line = cli.command(&["diff", "none.json"]).run().failure(2);
-    assert!(line.contains("cannot read none.json: "), "{line}");
+    let part = "cannot read none.json: there is no such file: this command takes documents";
+    assert!(line.contains(part), "{line}");
     let server = format!("http://127.0.0.1:{}", crate::kit::postgres::free_port());
     let line = cli
         .command(&["diff", "-", "--server", &server])

@@ -27,6 +27,10 @@ on_both_databases![
     a_shorthand_that_contradicts_edited_conditions_is_refused,
     what_a_managed_task_ignores_is_listed,
     a_new_subtask_step_is_shown_with_the_name_of_its_task,
+    a_changed_type_is_named_with_both_values,
+    all_mistakes_are_reported_at_once,
+    findings_that_the_guide_has_already_are_counted,
+    printed_commands_have_the_given_flags,
 ];
 
 const NAME: &str = "Restart a laptop safely";
@@ -155,8 +159,13 @@ fn a_refused_field_has_the_line_on_which_it_stands(cli: Cli) {
     let line = published[2];
     let editor = shell(&format!("sed -i \"{line}s/: [0-9]*/: -1/\" \"$1\""));
     let output = edit(&cli, &guid, &editor, &directory);
-    let expected = format!("  line {line}: document.steps[1].published: ");
-    assert!(output.stderr.contains(&expected), "{}", output.stderr);
+    let expected = format!("  line {line}, step 2 \"");
+    let refusal = output.stderr.lines().find(|it| it.starts_with(&expected));
+    let refusal = refusal.expect(&output.stderr);
+    assert!(
+        refusal.contains("\": document.steps[1].published: "),
+        "{refusal}"
+    );
     let lost = uuid::Uuid::now_v7();
     let editor = python(
         &directory,
@@ -439,12 +448,91 @@ fn what_a_managed_task_ignores_is_listed(cli: Cli) {
         ),
         (&guid, title.as_str(), "document.steps.title"),
     ] {
-        let output = edit(&cli, guid, &python(&scripts, lines), &directory).succeeded();
-        assert_eq!(
-            output.stderr,
-            format!("ignored: {ignored}\nnothing is changed\n")
+        let output = edit(&cli, guid, &python(&scripts, lines), &directory);
+        assert_eq!(output.code, Some(1), "{}", output.stderr);
+        let expected = format!(
+            "ignored: {ignored}\nnothing is changed, as everything that was edited is ignored: the \
+             text is kept in "
         );
+        assert!(output.stderr.starts_with(&expected), "{}", output.stderr);
     }
+    assert_eq!(kept(directory.path()).len(), 2);
+}
+
+fn a_changed_type_is_named_with_both_values(cli: Cli) {
+    let (guid, directory) = given_guide(&cli);
+    let before = cli.export(&guid);
+    let editor = "sed -i \"s/STEP_TYPE_INFORMATION/STEP_TYPE_SOLUTION/\"";
+    let output = edit(&cli, &guid, editor, &directory);
+    assert_eq!(output.code, Some(1), "{}", output.stderr);
+    let ignored = "ignored: type of step 1 \"Save first\": information, not solution: the type is \
+                   fixed: remove the step's guid to make a new step\n";
+    assert!(output.stderr.contains(ignored), "{}", output.stderr);
+    let kept = kept(directory.path());
+    assert!(kept[0].contains("STEP_TYPE_SOLUTION"), "{}", kept[0]);
+    assert_eq!(cli.export(&guid), before);
+}
+
+fn all_mistakes_are_reported_at_once(cli: Cli) {
+    let (guid, directory) = given_guide(&cli);
+    let scripts = tempfile::tempdir().expect("a directory");
+    let lines = "steps[0][\"title\"] = \"\"
+steps[1][\"published\"] = -1
+steps[2][\"cost\"] = 1";
+    let output = edit(&cli, &guid, &python(&scripts, lines), &directory);
+    assert_eq!(output.code, Some(1), "{}", output.stderr);
+    for part in [
+        "steps[0].title: is required\n",
+        "document.steps[1].published: ",
+        "document.steps[2].cost: ",
+    ] {
+        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
+    }
+}
+
+fn findings_that_the_guide_has_already_are_counted(cli: Cli) {
+    let guid = cli
+        .import_guides(&["broken/measure-a-power-supply.json"])
+        .remove(0);
+    let directory = tempfile::tempdir().expect("a directory");
+    let scripts = tempfile::tempdir().expect("a directory");
+    let title = "steps[0][\"title\"] = \"Another title\"";
+    let output = edit(&cli, &guid, &python(&scripts, title), &directory).succeeded();
+    let known = format!(" findings are those of the stored guide: see `expertise lint {guid}`\n");
+    assert!(output.stderr.contains(&known), "{}", output.stderr);
+    assert!(
+        !output.stderr.contains("(step/unreachable)"),
+        "{}",
+        output.stderr
+    );
+    let new = "steps.insert(0, {\"product_id\": 2310, \"type\": \"STEP_TYPE_INFORMATION\", \
+               \"title\": \"New\", \"dependency_shorthand\": \"components.2310.nothing = x\"})";
+    let output = edit(&cli, &guid, &python(&scripts, new), &directory).succeeded();
+    let count = output
+        .stderr
+        .matches("(condition/unknown-variable)")
+        .count();
+    assert_eq!(count, 1, "{}", output.stderr);
+    assert!(output.stderr.contains(&known), "{}", output.stderr);
+}
+
+fn printed_commands_have_the_given_flags(cli: Cli) {
+    let (guid, directory) = given_guide(&cli);
+    let editor = "sed -i \"s/STEP_TYPE_INFORMATION/STEP_TYPE_NONSENSE/\"";
+    let flags = ["--server", &cli.server, "-a", &cli.account];
+    let edit = cli.command(&[&["edit", &guid, "--editor", editor], &flags[..]].concat());
+    let edit = edit
+        .without("EXPERTISE_SERVER")
+        .without("EXPERTISE_ACCOUNT");
+    let temporary = directory.path().display().to_string();
+    let output = edit.env("TMPDIR", &temporary).run();
+    let flags = format!(" --server {} --account {}` ", cli.server, cli.account);
+    assert_eq!(
+        output.stderr.matches(&flags).count(),
+        2,
+        "{}",
+        output.stderr
+    );
 }
 
 fn a_new_subtask_step_is_shown_with_the_name_of_its_task(cli: Cli) {

@@ -28,6 +28,9 @@ on_both_databases![
     a_quiet_import_prints_failures_and_counts,
     an_error_in_a_document_names_field_and_line,
     a_dry_run_shows_findings,
+    a_second_task_of_one_name_is_warned_of,
+    findings_have_the_final_name_of_a_managed_task,
+    a_changed_type_of_a_step_is_named,
 ];
 
 fn count_standard_tasks(cli: &Cli) -> usize {
@@ -52,6 +55,75 @@ fn guide(name: &str) -> String {
         "steps": [{"product_id": 7, "type": "STEP_TYPE_END", "title": "Done"}],
     })
     .to_string()
+}
+
+fn a_second_task_of_one_name_is_warned_of(cli: Cli) {
+    let import = |args: &[&str]| {
+        let args = [&["import", "a.json"], args].concat();
+        let import = cli.command(&args).file("a.json", &guide("Twin"));
+        import.run().succeeded()
+    };
+    assert_eq!(import(&[]).stderr, "");
+    let tasks = cli.command(&["list", "--format=json"]).run().json();
+    let first = text(&tasks[0]["guid"]);
+    let warning = format!(
+        "warning: a.json has no task.guid, but the name and product of task {first}: each import \
+         of it creates a task; set its task.guid to {first} to update that one\n"
+    );
+    assert_eq!(import(&["--dry-run"]).stderr, warning);
+    assert_eq!(import(&["--as-new"]).stderr, "");
+    assert_eq!(import(&[]).stderr, warning);
+    assert_eq!(count_standard_tasks(&cli), 3);
+}
+
+fn findings_have_the_final_name_of_a_managed_task(cli: Cli) {
+    let document = json!({
+        "task": {"name": "Coffee", "product_id": 7},
+        "steps": [{
+            "product_id": 7,
+            "type": "STEP_TYPE_OBSERVATION",
+            "title": "Which lamp?",
+            "feedback_config": [{
+                "name": "lamp",
+                "type": "enum",
+                "linked": true,
+                "values": [{
+                    "key": "on",
+                    "value": "The lamp is on",
+                    "task_json": {
+                        "task": {"name": "Another name", "product_id": 7},
+                        "steps": [{
+                            "product_id": 7,
+                            "type": "STEP_TYPE_SOLUTION",
+                            "title": "Wait",
+                            "dependency_shorthand": "components.7.nothing = x",
+                        }],
+                    },
+                }],
+            }],
+        }],
+    });
+    let import = cli.command(&["import", "--dry-run", "-"]);
+    let output = import.stdin(&document.to_string()).run().succeeded();
+    let label = "in step 1 \"Wait\" of task \"The lamp is on\": ";
+    assert!(output.stdout.contains(label), "{}", output.stdout);
+    assert!(!output.stdout.contains("Another name"), "{}", output.stdout);
+}
+
+fn a_changed_type_of_a_step_is_named(cli: Cli) {
+    let guid = &cli.import_guides(&["restart-safely.json"])[0];
+    let changed = cli
+        .export(guid)
+        .replace("STEP_TYPE_INFORMATION", "STEP_TYPE_SOLUTION");
+    let ignored = "ignored: type of step 1 \"Save first\": information, not solution: the type is \
+                   fixed: remove the step's guid to make a new step\n";
+    let import = cli.command(&["import", "a.json"]).file("a.json", &changed);
+    let imported = import.run().succeeded().stdout;
+    assert!(imported.contains(ignored), "{imported}");
+    assert!(!imported.contains("steps.type"), "{imported}");
+    let diff = cli.command(&["diff", "a.json"]).file("a.json", &changed);
+    let diff = diff.run().succeeded().stderr;
+    assert!(diff.contains(ignored), "{diff}");
 }
 
 fn every_example_is_created(cli: Cli) {
@@ -137,8 +209,9 @@ fn a_file_that_fails_does_not_stop_the_others(cli: Cli) {
     for part in [
         "failed none.json: it cannot be read: ",
         "failed b.json: it is not a guide: the text ends before ",
-        "failed c.json: it is not a guide: task: the field 'nmae' is unknown at line 1, column ",
-        "failed d.json: the server refuses it:\n  document.task.name: is required (FIELD_REQUIRED)\n",
+        "failed c.json: it is not a guide: task: the field 'nmae' is unknown (is `name` meant?) at line 1, \
+         column ",
+        "failed d.json: the server refuses it:\n  line 1: document.task.name: is required (FIELD_REQUIRED)\n",
         "2 created, 0 updated, 0 unchanged, 4 failed\n",
     ] {
         assert!(output.stderr.contains(part), "{part}:\n{}", output.stderr);
@@ -162,9 +235,9 @@ fn violations_are_named_by_their_path(cli: Cli) {
     assert_eq!(
         output.stderr,
         "failed w.json: the server refuses it for 3 reasons:\n  \
-           document.task.product_id: must be greater than 0 (FIELD_OUT_OF_RANGE)\n  \
-           document.steps[1].title: is required (FIELD_REQUIRED)\n  \
-           document.steps[1].feedback_config: is required for an observation (FIELD_REQUIRED)\n"
+           line 1: document.task.product_id: must be greater than 0 (FIELD_OUT_OF_RANGE)\n  \
+           line 1, step 2 \" \": document.steps[1].title: is required (FIELD_REQUIRED)\n  \
+           line 1, step 2 \" \": document.steps[1].feedback_config: is required for an observation (FIELD_REQUIRED)\n"
     );
 }
 
@@ -284,10 +357,16 @@ fn left_out_steps_need_the_option_absent_steps(cli: Cli) {
         refused.stderr.contains("does not list 6 steps")
             && refused
                 .stderr
-                .contains("--absent-steps keep or --absent-steps delete"),
+                .contains("; set --absent-steps to keep or delete them (ABSENT_STEPS)"),
         "{}",
         refused.stderr
     );
+    let titled = refused
+        .stderr
+        .lines()
+        .find(|line| line.contains(" step 1 "));
+    let titled = titled.expect(&refused.stderr);
+    assert!(titled.ends_with(" step 1 \"Save first\""), "{titled}");
     let kept = import(&["--absent-steps=keep"]).succeeded();
     assert!(
         kept.stdout.contains("Restart it, 6 steps"),
@@ -476,7 +555,8 @@ fn a_quiet_import_prints_failures_and_counts(cli: Cli) {
     assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
     assert_eq!(
         output.stderr,
-        "failed b.json: the server refuses it:\n  document.task.name: is required (FIELD_REQUIRED)\n\
+        "failed b.json: the server refuses it:\n  line 1: document.task.name: is required \
+         (FIELD_REQUIRED)\n\
          1 created, 0 updated, 0 unchanged, 1 failed\n"
     );
 }

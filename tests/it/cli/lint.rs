@@ -136,7 +136,8 @@ fn wrong_options_are_refused_in_one_line() {
         ),
         (
             "--rule=step/unknown=off",
-            "--rule is \"step/unknown=off\": ",
+            "--rule is \"step/unknown=off\": it must be a rule of docs/analysis.md with a severity, \
+             and \"step/unknown\" is no rule",
         ),
         ("--min-severity=fatal", "must be info, warning or error"),
         ("--language=e", "must be a BCP-47 tag"),
@@ -171,8 +172,8 @@ fn a_file_that_cannot_be_checked_does_not_stop_the_others() {
     for part in [
         "failed absent.json: it cannot be read: ",
         "failed bad.json: it is not a guide: ",
-        "failed invalid.json: an import would refuse it:\n  document.",
-        "document.steps[0].title: is required",
+        "failed invalid.json: an import would refuse it:\n  line 1: document.",
+        "line 1, step 1 \" \": document.steps[0].title: is required",
     ] {
         assert!(output.stderr.contains(part), "{part}: {output:?}");
     }
@@ -188,6 +189,141 @@ fn a_subtask_of_the_account_is_taken_for_one_with_an_outcome() {
     let output = command(&["lint", "--format=json", "-"]);
     let output = output.stdin(&document.to_string()).run().succeeded();
     assert_eq!(places(&output), BTreeSet::new());
+}
+
+#[test]
+fn a_wrong_part_of_a_rule_is_named() {
+    for (argument, part) in [
+        (
+            "step/unreachble=off",
+            "is no rule (is step/unreachable meant?)",
+        ),
+        ("step/unreachable=loud", "behind the =, not \"loud\""),
+    ] {
+        let args = ["lint", "a.json", "--rule", argument];
+        let line = command(&args).run().failure(2);
+        assert!(line.contains(part), "{line}");
+    }
+}
+
+/// A guide whose last step has this field, and whose first one is the observation `lamp`.
+fn guide_with(field: &str, value: Value) -> String {
+    let document = json!({
+        "task": {"name": "A", "product_id": 77},
+        "steps": [
+            {
+                "product_id": 77,
+                "type": "STEP_TYPE_OBSERVATION",
+                "title": "Which lamp?",
+                "feedback_config": [{
+                    "name": "lamp",
+                    "type": "enum",
+                    "values": [{"key": "on", "value": "On"}, {"key": "off", "value": "Off"}],
+                }],
+            },
+            {"product_id": 77, "type": "STEP_TYPE_SOLUTION", "title": "Done"},
+            {
+                "product_id": 77,
+                "type": "STEP_TYPE_SOLUTION",
+                "title": "Wait",
+                field: value,
+            },
+        ],
+    });
+    document.to_string()
+}
+
+/// The same with a condition.
+fn guide_with_condition(shorthand: &str) -> String {
+    guide_with("dependency_shorthand", json!(shorthand))
+}
+
+#[test]
+fn a_name_that_no_other_guide_sets_is_checked_without_the_account() {
+    const RULE: &str = "condition/unknown-variable";
+    const UNCHECKED: &str = "not checked without the account: whether an observation sets \
+                             components.77.lmap; is components.77.lamp meant?";
+    let stdout = |guide: &str| {
+        let lint = command(&["lint", "-"]).stdin(guide);
+        lint.run().succeeded().stdout
+    };
+    let lint = |shorthand: &str| stdout(&guide_with_condition(shorthand));
+    let own = json!({"operator": "LOGICAL_OPERATOR_AND", "nodes": [
+        {"condition": {"variable": "lmap", "operator": "=", "targets": ["on"]}},
+    ]});
+    let own = stdout(&guide_with("dependencies", own));
+    assert!(
+        own.contains(RULE) && own.contains("Is `lamp` meant?"),
+        "{own}"
+    );
+    assert!(!own.contains("not checked"), "{own}");
+    let full = lint("components.77.lmap = on");
+    assert!(!full.contains(RULE) && full.contains(UNCHECKED), "{full}");
+    for right in ["components.77.lamp = on", "components.5.other = x"] {
+        let right = lint(right);
+        assert!(
+            !right.contains(RULE) && !right.contains("not checked"),
+            "{right}"
+        );
+    }
+    let args = ["lint", "--format=json", "-"];
+    let lint = command(&args).stdin(&guide_with_condition("components.77.lmap = on"));
+    let report = &lint.run().succeeded().json()[0];
+    let expected = json!([{"variable": "components.77.lmap", "suggestion": "components.77.lamp"}]);
+    assert_eq!(report["unchecked_variables"], expected);
+}
+
+#[test]
+fn a_value_that_holds_several_conditions_has_a_hint() {
+    for (shorthand, join) in [
+        (
+            "components.77.lamp = on AND components.77.beeps < 70",
+            "AND",
+        ),
+        ("components.77.lamp = off|on", "|"),
+    ] {
+        let lint = command(&["lint", "-"]).stdin(&guide_with_condition(shorthand));
+        let shown = lint.run().stdout;
+        let hint = format!("The value contains `{join}`, which joins nothing: ");
+        assert!(shown.contains(&hint), "{shown}");
+    }
+    let lint = command(&["lint", "-"]).stdin(&guide_with_condition("components.77.lamp = of"));
+    let shown = lint.run().stdout;
+    assert!(shown.contains("is never \"of\""), "{shown}");
+    assert!(!shown.contains("joins nothing"), "{shown}");
+}
+
+#[test]
+fn an_unknown_field_is_refused_with_the_one_that_is_meant() {
+    let step = json!({"task": {"name": "A"}, "steps": [{"dependancy_shorthand": "a = b"}]});
+    for (document, part) in [
+        (
+            step,
+            "the field 'dependancy_shorthand' is unknown (is `dependency_shorthand` meant?) at",
+        ),
+        (
+            json!({"name": "A", "product_id": 7}),
+            "the field 'name' is unknown (expected `task` and `steps`) at",
+        ),
+        (
+            json!({"document": {"task": {}}}),
+            "the field 'document' is unknown (expected `task` and `steps`) at",
+        ),
+    ] {
+        let output = command(&["lint", "-"]).stdin(&document.to_string()).run();
+        assert!(output.stderr.contains(part), "{output:?}");
+    }
+}
+
+#[test]
+fn a_text_of_another_format_is_no_json() {
+    let lint = command(&["lint", "a.json"]).file("a.json", "task:\n  name: A\n");
+    let line = lint.run().failure(1);
+    let part = "this is no JSON: a document begins with `{`";
+    assert!(line.contains(part), "{line}");
+    assert!(!line.contains("checked without the account"), "{line}");
+    let line = command(&["lint", "nosuch.json"]).run().failure(1);
+    assert!(line.contains("there is no such file: "), "{line}");
 }
 
 /// A guide with more findings than a page holds.
@@ -262,7 +398,8 @@ fn findings_of_a_stored_guide_have_titles_and_conditions(cli: Cli) {
     let broken = example_guide(BROKEN);
     let lines = |guide: &str| -> Vec<String> {
         let output = cli.command(&["lint", "--online", guide]).run();
-        let about = |line: &&str| line.trim_start().starts_with("in ") || line.contains(" is low");
+        let about =
+            |line: &&str| line.trim_start().starts_with("in ") || line.contains(" is \"low\"");
         let lines = output
             .stdout
             .lines()
@@ -279,7 +416,7 @@ fn findings_of_a_stored_guide_have_titles_and_conditions(cli: Cli) {
         "{of_file:?}"
     );
     assert!(
-        of_file.contains(&"components.2310.supply_voltage is low".to_owned()),
+        of_file.contains(&"components.2310.supply_voltage is \"low\"".to_owned()),
         "{of_file:?}"
     );
     let guid = imported(&cli, &fs::read_to_string(&broken).expect("the guide"));

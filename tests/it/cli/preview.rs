@@ -19,6 +19,10 @@ on_both_databases![
     the_next_observation_of_a_file_without_ids_is_named,
     a_level_is_read_in_any_case,
     subtasks_are_shown_below_their_step,
+    explain_says_why_the_task_of_a_step_is_hidden,
+    explain_says_why_a_task_inside_a_file_is_hidden,
+    a_task_that_may_be_hidden_is_said_to_be,
+    variables_that_only_hidden_steps_ask_for_are_marked,
     json_has_the_steps_of_every_page,
 ];
 
@@ -194,19 +198,6 @@ fn a_file_is_previewed_without_storing_it(cli: Cli) {
 }
 
 fn the_next_observation_of_a_file_without_ids_is_named(cli: Cli) {
-    let observation = |name: &str, shorthand: Option<&str>| {
-        json!({
-            "product_id": 7,
-            "type": "STEP_TYPE_OBSERVATION",
-            "title": format!("Which {name}?"),
-            "dependency_shorthand": shorthand,
-            "feedback_config": [{
-                "name": name,
-                "type": "enum",
-                "values": [{"key": "a", "value": "A"}, {"key": "b", "value": "B"}],
-            }],
-        })
-    };
     let document = json!({
         "task": {"name": "Kettle", "product_id": 7},
         "steps": [
@@ -242,6 +233,134 @@ fn subtasks_are_shown_below_their_step(cli: Cli) {
     assert!(steps(&deep) > 1, "{deep}");
     assert!(deep.contains("next observation: "), "{deep}");
     assert!(deep.contains("open: components.1204."), "{deep}");
+}
+
+fn end() -> Value {
+    json!({"product_id": 7, "type": "STEP_TYPE_END", "title": "Done"})
+}
+
+fn subtask(guid: &str) -> Value {
+    json!({"product_id": 7, "type": "STEP_TYPE_SUBTASK", "subtask_id": guid, "subtask_pid": 7})
+}
+
+fn observation(name: &str, shorthand: Option<&str>) -> Value {
+    json!({
+        "product_id": 7,
+        "type": "STEP_TYPE_OBSERVATION",
+        "title": format!("Which {name}?"),
+        "dependency_shorthand": shorthand,
+        "feedback_config": [{
+            "name": name,
+            "type": "enum",
+            "values": [{"key": "a", "value": "A"}, {"key": "b", "value": "B"}],
+        }],
+    })
+}
+
+fn explain_says_why_the_task_of_a_step_is_hidden(cli: Cli) {
+    let inner = json!({
+        "task": {"name": "Descale", "product_id": 7, "published": 0,
+                 "roles": ["ACCESS_LEVEL_TECH"], "dependency_shorthand": "components.7.hard = a"},
+        "steps": [end()],
+    });
+    let inner = cli.import(&inner);
+    let coffee = json!({
+        "task": {"name": "Coffee", "product_id": 7},
+        "steps": [observation("hard", None), subtask(&inner)],
+    });
+    let coffee = cli.import(&coffee);
+    let args = [
+        coffee.as_str(),
+        "--level=user",
+        "--answer=hard=b",
+        "--explain",
+    ];
+    let depths: [&[&str]; 2] = [&[], &["--subtask-depth=0"]];
+    for depth in depths {
+        let shown = preview(&cli, &[&args[..], depth].concat());
+        for line in [
+            "its task is not published",
+            "its task is for tech, not for user",
+            "the conditions of its task are false",
+        ] {
+            assert!(shown.contains(line), "{line}: {shown}");
+        }
+    }
+    let args = [
+        coffee.as_str(),
+        "--level=tech",
+        "--answer=hard=b",
+        "--explain",
+    ];
+    let published = preview(&cli, &[&args[..], &["--include-unpublished"]].concat());
+    assert!(published.contains("hidden: subtask hidden"), "{published}");
+    assert!(!published.contains("its task is"), "{published}");
+}
+
+fn explain_says_why_a_task_inside_a_file_is_hidden(cli: Cli) {
+    let mut question = observation("hard", None);
+    let answer = &mut question["feedback_config"][0];
+    answer["linked"] = json!(true);
+    answer["values"][0]["task_json"] = json!({
+        "task": {"name": "ignored", "product_id": 7, "roles": ["ACCESS_LEVEL_TECH"]},
+        "steps": [end()],
+    });
+    answer["values"][1]["task_json"] = json!({
+        "task": {"name": "ignored", "product_id": 7},
+        "steps": [end()],
+    });
+    let document = json!({"task": {"name": "Coffee", "product_id": 7}, "steps": [question]});
+    let args = ["preview", "-", "--level=user", "--explain"];
+    let output = cli.command(&args).stdin(&document.to_string()).run();
+    let shown = output.succeeded().stdout;
+    let lines = shown.matches("its task is for tech, not for user").count();
+    assert_eq!(lines, 1, "{shown}");
+}
+
+fn a_task_that_may_be_hidden_is_said_to_be(cli: Cli) {
+    let inner = json!({
+        "task": {"name": "Descale", "product_id": 7,
+                 "dependency_shorthand": "components.7.hard = a"},
+        "steps": [end()],
+    });
+    let inner = cli.import(&inner);
+    let coffee = json!({
+        "task": {"name": "Coffee", "product_id": 7},
+        "steps": [observation("hard", None), subtask(&inner)],
+    });
+    let coffee = cli.import(&coffee);
+    let unknown = preview(&cli, &[&coffee]);
+    let inner = "end: Done [undetermined: the task may be hidden, unknown value]";
+    assert!(unknown.contains(inner), "{unknown}");
+    assert!(unknown.contains("the subtask may be hidden"), "{unknown}");
+    let hidden = preview(&cli, &[&coffee, "--answer=hard=b"]);
+    assert!(
+        hidden.contains("end: Done [hidden: task hidden]"),
+        "{hidden}"
+    );
+}
+
+fn variables_that_only_hidden_steps_ask_for_are_marked(cli: Cli) {
+    const MARK: &str = "; only hidden steps ask for it\n";
+    let end = json!({"product_id": 7, "type": "STEP_TYPE_END", "title": "Done",
+                     "dependency_shorthand": "components.7.second = a"});
+    let document = json!({
+        "task": {"name": "Coffee", "product_id": 7},
+        "steps": [
+            observation("first", None),
+            observation("second", Some("components.7.first = a")),
+            end,
+        ],
+    });
+    let guid = cli.import(&document);
+    let hidden = preview(&cli, &[&guid, "--answer=first=b"]);
+    assert!(
+        hidden.contains("its answers are a, b; only hidden"),
+        "{hidden}"
+    );
+    let visible = preview(&cli, &[&guid, "--answer=first=a"]);
+    assert!(visible.contains("open: components.7.second"), "{visible}");
+    assert!(!visible.contains(MARK), "{visible}");
 }
 
 fn json_has_the_steps_of_every_page(cli: Cli) {

@@ -17,6 +17,8 @@ on_both_databases![
     an_own_name_comes_with_the_full_name_to_ask_for,
     tables_fit_the_terminal,
     no_word_is_broken_on_a_narrow_terminal,
+    what_was_looked_for_is_named_with_what_may_be_meant,
+    a_full_name_comes_with_the_own_name_to_ask_for,
 ];
 
 const REACTS: &str = "--variable=components.1204.reacts";
@@ -59,7 +61,7 @@ fn a_variable_is_set_and_read(cli: Cli) {
     assert_eq!(lines.len(), 4, "{table}");
     assert!(lines[0].starts_with("KIND "), "{table}");
     assert!(lines[1].starts_with("sets "), "{table}");
-    let reads = "is one of yes, slowly";
+    let reads = "is one of \"yes\", \"slowly\"";
     assert!(
         table.contains(reads) && table.contains("Restart through the menu"),
         "{table}"
@@ -129,11 +131,51 @@ fn nothing_found_is_no_failure(cli: Cli) {
         .run();
     let output = output.succeeded();
     assert_eq!(output.stdout, "");
-    assert_eq!(output.stderr, "nothing in this account refers to it\n");
+    assert_eq!(
+        output.stderr,
+        "nothing in this account sets or reads components.1.x\n"
+    );
     assert_eq!(
         references(&cli, &["--variable=components.1.x"]),
         [Value::Null; 0]
     );
+}
+
+fn what_was_looked_for_is_named_with_what_may_be_meant(cli: Cli) {
+    let task = &cli.import_guides(&["restart-safely.json"])[0];
+    for (args, expected) in [
+        (
+            &["--task", task, "--variable=raects"][..],
+            "nothing in this task sets or reads raects: is reacts meant?\n",
+        ),
+        (
+            &["--variable=components.1204.reacts", "--answer=nope"],
+            "nothing in this account sets or reads components.1204.reacts with the answer \"nope\"\n",
+        ),
+        (
+            &["--variable=reacts"],
+            "nothing in this account sets or reads reacts: an account-wide name is \
+             components.PRODUCT.NAME, and an own name needs --task\n",
+        ),
+        (
+            &["--task", task],
+            "no step refers to this task, and no answer manages it\n",
+        ),
+    ] {
+        let output = cli.command(&[&["references"], args].concat()).run();
+        assert_eq!(output.succeeded().stderr, expected);
+    }
+}
+
+fn a_full_name_comes_with_the_own_name_to_ask_for(cli: Cli) {
+    let task = &cli.import_guides(&["restart-safely.json"])[0];
+    let args = ["references", "--variable=components.1204.reacts"];
+    let output = cli.command(&args).run().succeeded();
+    let expected = format!(
+        "readers of the own name: `expertise references --task {task} --variable reacts` lists \
+         them\n"
+    );
+    assert_eq!(output.stderr, expected);
 }
 
 fn an_own_name_comes_with_the_full_name_to_ask_for(cli: Cli) {

@@ -40,6 +40,7 @@ pub fn config(server: &str, engine: &str) -> TranslateConfig {
                 retries: 2,
                 first_pause: Duration::ZERO,
             },
+            flags: String::new(),
         },
         languages: vec![language("de")],
         source_language: language("en"),

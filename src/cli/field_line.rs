@@ -1,16 +1,62 @@
-//! The line of a text on which a field of its document stands.
+//! Where a field of a document stands: its line in the text, and its step.
 
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-/// What paths of a document begin with in a request.
-const DOCUMENT: &str = "document.";
+use super::place::{DOCUMENT, GuidePlace};
+use crate::{client::CallError, proto::v1::TaskDocument};
+
+/// A document that is sent, and the text that it was read from.
+#[derive(Clone, Copy)]
+pub(super) struct SentText<'a> {
+    pub text: &'a str,
+    pub document: &'a TaskDocument,
+}
+
+impl SentText<'_> {
+    /// The line of a field and its step or task, such as `line 12, step 4 "Descale"`; empty if
+    /// the text has none of them.
+    pub fn place_of(&self, path: &str) -> String {
+        let line = field_line(self.text, path).map(|line| format!("line {line}"));
+        let full = match path.starts_with(DOCUMENT) {
+            true => path.to_owned(),
+            false => format!("{DOCUMENT}.{path}"),
+        };
+        let place = GuidePlace::find(self.document, &full, ("", ""));
+        let label = place.and_then(|place| place.step_label());
+        let parts: Vec<String> = line.into_iter().chain(label).collect();
+        parts.join(", ")
+    }
+
+    /// A path behind the place of its field.
+    pub fn with_place(&self, path: String) -> String {
+        match self.place_of(&path).as_str() {
+            "" => path,
+            place => format!("{place}: {path}"),
+        }
+    }
+
+    /// Adds the places of the fields that a server refuses.
+    pub fn with_places(&self, mut error: CallError) -> CallError {
+        for violation in &mut error.violations {
+            violation.place = self.place_of(&violation.field);
+        }
+        let place = error.field.as_ref().map(|field| self.place_of(field));
+        if let Some(place) = place.filter(|place| !place.is_empty()) {
+            error.message = format!("{place}: {}", error.message);
+        }
+        error
+    }
+}
 
 /// The line of the deepest part of a path that the text has, counted from 1. `None` if it has
 /// not even the first.
-pub(super) fn field_line(text: &str, path: &str) -> Option<usize> {
-    let path = path.strip_prefix(DOCUMENT).unwrap_or(path);
+fn field_line(text: &str, path: &str) -> Option<usize> {
+    let path = match path.strip_prefix(DOCUMENT) {
+        Some(below) => below.trim_start_matches('.'),
+        None => path,
+    };
     let mut value: &RawValue = serde_json::from_str(text).ok()?;
     let mut has_first_part = false;
     for part in parts(path) {
@@ -30,7 +76,20 @@ pub(super) fn field_line(text: &str, path: &str) -> Option<usize> {
 
 fn member<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {
     let mut members: BTreeMap<String, &RawValue> = serde_json::from_str(object.get()).ok()?;
-    members.remove(name)
+    let value = members.remove(name);
+    value.or_else(|| members.remove(&lower_camel_case(name)))
+}
+
+/// The other name that a field has in JSON.
+fn lower_camel_case(name: &str) -> String {
+    let mut parts = name.split('_');
+    let mut camel = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let mut letters = part.chars();
+        camel.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        camel.push_str(letters.as_str());
+    }
+    camel
 }
 
 fn element(list: &RawValue, index: usize) -> Option<&RawValue> {
@@ -61,7 +120,7 @@ mod tests {
     use super::*;
 
     const TEXT: &str = r#"{
-  "task": {"name": "Guide"},
+  "task": {"name": "Guide", "productId": 7},
   "steps": [
     {"title": "one"},
     {
@@ -80,6 +139,7 @@ mod tests {
         for (path, line) in [
             ("document.task.name", Some(2)),
             ("task.name", Some(2)),
+            ("task.product_id", Some(2)),
             ("document.steps[0].cost", Some(4)),
             ("document.steps[1].title", Some(6)),
             (r#"document.steps[1].translations["de"].title"#, Some(9)),
