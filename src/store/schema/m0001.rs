@@ -143,7 +143,7 @@ const TABLES: [&str; 10] = [
         PRIMARY KEY (account_id, symbol, role, task),
         CONSTRAINT task_symbols_task FOREIGN KEY (account_id, task)
             REFERENCES tasks (account_id, guid) ON DELETE CASCADE
-    )",
+    ){by_key}",
     "CREATE TABLE step_symbols (
         account_id {text} NOT NULL,
         symbol {bytes} NOT NULL,
@@ -152,7 +152,7 @@ const TABLES: [&str; 10] = [
         PRIMARY KEY (account_id, symbol, role, step),
         CONSTRAINT step_symbols_step FOREIGN KEY (account_id, step)
             REFERENCES steps (account_id, guid) ON DELETE CASCADE
-    )",
+    ){by_key}",
 ];
 
 /// All indexes. All but the last are partial, on a column that their queries compare.
@@ -189,17 +189,19 @@ impl MigrationName for Migration {
 impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let db = manager.get_connection();
-        let (text, uuid, bytes) = match manager.get_database_backend() {
-            // SQLite compares text byte by byte by default.
-            DbBackend::Sqlite => ("text", "uuid_text", "blob"),
-            _ => ("text COLLATE \"C\"", "uuid", "bytea"),
+        let (text, uuid, bytes, by_key) = match manager.get_database_backend() {
+            // SQLite compares text byte by byte by default. Rows of little more than their
+            // key are in its primary key alone.
+            DbBackend::Sqlite => ("text", "uuid_text", "blob", " WITHOUT ROWID"),
+            _ => ("text COLLATE \"C\"", "uuid", "bytea", ""),
         };
         let partitions = PARTITIONS.try_with(|partitions| *partitions).unwrap_or(0);
         for table in TABLES {
             let table = table
                 .replace("{text}", text)
                 .replace("{uuid}", uuid)
-                .replace("{bytes}", bytes);
+                .replace("{bytes}", bytes)
+                .replace("{by_key}", by_key);
             for statement in partitioned(table, partitions) {
                 db.execute_unprepared(&statement).await?;
             }
