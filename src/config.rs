@@ -17,6 +17,7 @@ mod files;
 mod flags;
 mod health;
 mod names;
+mod postgres_parameters;
 mod secret;
 mod settings;
 mod tls;
@@ -55,8 +56,8 @@ pub use self::{
     translate::{EngineKind, TranslateConfig},
 };
 use self::{
-    auth::AuthSettings, client_command::OutputFormat, names::Variables, settings::SettingValues,
-    tls::TlsSettings,
+    auth::AuthSettings, client_command::OutputFormat, names::Variables,
+    postgres_parameters::PostgresParameters, settings::SettingValues, tls::TlsSettings,
 };
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:50051";
@@ -251,11 +252,19 @@ impl Config {
         }
     }
 
-    fn read(values: &mut SettingValues, command: &Command) -> Result<Self, ConfigError> {
+    fn read(
+        values: &mut SettingValues,
+        command: &Command,
+        environment: &Variables,
+    ) -> Result<Self, ConfigError> {
         values.read(|settings, values| {
             let ServerSettings { config, auth, tls } = settings;
             config.check_replica(values);
             config.check_limits(values);
+            config.check_ports(values);
+            for postgres in config.postgres_parameters(environment) {
+                postgres.check_values(values);
+            }
             let signs_token = matches!(command, Command::Token(_));
             let migrates = matches!(command, Command::Migrate { .. });
             let listen = (!migrates).then_some(config.listen);
@@ -266,8 +275,8 @@ impl Config {
             let tls = tls.tls(values);
             let tls = values.record(tls);
             match command {
-                Command::Serve => files::check_for_serving(&config, values),
-                Command::Migrate { .. } => files::check_database(&config, values),
+                Command::Serve => files::check_for_serving(&config, environment, values),
+                Command::Migrate { .. } => files::check_database(&config, environment, values),
                 Command::Config
                 | Command::Token(_)
                 | Command::Translate(_)
@@ -298,6 +307,41 @@ impl Config {
         }
     }
 
+    /// The parameters of each PostgreSQL database.
+    fn postgres_parameters<'a>(
+        &'a self,
+        environment: &'a Variables,
+    ) -> impl Iterator<Item = PostgresParameters<'a>> {
+        let primary = match &self.database {
+            DatabaseUrl::SqliteFile(_) | DatabaseUrl::SqliteMemory => None,
+            DatabaseUrl::Postgres(url) => Some(("database_url", url)),
+        };
+        let replica = self.database_read.as_ref();
+        let replica = replica.map(|url| ("database_read_url", url));
+        let urls = primary.into_iter().chain(replica);
+        urls.map(move |(key, url)| PostgresParameters {
+            key,
+            url,
+            environment,
+        })
+    }
+
+    /// Refuses one port for calls and metrics.
+    fn check_ports(&self, values: &mut SettingValues) {
+        const METRICS: &str = "metrics_listen";
+        let Some(metrics) = self.metrics_listen else {
+            return;
+        };
+        if is_same_port(self.listen, metrics) && values.is_valid("listen") {
+            let expected = format!(
+                "another port than {}, where calls are served ({})",
+                self.listen.port(),
+                values.name("listen")
+            );
+            values.refuse(METRICS, expected);
+        }
+    }
+
     /// Refuses less memory for calls in progress than the largest message takes: the server
     /// would refuse every message of that size.
     fn check_limits(&self, values: &mut SettingValues) {
@@ -320,6 +364,16 @@ impl Config {
             ),
         }
     }
+}
+
+/// Whether only one of the addresses can be listened on. An address that stands for all of
+/// its family takes the port of each; that of IPv6 also takes those of IPv4.
+fn is_same_port(one: SocketAddr, other: SocketAddr) -> bool {
+    let stands_for = |all: SocketAddr, address: SocketAddr| {
+        all.ip().is_unspecified() && (all.is_ipv6() || address.is_ipv4())
+    };
+    let is_same_host = one.ip() == other.ip() || stands_for(one, other) || stands_for(other, one);
+    one.port() != 0 && one.port() == other.port() && is_same_host
 }
 
 #[cfg(test)]

@@ -136,7 +136,7 @@ impl Invocation {
             }
         };
         Ok(Self {
-            config: Config::read(&mut values, &command)?,
+            config: Config::read(&mut values, &command, environment)?,
             warnings: warnings(&command, environment),
             command,
             values,

@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path};
 
-use super::{Config, DatabaseUrl, settings::SettingValues};
+use super::{Config, DatabaseUrl, names::Variables, settings::SettingValues};
 
 /// The settings that name a file which is read at the start.
 const READ_AT_START: [&str; 5] = [
@@ -15,8 +15,12 @@ const READ_AT_START: [&str; 5] = [
 ];
 
 /// Refuses files that are missing, and what [`check_database`] refuses.
-pub(super) fn check_for_serving(config: &Config, values: &mut SettingValues) {
-    check_database(config, values);
+pub(super) fn check_for_serving(
+    config: &Config,
+    environment: &Variables,
+    values: &mut SettingValues,
+) {
+    check_database(config, environment, values);
     for key in READ_AT_START {
         let Some(path) = values.text(key).filter(|path| !path.is_empty()) else {
             continue;
@@ -30,11 +34,18 @@ pub(super) fn check_for_serving(config: &Config, values: &mut SettingValues) {
     }
 }
 
-/// Refuses an SQLite file in a directory that is missing.
-pub(super) fn check_database(config: &Config, values: &mut SettingValues) {
-    let DatabaseUrl::SqliteFile(path) = &config.database else {
-        return;
-    };
+/// Refuses an SQLite file in a directory that is missing, and wrong files of TLS to
+/// PostgreSQL.
+pub(super) fn check_database(config: &Config, environment: &Variables, values: &mut SettingValues) {
+    for postgres in config.postgres_parameters(environment) {
+        postgres.check_files(values);
+    }
+    if let DatabaseUrl::SqliteFile(path) = &config.database {
+        check_sqlite_file(path, values);
+    }
+}
+
+fn check_sqlite_file(path: &Path, values: &mut SettingValues) {
     let parent = path.parent().filter(|parent| *parent != Path::new(""));
     let directory = parent.unwrap_or(Path::new("."));
     let shown = directory.display();

@@ -322,16 +322,16 @@ fn info<const N: usize>(reason: ErrorReason, metadata: [(&str, String); N]) -> E
         .into_iter()
         .map(|(key, value)| (key.to_owned(), value))
         .collect();
-    ErrorDetails::with_error_info(name(reason), DOMAIN, metadata)
+    ErrorDetails::with_error_info(reason_name(reason), DOMAIN, metadata)
 }
 
-/// The reason of the contract with this name; empty if there is none.
-pub fn reason(named: &str) -> &'static str {
-    ErrorReason::from_str_name(&format!("ERROR_REASON_{named}")).map_or("", name)
+/// The name of a reason if the contract has it, else an empty text.
+pub fn known_reason_name(text: &str) -> &'static str {
+    ErrorReason::from_str_name(&format!("ERROR_REASON_{text}")).map_or("", reason_name)
 }
 
 /// The name of a reason in an `ErrorInfo`.
-fn name(reason: ErrorReason) -> &'static str {
+pub fn reason_name(reason: ErrorReason) -> &'static str {
     let full = reason.as_str_name();
     full.strip_prefix("ERROR_REASON_").unwrap_or(full)
 }
