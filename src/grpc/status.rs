@@ -171,9 +171,11 @@ pub fn unavailable(outage: Outage) -> Status {
             "the connection to the database was lost during the commit, so the write may have \
              been done; repeat it with the same `request_id`"
         }
+        Outage::StatementTimeout => "the database ended a statement that took too long",
     };
     let reason = ErrorReason::StoreUnavailable;
     let details = match outage {
+        Outage::StatementTimeout => info(reason, []),
         Outage::Undecided => info(reason, [("outcome", "unknown".to_owned())]),
         Outage::Away | Outage::Busy | Outage::ReadOnly | Outage::Full | Outage::Disk => {
             info(reason, [])
