@@ -16,6 +16,7 @@ mod examples;
 mod files;
 mod flags;
 mod health;
+mod log_modules;
 mod names;
 mod postgres_parameters;
 mod secret;
@@ -71,7 +72,7 @@ const MIN_MESSAGE_BYTES: usize = 65_536;
 #[command(next_help_heading = "Settings")]
 pub struct Config {
     /// Where to listen; port 0 picks a free one, which the start line names
-    #[arg(value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN, value_parser = value::address)]
+    #[arg(value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN, value_parser = value::address(50051))]
     pub listen: SocketAddr,
     /// sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST:PORT/DATABASE
     #[arg(
@@ -138,7 +139,7 @@ pub struct Config {
     )]
     pub reflection: bool,
     /// Serve /metrics, /healthz and /readyz over plain HTTP on this address, without credentials; port 0 picks a free one, which the start line names
-    #[arg(value_name = "ADDRESS:PORT", value_parser = value::address)]
+    #[arg(value_name = "ADDRESS:PORT", value_parser = value::address(9464))]
     pub metrics_listen: Option<SocketAddr>,
     /// Send traces to the collector behind this http or https URL, over OTLP with gRPC, such as http://127.0.0.1:4317
     #[arg(value_name = "URL", value_parser = value::http_url)]

@@ -68,7 +68,7 @@ struct Given {
 }
 
 /// Reads a PEM file for a setting.
-type ReadPem = fn(&Path, &str) -> Result<Vec<u8>, PemError>;
+pub(super) type ReadPem = fn(&Path, &str) -> Result<Vec<u8>, PemError>;
 
 impl PostgresParameters<'_> {
     /// Refuses values in the environment that the driver would ignore, and a certificate
