@@ -2,6 +2,7 @@
 
 use super::prelude::*;
 use crate::kit::{
+    certificates::{self, Authority},
     client::Client,
     command::{Command, CommandOutput, command},
 };
@@ -143,6 +144,28 @@ async fn the_log_says_why_a_token_is_not_accepted() {
     let log = server.kill().stderr;
     for (_, reason) in reasons {
         assert_eq!(log.matches(reason).count(), 1, "{reason}: {log}");
+    }
+}
+
+#[test]
+fn a_file_with_another_key_than_a_public_one_says_how_to_make_that() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let pair = Authority::new().make("issuer");
+    for (text, part) in [
+        (
+            pair.key,
+            "it is a private key: write its public key to a file with `openssl pkey",
+        ),
+        (
+            pair.cert,
+            "it is a certificate: write its public key to a file with `openssl x509",
+        ),
+    ] {
+        let file = certificates::write(directory.path(), "key.pem", &text);
+        let args = ["--listen=127.0.0.1:0", "--auth=jwt"];
+        let server = expertise(&args).env("EXPERTISE_JWT_PUBLIC_KEY_FILE", &file.to_string_lossy());
+        let line = server.run().failure(2);
+        assert!(line.contains(part), "{line}");
     }
 }
 
