@@ -94,11 +94,14 @@ impl PostgresParameters<'_> {
         if matches!(mode.as_deref(), Some("disable" | "allow")) {
             return;
         }
-        let files: [(Parameter, ReadPem); 3] = [
-            (ROOT_CERTIFICATE, pem::authorities),
-            (CERTIFICATE, pem::chain),
-            (KEY, pem::key),
-        ];
+        let mut files: Vec<(Parameter, ReadPem)> = vec![(ROOT_CERTIFICATE, pem::authorities)];
+        // One without the other is refused already.
+        if self.find(&CERTIFICATE).is_some() && self.find(&KEY).is_some() {
+            files.extend([
+                (CERTIFICATE, pem::chain as ReadPem),
+                (KEY, pem::key as ReadPem),
+            ]);
+        }
         for (parameter, read) in files {
             let Some(given) = self.find(&parameter) else {
                 continue;

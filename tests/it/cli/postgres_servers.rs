@@ -167,7 +167,8 @@ fn the_address_is_the_one_that_the_driver_uses() {
     let elsewhere = format!("postgres://bob@db.test:1/e?host=127.0.0.1&port={port}");
     assert_refused_with(&elsewhere, &[&format!("postgres://127.0.0.1:{port}/e")]);
     let server = command(&["--listen=127.0.0.1:0"])
-        .env("EXPERTISE_DATABASE_URL", "postgres://postgres@/e")
+        .env("EXPERTISE_DATABASE_URL", "postgres:///e")
+        .env("PGUSER", "postgres")
         .env("PGHOST", "127.0.0.1")
         .env("PGPORT", &port.to_string())
         .start();

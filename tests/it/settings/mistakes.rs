@@ -274,14 +274,18 @@ fn a_wrong_setting_is_named_as_it_was_given() {
 fn a_file_with_the_wrong_content_is_named_as_it_was_given() {
     let files = ["--listen=127.0.0.1:0", "--tls-key-file=k.pem"];
     let key = "tls_cert_file = \"c.pem\"\n";
-    let line = command(&[&files[..], &["--config=e.toml"]].concat())
+    let output = command(&[&files[..], &["--config=e.toml"]].concat())
         .file("e.toml", key)
         .file("c.pem", "hush")
         .file("k.pem", "hush")
-        .run()
-        .failure(2);
+        .run();
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
+    let lines: Vec<_> = output.stderr.lines().collect();
     let start = "expertise: tls_cert_file in e.toml is \"c.pem\": it must be certificates in PEM";
-    assert!(line.contains(start), "{line}");
+    assert!(lines[0].starts_with(start), "{lines:?}");
+    let start = "expertise: --tls-key-file is \"k.pem\": it must be a private key in PEM";
+    assert!(lines[1].starts_with(start), "{lines:?}");
+    assert_eq!(lines.len(), 2);
     let line = command(&["--listen=127.0.0.1:0", "--auth=jwt", "--jwt-jwks-file=keys"])
         .envs(&[AUDIENCE, ("EXPERTISE_JWT_ISSUER", "us")])
         .file("keys", "hush")

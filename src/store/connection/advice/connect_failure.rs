@@ -121,8 +121,8 @@ fn tls_error(err: &io::Error) -> Option<&rustls::Error> {
 
 fn tls_advice(err: &rustls::Error) -> &'static str {
     use CertificateError::{
-        Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet,
-        NotValidYetContext, Other, UnknownIssuer,
+        BadSignature, Expired, ExpiredContext, NotValidForName, NotValidForNameContext,
+        NotValidYet, NotValidYetContext, Other, UnknownIssuer,
     };
     let rustls::Error::InvalidCertificate(err) = err else {
         return match err {
@@ -137,7 +137,8 @@ fn tls_advice(err: &rustls::Error) -> &'static str {
             "its certificate is for another name: use a host name of the certificate in the URL, \
              or sslmode=verify-ca, which does not compare it"
         }
-        UnknownIssuer => {
+        // A bad signature is that of another authority with the same name.
+        UnknownIssuer | BadSignature => {
             "its certificate is from an authority that is not trusted: set sslrootcert in the URL \
              to the file of that authority's certificate"
         }
