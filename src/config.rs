@@ -9,14 +9,16 @@ mod auth;
 mod client_command;
 mod command_line;
 mod connection;
-mod contract_values;
 mod database_url;
+mod enum_arguments;
 mod error;
 mod examples;
 mod files;
 mod flags;
 mod health;
+mod log_modules;
 mod names;
+mod postgres_parameters;
 mod secret;
 mod settings;
 mod tls;
@@ -55,8 +57,8 @@ pub use self::{
     translate::{EngineKind, TranslateConfig},
 };
 use self::{
-    auth::AuthSettings, client_command::OutputFormat, names::Variables, settings::SettingValues,
-    tls::TlsSettings,
+    auth::AuthSettings, client_command::OutputFormat, names::Variables,
+    postgres_parameters::PostgresParameters, settings::SettingValues, tls::TlsSettings,
 };
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:50051";
@@ -70,7 +72,7 @@ const MIN_MESSAGE_BYTES: usize = 65_536;
 #[command(next_help_heading = "Settings")]
 pub struct Config {
     /// Where to listen; port 0 picks a free one, which the start line names
-    #[arg(value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN, value_parser = value::address)]
+    #[arg(value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN, value_parser = value::address(50051))]
     pub listen: SocketAddr,
     /// sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST:PORT/DATABASE
     #[arg(
@@ -137,7 +139,7 @@ pub struct Config {
     )]
     pub reflection: bool,
     /// Serve /metrics, /healthz and /readyz over plain HTTP on this address, without credentials; port 0 picks a free one, which the start line names
-    #[arg(value_name = "ADDRESS:PORT", value_parser = value::address)]
+    #[arg(value_name = "ADDRESS:PORT", value_parser = value::address(9464))]
     pub metrics_listen: Option<SocketAddr>,
     /// Send traces to the collector behind this http or https URL, over OTLP with gRPC, such as http://127.0.0.1:4317
     #[arg(value_name = "URL", value_parser = value::http_url)]
@@ -251,11 +253,19 @@ impl Config {
         }
     }
 
-    fn read(values: &mut SettingValues, command: &Command) -> Result<Self, ConfigError> {
+    fn read(
+        values: &mut SettingValues,
+        command: &Command,
+        environment: &Variables,
+    ) -> Result<Self, ConfigError> {
         values.read(|settings, values| {
             let ServerSettings { config, auth, tls } = settings;
             config.check_replica(values);
             config.check_limits(values);
+            config.check_ports(values);
+            for postgres in config.postgres_parameters(environment) {
+                postgres.check_values(values);
+            }
             let signs_token = matches!(command, Command::Token(_));
             let migrates = matches!(command, Command::Migrate { .. });
             let listen = (!migrates).then_some(config.listen);
@@ -266,8 +276,8 @@ impl Config {
             let tls = tls.tls(values);
             let tls = values.record(tls);
             match command {
-                Command::Serve => files::check_for_serving(&config, values),
-                Command::Migrate { .. } => files::check_database(&config, values),
+                Command::Serve => files::check_for_serving(&config, environment, values),
+                Command::Migrate { .. } => files::check_database(&config, environment, values),
                 Command::Config
                 | Command::Token(_)
                 | Command::Translate(_)
@@ -298,6 +308,41 @@ impl Config {
         }
     }
 
+    /// The parameters of each PostgreSQL database.
+    fn postgres_parameters<'a>(
+        &'a self,
+        environment: &'a Variables,
+    ) -> impl Iterator<Item = PostgresParameters<'a>> {
+        let primary = match &self.database {
+            DatabaseUrl::SqliteFile(_) | DatabaseUrl::SqliteMemory => None,
+            DatabaseUrl::Postgres(url) => Some(("database_url", url)),
+        };
+        let replica = self.database_read.as_ref();
+        let replica = replica.map(|url| ("database_read_url", url));
+        let urls = primary.into_iter().chain(replica);
+        urls.map(move |(key, url)| PostgresParameters {
+            key,
+            url,
+            environment,
+        })
+    }
+
+    /// Refuses one port for calls and metrics.
+    fn check_ports(&self, values: &mut SettingValues) {
+        const METRICS: &str = "metrics_listen";
+        let Some(metrics) = self.metrics_listen else {
+            return;
+        };
+        if is_same_port(self.listen, metrics) && values.is_valid("listen") {
+            let expected = format!(
+                "another port than {}, where calls are served ({})",
+                self.listen.port(),
+                values.name("listen")
+            );
+            values.refuse(METRICS, expected);
+        }
+    }
+
     /// Refuses less memory for calls in progress than the largest message takes: the server
     /// would refuse every message of that size.
     fn check_limits(&self, values: &mut SettingValues) {
@@ -320,6 +365,16 @@ impl Config {
             ),
         }
     }
+}
+
+/// Whether only one of the addresses can be listened on. An address that stands for all of
+/// its family takes the port of each; that of IPv6 also takes those of IPv4.
+fn is_same_port(one: SocketAddr, other: SocketAddr) -> bool {
+    let stands_for = |all: SocketAddr, address: SocketAddr| {
+        all.ip().is_unspecified() && (all.is_ipv6() || address.is_ipv4())
+    };
+    let is_same_host = one.ip() == other.ip() || stands_for(one, other) || stands_for(other, one);
+    one.port() != 0 && one.port() == other.port() && is_same_host
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use prometheus_client::registry::Registry;
 use sea_orm::{ConnectionTrait, DbBackend, Statement, Value};
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tracing::info;
 
 use crate::{
     call_context::{CallContext, ReadFrom},
@@ -145,6 +146,12 @@ impl Store {
             metrics: Arc::default(),
         };
         let connections = connection::connect(&database, &options).await?;
+        let schema = schema();
+        match connections.schema_change {
+            SchemaChange::Created => info!("created the schema {schema}"),
+            SchemaChange::Migrated => info!("brought the schema up to date, to {schema}"),
+            SchemaChange::Current => {}
+        }
         let metrics = options.metrics;
         let settings = |url| ReplicaSettings {
             url,

@@ -1,9 +1,15 @@
 //! Signed tokens in `authorization: Bearer TOKEN` (RFC 6750, RFC 7519).
 
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
 use http::{HeaderMap, header::AUTHORIZATION};
 use jsonwebtoken::{Algorithm, Header, Validation, decode, decode_header, errors::ErrorKind};
 use serde::Deserialize;
-use tracing::debug;
+use serde_json::Value;
+use tracing::{debug, info};
 
 use super::{
     Caller, KeyError, Rejection, Scope, Subject, TokenRules, crypto,
@@ -14,6 +20,8 @@ use crate::domain::ids::AccountId;
 const MAX_TOKEN_BYTES: usize = 16 * 1024;
 /// How far clocks may differ.
 const LEEWAY_SECONDS: u64 = 30;
+/// How often the log repeats a cause at level `info`.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// The types that a token's header may name, in any case.
 const TOKEN_TYPES: [&str; 2] = ["JWT", "at+jwt"];
 
@@ -44,15 +52,14 @@ type TokenError = &'static str;
 /// The header does not have the form of RFC 6750.
 const NOT_BEARER: TokenError = "authorization is not Bearer, one space and a token";
 
-/// The claims that are read here; `jsonwebtoken` checks the others. `iss` is listed so
-/// that a token with a list of issuers is refused.
+/// The claims that are read here, of any type, so that the log can name one that is wrong.
+/// `jsonwebtoken` checks the others, and lets `iss` be a list.
 #[derive(Deserialize)]
 struct TokenClaims {
-    account_id: String,
-    sub: String,
-    #[serde(rename = "iss")]
-    _issuer: String,
-    scope: Option<String>,
+    account_id: Option<Value>,
+    sub: Option<Value>,
+    iss: Option<Value>,
+    scope: Option<Value>,
 }
 
 impl Tokens {
@@ -83,13 +90,13 @@ impl Tokens {
         let verified = match bearer(headers) {
             Ok(Some(token)) => self.verify(token).await,
             Ok(None) => {
-                debug!(error = NOT_BEARER, "a token was refused");
+                log_refused_token(NOT_BEARER);
                 return Err(MALFORMED);
             }
             Err(error) => Err(error),
         };
         verified.map_err(|error| {
-            debug!(error, "a token was refused");
+            log_refused_token(error);
             REFUSED
         })
     }
@@ -104,13 +111,26 @@ impl Tokens {
             key.ok_or("there is no key with its key id and algorithm")?
                 .as_ref(),
         )?;
+        let TokenClaims {
+            account_id,
+            sub,
+            iss,
+            scope,
+        } = &claims;
+        text(iss).ok_or("its claim iss is not a text")?;
+        let scope = match scope {
+            None | Some(Value::Null) => "",
+            Some(_) => text(scope).ok_or("its claim scope is not a text")?,
+        };
+        let account = text(account_id).ok_or("its claim account_id is missing or not a text")?;
+        let subject = text(sub).ok_or("its claim sub is missing or not a text")?;
         Ok(Caller {
-            account: AccountId::parse(&claims.account_id)
-                .ok_or("its account_id is not an account id")?,
-            subject: Subject::parse(&claims.sub)
-                .ok_or("its sub is empty, too long, or holds control characters")?
+            account: AccountId::parse(account)
+                .ok_or("its claim account_id is not 1 to 64 of A-Z a-z 0-9 . _ : -")?,
+            subject: Subject::parse(subject)
+                .ok_or("its claim sub is empty, too long, or holds control characters")?
                 .to_string(),
-            scopes: Scope::parse_list(claims.scope.as_deref().unwrap_or_default()),
+            scopes: Scope::parse_list(scope),
         })
     }
 
@@ -121,6 +141,25 @@ impl Tokens {
             Ok(token) => Ok(token.claims),
             Err(error) => Err(token_error(error.kind())),
         }
+    }
+}
+
+/// A claim that is a text.
+fn text(claim: &Option<Value>) -> Option<&str> {
+    claim.as_ref()?.as_str()
+}
+
+/// Logs why a token was refused: each cause at level `info` at most once in
+/// [`LOG_INTERVAL`], as any caller can send such tokens, and always at `debug`.
+fn log_refused_token(error: TokenError) {
+    static LOGGED: Mutex<Vec<(TokenError, Instant)>> = Mutex::new(Vec::new());
+    let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+    logged.retain(|(_, at)| at.elapsed() < LOG_INTERVAL);
+    if logged.iter().any(|(other, _)| *other == error) {
+        debug!(error, "a token was refused");
+    } else {
+        logged.push((error, Instant::now()));
+        info!(error, "a token was refused");
     }
 }
 
@@ -165,13 +204,21 @@ fn check_header(header: &Header) -> Result<(), TokenError> {
 fn token_error(kind: &ErrorKind) -> TokenError {
     match kind {
         ErrorKind::InvalidSignature | ErrorKind::InvalidAlgorithm => "the key did not sign it",
-        ErrorKind::ExpiredSignature => "it has expired",
-        ErrorKind::ImmatureSignature => "it is not valid yet",
-        ErrorKind::InvalidIssuer => "it is from another issuer",
-        ErrorKind::InvalidAudience => "it is for another audience",
-        ErrorKind::MissingRequiredClaim(_)
-        | ErrorKind::InvalidClaimFormat(_)
-        | ErrorKind::Json(_) => "a claim is missing or of another type",
+        ErrorKind::ExpiredSignature => "it has expired, by its claim exp",
+        ErrorKind::ImmatureSignature => "it is not valid yet, by its claim nbf",
+        ErrorKind::InvalidIssuer => "its claim iss is another issuer",
+        ErrorKind::InvalidAudience => "its claim aud is another audience",
+        ErrorKind::MissingRequiredClaim(claim) | ErrorKind::InvalidClaimFormat(claim) => {
+            match claim.as_str() {
+                "exp" => "its claim exp is missing or not a number",
+                "nbf" => "its claim nbf is not a number",
+                "iss" => "its claim iss is missing or not a text",
+                "aud" => "its claim aud is missing, or not a text or a list of texts",
+                "sub" => "its claim sub is missing or not a text",
+                _ => "a claim is missing or of another type",
+            }
+        }
+        ErrorKind::Json(_) => "its claims are not those of a token",
         _ => "it is not a signed token, or its algorithm is not supported",
     }
 }

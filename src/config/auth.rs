@@ -70,7 +70,7 @@ pub(super) struct AuthSettings {
     /// Tokens are signed with a key of this JSON Web Key Set; read again when it changes
     #[arg(value_name = "PATH", value_parser = value::path)]
     jwt_jwks_file: Option<PathBuf>,
-    /// Tokens are signed with a key of the JSON Web Key Set behind this http or https URL; fetched at start, and again for a key id that is not known
+    /// Tokens are signed with a key of the JSON Web Key Set behind this http or https URL; fetched at start, every ten minutes, and for a key id that is not known
     #[arg(value_name = "URL", value_parser = value::http_url)]
     jwt_jwks_url: Option<Uri>,
     /// What a token's iss must be; required with jwt

@@ -12,6 +12,7 @@ use super::{
     examples::with_examples,
     flags::Flags,
     health::HealthSettings,
+    log_modules,
     names::Variables,
     settings::{Environment, SettingValues, value_error},
     translate::TranslateSettings,
@@ -136,8 +137,8 @@ impl Invocation {
             }
         };
         Ok(Self {
-            config: Config::read(&mut values, &command)?,
-            warnings: warnings(&command, environment),
+            config: Config::read(&mut values, &command, environment)?,
+            warnings: warnings(&command, environment, &values),
             command,
             values,
         })
@@ -262,9 +263,13 @@ fn values_of<A: Args>(file: Option<PathBuf>, environment: Environment<'_>) -> Se
     values
 }
 
-/// Names the variables that look like settings and that nothing reads, for commands that
-/// read the settings of a server.
-fn warnings(command: &Command, environment: Environment<'_>) -> Vec<String> {
+/// Names the variables that look like settings and that nothing reads, and parts of the
+/// log's filter that do not exist, for commands that read the settings of a server.
+fn warnings(
+    command: &Command,
+    environment: Environment<'_>,
+    values: &SettingValues,
+) -> Vec<String> {
     match command {
         Command::Serve | Command::Migrate { .. } | Command::Config | Command::Token(_) => {}
         Command::Translate(_)
@@ -279,7 +284,15 @@ fn warnings(command: &Command, environment: Environment<'_>) -> Vec<String> {
         let name = name.escape_debug();
         format!("{name} is not a setting and is ignored: `expertise --help` lists them")
     });
-    warnings.collect()
+    let modules = log_modules::unknown(values.text("log").unwrap_or_default());
+    let modules = modules.map(|module| {
+        let (setting, module) = (values.name("log"), module.escape_debug());
+        format!(
+            "{setting} names {module}, which is no part of this program and is ignored: known are {}",
+            log_modules::KNOWN.join(", ")
+        )
+    });
+    warnings.chain(modules).collect()
 }
 
 fn wrong_argument(error: clap::Error) -> ConfigError {

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, fmt, path::PathBuf, str::FromStr};
 use sqlx::postgres::PgConnectOptions;
 use url::Url;
 
+use super::postgres_parameters::SSL_MODES;
 use crate::domain::misspelling::closest;
 
 /// Replaces a secret wherever settings are shown.
@@ -75,12 +76,35 @@ impl PostgresUrl {
         self.url.as_str()
     }
 
-    /// Host, port and database name, without user and password.
+    /// The host or the directory of a socket, the port and the database that the driver uses,
+    /// whether the URL or the environment has them; without user and password.
     pub fn address(&self) -> String {
-        let host = self.url.host_str().unwrap_or_default();
-        let port = self.url.port().map(|port| format!(":{port}"));
-        let port = port.unwrap_or_default();
-        format!("postgres://{host}{port}{}", self.url.path())
+        let Ok(options) = PgConnectOptions::from_str(self.for_the_driver()) else {
+            return "postgres://".to_owned();
+        };
+        let (host, port) = (options.get_host(), options.get_port());
+        let database = options.get_database().unwrap_or_default();
+        let socket = options.get_socket().map(|path| path.to_string_lossy());
+        let socket = socket.or_else(|| host.starts_with('/').then(|| host.into()));
+        match socket {
+            Some(socket) => format!("postgres:///{database}?host={socket}&port={port}"),
+            None if host.contains(':') && !host.starts_with('[') => {
+                format!("postgres://[{host}]:{port}/{database}")
+            }
+            None => format!("postgres://{host}:{port}/{database}"),
+        }
+    }
+
+    /// A parameter by any of these names, with the name that it has; the last one counts.
+    pub(super) fn parameter(&self, names: &[&str]) -> Option<(String, String)> {
+        let pairs = self.url.query_pairs();
+        let (name, value) = pairs.filter(|(name, _)| names.contains(&&**name)).last()?;
+        Some((name.into_owned(), value.into_owned()))
+    }
+
+    /// Whether the port is not in the URL.
+    pub(super) fn has_no_port(&self) -> bool {
+        self.url.port().is_none()
     }
 
     /// The parameter `pgbouncer`: whether PgBouncer is in front of the database and uses
@@ -194,7 +218,7 @@ fn refused_parameter(url: &Url) -> Option<&'static str> {
 fn valid_value(name: &str) -> String {
     match name {
         "sslmode" | "ssl-mode" => {
-            format!("{name}=disable, allow, prefer, require, verify-ca or verify-full")
+            format!("{name}={SSL_MODES}")
         }
         "port" => "port=NUMBER from 1 to 65535".to_owned(),
         "hostaddr" => "hostaddr=ADDRESS, an IP address".to_owned(),

@@ -34,7 +34,7 @@ pub(super) struct HealthSettings {
     #[command(flatten)]
     trust: TrustSettings,
     /// Where the server on this machine listens
-    #[arg(value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN, value_parser = value::address)]
+    #[arg(value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN, value_parser = value::address(50051))]
     listen: SocketAddr,
     /// The certificate of the server on this machine, which serves TLS if this is set
     #[arg(value_name = "PATH", value_parser = value::path)]

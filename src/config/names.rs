@@ -7,6 +7,7 @@ use clap::{Arg, Args};
 use super::{
     ServerSettings,
     health::HealthSettings,
+    postgres_parameters,
     settings::{environment_name, key, settings},
     translate::TranslateSettings,
 };
@@ -38,7 +39,8 @@ const OTHER_VARIABLES: [&str; 14] = [
 /// Variables of other programs that commands read: the editor of the user.
 pub(super) const EDITORS: [&str; 2] = ["VISUAL", "EDITOR"];
 
-/// The variables of the environment that may be settings, and [`EDITORS`].
+/// The variables of the environment that may be settings, [`EDITORS`], and those of
+/// connections to PostgreSQL.
 #[derive(Default)]
 pub(super) struct Variables(BTreeMap<String, OsString>);
 
@@ -51,7 +53,9 @@ impl Variables {
     pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let named = variables.into_iter().filter_map(|(name, value)| {
             let name = name.into_string().ok()?;
-            let is_read = name.starts_with(PREFIX) || EDITORS.contains(&name.as_str());
+            let is_read = name.starts_with(PREFIX)
+                || EDITORS.contains(&name.as_str())
+                || postgres_parameters::VARIABLES.contains(&name.as_str());
             is_read.then_some((name, value))
         });
         Self(named.collect())

@@ -19,9 +19,13 @@ use crate::domain::{
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-pub(super) fn address(text: &str) -> Result<SocketAddr, &'static str> {
-    text.parse()
-        .map_err(|_| "an IP address and a port, such as 127.0.0.1:50051 or [::]:50051")
+/// An address to listen on. The error has this port as an example.
+pub(super) fn address(example: u16) -> impl Fn(&str) -> Result<SocketAddr, String> + Clone {
+    move |text| {
+        text.parse().map_err(|_| {
+            format!("an IP address and a port, such as 127.0.0.1:{example} or [::]:{example}")
+        })
+    }
 }
 
 /// The URL of a server, without user and parameters. A trailing slash is dropped.

@@ -105,6 +105,8 @@ pub enum Outage {
     Disk,
     /// The connection was lost at COMMIT, so the write may or may not be committed.
     Undecided,
+    /// It ended a statement that took longer than its `statement_timeout`.
+    StatementTimeout,
 }
 
 /// The state of a resource that forbids a call.

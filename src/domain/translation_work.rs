@@ -215,10 +215,18 @@ impl AutomaticTranslation {
 
     /// Whether it has a text of a step.
     pub fn has_step_text(&self) -> bool {
-        self.title.is_some()
-            || self.body.is_some()
-            || !self.instructions.is_empty()
-            || self.feedback.is_some()
+        // Each field is named, so that a new text is not forgotten.
+        let Self {
+            guid: _,
+            language: _,
+            name: _,
+            title,
+            body,
+            instructions,
+            feedback,
+            digest: _,
+        } = self;
+        title.is_some() || body.is_some() || !instructions.is_empty() || feedback.is_some()
     }
 
     /// The stored form for a task.

@@ -6,7 +6,7 @@ use tonic::{Request, Response, Status};
 
 use super::{Services, call::respond, decode, encode, page, references};
 use crate::{
-    domain::{analysis::Reference, page::Page, validation::Rule},
+    domain::{analysis::Reference, validation::Rule},
     proto::v1::{
         ListFindingsRequest, ListFindingsResponse, ListReferencesRequest, ListReferencesResponse,
         ListRulesRequest, ListRulesResponse, PreviewTaskRequest, PreviewTaskResponse,
@@ -47,6 +47,8 @@ impl AnalysisService for Services {
         request: Request<ValidateTaskRequest>,
     ) -> Result<Response<ValidateTaskResponse>, Status> {
         respond(request, async |caller, mut request| {
+            // A page token is for the rest of the request: it stays valid with another size of
+            // pages or another known fingerprint.
             let page_size = std::mem::take(&mut request.page_size);
             let page_token = std::mem::take(&mut request.page_token);
             let known = std::mem::take(&mut request.known_fingerprint);
@@ -125,19 +127,13 @@ impl AnalysisService for Services {
             })?;
             let account = self.store.account(&caller.account);
             let found = account.list_references(&filter, after, size).await?;
-            let next = found.next;
-            let found = Page {
-                items: found.items,
-                more: false,
-            };
-            let (references, token_of_last) =
-                page::encode(found, &tokens, Reference::cursor, encode::reference);
-            // An empty token says that all references that were found fit into the page.
-            let next_page_token = if token_of_last.is_empty() {
-                next.map_or_else(String::new, |next| tokens.sign(&next))
-            } else {
-                token_of_last
-            };
+            let (references, next_page_token) = page::encode_found(
+                found.items,
+                found.next,
+                &tokens,
+                Reference::cursor,
+                encode::reference,
+            );
             Ok(ListReferencesResponse {
                 references,
                 next_page_token,

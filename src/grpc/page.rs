@@ -79,6 +79,28 @@ where
     (messages, token.unwrap_or_default())
 }
 
+/// Encodes what a search has found. It knows itself where the next page starts: after what was
+/// searched, which may be far after the last item. If not all items fit, the next page
+/// starts after the last one that does.
+pub fn encode_found<T, I, C: PageCursor>(
+    items: Vec<T>,
+    next: Option<C>,
+    tokens: &PageTokens<'_>,
+    cursor: impl Fn(&T) -> C,
+    encode_item: impl Fn(T) -> I,
+) -> (Vec<I>, String)
+where
+    I: Message,
+{
+    let page = Page { items, more: false };
+    let (messages, token_of_last) = encode(page, tokens, cursor, encode_item);
+    let next_page_token = match token_of_last.is_empty() {
+        true => next.map_or_else(String::new, |next| tokens.sign(&next)),
+        false => token_of_last,
+    };
+    (messages, next_page_token)
+}
+
 /// Bytes of an element in a list whose field number is below 16.
 fn size_in_list(message: &impl Message) -> usize {
     let bytes = message.encoded_len();

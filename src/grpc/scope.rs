@@ -21,7 +21,8 @@ pub fn rpcs() -> Vec<String> {
 }
 
 /// The scope that the rpc `path` requires, such as `/package.Service/Method`; `None`
-/// for rpcs of other contracts, such as health and reflection.
+/// for rpcs of other contracts, such as health and reflection. The service and the first word
+/// of the rpc's name decide.
 pub fn required_scope(path: &str) -> Option<Scope> {
     let (service, method) = path.strip_prefix("/expertise.v1.")?.split_once('/')?;
     match service {
@@ -35,7 +36,7 @@ pub fn required_scope(path: &str) -> Option<Scope> {
     }
 }
 
-/// The scope of an rpc that reads; `None` for others.
+/// The scope of an rpc whose name begins with a word for reading; `None` for others.
 fn read_scope(method: &str) -> Option<Scope> {
     ["Get", "List", "Export", "Preview", "Validate"]
         .iter()
@@ -43,7 +44,7 @@ fn read_scope(method: &str) -> Option<Scope> {
         .then_some(Scope::Read)
 }
 
-/// `scope` for an rpc that writes; `None` for others.
+/// `scope` for an rpc whose name begins with a word for writing; `None` for others.
 fn write_scope(method: &str, scope: Scope) -> Option<Scope> {
     ["Create", "Update", "Delete", "Import"]
         .iter()

@@ -210,6 +210,7 @@ pub fn unavailable(outage: Outage) -> Status {
             "the connection to the database was lost during the commit, so the write may have \
              been done; repeat it with the same `request_id`"
         }
+        Outage::StatementTimeout => "the database ended a statement that took too long",
     };
     let outcome = (outage == Outage::Undecided).then(|| ("outcome", "unknown".to_owned()));
     let details = info(ErrorReason::StoreUnavailable, outcome);
@@ -375,16 +376,16 @@ fn info(
     let metadata: HashMap<_, _> = metadata
         .map(|(key, value)| (key.to_owned(), value))
         .collect();
-    ErrorDetails::with_error_info(name(reason), DOMAIN, metadata)
+    ErrorDetails::with_error_info(reason_name(reason), DOMAIN, metadata)
 }
 
-/// The reason of the contract with this name; empty if there is none.
-pub fn reason(named: &str) -> &'static str {
-    ErrorReason::from_str_name(&format!("ERROR_REASON_{named}")).map_or("", name)
+/// The name of a reason if the contract has it, else an empty text.
+pub fn known_reason_name(text: &str) -> &'static str {
+    ErrorReason::from_str_name(&format!("ERROR_REASON_{text}")).map_or("", reason_name)
 }
 
 /// The name of a reason in an `ErrorInfo`.
-fn name(reason: ErrorReason) -> &'static str {
+pub fn reason_name(reason: ErrorReason) -> &'static str {
     let full = reason.as_str_name();
     full.strip_prefix("ERROR_REASON_").unwrap_or(full)
 }

@@ -82,7 +82,7 @@ impl StepService for Services {
     ) -> Result<Response<GetStepResponse>, Status> {
         respond(request, async |caller, request| {
             let GetStepRequest { guid } = request;
-            let id = decode::guid(&guid, StepId::parse)?;
+            let id = decode::only_guid("guid", &guid, StepId::parse)?;
             let step = self.store.account(&caller.account).get_step(id).await?;
             Ok(GetStepResponse {
                 step: Some(encode::step(step)),

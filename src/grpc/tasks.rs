@@ -73,7 +73,7 @@ impl TaskService for Services {
     ) -> Result<Response<GetTaskResponse>, Status> {
         respond(request, async |caller, request| {
             let GetTaskRequest { guid } = request;
-            let id = decode::guid(&guid, TaskId::parse)?;
+            let id = decode::only_guid("guid", &guid, TaskId::parse)?;
             let task = self.store.account(&caller.account).get_task(id).await?;
             Ok(GetTaskResponse {
                 task: Some(encode::task(task)),
@@ -211,7 +211,7 @@ impl TaskService for Services {
     ) -> Result<Response<ExportTaskResponse>, Status> {
         respond(request, async |caller, request| {
             let ExportTaskRequest { guid } = request;
-            let id = decode::guid(&guid, TaskId::parse)?;
+            let id = decode::only_guid("guid", &guid, TaskId::parse)?;
             let tree = self.store.account(&caller.account).export_task(id).await?;
             Ok(ExportTaskResponse {
                 document: Some(encode::document(tree)),

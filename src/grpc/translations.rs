@@ -17,7 +17,6 @@ use crate::{
     domain::{
         Result,
         ids::TaskId,
-        page::Page,
         translation::{Language, MAX_LANGUAGES},
         translation_work::{
             AutomaticTranslation, MAX_ITEMS_WRITTEN, ResourceId, SourceDigest, TranslationOutcome,
@@ -57,25 +56,13 @@ impl TranslationService for Services {
             })?;
             let account = self.store.account(&caller.account);
             let found = account.list_work(&filter, after, size).await?;
-            let count = found.items.len();
-            let page = Page {
-                items: found.items,
-                more: true,
-            };
-            let (work, token_of_last) = page::encode(
-                page,
+            let (work, next_page_token) = page::encode_found(
+                found.items,
+                found.next,
                 &tokens,
-                |(_, cursor): &(_, TranslationWorkCursor)| *cursor,
+                |(_, cursor)| *cursor,
                 |(work, _)| encode::work(work),
             );
-            // When all that was found fits the page, the next page starts after what was
-            // searched, which may be far after the last item.
-            let next_page_token = if work.len() == count {
-                let next = found.next.map(|next| tokens.sign(&next));
-                next.unwrap_or_default()
-            } else {
-                token_of_last
-            };
             Ok(ListTranslationWorkResponse {
                 work,
                 next_page_token,
@@ -194,11 +181,19 @@ impl PageCursor for TranslationWorkCursor {
 /// task or step does not have.
 fn indexes_without_text(items: &[v1::AutomaticTranslation]) -> Vec<usize> {
     let has_text = |item: &v1::AutomaticTranslation| {
-        item.name.is_some()
-            || item.title.is_some()
-            || item.body.is_some()
-            || !item.instructions.is_empty()
-            || !item.feedback_config.is_empty()
+        // Each field is named, so that a new text is not forgotten.
+        let v1::AutomaticTranslation {
+            guid: _,
+            language: _,
+            name,
+            title,
+            body,
+            instructions,
+            feedback_config,
+            source_digest: _,
+        } = item;
+        let has_list = !instructions.is_empty() || !feedback_config.is_empty();
+        name.is_some() || title.is_some() || body.is_some() || has_list
     };
     let items = items.iter().enumerate();
     let without = items.filter(|(_, item)| !has_text(item));
@@ -264,15 +259,26 @@ struct SentTexts {
 
 impl SentTexts {
     fn of(item: &AutomaticTranslation, links: Ignored) -> Self {
+        // Each field is named, so that a new text is not forgotten.
+        let AutomaticTranslation {
+            guid: _,
+            language: _,
+            name,
+            title,
+            body,
+            instructions,
+            feedback,
+            digest: _,
+        } = item;
         let of_step = [
-            ("translations.title", item.title.is_some()),
-            ("translations.body", item.body.is_some()),
-            ("translations.instructions", !item.instructions.is_empty()),
-            ("translations.feedback_config", item.feedback.is_some()),
+            ("translations.title", title.is_some()),
+            ("translations.body", body.is_some()),
+            ("translations.instructions", !instructions.is_empty()),
+            ("translations.feedback_config", feedback.is_some()),
         ];
         let sent = of_step.into_iter().filter(|(_, sent)| *sent);
         Self {
-            of_task: item.name.iter().map(|_| "translations.name").collect(),
+            of_task: name.iter().map(|_| "translations.name").collect(),
             of_step: sent.map(|(field, _)| field).collect(),
             links,
         }

@@ -37,9 +37,9 @@ pub fn all<T>(decode: impl FnOnce(&mut Violations) -> Option<T>) -> Result<T, Vi
     }
 }
 
-/// The `guid` of a request that has no other field.
-pub fn guid<Id>(guid: &str, parse: fn(&str) -> Option<Id>) -> Result<Id> {
-    let id = all(|violations| field::guid(guid, parse, Field::root("guid", violations)))?;
+/// The id in this field of a request that has no other field.
+pub fn only_guid<Id>(name: &str, guid: &str, parse: fn(&str) -> Option<Id>) -> Result<Id> {
+    let id = all(|violations| field::guid(guid, parse, Field::root(name, violations)))?;
     Ok(id)
 }
 

@@ -41,8 +41,9 @@ use super::{
 const MAX_CONCURRENT_STREAMS: u32 = 256;
 /// Streams that a peer may open and reset before they are seen, and streams that are
 /// reset for its errors, before its connection is closed: floods of either cost
-/// work without end. Callers with short deadlines may give up all their streams at once.
-const MAX_PENDING_RESETS: usize = MAX_CONCURRENT_STREAMS as usize + 44;
+/// work without end. Callers with short deadlines may give up all their streams at once, so
+/// the first is more than [`MAX_CONCURRENT_STREAMS`].
+const MAX_PENDING_RESETS: usize = 300;
 const MAX_ERROR_RESETS: usize = 1024;
 /// The largest headers of a request. Far smaller ones are refused with a proper error
 /// by the middleware; beyond this the connection is at fault.

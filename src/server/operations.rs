@@ -167,7 +167,7 @@ impl OperationsEndpoint {
         let format = ExpositionFormat::accepted(headers);
         match self.open_metrics() {
             Some(metrics) => {
-                let metrics = format.write(metrics);
+                let metrics = format.convert(metrics);
                 response(StatusCode::OK, format.content_type(), metrics)
             }
             None => text(StatusCode::INTERNAL_SERVER_ERROR, "no metrics\n"),

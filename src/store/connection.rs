@@ -9,6 +9,7 @@ mod permissions;
 mod pool;
 mod pooler;
 mod postgres;
+mod postgres_server;
 mod probe;
 mod replica;
 mod transaction;
@@ -35,9 +36,10 @@ use database::Pooling;
 pub use migrations::SchemaChange;
 use migrations::{OldSchema, prepare_partitions, prepare_schema};
 use permissions::{NeededPermissions, check_permissions, warn_if_read_only};
+use postgres_server::check_server;
 use probe::HealthProbe;
 
-pub use advice::{Advice, refusal};
+pub use advice::{Advice, SHARED_CONNECTION, is_shared_connection, refusal};
 pub use database::Database;
 pub use epoch::ConnectionEpoch;
 pub use open_error::OpenError;
@@ -104,7 +106,10 @@ pub async fn migrate_partitioned(
     };
     let epoch = Arc::new(ConnectionEpoch::new());
     let (_, pool) = postgres::open(url, 1, &epoch).await?;
-    let change = prepare_partitions(&pool, partitions).await;
+    let change = match check_server(&pool).await {
+        Ok(()) => prepare_partitions(&pool, partitions).await,
+        Err(error) => Err(error),
+    };
     pool.close().await;
     change
 }
@@ -260,6 +265,7 @@ async fn postgres(
     } = options;
     let epoch = Arc::new(ConnectionEpoch::new());
     let (options, mut pool) = postgres::open(url, *max_connections, &epoch).await?;
+    check_server(&pool).await?;
     let schema_change = prepare_schema(&pool, OldSchema::of_setting(*migrate)).await?;
     if *serves {
         check_permissions(&pool, NeededPermissions::Serve).await?;
@@ -322,7 +328,5 @@ pub async fn page_key(db: &Database) -> Result<[u8; 32], OpenError> {
         .await
         .map_err(|err| advice::schema_error(&err))?
         .and_then(|key| key.value.try_into().ok())
-        .ok_or_else(|| {
-            OpenError::Schema("the table server_keys has no valid key named page_token".to_owned())
-        })
+        .ok_or_else(advice::no_page_key)
 }

@@ -9,7 +9,7 @@ use std::{
 use sea_orm::{ConnAcquireErr, DbErr, RuntimeErr, SqlxError};
 use tracing::{debug, warn};
 
-use super::connection::{Advice, refusal};
+use super::connection::{Advice, SHARED_CONNECTION, is_shared_connection, refusal};
 use crate::domain::{self, Outage};
 
 /// How often the log repeats a lasting outage.
@@ -115,6 +115,12 @@ impl From<StoreError> for domain::Error {
 const READ_LOCKED: &str = "a read waited too long for a lock: find what holds it and end it; on \
     PostgreSQL, pg_locks and pg_stat_activity show a session with LOCK TABLE or ALTER TABLE";
 
+const STATEMENT_TIMEOUT: &str = "the database ended a statement, as an administrator or its \
+    statement_timeout does: raise it for the user, with ALTER ROLE … SET statement_timeout";
+
+/// SQLSTATE query_canceled.
+const QUERY_CANCELED: &str = "57014";
+
 fn outage_message(outage: Outage) -> &'static str {
     match outage {
         Outage::Away => {
@@ -134,6 +140,7 @@ fn outage_message(outage: Outage) -> &'static str {
         Outage::Undecided => {
             "the connection to the database was lost during a COMMIT: the write may be stored"
         }
+        Outage::StatementTimeout => STATEMENT_TIMEOUT,
     }
 }
 
@@ -211,6 +218,7 @@ fn state_class(state: &str) -> ErrorClass {
         "53100" => ErrorClass::Unavailable(Outage::Full),
         // Time-outs that end the connection of a transaction.
         "25P03" | "25P04" => ErrorClass::Unavailable(Outage::Away),
+        QUERY_CANCELED => ErrorClass::Unavailable(Outage::StatementTimeout),
         _ => match state.get(..2) {
             // Connection failure, out of resources, operator intervention, I/O.
             Some("08" | "53" | "57" | "58") => ErrorClass::Unavailable(Outage::Away),
@@ -276,6 +284,12 @@ fn describe_sqlx(err: &SqlxError) -> String {
             if is_damage(&code) {
                 return "the SQLite file is damaged: restore a backup, or use another file"
                     .to_owned();
+            }
+            if is_shared_connection(&code) {
+                return SHARED_CONNECTION.to_owned();
+            }
+            if code == QUERY_CANCELED {
+                return STATEMENT_TIMEOUT.to_owned();
             }
             // Insufficient privilege.
             if code == "42501" {

@@ -167,7 +167,8 @@ fn exporter(endpoint: &Uri) -> Result<opentelemetry_otlp::SpanExporter, String> 
 }
 
 /// Exports spans within [`EXPORT_TIMEOUT`] and counts them. Logs once when exports start
-/// to fail and once when they work again, without the collector's own messages.
+/// to fail, with the cause, and once when they work again, without the collector's own
+/// messages.
 #[derive(Debug)]
 struct CountingExporter {
     exporter: Arc<opentelemetry_otlp::SpanExporter>,
@@ -193,7 +194,10 @@ impl SpanExporter for CountingExporter {
         };
         count.fetch_add(spans, Relaxed);
         match (self.is_failing.swap(failed, Relaxed), failed) {
-            (false, true) => warn!("traces do not reach the collector and are lost"),
+            (false, true) => {
+                let cause = result.as_ref().err().map_or("", cause);
+                warn!("traces do not reach the collector and are lost: {cause}");
+            }
             (true, false) => info!("traces reach the collector again"),
             (true, true) | (false, false) => {}
         }
@@ -212,6 +216,54 @@ impl SpanExporter for CountingExporter {
         // Called before any export, when there is no other owner.
         if let Some(exporter) = Arc::get_mut(&mut self.exporter) {
             exporter.set_resource(resource);
+        }
+    }
+}
+
+/// Parts of the exporter's messages, and what each means. The first that occurs counts.
+const EXPORT_FAILURES: [(&str, &str); 8] = [
+    (
+        "Connection refused",
+        "it refuses the connection: start it, or check host and port of EXPERTISE_OTLP_ENDPOINT",
+    ),
+    (
+        "lookup address",
+        "its host name has no address: check EXPERTISE_OTLP_ENDPOINT",
+    ),
+    (
+        "certificate",
+        "its certificate is not accepted: its authority must be in the system's certificate store",
+    ),
+    (
+        "Unimplemented",
+        "it takes no traces there: use its port for OTLP with gRPC, such as 4317",
+    ),
+    (
+        "Unauthenticated",
+        "it requires credentials, which are not sent",
+    ),
+    (
+        "PermissionDenied",
+        "it requires credentials, which are not sent",
+    ),
+    ("DeadlineExceeded", NO_ANSWER_IN_TIME),
+    (
+        "Unavailable",
+        "it cannot be reached or ends the connection: check EXPERTISE_OTLP_ENDPOINT, which begins \
+         with https:// if it uses TLS",
+    ),
+];
+const NO_ANSWER_IN_TIME: &str = "it does not answer in time";
+
+/// Why an export failed, in our own words.
+fn cause(error: &OTelSdkError) -> &'static str {
+    match error {
+        OTelSdkError::Timeout(_) => NO_ANSWER_IN_TIME,
+        OTelSdkError::AlreadyShutdown => "the server is shutting down",
+        OTelSdkError::InternalFailure(text) => {
+            let mut failures = EXPORT_FAILURES.iter();
+            let known = failures.find(|(part, _)| text.contains(part));
+            known.map_or("it does not accept them", |(_, cause)| cause)
         }
     }
 }

@@ -124,15 +124,25 @@ fn check(
     } else {
         MAX_LABEL_CHARS
     };
-    let values = translation
-        .feedback_config
+    // Each field is named, so that a new text is not forgotten.
+    let AutomaticTranslation {
+        guid: _,
+        language: _,
+        name,
+        title,
+        body,
+        instructions: _,
+        feedback_config,
+        source_digest: _,
+    } = translation;
+    let values = feedback_config
         .iter()
         .flat_map(|config| &config.values)
         .map(|value| ("value of feedback_config", &value.value, value_max));
     let texts = [
-        ("name", translation.name.as_ref(), MAX_NAME_CHARS),
-        ("title", translation.title.as_ref(), MAX_TITLE_CHARS),
-        ("body", translation.body.as_ref(), MAX_BODY_CHARS),
+        ("name", name.as_ref(), MAX_NAME_CHARS),
+        ("title", title.as_ref(), MAX_TITLE_CHARS),
+        ("body", body.as_ref(), MAX_BODY_CHARS),
     ];
     let texts = texts
         .into_iter()

@@ -15,6 +15,7 @@ mod interrupted_imports;
 mod lint;
 mod list;
 mod manual;
+mod postgres_servers;
 mod preview;
 mod prompts;
 mod references;

@@ -121,12 +121,17 @@ fn a_missing_file_and_one_with_the_wrong_content_are_wrong_settings() {
     assert_eq!(output.stderr.lines().count(), 2);
 
     let empty = ["--tls-cert-file=cert.pem", "--tls-key-file=key.pem"];
-    let line = command(&[&MEMORY[..], &empty].concat())
+    let output = command(&[&MEMORY[..], &empty].concat())
         .file("cert.pem", "")
         .file("key.pem", "")
-        .run()
-        .failure(2);
-    assert!(line.contains("--tls-cert-file is "), "{line}");
+        .run();
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
+    for (line, name) in output.stderr.lines().zip(["cert", "key"]) {
+        let start = format!("expertise: --tls-{name}-file is \"{name}.pem\": it must be ");
+        let is_named = line.starts_with(&start) && line.ends_with("it has none");
+        assert!(is_named, "{line}");
+    }
+    assert_eq!(output.stderr.lines().count(), 2);
     let tokens = [
         "--auth=jwt",
         "--jwt-jwks-file=keys.json",

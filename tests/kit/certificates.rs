@@ -62,6 +62,13 @@ impl Authority {
         self.make_with(params)
     }
 
+    /// The certificate of an authority for this name.
+    pub fn make_authority(&self, name: &str) -> Pair {
+        let mut params = CertificateParams::new([name.to_owned()]).expect("a name");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        self.make_with(params)
+    }
+
     fn make_with(&self, params: CertificateParams) -> Pair {
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
@@ -89,9 +96,15 @@ impl Authority {
 
     /// TLS for a fake server called localhost.
     pub fn acceptor(&self) -> TlsAcceptor {
-        let pair = self.make("localhost");
-        let cert = CertificateDer::from_pem_slice(pair.cert.as_bytes()).expect("a certificate");
-        let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).expect("a key");
+        self.make("localhost").acceptor()
+    }
+}
+
+impl Pair {
+    /// TLS for a fake server with this certificate.
+    pub fn acceptor(&self) -> TlsAcceptor {
+        let cert = CertificateDer::from_pem_slice(self.cert.as_bytes()).expect("a certificate");
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).expect("a key");
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .expect("versions")

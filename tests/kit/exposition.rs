@@ -56,13 +56,18 @@ impl Exposition {
 
     /// The sum of the series of this name that have all these labels.
     pub fn sum(&self, name: &str, wanted: &[(&str, &str)]) -> f64 {
+        self.series(name, wanted).iter().sum()
+    }
+
+    /// The value of each series of this name that has all these labels.
+    pub fn series(&self, name: &str, wanted: &[(&str, &str)]) -> Vec<f64> {
         let found = self.samples.iter().filter(|(series, _)| {
             let own = series.split('{').next() == Some(name);
             own && wanted
                 .iter()
                 .all(|pair| labels(series).any(|label| label == *pair))
         });
-        found.map(|(_, value)| value).sum()
+        found.map(|(_, value)| *value).collect()
     }
 
     /// The values of a label, wherever it is.

@@ -36,7 +36,16 @@ const COORDINATE_BYTES: usize = 32;
 /// Reads the public key of a PEM file.
 pub(super) fn public_key(text: &[u8]) -> Result<KeySet, KeyFormatError> {
     let der = SubjectPublicKeyInfoDer::from_pem_slice(text);
-    let der = der.map_err(|_| "it has no PUBLIC KEY block")?;
+    let der = der.map_err(|_| match String::from_utf8_lossy(text) {
+        text if text.contains("PRIVATE KEY-----") => {
+            "it is a private key: write its public key to a file with `openssl pkey -in FILE -pubout`"
+        }
+        text if text.contains("BEGIN CERTIFICATE-----") => {
+            "it is a certificate: write its public key to a file with `openssl x509 -in FILE -noout \
+             -pubkey`"
+        }
+        _ => "it has no PUBLIC KEY block",
+    })?;
     let key = der_key(der.as_ref());
     let key = key.ok_or("its key is not RSA (2048 to 8192 bits), P-256 or Ed25519")?;
     Ok(KeySet::One(Arc::new(key)))

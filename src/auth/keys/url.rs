@@ -1,10 +1,10 @@
-//! Keys behind a URL, fetched again when a token has an unknown key id.
+//! Keys behind a URL, fetched again at intervals, and when a token has an unknown key id.
 
 use std::{
     error::Error,
     fmt,
     net::IpAddr,
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{Arc, Mutex, PoisonError, RwLock, Weak},
     time::{Duration, SystemTime},
 };
 
@@ -12,7 +12,10 @@ use http::{StatusCode, Uri, header::ACCEPT};
 use jsonwebtoken::Algorithm;
 use reqwest::{Client, redirect};
 use rustls::crypto::ring;
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
 use tracing::{info, warn};
 
 use super::{
@@ -25,9 +28,9 @@ const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 /// The least time between fetches after the first: callers who make up key ids must not
 /// flood the issuer.
 const FETCH_INTERVAL: Duration = Duration::from_secs(10);
-/// From this age on keys are fetched again even if they are known, so that a key that the
+/// How often keys are fetched again even without an unknown id, so that a key that the
 /// issuer has withdrawn is dropped.
-const MAX_AGE: Duration = Duration::from_secs(10 * 60);
+const REFRESH_INTERVAL: Duration = Duration::from_secs(10 * 60);
 const MAX_KEY_SET_BYTES: usize = 1024 * 1024;
 
 /// Keys behind a URL. When a fetch fails or returns no usable key, the old keys stay.
@@ -54,7 +57,6 @@ impl From<KeySet> for FetchedKeys {
 }
 
 struct LastFetch {
-    started: Instant,
     /// When the next one may start.
     next: Instant,
     has_ended: watch::Receiver<bool>,
@@ -93,16 +95,17 @@ impl KeyUrl {
         let client = client(&url)?;
         let keys = fetch(&client, &url).await?;
         let now = Instant::now();
-        Ok(Arc::new(Self {
+        let keys = Arc::new(Self {
             url,
             client,
             current: RwLock::new(keys.into()),
             last_fetch: Mutex::new(LastFetch {
-                started: now,
                 next: now,
                 has_ended: watch::channel(true).1,
             }),
-        }))
+        });
+        tokio::spawn(Self::refresh(Arc::downgrade(&keys)));
+        Ok(keys)
     }
 
     /// The key with this id and algorithm. An unknown id waits for a new fetch, if one is
@@ -112,9 +115,6 @@ impl KeyUrl {
         id: Option<&str>,
         algorithm: Algorithm,
     ) -> Option<Arc<Key>> {
-        if self.is_old() {
-            drop(self.start_fetch());
-        }
         let keys = self.current();
         if id.is_none_or(|id| keys.has_id(id)) {
             return keys.find(id, algorithm);
@@ -136,10 +136,15 @@ impl KeyUrl {
         current.at
     }
 
-    fn is_old(&self) -> bool {
-        let last = self.last_fetch.lock();
-        let last = last.unwrap_or_else(PoisonError::into_inner);
-        last.started.elapsed() > MAX_AGE
+    /// Fetches the keys at intervals until they are dropped.
+    async fn refresh(keys: Weak<Self>) {
+        loop {
+            sleep(REFRESH_INTERVAL).await;
+            match keys.upgrade() {
+                Some(keys) => drop(keys.start_fetch()),
+                None => return,
+            }
+        }
     }
 
     /// Starts a fetch unless the last one is too recent, and returns when it has ended. It
@@ -153,7 +158,6 @@ impl KeyUrl {
         }
         let (ended, has_ended) = watch::channel(false);
         *last = LastFetch {
-            started: now,
             next: now + FETCH_INTERVAL,
             has_ended: has_ended.clone(),
         };

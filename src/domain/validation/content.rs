@@ -141,22 +141,34 @@ fn missing_fields(
 ) -> Vec<&'static str> {
     let source = &step.source;
     let content = &source.step.content;
-    let fields = [
+    // Each field is named, so that a new text is not forgotten.
+    let has_texts = overlay.map(|overlay| {
+        let StepOverlay {
+            title,
+            body: _,
+            instructions,
+            feedback,
+            locked: _,
+        } = overlay;
         (
-            "title",
-            step_type(step) != StepType::Subtask,
-            overlay.is_some_and(|overlay| overlay.title.is_some()),
-        ),
+            title.is_some(),
+            !instructions.is_empty(),
+            feedback.is_some(),
+        )
+    });
+    let (has_title, has_instructions, has_feedback) = has_texts.unwrap_or_default();
+    let fields = [
+        ("title", step_type(step) != StepType::Subtask, has_title),
         ("body", source.has_body, state.has_body),
         (
             "instructions",
             !content.instructions.is_empty(),
-            overlay.is_some_and(|overlay| !overlay.instructions.is_empty()),
+            has_instructions,
         ),
         (
             "feedback_config",
             source.step.kind.feedback().is_some(),
-            overlay.is_some_and(|overlay| overlay.feedback.is_some()),
+            has_feedback,
         ),
     ];
     let missing = fields

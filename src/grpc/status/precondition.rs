@@ -3,7 +3,7 @@
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, PreconditionViolation};
 
-use super::{DOMAIN, build, name, violation_counts};
+use super::{DOMAIN, build, reason_name, violation_counts};
 use crate::{domain::Precondition, proto::v1::ErrorReason};
 
 /// How a task stops being managed.
@@ -74,11 +74,11 @@ pub fn status(precondition: Precondition) -> Status {
     let violations: Vec<_> = subjects
         .into_iter()
         .take(Precondition::MAX_LISTED_STEPS)
-        .map(|subject| PreconditionViolation::new(name(reason), subject, &message))
+        .map(|subject| PreconditionViolation::new(reason_name(reason), subject, &message))
         .collect();
     let mut metadata = violation_counts(violations.len(), total);
     metadata.extend(managed_by.map(|step| ("managed_by".to_owned(), step)));
-    let mut details = ErrorDetails::with_error_info(name(reason), DOMAIN, metadata);
+    let mut details = ErrorDetails::with_error_info(reason_name(reason), DOMAIN, metadata);
     details.set_precondition_failure(violations);
     build(Code::FailedPrecondition, message, details)
 }

@@ -14,12 +14,20 @@ use tonic::Code;
 
 use crate::{
     grpc::{self, status},
-    proto::code_name,
+    proto::{code_name, v1::ErrorReason},
 };
 
 /// Seconds, from what the cheapest calls take to the default request timeout.
 const BUCKETS: [f64; 15] = [
     0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0,
+];
+/// The outcomes that every rpc counts from 0 on, with the reason. A rate misses the first
+/// increment of a series that begins with it, and alerts are about these.
+const INITIAL_OUTCOMES: [(Code, ErrorReason); 4] = [
+    (Code::Internal, ErrorReason::Internal),
+    (Code::Unavailable, ErrorReason::StoreUnavailable),
+    (Code::Unauthenticated, ErrorReason::CredentialsMissing),
+    (Code::Unauthenticated, ErrorReason::CredentialsInvalid),
 ];
 /// Stands for every rpc that is not in the contract.
 const UNKNOWN_RPC: &str = "unknown";
@@ -42,7 +50,7 @@ pub struct CallMetrics {
 /// The time series of all rpcs.
 #[derive(Clone)]
 struct Families {
-    ended: Family<OutcomeLabels, Counter>,
+    calls: Family<OutcomeLabels, Counter>,
     in_flight: Family<RpcLabels, Gauge>,
     started: Family<MethodLabels, Counter>,
     handled: Family<HandledLabels, Counter>,
@@ -62,14 +70,14 @@ pub struct RpcMetrics {
 
 /// The counters of one outcome of an rpc.
 struct OutcomeCounters {
-    ended: Counter,
+    calls: Counter,
     handled: Counter,
 }
 
 impl CallMetrics {
     pub fn new() -> Self {
         let families = Families {
-            ended: Family::default(),
+            calls: Family::default(),
             in_flight: Family::default(),
             started: Family::default(),
             handled: Family::default(),
@@ -90,7 +98,7 @@ impl CallMetrics {
         registry.register(
             "calls",
             "Calls that have ended, by rpc, code and reason",
-            self.families.ended.clone(),
+            self.families.calls.clone(),
         );
         registry.register(
             "calls_in_flight",
@@ -141,6 +149,9 @@ impl CallMetrics {
 impl Families {
     fn rpc(&self, rpc: LabelValue) -> RpcMetrics {
         let method = method_labels(&rpc);
+        for (code, reason) in INITIAL_OUTCOMES {
+            self.outcome(&rpc, code, status::reason_name(reason));
+        }
         RpcMetrics {
             ok: self.outcome(&rpc, Code::Ok, ""),
             shed: self.outcome(&rpc, Code::ResourceExhausted, "OVERLOADED"),
@@ -153,7 +164,7 @@ impl Families {
     }
 
     fn outcome(&self, rpc: &LabelValue, code: Code, reason: &'static str) -> OutcomeCounters {
-        let ended = [
+        let calls = [
             ("rpc", rpc.clone()),
             ("code", LabelValue::Borrowed(code_name(code))),
             ("reason", LabelValue::Borrowed(reason)),
@@ -161,7 +172,7 @@ impl Families {
         let [kind, service, method] = method_labels(rpc);
         let code = ("grpc_code", LabelValue::Borrowed(code_label(code)));
         OutcomeCounters {
-            ended: self.ended.get_or_create_owned(&ended),
+            calls: self.calls.get_or_create_owned(&calls),
             handled: self
                 .handled
                 .get_or_create_owned(&[kind, service, method, code]),
@@ -176,9 +187,9 @@ impl RpcMetrics {
         match code {
             Code::Ok => self.ok.inc(),
             _ => {
-                let outcome = self
-                    .families
-                    .outcome(&self.rpc, code, status::reason(reason));
+                let outcome =
+                    self.families
+                        .outcome(&self.rpc, code, status::known_reason_name(reason));
                 outcome.inc();
             }
         };
@@ -188,7 +199,7 @@ impl RpcMetrics {
 
 impl OutcomeCounters {
     fn inc(&self) {
-        self.ended.inc();
+        self.calls.inc();
         self.handled.inc();
     }
 }

@@ -46,7 +46,7 @@ impl ExpositionFormat {
     }
 
     /// Converts a text in OpenMetrics to this format.
-    pub fn write(self, open_metrics: String) -> String {
+    pub fn convert(self, open_metrics: String) -> String {
         match self {
             Self::OpenMetrics => open_metrics,
             Self::PlainText => plain_text(&open_metrics),

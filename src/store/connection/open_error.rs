@@ -40,6 +40,20 @@ pub enum OpenError {
         /// What is wrong, and what to do.
         why: String,
     },
+    /// The server is older than what the service works with.
+    #[error("PostgreSQL {found} is too old: use version 12 or later")]
+    OldServer {
+        /// Its version.
+        found: String,
+    },
+    /// The database has another encoding than UTF-8.
+    #[error(
+        "the database has the encoding {found}, in which not every text can be stored: create one with `CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`, and set EXPERTISE_DATABASE_URL to it"
+    )]
+    Encoding {
+        /// Its encoding.
+        found: String,
+    },
     /// The connection was lost before the schema had been read.
     #[error("the connection to the database was lost: check that it runs and can be reached")]
     Lost,
@@ -98,6 +112,8 @@ impl OpenError {
             Self::File { .. }
             | Self::Connect { .. }
             | Self::Unreachable { .. }
+            | Self::OldServer { .. }
+            | Self::Encoding { .. }
             | Self::Lost
             | Self::UnknownSchema
             | Self::NoSchema

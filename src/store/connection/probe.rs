@@ -21,9 +21,6 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 const UNREADABLE_FILE: &str = "its file cannot be read: check the file and its disk";
 
-/// SQLSTATE too_many_connections.
-const TOO_MANY_CONNECTIONS: &str = "53300";
-
 /// Checks whether the database answers, on a connection of its own, so that calls which
 /// hold all others do not make the database seem down.
 pub enum HealthProbe {
@@ -108,7 +105,7 @@ async fn query(
 fn has_no_connection_left(err: &sqlx::Error) -> bool {
     let err = err.as_database_error();
     err.and_then(|err| err.try_downcast_ref::<PgDatabaseError>())
-        .is_some_and(|err| err.code() == TOO_MANY_CONNECTIONS)
+        .is_some_and(|err| err.code() == advice::TOO_MANY_CONNECTIONS)
 }
 
 async fn read_key(db: &Database) -> bool {

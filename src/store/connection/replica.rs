@@ -23,6 +23,7 @@ use super::{
     page_key,
     permissions::{NeededPermissions, check_permissions},
     postgres,
+    postgres_server::warn_if_no_standby,
     probe::HealthProbe,
 };
 use crate::{
@@ -108,6 +109,8 @@ impl From<OpenError> for ReplicaError {
             OpenError::InvalidUrl
             | OpenError::Path { .. }
             | OpenError::File { .. }
+            | OpenError::OldServer { .. }
+            | OpenError::Encoding { .. }
             | OpenError::PartitionsOfSqlite
             | OpenError::OtherPartitions { .. }
             | OpenError::TablesWithoutPartitions => Self::Unusable(error.to_string()),
@@ -243,6 +246,8 @@ async fn connect(settings: &ReplicaSettings) -> Result<CheckedReplica, ReplicaEr
         if page_key(&database).await? != settings.page_key {
             return Err(ReplicaError::OtherDatabase);
         }
+        let warned = warn_if_no_standby(&database).await;
+        warned.map_err(|_| ReplicaError::ConnectionLost)?;
         let transaction = database.begin_migration(None).await;
         let transaction = transaction.map_err(|_| ReplicaError::ConnectionLost)?;
         let pending = pending_migrations(&transaction).await;

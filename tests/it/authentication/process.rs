@@ -2,6 +2,7 @@
 
 use super::prelude::*;
 use crate::kit::{
+    certificates::{self, Authority},
     client::Client,
     command::{Command, CommandOutput, command},
 };
@@ -104,7 +105,7 @@ async fn the_log_says_why_a_token_is_not_accepted() {
         "--listen=127.0.0.1:0",
         "--database-url=sqlite::memory:",
         "--auth=jwt",
-        "--log=trace",
+        "--log=info",
     ];
     let server = expertise(&args).env("EXPERTISE_JWT_SECRET", SECRET).start();
     let client = TokenClient(Client::at(server.address()).without_credentials());
@@ -114,21 +115,57 @@ async fn the_log_says_why_a_token_is_not_accepted() {
         Signer::hs256().token(&claims)
     };
     let reasons = [
-        (with("exp", json!(now() - 3_600)), "it has expired"),
-        (with("nbf", json!(now() + 3_600)), "it is not valid yet"),
-        (with("iss", json!("another")), "it is from another issuer"),
-        (with("aud", json!("another")), "it is for another audience"),
         (
-            with("exp", json!("soon")),
-            "a claim is missing or of another type",
+            with("exp", json!(now() - 3_600)),
+            "expired, by its claim exp",
         ),
+        (
+            with("nbf", json!(now() + 3_600)),
+            "not valid yet, by its claim nbf",
+        ),
+        (with("iss", json!("another")), "claim iss is another issuer"),
+        (
+            with("aud", json!("another")),
+            "claim aud is another audience",
+        ),
+        (with("exp", json!("soon")), "claim exp is missing or not"),
+        (with("account_id", json!(42)), "claim account_id is missing"),
+        (
+            with("account_id", json!("a b")),
+            "account_id is not 1 to 64",
+        ),
+        (with("sub", json!(null)), "its claim sub is missing or not"),
+        (with("scope", json!(["read"])), "claim scope is not a text"),
     ];
-    for (token, _) in &reasons {
+    // At this level each cause has one line in ten seconds, whatever callers send.
+    for (token, _) in reasons.iter().chain(&reasons) {
         error_answer(client.read(token).await);
     }
     let log = server.kill().stderr;
     for (_, reason) in reasons {
         assert_eq!(log.matches(reason).count(), 1, "{reason}: {log}");
+    }
+}
+
+#[test]
+fn a_file_with_another_key_than_a_public_one_says_how_to_make_that() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let pair = Authority::new().make("issuer");
+    for (text, part) in [
+        (
+            pair.key,
+            "it is a private key: write its public key to a file with `openssl pkey",
+        ),
+        (
+            pair.cert,
+            "it is a certificate: write its public key to a file with `openssl x509",
+        ),
+    ] {
+        let file = certificates::write(directory.path(), "key.pem", &text);
+        let args = ["--listen=127.0.0.1:0", "--auth=jwt"];
+        let server = expertise(&args).env("EXPERTISE_JWT_PUBLIC_KEY_FILE", &file.to_string_lossy());
+        let line = server.run().failure(2);
+        assert!(line.contains(part), "{line}");
     }
 }
 

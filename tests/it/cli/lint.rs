@@ -121,8 +121,8 @@ fn options_leave_out_findings() {
     assert_eq!(places(&none.succeeded()), BTreeSet::new());
     let warning = lint_json(&[&broken, "--rule", "step/unreachable=warning"]);
     assert_eq!(places(&warning.succeeded()), all);
-    let german = lint_json(&[&broken, "--language=fr"]);
-    let french = places(&german).into_iter();
+    let output = lint_json(&[&broken, "--language=fr"]);
+    let french = places(&output).into_iter();
     let missing = french.filter(|(rule, _)| rule == "translation/missing");
     assert!(missing.count() > 1);
 }

@@ -65,7 +65,18 @@ async fn the_table_of_metrics_is_what_is_exposed() {
         };
         Some((name.to_owned(), family))
     });
-    assert_eq!(rows.collect::<BTreeMap<_, _>>(), exposed);
+    let rows: BTreeMap<_, _> = rows.collect();
+    let only_in = |one: &BTreeMap<String, Family>, other: &BTreeMap<String, Family>| -> Vec<_> {
+        let differing = one
+            .iter()
+            .filter(|(name, family)| other.get(*name) != Some(family));
+        differing.map(|pair| format!("{pair:?}")).collect()
+    };
+    let (in_page, in_server) = (only_in(&rows, &exposed), only_in(&exposed, &rows));
+    assert!(
+        in_page.is_empty() && in_server.is_empty(),
+        "only in {PAGE}: {in_page:#?}\nonly exposed: {in_server:#?}"
+    );
 }
 
 #[tokio::test]
@@ -191,12 +202,29 @@ fn the_settings_are_documented() {
         .output()
         .expect("the binary runs");
     let help = String::from_utf8(help.stdout).expect("text");
-    let names: Vec<_> = help
-        .split(['[', ']'])
-        .filter(|part| part.starts_with("EXPERTISE_"))
-        .collect();
-    assert!(names.len() > 20, "{names:?}");
-    for name in names {
-        assert!(page.contains(&format!("| `{name}` |")), "{name} has no row");
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let in_brackets: Vec<_> = help.split(['[', ']']).skip(1).step_by(2).collect();
+    let settings = in_brackets.windows(2).filter_map(|pair| {
+        let name = pair[0].starts_with("EXPERTISE_").then_some(pair[0])?;
+        Some((name, pair[1].strip_prefix("default: ")?))
+    });
+    let settings: Vec<_> = settings.collect();
+    assert!(settings.len() > 20, "{settings:?}");
+    for (name, default) in settings {
+        let row = page
+            .lines()
+            .find(|line| line.starts_with(&format!("| `{name}` |")));
+        let row = row.unwrap_or_else(|| panic!("{name} has no row"));
+        let cells: Vec<_> = row.split(" | ").collect();
+        // A default that depends on other things is described in words.
+        let expected = match default {
+            "unset" => default.to_owned(),
+            text if text.contains(' ') => continue,
+            text => format!("`{text}`"),
+        };
+        assert!(
+            cells[2].starts_with(&expected),
+            "the default of {name}: {row}"
+        );
     }
 }

@@ -210,6 +210,28 @@ async fn overloaded_calls_are_counted() {
     call.abort();
 }
 
+/// A rate has the first of them only if the series is there before.
+#[tokio::test]
+async fn outcomes_that_alerts_are_about_count_from_zero() {
+    let server = TestServer::start(with_metrics("sqlite::memory:")).await;
+    let metrics = server.metrics().await;
+    for (code, grpc_code, reason) in [
+        ("OK", "OK", ""),
+        ("INTERNAL", "Internal", "INTERNAL"),
+        ("UNAVAILABLE", "Unavailable", "STORE_UNAVAILABLE"),
+        ("UNAUTHENTICATED", "Unauthenticated", "CREDENTIALS_MISSING"),
+        ("UNAUTHENTICATED", "Unauthenticated", "CREDENTIALS_INVALID"),
+    ] {
+        let labels = [GET, ("code", code), ("reason", reason)];
+        let found = metrics.series("expertise_calls_total", &labels);
+        assert_eq!(found, [0.0], "{labels:?}");
+        let [kind, service, method] = grpc_labels("GetTask");
+        let labels = [kind, service, method, ("grpc_code", grpc_code)];
+        let found = metrics.series("grpc_server_handled_total", &labels);
+        assert_eq!(found, [0.0], "{labels:?}");
+    }
+}
+
 #[tokio::test]
 async fn the_metrics_port_serves_nothing_else() {
     let server = TestServer::start(with_metrics("sqlite::memory:")).await;

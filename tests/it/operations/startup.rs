@@ -186,7 +186,7 @@ async fn the_log_has_the_cause_of_an_unused_replica() {
             "the replica cannot be used: the database does not exist",
         ),
     ] {
-        let server = command(&["--listen=127.0.0.1:0", "--log-format=text"])
+        let server = command(&["--listen=127.0.0.1:0", "--log-format=text", "--log=warn"])
             .env("EXPERTISE_DATABASE_URL", &primary)
             .env("EXPERTISE_DATABASE_READ_URL", replica)
             .start();

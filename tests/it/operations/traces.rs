@@ -7,7 +7,9 @@ use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind};
 
 use crate::kit::{
     collector::{Collector, attributes, hex},
+    command::command,
     deadline::until,
+    postgres::free_port,
     prelude::*,
     server::{TestServer, with_metrics},
 };
@@ -199,6 +201,21 @@ async fn a_dead_collector_delays_neither_calls_nor_shutdown() {
         // Far below the sum of the collector's time-outs.
         assert!(begun.elapsed() < std::time::Duration::from_secs(30));
     }
+}
+
+#[tokio::test]
+async fn the_log_says_why_spans_do_not_reach_the_collector() {
+    let endpoint = format!("http://127.0.0.1:{}", free_port());
+    let args = ["--listen=127.0.0.1:0", "--log=warn"];
+    let server = command(&args)
+        .env("EXPERTISE_DATABASE_URL", "sqlite::memory:")
+        .env("EXPERTISE_OTLP_ENDPOINT", &endpoint)
+        .start();
+    let client = Client::at(server.address()).with_account("demo");
+    client.get_task(ABSENT).await.expect_err("no task");
+    let line = server.next_error_line();
+    let part = "are lost: it refuses the connection: start it, or check host and port";
+    assert!(line.contains(part), "{line}");
 }
 
 #[tokio::test]

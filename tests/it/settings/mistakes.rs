@@ -78,6 +78,56 @@ fn each_mistake_stops_the_start_with_a_line_that_names_it() {
             "sslmode=disable, allow, prefer, require, verify-ca or verify-full",
         ),
         (
+            &[
+                ("EXPERTISE_DATABASE_URL", "postgres://db/e"),
+                ("PGSSLMODE", "on"),
+            ],
+            "PGSSLMODE is \"on\": it must be disable, allow, prefer, require, verify-ca or",
+        ),
+        (
+            &[
+                ("EXPERTISE_DATABASE_URL", "postgres://db/e"),
+                ("PGPORT", "x"),
+            ],
+            "PGPORT is \"x\": it must be a port from 1 to 65535",
+        ),
+        (
+            &[(
+                "EXPERTISE_DATABASE_URL",
+                "postgres://db/e?sslcert=client.pem",
+            )],
+            "it must be a URL with sslkey too, as it has sslcert",
+        ),
+        (
+            &[
+                ("EXPERTISE_DATABASE_URL", "postgres://db/e"),
+                ("PGSSLKEY", "client.key"),
+            ],
+            "PGSSLCERT is unset: it must be set too, as PGSSLKEY is set",
+        ),
+        (
+            &[(
+                "EXPERTISE_DATABASE_URL",
+                "postgres://db/e?sslrootcert=/no/such.pem",
+            )],
+            "it must be a URL whose sslrootcert is a file with certificates of authorities in PEM, \
+             but /no/such.pem: No such file",
+        ),
+        (
+            &[(
+                "EXPERTISE_DATABASE_URL",
+                "postgres://db/e?sslrootcert=/dev/null",
+            )],
+            "in PEM, but /dev/null: it has none",
+        ),
+        (
+            &[
+                ("EXPERTISE_LISTEN", "127.0.0.1:9464"),
+                ("EXPERTISE_METRICS_LISTEN", "0.0.0.0:9464"),
+            ],
+            "EXPERTISE_METRICS_LISTEN is \"0.0.0.0:9464\": it must be another port than 9464",
+        ),
+        (
             &[("EXPERTISE_DATABASE_URL", "postgres://db:99999/e")],
             "with a port from 1 to 65535",
         ),
@@ -224,14 +274,18 @@ fn a_wrong_setting_is_named_as_it_was_given() {
 fn a_file_with_the_wrong_content_is_named_as_it_was_given() {
     let files = ["--listen=127.0.0.1:0", "--tls-key-file=k.pem"];
     let key = "tls_cert_file = \"c.pem\"\n";
-    let line = command(&[&files[..], &["--config=e.toml"]].concat())
+    let output = command(&[&files[..], &["--config=e.toml"]].concat())
         .file("e.toml", key)
         .file("c.pem", "hush")
         .file("k.pem", "hush")
-        .run()
-        .failure(2);
+        .run();
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
+    let lines: Vec<_> = output.stderr.lines().collect();
     let start = "expertise: tls_cert_file in e.toml is \"c.pem\": it must be certificates in PEM";
-    assert!(line.contains(start), "{line}");
+    assert!(lines[0].starts_with(start), "{lines:?}");
+    let start = "expertise: --tls-key-file is \"k.pem\": it must be a private key in PEM";
+    assert!(lines[1].starts_with(start), "{lines:?}");
+    assert_eq!(lines.len(), 2);
     let line = command(&["--listen=127.0.0.1:0", "--auth=jwt", "--jwt-jwks-file=keys"])
         .envs(&[AUDIENCE, ("EXPERTISE_JWT_ISSUER", "us")])
         .file("keys", "hush")
@@ -299,6 +353,19 @@ fn another_unknown_variable_is_a_warning() {
         "{}",
         logged.stderr
     );
+}
+
+#[test]
+fn a_part_of_the_log_that_does_not_exist_is_a_warning() {
+    let warning = |filter: &str| {
+        let migrate = command(&["migrate"]).env("EXPERTISE_LOG", filter).run();
+        migrate.succeeded().stderr
+    };
+    let filter = "warn,expertise::stroe=debug,expertise::store::read=debug,h2=warn,expertise=warn";
+    let line = warning(filter);
+    let part = "EXPERTISE_LOG names expertise::stroe, which is no part of this program";
+    assert!(line.contains(part), "{line}");
+    assert_eq!(line.matches("no part of").count(), 1, "{line}");
 }
 
 #[test]

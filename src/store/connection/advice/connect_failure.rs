@@ -1,0 +1,251 @@
+//! Why there is no connection to PostgreSQL, and what to do.
+
+use std::{borrow::Cow, io};
+
+use rustls::CertificateError;
+use sea_orm::{DbErr, RuntimeErr};
+use sqlx::{error::DatabaseError, postgres::PgConnectOptions};
+
+use self::ConnectFailure::{Permanent, Temporary};
+use crate::store::connection::OpenError;
+
+/// SQLSTATE too_many_connections.
+pub const TOO_MANY_CONNECTIONS: &str = "53300";
+/// SQLSTATE invalid_catalog_name.
+const NO_DATABASE: &str = "3D000";
+
+/// The error of a connection to PostgreSQL. `address` holds neither user nor password.
+pub fn postgres_error(address: &str, options: &PgConnectOptions, err: &sqlx::Error) -> OpenError {
+    let address = address.to_owned();
+    match connect_failure(options, err) {
+        Temporary(why) => OpenError::Unreachable {
+            address,
+            why: why.into_owned(),
+        },
+        Permanent(why) => OpenError::Connect {
+            address,
+            why: why.into_owned(),
+        },
+    }
+}
+
+/// Why there is no connection to PostgreSQL, and what to do.
+pub fn connect_advice(options: &PgConnectOptions, err: &sqlx::Error) -> Advice {
+    match connect_failure(options, err) {
+        Temporary(why) | Permanent(why) => why,
+    }
+}
+
+/// Why PostgreSQL or PgBouncer refuses connections, if it says so by a known SQLSTATE.
+pub fn refusal(err: &DbErr) -> Option<Advice> {
+    let DbErr::Conn(RuntimeErr::SqlxError(err)) = err else {
+        return None;
+    };
+    match state_error(err.as_database_error()?)? {
+        Temporary(why) | Permanent(why) => Some(why),
+    }
+}
+
+fn connect_failure(options: &PgConnectOptions, err: &sqlx::Error) -> ConnectFailure {
+    match err {
+        sqlx::Error::Io(err) => match tls_error(err) {
+            Some(err) => permanent(tls_advice(err)),
+            None => network_error(options, err),
+        },
+        sqlx::Error::Tls(err) if err.to_string() == NOT_OFFERED => permanent(NO_TLS),
+        sqlx::Error::Tls(_) => permanent(TLS_FAILED),
+        sqlx::Error::Configuration(_) => {
+            permanent("sslcert and sslkey cannot be used: check both files")
+        }
+        sqlx::Error::Protocol(message) if is_closed_at_once(message) => temporary(CLOSED),
+        sqlx::Error::PoolTimedOut => temporary(NO_ANSWER),
+        sqlx::Error::Database(err) if is_unnamed_database(options, err.as_ref()) => permanent(
+            "the URL names no database, and there is none with the name of the user: end the URL \
+             with /DATABASE",
+        ),
+        sqlx::Error::Database(err) => state_error(err.as_ref()).unwrap_or_else(|| {
+            let state = err.code().unwrap_or_default();
+            Permanent(format!("it refuses the connection with SQLSTATE {state}").into())
+        }),
+        _ => permanent("the server is not PostgreSQL: check host and port"),
+    }
+}
+
+/// What is wrong, and what to do.
+pub type Advice = Cow<'static, str>;
+
+/// Why there is no connection.
+enum ConnectFailure {
+    /// It may pass by itself.
+    Temporary(Advice),
+    /// It stays until a setting is changed.
+    Permanent(Advice),
+}
+
+fn temporary(why: &'static str) -> ConnectFailure {
+    Temporary(why.into())
+}
+
+fn permanent(why: &'static str) -> ConnectFailure {
+    Permanent(why.into())
+}
+
+/// Why a PostgreSQL that stays silent is not used.
+pub const NO_ANSWER: &str =
+    "it did not answer in time: check that it runs and has free connections";
+
+const TLS_FAILED: &str = "the TLS handshake failed: check sslmode and sslrootcert in the URL";
+
+const NO_TLS: &str = "the server offers no TLS: set it up there, or change sslmode in the URL";
+/// What the driver says then.
+const NOT_OFFERED: &str = "server does not support TLS";
+
+const CLOSED: &str =
+    "it closes the connection: check that PostgreSQL runs, also behind a proxy or load balancer";
+
+/// Whether the server closed the connection before it sent a byte, as a proxy does whose
+/// PostgreSQL is down. The driver takes the missing answer for a zero.
+fn is_closed_at_once(message: &str) -> bool {
+    message.contains("SSLRequest: 0x00 ")
+}
+
+/// Whether the database is missing that PostgreSQL takes if the URL names none.
+fn is_unnamed_database(options: &PgConnectOptions, err: &dyn DatabaseError) -> bool {
+    options.get_database().is_none() && err.code().as_deref() == Some(NO_DATABASE)
+}
+
+/// The error of TLS, which the driver reports as one of the network.
+fn tls_error(err: &io::Error) -> Option<&rustls::Error> {
+    err.get_ref()?.downcast_ref()
+}
+
+fn tls_advice(err: &rustls::Error) -> &'static str {
+    use CertificateError::{
+        BadSignature, Expired, ExpiredContext, NotValidForName, NotValidForNameContext,
+        NotValidYet, NotValidYetContext, Other, UnknownIssuer,
+    };
+    let rustls::Error::InvalidCertificate(err) = err else {
+        return match err {
+            rustls::Error::AlertReceived(_) => {
+                "it refuses TLS with this client: check sslcert and sslkey in the URL"
+            }
+            _ => TLS_FAILED,
+        };
+    };
+    match err {
+        NotValidForName | NotValidForNameContext { .. } => {
+            "its certificate is for another name: use a host name of the certificate in the URL, \
+             or sslmode=verify-ca, which does not compare it"
+        }
+        // A bad signature is that of another authority with the same name.
+        UnknownIssuer | BadSignature => {
+            "its certificate is from an authority that is not trusted: set sslrootcert in the URL \
+             to the file of that authority's certificate"
+        }
+        Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. } => {
+            "its certificate is expired or not valid yet: renew it, and check the clock"
+        }
+        // What webpki calls so is in no type that rustls shows.
+        Other(err) if err.to_string().contains("CaUsedAsEndEntity") => {
+            "its certificate is that of an authority (CA:TRUE): give it one with CA:FALSE"
+        }
+        _ => "its certificate cannot be accepted: check it, and sslrootcert in the URL",
+    }
+}
+
+fn network_error(options: &PgConnectOptions, err: &io::Error) -> ConnectFailure {
+    let is_socket = options.get_socket().is_some() || options.get_host().starts_with('/');
+    match err.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            temporary("the connection is refused: start PostgreSQL, or check host and port")
+        }
+        io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::BrokenPipe
+        | io::ErrorKind::UnexpectedEof => temporary(CLOSED),
+        io::ErrorKind::NotFound if is_socket => {
+            temporary("the socket does not exist: start PostgreSQL, or check the socket's path")
+        }
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => permanent(
+            "a file that the URL names cannot be read: check sslrootcert, sslcert and sslkey",
+        ),
+        _ if err.to_string().contains("lookup address") => {
+            temporary("the host name has no address: check the host")
+        }
+        _ => temporary("it cannot be reached: check that it runs, and its host and port"),
+    }
+}
+
+/// A failure of PostgreSQL or PgBouncer by its SQLSTATE, if that is known.
+fn state_error(err: &dyn DatabaseError) -> Option<ConnectFailure> {
+    let state = err.code()?;
+    Some(match &*state {
+        TOO_MANY_CONNECTIONS => temporary(connection_limit(err.message())),
+        "28P01" | "28000" => {
+            permanent("it rejects the login: check user and password, and its pg_hba.conf")
+        }
+        NO_DATABASE => {
+            permanent("the database does not exist: create it with createdb, or use another")
+        }
+        "42501" => permanent("this user may not connect to it: grant CONNECT to the user"),
+        "57P01" | "57P02" | "57P03" => temporary("it is starting or stopping"),
+        // Undefined object, invalid value: only settings of the session can be those.
+        "42704" | "22023" => permanent(
+            "it refuses a setting of the session: check options in the URL, and PGOPTIONS",
+        ),
+        state if is_shared_connection(state) => permanent(SHARED_CONNECTION),
+        "08P01" => return pgbouncer_error(err.message()),
+        _ => return None,
+    })
+}
+
+/// A refusal of PgBouncer, which has one SQLSTATE for all.
+fn pgbouncer_error(message: &str) -> Option<ConnectFailure> {
+    let is_about = |parts: &[&str]| parts.iter().any(|part| message.contains(part));
+    Some(if is_about(&["startup parameter"]) {
+        permanent(
+            "PgBouncer refuses settings of the session: leave out options and PGOPTIONS, and use \
+             ALTER ROLE … SET",
+        )
+    } else if is_about(&["no more connections allowed", "too many"]) {
+        temporary("PgBouncer has no free connection: raise its max_client_conn")
+    } else if is_about(&["server login failed"]) {
+        temporary(
+            "PostgreSQL rejects the login of PgBouncer: check the user and password that PgBouncer \
+             has for it",
+        )
+    } else if is_about(&["no such database"]) {
+        permanent("PgBouncer does not know the database: add it to [databases] of its settings")
+    } else if is_about(&[
+        "no such user",
+        "authentication failed",
+        "auth failed",
+        "password",
+    ]) {
+        permanent("PgBouncer rejects the login: check user and password, and its auth_file")
+    } else if is_about(&["server"]) {
+        temporary("PgBouncer cannot reach PostgreSQL: check that PostgreSQL runs")
+    } else {
+        return None;
+    })
+}
+
+/// Which limit of connections is reached, by the server's message in English.
+fn connection_limit(message: &str) -> &'static str {
+    if message.contains("for role") {
+        "its user has no free connection: raise the limit with ALTER ROLE … CONNECTION LIMIT"
+    } else if message.contains("for database") {
+        "the database has no free connection: raise the limit with ALTER DATABASE … CONNECTION LIMIT"
+    } else {
+        "it has no free connection: raise its max_connections"
+    }
+}
+
+/// The cause when prepared statements of several clients meet.
+pub const SHARED_CONNECTION: &str = "another client uses the same connection, as with PgBouncer and \
+    pool_mode=transaction: set pgbouncer=true in the URL";
+
+/// Whether a prepared statement is there that is not ours, or one of ours is missing.
+pub fn is_shared_connection(state: &str) -> bool {
+    matches!(state, "42P05" | "26000")
+}
