@@ -86,12 +86,12 @@ fn no_password_is_ever_shown() {
         (
             "postgresql://db/e?user=ann&password=secret",
             "postgresql://db/e?user=ann&password=****",
-            "postgres://db/e",
+            "postgres://db:5432/e",
         ),
         (
             "postgres://db/e?password=secret&options=-c%20x%3Dsecret",
             "postgres://db/e?password=****&options=****",
-            "postgres://db/e",
+            "postgres://db:5432/e",
         ),
         (
             "postgres://ann@[::1]:5432/e",
@@ -101,7 +101,7 @@ fn no_password_is_ever_shown() {
         (
             "postgres:///e?host=/run/postgresql",
             "postgres:///e?host=/run/postgresql",
-            "postgres:///e",
+            "postgres:///e?host=/run/postgresql&port=5432",
         ),
     ] {
         let url = DatabaseUrl::parse(text).expect(text);
