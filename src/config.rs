@@ -367,13 +367,13 @@ impl Config {
     }
 }
 
-/// Whether only one of the addresses can be listened on. An address that stands for all of
-/// its family takes the port of each; that of IPv6 also takes those of IPv4.
+/// Whether only one of the addresses can be listened on. 0.0.0.0 takes the port on all IPv4
+/// addresses, `[::]` on all addresses.
 fn is_same_port(one: SocketAddr, other: SocketAddr) -> bool {
-    let stands_for = |all: SocketAddr, address: SocketAddr| {
+    let covers = |all: SocketAddr, address: SocketAddr| {
         all.ip().is_unspecified() && (all.is_ipv6() || address.is_ipv4())
     };
-    let is_same_host = one.ip() == other.ip() || stands_for(one, other) || stands_for(other, one);
+    let is_same_host = one.ip() == other.ip() || covers(one, other) || covers(other, one);
     one.port() != 0 && one.port() == other.port() && is_same_host
 }
 

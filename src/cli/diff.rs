@@ -15,7 +15,7 @@ use super::{
         LeftOutFields, Matching, Plan, TaskIds, fixed_types, ignored_lines, match_to_stored,
         name_new_subtask_steps,
     },
-    transfer,
+    transfer::{self, ApplyAdvice},
 };
 use crate::{
     client::{CallError, Client},
@@ -44,11 +44,11 @@ pub(super) async fn diff(
     }
     let stored = transfer::export(client, &guid).await;
     let stored = stored.map_err(|error| {
-        let apply = (
-            "apply DIR --dry-run",
-            "compares it with the task of its name",
-        );
-        transfer::with_advice(client, error, &guid, apply)
+        let apply = ApplyAdvice {
+            command: "apply DIR --dry-run",
+            effect: "compares it with the task of its name",
+        };
+        transfer::with_advice(client, error, &guid, &apply)
     })?;
     let mut matched = document.clone();
     match_to_stored(&mut matched, &stored, Matching::ById, &mut TaskIds::new());

@@ -99,13 +99,17 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// Reads a document. An unknown field is an error that names it.
 pub(super) fn parse(text: &[u8]) -> Result<TaskDocument, DocumentError> {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-    let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
+    let mut bytes = text.iter();
+    let start = bytes.position(|byte| !byte.is_ascii_whitespace());
+    let (before, text_from_start) = text.split_at(start.unwrap_or_default());
+    let first = text_from_start.first().filter(|_| start.is_some());
     if first.is_some_and(|first| !b"{[\"".contains(first)) {
+        let on_line = before.iter().rev().take_while(|byte| **byte != b'\n');
         return Err(DocumentError::Malformed(MalformedDocument {
             path: String::new(),
-            line: 1,
-            column: 1,
-            message: "this is no JSON: a document begins with `{`".to_owned(),
+            line: before.iter().filter(|byte| **byte == b'\n').count() + 1,
+            column: on_line.count() + 1,
+            message: "a document is a JSON object: it begins with `{`".to_owned(),
         }));
     }
     let descriptor = descriptor("expertise.v1.TaskDocument")?;

@@ -156,9 +156,11 @@ async fn write(
     let message = transfer::import_of_whole(planned.clone(), etag);
     let checked = check(client, &message, &planned, sent).await;
     let mut ignored = match (checked, missing) {
-        (Ok(Ok(ignored)), None) => ignored,
-        (Ok(Ok(_)), Some(missing)) => return Ok(EditOutcome::Refused(missing)),
-        (Ok(Err(refusal)), missing) => {
+        (Ok(CheckedImport::Accepted { ignored_paths }), None) => ignored_paths,
+        (Ok(CheckedImport::Accepted { ignored_paths: _ }), Some(missing)) => {
+            return Ok(EditOutcome::Refused(missing));
+        }
+        (Ok(CheckedImport::Refused(refusal)), missing) => {
             let reasons: Vec<String> = missing.into_iter().chain([refusal.to_string()]).collect();
             return Ok(EditOutcome::Refused(reasons.join("\n")));
         }
@@ -199,27 +201,36 @@ async fn write(
     )))
 }
 
-/// Has the server check an import. Returns what it would ignore, or else why it would refuse
-/// the text; other errors are those of the call.
+/// What the server would do with an import.
+enum CheckedImport {
+    /// It would import the text without the fields at these paths.
+    Accepted { ignored_paths: Vec<String> },
+    /// It would refuse the text.
+    Refused(CallError),
+}
+
+/// Has the server check an import. An error is not about the text.
 async fn check(
     client: &Client,
     message: &ImportTaskRequest,
     planned: &TaskDocument,
     sent: SentText<'_>,
-) -> Result<Result<Vec<String>, CallError>, CallError> {
+) -> Result<CheckedImport, CallError> {
     let checked = ImportTaskRequest {
         validate_only: true,
         request_id: String::new(),
         ..message.clone()
     };
     match transfer::import(client, checked).await {
-        Ok(checked) => Ok(Ok(checked.ignored_paths)),
-        Err(error) if ["INVALID_ARGUMENT", "NOT_FOUND"].contains(&error.code) => {
-            Ok(Err(match has_same_paths(planned, sent.document) {
+        Ok(checked) => Ok(CheckedImport::Accepted {
+            ignored_paths: checked.ignored_paths,
+        }),
+        Err(error) if ["INVALID_ARGUMENT", "NOT_FOUND"].contains(&error.code) => Ok(
+            CheckedImport::Refused(match has_same_paths(planned, sent.document) {
                 true => sent.with_places(error),
                 false => error,
-            }))
-        }
+            }),
+        ),
         Err(error) => Err(error),
     }
 }
@@ -332,11 +343,20 @@ fn give_up_ignored(file: &EditedFile) -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// The path of a file in a command for a shell, in single quotes if it has a space.
+fn shell_path(file: &EditedFile) -> String {
+    let path = file.path().display().to_string();
+    match path.contains(char::is_whitespace) {
+        true => format!("'{}'", path.replace('\'', r"'\''")),
+        false => path,
+    }
+}
+
 /// Keeps the text. An import of it would undo the changes that somebody else made.
 fn give_up_changed(client: &Client, file: &EditedFile, guid: &str) -> ExitCode {
     file.keep();
     let path = file.path().display();
-    let diff = client.command(&format!("diff {path}"));
+    let diff = client.command(&format!("diff {}", shell_path(file)));
     let edit = client.command(&format!("edit {guid}"));
     print_error(&format!(
         "the text is kept in {path}: `{diff}` compares it with the guide; make your changes again in \
@@ -348,9 +368,9 @@ fn give_up_changed(client: &Client, file: &EditedFile, guid: &str) -> ExitCode {
 /// Keeps the text and says how to import it. `advice` is what to do before.
 fn give_up(client: &Client, file: &EditedFile, reason: &str, advice: &str) -> ExitCode {
     file.keep();
-    let path = file.path().display();
-    let diff = client.command(&format!("diff {path}"));
-    let import = client.command(&format!("import --absent-steps delete {path}"));
+    let (path, word) = (file.path().display(), shell_path(file));
+    let diff = client.command(&format!("diff {word}"));
+    let import = client.command(&format!("import --absent-steps delete {word}"));
     print_error(&format!(
         "{reason}: the text is kept in {path}; `{diff}` compares it with the guide; \
          {advice}`{import}` imports it, but keeps fields that it leaves out"

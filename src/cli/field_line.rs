@@ -15,8 +15,8 @@ pub(super) struct SentText<'a> {
 }
 
 impl SentText<'_> {
-    /// The line of a field and its step or task, such as `line 12, step 4 "Descale"`; empty if
-    /// the text has none of them.
+    /// The line of a field and its step, such as `line 12, step 4 "Descale"`; empty if neither
+    /// is known.
     pub fn place_of(&self, path: &str) -> String {
         let line = field_line(self.text, path).map(|line| format!("line {line}"));
         let full = match path.starts_with(DOCUMENT) {

@@ -54,7 +54,7 @@ impl Findings {
     }
 
     /// The same of another form of a stored guide. Findings that the stored one has, too, are
-    /// counted.
+    /// counted. One beyond the first page of the stored guide's findings counts as new.
     pub async fn compared(client: &Client, document: TaskDocument) -> Result<Self, CallError> {
         let guid = transfer::guid(&document).to_owned();
         let all = Self::of(client, document).await?;
@@ -95,12 +95,16 @@ impl Findings {
             1 => text.push_str("  and 1 more finding\n"),
             more => text.push_str(&format!("  and {more} more findings\n")),
         }
-        let known = match self.known {
-            0 => return text,
-            1 => "1 finding is".to_owned(),
-            count => format!("{count} findings are"),
+        let known = match (self.known, text.is_empty()) {
+            (0, _) => return text,
+            (count, false) => format!("{count} more"),
+            (1, true) => "1 finding".to_owned(),
+            (count, true) => format!("{count} findings"),
         };
-        let line = format!("{known} those of the stored guide: see `{}`", self.lint);
+        let line = format!(
+            "{known}, which the stored guide has too: see `{}`",
+            self.lint
+        );
         text + &with_hanging_indent_on(terminal, "  ", &line)
     }
 

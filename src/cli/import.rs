@@ -28,7 +28,8 @@ use super::{
     out::{JsonArray, print_error, sanitize},
     place::GuidePlace,
     plan::{LeftOutFields, Matching, Plan, TaskIds, fixed_types, match_to_stored},
-    tasks, transfer,
+    tasks,
+    transfer::{self, ApplyAdvice},
 };
 use crate::{
     client::{CallError, Client},
@@ -50,7 +51,7 @@ pub(super) async fn import(
             import,
             run_id,
             sent_counts: HashMap::new(),
-            named: HashMap::new(),
+            tasks_by_product: HashMap::new(),
         },
         counts: ImportCounts::default(),
         interrupts: Interrupts::listen()?,
@@ -115,7 +116,7 @@ struct FileImporter<'a> {
     /// The number of requests so far for each content.
     sent_counts: HashMap<Uuid, u32>,
     /// The guids and names of the account's tasks, by product, as far as they are known.
-    named: HashMap<i64, Vec<(String, String)>>,
+    tasks_by_product: HashMap<i64, Vec<(String, String)>>,
 }
 
 impl FileImporter<'_> {
@@ -153,8 +154,11 @@ impl FileImporter<'_> {
                 text: &String::from_utf8_lossy(&text),
                 document: &document,
             };
-            let apply = ("apply DIR", "finds the task by its name");
-            let error = transfer::with_advice(self.client, error, &guid, apply);
+            let apply = ApplyAdvice {
+                command: "apply DIR",
+                effect: "finds the task by its name",
+            };
+            let error = transfer::with_advice(self.client, error, &guid, &apply);
             ImportFailure::Refused(match &planned.stored {
                 Some(stored) if error.reason == "ABSENT_STEPS" => with_titles(error, stored),
                 Some(_) | None => sent.with_places(error),
@@ -162,7 +166,7 @@ impl FileImporter<'_> {
         })?;
         let task = answer.task.unwrap_or_default();
         let namesake = match planned.kind {
-            ImportKind::Created => self.namesake(&task).await,
+            ImportKind::Created => self.task_with_same_name(&task).await,
             ImportKind::Updated | ImportKind::Unchanged => None,
         };
         Ok(ImportedFile {
@@ -178,9 +182,9 @@ impl FileImporter<'_> {
         })
     }
 
-    /// Another task with the name and product of a new one. None is looked for where copies are
-    /// meant, and where a repeated run may find the task that it made before.
-    async fn namesake(&mut self, task: &Task) -> Option<String> {
+    /// Another task with the name and product of a new one. Skipped with --as-new and --quiet,
+    /// and with --request-id, whose repetition finds its own task.
+    async fn task_with_same_name(&mut self, task: &Task) -> Option<String> {
         let ImportArgs {
             as_new,
             request_id,
@@ -191,7 +195,7 @@ impl FileImporter<'_> {
             return None;
         }
         let product = task.product_id();
-        if !self.named.contains_key(&product) {
+        if !self.tasks_by_product.contains_key(&product) {
             let filters = ListTasksRequest {
                 product_id: Some(product),
                 r#type: Some(TaskType::Standard.into()),
@@ -204,9 +208,9 @@ impl FileImporter<'_> {
                 Ok(())
             })
             .await;
-            self.named.insert(product, named);
+            self.tasks_by_product.insert(product, named);
         }
-        let named = self.named.entry(product).or_default();
+        let named = self.tasks_by_product.entry(product).or_default();
         let other = named
             .iter()
             .find(|(guid, name)| *name == task.name && *guid != task.guid);

@@ -39,7 +39,7 @@ use crate::{
 struct LintFindings {
     findings: Vec<Finding>,
     counts: FindingCounts,
-    /// Variables that look misspelt, and that only the account could tell.
+    /// Variables that look misspelt, but that another guide of the account may set.
     unchecked: Vec<UncheckedVariable>,
     /// The guide; `None` if it cannot be read.
     document: Option<TaskDocument>,

@@ -13,7 +13,7 @@ pub(super) struct GuidePlace<'a> {
     document: &'a TaskDocument,
     /// The step, and its place counted from 1.
     step: Option<(usize, &'a Step)>,
-    /// The value that manages the task, if one does, and names it.
+    /// The answer that manages the task and gives it its name; `None` for an unmanaged task.
     value: Option<&'a FeedbackValue>,
 }
 

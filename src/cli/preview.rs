@@ -49,7 +49,7 @@ pub(super) async fn preview(
     match format {
         Format::Text => {
             let subtasks = match args.explain {
-                true => SubtaskReasons::read(client, args, document.as_ref(), &preview).await?,
+                true => SubtaskReasons::read(client, args, document.as_ref(), &preview).await,
                 false => SubtaskReasons::default(),
             };
             out::print(&tree::text(&preview, &language, &subtasks))

@@ -45,25 +45,32 @@ pub(super) async fn import(
         .await
 }
 
-/// Says what to do with a document of a task that the account does not have, as that of
-/// another account.
-/// `apply` says what `expertise apply` does with it.
+/// What `expertise apply` does with a document of a task that the account does not have.
+pub(super) struct ApplyAdvice {
+    /// The command without the program's name, such as `apply DIR`.
+    pub command: &'static str,
+    /// What it does, such as `finds the task by its name`.
+    pub effect: &'static str,
+}
+
+/// Explains TASK_NOT_FOUND for a document whose task the account does not have.
 pub(super) fn with_advice(
     client: &Client,
     error: CallError,
     guid: &str,
-    (arguments, apply): (&str, &str),
+    apply: &ApplyAdvice,
 ) -> CallError {
     let guid = guid.to_ascii_lowercase();
     // The task of a subtask step may be missing, too.
     if guid.is_empty() || error.reason != "TASK_NOT_FOUND" || !error.message.contains(&guid) {
         return error;
     }
-    let (import, apply_command) = (client.command("import --as-new"), client.command(arguments));
+    let ApplyAdvice { command, effect } = *apply;
+    let (import, apply) = (client.command("import --as-new"), client.command(command));
     CallError {
         message: format!(
             "the document is of task {guid}, which this account does not have: `{import}` creates a \
-             task from it, `{apply_command}` {apply}"
+             task from it, `{apply}` {effect}"
         ),
         ..error
     }

@@ -192,6 +192,8 @@ fn message_with_advice(message: String, reason: &str, names_account: bool) -> St
         "SCOPE_MISSING" => "use a token that has it",
         "TASK_NOT_FOUND" => "`expertise list` lists the tasks of the account",
         "OVERLOADED" | "STORE_UNAVAILABLE" | "WRITE_CONFLICT" => "try again later",
+        // The server's message gives the remedy.
+        "MESSAGE_TOO_LARGE" if message.contains("EXPERTISE_MAX_MESSAGE_BYTES") => return message,
         "MESSAGE_TOO_LARGE" => {
             "raise EXPERTISE_MAX_MESSAGE_BYTES of the server, or send less at once"
         }

@@ -163,7 +163,7 @@ fn rule(text: &str) -> Result<RuleSetting, String> {
             None => String::new(),
         };
         return Err(format!(
-            "a rule of docs/analysis.md with a severity, and {rule:?} is no rule{meant}"
+            "RULE=SEVERITY with a rule of docs/analysis.md; {rule:?} is not one{meant}"
         ));
     }
     let severity = match severity.eq_ignore_ascii_case("off") {

@@ -25,10 +25,12 @@ pub(super) const KNOWN: [&str; 16] = [
 /// The parts in a filter that begin with the name of this program and do not exist. Those
 /// of libraries are not known.
 pub(super) fn unknown(filter: &str) -> impl Iterator<Item = &str> {
-    let targets = filter
-        .split(',')
-        .filter_map(|directive| directive.split_once('='));
-    targets.map(|(target, _)| target.trim()).filter(|target| {
+    // A directive without a level is a target alone.
+    let targets = filter.split(',').map(|directive| {
+        let with_level = directive.split_once('=');
+        with_level.map_or(directive, |(target, _)| target).trim()
+    });
+    targets.filter(|target| {
         let mut parts = target.split("::");
         let is_ours = parts.next() == Some(PROGRAM);
         is_ours && parts.next().is_some_and(|module| !KNOWN.contains(&module))
@@ -47,5 +49,12 @@ mod tests {
             module.strip_suffix(';')
         });
         assert_eq!(modules.collect::<Vec<_>>(), KNOWN);
+    }
+
+    #[test]
+    fn a_part_that_does_not_exist_is_found_with_and_without_a_level() {
+        let filter = "info,expertise,expertise::store,expertise::stroe,expertise::clii=debug,h2::x";
+        let found: Vec<&str> = unknown(filter).collect();
+        assert_eq!(found, ["expertise::stroe", "expertise::clii"]);
     }
 }

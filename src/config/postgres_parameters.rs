@@ -1,5 +1,6 @@
 //! Parameters of connections to PostgreSQL. The URL has them, or else the environment, from
-//! which the driver takes them as other programs of PostgreSQL do. It ignores wrong ones.
+//! which the driver takes them as other programs of PostgreSQL do. The driver ignores
+//! invalid values.
 
 use std::{
     path::{Path, PathBuf},
@@ -14,7 +15,7 @@ use crate::pem::{self, PemError};
 /// The modes of TLS.
 pub(super) const SSL_MODES: &str = "disable, allow, prefer, require, verify-ca or verify-full";
 
-/// A parameter by its names in a URL, and by that of its variable.
+/// A connection parameter: its names in a URL, and its variable.
 struct Parameter {
     names: &'static [&'static str],
     variable: &'static str,
@@ -50,10 +51,10 @@ pub(super) const VARIABLES: [&str; 5] = [
     PORT.variable,
 ];
 
-/// Begins a certificate or key that is given itself, which the driver takes, too.
+/// How a PEM given in place of a path begins.
 const INLINE_PEM: &str = "-----BEGIN ";
 
-/// The parameters of a setting that is a URL.
+/// A setting's PostgreSQL URL, and the environment that completes it.
 pub(super) struct PostgresParameters<'a> {
     pub key: &'static str,
     pub url: &'a PostgresUrl,
@@ -71,8 +72,8 @@ struct Given {
 pub(super) type ReadPem = fn(&Path, &str) -> Result<Vec<u8>, PemError>;
 
 impl PostgresParameters<'_> {
-    /// Refuses values in the environment that the driver would ignore, and a certificate
-    /// without its key.
+    /// Refuses values in the environment that the driver would ignore, and, where TLS is used,
+    /// a certificate without its key.
     pub fn check_values(&self, values: &mut SettingValues) {
         let is_mode = |value: &str| PgSslMode::from_str(value).is_ok();
         self.check_variable(&SSL_MODE, is_mode, SSL_MODES, values);
@@ -80,21 +81,26 @@ impl PostgresParameters<'_> {
         if self.url.has_no_port() {
             self.check_variable(&PORT, is_port, "a port from 1 to 65535", values);
         }
+        if !self.uses_tls() {
+            return;
+        }
         for (given, missing) in [(&CERTIFICATE, &KEY), (&KEY, &CERTIFICATE)] {
             if let (Some(found), None) = (self.find(given), self.find(missing)) {
-                self.refuse_alone(&found, given, missing, values);
+                self.refuse_unpaired(&found, given, missing, values);
             }
         }
     }
 
-    /// Refuses files that are missing or have no certificate or key, where TLS is used.
+    /// Refuses files that the driver would read and that are missing or have no certificate or
+    /// key.
     pub fn check_files(&self, values: &mut SettingValues) {
-        let mode = self.find(&SSL_MODE);
-        let mode = mode.map(|mode| mode.value.to_ascii_lowercase());
-        if matches!(mode.as_deref(), Some("disable" | "allow")) {
+        if !self.uses_tls() {
             return;
         }
-        let mut files: Vec<(Parameter, ReadPem)> = vec![(ROOT_CERTIFICATE, pem::authorities)];
+        let mut files: Vec<(Parameter, ReadPem)> = Vec::new();
+        if self.verifies_server() {
+            files.push((ROOT_CERTIFICATE, pem::authorities as ReadPem));
+        }
         // One without the other is refused already.
         if self.find(&CERTIFICATE).is_some() && self.find(&KEY).is_some() {
             files.extend([
@@ -134,6 +140,25 @@ impl PostgresParameters<'_> {
         }
     }
 
+    /// Whether the driver may use TLS.
+    fn uses_tls(&self) -> bool {
+        !matches!(self.ssl_mode(), PgSslMode::Disable | PgSslMode::Allow)
+    }
+
+    /// Whether the driver checks the server's certificate. It reads the root certificates only
+    /// for that.
+    fn verifies_server(&self) -> bool {
+        let mode = self.ssl_mode();
+        matches!(mode, PgSslMode::VerifyCa | PgSslMode::VerifyFull)
+    }
+
+    /// The mode that the driver uses: an invalid one in the environment is its default.
+    fn ssl_mode(&self) -> PgSslMode {
+        let mode = self.find(&SSL_MODE);
+        let mode = mode.and_then(|mode| PgSslMode::from_str(&mode.value).ok());
+        mode.unwrap_or_default()
+    }
+
     fn find(&self, parameter: &Parameter) -> Option<Given> {
         if let Some((name, value)) = self.url.parameter(parameter.names) {
             let in_url = Some(name);
@@ -146,7 +171,8 @@ impl PostgresParameters<'_> {
         })
     }
 
-    /// Refuses a value of the environment, if the URL does not replace it.
+    /// Refuses a value of the environment, if the URL does not replace it. An empty one counts
+    /// as unset, as with the driver.
     fn check_variable(
         &self,
         parameter: &Parameter,
@@ -158,6 +184,7 @@ impl PostgresParameters<'_> {
             in_url: None,
             value,
         }) = self.find(parameter)
+            && !value.is_empty()
             && !is_valid(&value)
         {
             refuse_variable(parameter, format!("{value:?}"), expected.to_owned(), values);
@@ -165,7 +192,7 @@ impl PostgresParameters<'_> {
     }
 
     /// Refuses a certificate without its key, or the reverse.
-    fn refuse_alone(
+    fn refuse_unpaired(
         &self,
         found: &Given,
         given: &Parameter,

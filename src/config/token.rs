@@ -17,7 +17,7 @@ pub struct TokenGrant {
     #[arg(short, long, value_name = "ID", value_parser = value::account)]
     pub account: AccountId,
     /// What the token allows, space-separated, of read write translate admin
-    // Under its plain name, clap would take the type for repeated flags.
+    // The full path keeps clap from reading a list of repeated flags.
     #[arg(long = "scope", value_name = "SCOPES", value_parser = value::scopes)]
     pub scopes: ::std::vec::Vec<Scope>,
     /// How long the token is valid, such as 1h

@@ -105,7 +105,7 @@ pub enum Outage {
     Disk,
     /// The connection was lost at COMMIT, so the write may or may not be committed.
     Undecided,
-    /// It ended a statement that took longer than its `statement_timeout`.
+    /// It cancelled a statement, after its `statement_timeout` or as an administrator asked.
     StatementTimeout,
 }
 

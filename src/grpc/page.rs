@@ -79,9 +79,8 @@ where
     (messages, token.unwrap_or_default())
 }
 
-/// Encodes what a search has found. It knows itself where the next page starts: after what was
-/// searched, which may be far after the last item. If not all items fit, the next page
-/// starts after the last one that does.
+/// Encodes a page of a search. `next` is where the search stopped, which may be far after the
+/// last item; if not all items fit, the next page starts after the last one that does.
 pub fn encode_found<T, I, C: PageCursor>(
     items: Vec<T>,
     next: Option<C>,

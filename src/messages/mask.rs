@@ -244,9 +244,12 @@ impl LanguageMask {
 /// Why a path is refused.
 type PathViolation = (Reason, Cow<'static, str>);
 
-const MALFORMED_LANGUAGE: PathViolation = (
+const MALFORMED_LANGUAGE_KEY: PathViolation = (
     Reason::FieldInvalid,
-    Cow::Borrowed("does not name a well-formed language tag, such as `pt-BR`; in JSON, `pt-br`"),
+    Cow::Borrowed(
+        "does not name a well-formed language tag, such as `pt-BR`; write it in lower case in a \
+         JSON mask",
+    ),
 );
 
 impl MaskFields {
@@ -343,7 +346,7 @@ impl MaskPaths {
             let below = below.and_then(|rest| rest.strip_prefix('.'));
             let below = below.ok_or_else(|| fields.unknown(path))?;
             let (key, field) = split_key(below, fields)?;
-            let language = Language::parse(key).ok_or(MALFORMED_LANGUAGE)?;
+            let language = Language::parse(key).ok_or(MALFORMED_LANGUAGE_KEY)?;
             match field {
                 None => {
                     self.translations.insert(language, LanguageMask::Whole);
@@ -381,7 +384,7 @@ fn split_key<'a>(
             None => (path, None),
         });
     };
-    let (key, rest) = quoted.split_once('`').ok_or(MALFORMED_LANGUAGE)?;
+    let (key, rest) = quoted.split_once('`').ok_or(MALFORMED_LANGUAGE_KEY)?;
     if rest.is_empty() {
         return Ok((key, None));
     }

@@ -99,7 +99,7 @@ impl Connections {
     pub async fn admit(self: Arc<Self>, stream: TcpStream) -> Option<TrackedStream> {
         let peer = stream.peer_addr().ok()?;
         let delay = lock(&self.rate_limiter)
-            .reserve_place(peer.ip(), Instant::now())
+            .reserve_slot(peer.ip(), Instant::now())
             .ok()?;
         if !delay.is_zero() {
             sleep(delay).await;

@@ -195,7 +195,9 @@ async fn sqlite_file(
     let file = || SqliteConnectOptions::new().filename(path);
     let old_schema = OldSchema::of_setting(*migrate);
     if old_schema == OldSchema::Refuse && is_absent(path) {
-        return Err(OpenError::NoSchema);
+        return Err(OpenError::NoFile {
+            path: path.display().to_string(),
+        });
     }
     let options = sqlite(file())
         .create_if_missing(true)

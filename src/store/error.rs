@@ -115,8 +115,8 @@ impl From<StoreError> for domain::Error {
 const READ_LOCKED: &str = "a read waited too long for a lock: find what holds it and end it; on \
     PostgreSQL, pg_locks and pg_stat_activity show a session with LOCK TABLE or ALTER TABLE";
 
-const STATEMENT_TIMEOUT: &str = "the database ended a statement, as an administrator or its \
-    statement_timeout does: raise it for the user, with ALTER ROLE … SET statement_timeout";
+const STATEMENT_TIMEOUT: &str = "the database cancelled a statement: raise statement_timeout of the \
+    user with ALTER ROLE … SET statement_timeout, or ask who cancelled it";
 
 /// SQLSTATE query_canceled.
 const QUERY_CANCELED: &str = "57014";

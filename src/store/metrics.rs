@@ -165,7 +165,7 @@ impl StoreMetrics {
         let outcome = write.await;
         let took = begun.elapsed();
         self.writes.observe(took.as_secs_f64());
-        CallContext::record_span("database write", took, false);
+        CallContext::record_span("database write", took, outcome.is_err());
         outcome
     }
 
@@ -223,10 +223,13 @@ pub enum StatementKind {
 }
 
 impl StatementKind {
+    /// What this SQL does.
     pub fn of(sql: &str) -> Self {
+        let writes = || ["INSERT INTO ", "UPDATE ", "DELETE FROM "].map(|verb| sql.contains(verb));
         if sql.ends_with("FOR UPDATE") {
             Self::Lock
-        } else if sql.starts_with("SELECT") {
+        } else if sql.starts_with("SELECT") || (sql.starts_with("WITH ") && writes() == [false; 3])
+        {
             Self::Read
         } else {
             Self::Change

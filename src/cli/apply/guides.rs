@@ -106,9 +106,9 @@ pub(super) fn pair(
 
 /// The standard tasks of the account by name and product.
 struct TasksByName<'tasks, 'sources> {
-    /// Those of which no document has the id.
+    /// Tasks that no document names by id.
     free: BTreeMap<TaskKey, VecDeque<&'tasks str>>,
-    /// The files of the documents with the ids of the others.
+    /// For the other tasks: the file that names them by id.
     taken: BTreeMap<TaskKey, &'sources Path>,
 }
 

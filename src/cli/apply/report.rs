@@ -183,12 +183,12 @@ impl ApplyCounts {
             failed,
             surplus,
         } = self;
-        let (tasks, them) = match surplus {
-            0 => (String::new(), ""),
-            1 => ("1 task of the account is".to_owned(), "it"),
-            count => (format!("{count} tasks of the account are"), "them"),
+        let surplus = match surplus {
+            0 => None,
+            1 => Some(("1 task of the account is".to_owned(), "it")),
+            count => Some((format!("{count} tasks of the account are"), "them")),
         };
-        if *surplus > 0 {
+        if let Some((tasks, them)) = surplus {
             print_error(&format!(
                 "{tasks} not in the directory: --prune deletes {them}"
             ));

@@ -39,8 +39,7 @@ fn add_paths(
         if differs(sent.product_id, stored.product_id) {
             paths.insert(format!("{path}.steps.product_id"));
         }
-        let sent_type = (sent.r#type() != StepType::Unspecified).then_some(sent.r#type);
-        if differs(sent_type, Some(stored.r#type)) {
+        if changes_type(sent, stored) {
             paths.insert(format!("{path}.steps.type"));
         }
         if keeps_subtask(sent, stored) && sent_text_differs(&sent.title, &stored.title) {
@@ -54,6 +53,11 @@ fn add_paths(
             }
         }
     }
+}
+
+/// Whether a step is sent with another type than the stored one has.
+pub(super) fn changes_type(sent: &Step, stored: &Step) -> bool {
+    sent.r#type() != StepType::Unspecified && sent.r#type != stored.r#type
 }
 
 /// Whether a subtask step still refers to the stored task, whose name is its title.

@@ -1,9 +1,9 @@
 //! Types of steps that a document changes, which an import ignores.
 
-use super::{managed_by_key, managed_documents, steps_by_guid};
+use super::{fixed::changes_type, managed_by_key, managed_documents, steps_by_guid};
 use crate::{
     cli::{out::sanitize, wording},
-    proto::v1::{StepType, TaskDocument},
+    proto::v1::TaskDocument,
 };
 
 /// The end of the path of an ignored type.
@@ -22,12 +22,12 @@ fn add_lines(document: &TaskDocument, stored: &TaskDocument, of: &str, lines: &m
         let Some(stored) = stored_steps.get(sent.guid.as_str()) else {
             continue;
         };
-        if sent.r#type() != StepType::Unspecified && sent.r#type != stored.r#type {
+        if changes_type(sent, stored) {
             let (before, after) = (wording::kind(stored.r#type()), wording::kind(sent.r#type()));
             let title = sanitize(&stored.title);
             lines.push(format!(
-                "type of step {} \"{title}\"{of}: {before}, not {after}: the type is fixed: remove \
-                 the step's guid to make a new step",
+                "step {} \"{title}\"{of}: keeps its type {before}, as a type never changes; to get \
+                 {after}, remove the step's guid",
                 index + 1
             ));
         }

@@ -4,8 +4,8 @@
 use super::{managed_by_key, steps_by_guid};
 use crate::proto::v1::{Step, StepType, Task, TaskDocument};
 
-/// Names such fields, if there are any: each as `shown` makes it of its path. The document has
-/// the ids of the stored guide.
+/// An error line for each missing field; `shown` formats its path. The document has the ids of
+/// the stored guide.
 pub(in crate::cli) fn missing_fields_error(
     document: &TaskDocument,
     stored: &TaskDocument,

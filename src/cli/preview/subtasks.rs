@@ -3,29 +3,33 @@
 
 use std::collections::BTreeMap;
 
-use super::CliError;
 use crate::{
     cli::{plan::managed_documents, tasks, wording},
     client::Client,
     config::PreviewArgs,
     proto::v1::{
-        GetStepRequest, PreviewTaskResponse, PreviewedStep, Task, TaskDocument, VisibilityReason,
+        GetStepRequest, PreviewTaskResponse, PreviewedStep, Step, Task, TaskDocument,
+        VisibilityReason,
     },
 };
+
+/// Tasks with another value of `published` are hidden.
+const PUBLISHED: i32 = 1;
 
 /// Lines for subtask steps, by the index of the step in the response.
 #[derive(Default)]
 pub struct SubtaskReasons(BTreeMap<usize, Vec<String>>);
 
 impl SubtaskReasons {
-    /// Reads the tasks that are not visible, each once. `document` is the previewed file.
+    /// Reads the tasks that are not visible, each once. `document` is the previewed file. A step
+    /// has no lines if its task cannot be read.
     pub async fn read(
         client: &Client,
         args: &PreviewArgs,
         document: Option<&TaskDocument>,
         preview: &PreviewTaskResponse,
-    ) -> Result<Self, CliError> {
-        let mut stored: BTreeMap<String, Task> = BTreeMap::new();
+    ) -> Self {
+        let mut stored: BTreeMap<String, Option<Task>> = BTreeMap::new();
         let mut reasons = BTreeMap::new();
         for (index, step) in preview.steps.iter().enumerate() {
             if !step
@@ -42,17 +46,19 @@ impl SubtaskReasons {
                 continue;
             }
             let guid = match guid.is_empty() {
-                true if step.guid.is_empty() => continue,
-                true => subtask_id(client, &step.guid).await?,
-                false => guid,
+                true => subtask_id(client, document, &step.guid).await,
+                false => Some(guid),
             };
+            let Some(guid) = guid else { continue };
             if !stored.contains_key(&guid) {
-                stored.insert(guid.clone(), tasks::get(client, guid.clone()).await?);
+                let task = tasks::get(client, guid.clone()).await;
+                stored.insert(guid.clone(), task.ok());
             }
-            let lines = stored.get(&guid).map(|task| lines(task, args));
-            reasons.insert(index, lines.unwrap_or_default());
+            if let Some(Some(task)) = stored.get(&guid) {
+                reasons.insert(index, lines(task, args));
+            }
         }
-        Ok(Self(reasons))
+        Self(reasons)
     }
 
     /// The lines of a step.
@@ -80,7 +86,22 @@ fn managed_task<'a>(
     found.or_else(|| managed().find_map(|(_, inner)| managed_task(inner, guid, step)))
 }
 
-async fn subtask_id(client: &Client, guid: &str) -> Result<String, CliError> {
+/// The id of the task of a subtask step; `None` if it is not known. The step may stand only in
+/// the document.
+async fn subtask_id(
+    client: &Client,
+    document: Option<&TaskDocument>,
+    guid: &str,
+) -> Option<String> {
+    if guid.is_empty() {
+        return None;
+    }
+    let in_document = document.and_then(|document| step_with_id(document, guid));
+    if let Some(step) = in_document
+        && !step.subtask_id.is_empty()
+    {
+        return Some(step.subtask_id.clone());
+    }
     let message = GetStepRequest {
         guid: guid.to_owned(),
     };
@@ -88,13 +109,28 @@ async fn subtask_id(client: &Client, guid: &str) -> Result<String, CliError> {
         .call_steps(message, |mut steps, request| async move {
             steps.get_step(request).await
         })
-        .await?;
-    Ok(answer.step.unwrap_or_default().subtask_id)
+        .await
+        .ok()?;
+    Some(answer.step?.subtask_id)
+}
+
+/// The step with this id, of the task of a document or of one that it manages.
+fn step_with_id<'a>(document: &'a TaskDocument, guid: &str) -> Option<&'a Step> {
+    let mut steps = document.steps.iter();
+    let found = steps.find(|step| step.guid.eq_ignore_ascii_case(guid));
+    found.or_else(|| {
+        let mut managed = document.steps.iter().flat_map(managed_documents);
+        managed.find_map(|(_, inner)| step_with_id(inner, guid))
+    })
 }
 
 fn lines(task: &Task, args: &PreviewArgs) -> Vec<String> {
     let mut lines = Vec::new();
-    if task.published.is_some_and(|published| published != 1) && !args.include_unpublished {
+    if task
+        .published
+        .is_some_and(|published| published != PUBLISHED)
+        && !args.include_unpublished
+    {
         lines.push("its task is not published".to_owned());
     }
     // A document without roles makes a task for every level.

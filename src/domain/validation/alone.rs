@@ -32,7 +32,7 @@ pub struct FindingsAlone {
     pub findings: Vec<Finding>,
     /// How many there are.
     pub counts: FindingCounts,
-    /// Variables that look misspelt, and that other guides may set.
+    /// Variables that look misspelt, but that another guide of the account may set.
     pub unchecked: Vec<UncheckedVariable>,
 }
 

@@ -288,7 +288,7 @@ impl<'a> ReadCondition<'a, '_> {
                 ConditionTarget::Number(_) | ConditionTarget::Bool(_) => None,
             };
             let finding = finding.suggesting(suggestion);
-            report.add(finding.advising_against_joined(target));
+            report.add(finding.hint_at_operator_in_value(target));
         }
     }
 
@@ -309,7 +309,7 @@ impl<'a> ReadCondition<'a, '_> {
             ];
             let below = format!(".targets[{index}]");
             let finding = self.finding(Rule::NotComparable, &below, facts, message);
-            report.add(finding.advising_against_joined(target));
+            report.add(finding.hint_at_operator_in_value(target));
         }
         if let PossibleValues::Keys(keys) = &self.variable.possible
             && !keys.iter().any(|key| numeric_text(key).is_some())
@@ -331,12 +331,12 @@ impl<'a> ReadCondition<'a, '_> {
     }
 }
 
-/// What joins conditions or values elsewhere, and is part of a value in a shorthand.
+/// Operators that a shorthand does not know: it takes them as text of the value.
 const JOINS: [&str; 3] = [" AND ", " OR ", "|"];
 
 impl Finding {
     /// Says what to write in place of a target that seems to hold several conditions or values.
-    fn advising_against_joined(mut self, target: &ConditionTarget) -> Self {
+    fn hint_at_operator_in_value(mut self, target: &ConditionTarget) -> Self {
         let ConditionTarget::Text(text) = target else {
             return self;
         };

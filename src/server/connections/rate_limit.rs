@@ -26,12 +26,8 @@ pub struct ConnectRateLimiter {
 }
 
 impl ConnectRateLimiter {
-    /// Takes the next place of the address, and returns how long its connection must wait.
-    pub fn reserve_place(
-        &mut self,
-        address: IpAddr,
-        now: Instant,
-    ) -> Result<Duration, RateLimited> {
+    /// Reserves the address's next slot; returns the wait until it.
+    pub fn reserve_slot(&mut self, address: IpAddr, now: Instant) -> Result<Duration, RateLimited> {
         if self.full_at.len() >= MAX_ADDRESSES {
             self.full_at.retain(|_, full_at| *full_at > now);
         }
@@ -56,7 +52,7 @@ mod tests {
     const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     fn delays(limiter: &mut ConnectRateLimiter, connections: u32, now: Instant) -> Vec<Duration> {
-        let delay = |_| limiter.reserve_place(ADDRESS, now).expect("not refused");
+        let delay = |_| limiter.reserve_slot(ADDRESS, now).expect("not refused");
         (0..connections).map(delay).collect()
     }
 
@@ -85,7 +81,7 @@ mod tests {
         let (mut limiter, now) = (ConnectRateLimiter::default(), Instant::now());
         delays(&mut limiter, BURST + 1, now);
         let other = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
-        assert_eq!(limiter.reserve_place(other, now), Ok(Duration::ZERO));
+        assert_eq!(limiter.reserve_slot(other, now), Ok(Duration::ZERO));
     }
 
     #[test]
@@ -93,7 +89,7 @@ mod tests {
         let (mut limiter, now) = (ConnectRateLimiter::default(), Instant::now());
         let all = BURST + u32::try_from(MAX_DELAY.as_millis() / INTERVAL.as_millis()).expect("few");
         delays(&mut limiter, all, now);
-        assert_eq!(limiter.reserve_place(ADDRESS, now), Err(RateLimited));
+        assert_eq!(limiter.reserve_slot(ADDRESS, now), Err(RateLimited));
     }
 
     #[test]
@@ -101,10 +97,10 @@ mod tests {
         let (mut limiter, now) = (ConnectRateLimiter::default(), Instant::now());
         for number in 0..u32::try_from(MAX_ADDRESSES).expect("few") {
             let address = IpAddr::V4(Ipv4Addr::from_bits(number));
-            limiter.reserve_place(address, now).expect("not refused");
+            limiter.reserve_slot(address, now).expect("not refused");
         }
         limiter
-            .reserve_place(ADDRESS, now + INTERVAL)
+            .reserve_slot(ADDRESS, now + INTERVAL)
             .expect("not refused");
         assert_eq!(limiter.full_at.len(), 1);
     }

@@ -159,20 +159,25 @@ pub fn schema_error(err: &DbErr) -> OpenError {
         _ => None,
     };
     OpenError::Schema(match code.as_deref() {
+        // insufficient_privilege
         Some("42501") => {
             "this user may not create tables: grant CREATE on the schema to the user, or make it \
              the owner of the database"
                 .to_owned()
         }
+        // duplicate_table
         Some("42P07") => OTHER_TABLES.to_owned(),
         // SQLITE_ERROR, whose cause only the message has.
         Some("1") if has_message(err, "already exists") => OTHER_TABLES.to_owned(),
+        // undefined_table
         Some("42P01") => INCOMPLETE.to_owned(),
         Some("1") if has_message(err, "no such table") => INCOMPLETE.to_owned(),
         Some(state) if is_shared_connection(state) => SHARED_CONNECTION.to_owned(),
+        // SQLITE_BUSY, SQLITE_BUSY_RECOVERY, SQLITE_BUSY_SNAPSHOT
         Some("5" | "261" | "517") => {
             "another process has locked it: stop that process, or use another database".to_owned()
         }
+        // read_only_sql_transaction, SQLITE_READONLY, SQLITE_READONLY_DBMOVED
         Some("25006" | "8" | "1032") => {
             "the database is read-only: use one that can be written".to_owned()
         }

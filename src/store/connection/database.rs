@@ -39,7 +39,7 @@ const TRANSACTION_SETTINGS: &str = "SET LOCAL lock_timeout = '2s'; \
 
 /// A pool of connections to a database.
 ///
-/// Behind PgBouncer every statement runs in a transaction, and every transaction first
+/// Behind PgBouncer every prepared statement runs in a transaction, and every transaction first
 /// deallocates the prepared statements of its connection. Single statements run in a
 /// spawned task: a cancelled BEGIN would hold a connection of PgBouncer.
 #[derive(Clone)]
@@ -109,11 +109,11 @@ impl Database {
         }
     }
 
-    /// Records metrics of this pool's statements from now on, except BEGIN and COMMIT.
+    /// Records metrics of this pool's prepared statements from now on, not of BEGIN and COMMIT.
     /// Clones made earlier stay unmeasured.
-    pub fn measure(&mut self, pool: &'static str, metrics: &Arc<StoreMetrics>) {
-        self.pool_name = pool;
-        self.connection_waits = Some(metrics.connection_waits(pool));
+    pub fn measure(&mut self, pool_name: &'static str, metrics: &Arc<StoreMetrics>) {
+        self.pool_name = pool_name;
+        self.connection_waits = Some(metrics.connection_waits(pool_name));
         self.metrics = Some(Arc::clone(metrics));
     }
 
@@ -142,15 +142,19 @@ impl Database {
         let metrics = self.metrics.clone();
         let begin = async move {
             let mut connection = connection;
-            connection.begin(sql).await?;
+            if let Err(error) = connection.begin(sql).await {
+                // What follows BEGIN may have failed inside the transaction.
+                connection.execute_unprepared("ROLLBACK").await.ok();
+                return Err(error);
+            }
             Ok(Transaction::begun(connection, metrics))
         };
         BeginGuard::new(&self.epoch, begin).await
     }
 
-    /// Begins a transaction of SeaORM, as its migrations need one. Another `mode` than the
-    /// default takes SQLite's write lock at BEGIN.
-    pub async fn begin_migration(
+    /// Begins a transaction of SeaORM, which its migrator needs. With `Immediate`, SQLite
+    /// takes its write lock at BEGIN.
+    pub async fn begin_seaorm_transaction(
         &self,
         mode: Option<SqliteTransactionMode>,
     ) -> Result<DatabaseTransaction, DbErr> {
@@ -219,7 +223,7 @@ impl ConnectionTrait for Database {
         }
         let kind = StatementKind::of(&statement.sql);
         let mut connection = self.acquire().await?;
-        measure_statement(&self.metrics, kind, connection.fetch_one(statement)).await
+        measure_statement(&self.metrics, kind, connection.fetch_optional(statement)).await
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {

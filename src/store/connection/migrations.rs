@@ -51,7 +51,7 @@ impl OldSchema {
 /// Creates a missing schema. Brings an old one up to date, or refuses it.
 pub async fn prepare_schema(db: &Database, old: OldSchema) -> Result<SchemaChange, OpenError> {
     let schema = |err: DbErr| advice::schema_error(&err);
-    let transaction = db.begin_migration(None).await.map_err(schema)?;
+    let transaction = db.begin_seaorm_transaction(None).await.map_err(schema)?;
     if backend(&transaction) == DbBackend::Postgres {
         check_permissions(&transaction, NeededPermissions::Migrations).await?;
     }
@@ -120,7 +120,7 @@ async fn partitions_of_tables(db: &DatabaseTransaction) -> Result<Option<i64>, D
 /// while the others wait for it here.
 async fn begin_migrations(db: &Database) -> Result<DatabaseTransaction, DbErr> {
     let mode = Some(SqliteTransactionMode::Immediate);
-    let transaction = db.begin_migration(mode).await?;
+    let transaction = db.begin_seaorm_transaction(mode).await?;
     if backend(&transaction) == DbBackend::Postgres {
         // Migrations of another server may take longer than `lock_timeout`.
         let lock =

@@ -62,6 +62,14 @@ pub enum OpenError {
         "the database has a schema that this version does not know: run the version that created it, or set EXPERTISE_DATABASE_URL to another database"
     )]
     UnknownSchema,
+    /// The SQLite file does not exist, and migrating is switched off.
+    #[error(
+        "the file {path} does not exist: check the path, or run `expertise migrate` to create it"
+    )]
+    NoFile {
+        /// Its path.
+        path: String,
+    },
     /// The database has no schema, and migrating is switched off.
     #[error("the database is empty: run `expertise migrate`, or set EXPERTISE_MIGRATE=true")]
     NoSchema,
@@ -110,6 +118,7 @@ impl OpenError {
         match self {
             Self::InvalidUrl | Self::Path { .. } | Self::PartitionsOfSqlite => true,
             Self::File { .. }
+            | Self::NoFile { .. }
             | Self::Connect { .. }
             | Self::Unreachable { .. }
             | Self::OldServer { .. }

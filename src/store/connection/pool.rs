@@ -100,10 +100,10 @@ impl PooledConnection {
     }
 
     pub async fn execute(&mut self, statement: Statement) -> Result<ExecResult, DbErr> {
-        let (sql, values) = parts(statement);
+        let (sql, values) = sql_and_values(statement);
         for_driver!(self, connection => {
             let executed = query_with(sql, values).execute(&mut **connection).await;
-            executed.map(ExecResult::from).map_err(failed)
+            executed.map(ExecResult::from).map_err(query_error)
         })
     }
 
@@ -112,40 +112,43 @@ impl PooledConnection {
         let sql = AssertSqlSafe(sql.to_owned());
         for_driver!(self, connection => {
             let executed = connection.execute(raw_sql(sql)).await;
-            executed.map(ExecResult::from).map_err(failed)
+            executed.map(ExecResult::from).map_err(query_error)
         })
     }
 
-    /// The first row.
-    pub async fn fetch_one(&mut self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
-        let (sql, values) = parts(statement);
+    /// The first row, or `None`.
+    pub async fn fetch_optional(
+        &mut self,
+        statement: Statement,
+    ) -> Result<Option<QueryResult>, DbErr> {
+        let (sql, values) = sql_and_values(statement);
         for_driver!(self, connection => {
             let row = query_with(sql, values).fetch_optional(&mut **connection).await;
-            row.map(|row| row.map(QueryResult::from)).map_err(failed)
+            row.map(|row| row.map(QueryResult::from)).map_err(query_error)
         })
     }
 
     /// All rows.
     pub async fn fetch_all(&mut self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        let (sql, values) = parts(statement);
+        let (sql, values) = sql_and_values(statement);
         for_driver!(self, connection => {
             let rows = query_with(sql, values).fetch_all(&mut **connection).await;
-            rows.map(|rows| rows.into_iter().map(QueryResult::from).collect()).map_err(failed)
+            rows.map(|rows| rows.into_iter().map(QueryResult::from).collect()).map_err(query_error)
         })
     }
 
     /// Begins a transaction by a statement that may be followed by others.
     pub async fn begin(&mut self, sql: String) -> Result<(), DbErr> {
         let sql = AssertSqlSafe(sql).into_sql_str();
-        for_driver!(self, connection => begin(connection, sql).await.map_err(failed))
+        for_driver!(self, connection => begin(connection, sql).await.map_err(query_error))
     }
 
     pub async fn commit(&mut self) -> Result<(), DbErr> {
-        for_driver!(self, connection => commit(connection).await.map_err(failed))
+        for_driver!(self, connection => commit(connection).await.map_err(query_error))
     }
 
     pub async fn rollback(&mut self) -> Result<(), DbErr> {
-        for_driver!(self, connection => rollback(connection).await.map_err(failed))
+        for_driver!(self, connection => rollback(connection).await.map_err(query_error))
     }
 
     /// Has the driver roll back an open transaction before it uses the connection again.
@@ -178,11 +181,11 @@ fn start_rollback<DB: sqlx::Database>(connection: &mut PoolConnection<DB>) {
 }
 
 /// The text of a statement, and its values for the driver.
-fn parts(Statement { sql, values, .. }: Statement) -> (AssertSqlSafe<String>, SqlxValues) {
+fn sql_and_values(Statement { sql, values, .. }: Statement) -> (AssertSqlSafe<String>, SqlxValues) {
     let values = values.unwrap_or_else(|| Values(Vec::new()));
     (AssertSqlSafe(sql), SqlxValues(values))
 }
 
-fn failed(error: sqlx::Error) -> DbErr {
+fn query_error(error: sqlx::Error) -> DbErr {
     DbErr::Query(RuntimeErr::SqlxError(Arc::new(error)))
 }

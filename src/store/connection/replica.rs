@@ -109,6 +109,7 @@ impl From<OpenError> for ReplicaError {
             OpenError::InvalidUrl
             | OpenError::Path { .. }
             | OpenError::File { .. }
+            | OpenError::NoFile { .. }
             | OpenError::OldServer { .. }
             | OpenError::Encoding { .. }
             | OpenError::PartitionsOfSqlite
@@ -248,7 +249,7 @@ async fn connect(settings: &ReplicaSettings) -> Result<CheckedReplica, ReplicaEr
         }
         let warned = warn_if_no_standby(&database).await;
         warned.map_err(|_| ReplicaError::ConnectionLost)?;
-        let transaction = database.begin_migration(None).await;
+        let transaction = database.begin_seaorm_transaction(None).await;
         let transaction = transaction.map_err(|_| ReplicaError::ConnectionLost)?;
         let pending = pending_migrations(&transaction).await;
         let _ = transaction.rollback().await;

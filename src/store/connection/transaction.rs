@@ -25,12 +25,11 @@ impl Purpose {
     /// The statement that begins the transaction.
     pub fn begin_sql(self, backend: DbBackend) -> &'static str {
         match (self, backend) {
-            (Self::Snapshot, DbBackend::Postgres) => {
-                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-            }
-            (Self::Write, DbBackend::Sqlite) => "BEGIN IMMEDIATE",
             // A transaction of SQLite always reads one state.
-            _ => "BEGIN",
+            (Self::Snapshot, DbBackend::Sqlite) => "BEGIN",
+            (Self::Snapshot, _) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            (Self::Write, DbBackend::Sqlite) => "BEGIN IMMEDIATE",
+            (Self::Write | Self::Statement, _) => "BEGIN",
         }
     }
 }
@@ -87,7 +86,7 @@ impl ConnectionTrait for Transaction {
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
         let kind = StatementKind::of(&statement.sql);
         let mut connection = self.connection.lock().await;
-        measure_statement(&self.metrics, kind, connection.fetch_one(statement)).await
+        measure_statement(&self.metrics, kind, connection.fetch_optional(statement)).await
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {

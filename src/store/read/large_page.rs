@@ -30,8 +30,8 @@ use crate::{
 const LEADING_COLUMNS: usize = 3;
 
 impl Account {
-    /// Reads a page of steps that are not large, but some of them not small either, by one
-    /// statement under a permit.
+    /// Reads a page with medium steps, none above [`LARGE_STEP_BYTES`], by one statement under
+    /// a permit.
     pub(super) async fn read_page(
         &self,
         page: &StepPageRequest,

@@ -235,14 +235,14 @@ impl Account {
         let found = listed.len();
         listed.truncate(count_fitting(&listed, limit));
         let largest = listed.iter().map(|row| row.bytes).max().unwrap_or_default();
-        let StepPageRead { found, mut steps } = match largest {
-            _ if largest > LARGE_STEP_BYTES => self.read_page_of_large_steps(page).await?,
-            _ if largest > max_small_bytes => self.read_page(&page).await?,
-            _ => {
-                let steps = listed.iter().map(|row| row.read(&self.id));
-                let steps = steps.collect::<Result<_, StoreError>>()?;
-                StepPageRead { found, steps }
-            }
+        let StepPageRead { found, mut steps } = if largest > LARGE_STEP_BYTES {
+            self.read_page_of_large_steps(page).await?
+        } else if largest > max_small_bytes {
+            self.read_page(&page).await?
+        } else {
+            let steps = listed.iter().map(|row| row.read(&self.id));
+            let steps = steps.collect::<Result<_, StoreError>>()?;
+            StepPageRead { found, steps }
         };
         steps.truncate(limit);
         let current = match steps.first() {

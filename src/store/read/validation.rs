@@ -25,9 +25,9 @@ use crate::{
 const STEPS_PER_CALL: usize = 2_000;
 /// The cost of a task in addition to that of its steps, in steps.
 const TASK_COST_STEPS: usize = 20;
-/// A guide with at most so many steps and conditions is validated at once, as a thread for
-/// blocking work would take longer than its rules.
-const SMALL_GUIDE: usize = 300;
+/// Guides up to this many steps and conditions are validated without a thread for blocking
+/// work, which would cost more than the rules.
+const MAX_INLINE_GUIDE_SIZE: usize = 300;
 /// How many tasks of a list are read at once.
 const TASKS_AT_ONCE: i32 = 100;
 
@@ -309,7 +309,7 @@ impl ReadGuide {
     /// Validates the guide, a large one on a thread for blocking work. Returns the options,
     /// too.
     async fn validate(self, options: ValidationOptions) -> Result<Validated> {
-        let is_small = self.guide.size <= SMALL_GUIDE;
+        let is_small = self.guide.size <= MAX_INLINE_GUIDE_SIZE;
         let validate = move || {
             let subject = ValidationSubject {
                 guide: &self.guide,

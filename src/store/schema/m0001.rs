@@ -190,8 +190,8 @@ impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let db = manager.get_connection();
         let (text, uuid, bytes, by_key) = match manager.get_database_backend() {
-            // SQLite compares text byte by byte by default. Rows of little more than their
-            // key are in its primary key alone.
+            // SQLite compares text byte by byte by default. WITHOUT ROWID stores narrow rows
+            // in the primary key only.
             DbBackend::Sqlite => ("text", "uuid_text", "blob", " WITHOUT ROWID"),
             _ => ("text COLLATE \"C\"", "uuid", "bytea", ""),
         };

@@ -465,8 +465,8 @@ fn a_changed_type_is_named_with_both_values(cli: Cli) {
     let editor = "sed -i \"s/STEP_TYPE_INFORMATION/STEP_TYPE_SOLUTION/\"";
     let output = edit(&cli, &guid, editor, &directory);
     assert_eq!(output.code, Some(1), "{}", output.stderr);
-    let ignored = "ignored: type of step 1 \"Save first\": information, not solution: the type is \
-                   fixed: remove the step's guid to make a new step\n";
+    let ignored = "ignored: step 1 \"Save first\": keeps its type information, as a type never \
+                   changes; to get solution, remove the step's guid\n";
     assert!(output.stderr.contains(ignored), "{}", output.stderr);
     let kept = kept(directory.path());
     assert!(kept[0].contains("STEP_TYPE_SOLUTION"), "{}", kept[0]);
@@ -498,7 +498,7 @@ fn findings_that_the_guide_has_already_are_counted(cli: Cli) {
     let scripts = tempfile::tempdir().expect("a directory");
     let title = "steps[0][\"title\"] = \"Another title\"";
     let output = edit(&cli, &guid, &python(&scripts, title), &directory).succeeded();
-    let known = format!(" findings are those of the stored guide: see `expertise lint {guid}`\n");
+    let known = format!(", which the stored guide has too: see `expertise lint {guid}`\n");
     assert!(output.stderr.contains(&known), "{}", output.stderr);
     assert!(
         !output.stderr.contains("(step/unreachable)"),

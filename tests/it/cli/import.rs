@@ -115,8 +115,8 @@ fn a_changed_type_of_a_step_is_named(cli: Cli) {
     let changed = cli
         .export(guid)
         .replace("STEP_TYPE_INFORMATION", "STEP_TYPE_SOLUTION");
-    let ignored = "ignored: type of step 1 \"Save first\": information, not solution: the type is \
-                   fixed: remove the step's guid to make a new step\n";
+    let ignored = "ignored: step 1 \"Save first\": keeps its type information, as a type never \
+                   changes; to get solution, remove the step's guid\n";
     let import = cli.command(&["import", "a.json"]).file("a.json", &changed);
     let imported = import.run().succeeded().stdout;
     assert!(imported.contains(ignored), "{imported}");

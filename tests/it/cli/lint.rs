@@ -136,8 +136,8 @@ fn wrong_options_are_refused_in_one_line() {
         ),
         (
             "--rule=step/unknown=off",
-            "--rule is \"step/unknown=off\": it must be a rule of docs/analysis.md with a severity, \
-             and \"step/unknown\" is no rule",
+            "--rule is \"step/unknown=off\": it must be RULE=SEVERITY with a rule of \
+             docs/analysis.md; \"step/unknown\" is not one",
         ),
         ("--min-severity=fatal", "must be info, warning or error"),
         ("--language=e", "must be a BCP-47 tag"),
@@ -196,7 +196,7 @@ fn a_wrong_part_of_a_rule_is_named() {
     for (argument, part) in [
         (
             "step/unreachble=off",
-            "is no rule (is step/unreachable meant?)",
+            "is not one (is step/unreachable meant?)",
         ),
         ("step/unreachable=loud", "behind the =, not \"loud\""),
     ] {
@@ -319,7 +319,7 @@ fn an_unknown_field_is_refused_with_the_one_that_is_meant() {
 fn a_text_of_another_format_is_no_json() {
     let lint = command(&["lint", "a.json"]).file("a.json", "task:\n  name: A\n");
     let line = lint.run().failure(1);
-    let part = "this is no JSON: a document begins with `{`";
+    let part = "a document is a JSON object: it begins with `{`";
     assert!(line.contains(part), "{line}");
     assert!(!line.contains("checked without the account"), "{line}");
     let line = command(&["lint", "nosuch.json"]).run().failure(1);

@@ -88,7 +88,7 @@ fn edit_imports_a_guide_with_errors_with_consent_only(cli: Cli) {
     };
     let (shown, code) = answer("n\n");
     for part in [
-        " findings are those of the stored guide: see ",
+        ", which the stored guide has too: see ",
         "import it anyway?",
         "the text is kept in ",
     ] {

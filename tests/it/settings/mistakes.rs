@@ -108,7 +108,7 @@ fn each_mistake_stops_the_start_with_a_line_that_names_it() {
         (
             &[(
                 "EXPERTISE_DATABASE_URL",
-                "postgres://db/e?sslrootcert=/no/such.pem",
+                "postgres://db/e?sslmode=verify-full&sslrootcert=/no/such.pem",
             )],
             "it must be a URL whose sslrootcert is a file with certificates of authorities in PEM, \
              but /no/such.pem: No such file",
@@ -116,7 +116,7 @@ fn each_mistake_stops_the_start_with_a_line_that_names_it() {
         (
             &[(
                 "EXPERTISE_DATABASE_URL",
-                "postgres://db/e?sslrootcert=/dev/null",
+                "postgres://db/e?sslmode=verify-ca&sslrootcert=/dev/null",
             )],
             "in PEM, but /dev/null: it has none",
         ),

@@ -175,6 +175,36 @@ fn jwt_takes_keys_from_one_place_and_serves_everywhere() {
 }
 
 #[test]
+fn parameters_that_the_driver_does_not_use_are_accepted() {
+    for (url, name, value) in [
+        ("postgres://db/e", "PGSSLMODE", ""),
+        ("postgres://db/e", "PGPORT", ""),
+        ("postgres://db/e?sslmode=disable", "PGSSLCERT", "client.pem"),
+        (
+            "postgres://db/e?sslmode=allow&sslkey=client.key",
+            "PGSSLMODE",
+            "require",
+        ),
+    ] {
+        accepted(&[], &[("EXPERTISE_DATABASE_URL", url), (name, value)]);
+    }
+}
+
+#[test]
+fn the_file_of_root_certificates_is_read_only_to_verify_a_server() {
+    for mode in ["prefer", "require"] {
+        // Nothing listens on this port.
+        let url = format!("postgres://ann@127.0.0.1:1/e?sslmode={mode}");
+        let line = command(&["migrate", "--log=off"])
+            .env("EXPERTISE_DATABASE_URL", &url)
+            .env("PGSSLROOTCERT", "/no/such.pem")
+            .run()
+            .failure(1);
+        assert!(line.contains("the connection is refused"), "{mode}: {line}");
+    }
+}
+
+#[test]
 fn settings_that_do_not_go_together_are_refused() {
     let key = ("EXPERTISE_JWT_PUBLIC_KEY_FILE", "key.pem");
     let set = ("EXPERTISE_JWT_JWKS_FILE", "keys.json");

@@ -32,7 +32,7 @@ impl GuideSize {
     }
 }
 
-/// What a walk has counted.
+/// The state of a walk: its count so far, and the conditions of each task.
 struct WalkSize {
     counted: GuideSize,
     /// The conditions of each task with its steps.

@@ -90,14 +90,14 @@ fn permanent(why: &'static str) -> ConnectFailure {
     Permanent(why.into())
 }
 
-/// Why a PostgreSQL that stays silent is not used.
+/// PostgreSQL did not answer in time.
 pub const NO_ANSWER: &str =
     "it did not answer in time: check that it runs and has free connections";
 
 const TLS_FAILED: &str = "the TLS handshake failed: check sslmode and sslrootcert in the URL";
 
 const NO_TLS: &str = "the server offers no TLS: set it up there, or change sslmode in the URL";
-/// What the driver says then.
+/// The driver's text when the server offers no TLS.
 const NOT_OFFERED: &str = "server does not support TLS";
 
 const CLOSED: &str =
@@ -109,7 +109,7 @@ fn is_closed_at_once(message: &str) -> bool {
     message.contains("SSLRequest: 0x00 ")
 }
 
-/// Whether the database is missing that PostgreSQL takes if the URL names none.
+/// Whether the URL names no database, and the default one does not exist.
 fn is_unnamed_database(options: &PgConnectOptions, err: &dyn DatabaseError) -> bool {
     options.get_database().is_none() && err.code().as_deref() == Some(NO_DATABASE)
 }
@@ -145,7 +145,7 @@ fn tls_advice(err: &rustls::Error) -> &'static str {
         Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. } => {
             "its certificate is expired or not valid yet: renew it, and check the clock"
         }
-        // What webpki calls so is in no type that rustls shows.
+        // rustls has no variant for this error of webpki; only its text names it.
         Other(err) if err.to_string().contains("CaUsedAsEndEntity") => {
             "its certificate is that of an authority (CA:TRUE): give it one with CA:FALSE"
         }
@@ -181,19 +181,23 @@ fn state_error(err: &dyn DatabaseError) -> Option<ConnectFailure> {
     let state = err.code()?;
     Some(match &*state {
         TOO_MANY_CONNECTIONS => temporary(connection_limit(err.message())),
+        // invalid_password, invalid_authorization_specification
         "28P01" | "28000" => {
             permanent("it rejects the login: check user and password, and its pg_hba.conf")
         }
         NO_DATABASE => {
             permanent("the database does not exist: create it with createdb, or use another")
         }
+        // insufficient_privilege
         "42501" => permanent("this user may not connect to it: grant CONNECT to the user"),
+        // admin_shutdown, crash_shutdown, cannot_connect_now
         "57P01" | "57P02" | "57P03" => temporary("it is starting or stopping"),
-        // Undefined object, invalid value: only settings of the session can be those.
+        // undefined_object, invalid_parameter_value: only settings of the session can cause these.
         "42704" | "22023" => permanent(
             "it refuses a setting of the session: check options in the URL, and PGOPTIONS",
         ),
         state if is_shared_connection(state) => permanent(SHARED_CONNECTION),
+        // protocol_violation
         "08P01" => return pgbouncer_error(err.message()),
         _ => return None,
     })
@@ -245,7 +249,8 @@ fn connection_limit(message: &str) -> &'static str {
 pub const SHARED_CONNECTION: &str = "another client uses the same connection, as with PgBouncer and \
     pool_mode=transaction: set pgbouncer=true in the URL";
 
-/// Whether a prepared statement is there that is not ours, or one of ours is missing.
+/// Whether the SQLSTATE says that a prepared statement already exists or is missing.
 pub fn is_shared_connection(state: &str) -> bool {
+    // duplicate_prepared_statement, invalid_sql_statement_name
     matches!(state, "42P05" | "26000")
 }
