@@ -143,7 +143,10 @@ fn a_statement_timeout_that_is_too_short_is_named() {
         &url,
         "ALTER DATABASE hasty SET statement_timeout = '1ms'",
     ));
-    assert_refused_with(&url, &["raise statement_timeout of the user with ALTER ROLE"]);
+    assert_refused_with(
+        &url,
+        &["raise statement_timeout of the user with ALTER ROLE"],
+    );
 }
 
 #[test]
