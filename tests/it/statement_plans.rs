@@ -1,16 +1,17 @@
-//! PostgreSQL's plans of statements that change steps, while statistics are missing or from a
-//! time when the table was small: steps are found by their ids, and no statement compares
-//! each of its rows with each.
+//! PostgreSQL's plans, for all values, of statements that change steps, while statistics are
+//! missing or from a time when the table was small: steps are found by their ids, and no
+//! statement compares each of its rows with each.
+
+use std::collections::BTreeSet;
 
 use sqlx::{Connection, Executor, PgConnection};
 
-use crate::kit::{postgres::Cluster, prelude::*, store_server};
+use crate::kit::{partitions::generic_plan, postgres::Cluster, prelude::*, store_server};
 
-/// Has a cluster log the generic plan of every statement.
-const SETTINGS: [&str; 6] = [
+/// Has a cluster log every statement with its plan.
+const SETTINGS: [&str; 5] = [
     "fsync=off",
     "autovacuum=off",
-    "plan_cache_mode=force_generic_plan",
     "shared_preload_libraries=auto_explain",
     "auto_explain.log_min_duration=0",
     "auto_explain.log_level=log",
@@ -47,10 +48,34 @@ async fn writes_find_rows_by_their_ids(name: &str, statistics: &'static str) {
     let before = cluster.log().len();
     every_kind_of_write(&client, &guide).await;
     let log = cluster.log();
-    let plans = plans(&log[before..]);
-    assert!(plans.len() > 30, "{} plans", plans.len());
-    let faults: Vec<_> = plans.iter().filter_map(|plan| fault(plan)).collect();
+    let logged = plans(&log[before..]);
+    let statements: BTreeSet<String> = logged.iter().map(|plan| statement(plan)).collect();
+    assert!(statements.len() > 30, "{} statements", statements.len());
+    let mut faults = Vec::new();
+    for sql in statements {
+        let plan = generic_plan(&mut database, &sql).await;
+        let plan = plan.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        faults.extend(fault(&format!("{sql}\n{plan}")));
+    }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
+async fn a_statement_outside_a_transaction_is_planned_once() {
+    let cluster = Cluster::start("planned_once", &SETTINGS);
+    let url = cluster.make_database("planned_once");
+    let (_, client) = store_server::serve(&url, 2).await;
+    let task = client.given_task(task("Task")).await;
+    let before = cluster.log().len();
+    let step = client.given_step(information_step(&task, "Step")).await;
+    client.get_step(&step.guid).await.accepted();
+    let log = cluster.log();
+    let plans = plans(&log[before..]);
+    assert!(plans.len() >= 2, "{} plans", plans.len());
+    // A plan with values is for one call.
+    let of_one_call = plans.iter().find(|plan| plan.contains("account_id = '"));
+    assert_eq!(of_one_call, None);
 }
 
 async fn every_kind_of_write(client: &Client, guide: &Task) {
@@ -110,6 +135,12 @@ async fn every_kind_of_write(client: &Client, guide: &Task) {
     }
     client.imported(large).await;
     client.force_delete_task(&guide.guid).await.accepted();
+}
+
+/// The statement of a plan.
+fn statement(plan: &str) -> String {
+    let (_, text) = plan.split_once("Query Text: ").expect("a statement");
+    text.lines().next().unwrap_or_default().to_owned()
 }
 
 /// The plans of a log, each with the statement that it is of.

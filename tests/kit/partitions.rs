@@ -27,13 +27,21 @@ pub fn create_partitions_if_asked(url: &str) {
     }
 }
 
-/// The numbers of the partitions that the generic plan of a statement scans, with every
-/// text parameter, so also the account, set to one value. A partition that is pruned when
-/// the plan starts is not scanned. Statements of referential triggers are not covered.
+/// The numbers of the partitions that the [generic plan](generic_plan) of a statement scans. A
+/// partition that is pruned when the plan starts is not scanned. Statements of referential
+/// triggers are not covered.
 pub async fn scanned(
     connection: &mut PgConnection,
     sql: &str,
 ) -> Result<BTreeSet<u32>, sqlx::Error> {
+    let plan = generic_plan(connection, sql).await?;
+    let scans = plan.lines().filter(|line| line.contains(" Scan"));
+    Ok(scans.flat_map(partitions_in).collect())
+}
+
+/// The plan of a statement for all values of its parameters, with every text parameter, so also
+/// the account, set to one value.
+pub async fn generic_plan(connection: &mut PgConnection, sql: &str) -> Result<String, sqlx::Error> {
     const COLUMNS: &str = "SELECT column_name::text, data_type::text \
          FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'seaql_migrations'";
     const TYPES: &str =
@@ -68,8 +76,7 @@ pub async fn scanned(
     let plan = sqlx::raw_sql(AssertSqlSafe(explain));
     let plan = plan.fetch_all(&mut *connection).await?;
     let lines = plan.iter().map(|row| row.get::<String, _>(0));
-    let scans: Vec<String> = lines.filter(|line| line.contains(" Scan")).collect();
-    Ok(scans.iter().flat_map(|line| partitions_in(line)).collect())
+    Ok(lines.collect::<Vec<_>>().join("\n"))
 }
 
 /// The numbers of the partitions that a line of a plan names, such as `steps_p3`.

@@ -81,6 +81,34 @@ pub async fn add_steps(database: &str, steps: usize, each: usize) {
     add(database, copies).await;
 }
 
+/// Adds accounts with a task of `steps` steps each.
+pub async fn add_accounts(database: &str, accounts: usize, steps: usize) {
+    let copies = |dialect: &Dialect| {
+        let id = dialect.id;
+        let account = |number: &str| format!("'account' || {number}");
+        let task = format!("((n - 1) / {steps} + 1)");
+        let position = format!("((n - 1) % {steps} + 1) * 1048576");
+        vec![
+            Copies {
+                table: "tasks",
+                count: accounts,
+                replaced: vec![("account_id", account("n")), ("guid", id("n"))],
+            },
+            Copies {
+                table: "steps",
+                count: accounts * steps,
+                replaced: vec![
+                    ("account_id", account(&task)),
+                    ("guid", id("n")),
+                    ("task", id(&task)),
+                    ("position", position),
+                ],
+            },
+        ]
+    };
+    add(database, copies).await;
+}
+
 /// Adds a row to the index of names for each of the first added steps, each of a name of
 /// its own.
 pub async fn add_symbols(database: &str, steps: usize) {

@@ -1,10 +1,12 @@
 //! GetStep, CreateStep and UpdateStep on tables in 16 partitions by account, compared with
-//! tables without partitions.
+//! tables without partitions. Each partition has rows of other accounts: PostgreSQL chooses
+//! other plans while most partitions are empty.
 
 use expertise::{config::DatabaseUrl, store};
 
 use super::super::{
     compare::{Contender, Rounds, Timing},
+    figures::bulk_insert,
     fixture::{Fixture, IdSource},
     requests,
     table::Line,
@@ -15,6 +17,8 @@ use super::super::{
 pub const NAME: &str = "partitions";
 const TARGET: f64 = 0.9;
 const PARTITIONS: u16 = 16;
+const OTHER_ACCOUNTS: usize = 200;
+const STEPS_OF_OTHERS: usize = 500;
 
 /// Measures each call; only for PostgreSQL.
 pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
@@ -29,8 +33,12 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
     let create = |name, database| {
         Fixture::create_in(testbed, Program::Service, name, database, IdSource::Server)
     };
-    let (parts, in_parts) = create(names[0], of_parts).await;
-    let (whole, in_whole) = create(names[1], of_whole).await;
+    let (parts, in_parts) = create(names[0], of_parts.clone()).await;
+    let (whole, in_whole) = create(names[1], of_whole.clone()).await;
+    for database in [&of_parts, &of_whole] {
+        bulk_insert::add_accounts(database, OTHER_ACCOUNTS, STEPS_OF_OTHERS).await;
+        testbed.update_statistics(database).await;
+    }
     let cases = [
         (
             "GetStep",

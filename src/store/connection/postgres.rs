@@ -27,8 +27,12 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a statement waits for a lock, after which the write is retried while its
 /// caller waits; and how long the database keeps a silent transaction, whose locks would
 /// stay for hours when the network is cut.
-const SESSION_SETTINGS: &str =
-    "SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'";
+///
+/// Prepared statements are planned once, not for the values of each call: with rows in many
+/// partitions PostgreSQL would think that the plan for all values reads all of them, and
+/// would plan each call, which takes longer than the call.
+const SESSION_SETTINGS: &str = "SET lock_timeout = '2s'; \
+     SET idle_in_transaction_session_timeout = '10s'; SET plan_cache_mode = force_generic_plan";
 /// How long a connection is reused without a check after its last use. One that was idle
 /// for longer may have been cut.
 const UNCHECKED_IDLE_TIME: Duration = Duration::from_millis(500);

@@ -29,7 +29,9 @@ impl Purpose {
             (Self::Snapshot, DbBackend::Sqlite) => "BEGIN",
             (Self::Snapshot, _) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             (Self::Write, DbBackend::Sqlite) => "BEGIN IMMEDIATE",
-            (Self::Write | Self::Statement, _) => "BEGIN",
+            // Statements of many rows have another plan than those of a few.
+            (Self::Write, _) => "BEGIN; SET LOCAL plan_cache_mode = auto",
+            (Self::Statement, _) => "BEGIN",
         }
     }
 }
