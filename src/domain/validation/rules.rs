@@ -161,7 +161,7 @@ rules! {
     "Make the chain of subtasks shorter."
 
     TranslationMissing "translation/missing" Warning
-    "The task or step has no translation into the language, or one without a text that the source has; `facts.fields` lists what is missing. The title of a subtask step is not looked at."
+    "The task or step has no translation into the language, or one without a text that the source has; `facts.fields` lists what is missing."
     "A step has a German title and no German body."
     "Add the fields to the translation. Automatic translation only adds a language that the task or step lacks as a whole: delete a partial translation to have it made anew."
 
