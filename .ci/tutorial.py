@@ -3,7 +3,7 @@
     tutorial.py PAGE [HEADING]
 
 A block of `sh` is run by one shell for the whole page, in a directory with the repository's
-`examples`. The block of text or JSON after it is what it must print; a line `…` stands for
+`examples` and `proto`. The block of text or JSON after it is what it must print; a line `…` stands for
 any lines. A block of `sh` without one must succeed. Ids, etags and times may differ from
 those of the page, but equal ones must stay equal. A comment `<!-- not run: … -->` before a
 block leaves it out. The server is at EXPERTISE_ADDRESS.
@@ -114,7 +114,8 @@ class Comparison:
 def main(page, heading=None):
     failures = 0
     with tempfile.TemporaryDirectory() as directory:
-        os.symlink(Path("examples").resolve(), Path(directory, "examples"))
+        for name in ("examples", "proto"):
+            os.symlink(Path(name).resolve(), Path(directory, name))
         os.environ["EXPERTISE_SERVER"] = f"http://{os.environ['EXPERTISE_ADDRESS']}"
         shell, comparison = Shell(directory), Comparison()
         blocks = commands(page, heading)

@@ -51,7 +51,10 @@
 //! );
 //!
 //! let error = shorthand::parse("components.1204.charge_light is off").unwrap_err();
-//! assert_eq!(error.to_string(), "at character 36: expected an operator (`=`, `!=`, `>` or `<`)");
+//! assert_eq!(
+//!     error.to_string(),
+//!     "at character 36, the end of the text: expected an operator (`=`, `!=`, `>` or `<`)",
+//! );
 //! # Ok::<(), shorthand::ShorthandError>(())
 //! ```
 

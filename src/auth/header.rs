@@ -38,7 +38,10 @@ pub(super) fn authenticate(headers: &HeaderMap) -> Result<Caller, Rejection> {
 }
 
 fn scopes(headers: &HeaderMap) -> Result<Vec<Scope>, Rejection> {
-    if !headers.contains_key(SCOPES_HEADER) {
+    // Joined, a second list of scopes would add to those of the first.
+    let scopes = single(headers, SCOPES_HEADER)
+        .map_err(|()| Rejection::Invalid("x-scopes must be sent once at most"))?;
+    let Some(scopes) = scopes else {
         // A caller whose scopes were meant to be limited must not have all of them.
         return match headers.keys().any(is_misspelt_scopes) {
             true => Err(Rejection::Invalid(
@@ -47,11 +50,9 @@ fn scopes(headers: &HeaderMap) -> Result<Vec<Scope>, Rejection> {
             )),
             false => Ok(Scope::ALL.to_vec()),
         };
-    }
-    // In HTTP, repeated headers are one list.
-    let lists: Option<Vec<&str>> = headers.get_all(SCOPES_HEADER).iter().map(text).collect();
-    lists
-        .map(|lists| Scope::parse_list(&lists.join(" ")))
+    };
+    text(scopes)
+        .map(Scope::parse_list)
         .ok_or(Rejection::Invalid("x-scopes must be printable ASCII"))
 }
 

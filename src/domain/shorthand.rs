@@ -13,10 +13,12 @@ const PREFIX: &str = "components.";
 
 /// Why a shorthand cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("at character {at}: expected {expected}")]
+#[error("at character {at}{}: expected {expected}", if *.at_end { ", the end of the text" } else { "" })]
 pub struct ShorthandError {
     /// The position of the error, in code points from 1.
     pub at: usize,
+    /// Whether only white space follows.
+    pub at_end: bool,
     /// What is expected there.
     pub expected: &'static str,
 }
@@ -96,6 +98,7 @@ impl<'a> ShorthandParser<'a> {
         let before = self.text.get(..self.byte).unwrap_or_default();
         Err(ShorthandError {
             at: before.chars().count() + 1,
+            at_end: self.rest().trim_start().is_empty(),
             expected,
         })
     }

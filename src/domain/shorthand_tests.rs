@@ -25,6 +25,27 @@ fn faults_name_the_character_counted_in_code_points() {
     assert_eq!(error_of(r#"components.7.ü = "\n""#).0, 20);
 }
 
+#[test]
+fn faults_behind_the_last_character_say_that_the_text_ends() {
+    let message = |text: &str| parse(text).unwrap_err().to_string();
+    for text in [
+        "components.7.q in y",
+        "components.7.q = ",
+        "components.7.q = a,",
+    ] {
+        let message = message(text);
+        assert!(
+            message.contains(", the end of the text: expected "),
+            "{message}"
+        );
+    }
+    let message = message("components.7.q >= 5");
+    assert!(
+        message.starts_with("at character 17: expected "),
+        "{message}"
+    );
+}
+
 fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[ ,=!<>\"\\\\.a-c\u{a0}ü]{0,8}",

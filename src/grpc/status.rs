@@ -29,6 +29,8 @@ mod truncate;
 pub const DOMAIN: &str = "expertise.v1";
 /// When a caller may retry a call that an overloaded server or database refused.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// The field of an import without which it creates a task.
+const IMPORTED_TASK: &str = "document.task.guid";
 /// Tells the retry policy of a gRPC client how many milliseconds to wait (gRFC A6).
 const RETRY_PUSHBACK: &str = "grpc-retry-pushback-ms";
 /// A retry policy does not retry the call.
@@ -208,7 +210,8 @@ pub fn unavailable(outage: Outage) -> Status {
         Outage::Disk => "the database cannot read or write its disk",
         Outage::Undecided => {
             "the connection to the database was lost during the commit, so the write may have \
-             been done; repeat it with the same `request_id`"
+             been done: repeat a create or import with the same `request_id`; after another \
+             write, read and compare"
         }
         Outage::StatementTimeout => "the database ended a statement that took too long",
     };
@@ -311,6 +314,9 @@ fn not_found(reason: ErrorReason, kind: &str, id: impl ToString, field: &str) ->
     let mut message = format!("{} {id} not found", kind.to_lowercase());
     if field.contains('.') {
         message.push_str(&format!(", which {field} names"));
+    }
+    if field == IMPORTED_TASK {
+        message.push_str(&format!(": leave {field} out to create a task"));
     }
     with_resource(reason, kind, id, field, message)
 }

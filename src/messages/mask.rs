@@ -247,8 +247,8 @@ type PathViolation = (Reason, Cow<'static, str>);
 const MALFORMED_LANGUAGE_KEY: PathViolation = (
     Reason::FieldInvalid,
     Cow::Borrowed(
-        "does not name a well-formed language tag, such as `pt-BR`; write it in lower case in a \
-         JSON mask",
+        "does not name a well-formed language tag, such as `pt-BR`. In a JSON mask write it in \
+         lower case, or leave the mask out and send the whole language",
     ),
 );
 

@@ -103,6 +103,13 @@ impl Failure {
             .collect()
     }
 
+    /// The description of every violation of its PreconditionFailure.
+    pub fn precondition_descriptions(&self) -> Vec<&str> {
+        let failure = self.details.precondition_failure();
+        let violations = failure.into_iter().flat_map(|it| &it.violations);
+        violations.map(|it| it.description.as_str()).collect()
+    }
+
     /// Asserts the code, and the reason in this service's domain.
     #[track_caller]
     pub fn is(&self, code: Code, reason: &str) -> &Self {

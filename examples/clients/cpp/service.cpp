@@ -20,9 +20,13 @@ static constexpr char kServiceConfig[] = R"({
   }]
 })";
 
+// gRPC retries no request that is larger than this buffer, by default 256 KiB.
+static constexpr int kRetryBufferBytes = 80 * 1024 * 1024;
+
 std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetInt(GRPC_ARG_PER_RPC_RETRY_BUFFER_SIZE, kRetryBufferBytes);
   arguments.SetServiceConfigJSON(kServiceConfig);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }

@@ -22,6 +22,9 @@ const deadline = 10 * time.Second
 // The body of a step may be larger than the 4 MB that gRPC accepts by default.
 const maxMessageBytes = 72 * 1024 * 1024
 
+// gRPC retries no request that is larger than this buffer, by default 256 KiB.
+const retryBufferBytes = 80 * 1024 * 1024
+
 // gRPC repeats calls that fail with these codes. It waits as long as the server says, or
 // else as long as this policy, and not at all when the server says that a retry does not
 // help. That is safe: reads, updates with an etag and creates with a request_id can be sent
@@ -50,7 +53,10 @@ func connect(address, account string) (*service, error) {
 	channel, err := grpc.Dial(address,
 		grpc.WithInsecure(),
 		grpc.WithDefaultServiceConfig(serviceConfig),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes)),
+		grpc.WithDefaultCallOptions(
+			grpc.MaxCallRecvMsgSize(maxMessageBytes),
+			grpc.MaxRetryRPCBufferSize(retryBufferBytes),
+		),
 		grpc.WithUnaryInterceptor(forAccount(account)),
 	)
 	if err != nil {

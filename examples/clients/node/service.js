@@ -37,6 +37,10 @@ const SERVICE_CONFIG = {
 const OPTIONS = {
   // The body of a step may be larger than the 4 MB that gRPC accepts by default.
   "grpc.max_receive_message_length": 72 * 1024 * 1024,
+  // gRPC retries no request that is larger than these buffers, of a call and of all calls;
+  // by default 1 MiB and 16 MiB.
+  "grpc.per_rpc_retry_buffer_size": 80 * 1024 * 1024,
+  "grpc.retry_buffer_size": 160 * 1024 * 1024,
   "grpc.service_config": JSON.stringify(SERVICE_CONFIG),
 };
 

@@ -62,6 +62,8 @@ SERVICE_CONFIG = {
 OPTIONS = [
     # The body of a step may be larger than the 4 MB that gRPC accepts by default.
     ("grpc.max_receive_message_length", 72 * 1024 * 1024),
+    # gRPC retries no request that is larger than this buffer, by default 256 KiB.
+    ("grpc.per_rpc_retry_buffer_size", 80 * 1024 * 1024),
     ("grpc.service_config", json.dumps(SERVICE_CONFIG)),
 ]
 

@@ -163,7 +163,7 @@ rules! {
     TranslationMissing "translation/missing" Warning
     "The task or step has no translation into the language, or one without a text that the source has; `facts.fields` lists what is missing."
     "A step has a German title and no German body."
-    "Translate the missing fields, or have them translated automatically."
+    "Add the fields to the translation. Automatic translation only adds a language that the task or step lacks as a whole: delete a partial translation to have it made anew."
 
     TranslationOutdated "translation/outdated" Warning
     "An unlocked translation was made from a source that has changed since."

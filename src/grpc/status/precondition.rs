@@ -6,13 +6,15 @@ use tonic_types::{ErrorDetails, PreconditionViolation};
 use super::{DOMAIN, build, reason_name, violation_counts};
 use crate::{domain::Precondition, proto::v1::ErrorReason};
 
-/// How a task stops being managed.
+/// How a task stops being managed, and how to delete it then.
 const UNLINK: &str = "Update that observation first: set `linked` in its `feedback_config` to \
-                      false, or remove the answer whose `link` is the task";
+                      false, or remove the answer whose `link` is the task. The task and its step \
+                      stay: delete the step, then the task";
 
 /// FAILED_PRECONDITION, with a violation for each resource or field that prevents the call.
 pub fn status(precondition: Precondition) -> Status {
     let managed_by = managed_by(&precondition);
+    let short = short_description(&precondition);
     let (reason, subjects, message): (_, Vec<String>, _) = match precondition {
         Precondition::LinkedImportOnly { paths, new_values } => (
             ErrorReason::LinkedImportOnly,
@@ -74,13 +76,28 @@ pub fn status(precondition: Precondition) -> Status {
     let violations: Vec<_> = subjects
         .into_iter()
         .take(Precondition::MAX_LISTED_STEPS)
-        .map(|subject| PreconditionViolation::new(reason_name(reason), subject, &message))
+        .map(|subject| {
+            PreconditionViolation::new(reason_name(reason), subject, short.unwrap_or(&message))
+        })
         .collect();
     let mut metadata = violation_counts(violations.len(), total);
     metadata.extend(managed_by.map(|step| ("managed_by".to_owned(), step)));
     let mut details = ErrorDetails::with_error_info(reason_name(reason), DOMAIN, metadata);
     details.set_precondition_failure(violations);
     build(Code::FailedPrecondition, message, details)
+}
+
+/// The description of each violation where there may be several; else it is the message.
+fn short_description(precondition: &Precondition) -> Option<&'static str> {
+    match precondition {
+        Precondition::AbsentSteps { .. } => Some("the document does not list the step"),
+        Precondition::TaskReferenced { .. } => Some("the subtask step refers to the task"),
+        Precondition::LinkedImportOnly { .. }
+        | Precondition::TaskHasSteps { .. }
+        | Precondition::TaskManaged { .. }
+        | Precondition::StepManaged { .. }
+        | Precondition::RequestIdReused { .. } => None,
+    }
 }
 
 /// The observation that prevents the call.

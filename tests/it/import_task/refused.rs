@@ -340,6 +340,8 @@ async fn an_absent_or_foreign_task_is_not_found(client: Client) {
     for guid in [&theirs.guid, &absent] {
         let failure = refused(&client, document_of(guid, document_steps(&["mine"]))).await;
         failure.is_task_not_found(guid);
+        let advice = ": leave document.task.guid out to create a task";
+        assert!(failure.message.ends_with(advice), "{failure:?}");
         answers.push(error_text(&failure, guid));
     }
     assert_eq!(answers[0], answers[1]);

@@ -23,7 +23,8 @@ async fn a_managed_task_is_not_deleted(client: Client) {
     failure.is_precondition("TASK_MANAGED");
     let failure = client.force_delete_task(&managed.guid).await.refused();
     failure.is_precondition("TASK_MANAGED");
-    for part in [managed.guid.as_str(), "`linked`"] {
+    let after = "delete the step, then the task";
+    for part in [managed.guid.as_str(), "`linked`", after] {
         assert!(failure.message.contains(part), "{part}: {failure:?}");
     }
     assert_eq!(client.tasks_with_steps().await, before);
@@ -65,7 +66,8 @@ async fn a_wiring_step_is_not_deleted(client: Client) {
     failure.is_precondition("STEP_MANAGED");
     let named = failure.preconditions();
     assert_eq!(named, [("STEP_MANAGED", made.steps[1].as_str())]);
-    for part in [wiring[0].link.as_str(), "`linked`"] {
+    let after = "delete the step, then the task";
+    for part in [wiring[0].link.as_str(), "`linked`", after] {
         assert!(failure.message.contains(part), "{part}: {failure:?}");
     }
     assert_eq!(client.tasks_with_steps().await, before);
