@@ -14,7 +14,10 @@ mod probe;
 mod replica;
 mod transaction;
 
-use std::{future::ready, path::Path, str::FromStr, sync::Arc, time::Duration};
+use std::{
+    fs, future::ready, os::unix::fs::OpenOptionsExt, path::Path, str::FromStr, sync::Arc,
+    time::Duration,
+};
 
 use sea_orm::EntityTrait;
 use sqlx::{
@@ -199,6 +202,7 @@ async fn sqlite_file(
             path: path.display().to_string(),
         });
     }
+    create_private(path);
     let options = sqlite(file())
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal);
@@ -223,6 +227,13 @@ async fn sqlite_file(
         page_key,
         schema_change,
     })
+}
+
+/// Creates a missing file that only this user may read. SQLite gives the files beside it the
+/// same mode. What fails here fails in SQLite, too, whose error is reported.
+fn create_private(file: &Path) {
+    let mut options = fs::File::options();
+    let _ = options.write(true).create_new(true).mode(0o600).open(file);
 }
 
 /// Whether a file is not there, but could be created in its directory.
