@@ -380,6 +380,31 @@ fn a_wrong_password_is_named() {
 
 #[test]
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
+fn a_password_file_that_others_may_read_is_named() {
+    let cluster = cluster();
+    let home = tempfile::tempdir().expect("a directory");
+    let file = home.path().join(".pgpass");
+    fs::write(&file, "*:*:*:ann:right\n").expect("a file");
+    let migrate = |user: &str| {
+        command(&["migrate"])
+            .env("EXPERTISE_DATABASE_URL", &url(cluster, user, "nothing"))
+            .env("HOME", &home.path().display().to_string())
+            .run()
+            .failure(1)
+    };
+    let set_mode = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode));
+    set_mode(0o644).expect("it is set");
+    let ignored = format!("the password file {} is ignored", file.display());
+    let line = migrate("ann");
+    assert_parts(&line, &["rejects the login", &ignored, "its mode to 600"]);
+    // The password of the URL is the wrong one.
+    assert!(!migrate("ann:secret").contains("password file"));
+    set_mode(0o600).expect("it is set");
+    assert!(migrate("ann").contains("the database does not exist"));
+}
+
+#[test]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 fn a_database_that_is_not_there_is_named() {
     let cluster = cluster();
     let url = url(cluster, "ann:right", "nothing");
