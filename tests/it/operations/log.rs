@@ -34,6 +34,10 @@ async fn messages_of_postgres_stay_out_of_the_log() {
         let is_logged = || server.log().contains("the database does not answer");
         until_true("the outage is logged", is_logged).await;
         let text = server.log();
+        let address = format!("(postgres://127.0.0.1:{}/postgres)", cluster.port());
+        let lines = text.lines();
+        let mut lines = lines.filter(|line| line.contains("the database does not answer"));
+        assert!(lines.all(|line| line.contains(&address)), "{text}");
         assert!(server.terminate().success());
         assert!(!text.contains("terminating connection"), "{text}");
         cluster.start_again();
