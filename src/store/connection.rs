@@ -4,6 +4,7 @@ mod advice;
 mod database;
 mod epoch;
 mod migrations;
+mod no_connection;
 mod open_error;
 mod permissions;
 mod pool;
@@ -288,6 +289,7 @@ async fn postgres(
     pool.measure("shared", metrics);
     // One connection is kept free of writes, which may wait for locks, so that reads go on.
     let writers = max_connections.saturating_sub(1).max(1);
+    let slots = WriteSlots::new(writers as usize, postgres::ACQUIRE_TIMEOUT, pool.clone());
     Ok(DatabaseConnections {
         writer: pool.clone(),
         reader: pool.clone(),
@@ -295,7 +297,7 @@ async fn postgres(
         epoch,
         page_key,
         schema_change,
-        writers: Writers::Slots(WriteSlots::new(writers as usize, postgres::ACQUIRE_TIMEOUT)),
+        writers: Writers::Slots(slots),
     })
 }
 
