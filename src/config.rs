@@ -18,6 +18,7 @@ mod flags;
 mod health;
 mod log_modules;
 mod names;
+mod password_file;
 mod postgres_parameters;
 mod secret;
 mod settings;

@@ -265,8 +265,9 @@ impl Server {
                 endpoint.add_store(store.clone());
             }
             health.start();
-            let following = tokio::spawn(health.clone().follow_database(store.clone()));
-            monitoring = Some(AbortOnDrop(following));
+            let address = config.database.address();
+            let following = health.clone().follow_database(store.clone(), address);
+            monitoring = Some(AbortOnDrop(tokio::spawn(following)));
             started();
             shutdown.await;
         }

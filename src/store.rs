@@ -146,10 +146,12 @@ impl Store {
             metrics: Arc::default(),
         };
         let connections = connection::connect(&database, &options).await?;
-        let schema = schema();
+        let (schema, address) = (schema(), database.address());
         match connections.schema_change {
-            SchemaChange::Created => info!("created the schema {schema}"),
-            SchemaChange::Migrated => info!("brought the schema up to date, to {schema}"),
+            SchemaChange::Created => info!("created the schema {schema} in {address}"),
+            SchemaChange::Migrated => {
+                info!("brought the schema up to date, to {schema}, in {address}");
+            }
             SchemaChange::Current => {}
         }
         let metrics = options.metrics;

@@ -6,47 +6,56 @@ mod url;
 
 use std::{fmt::Display, path::Path, sync::Arc, time::SystemTime};
 
+use http::Uri;
 use jsonwebtoken::{Algorithm, DecodingKey};
 
-use self::{file::KeyFile, url::KeyUrl};
+use self::{
+    file::KeyFile,
+    url::{FetchError, KeyUrl},
+};
 use crate::config::{KeySource, SigningSecret};
 
 /// Why there are no keys at the start. A display is one line.
 #[derive(Debug, thiserror::Error)]
-#[error("{setting} is {location:?}: it must be {expected}: {reason}")]
+#[error("{setting} is {location:?}: {problem}: {reason}")]
 pub struct KeyError {
     setting: &'static str,
     location: String,
-    expected: &'static str,
+    problem: String,
     reason: String,
     is_file: bool,
 }
 
 impl KeyError {
-    fn of<E: Display>(
-        setting: &'static str,
-        location: impl Display,
-        expected: &'static str,
-    ) -> impl FnOnce(E) -> Self {
-        let location = location.to_string();
-        move |reason| Self {
-            setting,
-            location,
-            expected,
-            reason: reason.to_string(),
-            is_file: false,
-        }
-    }
-
     fn of_file<E: Display>(
         setting: &'static str,
         path: &Path,
         expected: &'static str,
     ) -> impl FnOnce(E) -> Self {
-        let error = Self::of(setting, path.display(), expected);
+        let location = path.display().to_string();
         move |reason| Self {
+            setting,
+            location,
+            problem: must_be(expected),
+            reason: reason.to_string(),
             is_file: true,
-            ..error(reason)
+        }
+    }
+
+    fn of_url(url: &Uri, reason: &FetchError) -> Self {
+        let problem = match reason {
+            FetchError::Content(_) => must_be(KEY_SET),
+            FetchError::Timeout
+            | FetchError::Transport(_)
+            | FetchError::Status(_)
+            | FetchError::TooLarge => "it cannot be fetched".to_owned(),
+        };
+        Self {
+            setting: "EXPERTISE_JWT_JWKS_URL",
+            location: url.to_string(),
+            problem,
+            reason: reason.to_string(),
+            is_file: false,
         }
     }
 
@@ -54,6 +63,10 @@ impl KeyError {
     pub fn is_wrong_setting(&self) -> bool {
         self.is_file
     }
+}
+
+fn must_be(expected: &str) -> String {
+    format!("it must be {expected}")
 }
 
 /// A key and the only algorithm that it is for.
@@ -157,8 +170,7 @@ impl Keys {
             }
             KeySource::KeySetUrl(url) => {
                 let keys = KeyUrl::open(url.clone()).await;
-                let error = KeyError::of("EXPERTISE_JWT_JWKS_URL", url, KEY_SET);
-                KeyOrigin::Url(keys.map_err(error)?)
+                KeyOrigin::Url(keys.map_err(|error| KeyError::of_url(url, &error))?)
             }
         };
         Ok(Self(origin))

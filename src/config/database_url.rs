@@ -52,13 +52,13 @@ const MAX_SHOWN_NAME_BYTES: usize = 40;
 
 /// What a URL must be, by what is wrong with it.
 const ENCODED_PASSWORD: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE, with the characters \
-                                @ / ? # of a password percent-encoded";
+                                @ / ? # % of a password percent-encoded";
 const WITHOUT_OPTIONS: &str = "one without options where it has pgbouncer=true, as PgBouncer refuses \
                                them: use ALTER ROLE … SET or ALTER DATABASE … SET";
 const ONE_HOST: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE with one host: use a name or a \
                         proxy that leads to the current primary";
 const VALID_PORT: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE with a port from 1 to 65535, \
-                          and the characters @ / ? # of a password percent-encoded";
+                          and the characters @ / ? # % of a password percent-encoded";
 
 /// A PostgreSQL URL, password included, which `Debug` and `Display` never show.
 #[derive(Clone, PartialEq, Eq)]
@@ -100,6 +100,11 @@ impl PostgresUrl {
         let pairs = self.url.query_pairs();
         let (name, value) = pairs.filter(|(name, _)| names.contains(&&**name)).last()?;
         Some((name.into_owned(), value.into_owned()))
+    }
+
+    /// Whether the URL has a password.
+    pub(super) fn has_password(&self) -> bool {
+        self.url.password().is_some() || self.parameter(&["password"]).is_some()
     }
 
     /// Whether the port is not in the URL.

@@ -36,6 +36,40 @@ fn masks_have_every_field_of_the_contract() {
     }
 }
 
+/// The comment of the field `update_mask` of a message.
+fn comment_of_mask(message: &str) -> String {
+    /// Numbers of `message_type` in a file and of `field` in a message, by which comments are
+    /// found.
+    const MESSAGE: i32 = 4;
+    const FIELD: i32 = 2;
+    let documented = include_bytes!(concat!(env!("OUT_DIR"), "/documented.bin"));
+    let set = FileDescriptorSet::decode(&documented[..]).expect("the descriptors");
+    let comments = set.file.iter().filter_map(|file| {
+        let at = |index: usize| i32::try_from(index).expect("an index");
+        let messages = &file.message_type;
+        let number = messages.iter().position(|it| it.name() == message)?;
+        let mut fields = messages.get(number)?.field.iter();
+        let field = fields.position(|field| field.name() == "update_mask")?;
+        let path = [MESSAGE, at(number), FIELD, at(field)];
+        let locations = &file.source_code_info.as_ref()?.location;
+        let location = locations.iter().find(|location| location.path == path)?;
+        Some(location.leading_comments().replace('\n', " "))
+    });
+    comments.collect()
+}
+
+#[test]
+fn the_comment_of_a_mask_lists_every_field_that_an_update_changes() {
+    for (message, fields) in [("UpdateTaskRequest", &TASK), ("UpdateStepRequest", &STEP)] {
+        let comment = comment_of_mask(message);
+        let list = comment.split_once("The fields to change: ");
+        let list = list.and_then(|(_, list)| list.split_once(", or single translations"));
+        let (list, _) = list.expect("a list of fields");
+        let named = list.split(',').map(|name| name.trim().trim_matches('`'));
+        assert_eq!(named.collect::<Vec<_>>(), fields.honored, "{message}");
+    }
+}
+
 proptest! {
     #[test]
     fn a_path_is_known_or_refused(path in "(translations\\.)?[a-z_.`*-]{0,20}") {

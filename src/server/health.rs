@@ -64,8 +64,8 @@ impl HealthMonitor {
         *self.0.borrow()
     }
 
-    /// Pings the database until the future is dropped.
-    pub async fn follow_database(self, store: Store) {
+    /// Pings the database until the future is dropped. `address` names it in the log.
+    pub async fn follow_database(self, store: Store, address: String) {
         // The causes of the current outage.
         let mut logged = Vec::new();
         loop {
@@ -80,7 +80,7 @@ impl HealthMonitor {
                 Err(cause) => {
                     self.set(HealthState::DatabaseDown);
                     if self.state() == HealthState::DatabaseDown && !logged.contains(&cause) {
-                        warn!("the database does not answer: {cause}");
+                        warn!("the database does not answer: {cause} ({address})");
                         logged.push(cause);
                     }
                     sleep(PING_INTERVAL_WHEN_DOWN).await;

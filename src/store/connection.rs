@@ -4,6 +4,7 @@ mod advice;
 mod database;
 mod epoch;
 mod migrations;
+mod no_connection;
 mod open_error;
 mod permissions;
 mod pool;
@@ -14,7 +15,10 @@ mod probe;
 mod replica;
 mod transaction;
 
-use std::{future::ready, path::Path, str::FromStr, sync::Arc, time::Duration};
+use std::{
+    fs, future::ready, os::unix::fs::OpenOptionsExt, path::Path, str::FromStr, sync::Arc,
+    time::Duration,
+};
 
 use sea_orm::EntityTrait;
 use sqlx::{
@@ -199,6 +203,7 @@ async fn sqlite_file(
             path: path.display().to_string(),
         });
     }
+    create_private(path);
     let options = sqlite(file())
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal);
@@ -223,6 +228,13 @@ async fn sqlite_file(
         page_key,
         schema_change,
     })
+}
+
+/// Creates a missing file that only this user may read. SQLite gives the files beside it the
+/// same mode. What fails here fails in SQLite, too, whose error is reported.
+fn create_private(file: &Path) {
+    let mut options = fs::File::options();
+    let _ = options.write(true).create_new(true).mode(0o600).open(file);
 }
 
 /// Whether a file is not there, but could be created in its directory.
@@ -277,6 +289,7 @@ async fn postgres(
     pool.measure("shared", metrics);
     // One connection is kept free of writes, which may wait for locks, so that reads go on.
     let writers = max_connections.saturating_sub(1).max(1);
+    let slots = WriteSlots::new(writers as usize, postgres::ACQUIRE_TIMEOUT, pool.clone());
     Ok(DatabaseConnections {
         writer: pool.clone(),
         reader: pool.clone(),
@@ -284,7 +297,7 @@ async fn postgres(
         epoch,
         page_key,
         schema_change,
-        writers: Writers::Slots(WriteSlots::new(writers as usize, postgres::ACQUIRE_TIMEOUT)),
+        writers: Writers::Slots(slots),
     })
 }
 

@@ -126,10 +126,7 @@ fn outage_message(outage: Outage) -> &'static str {
         Outage::Away => {
             "the database refuses or ends connections: check that it runs and can be reached"
         }
-        Outage::NoConnection => {
-            "no connection to the database within two seconds: it accepts none, or all are in \
-             use; check what uses them, or raise EXPERTISE_DATABASE_MAX_CONNECTIONS"
-        }
+        Outage::NoConnection => "a call waited too long for a connection to the database",
         Outage::Locked => {
             "a write waited too long for its turn on SQLite: another process locks the file, or \
              writes arrive faster than the disk commits them"

@@ -10,13 +10,15 @@ use std::{
 use futures_util::future::BoxFuture;
 use prometheus_client::metrics::histogram::Histogram;
 use sea_orm::{
-    ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult,
-    SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait, prelude::async_trait,
+    ConnAcquireErr, ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult,
+    QueryResult, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait,
+    prelude::async_trait,
 };
 use tracing::Instrument;
 
 use super::{
     epoch::ConnectionEpoch,
+    no_connection::NoConnectionLog,
     pool::{Pool, PooledConnection},
     transaction::{Purpose, Transaction},
 };
@@ -53,6 +55,7 @@ pub struct Database {
     /// How long calls wait for connections of this pool.
     connection_waits: Option<Histogram>,
     metrics: Option<Arc<StoreMetrics>>,
+    no_connection: NoConnectionLog,
 }
 
 /// A BEGIN in progress.
@@ -106,6 +109,7 @@ impl Database {
             pool_name: "unmeasured",
             connection_waits: None,
             metrics: None,
+            no_connection: NoConnectionLog::default(),
         }
     }
 
@@ -125,10 +129,22 @@ impl Database {
         }
     }
 
-    /// Waits for a connection, and records the wait.
+    /// Waits for a connection, and records the wait. Has the log say why there is none.
     async fn acquire(&self) -> Result<PooledConnection, DbErr> {
         let _wait = self.connection_waits.as_ref().map(ConnectionWait::begin);
-        self.pool.acquire().await
+        let acquired = self.pool.acquire().await;
+        if let Err(DbErr::ConnectionAcquire(ConnAcquireErr::Timeout)) = &acquired {
+            self.log_why_no_connection();
+        }
+        acquired
+    }
+
+    /// Logs why PostgreSQL had no connection in time, soon and not more often than necessary.
+    pub fn log_why_no_connection(&self) {
+        match &self.pool {
+            Pool::Postgres(pool) => self.no_connection.report(pool),
+            Pool::Sqlite(_) => {}
+        }
     }
 
     /// Begins a transaction in one round trip.

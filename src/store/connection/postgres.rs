@@ -62,8 +62,7 @@ pub async fn open(
     let options = options(url)?;
     let connecting = timeout(CONNECT_TIMEOUT, is_pooled(&options, url.pgbouncer()));
     let connected = connecting.await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-    let is_pooled =
-        connected.map_err(|err| advice::postgres_error(&url.address(), &options, &err))?;
+    let is_pooled = connected.map_err(|err| advice::postgres_error(url, &options, &err))?;
     let (options, pooling) = match is_pooled {
         true => (options.statement_cache_capacity(0), Pooling::Transaction),
         false => (options, Pooling::Session),

@@ -154,6 +154,33 @@ fn a_file_that_is_not_there_is_not_created_without_migrations() {
     assert!(line.contains(empty), "{line}");
 }
 
+#[test]
+fn a_server_that_makes_the_schema_logs_where() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let url = format!("sqlite:{}/e.db", directory.path().display());
+    let server = command(&["--listen=127.0.0.1:0", "--log-format=text"])
+        .env("EXPERTISE_DATABASE_URL", &url)
+        .start();
+    let line = server.next_error_line();
+    let made = format!("created the schema m0001 in {url}");
+    assert!(line.ends_with(&made), "{line}");
+}
+
+#[test]
+fn a_new_file_is_readable_by_its_owner_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("e.db");
+    let url = format!("sqlite:{}", path.display());
+    let server = command(&["--listen=127.0.0.1:0"])
+        .env("EXPERTISE_DATABASE_URL", &url)
+        .start();
+    server.start_line();
+    for file in ["e.db", "e.db-wal", "e.db-shm"] {
+        let metadata = fs::metadata(directory.path().join(file)).expect(file);
+        assert_eq!(metadata.permissions().mode() & 0o777, 0o600, "{file}");
+    }
+}
+
 /// A user who owns nothing.
 const NOBODY: u32 = 65534;
 
@@ -349,6 +376,31 @@ fn a_wrong_password_is_named() {
         );
         assert_refused_with(&format!("{url}?pgbouncer=false"), &["rejects the login"]);
     }
+}
+
+#[test]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
+fn a_password_file_that_others_may_read_is_named() {
+    let cluster = cluster();
+    let home = tempfile::tempdir().expect("a directory");
+    let file = home.path().join(".pgpass");
+    fs::write(&file, "*:*:*:ann:right\n").expect("a file");
+    let migrate = |user: &str| {
+        command(&["migrate"])
+            .env("EXPERTISE_DATABASE_URL", &url(cluster, user, "nothing"))
+            .env("HOME", &home.path().display().to_string())
+            .run()
+            .failure(1)
+    };
+    let set_mode = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode));
+    set_mode(0o644).expect("it is set");
+    let ignored = format!("the password file {} is ignored", file.display());
+    let line = migrate("ann");
+    assert_parts(&line, &["rejects the login", &ignored, "its mode to 600"]);
+    // The password of the URL is the wrong one.
+    assert!(!migrate("ann:secret").contains("password file"));
+    set_mode(0o600).expect("it is set");
+    assert!(migrate("ann").contains("the database does not exist"));
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //! read by calls.
 
 use std::{
-    fs::File,
+    fs::{self, File},
+    path::Path,
     process::{Command, Stdio},
     sync::{
         Arc, Mutex,
@@ -11,7 +12,7 @@ use std::{
 };
 
 use expertise::config::Config;
-use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::kit::{
@@ -136,7 +137,23 @@ async fn postgres_is_backed_up_under_writes_and_restored() {
     writers.stop().await;
     server.shut_down().await;
 
-    let restored = cluster.make_database("restored");
+    // The page's command makes a database in UTF-8 whatever the default of the cluster is.
+    let mut admin = PgConnection::connect(&cluster.url()).await.expect("admin");
+    for sql in [
+        "ALTER DATABASE template1 IS_TEMPLATE false",
+        "DROP DATABASE template1",
+        "CREATE DATABASE template1 ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0",
+    ] {
+        admin.execute(sql).await.expect(sql);
+    }
+    let mut createdb = cluster.command(&cluster.binaries().join("createdb"));
+    let arguments = arguments_of_createdb().into_iter().map(|argument| {
+        let argument = argument.replace("postgres://ADMIN@HOST/postgres", &cluster.url());
+        argument.replace("USER", "postgres")
+    });
+    createdb.args(arguments);
+    runs(createdb).await;
+    let restored = cluster.url_of("restored");
     let mut pg_restore = cluster.command(&cluster.binaries().join("pg_restore"));
     pg_restore.args(["--exit-on-error", "--single-transaction", "--no-owner"]);
     pg_restore.arg(format!("--dbname={restored}"));
@@ -150,6 +167,16 @@ async fn postgres_is_backed_up_under_writes_and_restored() {
     let restored = TestServer::start(config).await;
     assert_all_there(&restored.client(), &acknowledged).await;
     restored.shut_down().await;
+}
+
+/// The arguments that docs/operations.md gives to `createdb`.
+fn arguments_of_createdb() -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operations.md");
+    let page = fs::read_to_string(path).expect("the page");
+    let mut lines = page.lines();
+    let line = lines.find_map(|line| line.strip_prefix("createdb "));
+    let words = line.expect("the command").split_whitespace();
+    words.map(str::to_owned).collect()
 }
 
 async fn runs(mut command: Command) {

@@ -34,6 +34,10 @@ async fn messages_of_postgres_stay_out_of_the_log() {
         let is_logged = || server.log().contains("the database does not answer");
         until_true("the outage is logged", is_logged).await;
         let text = server.log();
+        let address = format!("(postgres://127.0.0.1:{}/postgres)", cluster.port());
+        let lines = text.lines();
+        let mut lines = lines.filter(|line| line.contains("the database does not answer"));
+        assert!(lines.all(|line| line.contains(&address)), "{text}");
         assert!(server.terminate().success());
         assert!(!text.contains("terminating connection"), "{text}");
         cluster.start_again();
@@ -118,6 +122,67 @@ async fn the_cause_of_a_lost_primary_is_logged() {
         "{}",
         server.log()
     );
+}
+
+/// Each of these has calls wait for a connection until their time is over.
+#[tokio::test]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
+async fn why_no_connection_is_free_is_logged() {
+    let mut cluster = Cluster::start("no_connection.cluster", &["fsync=off"]);
+    let mut admin = PgConnection::connect(&cluster.url())
+        .await
+        .expect("a superuser");
+    for sql in [
+        "CREATE ROLE narrow LOGIN",
+        "CREATE DATABASE guides OWNER narrow",
+    ] {
+        admin.execute(sql).await.expect(sql);
+    }
+    let url = cluster.url_of("guides").replace("postgres@", "narrow@");
+    let settings = [
+        ("EXPERTISE_DATABASE_URL", &*url),
+        ("EXPERTISE_DATABASE_MAX_CONNECTIONS", "1"),
+    ];
+    let server = ServerProcess::start("in_use", &settings);
+    let client = Client::at(server.address()).with_account("demo");
+    let pump = client.given_task(task("Pump")).await;
+    let owner = cluster.url_of("guides");
+    let mut holder = PgConnection::connect(&owner).await.expect("PostgreSQL");
+    let lock = "BEGIN; LOCK TABLE tasks IN ACCESS EXCLUSIVE MODE";
+    holder.execute(lock).await.expect("the lock");
+    until("the connections in use are logged", async || {
+        let read = || client.get_task(&pump.guid);
+        let _ = tokio::join!(read(), read(), read(), read());
+        let cause = "all connections of this server are in use";
+        server.log().contains(cause).then_some(())
+    })
+    .await;
+    assert!(server.terminate().success());
+    holder.close().await.expect("the end of the lock");
+
+    let settings = [("EXPERTISE_DATABASE_URL", &*url)];
+    let server = ServerProcess::start("role_limit", &settings);
+    let client = Client::at(server.address()).with_account("demo");
+    admin
+        .execute("ALTER ROLE narrow CONNECTION LIMIT 0")
+        .await
+        .expect("a limit");
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'narrow'";
+    admin.execute(end).await.expect("no connections");
+    let unavailable_with = async |cause: &str| {
+        until(cause, async || {
+            let failure = client.get_task(&pump.guid).await.refused();
+            failure.is(Code::Unavailable, "STORE_UNAVAILABLE");
+            let line = format!("no connection to the database within two seconds: {cause}");
+            server.log().contains(&line).then_some(())
+        })
+        .await;
+    };
+    unavailable_with("its user has no free connection: raise the limit with ALTER ROLE").await;
+    cluster.stop(Stop::Immediate);
+    unavailable_with("the connection is refused: start PostgreSQL").await;
+    let log = server.log();
+    assert!(!log.contains("EXPERTISE_DATABASE_MAX_CONNECTIONS"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,17 +7,34 @@ use sea_orm::{DbErr, RuntimeErr};
 use sqlx::{error::DatabaseError, postgres::PgConnectOptions};
 
 use self::ConnectFailure::{Permanent, Temporary};
-use crate::store::connection::OpenError;
+use crate::{config::PostgresUrl, store::connection::OpenError};
 
 /// SQLSTATE too_many_connections.
 pub const TOO_MANY_CONNECTIONS: &str = "53300";
 /// SQLSTATE invalid_catalog_name.
 const NO_DATABASE: &str = "3D000";
+/// SQLSTATE invalid_password.
+const WRONG_PASSWORD: &str = "28P01";
 
-/// The error of a connection to PostgreSQL. `address` holds neither user nor password.
-pub fn postgres_error(address: &str, options: &PgConnectOptions, err: &sqlx::Error) -> OpenError {
-    let address = address.to_owned();
-    match connect_failure(options, err) {
+/// The error of a connection to PostgreSQL, without user and password.
+pub fn postgres_error(
+    url: &PostgresUrl,
+    options: &PgConnectOptions,
+    err: &sqlx::Error,
+) -> OpenError {
+    let address = url.address();
+    let failure = match url.ignored_password_file() {
+        Some(file) if is_wrong_password(err) => Permanent(
+            format!(
+                "{REJECTED_LOGIN}; the password file {} is ignored, as other users may access \
+                 it: set its mode to 600",
+                file.display()
+            )
+            .into(),
+        ),
+        _ => connect_failure(options, err),
+    };
+    match failure {
         Temporary(why) => OpenError::Unreachable {
             address,
             why: why.into_owned(),
@@ -94,6 +111,8 @@ fn permanent(why: &'static str) -> ConnectFailure {
 pub const NO_ANSWER: &str =
     "it did not answer in time: check that it runs and has free connections";
 
+const REJECTED_LOGIN: &str = "it rejects the login: check user and password, and its pg_hba.conf";
+
 const TLS_FAILED: &str = "the TLS handshake failed: check sslmode and sslrootcert in the URL";
 
 const NO_TLS: &str = "the server offers no TLS: set it up there, or change sslmode in the URL";
@@ -112,6 +131,12 @@ fn is_closed_at_once(message: &str) -> bool {
 /// Whether the URL names no database, and the default one does not exist.
 fn is_unnamed_database(options: &PgConnectOptions, err: &dyn DatabaseError) -> bool {
     options.get_database().is_none() && err.code().as_deref() == Some(NO_DATABASE)
+}
+
+/// Whether the password is wrong or missing.
+fn is_wrong_password(err: &sqlx::Error) -> bool {
+    let err = err.as_database_error();
+    err.is_some_and(|err| err.code().as_deref() == Some(WRONG_PASSWORD))
 }
 
 /// The error of TLS, which the driver reports as one of the network.
@@ -181,10 +206,8 @@ fn state_error(err: &dyn DatabaseError) -> Option<ConnectFailure> {
     let state = err.code()?;
     Some(match &*state {
         TOO_MANY_CONNECTIONS => temporary(connection_limit(err.message())),
-        // invalid_password, invalid_authorization_specification
-        "28P01" | "28000" => {
-            permanent("it rejects the login: check user and password, and its pg_hba.conf")
-        }
+        // The other one is invalid_authorization_specification.
+        WRONG_PASSWORD | "28000" => permanent(REJECTED_LOGIN),
         NO_DATABASE => {
             permanent("the database does not exist: create it with createdb, or use another")
         }
