@@ -24,7 +24,7 @@ use super::{
     findings::Findings,
     out::JsonArray,
     plan::{
-        LeftOutFields, Plan, Resets, fixed_paths, has_refused_shorthand, missing_fields_error,
+        IgnoredStepFields, LeftOutFields, Plan, Resets, fixed_paths, has_refused_shorthand, missing_fields_error,
         name_new_subtask_steps,
     },
     tasks, transfer,
@@ -181,6 +181,7 @@ impl ApplyRun<'_> {
         name_new_subtask_steps(self.client, &mut shown).await;
         report.changes = changes::between(stored, &shown)?;
         report.ignored_paths = fixed_paths(&document, stored);
+        report.ignored_of_steps = IgnoredStepFields::between(&document, Some(stored), &shown);
         if report.changes.is_empty() && !has_refused_shorthand(&planned) {
             report.outcome = ApplyOutcome::Unchanged;
             report.steps = stored.steps.len();

@@ -17,7 +17,7 @@ use super::{
     findings::Findings,
     out::{print, print_error, sanitize, step_count},
     plan::{
-        LeftOutFields, Matching, Plan, Resets, TaskIds, fixed_paths, fixed_types, ignored_lines,
+        IgnoredStepFields, LeftOutFields, Matching, Plan, Resets, TaskIds, fixed_paths,
         keep_edited_conditions, managed_documents, match_to_stored, missing_fields_error,
         name_new_subtask_steps,
     },
@@ -172,7 +172,8 @@ async fn write(
     let changes = changes::between(stored, &shown)?;
     ignored.sort();
     ignored.dedup();
-    let ignored = ignored_lines(&ignored, &fixed_types(&document, stored));
+    let of_steps = IgnoredStepFields::between(&document, Some(stored), &shown);
+    let ignored = of_steps.lines(&ignored);
     for line in &ignored {
         print_error(&format!("ignored: {line}"));
     }

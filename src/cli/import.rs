@@ -27,7 +27,10 @@ use super::{
     findings::Findings,
     out::{JsonArray, print_error, sanitize},
     place::GuidePlace,
-    plan::{LeftOutFields, Matching, Plan, TaskIds, fixed_types, match_to_stored},
+    plan::{
+        IgnoredStepFields, LeftOutFields, Matching, Plan, TaskIds, match_to_stored,
+        name_new_subtask_steps,
+    },
     tasks,
     transfer::{self, ApplyAdvice},
 };
@@ -147,7 +150,7 @@ impl FileImporter<'_> {
         message.request_id = repeated_request_id(id, *sent).to_string();
         *sent += 1;
         let guid = transfer::guid(&document).to_owned();
-        let planned = self.plan(document.clone()).await?;
+        let mut planned = self.plan(document.clone()).await?;
         let answer = transfer::import(self.client, message).await;
         let answer = answer.map_err(|error| {
             let sent = SentText {
@@ -164,6 +167,9 @@ impl FileImporter<'_> {
                 Some(_) | None => sent.with_places(error),
             })
         })?;
+        if !answer.ignored_paths.is_empty() {
+            name_new_subtask_steps(self.client, &mut planned.document).await;
+        }
         let task = answer.task.unwrap_or_default();
         let namesake = match planned.kind {
             ImportKind::Created => self.task_with_same_name(&task).await,
@@ -174,7 +180,11 @@ impl FileImporter<'_> {
             task,
             namesake,
             ignored_paths: answer.ignored_paths,
-            fixed_types: planned.fixed_types,
+            ignored_of_steps: IgnoredStepFields::between(
+                planned.matched.as_ref().unwrap_or(&document),
+                planned.stored.as_ref(),
+                &planned.document,
+            ),
             findings: match *dry_run {
                 true => Some(Findings::of(self.client, planned.document).await),
                 false => None,
@@ -253,7 +263,7 @@ impl FileImporter<'_> {
                 Ok(_) | Err(_) => kind,
             },
             document: planned,
-            fixed_types: fixed_types(&matched, &stored),
+            matched: Some(matched),
             stored: Some(stored),
         })
     }
@@ -263,8 +273,8 @@ impl FileImporter<'_> {
 struct PlannedImport {
     kind: ImportKind,
     document: TaskDocument,
-    /// The lines of the types of steps that are ignored.
-    fixed_types: Vec<String>,
+    /// The sent document with the ids of the stored guide.
+    matched: Option<TaskDocument>,
     /// The guide before it.
     stored: Option<TaskDocument>,
 }
@@ -275,7 +285,7 @@ impl PlannedImport {
         Self {
             kind,
             document,
-            fixed_types: Vec::new(),
+            matched: None,
             stored: None,
         }
     }

@@ -2,7 +2,7 @@
 //! of ImportTask. The prediction is only shown to users; the server decides.
 
 mod fixed;
-mod fixed_types;
+mod ignored_step_fields;
 mod matching;
 mod merge;
 mod required;
@@ -12,7 +12,7 @@ mod subtasks;
 
 pub(super) use self::{
     fixed::fixed_paths,
-    fixed_types::{fixed_types, ignored_lines},
+    ignored_step_fields::IgnoredStepFields,
     matching::{Matching, TaskIds, match_to_stored},
     merge::new_step,
     required::missing_fields_error,

@@ -14,6 +14,7 @@ use crate::{
         delete::DeleteReport,
         findings::Findings,
         out::{print, print_error, sanitize, step_count},
+        plan::IgnoredStepFields,
         transfer,
     },
     client::CallError,
@@ -39,6 +40,8 @@ pub(super) struct ApplyReport {
     pub steps: usize,
     pub changes: Vec<Change>,
     pub ignored_paths: Vec<String>,
+    /// Those of steps, in lines.
+    pub ignored_of_steps: IgnoredStepFields,
     pub findings: Option<Result<Findings, CallError>>,
     error: Option<CliError>,
     dry_run: bool,
@@ -54,6 +57,7 @@ impl ApplyReport {
             steps: guide.document.steps.len(),
             changes: Vec::new(),
             ignored_paths: Vec::new(),
+            ignored_of_steps: IgnoredStepFields::default(),
             findings: None,
             error: None,
             dry_run,
@@ -98,8 +102,8 @@ impl ApplyReport {
         if self.dry_run {
             text.push_str(&changes::text(&self.changes, &Term::stdout(), 2));
         }
-        for path in &self.ignored_paths {
-            text.push_str(&format!("  ignored: {}\n", sanitize(path)));
+        for line in self.ignored_of_steps.lines(&self.ignored_paths) {
+            text.push_str(&format!("  ignored: {line}\n"));
         }
         match &self.findings {
             Some(Ok(findings)) => text.push_str(&findings.text(&Term::stdout())),

@@ -8,7 +8,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
-    cli::{CliError, document::DocumentError, findings::Findings, out, plan::ignored_lines},
+    cli::{CliError, document::DocumentError, findings::Findings, out, plan::IgnoredStepFields},
     client::CallError,
     proto::v1::Task,
 };
@@ -32,8 +32,8 @@ pub struct ImportedFile {
     pub namesake: Option<String>,
     /// Read-only fields of the document, which were ignored.
     pub ignored_paths: Vec<String>,
-    /// The lines of the types of steps that were ignored.
-    pub fixed_types: Vec<String>,
+    /// Those of steps, in lines.
+    pub ignored_of_steps: IgnoredStepFields,
     /// What the analysis says about it; of a dry run only.
     pub findings: Option<Result<Findings, CallError>>,
 }
@@ -126,7 +126,7 @@ impl FileReport {
             task,
             namesake: _,
             ignored_paths,
-            fixed_types,
+            ignored_of_steps,
             findings,
         } = imported;
         let file = &self.file;
@@ -139,7 +139,7 @@ impl FileReport {
         };
         let (name, steps) = (out::sanitize(&task.name), out::step_count(task.steps.len()));
         let mut text = format!("{done}: {name}, {steps}\n");
-        for line in ignored_lines(ignored_paths, fixed_types) {
+        for line in ignored_of_steps.lines(ignored_paths) {
             text.push_str(&format!("  ignored: {line}\n"));
         }
         match findings {
@@ -164,7 +164,7 @@ impl Serialize for FileReport {
                 task,
                 namesake,
                 ignored_paths,
-                fixed_types: _,
+                ignored_of_steps: _,
                 findings,
             }) => {
                 let outcome = match kind {
