@@ -20,7 +20,7 @@ use self::{
     report::{ApplyCounts, ApplyOutcome, ApplyReport},
 };
 use super::{
-    CliError, changes, confirm,
+    CliError, changes, confirm, delete,
     findings::Findings,
     out::JsonArray,
     plan::{
@@ -85,7 +85,7 @@ pub(super) async fn apply(
     if args.prune {
         run.prune(surplus).await?;
     } else if format == Format::Text {
-        run.counts.surplus = surplus.len();
+        run.counts.surplus = surplus.iter().map(delete::description).collect();
     }
     run.end()
 }

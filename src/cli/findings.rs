@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use console::Term;
+use prost_types::value::Kind;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Value, json};
 
@@ -209,8 +210,21 @@ fn line(finding: &Finding, document: &TaskDocument, terminal: &Term) -> String {
         path => format!(" at {}{label}", sanitize(path)),
     };
     let (message, rule) = (sanitize(&finding.message), sanitize(&finding.rule));
-    let line = format!("{severity}{at}: {message} ({rule})");
+    let suggestion = match suggestion(finding) {
+        Some(name) => format!(" Is {} meant?", sanitize(name)),
+        None => String::new(),
+    };
+    let line = format!("{severity}{at}: {message}{suggestion} ({rule})");
     with_hanging_indent_on(terminal, "  ", &line)
+}
+
+/// The name that is probably meant.
+fn suggestion(finding: &Finding) -> Option<&str> {
+    let facts = finding.facts.as_ref()?;
+    match facts.fields.get("suggestion")?.kind.as_ref()? {
+        Kind::StringValue(name) => Some(name),
+        _ => None,
+    }
 }
 
 impl Serialize for Findings {

@@ -308,7 +308,7 @@ async fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, ImportFailure> {
     let text = read.await.map_err(io::Error::from).flatten();
     let text = text.map_err(|error| match error.kind() {
         io::ErrorKind::IsADirectory => ImportFailure::Directory,
-        _ => ImportFailure::Unreadable(error),
+        _ => ImportFailure::Unreadable(transfer::in_plain_words(error)),
     })?;
     match text.len() as u64 {
         bytes if bytes > max_bytes => Err(ImportFailure::TooLarge { max_bytes }),

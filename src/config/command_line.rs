@@ -173,7 +173,11 @@ impl CommandArgs {
             Self::Migrate {
                 partitions,
                 server: command_flags,
-            } => (Command::Migrate { partitions }, server(&command_flags)),
+            } => {
+                let mut values = server(&command_flags);
+                values.retain(&MIGRATE_SETTINGS);
+                (Command::Migrate { partitions }, values)
+            }
             Self::Config(command_flags) => (Command::Config, server(&command_flags)),
             Self::Token {
                 grant,
@@ -235,6 +239,16 @@ impl ServerFlags {
 /// What a command reads that has no setting of the server.
 #[derive(Args)]
 struct NoSettings {}
+
+/// The settings that `migrate` needs. Others are not checked.
+const MIGRATE_SETTINGS: [&str; 6] = [
+    "database_url",
+    "database_read_url",
+    "database_max_connections",
+    "migrate",
+    "log",
+    "log_format",
+];
 
 /// The settings of a server: flags after the subcommand over flags before it over the
 /// environment over the file.

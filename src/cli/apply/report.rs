@@ -149,6 +149,9 @@ impl Serialize for ApplyReport {
     }
 }
 
+/// The most tasks of the account that are named as not in the directory.
+const MAX_SURPLUS_LINES: usize = 10;
+
 /// How many guides ended in which way.
 #[derive(Default)]
 pub(super) struct ApplyCounts {
@@ -157,8 +160,8 @@ pub(super) struct ApplyCounts {
     unchanged: usize,
     deleted: usize,
     pub failed: usize,
-    /// Tasks of the account that no document is of, if they are not deleted.
-    pub surplus: usize,
+    /// Tasks of the account that no document is of, if they are not deleted, in lines.
+    pub surplus: Vec<String>,
 }
 
 impl ApplyCounts {
@@ -187,15 +190,22 @@ impl ApplyCounts {
             failed,
             surplus,
         } = self;
-        let surplus = match surplus {
+        let named = match surplus.len() {
             0 => None,
             1 => Some(("1 task of the account is".to_owned(), "it")),
             count => Some((format!("{count} tasks of the account are"), "them")),
         };
-        if let Some((tasks, them)) = surplus {
+        if let Some((tasks, them)) = named {
             print_error(&format!(
                 "{tasks} not in the directory: --prune deletes {them}"
             ));
+        }
+        for line in surplus.iter().take(MAX_SURPLUS_LINES) {
+            print_error(&format!("  {line}"));
+        }
+        match surplus.len().saturating_sub(MAX_SURPLUS_LINES) {
+            0 => {}
+            more => print_error(&format!("  and {more} more")),
         }
         let to_be = if args.dry_run { "to be " } else { "" };
         let deleted = match args.prune {

@@ -53,7 +53,13 @@ impl LintReport {
                 return Ok(());
             }
         };
-        let mut text = format!("{}: {}\n", style(&self.guide).bold(), counts(&found.counts));
+        let unchecked = match found.unchecked.len() {
+            0 => String::new(),
+            1 => ", 1 variable not checked".to_owned(),
+            count => format!(", {count} variables not checked"),
+        };
+        let counts = counts(&found.counts);
+        let mut text = format!("{}: {counts}{unchecked}\n", style(&self.guide).bold());
         for finding in &found.findings {
             text.push_str(&lines(finding, found.document.as_ref()));
         }

@@ -537,7 +537,7 @@ fn a_shorthand_that_contradicts_the_conditions_is_refused(cli: Cli) {
         assert!(
             output
                 .stderr
-                .contains("leave out one of the two (SHORTHAND_CONFLICT)"),
+                .contains("to keep the shorthand, or the shorthand to keep `dependencies` (SHORTHAND_CONFLICT)"),
             "{}",
             output.stderr
         );
