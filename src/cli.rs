@@ -40,13 +40,13 @@ pub use self::{
     out::print,
     translate::translate,
 };
+pub use crate::terminal::print_error;
+use crate::translate::TranslateError;
 use crate::{
     client::{CallError, Client, ConnectError},
     config::{ClientCommand, ClientCommandConfig, Credentials},
     domain::{caller::Scope, page::PageSize},
 };
-pub use crate::terminal::print_error;
-use crate::translate::TranslateError;
 
 /// The largest page that the contract allows.
 const PAGE_SIZE: i32 = PageSize::MAX.cast_signed();

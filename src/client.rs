@@ -28,10 +28,14 @@ use crate::{
     config::{ConnectionConfig, Credentials, RetrySettings, Trust},
     domain::caller::Scope,
     pem::{self, PemError},
-    proto::v1::{
-        analysis_service_client::AnalysisServiceClient, step_service_client::StepServiceClient,
-        task_service_client::TaskServiceClient,
+    proto::{
+        code_name,
+        v1::{
+            analysis_service_client::AnalysisServiceClient, step_service_client::StepServiceClient,
+            task_service_client::TaskServiceClient,
+        },
     },
+    terminal::print_error,
 };
 
 /// The largest message taken, in bytes: the server may be set to messages of any size.
@@ -262,6 +266,8 @@ pub(crate) struct Client {
     flags: String,
     /// Whether the server has answered a call.
     answered: AtomicBool,
+    /// Whether a person was told that calls are repeated.
+    printed_repetition: AtomicBool,
 }
 
 impl Client {
@@ -297,6 +303,7 @@ impl Client {
             retry: *retry,
             flags: flags.clone(),
             answered: AtomicBool::new(false),
+            printed_repetition: AtomicBool::new(false),
         })
     }
 
@@ -336,6 +343,20 @@ impl Client {
         self.call_service(&self.analysis, message, call).await
     }
 
+    /// Says once that the server does not answer, as the pauses between attempts are long.
+    fn print_first_repetition(&self, status: &Status) {
+        let is_outage = matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded)
+            || is_connection_lost(status);
+        if is_outage && !self.printed_repetition.swap(true, Ordering::Relaxed) {
+            print_error(&format!(
+                "{} does not answer ({}): the call is repeated, {} times at most",
+                self.server,
+                code_name(status.code()),
+                self.retry.retries
+            ));
+        }
+    }
+
     async fn call_service<S: Clone, M: Clone, T, F>(
         &self,
         service: &S,
@@ -359,6 +380,7 @@ impl Client {
                 // in a row are enough, unless this server has answered before.
                 !mem::replace(&mut lost_before, true) || self.answered.load(Ordering::Relaxed)
             })
+            .notify(|status: &Status, _| self.print_first_repetition(status))
             .await;
         let is_answer = result.as_ref().err().is_none_or(|it| it.source().is_none());
         if is_answer {

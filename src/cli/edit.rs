@@ -29,6 +29,10 @@ use crate::{
     proto::v1::{AbsentSteps, ImportTaskRequest, Step, TaskDocument},
 };
 
+/// How often a text may be refused where nobody is at a terminal: a script in place of an
+/// editor could go on for ever.
+const MAX_UNATTENDED_REFUSALS: u32 = 5;
+
 /// Edits a guide as a document in an editor. A text that is refused comes back to the
 /// editor with the errors. One that is given up stays in a file.
 pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, CliError> {
@@ -38,6 +42,7 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
     // Ctrl-C in an editor must not end this program, which still has to name the file.
     let _interrupts = interrupts()?;
     let mut advice = "";
+    let mut refusals = 0;
     loop {
         let before = file.read()?;
         if let Err(failure) = run_editor(args.editor(), &file) {
@@ -71,8 +76,13 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
             Ok(EditOutcome::Ignored) => return Ok(give_up_ignored(&file)),
             Ok(EditOutcome::Refused(reason)) => {
                 print_error(&reason);
-                file.refuse(&text, &reason)?;
                 advice = "correct it, then ";
+                refusals += 1;
+                if refusals == MAX_UNATTENDED_REFUSALS && !confirm::is_terminal() {
+                    let reason = "the text was refused too often, and nothing is imported";
+                    return Ok(give_up(client, &file, reason, advice));
+                }
+                file.refuse(&text, &reason)?;
             }
             Ok(EditOutcome::EditAgain) => {
                 file.refuse(&text, "you chose to edit it again")?;

@@ -44,7 +44,7 @@ impl Findings {
     /// whose id it has.
     pub async fn of(client: &Client, document: TaskDocument) -> Result<Self, CallError> {
         let source = Source::Document(document.clone());
-        let answer = validate(client, source).await?;
+        let answer = validate(client, source, Severity::Warning).await?;
         Ok(Self {
             document,
             listed: answer.findings,
@@ -63,7 +63,7 @@ impl Findings {
             return Ok(all);
         }
         // All findings are shown as new if those of the stored guide cannot be read.
-        let stored = validate(client, Source::Guid(guid.clone())).await;
+        let stored = validate(client, Source::Guid(guid.clone()), Severity::Warning).await;
         let stored = stored.map(|answer| answer.findings).unwrap_or_default();
         let stored: BTreeSet<FindingKey> = stored.iter().map(FindingKey::of).collect();
         let is_known = |finding: &Finding| stored.contains(&FindingKey::of(finding));
@@ -73,6 +73,23 @@ impl Findings {
             lint: client.command(&format!("lint {guid}")),
             listed: new.into_iter().chain(known).collect(),
             ..all
+        })
+    }
+
+    /// The errors of a stored guide; `None` if it has none, or cannot be analysed.
+    pub async fn errors_of_stored(client: &Client, guid: &str) -> Option<Self> {
+        let source = Source::Guid(guid.to_owned());
+        let answer = validate(client, source, Severity::Error).await.ok()?;
+        if answer.findings.is_empty() {
+            return None;
+        }
+        let document = transfer::export(client, guid).await;
+        Some(Self {
+            document: document.unwrap_or_default(),
+            listed: answer.findings,
+            known: 0,
+            lint: String::new(),
+            counts: answer.counts.unwrap_or_default(),
         })
     }
 
@@ -130,12 +147,16 @@ impl Findings {
 }
 
 /// The first findings of a guide, as many as a page has.
-async fn validate(client: &Client, source: Source) -> Result<ValidateTaskResponse, CallError> {
+async fn validate(
+    client: &Client,
+    source: Source,
+    min_severity: Severity,
+) -> Result<ValidateTaskResponse, CallError> {
     let message = ValidateTaskRequest {
         replaces_stored: matches!(source, Source::Document(_)),
         source: Some(source),
         options: Some(ValidationOptions {
-            min_severity: i32::from(Severity::Warning),
+            min_severity: i32::from(min_severity),
             ..ValidationOptions::default()
         }),
         page_size: PAGE_SIZE,

@@ -131,7 +131,7 @@ impl FileImporter<'_> {
             dry_run,
             max_file_bytes,
             request_id: _,
-            quiet: _,
+            quiet,
         } = self.import;
         let text = read(file, *max_file_bytes).await?;
         let mut document = document::parse(&text)?;
@@ -175,20 +175,26 @@ impl FileImporter<'_> {
             ImportKind::Created => self.task_with_same_name(&task).await,
             ImportKind::Updated | ImportKind::Unchanged => None,
         };
+        let ignored_of_steps = IgnoredStepFields::between(
+            planned.matched.as_ref().unwrap_or(&document),
+            planned.stored.as_ref(),
+            &planned.document,
+        );
+        let findings = match (*dry_run, planned.kind) {
+            (true, _) => Some(Findings::of(self.client, planned.document).await),
+            (false, ImportKind::Created | ImportKind::Updated) if !quiet => {
+                let errors = Findings::errors_of_stored(self.client, &task.guid).await;
+                errors.map(Ok)
+            }
+            (false, _) => None,
+        };
         Ok(ImportedFile {
             kind: planned.kind,
             task,
             namesake,
             ignored_paths: answer.ignored_paths,
-            ignored_of_steps: IgnoredStepFields::between(
-                planned.matched.as_ref().unwrap_or(&document),
-                planned.stored.as_ref(),
-                &planned.document,
-            ),
-            findings: match *dry_run {
-                true => Some(Findings::of(self.client, planned.document).await),
-                false => None,
-            },
+            ignored_of_steps,
+            findings,
         })
     }
 

@@ -9,11 +9,17 @@ use std::collections::BTreeSet;
 use prost_types::{Value, value::Kind};
 
 use self::subtasks::SubtaskReasons;
-use super::{CliError, PAGE_SIZE, document, field_line::SentText, guide, out, transfer};
+use super::{
+    CliError, PAGE_SIZE, document, field_line::SentText, guide, layout::with_hanging_indent, out,
+    tasks, transfer, wording,
+};
 use crate::{
     client::{CallError, Client},
     config::{Format, GuideArg, PreviewArgs},
-    proto::v1::{PreviewTaskRequest, PreviewTaskResponse, preview_task_request::Source},
+    proto::v1::{
+        PreviewTaskRequest, PreviewTaskResponse, TaskDocument, VisibilityReason,
+        preview_task_request::Source,
+    },
 };
 
 /// Refuses two answers for one variable, as one would be ignored.
@@ -56,13 +62,40 @@ pub(super) async fn preview(
                 true => SubtaskReasons::read(client, args, document.as_ref(), &preview).await,
                 false => SubtaskReasons::default(),
             };
-            out::print(&tree::text(&preview, &language, &subtasks))
+            let mut text = tree::text(&preview, &language, &subtasks);
+            if args.explain {
+                let line = about_levels(client, args, document.as_ref(), &preview).await;
+                text.extend(line.map(|line| with_hanging_indent("levels: ", &line)));
+            }
+            out::print(&text)
         }
         Format::Json => {
             let json = document::json("PreviewTaskResponse", &preview)?;
             out::print_json(&json)
         }
     }
+}
+
+/// Which levels may see the task if it is hidden from the given one; without one, that no level
+/// is looked at.
+async fn about_levels(
+    client: &Client,
+    args: &PreviewArgs,
+    document: Option<&TaskDocument>,
+    preview: &PreviewTaskResponse,
+) -> Option<String> {
+    if args.level.is_none() {
+        return Some("roles are not looked at without --level".to_owned());
+    }
+    let previewed = preview.task.as_ref()?;
+    if !previewed.reasons().any(|it| it == VisibilityReason::Level) {
+        return None;
+    }
+    let task = match document.and_then(|document| document.task.clone()) {
+        Some(task) => task,
+        None => tasks::get(client, previewed.guid.clone()).await.ok()?,
+    };
+    Some(format!("the task is {}", wording::levels(&task)))
 }
 
 /// The request, and the text of a document that it has.

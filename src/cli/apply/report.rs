@@ -42,6 +42,7 @@ pub(super) struct ApplyReport {
     pub ignored_paths: Vec<String>,
     /// Those of steps, in lines.
     pub ignored_of_steps: IgnoredStepFields,
+    /// What the analysis says about the guide; the errors only, unless it is a dry run.
     pub findings: Option<Result<Findings, CallError>>,
     error: Option<CliError>,
     dry_run: bool,
@@ -135,8 +136,10 @@ impl Serialize for ApplyReport {
         object.serialize_entry("steps", &self.steps)?;
         object.serialize_entry("changes", &self.changes)?;
         object.serialize_entry("ignored_paths", &self.ignored_paths)?;
-        if let Some(analysed) = &self.findings {
-            Findings::serialize_into(analysed, &mut object)?;
+        match &self.findings {
+            Some(Ok(errors)) if !self.dry_run => object.serialize_entry("findings", errors)?,
+            Some(analysed) => Findings::serialize_into(analysed, &mut object)?,
+            None => {}
         }
         match &self.error {
             Some(CliError::Refused(error)) => object.serialize_entry("error", error)?,

@@ -34,7 +34,7 @@ pub struct ImportedFile {
     pub ignored_paths: Vec<String>,
     /// Those of steps, in lines.
     pub ignored_of_steps: IgnoredStepFields,
-    /// What the analysis says about it; of a dry run only.
+    /// What the analysis says about it; the errors only, unless it is a dry run.
     pub findings: Option<Result<Findings, CallError>>,
 }
 
@@ -184,8 +184,12 @@ impl Serialize for FileReport {
                 if let Some(other) = namesake {
                     object.serialize_entry("same_name_as", other)?;
                 }
-                if let Some(analysed) = findings {
-                    Findings::serialize_into(analysed, &mut object)?;
+                match findings {
+                    Some(Ok(errors)) if !self.dry_run => {
+                        object.serialize_entry("findings", errors)?;
+                    }
+                    Some(analysed) => Findings::serialize_into(analysed, &mut object)?,
+                    None => {}
                 }
             }
             Err(failure) => {

@@ -64,10 +64,10 @@ fn steps_are_visible_hidden_or_undetermined(cli: Cli) {
 
 fn answers_that_the_guide_does_not_have_are_named(cli: Cli) {
     cli.import_guides(&[RESTART]);
-    let unused = "unused answer: nothing in the guide reads or sets other; its observations are \
+    let unused = "unused answer: nothing in the guide reads or sets \"other\"; its observations are \
                   reacts\n";
     let unknown = |name: &str| {
-        format!("unknown answer: {name} has no answer \"nope\"; its answers are yes, slowly, no\n")
+        format!("unknown answer: {name:?} has no answer \"nope\"; its answers are yes, slowly, no\n")
     };
     for (answer, expected) in [
         ("other=1", unused.to_owned()),
@@ -77,6 +77,7 @@ fn answers_that_the_guide_does_not_have_are_named(cli: Cli) {
             unknown("components.1204.reacts"),
         ),
         ("reacts=slowly", String::new()),
+        (" reacts = slowly", String::new()),
         ("reacts=", String::new()),
     ] {
         let args = ["preview", "Restart a laptop safely", "--answer", answer];
