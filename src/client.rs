@@ -343,13 +343,13 @@ impl Client {
         self.call_service(&self.analysis, message, call).await
     }
 
-    /// Says once that the server does not answer, as the pauses between attempts are long.
+    /// Says once that calls are repeated, as the pauses between attempts are long.
     fn print_first_repetition(&self, status: &Status) {
         let is_outage = matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded)
             || is_connection_lost(status);
         if is_outage && !self.printed_repetition.swap(true, Ordering::Relaxed) {
             print_error(&format!(
-                "{} does not answer ({}): the call is repeated, {} times at most",
+                "a call of {} failed ({}) and is repeated, {} times at most",
                 self.server,
                 code_name(status.code()),
                 self.retry.retries

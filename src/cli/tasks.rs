@@ -94,15 +94,16 @@ pub(super) async fn find_by_name(
         [task] => TaskId::parse(&task.guid),
         [] => None,
         several => {
-            let lines = several.iter().map(|task| {
+            let named = several.iter().map(|task| {
                 let (product, steps) = (task.product_id(), step_count(task.steps.len()));
-                format!("\n  {}: product {product}, {steps}", task.guid)
+                format!("{} (product {product}, {steps})", task.guid)
             });
+            let named: Vec<String> = named.collect();
             return Err(CliError::TaskName(format!(
-                "{} tasks have the name {:?}: use the guid of one{}",
+                "{} tasks have the name {:?}: use the guid of one, {}",
                 several.len(),
                 sanitize(name),
-                lines.collect::<String>()
+                named.join(", ")
             )));
         }
     };

@@ -384,12 +384,21 @@ fn tasks_that_the_directory_lacks_are_pruned_if_asked(cli: Cli) {
 
 fn tasks_that_are_not_in_the_directory_are_counted(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
-    import(&cli, &guide("One"));
-    import(&cli, &guide("Two"));
+    let one = import(&cli, &guide("One"));
+    let two = import(&cli, &guide("Two"));
     write(&directory, "three.json", &guide("Three"));
-    let line = "2 tasks of the account are not in the directory: --prune deletes them\n";
+    let steps = guide("One")["steps"].as_array().map_or(0, Vec::len);
+    let steps = if steps == 1 {
+        "1 step".to_owned()
+    } else {
+        format!("{steps} steps")
+    };
+    let line = format!(
+        "2 tasks of the account are not in the directory: --prune deletes them\n  \
+         {one}: One, {steps}\n  {two}: Two, {steps}\n"
+    );
     let output = apply(&cli, directory.path(), &[]).succeeded();
-    assert!(output.stderr.starts_with(line), "{}", output.stderr);
+    assert!(output.stderr.starts_with(&line), "{}", output.stderr);
     let output = apply(&cli, directory.path(), &["--prune", "--dry-run"]).succeeded();
     assert!(
         !output.stderr.contains("not in the directory"),
