@@ -3,6 +3,7 @@
 
 mod call_error;
 mod connect_error;
+mod repetition_notice;
 
 use std::{
     error::Error,
@@ -24,18 +25,15 @@ use tonic_types::StatusExt;
 pub(crate) use self::call_error::CalledServer;
 pub use self::call_error::{CallError, CallViolation};
 pub(crate) use self::connect_error::root_cause;
+use self::repetition_notice::RepetitionNotice;
 use crate::{
     config::{ConnectionConfig, Credentials, RetrySettings, Trust},
     domain::caller::Scope,
     pem::{self, PemError},
-    proto::{
-        code_name,
-        v1::{
-            analysis_service_client::AnalysisServiceClient, step_service_client::StepServiceClient,
-            task_service_client::TaskServiceClient,
-        },
+    proto::v1::{
+        analysis_service_client::AnalysisServiceClient, step_service_client::StepServiceClient,
+        task_service_client::TaskServiceClient,
     },
-    terminal::print_error,
 };
 
 /// The largest message taken, in bytes: the server may be set to messages of any size.
@@ -266,8 +264,7 @@ pub(crate) struct Client {
     flags: String,
     /// Whether the server has answered a call.
     answered: AtomicBool,
-    /// Whether a person was told that calls are repeated.
-    printed_repetition: AtomicBool,
+    notice: RepetitionNotice,
 }
 
 impl Client {
@@ -303,7 +300,7 @@ impl Client {
             retry: *retry,
             flags: flags.clone(),
             answered: AtomicBool::new(false),
-            printed_repetition: AtomicBool::new(false),
+            notice: RepetitionNotice::default(),
         })
     }
 
@@ -343,20 +340,6 @@ impl Client {
         self.call_service(&self.analysis, message, call).await
     }
 
-    /// Says once that calls are repeated, as the pauses between attempts are long.
-    fn print_first_repetition(&self, status: &Status) {
-        let is_outage = matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded)
-            || is_connection_lost(status);
-        if is_outage && !self.printed_repetition.swap(true, Ordering::Relaxed) {
-            print_error(&format!(
-                "a call of {} failed ({}) and is repeated, {} times at most",
-                self.server,
-                code_name(status.code()),
-                self.retry.retries
-            ));
-        }
-    }
-
     async fn call_service<S: Clone, M: Clone, T, F>(
         &self,
         service: &S,
@@ -380,7 +363,7 @@ impl Client {
                 // in a row are enough, unless this server has answered before.
                 !mem::replace(&mut lost_before, true) || self.answered.load(Ordering::Relaxed)
             })
-            .notify(|status: &Status, _| self.print_first_repetition(status))
+            .notify(|status: &Status, _| self.notice.print_first(status, &self.server, self.retry))
             .await;
         let is_answer = result.as_ref().err().is_none_or(|it| it.source().is_none());
         if is_answer {

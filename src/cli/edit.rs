@@ -18,7 +18,7 @@ use super::{
     out::{print, print_error, sanitize, step_count},
     plan::{
         IgnoredStepFields, LeftOutFields, Matching, Plan, Resets, TaskIds, fixed_paths,
-        keep_edited_conditions, managed_documents, match_to_stored, missing_fields_error,
+        has_same_paths, keep_edited_conditions, match_to_stored, missing_fields_error,
         name_new_subtask_steps,
     },
     tasks, transfer,
@@ -26,7 +26,7 @@ use super::{
 use crate::{
     client::{CallError, Client},
     config::EditArgs,
-    proto::v1::{AbsentSteps, ImportTaskRequest, Step, TaskDocument},
+    proto::v1::{AbsentSteps, ImportTaskRequest, TaskDocument},
 };
 
 /// How often a text may be refused where nobody is at a terminal: a script in place of an
@@ -244,24 +244,6 @@ async fn check(
         ),
         Err(error) => Err(error),
     }
-}
-
-/// Whether both have equally many steps, and equally many tasks in each step. Then no wiring
-/// step was added, and paths of one document lead to the same fields of the other.
-fn has_same_paths(planned: &TaskDocument, document: &TaskDocument) -> bool {
-    fn managed(step: &Step) -> Vec<&TaskDocument> {
-        managed_documents(step)
-            .map(|(_, document)| document)
-            .collect()
-    }
-    let mut steps = planned.steps.iter().zip(&document.steps);
-    planned.steps.len() == document.steps.len()
-        && steps.all(|(planned, sent)| {
-            let (planned, sent) = (managed(planned), managed(sent));
-            let mut pairs = planned.iter().zip(&sent);
-            sent.is_empty()
-                || planned.len() == sent.len() && pairs.all(|(one, two)| has_same_paths(one, two))
-        })
 }
 
 fn changed_since(error: CliError, guid: &str) -> CliError {

@@ -109,6 +109,14 @@ impl<'a> FieldLines<'a> {
         let start = (value.get().as_ptr() as usize).checked_sub(self.text.as_ptr() as usize)?;
         Some(self.text.get(..start)?.matches('\n').count() + 1)
     }
+
+    /// A path behind its line, if that is known.
+    pub fn place(&self, path: &str) -> String {
+        match self.line(path) {
+            Some(line) => format!("line {line}: {path}"),
+            None => path.to_owned(),
+        }
+    }
 }
 
 fn member<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {

@@ -1,6 +1,6 @@
 //! What the analysis says about a document before it is written.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use console::Term;
 use prost_types::value::Kind;
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{
     PAGE_SIZE,
     document::{self, MessageJson},
+    field_line::{FieldLines, SentText},
     layout::with_hanging_indent_on,
     out::sanitize,
     place::{DOCUMENT, GuidePlace},
@@ -37,6 +38,8 @@ pub(super) struct Findings {
     /// The command that lists those.
     lint: String,
     counts: FindingCounts,
+    /// The places of paths in the file that the document was read from.
+    places: BTreeMap<String, String>,
 }
 
 impl Findings {
@@ -51,6 +54,7 @@ impl Findings {
             known: 0,
             lint: String::new(),
             counts: answer.counts.unwrap_or_default(),
+            places: BTreeMap::new(),
         })
     }
 
@@ -90,7 +94,20 @@ impl Findings {
             known: 0,
             lint: String::new(),
             counts: answer.counts.unwrap_or_default(),
+            places: BTreeMap::new(),
         })
+    }
+
+    /// Adds the places in the file that was sent, whose paths are those of the document.
+    pub fn with_places_in(mut self, sent: SentText<'_>) -> Self {
+        let lines = FieldLines::new(sent.text);
+        let shown = self.listed.iter().take(MAX_FINDINGS);
+        let places = shown.filter_map(|Finding { path, .. }| {
+            let place = GuidePlace::find(sent.document, path, ("", ""))?;
+            Some((path.clone(), lines.place(&place.path_as_written(path))))
+        });
+        self.places = places.collect();
+        self
     }
 
     /// How many findings are certainly mistakes.
@@ -103,9 +120,7 @@ impl Findings {
     pub fn text(&self, terminal: &Term) -> String {
         let new = self.listed.len().saturating_sub(self.known);
         let shown = self.listed.iter().take(new.min(MAX_FINDINGS));
-        let mut text: String = shown
-            .map(|finding| line(finding, &self.document, terminal))
-            .collect();
+        let mut text: String = shown.map(|finding| self.line(finding, terminal)).collect();
         let total = self.counts.errors + self.counts.warnings;
         let total = usize::try_from(total).unwrap_or_default();
         match total.saturating_sub(self.known + new.min(MAX_FINDINGS)) {
@@ -124,6 +139,33 @@ impl Findings {
             self.lint
         );
         text + &with_hanging_indent_on(terminal, "  ", &line)
+    }
+
+    fn line(&self, finding: &Finding, terminal: &Term) -> String {
+        let severity = wording::severity(finding.severity());
+        let place = GuidePlace::find(
+            &self.document,
+            &finding.path,
+            (&finding.task, &finding.step),
+        );
+        let label = place.and_then(|place| place.label());
+        let label = label
+            .map(|label| format!(" in {label}"))
+            .unwrap_or_default();
+        let at = match finding.path.as_str() {
+            "" => label,
+            path => {
+                let path = self.places.get(path).map_or(path, String::as_str);
+                format!(" at {}{label}", sanitize(path))
+            }
+        };
+        let (message, rule) = (sanitize(&finding.message), sanitize(&finding.rule));
+        let suggestion = match suggestion(finding) {
+            Some(name) => format!(" Is {} meant?", sanitize(name)),
+            None => String::new(),
+        };
+        let line = format!("{severity}{at}: {message}{suggestion} ({rule})");
+        with_hanging_indent_on(terminal, "  ", &line)
     }
 
     /// The numbers of all findings, also of those that are not shown.
@@ -217,26 +259,6 @@ fn path_within<'a>(path: &'a str, step: &str) -> &'a str {
         }
     };
     below.map_or(path, |below| below.trim_start_matches('.'))
-}
-
-fn line(finding: &Finding, document: &TaskDocument, terminal: &Term) -> String {
-    let severity = wording::severity(finding.severity());
-    let place = GuidePlace::find(document, &finding.path, (&finding.task, &finding.step));
-    let label = place.and_then(|place| place.label());
-    let label = label
-        .map(|label| format!(" in {label}"))
-        .unwrap_or_default();
-    let at = match finding.path.as_str() {
-        "" => label,
-        path => format!(" at {}{label}", sanitize(path)),
-    };
-    let (message, rule) = (sanitize(&finding.message), sanitize(&finding.rule));
-    let suggestion = match suggestion(finding) {
-        Some(name) => format!(" Is {} meant?", sanitize(name)),
-        None => String::new(),
-    };
-    let line = format!("{severity}{at}: {message}{suggestion} ({rule})");
-    with_hanging_indent_on(terminal, "  ", &line)
 }
 
 /// The name that is probably meant.

@@ -28,7 +28,7 @@ use super::{
     out::{JsonArray, print_error, sanitize},
     place::GuidePlace,
     plan::{
-        IgnoredStepFields, LeftOutFields, Matching, Plan, TaskIds, match_to_stored,
+        IgnoredStepFields, LeftOutFields, Matching, Plan, TaskIds, has_same_paths, match_to_stored,
         name_new_subtask_steps,
     },
     tasks,
@@ -181,7 +181,18 @@ impl FileImporter<'_> {
             &planned.document,
         );
         let findings = match (*dry_run, planned.kind) {
-            (true, _) => Some(Findings::of(self.client, planned.document).await),
+            (true, _) => {
+                let has_same_paths = has_same_paths(&planned.document, &document);
+                let found = Findings::of(self.client, planned.document).await;
+                let sent = SentText {
+                    text: &String::from_utf8_lossy(&text),
+                    document: &document,
+                };
+                Some(match has_same_paths {
+                    true => found.map(|found| found.with_places_in(sent)),
+                    false => found,
+                })
+            }
             (false, ImportKind::Created | ImportKind::Updated) if !quiet => {
                 let errors = Findings::errors_of_stored(self.client, &task.guid).await;
                 errors.map(Ok)

@@ -87,6 +87,24 @@ pub(super) fn managed_documents(
     values.filter_map(|value| Some((value, value.task_json.as_ref()?)))
 }
 
+/// Whether both have equally many steps, and equally many tasks in each step. Then no wiring
+/// step was added, and paths of one document lead to the same fields of the other.
+pub(super) fn has_same_paths(planned: &TaskDocument, document: &TaskDocument) -> bool {
+    fn managed(step: &Step) -> Vec<&TaskDocument> {
+        managed_documents(step)
+            .map(|(_, document)| document)
+            .collect()
+    }
+    let mut steps = planned.steps.iter().zip(&document.steps);
+    planned.steps.len() == document.steps.len()
+        && steps.all(|(planned, sent)| {
+            let (planned, sent) = (managed(planned), managed(sent));
+            let mut pairs = planned.iter().zip(&sent);
+            sent.is_empty()
+                || planned.len() == sent.len() && pairs.all(|(one, two)| has_same_paths(one, two))
+        })
+}
+
 /// The documents of the tasks that a step manages, by the keys of their values.
 fn managed_by_key(step: &Step) -> BTreeMap<&str, &TaskDocument> {
     let managed = managed_documents(step);

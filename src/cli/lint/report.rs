@@ -202,8 +202,8 @@ impl CheckedGuide<'_> {
     fn in_file(&self, path: &str) -> String {
         let place = self.find(path, "", "");
         let path = place.map_or_else(|| path.to_owned(), |place| place.path_as_written(path));
-        match self.lines.as_ref().and_then(|lines| lines.line(&path)) {
-            Some(line) => format!("line {line}: {path}"),
+        match &self.lines {
+            Some(lines) => lines.place(&path),
             None => path,
         }
     }

@@ -1,0 +1,28 @@
+//! Says once that calls are repeated, as the pauses between attempts may be long.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tonic::{Code, Status};
+
+use super::is_connection_lost;
+use crate::{config::RetrySettings, proto::code_name, terminal::print_error};
+
+/// Whether it was said.
+#[derive(Debug, Default)]
+pub(super) struct RepetitionNotice(AtomicBool);
+
+impl RepetitionNotice {
+    /// Prints a line on standard error at the first repetition after an outage. A conflict with
+    /// another write is over at once, and is none.
+    pub fn print_first(&self, status: &Status, server: &str, retry: RetrySettings) {
+        let is_outage = matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded)
+            || is_connection_lost(status);
+        if is_outage && !self.0.swap(true, Ordering::Relaxed) {
+            print_error(&format!(
+                "a call of {server} failed ({}) and is repeated, {} times at most",
+                code_name(status.code()),
+                retry.retries
+            ));
+        }
+    }
+}
