@@ -363,24 +363,30 @@ impl Client {
                 // in a row are enough, unless this server has answered before.
                 !mem::replace(&mut lost_before, true) || self.answered.load(Ordering::Relaxed)
             })
-            .notify(|status: &Status, _| self.notice.print_first(status, &self.server, self.retry))
+            .notify(|status: &Status, _| {
+                self.notice
+                    .print_first(status, &self.called_server(), self.retry);
+            })
             .await;
         let is_answer = result.as_ref().err().is_none_or(|it| it.source().is_none());
         if is_answer {
             self.answered.store(true, Ordering::Relaxed);
         }
         result.map(tonic::Response::into_inner).map_err(|status| {
-            let server = CalledServer {
-                address: &self.server,
-                names_account: self.names_account,
-                answered: self.answered.load(Ordering::Relaxed),
-            };
             CallError {
                 // An attempt before the last may have taken effect.
                 undecided,
-                ..CallError::new(&status, &server)
+                ..CallError::new(&status, &self.called_server())
             }
         })
+    }
+
+    fn called_server(&self) -> CalledServer<'_> {
+        CalledServer {
+            address: &self.server,
+            names_account: self.names_account,
+            answered: self.answered.load(Ordering::Relaxed),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tonic::{Code, Status};
 
-use super::is_connection_lost;
+use super::{CalledServer, is_connection_lost};
 use crate::{config::RetrySettings, proto::code_name, terminal::print_error};
 
 /// Whether it was said.
@@ -13,13 +13,16 @@ pub(super) struct RepetitionNotice(AtomicBool);
 
 impl RepetitionNotice {
     /// Prints a line on standard error at the first repetition after an outage. A conflict with
-    /// another write is over at once, and is none.
-    pub fn print_first(&self, status: &Status, server: &str, retry: RetrySettings) {
+    /// another write is none, and a first connection that is lost is hardly repeated.
+    pub fn print_first(&self, status: &Status, server: &CalledServer<'_>, retry: RetrySettings) {
+        let CalledServer {
+            address, answered, ..
+        } = *server;
         let is_outage = matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded)
-            || is_connection_lost(status);
+            || answered && is_connection_lost(status);
         if is_outage && !self.0.swap(true, Ordering::Relaxed) {
             print_error(&format!(
-                "a call of {server} failed ({}) and is repeated, {} times at most",
+                "a call of {address} failed ({}) and is repeated, {} times at most",
                 code_name(status.code()),
                 retry.retries
             ));

@@ -659,7 +659,10 @@ fn a_dry_run_shows_findings(cli: Cli) {
     };
     let output = import(&["--dry-run"]);
     assert!(
-        output.stdout.contains("(path/no-outcome)\n"),
+        output
+            .stdout
+            .contains("warning at line 1: document.task in \"A\": ")
+            && output.stdout.contains("(path/no-outcome)\n"),
         "{}",
         output.stdout
     );
