@@ -32,6 +32,7 @@ on_both_databases![
     a_document_without_an_id_that_makes_a_second_task_is_named,
     the_document_of_a_managed_task_is_named,
     tasks_that_are_not_in_the_directory_are_counted,
+    errors_of_what_is_stored_are_printed,
 ];
 
 /// Another account on the same server.
@@ -405,6 +406,18 @@ fn tasks_that_are_not_in_the_directory_are_counted(cli: Cli) {
         "{}",
         output.stderr
     );
+}
+
+fn errors_of_what_is_stored_are_printed(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let broken = example_guide("broken/measure-a-power-supply.json");
+    fs::copy(broken, directory.path().join("a.json")).expect("a copy");
+    let apply = |args: &[&str]| apply(&cli, directory.path(), args).succeeded().stdout;
+    let created = apply(&[]);
+    let error = "  error in step 5 \"The power supply is defective\": ";
+    assert_eq!(created.matches(error).count(), 1, "{created}");
+    let unchanged = apply(&[]);
+    assert!(!unchanged.contains(error), "{unchanged}");
 }
 
 fn nothing_is_pruned_after_a_failure(cli: Cli) {
