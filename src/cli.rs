@@ -40,12 +40,13 @@ pub use self::{
     out::print,
     translate::translate,
 };
+pub use crate::terminal::print_error;
+use crate::translate::TranslateError;
 use crate::{
     client::{CallError, Client, ConnectError},
     config::{ClientCommand, ClientCommandConfig, Credentials},
     domain::{caller::Scope, page::PageSize},
 };
-pub use crate::{terminal::print_error, translate::TranslateError};
 
 /// The largest page that the contract allows.
 const PAGE_SIZE: i32 = PageSize::MAX.cast_signed();
@@ -121,6 +122,9 @@ pub enum CliError {
     /// The server is not SERVING.
     #[error("{0}")]
     NotServing(String),
+    /// The automatic translation ended early.
+    #[error(transparent)]
+    Translate(#[from] TranslateError),
 }
 
 impl CliError {
@@ -128,6 +132,7 @@ impl CliError {
     pub fn is_wrong_setting(&self) -> bool {
         match self {
             Self::Service(error) => error.is_wrong_setting(),
+            Self::Translate(error) => error.is_wrong_setting(),
             // An argument is missing or wrong.
             Self::NoTerminal(_) | Self::Argument(_) => true,
             Self::Refused(_)

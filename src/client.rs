@@ -3,6 +3,7 @@
 
 mod call_error;
 mod connect_error;
+mod repetition_notice;
 
 use std::{
     error::Error,
@@ -24,6 +25,7 @@ use tonic_types::StatusExt;
 pub(crate) use self::call_error::CalledServer;
 pub use self::call_error::{CallError, CallViolation};
 pub(crate) use self::connect_error::root_cause;
+use self::repetition_notice::RepetitionNotice;
 use crate::{
     config::{ConnectionConfig, Credentials, RetrySettings, Trust},
     domain::caller::Scope,
@@ -262,6 +264,7 @@ pub(crate) struct Client {
     flags: String,
     /// Whether the server has answered a call.
     answered: AtomicBool,
+    notice: RepetitionNotice,
 }
 
 impl Client {
@@ -297,6 +300,7 @@ impl Client {
             retry: *retry,
             flags: flags.clone(),
             answered: AtomicBool::new(false),
+            notice: RepetitionNotice::default(),
         })
     }
 
@@ -359,23 +363,30 @@ impl Client {
                 // in a row are enough, unless this server has answered before.
                 !mem::replace(&mut lost_before, true) || self.answered.load(Ordering::Relaxed)
             })
+            .notify(|status: &Status, _| {
+                self.notice
+                    .print_first(status, &self.called_server(), self.retry);
+            })
             .await;
         let is_answer = result.as_ref().err().is_none_or(|it| it.source().is_none());
         if is_answer {
             self.answered.store(true, Ordering::Relaxed);
         }
         result.map(tonic::Response::into_inner).map_err(|status| {
-            let server = CalledServer {
-                address: &self.server,
-                names_account: self.names_account,
-                answered: self.answered.load(Ordering::Relaxed),
-            };
             CallError {
                 // An attempt before the last may have taken effect.
                 undecided,
-                ..CallError::new(&status, &server)
+                ..CallError::new(&status, &self.called_server())
             }
         })
+    }
+
+    fn called_server(&self) -> CalledServer<'_> {
+        CalledServer {
+            address: &self.server,
+            names_account: self.names_account,
+            answered: self.answered.load(Ordering::Relaxed),
+        }
     }
 }
 

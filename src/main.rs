@@ -8,7 +8,7 @@ use std::{
 use anyhow::Context;
 use expertise::{
     auth::{self, SignError},
-    cli::{self, CliError, TranslateError},
+    cli::{self, CliError},
     config::{AuthMode, Command, Config, ConfigError, Invocation},
     server::{Server, StartError},
     store::{self, OpenError, SchemaChange},
@@ -58,11 +58,9 @@ fn is_wrong_setting(error: &anyhow::Error) -> bool {
     let start = error.downcast_ref::<StartError>();
     let open = error.downcast_ref::<OpenError>();
     let command = error.downcast_ref::<CliError>();
-    let translate = error.downcast_ref::<TranslateError>();
     start.is_some_and(StartError::is_wrong_setting)
         || open.is_some_and(OpenError::is_wrong_setting)
         || command.is_some_and(CliError::is_wrong_setting)
-        || translate.is_some_and(TranslateError::is_wrong_setting)
 }
 
 fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {

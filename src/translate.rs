@@ -35,6 +35,7 @@ pub use self::{
 use crate::{
     client::ConnectError,
     config::{EngineKind, TranslateConfig},
+    domain::ids::TaskId,
 };
 
 /// Why a run ended before the work list did. A display is one line.
@@ -75,17 +76,28 @@ impl TranslateError {
     pub fn is_wrong_setting(&self) -> bool {
         matches!(self, Self::Service(error) if error.is_wrong_setting())
     }
+
+    /// Whether nothing was read or written yet.
+    pub fn is_before_run(&self) -> bool {
+        match self {
+            Self::Service(_) | Self::Engine(_) | Self::NoEngine { .. } => true,
+            Self::List(_) | Self::Write(_) | Self::EngineUnavailable(_) | Self::Interrupted => {
+                false
+            }
+        }
+    }
 }
 
-/// Translates what there is to translate. The summary has all results, also when the run
+/// Translates what there is to translate, of this task if there is one. The summary has all results, also when the run
 /// ends early.
 pub async fn run(
     config: &TranslateConfig,
+    task: Option<TaskId>,
     summary: &mut TranslateSummary,
     progress: &mut dyn TranslateProgress,
 ) -> Result<(), TranslateError> {
     let mut run = TranslateRun {
-        client: TranslationClient::new(config)?,
+        client: TranslationClient::new(config, task)?,
         translator: Translator::new(
             engine(config)?,
             config.source_language.as_str(),

@@ -20,12 +20,12 @@ use self::{
     report::{ApplyCounts, ApplyOutcome, ApplyReport},
 };
 use super::{
-    CliError, changes, confirm,
+    CliError, changes, confirm, delete,
     findings::Findings,
     out::JsonArray,
     plan::{
-        LeftOutFields, Plan, Resets, fixed_paths, has_refused_shorthand, missing_fields_error,
-        name_new_subtask_steps,
+        IgnoredStepFields, LeftOutFields, Plan, Resets, fixed_paths, has_refused_shorthand,
+        missing_fields_error, name_new_subtask_steps,
     },
     tasks, transfer,
 };
@@ -85,7 +85,7 @@ pub(super) async fn apply(
     if args.prune {
         run.prune(surplus).await?;
     } else if format == Format::Text {
-        run.counts.surplus = surplus.len();
+        run.counts.surplus = surplus.iter().map(delete::description).collect();
     }
     run.end()
 }
@@ -121,7 +121,7 @@ impl ApplyRun<'_> {
             Ok(()) => report.steps += pending.of_task,
             Err(error) => report.fail(error),
         }
-        self.add(report)
+        self.add(report).await
     }
 
     async fn send_new(
@@ -153,14 +153,14 @@ impl ApplyRun<'_> {
             report.fail(error);
         }
         let Some(mut created) = guide.incomplete.take() else {
-            return self.add(report);
+            return self.add(report).await;
         };
         if report.outcome != ApplyOutcome::Failed {
             created.steps = report.steps;
-            return self.add(created);
+            return self.add(created).await;
         }
-        self.add(created)?;
-        self.add(report)
+        self.add(created).await?;
+        self.add(report).await
     }
 
     async fn send_changes(
@@ -181,6 +181,7 @@ impl ApplyRun<'_> {
         name_new_subtask_steps(self.client, &mut shown).await;
         report.changes = changes::between(stored, &shown)?;
         report.ignored_paths = fixed_paths(&document, stored);
+        report.ignored_of_steps = IgnoredStepFields::between(&document, Some(stored), &shown);
         if report.changes.is_empty() && !has_refused_shorthand(&planned) {
             report.outcome = ApplyOutcome::Unchanged;
             report.steps = stored.steps.len();
@@ -248,11 +249,23 @@ impl ApplyRun<'_> {
         Ok(())
     }
 
-    fn add(&mut self, report: ApplyReport) -> Result<(), CliError> {
+    async fn add(&mut self, mut report: ApplyReport) -> Result<(), CliError> {
+        if self.is_stored(&report) && !self.args.quiet {
+            let errors = Findings::errors_of_stored(self.client, &report.guid).await;
+            report.findings = errors.map(Ok);
+        }
         self.counts.add(report.outcome);
         match self.format {
             Format::Text => report.print(self.args.quiet),
             Format::Json => self.array.push(&report),
+        }
+    }
+
+    /// Whether the guide was written.
+    fn is_stored(&self, report: &ApplyReport) -> bool {
+        match report.outcome {
+            ApplyOutcome::Created | ApplyOutcome::Updated => !self.args.dry_run,
+            ApplyOutcome::Unchanged | ApplyOutcome::Failed => false,
         }
     }
 

@@ -12,7 +12,7 @@ use super::{
     findings::Findings,
     out::{print, print_error, sanitize, sanitize_json},
     plan::{
-        LeftOutFields, Matching, Plan, TaskIds, fixed_types, ignored_lines, match_to_stored,
+        IgnoredStepFields, LeftOutFields, Matching, Plan, TaskIds, match_to_stored,
         name_new_subtask_steps,
     },
     transfer::{self, ApplyAdvice},
@@ -39,8 +39,18 @@ pub(super) async fn diff(
     let (text, document) = transfer::read_text_and_document(&args.file)?;
     let guid = transfer::guid(&document).to_owned();
     if guid.is_empty() {
-        let imported = check(client, args, &text, document.clone()).await?;
-        return show(client, &Difference::new_guide(document, imported), format).await;
+        let ignored_paths = check(client, args, &text, document.clone()).await?;
+        let mut planned = document.clone();
+        name_new_subtask_steps(client, &mut planned).await;
+        let difference = Difference {
+            created: true,
+            changes: Vec::new(),
+            ignored_paths,
+            ignored_of_steps: IgnoredStepFields::between(&document, None, &planned),
+            planned,
+            refuses_absent_steps: false,
+        };
+        return show(client, &difference, format).await;
     }
     let stored = transfer::export(client, &guid).await;
     let stored = stored.map_err(|error| {
@@ -64,9 +74,9 @@ pub(super) async fn diff(
     let difference = Difference {
         created: false,
         changes,
-        planned,
         ignored_paths,
-        fixed_types: fixed_types(&matched, &stored),
+        ignored_of_steps: IgnoredStepFields::between(&matched, Some(&stored), &planned),
+        planned,
         refuses_absent_steps: args.absent_steps.is_none(),
     };
     show(client, &difference, format).await
@@ -78,23 +88,10 @@ struct Difference {
     changes: Vec<Change>,
     planned: TaskDocument,
     ignored_paths: Vec<String>,
-    /// The lines of the ignored types of steps.
-    fixed_types: Vec<String>,
+    /// Those of steps, in lines.
+    ignored_of_steps: IgnoredStepFields,
     /// Whether the import would refuse a document that leaves out steps.
     refuses_absent_steps: bool,
-}
-
-impl Difference {
-    fn new_guide(planned: TaskDocument, ignored_paths: Vec<String>) -> Self {
-        Self {
-            created: true,
-            changes: Vec::new(),
-            planned,
-            ignored_paths,
-            fixed_types: Vec::new(),
-            refuses_absent_steps: false,
-        }
-    }
 }
 
 /// Has the server check the import, and returns what it would ignore. Without
@@ -132,7 +129,7 @@ async fn show(
         changes,
         planned,
         ignored_paths,
-        fixed_types,
+        ignored_of_steps,
         refuses_absent_steps,
     } = difference;
     let findings = match created {
@@ -166,7 +163,7 @@ async fn show(
                      keep or --absent-steps delete",
                 );
             }
-            for line in ignored_lines(ignored_paths, fixed_types) {
+            for line in ignored_of_steps.lines(ignored_paths) {
                 print_error(&format!("ignored: {line}"));
             }
             match &findings {

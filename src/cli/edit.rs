@@ -17,8 +17,8 @@ use super::{
     findings::Findings,
     out::{print, print_error, sanitize, step_count},
     plan::{
-        LeftOutFields, Matching, Plan, Resets, TaskIds, fixed_paths, fixed_types, ignored_lines,
-        keep_edited_conditions, managed_documents, match_to_stored, missing_fields_error,
+        IgnoredStepFields, LeftOutFields, Matching, Plan, Resets, TaskIds, fixed_paths,
+        has_same_paths, keep_edited_conditions, match_to_stored, missing_fields_error,
         name_new_subtask_steps,
     },
     tasks, transfer,
@@ -26,8 +26,12 @@ use super::{
 use crate::{
     client::{CallError, Client},
     config::EditArgs,
-    proto::v1::{AbsentSteps, ImportTaskRequest, Step, TaskDocument},
+    proto::v1::{AbsentSteps, ImportTaskRequest, TaskDocument},
 };
+
+/// How often a text may be refused where nobody is at a terminal: a script in place of an
+/// editor could go on for ever.
+const MAX_UNATTENDED_REFUSALS: u32 = 5;
 
 /// Edits a guide as a document in an editor. A text that is refused comes back to the
 /// editor with the errors. One that is given up stays in a file.
@@ -38,6 +42,7 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
     // Ctrl-C in an editor must not end this program, which still has to name the file.
     let _interrupts = interrupts()?;
     let mut advice = "";
+    let mut refusals = 0;
     loop {
         let before = file.read()?;
         if let Err(failure) = run_editor(args.editor(), &file) {
@@ -71,8 +76,13 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
             Ok(EditOutcome::Ignored) => return Ok(give_up_ignored(&file)),
             Ok(EditOutcome::Refused(reason)) => {
                 print_error(&reason);
-                file.refuse(&text, &reason)?;
                 advice = "correct it, then ";
+                refusals += 1;
+                if refusals == MAX_UNATTENDED_REFUSALS && !confirm::is_terminal() {
+                    let reason = "the text was refused too often, and nothing is imported";
+                    return Ok(give_up(client, &file, reason, advice));
+                }
+                file.refuse(&text, &reason)?;
             }
             Ok(EditOutcome::EditAgain) => {
                 file.refuse(&text, "you chose to edit it again")?;
@@ -172,7 +182,8 @@ async fn write(
     let changes = changes::between(stored, &shown)?;
     ignored.sort();
     ignored.dedup();
-    let ignored = ignored_lines(&ignored, &fixed_types(&document, stored));
+    let of_steps = IgnoredStepFields::between(&document, Some(stored), &shown);
+    let ignored = of_steps.lines(&ignored);
     for line in &ignored {
         print_error(&format!("ignored: {line}"));
     }
@@ -233,24 +244,6 @@ async fn check(
         ),
         Err(error) => Err(error),
     }
-}
-
-/// Whether both have equally many steps, and equally many tasks in each step. Then no wiring
-/// step was added, and paths of one document lead to the same fields of the other.
-fn has_same_paths(planned: &TaskDocument, document: &TaskDocument) -> bool {
-    fn managed(step: &Step) -> Vec<&TaskDocument> {
-        managed_documents(step)
-            .map(|(_, document)| document)
-            .collect()
-    }
-    let mut steps = planned.steps.iter().zip(&document.steps);
-    planned.steps.len() == document.steps.len()
-        && steps.all(|(planned, sent)| {
-            let (planned, sent) = (managed(planned), managed(sent));
-            let mut pairs = planned.iter().zip(&sent);
-            sent.is_empty()
-                || planned.len() == sent.len() && pairs.all(|(one, two)| has_same_paths(one, two))
-        })
 }
 
 fn changed_since(error: CliError, guid: &str) -> CliError {

@@ -7,6 +7,8 @@ use serde_json::value::RawValue;
 use super::place::{DOCUMENT, GuidePlace};
 use crate::{client::CallError, proto::v1::TaskDocument};
 
+const STEPS: &str = "steps";
+
 /// A document that is sent, and the text that it was read from.
 #[derive(Clone, Copy)]
 pub(super) struct SentText<'a> {
@@ -53,25 +55,68 @@ impl SentText<'_> {
 /// The line of the deepest part of a path that the text has, counted from 1. `None` if it has
 /// not even the first.
 fn field_line(text: &str, path: &str) -> Option<usize> {
-    let path = match path.strip_prefix(DOCUMENT) {
-        Some(below) => below.trim_start_matches('.'),
-        None => path,
-    };
-    let mut value: &RawValue = serde_json::from_str(text).ok()?;
-    let mut has_first_part = false;
-    for part in parts(path) {
-        let found = match part {
-            PathPart::Name(name) => member(value, name),
-            PathPart::Index(index) => element(value, index),
-        };
-        let Some(found) = found else { break };
-        value = found;
-        has_first_part = true;
+    FieldLines::new(text).line(path)
+}
+
+/// The lines of the fields of a text. The list of steps is read once.
+pub(super) struct FieldLines<'a> {
+    text: &'a str,
+    root: Option<&'a RawValue>,
+    steps: Vec<&'a RawValue>,
+}
+
+impl<'a> FieldLines<'a> {
+    pub fn new(text: &'a str) -> Self {
+        let root: Option<&RawValue> = serde_json::from_str(text).ok();
+        let steps = root.and_then(|root| member(root, STEPS));
+        let steps = steps.and_then(|steps| serde_json::from_str(steps.get()).ok());
+        Self {
+            text,
+            root,
+            steps: steps.unwrap_or_default(),
+        }
     }
-    // A value is a part of the text that it was read from.
-    let start = (value.get().as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
-    let before = text.get(..start).filter(|_| has_first_part)?;
-    Some(before.matches('\n').count() + 1)
+
+    /// The line of the deepest part of a path that the text has, counted from 1. `None` if it
+    /// has not even the first.
+    pub fn line(&self, path: &str) -> Option<usize> {
+        let path = match path.strip_prefix(DOCUMENT) {
+            Some(below) => below.trim_start_matches('.'),
+            None => path,
+        };
+        let parts = parts(path);
+        let (first, below) = match parts.as_slice() {
+            [PathPart::Name(STEPS), PathPart::Index(index), below @ ..]
+                if *index < self.steps.len() =>
+            {
+                (self.steps.get(*index).copied(), below)
+            }
+            [PathPart::Name(name), below @ ..] => {
+                (self.root.and_then(|root| member(root, name)), below)
+            }
+            [PathPart::Index(_), ..] | [] => (None, &[][..]),
+        };
+        let mut value = first?;
+        for part in below {
+            let found = match part {
+                PathPart::Name(name) => member(value, name),
+                PathPart::Index(index) => element(value, *index),
+            };
+            let Some(found) = found else { break };
+            value = found;
+        }
+        // A value is a part of the text that it was read from.
+        let start = (value.get().as_ptr() as usize).checked_sub(self.text.as_ptr() as usize)?;
+        Some(self.text.get(..start)?.matches('\n').count() + 1)
+    }
+
+    /// A path behind its line, if that is known.
+    pub fn place(&self, path: &str) -> String {
+        match self.line(path) {
+            Some(line) => format!("line {line}: {path}"),
+            None => path.to_owned(),
+        }
+    }
 }
 
 fn member<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {

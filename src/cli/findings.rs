@@ -1,14 +1,16 @@
 //! What the analysis says about a document before it is written.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use console::Term;
+use prost_types::value::Kind;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Value, json};
 
 use super::{
     PAGE_SIZE,
     document::{self, MessageJson},
+    field_line::{FieldLines, SentText},
     layout::with_hanging_indent_on,
     out::sanitize,
     place::{DOCUMENT, GuidePlace},
@@ -36,6 +38,8 @@ pub(super) struct Findings {
     /// The command that lists those.
     lint: String,
     counts: FindingCounts,
+    /// The places of paths in the file that the document was read from.
+    places: BTreeMap<String, String>,
 }
 
 impl Findings {
@@ -43,13 +47,14 @@ impl Findings {
     /// whose id it has.
     pub async fn of(client: &Client, document: TaskDocument) -> Result<Self, CallError> {
         let source = Source::Document(document.clone());
-        let answer = validate(client, source).await?;
+        let answer = validate(client, source, Severity::Warning).await?;
         Ok(Self {
             document,
             listed: answer.findings,
             known: 0,
             lint: String::new(),
             counts: answer.counts.unwrap_or_default(),
+            places: BTreeMap::new(),
         })
     }
 
@@ -62,7 +67,7 @@ impl Findings {
             return Ok(all);
         }
         // All findings are shown as new if those of the stored guide cannot be read.
-        let stored = validate(client, Source::Guid(guid.clone())).await;
+        let stored = validate(client, Source::Guid(guid.clone()), Severity::Warning).await;
         let stored = stored.map(|answer| answer.findings).unwrap_or_default();
         let stored: BTreeSet<FindingKey> = stored.iter().map(FindingKey::of).collect();
         let is_known = |finding: &Finding| stored.contains(&FindingKey::of(finding));
@@ -75,6 +80,36 @@ impl Findings {
         })
     }
 
+    /// The errors of a stored guide; `None` if it has none, or cannot be analysed.
+    pub async fn errors_of_stored(client: &Client, guid: &str) -> Option<Self> {
+        let source = Source::Guid(guid.to_owned());
+        let answer = validate(client, source, Severity::Error).await.ok()?;
+        if answer.findings.is_empty() {
+            return None;
+        }
+        let document = transfer::export(client, guid).await;
+        Some(Self {
+            document: document.unwrap_or_default(),
+            listed: answer.findings,
+            known: 0,
+            lint: String::new(),
+            counts: answer.counts.unwrap_or_default(),
+            places: BTreeMap::new(),
+        })
+    }
+
+    /// Adds the places in the file that was sent, whose paths are those of the document.
+    pub fn with_places_in(mut self, sent: SentText<'_>) -> Self {
+        let lines = FieldLines::new(sent.text);
+        let shown = self.listed.iter().take(MAX_FINDINGS);
+        let places = shown.filter_map(|Finding { path, .. }| {
+            let place = GuidePlace::find(sent.document, path, ("", ""))?;
+            Some((path.clone(), lines.place(&place.path_as_written(path))))
+        });
+        self.places = places.collect();
+        self
+    }
+
     /// How many findings are certainly mistakes.
     pub fn errors(&self) -> i32 {
         self.counts.errors
@@ -85,9 +120,7 @@ impl Findings {
     pub fn text(&self, terminal: &Term) -> String {
         let new = self.listed.len().saturating_sub(self.known);
         let shown = self.listed.iter().take(new.min(MAX_FINDINGS));
-        let mut text: String = shown
-            .map(|finding| line(finding, &self.document, terminal))
-            .collect();
+        let mut text: String = shown.map(|finding| self.line(finding, terminal)).collect();
         let total = self.counts.errors + self.counts.warnings;
         let total = usize::try_from(total).unwrap_or_default();
         match total.saturating_sub(self.known + new.min(MAX_FINDINGS)) {
@@ -106,6 +139,33 @@ impl Findings {
             self.lint
         );
         text + &with_hanging_indent_on(terminal, "  ", &line)
+    }
+
+    fn line(&self, finding: &Finding, terminal: &Term) -> String {
+        let severity = wording::severity(finding.severity());
+        let place = GuidePlace::find(
+            &self.document,
+            &finding.path,
+            (&finding.task, &finding.step),
+        );
+        let label = place.and_then(|place| place.label());
+        let label = label
+            .map(|label| format!(" in {label}"))
+            .unwrap_or_default();
+        let at = match finding.path.as_str() {
+            "" => label,
+            path => {
+                let path = self.places.get(path).map_or(path, String::as_str);
+                format!(" at {}{label}", sanitize(path))
+            }
+        };
+        let (message, rule) = (sanitize(&finding.message), sanitize(&finding.rule));
+        let suggestion = match suggestion(finding) {
+            Some(name) => format!(" Is {} meant?", sanitize(name)),
+            None => String::new(),
+        };
+        let line = format!("{severity}{at}: {message}{suggestion} ({rule})");
+        with_hanging_indent_on(terminal, "  ", &line)
     }
 
     /// The numbers of all findings, also of those that are not shown.
@@ -129,12 +189,16 @@ impl Findings {
 }
 
 /// The first findings of a guide, as many as a page has.
-async fn validate(client: &Client, source: Source) -> Result<ValidateTaskResponse, CallError> {
+async fn validate(
+    client: &Client,
+    source: Source,
+    min_severity: Severity,
+) -> Result<ValidateTaskResponse, CallError> {
     let message = ValidateTaskRequest {
         replaces_stored: matches!(source, Source::Document(_)),
         source: Some(source),
         options: Some(ValidationOptions {
-            min_severity: i32::from(Severity::Warning),
+            min_severity: i32::from(min_severity),
             ..ValidationOptions::default()
         }),
         page_size: PAGE_SIZE,
@@ -197,20 +261,13 @@ fn path_within<'a>(path: &'a str, step: &str) -> &'a str {
     below.map_or(path, |below| below.trim_start_matches('.'))
 }
 
-fn line(finding: &Finding, document: &TaskDocument, terminal: &Term) -> String {
-    let severity = wording::severity(finding.severity());
-    let place = GuidePlace::find(document, &finding.path, (&finding.task, &finding.step));
-    let label = place.and_then(|place| place.label());
-    let label = label
-        .map(|label| format!(" in {label}"))
-        .unwrap_or_default();
-    let at = match finding.path.as_str() {
-        "" => label,
-        path => format!(" at {}{label}", sanitize(path)),
-    };
-    let (message, rule) = (sanitize(&finding.message), sanitize(&finding.rule));
-    let line = format!("{severity}{at}: {message} ({rule})");
-    with_hanging_indent_on(terminal, "  ", &line)
+/// The name that is probably meant.
+fn suggestion(finding: &Finding) -> Option<&str> {
+    let facts = finding.facts.as_ref()?;
+    match facts.fields.get("suggestion")?.kind.as_ref()? {
+        Kind::StringValue(name) => Some(name),
+        _ => None,
+    }
 }
 
 impl Serialize for Findings {

@@ -27,7 +27,10 @@ use super::{
     findings::Findings,
     out::{JsonArray, print_error, sanitize},
     place::GuidePlace,
-    plan::{LeftOutFields, Matching, Plan, TaskIds, fixed_types, match_to_stored},
+    plan::{
+        IgnoredStepFields, LeftOutFields, Matching, Plan, TaskIds, has_same_paths, match_to_stored,
+        name_new_subtask_steps,
+    },
     tasks,
     transfer::{self, ApplyAdvice},
 };
@@ -128,7 +131,7 @@ impl FileImporter<'_> {
             dry_run,
             max_file_bytes,
             request_id: _,
-            quiet: _,
+            quiet,
         } = self.import;
         let text = read(file, *max_file_bytes).await?;
         let mut document = document::parse(&text)?;
@@ -147,7 +150,7 @@ impl FileImporter<'_> {
         message.request_id = repeated_request_id(id, *sent).to_string();
         *sent += 1;
         let guid = transfer::guid(&document).to_owned();
-        let planned = self.plan(document.clone()).await?;
+        let mut planned = self.plan(document.clone()).await?;
         let answer = transfer::import(self.client, message).await;
         let answer = answer.map_err(|error| {
             let sent = SentText {
@@ -164,21 +167,45 @@ impl FileImporter<'_> {
                 Some(_) | None => sent.with_places(error),
             })
         })?;
+        if !answer.ignored_paths.is_empty() {
+            name_new_subtask_steps(self.client, &mut planned.document).await;
+        }
         let task = answer.task.unwrap_or_default();
         let namesake = match planned.kind {
             ImportKind::Created => self.task_with_same_name(&task).await,
             ImportKind::Updated | ImportKind::Unchanged => None,
+        };
+        let ignored_of_steps = IgnoredStepFields::between(
+            planned.matched.as_ref().unwrap_or(&document),
+            planned.stored.as_ref(),
+            &planned.document,
+        );
+        let findings = match (*dry_run, planned.kind) {
+            (true, _) => {
+                let has_same_paths = has_same_paths(&planned.document, &document);
+                let found = Findings::of(self.client, planned.document).await;
+                let sent = SentText {
+                    text: &String::from_utf8_lossy(&text),
+                    document: &document,
+                };
+                Some(match has_same_paths {
+                    true => found.map(|found| found.with_places_in(sent)),
+                    false => found,
+                })
+            }
+            (false, ImportKind::Created | ImportKind::Updated) if !quiet => {
+                let errors = Findings::errors_of_stored(self.client, &task.guid).await;
+                errors.map(Ok)
+            }
+            (false, _) => None,
         };
         Ok(ImportedFile {
             kind: planned.kind,
             task,
             namesake,
             ignored_paths: answer.ignored_paths,
-            fixed_types: planned.fixed_types,
-            findings: match *dry_run {
-                true => Some(Findings::of(self.client, planned.document).await),
-                false => None,
-            },
+            ignored_of_steps,
+            findings,
         })
     }
 
@@ -253,7 +280,7 @@ impl FileImporter<'_> {
                 Ok(_) | Err(_) => kind,
             },
             document: planned,
-            fixed_types: fixed_types(&matched, &stored),
+            matched: Some(matched),
             stored: Some(stored),
         })
     }
@@ -263,8 +290,8 @@ impl FileImporter<'_> {
 struct PlannedImport {
     kind: ImportKind,
     document: TaskDocument,
-    /// The lines of the types of steps that are ignored.
-    fixed_types: Vec<String>,
+    /// The sent document with the ids of the stored guide.
+    matched: Option<TaskDocument>,
     /// The guide before it.
     stored: Option<TaskDocument>,
 }
@@ -275,7 +302,7 @@ impl PlannedImport {
         Self {
             kind,
             document,
-            fixed_types: Vec::new(),
+            matched: None,
             stored: None,
         }
     }
@@ -298,7 +325,7 @@ async fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, ImportFailure> {
     let text = read.await.map_err(io::Error::from).flatten();
     let text = text.map_err(|error| match error.kind() {
         io::ErrorKind::IsADirectory => ImportFailure::Directory,
-        _ => ImportFailure::Unreadable(error),
+        _ => ImportFailure::Unreadable(transfer::in_plain_words(error)),
     })?;
     match text.len() as u64 {
         bytes if bytes > max_bytes => Err(ImportFailure::TooLarge { max_bytes }),

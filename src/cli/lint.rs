@@ -43,6 +43,10 @@ struct LintFindings {
     unchecked: Vec<UncheckedVariable>,
     /// The guide; `None` if it cannot be read.
     document: Option<TaskDocument>,
+    /// The text of the file that the guide was read from.
+    text: Option<String>,
+    /// Whether the languages that are checked were named.
+    names_languages: bool,
 }
 
 /// Checks each guide, and continues after one that cannot be checked. Fails if one has an
@@ -128,6 +132,7 @@ fn validate_locally(
         text,
         document: &document,
     };
+    let names_languages = !options.languages.is_empty();
     let (decoded, options) = decode::all(|violations: &mut Violations| {
         let field = decode::Field::root("options", violations);
         let options = decode::options::options(Some(options.clone()), field);
@@ -155,6 +160,8 @@ fn validate_locally(
         findings: findings.into_iter().map(encode::finding).collect(),
         counts: encode::finding_counts(counts),
         unchecked,
+        names_languages,
+        text: Some(text.to_owned()),
         document: Some(document),
     })
 }
@@ -208,6 +215,7 @@ async fn validate_document_on_server(
         sent.with_places(error)
     })?;
     Ok(LintFindings {
+        text: Some(text.to_owned()),
         document: Some(document),
         ..found
     })
@@ -228,6 +236,8 @@ async fn validate_on_server(
         counts: FindingCounts::default(),
         unchecked: Vec::new(),
         document: None,
+        text: None,
+        names_languages: !options.languages.is_empty(),
     };
     let mut message = ValidateTaskRequest {
         replaces_stored: matches!(source, Source::Document(_)),

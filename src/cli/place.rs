@@ -1,7 +1,7 @@
 //! The place in a guide that a finding is about.
 
 use super::{out::sanitize, plan::managed_documents, wording};
-use crate::proto::v1::{FeedbackValue, Step, TaskDocument, dependency_node::Node};
+use crate::proto::v1::{DependencyGroup, FeedbackValue, Step, TaskDocument, dependency_node::Node};
 
 /// What the path of a finding in a document begins with. Paths of a stored guide begin at
 /// their task or step.
@@ -114,19 +114,41 @@ impl<'a> GuidePlace<'a> {
         Some(label)
     }
 
+    /// The conditions of the step or task, in both forms.
+    fn conditions(&self) -> (Option<&'a DependencyGroup>, Option<&'a str>) {
+        match (self.step, &self.document.task) {
+            (Some((_, step)), _) => (
+                step.dependencies.as_ref(),
+                step.dependency_shorthand.as_deref(),
+            ),
+            (None, Some(task)) => (
+                task.dependencies.as_ref(),
+                task.dependency_shorthand.as_deref(),
+            ),
+            (None, None) => (None, None),
+        }
+    }
+
+    /// The path as the document has it, which may have conditions as a shorthand.
+    pub fn path_as_written(&self, path: &str) -> String {
+        let (group, shorthand) = self.conditions();
+        match path.rsplit_once(".dependencies") {
+            Some((above, _)) if group.is_none() && shorthand.is_some() => {
+                format!("{above}.dependency_shorthand")
+            }
+            Some(_) | None => path.to_owned(),
+        }
+    }
+
     /// The condition that the path leads to.
     pub fn condition(&self, path: &str) -> Option<String> {
         let nodes = match path.strip_prefix("dependencies.") {
             Some(nodes) => nodes,
             None => path.split_once(".dependencies.")?.1,
         };
-        let task = self.document.task.as_ref();
-        let (group, shorthand) = match self.step {
-            Some((_, step)) => (step.dependencies.as_ref(), &step.dependency_shorthand),
-            None => (task?.dependencies.as_ref(), &task?.dependency_shorthand),
-        };
+        let (group, shorthand) = self.conditions();
         let Some(mut group) = group else {
-            return shorthand.clone();
+            return shorthand.map(str::to_owned);
         };
         for part in nodes.split('.') {
             let (name, index) = indexed(part);

@@ -2,7 +2,7 @@
 //! of ImportTask. The prediction is only shown to users; the server decides.
 
 mod fixed;
-mod fixed_types;
+mod ignored_step_fields;
 mod matching;
 mod merge;
 mod required;
@@ -12,7 +12,7 @@ mod subtasks;
 
 pub(super) use self::{
     fixed::fixed_paths,
-    fixed_types::{fixed_types, ignored_lines},
+    ignored_step_fields::IgnoredStepFields,
     matching::{Matching, TaskIds, match_to_stored},
     merge::new_step,
     required::missing_fields_error,
@@ -85,6 +85,24 @@ pub(super) fn managed_documents(
     let configs = step.feedback_config.iter();
     let values = configs.flat_map(|config| &config.values);
     values.filter_map(|value| Some((value, value.task_json.as_ref()?)))
+}
+
+/// Whether both have equally many steps, and equally many tasks in each step. Then no wiring
+/// step was added, and paths of one document lead to the same fields of the other.
+pub(super) fn has_same_paths(planned: &TaskDocument, document: &TaskDocument) -> bool {
+    fn managed(step: &Step) -> Vec<&TaskDocument> {
+        managed_documents(step)
+            .map(|(_, document)| document)
+            .collect()
+    }
+    let mut steps = planned.steps.iter().zip(&document.steps);
+    planned.steps.len() == document.steps.len()
+        && steps.all(|(planned, sent)| {
+            let (planned, sent) = (managed(planned), managed(sent));
+            let mut pairs = planned.iter().zip(&sent);
+            sent.is_empty()
+                || planned.len() == sent.len() && pairs.all(|(one, two)| has_same_paths(one, two))
+        })
 }
 
 /// The documents of the tasks that a step manages, by the keys of their values.

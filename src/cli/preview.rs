@@ -9,11 +9,17 @@ use std::collections::BTreeSet;
 use prost_types::{Value, value::Kind};
 
 use self::subtasks::SubtaskReasons;
-use super::{CliError, PAGE_SIZE, document, guide, out, transfer};
+use super::{
+    CliError, PAGE_SIZE, document, field_line::SentText, guide, layout::with_hanging_indent, out,
+    tasks, transfer, wording,
+};
 use crate::{
-    client::Client,
+    client::{CallError, Client},
     config::{Format, GuideArg, PreviewArgs},
-    proto::v1::{PreviewTaskRequest, PreviewTaskResponse, preview_task_request::Source},
+    proto::v1::{
+        PreviewTaskRequest, PreviewTaskResponse, TaskDocument, VisibilityReason,
+        preview_task_request::Source,
+    },
 };
 
 /// Refuses two answers for one variable, as one would be ignored.
@@ -36,13 +42,17 @@ pub(super) async fn preview(
     args: &PreviewArgs,
     format: Format,
 ) -> Result<(), CliError> {
-    let request = request(client, args).await?;
+    let (request, text) = request(client, args).await?;
     let language = request.language.clone();
     let document = match &request.source {
         Some(Source::Document(document)) => Some(document.clone()),
         Some(Source::Guid(_)) | None => None,
     };
-    let preview = preview_all_pages(client, request).await?;
+    let preview = preview_all_pages(client, request).await;
+    let preview = preview.map_err(|error| match (&text, &document) {
+        (Some(text), Some(document)) => SentText { text, document }.with_places(error),
+        (Some(_) | None, _) => error,
+    })?;
     for warning in answers::warnings(&args.answers, &preview) {
         out::print_error(&warning);
     }
@@ -52,7 +62,12 @@ pub(super) async fn preview(
                 true => SubtaskReasons::read(client, args, document.as_ref(), &preview).await,
                 false => SubtaskReasons::default(),
             };
-            out::print(&tree::text(&preview, &language, &subtasks))
+            let mut text = tree::text(&preview, &language, &subtasks);
+            if args.explain {
+                let line = about_levels(client, args, document.as_ref(), &preview).await;
+                text.extend(line.map(|line| with_hanging_indent("levels: ", &line)));
+            }
+            out::print(&text)
         }
         Format::Json => {
             let json = document::json("PreviewTaskResponse", &preview)?;
@@ -61,7 +76,33 @@ pub(super) async fn preview(
     }
 }
 
-async fn request(client: &Client, args: &PreviewArgs) -> Result<PreviewTaskRequest, CliError> {
+/// Which levels may see the task if it is hidden from the given one; without one, that no level
+/// is looked at.
+async fn about_levels(
+    client: &Client,
+    args: &PreviewArgs,
+    document: Option<&TaskDocument>,
+    preview: &PreviewTaskResponse,
+) -> Option<String> {
+    if args.level.is_none() {
+        return Some("roles are not looked at without --level".to_owned());
+    }
+    let previewed = preview.task.as_ref()?;
+    if !previewed.reasons().any(|it| it == VisibilityReason::Level) {
+        return None;
+    }
+    let task = match document.and_then(|document| document.task.clone()) {
+        Some(task) => task,
+        None => tasks::get(client, previewed.guid.clone()).await.ok()?,
+    };
+    Some(format!("the task is {}", wording::levels(&task)))
+}
+
+/// The request, and the text of a document that it has.
+async fn request(
+    client: &Client,
+    args: &PreviewArgs,
+) -> Result<(PreviewTaskRequest, Option<String>), CliError> {
     let PreviewArgs {
         guide,
         level,
@@ -74,13 +115,19 @@ async fn request(client: &Client, args: &PreviewArgs) -> Result<PreviewTaskReque
         subtask_depth,
         include_unpublished,
     } = args;
-    let source = match guide {
-        GuideArg::Task(task) => Source::Guid(guide::find_task(client, task).await?.to_string()),
-        GuideArg::File(file) => Source::Document(transfer::read_document(file)?),
+    let (source, text) = match guide {
+        GuideArg::Task(task) => {
+            let task = guide::find_task(client, task).await?;
+            (Source::Guid(task.to_string()), None)
+        }
+        GuideArg::File(file) => {
+            let (text, document) = transfer::read_text_and_document(file)?;
+            (Source::Document(document), Some(text))
+        }
     };
     let expand = full.then(|| "body".to_owned());
     let fallback = fallback_languages.iter().map(ToString::to_string);
-    Ok(PreviewTaskRequest {
+    let request = PreviewTaskRequest {
         source: Some(source),
         level: level.map(i32::from),
         language: language
@@ -95,7 +142,8 @@ async fn request(client: &Client, args: &PreviewArgs) -> Result<PreviewTaskReque
         page_size: PAGE_SIZE,
         page_token: String::new(),
         known_variables: variables.clone(),
-    })
+    };
+    Ok((request, text))
 }
 
 /// Encodes an answer. An empty key says that the variable is unanswered.
@@ -111,7 +159,7 @@ fn answer((name, key): &(String, String)) -> (String, Value) {
 async fn preview_all_pages(
     client: &Client,
     mut message: PreviewTaskRequest,
-) -> Result<PreviewTaskResponse, CliError> {
+) -> Result<PreviewTaskResponse, CallError> {
     let mut earlier: Option<PreviewTaskResponse> = None;
     loop {
         let page = client

@@ -1,5 +1,7 @@
 //! `expertise references`.
 
+mod suggestions;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use console::Term;
@@ -71,7 +73,7 @@ pub(super) async fn references(
                 print_full_names(client, document, variable);
             }
             if listed.is_empty() {
-                out::print_error(&nothing_found(references, document.as_ref()));
+                print_nothing_found(client, references, document.as_ref()).await;
                 return Ok(());
             }
             // A reference has the id of its task alone.
@@ -87,36 +89,53 @@ pub(super) async fn references(
     }
 }
 
-/// What was looked for and not found. `document` is the task whose own name it is.
-fn nothing_found(references: &ReferencesArgs, document: Option<&TaskDocument>) -> String {
+/// Says what was looked for and not found, and what may be meant. `document` is the task whose
+/// own name it is.
+async fn print_nothing_found(
+    client: &Client,
+    references: &ReferencesArgs,
+    document: Option<&TaskDocument>,
+) {
     let ReferencesArgs {
         task,
         variable,
         answer,
     } = references;
     let Some(variable) = variable else {
-        return "no step refers to this task, and no answer manages it".to_owned();
+        out::print_error("no step refers to this task, and no answer manages it");
+        return;
     };
     let place = match task {
         Some(_) => "this task",
         None => "this account",
     };
-    let answer = match answer {
+    let answered = match answer {
         Some(answer) => format!(" with the answer {answer:?}"),
         None => String::new(),
     };
-    let own_names = document.iter().flat_map(|document| own_names(document));
-    let is_account_wide = variable.starts_with("components.");
-    let advice = match closest(variable, own_names.filter(|name| name != variable)) {
-        Some(name) => format!(": is {name} meant?"),
-        None if task.is_none() && !is_account_wide => {
+    let advice = match document {
+        Some(document) => in_guide(document, variable, answer.is_some()),
+        None => suggestions::of_account(client, variable, answer.as_deref()).await,
+    };
+    let advice = match advice {
+        Some(advice) => format!(": {advice}"),
+        None if task.is_none() && !variable.starts_with("components.") => {
             ": an account-wide name is components.PRODUCT.NAME, and an own name needs --task".into()
         }
         None => String::new(),
     };
-    out::sanitize(&format!(
-        "nothing in {place} sets or reads {variable}{answer}{advice}"
-    ))
+    print_wrapped(&format!(
+        "nothing in {place} sets or reads {variable}{answered}{advice}"
+    ));
+}
+
+/// The answers of a variable of this guide, or the own name that may be meant.
+fn in_guide(document: &TaskDocument, variable: &str, has_answer: bool) -> Option<String> {
+    let answers = has_answer.then(|| suggestions::answers_in(document, variable));
+    answers.flatten().or_else(|| {
+        let own_names = own_names(document).filter(|name| *name != variable);
+        closest(variable, own_names).map(|name| format!("is {name} meant?"))
+    })
 }
 
 /// The own names of the observations of a task.

@@ -1,6 +1,9 @@
 //! Tasks of the account: all of them, and those that a user names.
 
-use super::{CliError, PAGE_SIZE, out::sanitize};
+use super::{
+    CliError, PAGE_SIZE,
+    out::{sanitize, step_count},
+};
 use crate::{
     client::{CallError, Client},
     config::TaskRef,
@@ -91,12 +94,16 @@ pub(super) async fn find_by_name(
         [task] => TaskId::parse(&task.guid),
         [] => None,
         several => {
-            let guids: Vec<&str> = several.iter().map(|task| task.guid.as_str()).collect();
+            let named = several.iter().map(|task| {
+                let (product, steps) = (task.product_id(), step_count(task.steps.len()));
+                format!("{} (product {product}, {steps})", task.guid)
+            });
+            let named: Vec<String> = named.collect();
             return Err(CliError::TaskName(format!(
                 "{} tasks have the name {:?}: use the guid of one, {}",
                 several.len(),
                 sanitize(name),
-                guids.join(", ")
+                named.join(", ")
             )));
         }
     };

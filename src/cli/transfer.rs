@@ -111,6 +111,16 @@ pub(super) fn read_file(file: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
+/// The error of a file that is not there says what documents are.
+pub(super) fn in_plain_words(reason: io::Error) -> io::Error {
+    match reason.kind() {
+        io::ErrorKind::NotFound => io::Error::other(
+            "there is no such file: this command takes documents, as `expertise export` writes them",
+        ),
+        _ => reason,
+    }
+}
+
 /// Reads the document in a file.
 pub(super) fn read_document(file: &Path) -> Result<TaskDocument, CliError> {
     read_text_and_document(file).map(|(_, document)| document)
@@ -121,14 +131,10 @@ pub(super) fn read_text_and_document(file: &Path) -> Result<(String, TaskDocumen
     let text = read_file(file, MAX_DOCUMENT_BYTES).map_err(|reason| CliError::Read {
         place: file.display().to_string(),
         reason: match reason.kind() {
-            io::ErrorKind::NotFound => io::Error::other(
-                "there is no such file: this command takes documents, as `expertise export` writes \
-                 them",
-            ),
             io::ErrorKind::IsADirectory => {
                 io::Error::other("it is a directory: this command takes files, such as DIR/*.json")
             }
-            _ => reason,
+            _ => in_plain_words(reason),
         },
     })?;
     if text.len() as u64 > MAX_DOCUMENT_BYTES {

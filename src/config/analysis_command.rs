@@ -179,7 +179,9 @@ fn rule(text: &str) -> Result<RuleSetting, String> {
 }
 
 fn answer(text: &str) -> Result<(String, String), &'static str> {
-    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let pair = text.split_once('=');
+    let pair = pair.map(|(name, key)| (name.trim(), key.trim()));
+    let pair = pair.filter(|(name, _)| !name.is_empty());
     let (name, key) = pair.ok_or("a name and a key, such as charge_light=off")?;
     Ok((name.to_owned(), key.to_owned()))
 }

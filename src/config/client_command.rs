@@ -98,7 +98,7 @@ impl ClientCommandArgs {
 
 #[derive(Args)]
 pub(super) struct OutputFormat {
-    /// The form of the output: text is for people, json for scripts
+    /// The form of the output: text is for people, json for scripts; documents are always JSON
     #[arg(
         long,
         value_name = "text|json",

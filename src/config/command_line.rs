@@ -2,7 +2,10 @@
 
 use std::{env, ffi::OsString, path::PathBuf};
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
+use clap::{
+    Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint,
+    error::{ContextKind, ContextValue},
+};
 use clap_complete::Shell;
 
 use super::{
@@ -123,6 +126,7 @@ impl Invocation {
     ) -> Result<Self, ConfigError> {
         let matches = command_line
             .try_get_matches_from(args)
+            .map_err(with_tip)
             .map_err(wrong_argument)?;
         let CommandLine {
             server: program_flags,
@@ -173,7 +177,11 @@ impl CommandArgs {
             Self::Migrate {
                 partitions,
                 server: command_flags,
-            } => (Command::Migrate { partitions }, server(&command_flags)),
+            } => {
+                let mut values = server(&command_flags);
+                values.retain(&MIGRATE_SETTINGS);
+                (Command::Migrate { partitions }, values)
+            }
             Self::Config(command_flags) => (Command::Config, server(&command_flags)),
             Self::Token {
                 grant,
@@ -236,6 +244,16 @@ impl ServerFlags {
 #[derive(Args)]
 struct NoSettings {}
 
+/// The settings that `migrate` needs. Others are not checked.
+const MIGRATE_SETTINGS: [&str; 6] = [
+    "database_url",
+    "database_read_url",
+    "database_max_connections",
+    "migrate",
+    "log",
+    "log_format",
+];
+
 /// The settings of a server: flags after the subcommand over flags before it over the
 /// environment over the file.
 fn server_values(
@@ -293,6 +311,23 @@ fn warnings(
         )
     });
     warnings.chain(modules).collect()
+}
+
+/// Says where a short flag of a command belongs that stands before it.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
+        return error;
+    };
+    let is_of_command = ["-a", "-s"].contains(&flag.as_str());
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string);
+    if is_of_command && usage.is_some_and(|usage| usage.contains("[COMMAND]")) {
+        let tip = format!("it belongs behind the command, such as `expertise list {flag} …`");
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![tip.into()]),
+        );
+    }
+    error
 }
 
 fn wrong_argument(error: clap::Error) -> ConfigError {

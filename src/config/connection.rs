@@ -156,7 +156,11 @@ impl TrustSettings {
             && !server.starts_with("https:")
             && values.is_valid("server")
         {
-            let right = format!("left out, as {server} has no TLS: begin the URL with https://");
+            let url = match values.origin("server") {
+                Some(_) => "begin the URL with https://",
+                None => "set EXPERTISE_SERVER to a URL that begins with https://",
+            };
+            let right = format!("left out, as {server} has no TLS: {url}");
             return Err(values.wrong(key, right));
         }
         for key in ["ca_file", "client_cert_file", "client_key_file"] {

@@ -358,6 +358,7 @@ pub(super) fn mask(text: &str) -> String {
 fn mask_user(credentials: &str) -> String {
     let well_formed = !credentials.contains(['/', '?', '#', '@']);
     match credentials.split_once(':') {
+        Some((user, "")) if well_formed => format!("{user}:"),
         Some((user, _)) if well_formed => format!("{user}:{MASK}"),
         None if well_formed => credentials.to_owned(),
         Some(_) | None => MASK.to_owned(),

@@ -169,6 +169,11 @@ impl SettingValues {
         self.given.insert(key(setting).to_owned(), given);
     }
 
+    /// Drops every setting but these.
+    pub fn retain(&mut self, keys: &[&str]) {
+        self.given.retain(|key, _| keys.contains(&key.as_str()));
+    }
+
     /// Where the value of a setting came from; `None` for a default.
     pub fn origin(&self, key: &str) -> Option<&SettingOrigin> {
         self.given.get(key).map(|given| &given.origin)
@@ -271,6 +276,7 @@ impl SettingValues {
     /// The error of a wrong value, with what would be right.
     pub fn wrong(&self, key: &str, expected: impl fmt::Display) -> WrongSetting {
         let (setting, value) = match self.given.get(key) {
+            Some(given) if given.text.is_empty() => (given.origin.name(key), "empty".to_owned()),
             Some(given) if given.shown == MASK => (given.origin.name(key), MASK.to_owned()),
             Some(given) => (given.origin.name(key), format!("{:?}", given.shown)),
             None => (environment_name(key), "unset".to_owned()),

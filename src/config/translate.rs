@@ -6,17 +6,14 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::{
-    ConfigError, LogConfig, ServerSettings,
+    ConfigError, LogConfig, ServerSettings, TaskRef,
     connection::{ConnectionConfig, ConnectionSettings},
     flags::Flags,
     secret::Secret,
     settings::{Environment, SettingValues},
     value,
 };
-use crate::domain::{
-    ids::TaskId,
-    translation::{Language, MAX_LANGUAGES},
-};
+use crate::domain::translation::{Language, MAX_LANGUAGES};
 
 /// What a run of the automatic translation needs, every setting valid.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +25,7 @@ pub struct TranslateConfig {
     /// The language of the source texts.
     pub source_language: Language,
     /// Only this task and its steps.
-    pub task: Option<TaskId>,
+    pub task: Option<TaskRef>,
     /// The engine that translates.
     pub engine: EngineKind,
     /// Where the engine is, without a trailing slash.
@@ -69,9 +66,9 @@ pub(super) struct TranslateSettings {
     /// The languages to translate into: BCP-47 tags [default: none, it must be set]
     #[arg(value_name = "TAG,TAG", value_parser = languages)]
     languages: Option<::std::vec::Vec<Language>>,
-    /// Only this task and its steps [default: the whole account]
-    #[arg(value_name = "GUID", value_parser = value::task)]
-    task: Option<TaskId>,
+    /// Only this task, named by its guid, or by its name if no other task has it, and its steps [default: the whole account]
+    #[arg(value_name = "GUID|NAME", value_parser = value::task_ref)]
+    task: Option<TaskRef>,
     /// The language that the texts are written in
     #[arg(value_name = "TAG", default_value = "en", value_parser = value::language)]
     source_language: Language,

@@ -29,15 +29,20 @@ pub(super) fn address(example: u16) -> impl Fn(&str) -> Result<SocketAddr, Strin
 }
 
 /// The URL of a server, without user and parameters. A trailing slash is dropped.
-pub(super) fn web_address(text: &str) -> Result<String, &'static str> {
+pub(super) fn web_address(text: &str) -> Result<String, String> {
     let address = text.strip_suffix('/').unwrap_or(text);
     let uri = address.parse::<http::Uri>().ok().filter(|uri| {
         matches!(uri.scheme_str(), Some("http" | "https"))
             && uri.host().is_some_and(|host| !host.is_empty())
             && !text.contains(['@', '?', '#'])
     });
-    uri.map(|_| address.to_owned())
-        .ok_or("http://HOST:PORT or https://HOST:PORT, without user and parameters")
+    uri.map(|_| address.to_owned()).ok_or_else(|| {
+        // What the start line of a server shows.
+        match text.parse::<SocketAddr>() {
+            Ok(address) => format!("http://{address}, or https://{address} if it uses TLS"),
+            Err(_) => "http://HOST:PORT or https://HOST:PORT, without user and parameters".into(),
+        }
+    })
 }
 
 pub(super) fn boolean(text: &str) -> Result<bool, &'static str> {
@@ -137,10 +142,6 @@ pub(super) fn secret(text: &str) -> Result<Secret, &'static str> {
 
 pub(super) fn request_id(text: &str) -> Result<RequestId, &'static str> {
     RequestId::parse(text).ok_or("a hyphenated UUID")
-}
-
-pub(super) fn task(text: &str) -> Result<TaskId, &'static str> {
-    TaskId::parse(text).ok_or("the guid of a task, a hyphenated UUID")
 }
 
 /// A task by its guid or its name. A mistyped guid is no name.

@@ -8,7 +8,7 @@ use tonic_types::StatusExt;
 use crate::{
     client::{self, CallerMetadata, ConnectError, MAX_MESSAGE_BYTES, call_with_retries},
     config::{ConnectionConfig, RetrySettings, TranslateConfig},
-    domain::caller::Scope,
+    domain::{caller::Scope, ids::TaskId},
     proto::v1::{
         AutomaticTranslation, ListTranslationWorkRequest, ListTranslationWorkResponse,
         TranslationResult, WriteTranslationsRequest,
@@ -30,8 +30,8 @@ pub struct TranslationClient {
 }
 
 impl TranslationClient {
-    /// Connects with the first call.
-    pub fn new(config: &TranslateConfig) -> Result<Self, ConnectError> {
+    /// Connects with the first call. With a task, only its work is listed.
+    pub fn new(config: &TranslateConfig, task: Option<TaskId>) -> Result<Self, ConnectError> {
         let ConnectionConfig {
             server,
             trust,
@@ -50,7 +50,7 @@ impl TranslationClient {
             client,
             caller: CallerMetadata::new(credentials, &[Scope::Translate])?,
             languages: languages.collect(),
-            task: config.task.map(|task| task.to_string()),
+            task: task.map(|task| task.to_string()),
             retry: *retry,
         })
     }

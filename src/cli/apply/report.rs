@@ -14,6 +14,7 @@ use crate::{
         delete::DeleteReport,
         findings::Findings,
         out::{print, print_error, sanitize, step_count},
+        plan::IgnoredStepFields,
         transfer,
     },
     client::CallError,
@@ -39,6 +40,9 @@ pub(super) struct ApplyReport {
     pub steps: usize,
     pub changes: Vec<Change>,
     pub ignored_paths: Vec<String>,
+    /// Those of steps, in lines.
+    pub ignored_of_steps: IgnoredStepFields,
+    /// What the analysis says about the guide; the errors only, unless it is a dry run.
     pub findings: Option<Result<Findings, CallError>>,
     error: Option<CliError>,
     dry_run: bool,
@@ -54,6 +58,7 @@ impl ApplyReport {
             steps: guide.document.steps.len(),
             changes: Vec::new(),
             ignored_paths: Vec::new(),
+            ignored_of_steps: IgnoredStepFields::default(),
             findings: None,
             error: None,
             dry_run,
@@ -98,8 +103,8 @@ impl ApplyReport {
         if self.dry_run {
             text.push_str(&changes::text(&self.changes, &Term::stdout(), 2));
         }
-        for path in &self.ignored_paths {
-            text.push_str(&format!("  ignored: {}\n", sanitize(path)));
+        for line in self.ignored_of_steps.lines(&self.ignored_paths) {
+            text.push_str(&format!("  ignored: {line}\n"));
         }
         match &self.findings {
             Some(Ok(findings)) => text.push_str(&findings.text(&Term::stdout())),
@@ -131,8 +136,10 @@ impl Serialize for ApplyReport {
         object.serialize_entry("steps", &self.steps)?;
         object.serialize_entry("changes", &self.changes)?;
         object.serialize_entry("ignored_paths", &self.ignored_paths)?;
-        if let Some(analysed) = &self.findings {
-            Findings::serialize_into(analysed, &mut object)?;
+        match &self.findings {
+            Some(Ok(errors)) if !self.dry_run => object.serialize_entry("findings", errors)?,
+            Some(analysed) => Findings::serialize_into(analysed, &mut object)?,
+            None => {}
         }
         match &self.error {
             Some(CliError::Refused(error)) => object.serialize_entry("error", error)?,
@@ -145,6 +152,9 @@ impl Serialize for ApplyReport {
     }
 }
 
+/// The most tasks of the account that are named as not in the directory.
+const MAX_SURPLUS_LINES: usize = 10;
+
 /// How many guides ended in which way.
 #[derive(Default)]
 pub(super) struct ApplyCounts {
@@ -153,8 +163,8 @@ pub(super) struct ApplyCounts {
     unchanged: usize,
     deleted: usize,
     pub failed: usize,
-    /// Tasks of the account that no document is of, if they are not deleted.
-    pub surplus: usize,
+    /// Tasks of the account that no document is of, if they are not deleted, in lines.
+    pub surplus: Vec<String>,
 }
 
 impl ApplyCounts {
@@ -183,15 +193,22 @@ impl ApplyCounts {
             failed,
             surplus,
         } = self;
-        let surplus = match surplus {
+        let named = match surplus.len() {
             0 => None,
             1 => Some(("1 task of the account is".to_owned(), "it")),
             count => Some((format!("{count} tasks of the account are"), "them")),
         };
-        if let Some((tasks, them)) = surplus {
+        if let Some((tasks, them)) = named {
             print_error(&format!(
                 "{tasks} not in the directory: --prune deletes {them}"
             ));
+        }
+        for line in surplus.iter().take(MAX_SURPLUS_LINES) {
+            print_error(&format!("  {line}"));
+        }
+        match surplus.len().saturating_sub(MAX_SURPLUS_LINES) {
+            0 => {}
+            more => print_error(&format!("  and {more} more")),
         }
         let to_be = if args.dry_run { "to be " } else { "" };
         let deleted = match args.prune {

@@ -27,6 +27,13 @@ pub(super) fn read_directory(directory: &Path) -> Result<Vec<DocumentFile>, CliE
             directory.display()
         )));
     }
+    if !directory.exists() {
+        return Err(CliError::Invalid(format!(
+            "there is no directory {}: apply takes one of documents, as `expertise export --all \
+             --out DIR` writes them",
+            directory.display()
+        )));
+    }
     let mut files = Vec::new();
     find_files(directory, &mut files)?;
     if files.is_empty() {

@@ -61,17 +61,16 @@ impl EditedFile {
         self.is_refused
     }
 
-    /// Puts the reason above the text.
+    /// Puts the reason above the text. Its numbers of lines are those of the text, and are
+    /// raised to those of the file.
     pub fn refuse(&mut self, text: &str, reason: &str) -> Result<(), CliError> {
         self.is_refused = true;
+        let lines_above = reason.lines().count() + 1;
         let comments: String = reason
             .lines()
-            .map(|it| format!("{COMMENT} {it}\n"))
+            .map(|line| format!("{COMMENT} {}\n", with_raised_line(line, lines_above)))
             .collect();
-        let help = format!(
-            "{COMMENT} Lines are counted from the first one below. Leave the text as it is to give \
-             it up.\n"
-        );
+        let help = format!("{COMMENT} Leave the text as it is to give it up.\n");
         self.write(&format!("{comments}{help}{text}"))
             .map_err(|reason| CliError::Write {
                 place: self.path.display().to_string(),
@@ -96,6 +95,28 @@ impl EditedFile {
     }
 }
 
+/// A line of a reason, its number of a line raised. It begins with that number, or ends with
+/// it and a column.
+fn with_raised_line(text: &str, by: usize) -> String {
+    const LINE: &str = "line ";
+    const AT_LINE: &str = " at line ";
+    let start = text.len() - text.trim_start().len();
+    let number = match text.rfind(AT_LINE) {
+        _ if text.trim_start().starts_with(LINE) => start + LINE.len(),
+        Some(at) => at + AT_LINE.len(),
+        None => return text.to_owned(),
+    };
+    let Some((before, from_number)) = text.split_at_checked(number) else {
+        return text.to_owned();
+    };
+    let end = from_number.find(|c: char| !c.is_ascii_digit());
+    let (digits, after) = from_number.split_at(end.unwrap_or(from_number.len()));
+    match digits.parse::<usize>() {
+        Ok(line) => format!("{before}{}{after}", line + by),
+        Err(_) => text.to_owned(),
+    }
+}
+
 fn without_comments(text: &str) -> &str {
     let mut rest = text;
     while rest.starts_with(COMMENT) {
@@ -107,6 +128,30 @@ fn without_comments(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_number_of_the_line_is_raised() {
+        for (text, raised) in [
+            (
+                "  line 7, step 2 \"line 3\": is required",
+                "  line 10, step 2 \"line 3\": is required",
+            ),
+            (
+                "line 7: task.name: is required",
+                "line 10: task.name: is required",
+            ),
+            (
+                "steps[1]: expected `,` at line 12, column 4",
+                "steps[1]: expected `,` at line 15, column 4",
+            ),
+            (
+                "task.guid must stay the same",
+                "task.guid must stay the same",
+            ),
+        ] {
+            assert_eq!(with_raised_line(text, 3), raised);
+        }
+    }
 
     #[test]
     fn comments_are_above_the_text_only() {

@@ -8,7 +8,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
-    cli::{CliError, document::DocumentError, findings::Findings, out, plan::ignored_lines},
+    cli::{CliError, document::DocumentError, findings::Findings, out, plan::IgnoredStepFields},
     client::CallError,
     proto::v1::Task,
 };
@@ -32,9 +32,9 @@ pub struct ImportedFile {
     pub namesake: Option<String>,
     /// Read-only fields of the document, which were ignored.
     pub ignored_paths: Vec<String>,
-    /// The lines of the types of steps that were ignored.
-    pub fixed_types: Vec<String>,
-    /// What the analysis says about it; of a dry run only.
+    /// Those of steps, in lines.
+    pub ignored_of_steps: IgnoredStepFields,
+    /// What the analysis says about it; the errors only, unless it is a dry run.
     pub findings: Option<Result<Findings, CallError>>,
 }
 
@@ -126,7 +126,7 @@ impl FileReport {
             task,
             namesake: _,
             ignored_paths,
-            fixed_types,
+            ignored_of_steps,
             findings,
         } = imported;
         let file = &self.file;
@@ -139,7 +139,7 @@ impl FileReport {
         };
         let (name, steps) = (out::sanitize(&task.name), out::step_count(task.steps.len()));
         let mut text = format!("{done}: {name}, {steps}\n");
-        for line in ignored_lines(ignored_paths, fixed_types) {
+        for line in ignored_of_steps.lines(ignored_paths) {
             text.push_str(&format!("  ignored: {line}\n"));
         }
         match findings {
@@ -164,7 +164,7 @@ impl Serialize for FileReport {
                 task,
                 namesake,
                 ignored_paths,
-                fixed_types: _,
+                ignored_of_steps: _,
                 findings,
             }) => {
                 let outcome = match kind {
@@ -184,8 +184,12 @@ impl Serialize for FileReport {
                 if let Some(other) = namesake {
                     object.serialize_entry("same_name_as", other)?;
                 }
-                if let Some(analysed) = findings {
-                    Findings::serialize_into(analysed, &mut object)?;
+                match findings {
+                    Some(Ok(errors)) if !self.dry_run => {
+                        object.serialize_entry("findings", errors)?;
+                    }
+                    Some(analysed) => Findings::serialize_into(analysed, &mut object)?,
+                    None => {}
                 }
             }
             Err(failure) => {

@@ -7,6 +7,7 @@ use super::LintFindings;
 use crate::{
     cli::{
         CliError, document,
+        field_line::FieldLines,
         layout::with_hanging_indent,
         out::{print, print_error, sanitize},
         place::{self, GuidePlace},
@@ -53,9 +54,20 @@ impl LintReport {
                 return Ok(());
             }
         };
-        let mut text = format!("{}: {}\n", style(&self.guide).bold(), counts(&found.counts));
+        let unchecked = match found.unchecked.len() {
+            0 => String::new(),
+            1 => ", 1 variable not checked".to_owned(),
+            count => format!(", {count} variables not checked"),
+        };
+        let counts = counts(&found.counts);
+        let mut text = format!("{}: {counts}{unchecked}\n", style(&self.guide).bold());
+        let checked = CheckedGuide {
+            document: found.document.as_ref(),
+            lines: found.text.as_deref().map(FieldLines::new),
+            names_languages: found.names_languages,
+        };
         for finding in &found.findings {
-            text.push_str(&lines(finding, found.document.as_ref()));
+            text.push_str(&checked.lines(finding));
         }
         for UncheckedVariable { name, suggestion } in &found.unchecked {
             let line = format!(
@@ -104,79 +116,134 @@ fn counts(counts: &FindingCounts) -> String {
     }
 }
 
-fn lines(finding: &Finding, document: Option<&TaskDocument>) -> String {
-    let Finding {
-        rule,
-        severity: _,
-        task,
-        step,
-        path,
-        language,
-        message,
-        hint,
-        // The message says the same as these facts and levels.
-        facts: _,
-        related,
-        example,
-        levels: _,
-        id: _,
-    } = finding;
-    let severity = style(wording::severity(finding.severity()));
-    let severity = match finding.severity() {
-        Severity::Error => severity.red(),
-        Severity::Warning => severity.yellow(),
-        Severity::Info | Severity::Off | Severity::Unspecified => severity.cyan(),
-    };
-    let mut text = format!("  {} {}\n", severity.bold(), style(sanitize(rule)).bold());
-    let mut line = |lead: &str, line: &str| {
-        text.push_str(&with_hanging_indent(
-            &format!("{INDENT}{lead}"),
-            &sanitize(line),
-        ));
-    };
-    line("at ", &place_of(finding));
-    let ids = (task.as_str(), step.as_str());
-    let place = document.and_then(|document| GuidePlace::find(document, path, ids));
-    if let Some(label) = place.and_then(|place| place.label()) {
-        line("in ", &label);
-    }
-    if !language.is_empty() {
-        line("language ", language);
-    }
-    line("", message);
-    let answers = example.iter().map(|answer| {
-        let value = answer.value.as_ref().map(wording::target);
-        format!("{} = {}", answer.name, value.unwrap_or_default())
-    });
-    let answers: Vec<String> = answers.collect();
-    if !answers.is_empty() {
-        line("for example with ", &answers.join(", "));
-    }
-    if !related.is_empty() {
-        line("", related_heading(rule));
-    }
-    for place in related {
-        line("  ", &related_place(place, finding, document));
-    }
-    // The hint names the field of the contract, which has a flag here.
-    line(
-        "to do: ",
-        &hint.replace("`known_variables`", "`--variable`"),
-    );
-    text
+/// What the places of findings are found in.
+struct CheckedGuide<'a> {
+    document: Option<&'a TaskDocument>,
+    /// The lines of the file that it is.
+    lines: Option<FieldLines<'a>>,
+    /// Whether the languages that are checked were named.
+    names_languages: bool,
 }
 
-/// The path in a document, or the id of the stored step or task and the path within it.
-fn place_of(finding: &Finding) -> String {
-    let Finding {
-        task, step, path, ..
-    } = finding;
-    let place = match step.as_str() {
-        _ if path.starts_with(place::DOCUMENT) => path.clone(),
-        "" => format!("task {task} {path}"),
-        step => format!("step {step} {path}"),
-    };
-    place.trim_end().to_owned()
+impl CheckedGuide<'_> {
+    /// The lines of a finding.
+    fn lines(&self, finding: &Finding) -> String {
+        let Finding {
+            rule,
+            severity: _,
+            task,
+            step,
+            path,
+            language,
+            message,
+            hint,
+            // The message says the same as these facts and levels.
+            facts: _,
+            related,
+            example,
+            levels: _,
+            id: _,
+        } = finding;
+        let severity = style(wording::severity(finding.severity()));
+        let severity = match finding.severity() {
+            Severity::Error => severity.red(),
+            Severity::Warning => severity.yellow(),
+            Severity::Info | Severity::Off | Severity::Unspecified => severity.cyan(),
+        };
+        let mut text = format!("  {} {}\n", severity.bold(), style(sanitize(rule)).bold());
+        let mut line = |lead: &str, line: &str| {
+            text.push_str(&with_hanging_indent(
+                &format!("{INDENT}{lead}"),
+                &sanitize(line),
+            ));
+        };
+        line("at ", &self.place_of(finding));
+        let place = self.find(path, task, step);
+        if let Some(label) = place.and_then(|place| place.label()) {
+            line("in ", &label);
+        }
+        if !language.is_empty() {
+            line(
+                "language ",
+                &match self.names_languages {
+                    true => language.clone(),
+                    false => format!("{language}, which the guide is translated into"),
+                },
+            );
+        }
+        line("", message);
+        let answers = example.iter().map(|answer| {
+            let value = answer.value.as_ref().map(wording::target);
+            format!("{} = {}", answer.name, value.unwrap_or_default())
+        });
+        let answers: Vec<String> = answers.collect();
+        if !answers.is_empty() {
+            line("for example with ", &answers.join(", "));
+        }
+        if !related.is_empty() {
+            line("", related_heading(rule));
+        }
+        for place in related {
+            line("  ", &self.related_place(place, finding));
+        }
+        // The hint names the field of the contract, which has a flag here.
+        line(
+            "to do: ",
+            &hint.replace("`known_variables`", "`--variable`"),
+        );
+        text
+    }
+
+    fn find(&self, path: &str, task: &str, step: &str) -> Option<GuidePlace<'_>> {
+        GuidePlace::find(self.document?, path, (task, step))
+    }
+
+    /// A path in a document as its file has it, behind its line.
+    fn in_file(&self, path: &str) -> String {
+        let place = self.find(path, "", "");
+        let path = place.map_or_else(|| path.to_owned(), |place| place.path_as_written(path));
+        match &self.lines {
+            Some(lines) => lines.place(&path),
+            None => path,
+        }
+    }
+
+    /// The path in a document, or the id of the stored step or task and the path within it.
+    fn place_of(&self, finding: &Finding) -> String {
+        let Finding {
+            task, step, path, ..
+        } = finding;
+        let place = match step.as_str() {
+            _ if path.starts_with(place::DOCUMENT) => self.in_file(path),
+            "" => format!("task {task} {path}"),
+            step => format!("step {step} {path}"),
+        };
+        place.trim_end().to_owned()
+    }
+
+    /// The place with its condition, if it is one, and the title of its step, unless that is the
+    /// finding's own.
+    fn related_place(&self, place: &Place, finding: &Finding) -> String {
+        let Place {
+            task,
+            step,
+            path,
+            title,
+        } = place;
+        let id = if step.is_empty() { task } else { step };
+        let mut text = match path.starts_with("document.") {
+            true => self.in_file(path),
+            false => format!("{id} {path}").trim().to_owned(),
+        };
+        let at = self.find(path, task, step);
+        if let Some(condition) = at.and_then(|place| place.condition(path)) {
+            text.push_str(&format!(": {condition}"));
+        }
+        if !title.is_empty() && *step != finding.step {
+            text.push_str(&format!(" in \"{title}\""));
+        }
+        text
+    }
 }
 
 /// What the related places of a finding are.
@@ -187,30 +254,6 @@ fn related_heading(rule: &str) -> &'static str {
         "condition/set-elsewhere" | "condition/answered-later" => "it is set by:",
         _ => "see also:",
     }
-}
-
-/// The place with its condition, if it is one, and the title of its step, unless that is the
-/// finding's own.
-fn related_place(place: &Place, finding: &Finding, document: Option<&TaskDocument>) -> String {
-    let Place {
-        task,
-        step,
-        path,
-        title,
-    } = place;
-    let id = if step.is_empty() { task } else { step };
-    let mut text = match path.starts_with("document.") {
-        true => path.clone(),
-        false => format!("{id} {path}").trim().to_owned(),
-    };
-    let at = document.and_then(|document| GuidePlace::find(document, path, (task, step)));
-    if let Some(condition) = at.and_then(|place| place.condition(path)) {
-        text.push_str(&format!(": {condition}"));
-    }
-    if !title.is_empty() && *step != finding.step {
-        text.push_str(&format!(" in \"{title}\""));
-    }
-    text
 }
 
 impl Serialize for LintReport {

@@ -22,7 +22,7 @@ pub fn warnings(answers: &[(String, String)], preview: &PreviewTaskResponse) -> 
             true => "it has no observations".to_owned(),
             false => format!("its observations are {}", list(names.iter().copied())),
         };
-        format!("unused answer: nothing in the guide reads or sets {name}; {asked}")
+        format!("unused answer: nothing in the guide reads or sets {name:?}; {asked}")
     });
     let unknown = answers.iter().filter_map(|(name, key)| {
         let asking: Vec<_> = questions().filter(|it| sets(it, name)).collect();
@@ -31,7 +31,7 @@ pub fn warnings(answers: &[(String, String)], preview: &PreviewTaskResponse) -> 
         let is_known = key.is_empty() || asking.is_empty() || keys().any(|known| known == key);
         (!is_known).then(|| {
             let keys = list(keys().map(String::as_str));
-            format!("unknown answer: {name} has no answer {key:?}; its answers are {keys}")
+            format!("unknown answer: {name:?} has no answer {key:?}; its answers are {keys}")
         })
     });
     unused.chain(unknown).map(|line| sanitize(&line)).collect()

@@ -287,7 +287,7 @@ impl<'a> ReadCondition<'a, '_> {
                 }
                 ConditionTarget::Number(_) | ConditionTarget::Bool(_) => None,
             };
-            let finding = finding.suggesting(suggestion);
+            let finding = finding.listing_keys(keys).suggesting(suggestion);
             report.add(finding.hint_at_operator_in_value(target));
         }
     }
@@ -334,7 +334,25 @@ impl<'a> ReadCondition<'a, '_> {
 /// Operators that a shorthand does not know: it takes them as text of the value.
 const JOINS: [&str; 3] = [" AND ", " OR ", "|"];
 
+/// The most keys that a hint lists.
+const MAX_HINTED_KEYS: usize = 10;
+
 impl Finding {
+    /// Lists the first keys that a target may be.
+    fn listing_keys(mut self, keys: &[String]) -> Self {
+        let listed = keys.iter().take(MAX_HINTED_KEYS);
+        let listed: Vec<String> = listed.map(|key| format!("`{key}`")).collect();
+        let more = match keys.len().saturating_sub(listed.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        if !listed.is_empty() {
+            let hint = self.hint.trim_end_matches('.');
+            self.hint = format!("{hint}: {}{more}.", listed.join(", "));
+        }
+        self
+    }
+
     /// Says what to write in place of a target that seems to hold several conditions or values.
     fn hint_at_operator_in_value(mut self, target: &ConditionTarget) -> Self {
         let ConditionTarget::Text(text) = target else {

@@ -32,6 +32,7 @@ on_both_databases![
     a_document_without_an_id_that_makes_a_second_task_is_named,
     the_document_of_a_managed_task_is_named,
     tasks_that_are_not_in_the_directory_are_counted,
+    errors_of_what_is_stored_are_printed,
 ];
 
 /// Another account on the same server.
@@ -384,18 +385,39 @@ fn tasks_that_the_directory_lacks_are_pruned_if_asked(cli: Cli) {
 
 fn tasks_that_are_not_in_the_directory_are_counted(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
-    import(&cli, &guide("One"));
-    import(&cli, &guide("Two"));
+    let one = import(&cli, &guide("One"));
+    let two = import(&cli, &guide("Two"));
     write(&directory, "three.json", &guide("Three"));
-    let line = "2 tasks of the account are not in the directory: --prune deletes them\n";
+    let steps = guide("One")["steps"].as_array().map_or(0, Vec::len);
+    let steps = if steps == 1 {
+        "1 step".to_owned()
+    } else {
+        format!("{steps} steps")
+    };
+    let line = format!(
+        "2 tasks of the account are not in the directory: --prune deletes them\n  \
+         {one}: One, {steps}\n  {two}: Two, {steps}\n"
+    );
     let output = apply(&cli, directory.path(), &[]).succeeded();
-    assert!(output.stderr.starts_with(line), "{}", output.stderr);
+    assert!(output.stderr.starts_with(&line), "{}", output.stderr);
     let output = apply(&cli, directory.path(), &["--prune", "--dry-run"]).succeeded();
     assert!(
         !output.stderr.contains("not in the directory"),
         "{}",
         output.stderr
     );
+}
+
+fn errors_of_what_is_stored_are_printed(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let broken = example_guide("broken/measure-a-power-supply.json");
+    fs::copy(broken, directory.path().join("a.json")).expect("a copy");
+    let apply = |args: &[&str]| apply(&cli, directory.path(), args).succeeded().stdout;
+    let created = apply(&[]);
+    let error = "  error in step 5 \"The power supply is defective\": ";
+    assert_eq!(created.matches(error).count(), 1, "{created}");
+    let unchanged = apply(&[]);
+    assert!(!unchanged.contains(error), "{unchanged}");
 }
 
 fn nothing_is_pruned_after_a_failure(cli: Cli) {
@@ -517,7 +539,8 @@ fn fields_that_never_change_are_listed(cli: Cli) {
     assert!(line.starts_with(&format!("unchanged {guid} ")), "{line}");
     assert_eq!(
         ignored,
-        "  ignored: document.steps.type\n  ignored: document.task.product_id\n"
+        "  ignored: document.task.product_id\n  ignored: step 1 \"Read\": keeps its type information, as \
+         a type never changes; to get solution, remove the step's guid\n"
     );
 }
 
@@ -537,7 +560,7 @@ fn a_shorthand_that_contradicts_the_conditions_is_refused(cli: Cli) {
         assert!(
             output
                 .stderr
-                .contains("leave out one of the two (SHORTHAND_CONFLICT)"),
+                .contains("to keep the shorthand, or the shorthand to keep `dependencies` (SHORTHAND_CONFLICT)"),
             "{}",
             output.stderr
         );

@@ -29,6 +29,7 @@ on_both_databases![
     a_new_subtask_step_is_shown_with_the_name_of_its_task,
     a_changed_type_is_named_with_both_values,
     all_mistakes_are_reported_at_once,
+    a_script_in_place_of_an_editor_ends,
     findings_that_the_guide_has_already_are_counted,
     printed_commands_have_the_given_flags,
 ];
@@ -183,6 +184,30 @@ fn a_refused_field_has_the_line_on_which_it_stands(cli: Cli) {
         refusal.starts_with("line ") && refusal.contains(expected),
         "{refusal}"
     );
+}
+
+fn a_script_in_place_of_an_editor_ends(cli: Cli) {
+    let (guid, directory) = given_guide(&cli);
+    // Each time another text that is no JSON.
+    let editor = shell("cat \"$1\" > \"$TMPDIR/seen\"; echo oops >> \"$1\"");
+    let output = edit(&cli, &guid, &editor, &directory);
+    assert_eq!(output.code, Some(1));
+    let refused = "it is not a guide: ";
+    assert_eq!(
+        output.stderr.matches(refused).count(),
+        5,
+        "{}",
+        output.stderr
+    );
+    let given_up = "the text was refused too often, and nothing is imported: the text is kept in ";
+    assert!(output.stderr.contains(given_up), "{}", output.stderr);
+    // The line in the comment is that of the file with its comments.
+    let seen = fs::read_to_string(directory.path().join("seen")).expect("a file");
+    let first = seen.lines().next().expect("a comment");
+    let (_, number) = first.split_once(" at line ").expect(first);
+    let (number, _) = number.split_once(',').expect(first);
+    let at: usize = number.parse().expect(first);
+    assert_eq!(seen.lines().nth(at - 1), Some("oops"), "{seen}");
 }
 
 fn a_refused_text_that_is_given_up_is_kept(cli: Cli) {
@@ -440,13 +465,17 @@ fn what_a_managed_task_ignores_is_listed(cli: Cli) {
     let scripts = tempfile::tempdir().expect("a directory");
     let directory = tempfile::tempdir().expect("a directory");
     let title = format!("steps[{place}][\"title\"] = \"Mine\"");
+    let ignored_title = format!(
+        "step {} \"Mine\": its title is not stored, as a subtask step has the name of its task",
+        place + 1
+    );
     for (guid, lines, ignored) in [
         (
             &managed,
             "guide[\"task\"][\"name\"] = \"Mine\"",
             "document.task.name",
         ),
-        (&guid, title.as_str(), "document.steps.title"),
+        (&guid, title.as_str(), ignored_title.as_str()),
     ] {
         let output = edit(&cli, guid, &python(&scripts, lines), &directory);
         assert_eq!(output.code, Some(1), "{}", output.stderr);
@@ -544,7 +573,10 @@ fn a_new_subtask_step_is_shown_with_the_name_of_its_task(cli: Cli) {
          \"title\": \"Mine\", \"subtask_id\": \"{other}\", \"subtask_pid\": 7}})"
     );
     let output = edit(&cli, &guid, &python(&scripts, &lines), &directory).succeeded();
-    for part in ["ignored: document.steps.title\n", "+ step 7 Conditions\n"] {
+    for part in [
+        "ignored: step 7 \"Mine\": its title is not stored",
+        "+ step 7 Conditions\n",
+    ] {
         assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
     }
     assert_eq!(exported(&cli, &guid)["steps"][6]["title"], "Conditions");

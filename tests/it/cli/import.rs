@@ -31,6 +31,9 @@ on_both_databases![
     a_second_task_of_one_name_is_warned_of,
     findings_have_the_final_name_of_a_managed_task,
     a_changed_type_of_a_step_is_named,
+    an_ignored_title_of_a_subtask_step_is_named,
+    errors_of_a_stored_guide_are_printed,
+    the_page_of_commands_has_a_guide_that_is_imported,
 ];
 
 fn count_standard_tasks(cli: &Cli) -> usize {
@@ -124,6 +127,70 @@ fn a_changed_type_of_a_step_is_named(cli: Cli) {
     let diff = cli.command(&["diff", "a.json"]).file("a.json", &changed);
     let diff = diff.run().succeeded().stderr;
     assert!(diff.contains(ignored), "{diff}");
+}
+
+fn an_ignored_title_of_a_subtask_step_is_named(cli: Cli) {
+    let task = cli.import(&json!({"task": {"name": "Pump", "product_id": 7}}));
+    let subtask = |title: &str| {
+        json!({
+            "product_id": 7, "type": "STEP_TYPE_SUBTASK", "title": title,
+            "subtask_id": task, "subtask_pid": 7,
+        })
+    };
+    let document = json!({
+        "task": {"name": "Guide", "product_id": 7},
+        "steps": [subtask("Pump"), subtask("Mine")],
+    });
+    let ignored = "  ignored: step 2 \"Mine\": its title is not stored, as a subtask step has the \
+                   name of its task\n";
+    let import = |document: &serde_json::Value| {
+        let import = cli.command(&["import", "-"]).stdin(&document.to_string());
+        import.run().succeeded().stdout
+    };
+    let created = import(&document);
+    assert!(created.ends_with(ignored), "{created}");
+    let guid = created.split_whitespace().nth(1).expect("a guid");
+    let mut stored: serde_json::Value =
+        serde_json::from_str(&cli.export(guid)).expect("a document");
+    stored["steps"][1]["title"] = json!("Mine");
+    let unchanged = import(&stored);
+    assert!(unchanged.ends_with(ignored), "{unchanged}");
+}
+
+fn errors_of_a_stored_guide_are_printed(cli: Cli) {
+    let broken = example_guide("broken/measure-a-power-supply.json");
+    let import = |args: &[&str]| {
+        let args = [&["import", &broken, "--as-new"], args].concat();
+        cli.command(&args).run().succeeded()
+    };
+    let stored = import(&[]).stdout;
+    let lines: Vec<&str> = stored.lines().collect();
+    let [created, error] = lines.as_slice() else {
+        panic!("{stored}");
+    };
+    assert!(created.starts_with("created "), "{stored}");
+    assert!(
+        error.starts_with("  error in step 5 \"The power supply is defective\": ")
+            && error.ends_with("(step/unreachable)"),
+        "{stored}"
+    );
+    let report = &import(&["--format=json"]).json()[0];
+    assert_eq!(report["findings"][0]["rule"], "step/unreachable");
+    assert_eq!(import(&["--quiet"]).stdout, "");
+}
+
+fn the_page_of_commands_has_a_guide_that_is_imported(cli: Cli) {
+    const PAGE: &str = include_str!("../../../docs/command-line.md");
+    let (_, guide) = PAGE.split_once("```json\n").expect("a guide");
+    let (guide, _) = guide.split_once("```").expect("its end");
+    let import = cli.command(&["import", "--dry-run", "-"]).stdin(guide);
+    let output = import.run().succeeded();
+    assert_eq!(output.stdout.lines().count(), 1, "no findings: {output:?}");
+    let guid = cli.command(&["import", "--format=json", "-"]).stdin(guide);
+    let guid = text(&guid.run().succeeded().json()[0]["guid"]);
+    let stored: serde_json::Value = serde_json::from_str(&cli.export(&guid)).expect("a document");
+    assert_eq!(stored["task"]["published"], 1);
+    assert_eq!(stored["steps"][0]["published"], 1);
 }
 
 fn every_example_is_created(cli: Cli) {
@@ -592,7 +659,10 @@ fn a_dry_run_shows_findings(cli: Cli) {
     };
     let output = import(&["--dry-run"]);
     assert!(
-        output.stdout.contains("(path/no-outcome)\n"),
+        output
+            .stdout
+            .contains("warning at line 1: document.task in \"A\": ")
+            && output.stdout.contains("(path/no-outcome)\n"),
         "{}",
         output.stdout
     );

@@ -258,6 +258,8 @@ fn a_name_that_no_other_guide_sets_is_checked_without_the_account() {
     );
     assert!(!own.contains("not checked"), "{own}");
     let full = lint("components.77.lmap = on");
+    let head = "-: no findings, 1 variable not checked\n";
+    assert!(full.starts_with(head), "{full}");
     assert!(!full.contains(RULE) && full.contains(UNCHECKED), "{full}");
     for right in ["components.77.lamp = on", "components.5.other = x"] {
         let right = lint(right);
@@ -271,6 +273,17 @@ fn a_name_that_no_other_guide_sets_is_checked_without_the_account() {
     let report = &lint.run().succeeded().json()[0];
     let expected = json!([{"variable": "components.77.lmap", "suggestion": "components.77.lamp"}]);
     assert_eq!(report["unchecked_variables"], expected);
+}
+
+#[test]
+fn a_finding_about_a_shorthand_names_it_with_its_line() {
+    let guide =
+        guide_with_condition("components.77.lamp = of").replace("\"steps\":", "\n\"steps\":");
+    let shown = command(&["lint", "-"]).stdin(&guide).run().stdout;
+    let place = "    at line 2: document.steps[2].dependency_shorthand\n";
+    assert!(shown.contains(place), "{shown}");
+    let keys = "a key of the observations that set the variable: `on`, `off`.\n";
+    assert!(shown.contains(keys), "{shown}");
 }
 
 #[test]
@@ -403,7 +416,7 @@ fn findings_of_a_stored_guide_have_titles_and_conditions(cli: Cli) {
         let lines = output
             .stdout
             .lines()
-            .map(|line| match line.split_once(": ") {
+            .map(|line| match line.rsplit_once(": ") {
                 // The paths differ: a stored guide has ids.
                 Some((_, condition)) if line.contains("dependencies.nodes") => condition,
                 _ => line,

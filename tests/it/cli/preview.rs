@@ -16,6 +16,8 @@ on_both_databases![
     texts_that_are_not_translated_are_marked,
     a_mark_of_an_outdated_translation_is_explained,
     a_file_is_previewed_without_storing_it,
+    a_refused_field_of_a_file_has_its_line_and_step,
+    explain_names_the_levels_that_may_see_the_task,
     the_next_observation_of_a_file_without_ids_is_named,
     a_level_is_read_in_any_case,
     subtasks_are_shown_below_their_step,
@@ -64,10 +66,12 @@ fn steps_are_visible_hidden_or_undetermined(cli: Cli) {
 
 fn answers_that_the_guide_does_not_have_are_named(cli: Cli) {
     cli.import_guides(&[RESTART]);
-    let unused = "unused answer: nothing in the guide reads or sets other; its observations are \
+    let unused = "unused answer: nothing in the guide reads or sets \"other\"; its observations are \
                   reacts\n";
     let unknown = |name: &str| {
-        format!("unknown answer: {name} has no answer \"nope\"; its answers are yes, slowly, no\n")
+        format!(
+            "unknown answer: {name:?} has no answer \"nope\"; its answers are yes, slowly, no\n"
+        )
     };
     for (answer, expected) in [
         ("other=1", unused.to_owned()),
@@ -77,6 +81,7 @@ fn answers_that_the_guide_does_not_have_are_named(cli: Cli) {
             unknown("components.1204.reacts"),
         ),
         ("reacts=slowly", String::new()),
+        (" reacts = slowly", String::new()),
         ("reacts=", String::new()),
     ] {
         let args = ["preview", "Restart a laptop safely", "--answer", answer];
@@ -181,6 +186,37 @@ fn a_mark_of_an_outdated_translation_is_explained(cli: Cli) {
     let marked = "Das Etikett lesen [outdated] [visible]";
     assert!(german.contains(marked), "{german}");
     assert!(german.ends_with(MEANING), "{german}");
+}
+
+fn a_refused_field_of_a_file_has_its_line_and_step(cli: Cli) {
+    let wrong = "{\"task\": {\"name\": \"A\", \"product_id\": 7}, \"steps\": [\n\
+                 {\"title\": \"Done\", \"type\": \"STEP_TYPE_END\"}]}";
+    let preview = cli.command(&["preview", "a.json"]).file("a.json", wrong);
+    let output = preview.run();
+    assert_eq!(output.code, Some(1));
+    let expected = "  line 2, step 1 \"Done\": document.steps[0].product_id: is required";
+    assert!(output.stderr.contains(expected), "{}", output.stderr);
+}
+
+fn explain_names_the_levels_that_may_see_the_task(cli: Cli) {
+    let document = json!({
+        "task": {"name": "A", "product_id": 7, "roles": ["ACCESS_LEVEL_TECH"]},
+        "steps": [],
+    });
+    let guid = &cli.import(&document);
+    let user = ["--level=user", "--explain"];
+    let stored = preview(&cli, &[&[guid.as_str()][..], &user].concat());
+    let hidden = "[hidden: level]";
+    let levels = "levels: the task is for tech\n";
+    assert!(
+        stored.contains(hidden) && stored.ends_with(levels),
+        "{stored}"
+    );
+    let file = cli.command(&[&["preview", "a.json"][..], &user].concat());
+    let file = file.file("a.json", &document.to_string()).run().succeeded();
+    assert!(file.stdout.ends_with(levels), "{}", file.stdout);
+    let tech = preview(&cli, &[guid, "--level=tech", "--explain"]);
+    assert!(!tech.contains("levels: "), "{tech}");
 }
 
 fn a_file_is_previewed_without_storing_it(cli: Cli) {

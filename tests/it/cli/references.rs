@@ -150,11 +150,21 @@ fn what_was_looked_for_is_named_with_what_may_be_meant(cli: Cli) {
         ),
         (
             &["--variable=components.1204.reacts", "--answer=nope"],
-            "nothing in this account sets or reads components.1204.reacts with the answer \"nope\"\n",
+            "nothing in this account sets or reads components.1204.reacts with the answer \"nope\": \
+             its answers are no, slowly, yes\n",
         ),
         (
             &["--variable=reacts"],
-            "nothing in this account sets or reads reacts: an account-wide name is \
+            "nothing in this account sets or reads reacts: is components.1204.reacts meant?\n",
+        ),
+        (
+            &["--variable=components.1205.react"],
+            "nothing in this account sets or reads components.1205.react: is \
+             components.1204.reacts meant?\n",
+        ),
+        (
+            &["--variable=something else"],
+            "nothing in this account sets or reads something else: an account-wide name is \
              components.PRODUCT.NAME, and an own name needs --task\n",
         ),
         (

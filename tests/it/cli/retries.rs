@@ -119,6 +119,10 @@ fn an_unanswered_import_is_retried_with_the_same_request_id() {
             .run()
             .succeeded();
         assert!(output.stdout.contains("from a.json"), "{}", output.stdout);
+        // A conflict with another write is nothing that a person waits for.
+        let lines = usize::from(code != Code::Aborted);
+        let repeated = " and is repeated, 5 times at most\n";
+        assert_eq!(output.stderr.matches(repeated).count(), lines, "{output:?}");
         let request_ids = service.request_ids();
         assert_eq!(request_ids.len(), 3);
         assert!(

@@ -13,6 +13,7 @@ on_both_databases![
     a_name_that_no_task_has_is_refused_with_the_nearest_one,
     upper_and_lower_case_matter_only_between_two_names,
     a_name_that_is_no_file_is_refused_as_both,
+    translate_takes_a_name_and_has_no_summary_without_an_engine,
 ];
 
 fn import(cli: &Cli, name: &str) {
@@ -36,6 +37,20 @@ fn a_name_that_one_task_has_names_it(cli: Cli) {
             .replace("Restart a laptop safely: no", &format!("{guid}: no"));
         assert_eq!(after_name, by_guid.stdout);
         assert_eq!(named.stderr, by_guid.stderr);
+    }
+}
+
+fn translate_takes_a_name_and_has_no_summary_without_an_engine(cli: Cli) {
+    import(&cli, "One");
+    for (task, part) in [
+        ("One", "start LibreTranslate"),
+        ("Two", "no task of this account has the name \"Two\""),
+    ] {
+        let engine = "--engine-url=http://127.0.0.1:1";
+        let args = ["translate", "--languages=de", "--task", task, engine];
+        let output = cli.command(&args).run();
+        assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
+        assert!(output.stderr.contains(part), "{}", output.stderr);
     }
 }
 
@@ -63,10 +78,9 @@ fn a_name_that_several_tasks_have_is_refused_with_their_guids(cli: Cli) {
     let line = cli.command(&["show", "Twin"]).run().failure(1);
     assert!(line.contains("2 tasks have the name \"Twin\""), "{line}");
     for task in tasks.as_array().expect("an array") {
-        assert!(
-            line.contains(task["guid"].as_str().expect("a guid")),
-            "{line}"
-        );
+        let guid = task["guid"].as_str().expect("a guid");
+        let named = format!("{guid} (product 7, 0 steps)");
+        assert!(line.contains(&named), "{line}");
     }
 }
 

@@ -22,6 +22,14 @@ fn refusals(args: &[&str], environment: &[(&str, &str)]) -> Vec<String> {
         .collect()
 }
 
+/// A value as an error shows it.
+fn shown(value: &str) -> String {
+    match value {
+        "" => "empty".to_owned(),
+        value => format!("{value:?}"),
+    }
+}
+
 /// The effective settings where these are accepted.
 fn accepted(args: &[&str], environment: &[(&str, &str)]) -> String {
     let args = [&["config"], args].concat();
@@ -41,6 +49,34 @@ fn flags_may_stand_before_or_after_the_subcommand() {
         let printed = command(&args).run().succeeded().stdout;
         assert!(printed.contains("migrate = false"), "{printed}");
     }
+}
+
+#[test]
+fn migrate_checks_the_settings_of_the_database_alone() {
+    let others = [
+        ("EXPERTISE_AUTH", "jwt"),
+        ("EXPERTISE_JWT_SECRET", "short"),
+        ("EXPERTISE_TLS_CERT_FILE", "/nowhere"),
+    ];
+    let migrate = command(&["migrate"]).envs(&others).run();
+    assert!(migrate.succeeded().stdout.starts_with("created the schema"));
+    let database = [("EXPERTISE_DATABASE_URL", "mysql://db/e")];
+    let line = refusal(&["migrate"], &[&others[..], &database].concat());
+    assert!(line.starts_with("EXPERTISE_DATABASE_URL is "), "{line}");
+}
+
+#[test]
+fn tls_without_a_server_says_what_to_set() {
+    let environment = [
+        ("EXPERTISE_ACCOUNT", "demo"),
+        ("EXPERTISE_CA_FILE", "ca.pem"),
+    ];
+    let line = refusal(&["list"], &environment);
+    let right = "has no TLS: set EXPERTISE_SERVER to a URL that begins with https://";
+    assert!(line.ends_with(right), "{line}");
+    let server = [("EXPERTISE_SERVER", "http://127.0.0.1:1")];
+    let line = refusal(&["list"], &[&environment[..], &server].concat());
+    assert!(line.ends_with("begin the URL with https://"), "{line}");
 }
 
 #[test]
@@ -117,7 +153,7 @@ fn a_refusal_names_setting_value_and_what_is_right() {
         let name = format!("EXPERTISE_{name}");
         let line = refusal(&[], &[(&name, value)]);
         assert!(
-            line.starts_with(&format!("{name} is {value:?}: it must be ")),
+            line.starts_with(&format!("{name} is {}: it must be ", shown(value))),
             "{line}"
         );
         assert!(line.contains(right), "{line}");
@@ -297,9 +333,10 @@ fn a_short_secret_is_refused_and_never_shown() {
     for secret in ["", "hush", "hush, these are not 32 bytes ye"] {
         let short = (SECRET.0, secret);
         let line = refusal(&[], &[JWT, ISSUER, AUDIENCE, short]);
+        let shown = if secret.is_empty() { "empty" } else { "****" };
         assert_eq!(
             line,
-            "EXPERTISE_JWT_SECRET is ****: it must be a secret of 32 bytes at least"
+            format!("EXPERTISE_JWT_SECRET is {shown}: it must be a secret of 32 bytes at least")
         );
     }
     let effective = accepted(&[], &[JWT, SECRET, ISSUER, AUDIENCE]);
@@ -357,10 +394,14 @@ fn wrong_settings_of_translate_are_refused_by_name() {
         ("LANGUAGES", "de,,es", "BCP-47"),
         ("LANGUAGES", "de,spanish", "no names of languages"),
         ("LANGUAGES", "de,en", "other than that of the texts, en"),
-        ("SERVER", "127.0.0.1:50051", "http://HOST:PORT"),
+        (
+            "SERVER",
+            "127.0.0.1:50051",
+            "it must be http://127.0.0.1:50051, or https://127.0.0.1:50051 if it uses TLS",
+        ),
         ("SERVER", "http://", "http://HOST:PORT"),
         ("ACCOUNT", "a b", "A-Z"),
-        ("TASK", "42", "UUID"),
+        ("TASK", "", "UUID"),
         ("SOURCE_LANGUAGE", "e", "BCP-47"),
         (
             "SOURCE_LANGUAGE",
@@ -381,7 +422,7 @@ fn wrong_settings_of_translate_are_refused_by_name() {
         let name = format!("EXPERTISE_{name}");
         let environment = [account, languages, (name.as_str(), value)];
         let line = refusal(&["translate"], &environment);
-        let start = format!("{name} is {value:?}: it must be ");
+        let start = format!("{name} is {}: it must be ", shown(value));
         assert!(line.starts_with(&start) && line.contains(right), "{line}");
     }
     let line = refusal(&["translate"], &[account]);
@@ -402,6 +443,8 @@ fn secrets_of_translate_are_never_shown() {
             line.contains("is ****: it must be") && !line.contains("cret"),
             "{line}"
         );
+        let line = refusal(&["translate", "--account=42"], &[(name, ""), languages]);
+        assert!(line.starts_with(&format!("{name} is empty: ")), "{line}");
     }
     let environment = [
         languages,

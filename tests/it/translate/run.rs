@@ -6,7 +6,10 @@ use expertise::{
     config::{
         Config, ConnectionConfig, Credentials, EngineKind, RetrySettings, TranslateConfig, Trust,
     },
-    domain::{ids::AccountId, translation::Language},
+    domain::{
+        ids::{AccountId, TaskId},
+        translation::Language,
+    },
     proto::v1::{FeedbackConfig, FeedbackValue, TranslationSource, TranslationWork},
     translate::{self, TranslateError, TranslateFailure, TranslateProgress, TranslateSummary},
 };
@@ -59,9 +62,13 @@ pub fn language(tag: &str) -> Language {
 }
 
 pub async fn run(config: &TranslateConfig) -> RunOutcome {
+    run_of_task(config, None).await
+}
+
+pub async fn run_of_task(config: &TranslateConfig, task: Option<TaskId>) -> RunOutcome {
     let mut summary = TranslateSummary::default();
     let mut failures = Failures::default();
-    let end = translate::run(config, &mut summary, &mut failures).await;
+    let end = translate::run(config, task, &mut summary, &mut failures).await;
     RunOutcome {
         end,
         summary,

@@ -153,10 +153,10 @@ async fn credentials_languages_and_task_are_sent() {
     let mut config = config(&service.url, &engine.url);
     let guid = "01890a5d-ac96-774b-bcce-b302099a8057";
     config.languages.push(language("pt-BR"));
-    config.task = TaskId::parse(guid);
-    run(&config).await.end.expect("a whole run");
+    let task = TaskId::parse(guid);
+    run_of_task(&config, task).await.end.expect("a whole run");
     config.connection.credentials = Credentials::Token(Secret::new("a.b.c"));
-    run(&config).await.end.expect("a whole run");
+    run_of_task(&config, task).await.end.expect("a whole run");
     let state = service.state();
     let metadata: Vec<_> = state
         .metadata
