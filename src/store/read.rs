@@ -5,7 +5,7 @@ mod cached_sql;
 mod expected_translations;
 mod guide;
 mod large_page;
-mod large_step;
+pub mod large_step;
 mod outside;
 mod preview;
 mod references;

@@ -19,8 +19,14 @@ use crate::{
     store::{Account, backend, error::StoreError, schema::entity::task, statement},
 };
 
-/// A step with more bytes is read whole by a second statement.
-pub(super) const LARGE_STEP_BYTES: i64 = 1024 * 1024;
+/// A step with more bytes is large: it is read under a permit, by statements of its own.
+pub const LARGE_STEP_BYTES: i64 = 1024 * 1024;
+
+/// The columns of a step, without texts if it is large.
+const SMALL_STEP: StepColumns = StepColumns {
+    max_bytes: Some(LARGE_STEP_BYTES),
+    ..StepColumns::ALL
+};
 
 /// A step that is not large and has no translations, as most are. Without the subquery for
 /// translations and a condition for each large column, PostgreSQL takes a third less time
@@ -79,14 +85,21 @@ impl StepRow {
     }
 }
 
-/// Reads a step and its place.
-pub async fn find(
+/// Reads a step and its place. Of a large step it reads no texts, and fails with
+/// [`StoreError::LargeStep`].
+pub async fn find_small(
     db: &impl ConnectionTrait,
     account: &AccountId,
     guid: StepId,
 ) -> Result<Option<(Step, Place)>, StoreError> {
-    let found = StepRow::find(db, account, guid, StepColumns::ALL).await?;
-    found.map(|found| found.read(account)).transpose()
+    let found = StepRow::find(db, account, guid, SMALL_STEP).await?;
+    let read = |found: StepRow| match found.bytes {
+        ..=LARGE_STEP_BYTES => found.read(account),
+        bytes => Err(StoreError::LargeStep(
+            usize::try_from(bytes).unwrap_or(usize::MAX),
+        )),
+    };
+    found.map(read).transpose()
 }
 
 /// The page that a call requests.
@@ -188,11 +201,7 @@ impl Account {
                 return Ok(found.read(&self.id)?.0);
             }
         }
-        let small = StepColumns {
-            max_bytes: Some(LARGE_STEP_BYTES),
-            ..StepColumns::ALL
-        };
-        let found = StepRow::find(db, &self.id, guid, small).await?;
+        let found = StepRow::find(db, &self.id, guid, SMALL_STEP).await?;
         let step = match found {
             Some(found) if found.bytes > LARGE_STEP_BYTES => self.get_large_step(guid).await?,
             Some(found) => Some(found.read(&self.id)?.0),
@@ -262,10 +271,7 @@ impl Account {
 
     /// The steps of a page and the one after it. Those that are not small come without their
     /// large columns.
-    async fn steps_without_large_columns(
-        &self,
-        page: &StepPageRequest,
-    ) -> Result<Vec<ListedRow>, StoreError> {
+    async fn steps_without_large_columns(&self, page: &StepPageRequest) -> Result<Vec<ListedRow>, StoreError> {
         let db = &self.replica_or_primary();
         let selected = StepColumns {
             bodies: page.bodies,
