@@ -122,10 +122,10 @@ pub(super) struct StepPageRead {
 }
 
 impl StepPageRequest {
-    /// Most bytes of a small step. A page of small steps has at most twice
-    /// [`PAGE_BYTES`].
+    /// Most bytes of a small step, which is never a large one. A page of small steps and the
+    /// one after it have at most twice [`PAGE_BYTES`].
     fn max_small_step_bytes(&self) -> i64 {
-        2 * PAGE_BYTES as i64 / (self.size + 1)
+        (2 * PAGE_BYTES as i64 / (self.size + 1)).min(LARGE_STEP_BYTES)
     }
 
     /// The condition for the steps of this page and later ones, and the values from `$2`
