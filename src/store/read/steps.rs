@@ -1,4 +1,5 @@
-//! Reads of steps, each one statement, so that it returns one state of the database.
+//! Reads of steps. What is returned comes from one statement, and with large steps from one
+//! transaction, so that it is one state of the database. Statements before it find out which.
 
 use sea_orm::{ConnectionTrait, EntityTrait, QueryResult, Value};
 
@@ -191,7 +192,8 @@ fn count_fitting(rows: &[ListedRow], limit: usize) -> usize {
 }
 
 impl Account {
-    /// Reads a step with its body.
+    /// Reads a step with its body: by the first statement, if it is small and has no translations
+    /// or some were expected, and else by the second one. A large step is then read as such.
     pub async fn get_step(&self, guid: StepId) -> Result<Step> {
         let db = self.reader();
         let expected = self.expected_translations();
@@ -214,6 +216,10 @@ impl Account {
 
     /// A page of a task's steps in order, each with the cursor after it. A page has about
     /// [`PAGE_BYTES`], but at least one step.
+    ///
+    /// The first statement is sent again if it finds translations that were not expected. A page
+    /// whose steps are not all small is then read once more, under a permit. For an empty page
+    /// the primary is asked whether the task exists.
     pub async fn list_steps(
         &self,
         task: TaskId,
@@ -231,14 +237,14 @@ impl Account {
             after,
             size: i64::from(size.get()),
         };
-        let mut listed = self.steps_without_large_columns(&page).await?;
+        let mut listed = self.read_listed_rows(&page).await?;
         let translated = listed.iter().any(|row| row.translated);
         if !listed.is_empty() {
             expected.note(&self.id, translated);
         }
         if translated && !page.translations {
             page.translations = true;
-            listed = self.steps_without_large_columns(&page).await?;
+            listed = self.read_listed_rows(&page).await?;
         }
         let max_small_bytes = page.max_small_step_bytes();
         let found = listed.len();
@@ -269,9 +275,9 @@ impl Account {
         Ok(Page { items: steps, more })
     }
 
-    /// The steps of a page and the one after it. Those that are not small come without their
-    /// large columns.
-    async fn steps_without_large_columns(&self, page: &StepPageRequest) -> Result<Vec<ListedRow>, StoreError> {
+    /// The rows of a page and of the step after it. They are the page, unless a step of it is not
+    /// small: its row comes without large columns.
+    async fn read_listed_rows(&self, page: &StepPageRequest) -> Result<Vec<ListedRow>, StoreError> {
         let db = &self.replica_or_primary();
         let selected = StepColumns {
             bodies: page.bodies,
