@@ -20,6 +20,13 @@ pub trait SpanRecorder: Send + Sync {
     fn record(&self, name: &'static str, duration: Duration, failed: bool);
 }
 
+/// The memory in which the response of a call is counted.
+pub trait ResponseMemory: Send + Sync {
+    /// Counts a response of so many bytes before it is made. Returns false, and counts nothing,
+    /// if it does not fit.
+    fn try_reserve(&self, bytes: usize) -> bool;
+}
+
 /// Where lists and other reads that may lag behind the last writes are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadFrom {
@@ -39,6 +46,7 @@ pub struct CallContext {
     read_from: ReadFrom,
     guard: Weak<()>,
     spans: Option<Arc<dyn SpanRecorder>>,
+    response: Arc<dyn ResponseMemory>,
     _held: Arc<dyn Any + Send + Sync>,
 }
 
@@ -46,12 +54,13 @@ pub struct CallContext {
 pub struct CallGuard(Arc<()>);
 
 impl CallContext {
-    /// A call with its id in the log, its deadline, where it reads, what it holds until its
-    /// work has ended, and a recorder when its trace is sampled.
+    /// A call with its id in the log, its deadline, where it reads, where its response is
+    /// counted, what it holds until its work has ended, and a recorder when its trace is sampled.
     pub fn new(
         id: Uuid,
         deadline: Instant,
         read_from: ReadFrom,
+        response: Arc<dyn ResponseMemory>,
         held: impl Any + Send + Sync,
         spans: Option<Arc<dyn SpanRecorder>>,
     ) -> (Self, CallGuard) {
@@ -62,6 +71,7 @@ impl CallContext {
             read_from,
             guard: Arc::downgrade(&guard.0),
             spans,
+            response,
             _held: Arc::new(held),
         };
         (context, guard)
@@ -90,6 +100,14 @@ impl CallContext {
             .unwrap_or(ReadFrom::Replica)
     }
 
+    /// Reserves memory for a response of so many bytes to the current call. Returns false if it
+    /// does not fit beside the messages of other calls.
+    pub fn try_reserve_response(bytes: usize) -> bool {
+        CURRENT
+            .try_with(|call| call.response.try_reserve(bytes))
+            .unwrap_or(true)
+    }
+
     /// Records an operation that ended just now in the trace of the current call, if
     /// it is sampled.
     pub fn record_span(name: &'static str, duration: Duration, failed: bool) {
@@ -110,15 +128,42 @@ impl CallContext {
 mod tests {
     use super::*;
 
+    /// Memory for every response.
+    struct Unlimited;
+
+    impl ResponseMemory for Unlimited {
+        fn try_reserve(&self, _: usize) -> bool {
+            true
+        }
+    }
+
+    fn memory() -> Arc<dyn ResponseMemory> {
+        Arc::new(Unlimited)
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_call_is_over_after_its_deadline_or_when_its_guard_is_dropped() {
         let deadline = || Instant::now() + Duration::from_secs(1);
-        let (call, _guard) = CallContext::new(Uuid::nil(), deadline(), ReadFrom::Replica, (), None);
+        let (call, _guard) = CallContext::new(
+            Uuid::nil(),
+            deadline(),
+            ReadFrom::Replica,
+            memory(),
+            (),
+            None,
+        );
         assert!(!call.is_over());
         tokio::time::advance(Duration::from_secs(1)).await;
         assert!(call.is_over());
 
-        let (call, guard) = CallContext::new(Uuid::nil(), deadline(), ReadFrom::Replica, (), None);
+        let (call, guard) = CallContext::new(
+            Uuid::nil(),
+            deadline(),
+            ReadFrom::Replica,
+            memory(),
+            (),
+            None,
+        );
         assert!(!call.is_over());
         drop(guard);
         assert!(call.is_over());
@@ -131,6 +176,7 @@ mod tests {
             Uuid::nil(),
             Instant::now(),
             ReadFrom::Replica,
+            memory(),
             Arc::clone(&held),
             None,
         );

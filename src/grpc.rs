@@ -1,8 +1,11 @@
 //! The gRPC services: one file for each (decode, one store call, encode). The conversions
 //! between messages and domain values are in `messages`.
 //!
-//! *Invariant:* a handler makes one store call, and only for a request without
-//! violations that can be found without the store.
+//! *Invariant:* a handler makes at most one store call, and none for a request with
+//! violations. UpdateTask and UpdateStep are the exception: their violations, those of the mask
+//! too, are part of the patch, and the store reads the task or step before it refuses the update
+//! with all violations, as some depend on what is stored. An update without a valid `guid` is
+//! refused without the store.
 
 use tonic::service::Routes;
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
 use sea_orm::{ConnectionTrait, DbBackend, Statement, Value};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::info;
 
 use crate::{
@@ -43,7 +43,8 @@ pub use read::{
 pub use schema::newest_migration as schema;
 pub use write::{Import, Imported};
 
-/// Large steps that are read at once. The driver holds each two or three times.
+/// Large steps that are read at once, some of them for writes. The driver holds each two or
+/// three times.
 const MAX_LARGE_READS: usize = 4;
 
 /// How to reach and use the database.
@@ -122,7 +123,7 @@ struct Inner {
     connections: DatabaseConnections,
     replica: Option<Replica>,
     max_message_bytes: usize,
-    large_reads: Semaphore,
+    large_reads: Arc<Semaphore>,
     expected_translations: ExpectedTranslations,
     metrics: Arc<StoreMetrics>,
 }
@@ -171,7 +172,7 @@ impl Store {
                 connections,
                 replica,
                 max_message_bytes,
-                large_reads: Semaphore::new(MAX_LARGE_READS),
+                large_reads: Arc::new(Semaphore::new(MAX_LARGE_READS)),
                 expected_translations: ExpectedTranslations::default(),
                 metrics,
             }),
@@ -284,10 +285,14 @@ impl Account {
         &self.store.inner.connections.epoch
     }
 
-    /// A permit to read a large step, held until dropped.
-    async fn large_read_permit(&self) -> Option<SemaphorePermit<'_>> {
+    /// A permit to read large steps, held until dropped.
+    ///
+    /// *Invariant:* a write that waits for it holds no slot, connection or lock, as whoever has a
+    /// permit may wait for these.
+    async fn large_read_permit(&self) -> Option<OwnedSemaphorePermit> {
+        let permits = Arc::clone(&self.store.inner.large_reads);
         // The semaphore is never closed.
-        self.store.inner.large_reads.acquire().await.ok()
+        permits.acquire_owned().await.ok()
     }
 
     /// Whether resources of accounts are expected to have translations.

@@ -34,6 +34,8 @@ pub struct Changes {
     pub deleted_steps: Vec<StepDeletion>,
     /// Steps of which only the place changes. Their version stays the same.
     pub moved: Vec<(StepId, Place)>,
+    /// Locked wiring steps that become ordinary subtask steps: of these only the link changes.
+    pub unlinked: Vec<StepId>,
     /// Tasks whose name changes, and with it the title of subtask steps that refer to them.
     pub renamed: Vec<TaskId>,
     /// The subtask steps of which only the title changes, with a task's name. The store
@@ -223,6 +225,7 @@ impl Changes {
             steps,
             deleted_steps,
             moved,
+            unlinked,
             renamed,
             retitled,
             translated_tasks,
@@ -235,6 +238,7 @@ impl Changes {
             && steps.is_empty()
             && deleted_steps.is_empty()
             && moved.is_empty()
+            && unlinked.is_empty()
             && renamed.is_empty()
             && retitled.is_empty()
             && translated_tasks.is_empty()

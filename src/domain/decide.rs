@@ -9,7 +9,9 @@ use uuid::Uuid;
 
 use super::{ids::AccountId, time::Timestamp};
 
-pub use steps::{CreateStep, DeleteStep, ManagedTasks, NewStepSnapshot, StepSnapshot, UpdateStep};
+pub use steps::{
+    CreateStep, DeleteStep, ManagedTasks, NewStepSnapshot, StepSnapshot, StepToDelete, UpdateStep,
+};
 pub use tasks::{DeleteTask, TaskToDelete, UpdateTask, create_task};
 pub use translations::{
     StepTranslationSnapshot, StoredOverlay, TaskTranslationSnapshot, TranslationSnapshot,

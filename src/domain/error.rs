@@ -46,6 +46,9 @@ pub enum Error {
         /// The largest message, in bytes.
         limit: usize,
     },
+    /// Its response does not fit into memory beside those of other calls. Nothing was written.
+    #[error("the server is overloaded")]
+    Overloaded,
     /// The database cannot serve the call now.
     #[error("the database is unavailable: {0:?}")]
     Unavailable(Outage),

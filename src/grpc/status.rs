@@ -62,6 +62,7 @@ pub fn from_error(error: Error) -> Status {
             "concurrent writes changed the resource; nothing was written, retry",
         ),
         Error::TooLarge { resource, limit } => resource_too_large(resource, limit),
+        Error::Overloaded => overloaded(),
         Error::Unavailable(outage) => unavailable(outage),
         Error::Internal(class) => {
             // The id of the call in the log, so that all its lines are found.

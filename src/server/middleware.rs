@@ -49,7 +49,7 @@ use self::{
 use super::connections::ConnectionHandle;
 use crate::{
     auth::{Authenticator, KeysRead},
-    call_context::CallContext,
+    call_context::{CallContext, ResponseMemory},
     grpc::status,
     telemetry::Tracer,
 };
@@ -265,9 +265,10 @@ impl Middleware {
             let permit = self.queue.acquire(slot, bytes, deadline.at).await;
             let permit = Arc::new(permit.map_err(|_| status::overloaded())?);
             let held = (Arc::clone(&memory), Arc::clone(&permit));
+            let response: Arc<dyn ResponseMemory> = Arc::clone(&memory) as _;
             let spans = call.child_spans(self.tracer.as_ref());
             let (context, _guard) =
-                CallContext::new(call.id(), deadline.at, read_from, held, spans);
+                CallContext::new(call.id(), deadline.at, read_from, response, held, spans);
             let request = Request::from_parts(head, body);
             let response = context.scope(call_service(inner, request)).await;
             Ok((

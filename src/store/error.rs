@@ -31,6 +31,9 @@ pub enum StoreError {
     Database(DbErr),
     /// A row with an invalid value in this column.
     Corrupt(&'static str),
+    /// A write without a permit for it has met a step of so many bytes, see
+    /// [`LARGE_STEP_BYTES`](super::read::steps::LARGE_STEP_BYTES).
+    LargeStep(usize),
 }
 
 impl From<DbErr> for StoreError {
@@ -57,6 +60,7 @@ impl StoreError {
             Self::Unavailable(outage) => Self::Unavailable(*outage),
             Self::Refused(why) => Self::Refused(why.clone()),
             Self::Corrupt(what) => Self::Corrupt(what),
+            Self::LargeStep(bytes) => Self::LargeStep(*bytes),
             Self::Domain(_) | Self::Database(_) => {
                 Self::Domain(domain::Error::Internal("a shared COMMIT failed".to_owned()))
             }
@@ -107,6 +111,10 @@ impl From<StoreError> for domain::Error {
             }
             StoreError::Corrupt(what) => Self::Internal(format!("invalid value in a row: {what}")),
             StoreError::Database(err) => Self::Internal(describe(&err)),
+            // Under a permit, every step is read.
+            StoreError::LargeStep(_) => {
+                Self::Internal("a large step was read without a permit".to_owned())
+            }
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Reads. Each returns one state of the database: most are one statement; exports,
-//! previews and validations are one transaction.
+//! Reads. Each returns one state of the database: what most return comes from one statement;
+//! exports, previews, validations and large steps are read in one transaction.
 
 mod cached_sql;
 mod expected_translations;
 mod guide;
 mod large_page;
-mod large_step;
+pub mod large_step;
 mod outside;
 mod preview;
 mod references;

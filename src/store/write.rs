@@ -10,11 +10,15 @@
 //!   batches. Used for writes of several tasks or steps, for dry runs, and after a guard has
 //!   failed.
 //!
+//! A write that meets a large step is run again under a permit for it, and locked, see
+//! [`Account::run_write`].
+//!
 //! [`statements`] makes every statement that writes tasks and steps: what must happen on
 //! every write is added there.
 
 mod depths;
 mod imports;
+mod links;
 mod locks;
 mod queue;
 mod request_outcomes;
@@ -31,13 +35,17 @@ mod translations;
 use std::{sync::Arc, time::Instant};
 
 use sea_orm::QueryResult;
+use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument;
 
 use super::{
     Account, RetryKey, WriteMode, WriteOutcome, WritePath, Writers, connection::Purpose,
     error::StoreError,
 };
-use crate::domain::{Error, Outage, Result, changes::Changes, decide::WriteContext};
+use crate::{
+    call_context::CallContext,
+    domain::{Error, Outage, Result, changes::Changes, decide::WriteContext},
+};
 
 use statements::DecidedWrite;
 use transaction::{
@@ -47,6 +55,9 @@ use transaction::{
 pub use imports::{Import, Imported};
 pub use queue::WriteQueue;
 pub use transaction::WriteSlots;
+
+/// Lets a write read large steps.
+type LargeStepPermit = Arc<OwnedSemaphorePermit>;
 
 /// A write: reads, then decides.
 trait Operation: Send + Sync + 'static {
@@ -107,7 +118,11 @@ impl<O: Operation> PendingWrite<O> {
     /// Runs the write as a script. `None` if it needs locks or the guard matched no row.
     /// Nothing is written then, nor on a domain error.
     async fn run_optimistic(&self, tx: &Tx) -> Result<Option<WriteOutcome<O::Answer>>, StoreError> {
-        if self.mode == WriteMode::ValidateOnly || self.path == WritePath::LockedOnly {
+        // The statements that read a large step see one state only under locks.
+        if self.mode == WriteMode::ValidateOnly
+            || self.path == WritePath::LockedOnly
+            || tx.large_step_permit.is_some()
+        {
             return Ok(None);
         }
         let Some(stored) = self.operation.read(tx).await? else {
@@ -195,22 +210,45 @@ impl Account {
         mode: WriteMode,
         retry: Option<RetryKey<O::Answer>>,
     ) -> Result<WriteOutcome<O::Answer>> {
-        let write = PendingWrite {
+        let write = Arc::new(PendingWrite {
             operation,
             mode,
             path: self.write_path(),
             retry,
-        };
+        });
         self.metrics().measure_write(self.run_write(write)).await
     }
 
+    /// Runs a write. If it meets a large step, which it would return, it gives up its slot, its
+    /// connection and its locks, waits for a permit and for memory for the response, and is run
+    /// again.
     async fn run_write<O: Operation>(
         &self,
-        write: PendingWrite<O>,
+        write: Arc<PendingWrite<O>>,
     ) -> Result<WriteOutcome<O::Answer>> {
+        let outcome = match self.run_in_turn(&write, None).await {
+            Err(StoreError::LargeStep(bytes)) => {
+                let permit = self.large_read_permit().await;
+                // Once it is written it must be returned, whether or not there is memory.
+                if !CallContext::try_reserve_response(bytes) {
+                    return Err(Error::Overloaded);
+                }
+                self.run_in_turn(&write, permit.map(Arc::new)).await
+            }
+            outcome => outcome,
+        };
+        outcome.map_err(Error::from)
+    }
+
+    /// Waits until the write may begin, and runs it.
+    async fn run_in_turn<O: Operation>(
+        &self,
+        write: &Arc<PendingWrite<O>>,
+        large_step_permit: Option<LargeStepPermit>,
+    ) -> Result<WriteOutcome<O::Answer>, StoreError> {
         let slots = match self.writers() {
             Writers::Slots(slots) => slots,
-            Writers::Queue(queue) => return queue.run(self, write).await,
+            Writers::Queue(queue) => return queue.run(self, write, large_step_permit).await,
         };
         let asked = Instant::now();
         let permit = slots.acquire().await;
@@ -218,15 +256,16 @@ impl Account {
         let permit = permit?;
         // Dropped with this future, it tells the spawned task that nobody waits.
         let (waiting, caller) = CallerLiveness::of_current_call();
-        let account = self.clone();
+        let (account, write) = (self.clone(), Arc::clone(write));
         let run = async move {
-            let outcome = account.run_attempts(&write, &caller).await;
+            let attempts = account.run_attempts(&write, large_step_permit, &caller);
+            let outcome = attempts.await;
             drop(permit);
             outcome
         };
         let outcome = tokio::spawn(run.in_current_span())
             .await
-            .unwrap_or_else(|_| Err(Error::Internal("a write panicked".to_owned())));
+            .unwrap_or_else(|_| Err(Error::Internal("a write panicked".to_owned()).into()));
         drop(waiting);
         outcome
     }
@@ -234,16 +273,18 @@ impl Account {
     async fn run_attempts<O: Operation>(
         &self,
         write: &PendingWrite<O>,
+        large_step_permit: Option<LargeStepPermit>,
         caller: &CallerLiveness,
-    ) -> Result<WriteOutcome<O::Answer>> {
-        match self.attempt_optimistic(write, caller).await {
+    ) -> Result<WriteOutcome<O::Answer>, StoreError> {
+        let permit = large_step_permit.as_ref();
+        match self.attempt_optimistic(write, permit, caller).await {
             Ok(Some(outcome)) => return Ok(outcome),
             // Run it under locks, which waits for the other transaction.
             Ok(None) | Err(StoreError::Conflict | StoreError::Unavailable(Outage::ReadOnly)) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         }
         for attempt in 0..MAX_LOCKED_ATTEMPTS {
-            match self.attempt_locked(write, caller).await {
+            match self.attempt_locked(write, permit, caller).await {
                 Err(StoreError::Conflict) if !caller.is_gone() => {
                     back_off(self.metrics(), attempt).await;
                 }
@@ -252,21 +293,23 @@ impl Account {
                 // Another connection may lead to a server that takes writes.
                 Err(StoreError::Unavailable(Outage::ReadOnly))
                     if self.connection_epoch().expire() => {}
-                outcome => return outcome.map_err(Error::from),
+                outcome => return outcome,
             }
         }
-        Err(Error::WriteConflict)
+        Err(Error::WriteConflict.into())
     }
 
     async fn attempt_optimistic<O: Operation>(
         &self,
         write: &PendingWrite<O>,
+        large_step_permit: Option<&LargeStepPermit>,
         caller: &CallerLiveness,
     ) -> Result<Option<WriteOutcome<O::Answer>>, StoreError> {
         if caller.is_gone() {
             return Err(StoreError::Conflict);
         }
-        let tx = Tx::of(self, WriteConnection::Autocommit(self.writer().clone()));
+        let connection = WriteConnection::Autocommit(self.writer().clone());
+        let tx = Tx::of(self, connection, large_step_permit.cloned());
         tokio::select! {
             outcome = write.run_optimistic(&tx) => outcome,
             () = caller.abandoned() => Err(StoreError::Conflict),
@@ -276,6 +319,7 @@ impl Account {
     async fn attempt_locked<O: Operation>(
         &self,
         write: &PendingWrite<O>,
+        large_step_permit: Option<&LargeStepPermit>,
         caller: &CallerLiveness,
     ) -> Result<WriteOutcome<O::Answer>, StoreError> {
         // No caller is left to receive the error.
@@ -284,7 +328,8 @@ impl Account {
         }
         let transaction = Arc::new(self.writer().begin(Purpose::Write).await?);
         let outcome = {
-            let tx = Tx::of(self, WriteConnection::Transaction(Arc::clone(&transaction)));
+            let connection = WriteConnection::Transaction(Arc::clone(&transaction));
+            let tx = Tx::of(self, connection, large_step_permit.cloned());
             tokio::select! {
                 outcome = write.run_locked(&tx) => outcome,
                 // A database that fell silent must not hold the connection for ever.

@@ -23,7 +23,7 @@ use tokio::{
 };
 use tonic::Status;
 
-use crate::kit::{databases::postgres, prelude::*, sample, store_server};
+use crate::kit::{contract, databases::postgres, prelude::*, sample, store_server};
 
 /// How often a call is tried: a connection that was idle for a while is tested before it
 /// is used, which on a busy machine happens between any two calls.
@@ -35,8 +35,8 @@ const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 async fn a_read_is_one_round_trip_and_a_write_two_at_most() {
     let url = postgres("round_trips");
-    let (client, trips) = client_through_relay(&url).await;
-    let mut counts = Counts::new(trips);
+    let (client, traffic) = client_through_relay(&url).await;
+    let mut counts = Counts::new(traffic);
     reads(&client, &mut counts).await;
     writes(&client, &mut counts).await;
     translations(&client, &mut counts).await;
@@ -45,6 +45,87 @@ async fn a_read_is_one_round_trip_and_a_write_two_at_most() {
     println!("{}", counts.lines.join("\n"));
     assert!(counts.too_many.is_empty(), "{:#?}", counts.too_many);
     counts.cover_every_rpc();
+}
+
+/// The text of a large step crosses the wire once when it is returned, and else never.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn large_texts_are_read_once_and_only_when_they_are_returned() {
+    const TEXT_BYTES: usize = 2_000_000;
+    let url = postgres("large_texts");
+    let (client, traffic) = client_through_relay(&url).await;
+    let task = client.given_task(task("Large")).await;
+    let mut steps = Vec::new();
+    for title in ["first", "second"] {
+        let step = information_step(&task, title).with_body("x".repeat(TEXT_BYTES));
+        steps.push(client.given_step(step).await.guid);
+    }
+    let mut before = 0;
+    let mut has_read = |call: &str, texts: usize| {
+        let now = traffic.answered_bytes.load(Ordering::SeqCst) as usize;
+        let read = now - std::mem::replace(&mut before, now);
+        let most = texts * TEXT_BYTES + TEXT_BYTES / 10;
+        assert!(read <= most, "{call} has read {read} bytes");
+    };
+    has_read("CreateStep", 0);
+    let page = ListStepsRequest {
+        task: task.guid.clone(),
+        expand: vec!["body".to_owned()],
+        page_size: 1,
+        ..ListStepsRequest::default()
+    };
+    let page = client.list_steps(page).await.accepted();
+    assert_eq!(page.steps.len(), 1);
+    assert_ne!(page.next_page_token, "");
+    has_read("ListSteps", 1);
+    let update = step_of(&steps[0]).titled("Changed");
+    client.updated_step(update, &["title"]).await;
+    has_read("UpdateStep", 1);
+    client.delete_step(&steps[0]).await.accepted();
+    has_read("DeleteStep", 0);
+}
+
+/// Violations are found without the store. Those of an update join others that depend on what is
+/// stored, such as the type of a step, so that all come at once.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn an_invalid_request_costs_no_round_trip_and_an_invalid_update_one() {
+    let url = postgres("refused_requests");
+    let (client, traffic) = client_through_relay(&url).await;
+    let task = client.given_task(task("Task")).await;
+    let step = client.given_step(information_step(&task, "Step")).await;
+    let mut least = [u64::MAX; 3];
+    for _ in 0..TRIES {
+        let trips = || traffic.trips.load(Ordering::SeqCst);
+        let before = trips();
+        let invalid = information_step(&task, "Step").with_body("a\0b");
+        let refused = client.create_step(invalid).await.refused();
+        refused.violates(&[("step.body", "FIELD_INVALID")]);
+        let created = trips();
+        let invalid = step_of(&step.guid).with_body("a\0b").with_cost(2);
+        let refused = client
+            .update_step(invalid, &["body", "cost"])
+            .await
+            .refused();
+        refused.violates(&[
+            ("step.body", "FIELD_INVALID"),
+            // An information step has none.
+            ("step.cost", "FIELD_OUT_OF_RANGE"),
+        ]);
+        let updated_step = trips();
+        let update = client.update_task(task_of(&task.guid), &["nosuch"]).await;
+        update
+            .refused()
+            .is(Code::InvalidArgument, "MASK_PATH_UNKNOWN");
+        let updated_task = trips();
+        let took = [
+            created - before,
+            updated_step - created,
+            updated_task - updated_step,
+        ];
+        least = std::array::from_fn(|call| least[call].min(took[call]));
+    }
+    assert_eq!(least, [0, 1, 1]);
 }
 
 /// What a write without a lock relies on may change while its statement waits.
@@ -134,25 +215,33 @@ async fn wait_until_a_statement_waits(url: &str, statement: &str) {
 
 /// A client of the services on a store whose one connection leads through a relay, and
 /// the round trips that the relay counts.
-async fn client_through_relay(url: &str) -> (Client, Arc<AtomicU64>) {
-    let trips = Arc::new(AtomicU64::new(0));
-    let url = relay(url, Arc::clone(&trips)).await;
+async fn client_through_relay(url: &str) -> (Client, Arc<Traffic>) {
+    let traffic = Arc::new(Traffic::default());
+    let url = relay(url, Arc::clone(&traffic)).await;
     let (_, client) = store_server::serve(&url, 1).await;
-    (client, trips)
+    (client, traffic)
+}
+
+/// What has crossed a relay.
+#[derive(Default)]
+struct Traffic {
+    trips: AtomicU64,
+    /// Bytes that PostgreSQL has sent.
+    answered_bytes: AtomicU64,
 }
 
 /// The round trips of calls.
 struct Counts {
-    trips: Arc<AtomicU64>,
+    traffic: Arc<Traffic>,
     lines: Vec<String>,
     too_many: Vec<String>,
     rpcs: BTreeSet<&'static str>,
 }
 
 impl Counts {
-    fn new(trips: Arc<AtomicU64>) -> Self {
+    fn new(traffic: Arc<Traffic>) -> Self {
         Self {
-            trips,
+            traffic,
             lines: Vec::new(),
             too_many: Vec::new(),
             rpcs: BTreeSet::new(),
@@ -183,9 +272,9 @@ impl Counts {
         let mut least = u64::MAX;
         for _ in 0..TRIES {
             let prepared = prepare().await;
-            let before = self.trips.load(Ordering::SeqCst);
+            let before = self.traffic.trips.load(Ordering::SeqCst);
             call(prepared).await.accepted();
-            let took = self.trips.load(Ordering::SeqCst) - before;
+            let took = self.traffic.trips.load(Ordering::SeqCst) - before;
             least = least.min(took);
         }
         self.rpcs.insert(rpc);
@@ -197,13 +286,12 @@ impl Counts {
     }
 
     fn cover_every_rpc(&self) {
-        let pool = prost_reflect::DescriptorPool::decode(expertise::proto::FILE_DESCRIPTOR_SET);
-        let pool = pool.expect("the contract");
-        let services = pool.services();
-        let services = services.filter(|service| service.package_name() == "expertise.v1");
-        for method in services.flat_map(|service| service.methods().collect::<Vec<_>>()) {
-            let rpc = method.name();
-            assert!(self.rpcs.contains(rpc), "{rpc} is not counted");
+        for method in contract::methods() {
+            let counted = self
+                .rpcs
+                .iter()
+                .any(|rpc| method.ends_with(&format!("/{rpc}")));
+            assert!(counted, "{method} is not counted");
         }
     }
 }
@@ -471,8 +559,8 @@ fn request_id(wanted: bool) -> String {
     }
 }
 
-/// The URL of the same database by way of a relay that counts round trips.
-async fn relay(url: &str, trips: Arc<AtomicU64>) -> String {
+/// The URL of the same database by way of a relay that counts round trips and bytes.
+async fn relay(url: &str, traffic: Arc<Traffic>) -> String {
     let (before, rest) = url.rsplit_once('@').expect("user@host");
     let (host, database) = rest.split_once('/').expect("host/database");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -483,10 +571,10 @@ async fn relay(url: &str, trips: Arc<AtomicU64>) -> String {
             let server = TcpStream::connect(&host).await.expect("PostgreSQL");
             client.set_nodelay(true).expect("a socket");
             server.set_nodelay(true).expect("a socket");
-            let (asks, mut answers) = client.into_split();
-            let (mut from, to) = server.into_split();
-            tokio::spawn(count_round_trips(asks, to, Arc::clone(&trips)));
-            tokio::spawn(async move { tokio::io::copy(&mut from, &mut answers).await });
+            let (asks, answers) = client.into_split();
+            let (from, to) = server.into_split();
+            tokio::spawn(count_round_trips(asks, to, Arc::clone(&traffic)));
+            tokio::spawn(count_answered_bytes(from, answers, Arc::clone(&traffic)));
         }
     });
     // What is encrypted cannot be counted.
@@ -494,12 +582,31 @@ async fn relay(url: &str, trips: Arc<AtomicU64>) -> String {
     format!("{before}@{address}/{database}{and}sslmode=disable")
 }
 
+/// Carries what PostgreSQL sends.
+async fn count_answered_bytes(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    traffic: Arc<Traffic>,
+) -> std::io::Result<()> {
+    let mut bytes = vec![0; 64 * 1024];
+    loop {
+        let read = from.read(&mut bytes).await?;
+        if read == 0 {
+            return to.shutdown().await;
+        }
+        traffic
+            .answered_bytes
+            .fetch_add(read as u64, Ordering::SeqCst);
+        to.write_all(&bytes[..read]).await?;
+    }
+}
+
 /// Carries what the driver sends, message by message: a letter, and the length of the
 /// rest with itself. The very first has no letter.
 async fn count_round_trips(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
-    trips: Arc<AtomicU64>,
+    traffic: Arc<Traffic>,
 ) -> std::io::Result<()> {
     const QUERY: u8 = b'Q';
     const SYNC: u8 = b'S';
@@ -519,7 +626,7 @@ async fn count_round_trips(
             SYNC if !sent => {}
             QUERY | SYNC => {
                 sent = false;
-                trips.fetch_add(1, Ordering::SeqCst);
+                traffic.trips.fetch_add(1, Ordering::SeqCst);
             }
             _ => sent = true,
         }

@@ -36,10 +36,22 @@ pub async fn reflect(client: &Client, request: MessageRequest) -> MessageRespons
     answer.message_response.expect("an answer")
 }
 
+static POOL: LazyLock<DescriptorPool> =
+    LazyLock::new(|| DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("the contract"));
+
+/// The rpcs of the contract, such as `TaskService/GetTask`.
+pub fn methods() -> Vec<String> {
+    let services = POOL.services().filter(|s| s.package_name() == PACKAGE);
+    let methods = services.flat_map(|service| service.methods().collect::<Vec<_>>());
+    let name = |method: MethodDescriptor| {
+        let service = method.parent_service();
+        format!("{}/{}", service.name(), method.name())
+    };
+    methods.map(name).collect()
+}
+
 /// The descriptor of a message of the contract, such as `Task`.
 pub fn descriptor(message: &str) -> MessageDescriptor {
-    static POOL: LazyLock<DescriptorPool> =
-        LazyLock::new(|| DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("the contract"));
     let message = POOL.get_message_by_name(&format!("{PACKAGE}.{message}"));
     message.expect("a message of the contract")
 }

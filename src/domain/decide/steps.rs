@@ -3,10 +3,11 @@
 use crate::domain::{
     Error, Precondition, Result,
     changes::{Changes, StepDeletion, StepListChange},
-    etag::ExpectedEtag,
+    etag::{Etag, ExpectedEtag},
     ids::{StepId, TaskId},
     nesting::limits_of_step,
     order::{Insertion, OrderChange, Place},
+    revision::Revision,
     size::stored_count,
     step::{
         MergedStep, NewStep, Placement, ReferencedTask, Step, StepPatch, check_subtask_product,
@@ -114,8 +115,8 @@ pub struct StepSnapshot {
 pub struct ManagedTasks {
     /// The tasks.
     pub tasks: Vec<Task>,
-    /// The wiring steps and their places.
-    pub wiring: Vec<(Step, Place)>,
+    /// The wiring steps, each with the task that it leads to.
+    pub wiring: Vec<(StepId, TaskId)>,
 }
 
 impl ManagedTasks {
@@ -131,15 +132,9 @@ impl ManagedTasks {
                 changes.put_task(Some(task.clone()), task.clone().unmanaged(), context)?;
             }
         }
-        for (step, place) in &self.wiring {
-            if step.link.is_some_and(|task| unlinked.contains(&task)) {
-                let after = Step {
-                    link: None,
-                    ..step.clone()
-                };
-                changes.put_step(Some(step.clone()), after, Some(place.clone()), context)?;
-            }
-        }
+        let wiring = self.wiring.iter();
+        let wiring = wiring.filter(|(_, task)| unlinked.contains(task));
+        changes.unlinked.extend(wiring.map(|(step, _)| *step));
         Ok(())
     }
 }
@@ -205,6 +200,21 @@ impl UpdateStep {
     }
 }
 
+/// What the deletion of a step reads of it: no texts.
+#[derive(Debug)]
+pub struct StepToDelete {
+    /// The task that it belongs to.
+    pub task: TaskId,
+    /// The managed task whose wiring step it is.
+    pub link: Option<TaskId>,
+    /// The tasks that its question manages.
+    pub managed: Vec<TaskId>,
+    /// Its revision.
+    pub revision: Revision,
+    /// What is stored of the tasks that it manages.
+    pub manages: ManagedTasks,
+}
+
 /// The deletion of a step.
 #[derive(Clone, Debug)]
 pub struct DeleteStep {
@@ -218,26 +228,31 @@ impl DeleteStep {
     /// Decides the deletion. Tasks that the step manages become unmanaged.
     pub fn into_changes(
         self,
-        stored: Option<StepSnapshot>,
+        stored: Option<StepToDelete>,
         context: &WriteContext,
     ) -> Result<(Changes, ())> {
         let Self { guid, expected } = self;
-        let StepSnapshot { step, manages, .. } =
-            stored.ok_or_else(|| Error::step_not_found(guid, "guid"))?;
-        expected.check(&step.etag(), ResourceId::Step(guid))?;
-        if let Some(task) = step.link {
+        let StepToDelete {
+            task,
+            link,
+            managed,
+            revision,
+            manages,
+        } = stored.ok_or_else(|| Error::step_not_found(guid, "guid"))?;
+        expected.check(&Etag::of(guid.0, &revision), ResourceId::Step(guid))?;
+        if let Some(task) = link {
             return Err(Precondition::StepManaged { step: guid, task }.into());
         }
         let mut changes = Changes::default();
-        manages.unlink(&step.managed_tasks(), &mut changes, context)?;
+        manages.unlink(&managed, &mut changes, context)?;
         changes.orders.push(StepListChange {
-            task: step.task,
+            task,
             change: OrderChange::Remove,
             task_version: None,
         });
         changes.deleted_steps.push(StepDeletion {
             step: guid,
-            revision: step.revision,
+            revision,
         });
         Ok((changes, ()))
     }

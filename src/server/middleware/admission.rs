@@ -23,6 +23,8 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
+use crate::call_context::ResponseMemory;
+
 /// Up to this size a call is small: it gets memory and a permit beside calls that
 /// hold megabytes.
 const SMALL_CALL_BYTES: usize = 64 * 1024;
@@ -160,6 +162,12 @@ impl MemoryReservation {
         grown.map_err(|_| self.budget.refuse())?;
         self.held.store(bytes, Relaxed);
         Ok(())
+    }
+}
+
+impl ResponseMemory for MemoryReservation {
+    fn try_reserve(&self, bytes: usize) -> bool {
+        self.try_hold_response(bytes).is_ok()
     }
 }
 

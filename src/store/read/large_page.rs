@@ -143,7 +143,7 @@ impl LeadingColumns {
     }
 }
 
-/// Rows with the steps that fit into a page. Steps with more than `max_bytes` come without
+/// Rows with the steps of a page, as far as they fit into it; not the one after it. Steps with more than `max_bytes` come without
 /// their large columns.
 async fn rows(
     db: &impl ConnectionTrait,
@@ -164,12 +164,13 @@ async fn rows(
         "SELECT p.found, {bytes}, t.order_epoch, {columns} FROM ( \
            SELECT guid, CAST(SUM(bytes) OVER (ORDER BY position, fraction) - bytes AS bigint) \
                     AS before, \
+                  ROW_NUMBER() OVER (ORDER BY position, fraction) AS number, \
                   COUNT(*) OVER () AS found \
            FROM (SELECT s.guid, s.position, s.fraction, {bytes} AS bytes FROM steps s \
                  WHERE {condition} ORDER BY s.position, s.fraction LIMIT $3) f \
          ) p JOIN steps s ON s.account_id = $1 AND s.guid = p.guid \
          JOIN tasks t ON t.account_id = $1 AND t.guid = $2 \
-         WHERE p.before < {PAGE_BYTES} ORDER BY s.position, s.fraction"
+         WHERE p.before < {PAGE_BYTES} AND p.number < $3 ORDER BY s.position, s.fraction"
     );
     let statement = statement(backend(db), account, sql, values);
     Ok(db.query_all_raw(statement).await?)

@@ -29,7 +29,7 @@ impl Account {
         match backend(self.reader()) {
             DbBackend::Sqlite => {
                 let _permit = self.large_read_permit().await;
-                let found = find(self.reader(), &self.id, guid, StepColumns::ALL).await?;
+                let found = find_whole(self.reader(), &self.id, guid).await?;
                 Ok(found.map(|(step, _)| step))
             }
             _ => run_to_end(async move { Ok(account.get_in_transaction(guid).await?) }).await,
@@ -39,9 +39,19 @@ impl Account {
     async fn get_in_transaction(&self, guid: StepId) -> Result<Option<Step>, StoreError> {
         let _permit = self.large_read_permit().await;
         let db = self.reader().begin(Purpose::Snapshot).await?;
-        let found = find(&db, &self.id, guid, StepColumns::ALL).await?;
+        let found = find_whole(&db, &self.id, guid).await?;
         Ok(found.map(|(step, _)| step))
     }
+}
+
+/// Reads a step of any size and its place, under a permit. On PostgreSQL that takes two
+/// statements: `db` is a transaction that sees one state, or has locked the step.
+pub async fn find_whole(
+    db: &impl ConnectionTrait,
+    account: &AccountId,
+    guid: StepId,
+) -> Result<Option<(Step, Place)>, StoreError> {
+    find(db, account, guid, StepColumns::ALL).await
 }
 
 /// Reads these columns of a step of any size, and its place. On PostgreSQL the step's own body

@@ -1,4 +1,5 @@
-//! Reads of steps, each one statement, so that it returns one state of the database.
+//! Reads of steps. What is returned comes from one statement, and with large steps from one
+//! transaction, so that it is one state of the database. Statements before it find out which.
 
 use sea_orm::{ConnectionTrait, EntityTrait, QueryResult, Value};
 
@@ -19,8 +20,14 @@ use crate::{
     store::{Account, backend, error::StoreError, schema::entity::task, statement},
 };
 
-/// A step with more bytes is read whole by a second statement.
-pub(super) const LARGE_STEP_BYTES: i64 = 1024 * 1024;
+/// A step with more bytes is large: it is read under a permit, by statements of its own.
+pub const LARGE_STEP_BYTES: i64 = 1024 * 1024;
+
+/// The columns of a step, without texts if it is large.
+const SMALL_STEP: StepColumns = StepColumns {
+    max_bytes: Some(LARGE_STEP_BYTES),
+    ..StepColumns::ALL
+};
 
 /// A step that is not large and has no translations, as most are. Without the subquery for
 /// translations and a condition for each large column, PostgreSQL takes a third less time
@@ -79,14 +86,21 @@ impl StepRow {
     }
 }
 
-/// Reads a step and its place.
-pub async fn find(
+/// Reads a step and its place. Of a large step it reads no texts, and fails with
+/// [`StoreError::LargeStep`].
+pub async fn find_small(
     db: &impl ConnectionTrait,
     account: &AccountId,
     guid: StepId,
 ) -> Result<Option<(Step, Place)>, StoreError> {
-    let found = StepRow::find(db, account, guid, StepColumns::ALL).await?;
-    found.map(|found| found.read(account)).transpose()
+    let found = StepRow::find(db, account, guid, SMALL_STEP).await?;
+    let read = |found: StepRow| match found.bytes {
+        ..=LARGE_STEP_BYTES => found.read(account),
+        bytes => Err(StoreError::LargeStep(
+            usize::try_from(bytes).unwrap_or(usize::MAX),
+        )),
+    };
+    found.map(read).transpose()
 }
 
 /// The page that a call requests.
@@ -109,10 +123,10 @@ pub(super) struct StepPageRead {
 }
 
 impl StepPageRequest {
-    /// Most bytes of a small step. A page of small steps has at most twice
-    /// [`PAGE_BYTES`].
+    /// Most bytes of a small step, which is never a large one. A page of small steps and the
+    /// one after it have at most twice [`PAGE_BYTES`].
     fn max_small_step_bytes(&self) -> i64 {
-        2 * PAGE_BYTES as i64 / (self.size + 1)
+        (2 * PAGE_BYTES as i64 / (self.size + 1)).min(LARGE_STEP_BYTES)
     }
 
     /// The condition for the steps of this page and later ones, and the values from `$2`
@@ -178,7 +192,8 @@ fn count_fitting(rows: &[ListedRow], limit: usize) -> usize {
 }
 
 impl Account {
-    /// Reads a step with its body.
+    /// Reads a step with its body: by the first statement, if it is small and has no translations
+    /// or some were expected, and else by the second one. A large step is then read as such.
     pub async fn get_step(&self, guid: StepId) -> Result<Step> {
         let db = self.reader();
         let expected = self.expected_translations();
@@ -188,11 +203,7 @@ impl Account {
                 return Ok(found.read(&self.id)?.0);
             }
         }
-        let small = StepColumns {
-            max_bytes: Some(LARGE_STEP_BYTES),
-            ..StepColumns::ALL
-        };
-        let found = StepRow::find(db, &self.id, guid, small).await?;
+        let found = StepRow::find(db, &self.id, guid, SMALL_STEP).await?;
         let step = match found {
             Some(found) if found.bytes > LARGE_STEP_BYTES => self.get_large_step(guid).await?,
             Some(found) => Some(found.read(&self.id)?.0),
@@ -205,6 +216,10 @@ impl Account {
 
     /// A page of a task's steps in order, each with the cursor after it. A page has about
     /// [`PAGE_BYTES`], but at least one step.
+    ///
+    /// The first statement is sent again if it finds translations that were not expected. A page
+    /// whose steps are not all small is then read once more, under a permit. For an empty page
+    /// the primary is asked whether the task exists.
     pub async fn list_steps(
         &self,
         task: TaskId,
@@ -222,14 +237,14 @@ impl Account {
             after,
             size: i64::from(size.get()),
         };
-        let mut listed = self.steps_without_large_columns(&page).await?;
+        let mut listed = self.read_listed_rows(&page).await?;
         let translated = listed.iter().any(|row| row.translated);
         if !listed.is_empty() {
             expected.note(&self.id, translated);
         }
         if translated && !page.translations {
             page.translations = true;
-            listed = self.steps_without_large_columns(&page).await?;
+            listed = self.read_listed_rows(&page).await?;
         }
         let max_small_bytes = page.max_small_step_bytes();
         let found = listed.len();
@@ -260,12 +275,9 @@ impl Account {
         Ok(Page { items: steps, more })
     }
 
-    /// The steps of a page and the one after it. Those that are not small come without their
-    /// large columns.
-    async fn steps_without_large_columns(
-        &self,
-        page: &StepPageRequest,
-    ) -> Result<Vec<ListedRow>, StoreError> {
+    /// The rows of a page and of the step after it. They are the page, unless a step of it is not
+    /// small: its row comes without large columns.
+    async fn read_listed_rows(&self, page: &StepPageRequest) -> Result<Vec<ListedRow>, StoreError> {
         let db = &self.replica_or_primary();
         let selected = StepColumns {
             bodies: page.bodies,

@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
-    Value,
-    sea_query::{Expr, ExprTrait},
+    Value, sea_query::Expr,
 };
 use uuid::Uuid;
 
@@ -20,12 +19,9 @@ use super::{
 use crate::{
     domain::{
         changes::Changes,
-        decide::{ManagedTasks, StepSnapshot},
         ids::{StepId, TaskId},
-        link::linked_tasks,
         order::{Neighbours, Numbering, Place},
         revision::Revision,
-        step::Step,
         task::{Task, TaskHead},
         text::Name,
         time::Timestamp,
@@ -35,8 +31,6 @@ use crate::{
         json_columns, placeholders,
         read::{
             RowReader,
-            step_row::{StepColumns, read_step},
-            steps,
             tasks::{self, KIND_LINKED},
         },
         schema::entity::{step, task},
@@ -186,94 +180,6 @@ impl Tx {
         Ok(found)
     }
 
-    /// Reads a step without locking it; `manages` stays empty.
-    pub async fn read_step(&self, guid: StepId) -> Result<Option<StepSnapshot>, StoreError> {
-        let found = steps::find(&self.db, self.account(), guid).await?;
-        Ok(found.map(|(step, place)| StepSnapshot {
-            step,
-            place,
-            manages: ManagedTasks::default(),
-        }))
-    }
-
-    /// Locks a step with the tasks that it manages and the steps that wire them, and
-    /// reads them. `tasks` are locked too, before any step; those that exist are
-    /// returned.
-    pub async fn lock_step(
-        &self,
-        guid: StepId,
-        tasks: &[TaskId],
-        with_managed: WithManaged,
-    ) -> Result<(Option<StepSnapshot>, Vec<TaskHead>), StoreError> {
-        let managed = match with_managed {
-            WithManaged::Load => self.managed_by_step(guid).await?,
-            WithManaged::Skip => Vec::new(),
-        };
-        let all: Vec<TaskId> = managed.iter().chain(tasks).copied().collect();
-        let heads = self.lock_tasks(&all).await?;
-        let step = step::Column::Guid.eq(guid.0);
-        let wiring = || step::Column::Link.is_in(managed.iter().map(|task| task.0));
-        let locked = match managed.is_empty() {
-            true => self.lock_steps(step).await?,
-            false => self.lock_steps(step.or(wiring())).await?,
-        };
-        let Some(mut snapshot) = self.read_step(guid).await? else {
-            return Ok((None, heads));
-        };
-        if let WithManaged::Load = with_managed
-            && snapshot.step.managed_tasks() != managed
-        {
-            // An import has changed the links since they were looked up.
-            return Err(StoreError::Conflict);
-        }
-        if !managed.is_empty() {
-            snapshot.manages = ManagedTasks {
-                tasks: self.read_tasks(&managed).await?,
-                wiring: self.read_wiring(&locked, guid).await?,
-            };
-        }
-        Ok((Some(snapshot), heads))
-    }
-
-    /// The tasks that a step manages, looked up before it is locked.
-    async fn managed_by_step(&self, guid: StepId) -> Result<Vec<TaskId>, StoreError> {
-        let feedback: Option<Option<String>> =
-            step::Entity::find_by_id((self.account_id().to_owned(), guid.0))
-                .select_only()
-                .column(step::Column::FeedbackConfig)
-                .into_tuple()
-                .one(&self.db)
-                .await?;
-        let feedback = json_columns::read_feedback(feedback.flatten().as_deref())?;
-        Ok(feedback.iter().flat_map(linked_tasks).collect())
-    }
-
-    /// Reads the wiring steps: all locked steps but the observation.
-    async fn read_wiring(
-        &self,
-        locked: &[Uuid],
-        observation: StepId,
-    ) -> Result<Vec<(Step, Place)>, StoreError> {
-        let columns = StepColumns::ALL.columns(self.backend());
-        let others: Vec<Uuid> = locked
-            .iter()
-            .copied()
-            .filter(|step| *step != observation.0)
-            .collect();
-        let mut found = Vec::with_capacity(others.len());
-        for steps in others.chunks(MAX_IDS_PER_STATEMENT) {
-            let sql = format!(
-                "SELECT {columns} FROM steps s WHERE s.account_id = $1 AND s.guid IN ({})",
-                placeholders(2, steps.len())
-            );
-            let ids = steps.iter().map(|step| Value::from(*step));
-            for row in self.db.query_all_raw(self.statement(&sql, ids)).await? {
-                found.push(read_step(&mut RowReader::new(&row), self.account())?);
-            }
-        }
-        Ok(found)
-    }
-
     /// The places of a step of a task and of the one behind it, and the version of the
     /// task.
     pub async fn neighbours(
@@ -316,15 +222,6 @@ impl Tx {
             .await?;
         Ok(steps.into_iter().map(StepId).collect())
     }
-}
-
-/// Whether the tasks that a step manages are loaded with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WithManaged {
-    /// They are.
-    Load,
-    /// They are not.
-    Skip,
 }
 
 fn task_head(row: task::Model) -> Result<TaskHead, StoreError> {

@@ -22,13 +22,13 @@ use tokio::{
 use tracing::{Instrument, Span};
 
 use super::{
-    Operation, PendingWrite,
+    LargeStepPermit, Operation, PendingWrite,
     transaction::{
         CallerLiveness, MAX_LOCKED_ATTEMPTS, Tx, WriteConnection, back_off, commit, roll_back,
     },
 };
 use crate::{
-    domain::{Error, Outage, Result},
+    domain::{Error, Outage},
     store::{
         Account, WriteMode, WriteOutcome,
         connection::{Database, Purpose, Transaction},
@@ -82,29 +82,31 @@ impl WriteQueue {
     pub(super) async fn run<O: Operation>(
         &self,
         account: &Account,
-        write: PendingWrite<O>,
-    ) -> Result<WriteOutcome<O::Answer>> {
-        let write = Arc::new(write);
+        write: &Arc<PendingWrite<O>>,
+        large_step_permit: Option<LargeStepPermit>,
+    ) -> Result<WriteOutcome<O::Answer>, StoreError> {
         // Dropped with this future, it tells the queue that nobody waits.
         let (_waiting, caller) = CallerLiveness::of_current_call();
         let caller = Arc::new(caller);
         for attempt in 0..MAX_LOCKED_ATTEMPTS {
-            match self.enqueue(account, &write, &caller).await {
+            let permit = large_step_permit.clone();
+            match self.enqueue(account, write, permit, &caller).await {
                 Err(StoreError::Conflict) if !caller.is_gone() => {
                     back_off(account.metrics(), attempt).await
                 }
                 // The caller has gone.
                 Err(StoreError::Conflict) => break,
-                outcome => return outcome.map_err(Error::from),
+                outcome => return outcome,
             }
         }
-        Err(Error::WriteConflict)
+        Err(Error::WriteConflict.into())
     }
 
     async fn enqueue<O: Operation>(
         &self,
         account: &Account,
         write: &Arc<PendingWrite<O>>,
+        large_step_permit: Option<LargeStepPermit>,
         caller: &Arc<CallerLiveness>,
     ) -> Result<WriteOutcome<O::Answer>, StoreError> {
         let (begin_sender, begun) = oneshot::channel();
@@ -113,6 +115,7 @@ impl WriteQueue {
         let job = QueuedWrite {
             account: account.clone(),
             write: Arc::clone(write),
+            large_step_permit,
             caller: Arc::clone(caller),
             span: Span::current(),
             claimed: Arc::clone(&claimed),
@@ -196,6 +199,7 @@ fn not_begun(error: StoreError) -> StoreError {
 struct QueuedWrite<O: Operation> {
     account: Account,
     write: Arc<PendingWrite<O>>,
+    large_step_permit: Option<LargeStepPermit>,
     caller: Arc<CallerLiveness>,
     span: Span,
     /// Claimed by whichever comes first: the queue, which starts the write, or the caller,
@@ -242,6 +246,7 @@ impl<O: Operation> QueuedWrite<O> {
         let tx = Tx::of(
             &self.account,
             WriteConnection::Transaction(Arc::clone(transaction)),
+            self.large_step_permit.clone(),
         );
         let run = AssertUnwindSafe(run(&self.write, &tx, apart)).catch_unwind();
         let (outcome, ran) = run.await.unwrap_or_else(|_| {
@@ -264,7 +269,9 @@ async fn run<O: Operation>(
     match write.run_optimistic(tx).await {
         Ok(Some(outcome)) => return (Ok(outcome), TransactionState::Usable),
         Ok(None) => {}
-        Err(error @ StoreError::Domain(_)) => return (Err(error), TransactionState::Usable),
+        Err(error @ (StoreError::Domain(_) | StoreError::LargeStep(_))) => {
+            return (Err(error), TransactionState::Usable);
+        }
         Err(error) => return (Err(error), TransactionState::MustRollBack),
     }
     if apart && let Err(err) = tx.db.execute_unprepared("SAVEPOINT apart").await {
@@ -272,7 +279,10 @@ async fn run<O: Operation>(
     }
     let outcome = write.run_locked(tx).await;
     let stays = outcome.is_ok() && write.mode == WriteMode::Store;
-    let harmless = matches!(outcome, Ok(_) | Err(StoreError::Domain(_)));
+    let harmless = matches!(
+        outcome,
+        Ok(_) | Err(StoreError::Domain(_) | StoreError::LargeStep(_))
+    );
     let ran = match (stays, apart) {
         (true, false) => TransactionState::Usable,
         (true, true) => savepoint(tx, "RELEASE apart").await,

@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use sea_orm::{ActiveValue::Set, IntoActiveModel};
+use sea_orm::{
+    ActiveValue::{NotSet, Set},
+    IntoActiveModel,
+};
 use uuid::Uuid;
 
 use crate::{
@@ -15,6 +18,7 @@ use crate::{
         size::{StepSize, stored_count, task_size},
         step::{Step, StepContent},
         task::Task,
+        text::Body,
         translation::{Language, StepOverlay, TaskOverlay},
         translation_work::SourceDigest,
     },
@@ -74,6 +78,14 @@ pub fn task_row(task: &Task) -> task::ActiveModel {
 
 /// The row of a step at a place.
 pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreError> {
+    let body = step.content.body.clone();
+    let mut row = step_row_without_body(step, place)?;
+    row.body = Set(body.map(Body::into_string));
+    Ok(row)
+}
+
+/// The row of a step at a place, without the column of its body, which stays as it is.
+pub fn step_row_without_body(step: Step, place: Place) -> Result<step::ActiveModel, StoreError> {
     let StepSize { listed, bodies } = StepSize::of(&step);
     let rest = rest_digest(&step);
     let Step {
@@ -89,7 +101,7 @@ pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreErro
         revision,
     } = step;
     let StepContent {
-        body,
+        body: _,
         dependencies,
         instructions,
         looping,
@@ -104,7 +116,7 @@ pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreErro
         .transpose()
         .map_err(|_| StoreError::Corrupt("r_data"))?;
     let subtask = kind.subtask();
-    Ok(step::Model {
+    let row = step::Model {
         account_id: account.as_str().to_owned(),
         guid: guid.0,
         task: task.0,
@@ -134,9 +146,12 @@ pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreErro
         dirty_record: revision.dirty,
         created_ts: revision.created.0,
         modified_ts: revision.modified.0,
-        body: body.map(|body| body.into_string()),
-    }
-    .into_active_model())
+        body: None,
+    };
+    Ok(step::ActiveModel {
+        body: NotSet,
+        ..row.into_active_model()
+    })
 }
 
 /// The digest of a step's texts other than its title.

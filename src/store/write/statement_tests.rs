@@ -18,14 +18,15 @@ use super::{super::rows::task_row, *};
 use crate::domain::{
     changes::{RoleChange, TranslatedStep, TranslatedTask},
     decide::{
-        CreateStep, DeleteStep, ManagedTasks, NewStepSnapshot, StepSnapshot, UpdateStep, UpdateTask,
+        CreateStep, DeleteStep, ManagedTasks, NewStepSnapshot, StepSnapshot, StepToDelete,
+        UpdateStep, UpdateTask,
     },
     etag::ExpectedEtag,
     feedback::{Feedback, FeedbackValue},
-    ids::{ProductId, RequestId, StepId, TaskId},
+    ids::{RequestId, StepId, TaskId},
     order::{Insertion, Place},
     patch::Edit,
-    step::{Placement, Step, StepKind, StepPatch, SubtaskRef},
+    step::{Placement, Step, StepKind, StepPatch},
     task::{Published, Task, TaskPatch},
     text::Body,
 };
@@ -209,7 +210,14 @@ statements! {
     delete_step: || {
         let step = create(Insertion::at_end(Placement::Appended)).1;
         let delete = DeleteStep { guid: step.guid, expected: ExpectedEtag::Any };
-        delete.into_changes(stored(step), &context()).expect("a deletion").0
+        let stored = StepToDelete {
+            task: step.task,
+            link: None,
+            managed: Vec::new(),
+            revision: step.revision,
+            manages: ManagedTasks::default(),
+        };
+        delete.into_changes(Some(stored), &context()).expect("a deletion").0
     }, no_outcome;
     unlink_tasks_of_an_observation: || {
         let managed = Uuid::max();
@@ -228,18 +236,8 @@ statements! {
             title: title("Look"),
             feedback: question(true, Some(TaskId(managed))),
         };
-        let wiring = StepKind::Subtask {
-            subtask: SubtaskRef {
-                task: TaskId(managed),
-                product: ProductId::new(1).expect("a product"),
-            },
-            feedback: None,
-        };
         let observation = Step::create(new_step(observation), "Look".to_owned(), &context());
-        let wiring = Step {
-            link: Some(TaskId(managed)),
-            ..Step::create(new_step(wiring), "On".to_owned(), &context())
-        };
+        let wiring = StepId(Uuid::max());
         let update = UpdateStep {
             guid: observation.guid,
             expected: ExpectedEtag::Any,
@@ -253,7 +251,7 @@ statements! {
             place: Place::nth(0),
             manages: ManagedTasks {
                 tasks: vec![task],
-                wiring: vec![(wiring, Place::nth(1))],
+                wiring: vec![(wiring, TaskId(managed))],
             },
         };
         update.into_changes(Some(stored), None, &context()).expect("an update").0

@@ -84,6 +84,7 @@ impl DecidedWrite<'_> {
             steps,
             deleted_steps,
             moved,
+            unlinked,
             renamed,
             retitled,
             translated_tasks,
@@ -93,6 +94,7 @@ impl DecidedWrite<'_> {
             depth_limits: _,
         } = changes;
         let needs_locks = !moved.is_empty()
+            || !unlinked.is_empty()
             || !renamed.is_empty()
             || !retitled.is_empty()
             || !translated_tasks.is_empty()
@@ -152,6 +154,7 @@ impl DecidedWrite<'_> {
             steps,
             deleted_steps,
             moved,
+            unlinked,
             renamed,
             retitled,
             translated_tasks,
@@ -174,6 +177,7 @@ impl DecidedWrite<'_> {
         );
         batch.put_steps(steps, &mut step_translations)?;
         batch.move_steps(moved);
+        batch.unlink_steps(&unlinked, context);
         task_translations.add_translated_tasks(&translated_tasks, context);
         step_translations.add_translated_steps(&translated_steps, context);
         batch.put_translations(

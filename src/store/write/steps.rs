@@ -3,12 +3,15 @@
 use sea_orm::{EntityTrait, QuerySelect};
 use uuid::Uuid;
 
-use super::{Operation, locks::WithManaged, transaction::Tx};
+use super::{Operation, links::WithManaged, transaction::Tx};
 use crate::{
     domain::{
         Error, Result,
         changes::Changes,
-        decide::{CreateStep, DeleteStep, NewStepSnapshot, StepSnapshot, UpdateStep, WriteContext},
+        decide::{
+            CreateStep, DeleteStep, NewStepSnapshot, StepSnapshot, StepToDelete, UpdateStep,
+            WriteContext,
+        },
         etag::ExpectedEtag,
         ids::{StepId, TaskId},
         order::Insertion,
@@ -124,10 +127,6 @@ async fn insertion(
     Ok(Insertion::renumbering(placement, &order, prevstep))
 }
 
-fn manages_tasks(stored: Option<&StepSnapshot>) -> bool {
-    stored.is_some_and(|stored| !stored.step.managed_tasks().is_empty())
-}
-
 /// A step, and the task that an update of it names.
 type StepAndTarget = (Option<StepSnapshot>, Option<ReferencedTask>);
 
@@ -140,7 +139,8 @@ impl Operation for UpdateStep {
             return Ok(None);
         }
         let stored = tx.read_step(self.guid).await?;
-        if self.with_managed() == WithManaged::Load && manages_tasks(stored.as_ref()) {
+        let manages = |stored: &StepSnapshot| !stored.step.managed_tasks().is_empty();
+        if self.with_managed() == WithManaged::Load && stored.as_ref().is_some_and(manages) {
             return Ok(None);
         }
         Ok(Some((stored, None)))
@@ -151,8 +151,14 @@ impl Operation for UpdateStep {
         // Locking the target delays its rename until this title is written; the rename
         // then updates it.
         let named: Vec<TaskId> = target.into_iter().collect();
-        let (stored, heads) = tx.lock_step(self.guid, &named, self.with_managed()).await?;
-        let target = heads.iter().find(|head| Some(head.guid) == target);
+        let locked = tx.lock_step(self.guid, &named, self.with_managed()).await?;
+        let mut stored = tx.read_step(self.guid).await?;
+        if let Some(stored) = &mut stored {
+            let managed = stored.step.managed_tasks();
+            stored.manages = tx.read_managed(&locked, &managed).await?;
+        }
+        let mut heads = locked.heads.iter();
+        let target = heads.find(|head| Some(head.guid) == target);
         Ok((stored, target.map(TaskHead::referenced)))
     }
 
@@ -176,15 +182,16 @@ impl UpdateStep {
 }
 
 impl Operation for DeleteStep {
-    type Snapshot = Option<StepSnapshot>;
+    type Snapshot = Option<StepToDelete>;
     type Answer = ();
 
-    async fn read(&self, tx: &Tx) -> Result<Option<Option<StepSnapshot>>, StoreError> {
-        let stored = tx.read_step(self.guid).await?;
-        Ok((!manages_tasks(stored.as_ref())).then_some(stored))
+    async fn read(&self, tx: &Tx) -> Result<Option<Option<StepToDelete>>, StoreError> {
+        let stored = tx.read_step_to_delete(self.guid).await?;
+        let manages = stored.as_ref().is_some_and(|step| !step.managed.is_empty());
+        Ok((!manages).then_some(stored))
     }
 
-    async fn read_locked(&self, tx: &Tx) -> Result<Option<StepSnapshot>, StoreError> {
+    async fn read_locked(&self, tx: &Tx) -> Result<Option<StepToDelete>, StoreError> {
         // A step never changes its task, so the task can be looked up before it is
         // locked.
         let key = (tx.account_id().to_owned(), self.guid.0);
@@ -197,15 +204,18 @@ impl Operation for DeleteStep {
         let Some(task) = task else {
             return Ok(None);
         };
-        let (stored, _) = tx
-            .lock_step(self.guid, &[TaskId(task)], WithManaged::Load)
-            .await?;
-        Ok(stored)
+        let tasks = [TaskId(task)];
+        let locked = tx.lock_step(self.guid, &tasks, WithManaged::Load).await?;
+        let Some(mut stored) = tx.read_step_to_delete(self.guid).await? else {
+            return Ok(None);
+        };
+        stored.manages = tx.read_managed(&locked, &stored.managed).await?;
+        Ok(Some(stored))
     }
 
     fn decide(
         &self,
-        stored: Option<StepSnapshot>,
+        stored: Option<StepToDelete>,
         context: &WriteContext,
     ) -> Result<(Changes, ())> {
         self.clone().into_changes(stored, context)

@@ -14,7 +14,10 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::statements::{IfUnchanged, LockedStatement};
+use super::{
+    LargeStepPermit,
+    statements::{IfUnchanged, LockedStatement},
+};
 use crate::{
     call_context::CallContext,
     domain::{
@@ -86,6 +89,8 @@ pub struct Tx {
     pub db: WriteConnection,
     /// Whose write it is, and when it began.
     pub context: WriteContext,
+    /// Without it, a read of a large step fails with [`StoreError::LargeStep`].
+    pub large_step_permit: Option<LargeStepPermit>,
 }
 
 impl Account {
@@ -102,9 +107,14 @@ impl Account {
 
 impl Tx {
     /// A write of an account that begins now.
-    pub fn of(account: &Account, db: WriteConnection) -> Self {
+    pub fn of(
+        account: &Account,
+        db: WriteConnection,
+        large_step_permit: Option<LargeStepPermit>,
+    ) -> Self {
         Self {
             db,
+            large_step_permit,
             context: account.write_context(),
         }
     }

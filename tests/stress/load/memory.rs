@@ -12,6 +12,7 @@ on_both_databases![measuring:
     large_writes_at_once_stay_within_memory,
     large_reads_at_once_stay_within_memory,
     large_pages_at_once_stay_within_memory,
+    small_writes_of_large_steps_at_once_stay_within_memory,
 ];
 
 /// How much is sent at once, and how much memory it may take.
@@ -224,4 +225,97 @@ async fn large_steps_at_once_stay_within_memory(
     service
         .sinks_below(amounts.after, Duration::from_secs(30))
         .await;
+}
+
+/// Bytes of each of the two bodies of a large step: its own, and that of its translation.
+const LARGE_STEP_BODY_BYTES: usize = 29_000_000;
+/// Writes of large steps at once: almost as many as there are slots for writes.
+const LARGE_STEP_WRITES: usize = 14;
+
+/// Requests of some bytes, each for a large step of its own.
+async fn small_writes_of_large_steps_at_once_stay_within_memory(database: TestDatabase) {
+    // They take turns, which is slow in a debug build.
+    let mut service = database.serve_with(&[("EXPERTISE_REQUEST_TIMEOUT", "600s")]);
+    let client = service.client();
+    let account = client.account().to_owned();
+    let task = client.given_task(task("Large")).await;
+    let body = body(LARGE_STEP_BODY_BYTES);
+    let mut steps = Vec::new();
+    for _ in 0..LARGE_STEP_WRITES {
+        let row = step_translation("Groß").with_body(&body);
+        let step = information_step(&task, "Large").with_body(&body);
+        let step = client.given_step(step.translated("de", row)).await;
+        steps.push(step.guid);
+    }
+
+    restart(&mut service);
+    let update = |guid: &String| {
+        framed(&UpdateStepRequest {
+            step: Some(step_of(guid).titled("Changed")),
+            update_mask: field_mask(&["title"]),
+            validate_only: false,
+        })
+    };
+    let requests = steps.iter().map(update).collect();
+    let responses = call_at_once(&service, &account, "StepService/UpdateStep", requests).await;
+    // What docs/operations.md promises for the defaults.
+    service.stayed_within(900 * MIB);
+    let done: Vec<Response> = responses.into_iter().filter(was_done).collect();
+    service.print(&format!("{} of {LARGE_STEP_WRITES}", done.len()));
+    assert!(!done.is_empty(), "nothing was written");
+    for response in done {
+        let step = response.message::<UpdateStepResponse>().step;
+        let step = step.expect("a step");
+        assert_eq!(step.title, "Changed");
+        assert!(step.body.as_deref() == Some(&*body), "as answered");
+        let translated = step.translations["de"].body.as_deref();
+        assert!(translated == Some(&*body), "as answered");
+    }
+
+    restart(&mut service);
+    let delete = |guid: &String| {
+        framed(&DeleteStepRequest {
+            guid: guid.clone(),
+            etag: String::new(),
+        })
+    };
+    let requests = steps.iter().map(delete).collect();
+    let responses = call_at_once(&service, &account, "StepService/DeleteStep", requests).await;
+    // It reads no body.
+    service.stayed_within(100 * MIB);
+    assert!(responses.iter().all(was_done), "all were deleted");
+    let client = service.client().with_account(&account);
+    assert_eq!(client.step_order(&task.guid).await, [""; 0]);
+}
+
+/// Ends the server and starts it again, so that its peak is that of what follows.
+fn restart(service: &mut Service) {
+    service.terminate();
+    service.restart();
+}
+
+/// Sends each request over a connection of its own, all at once.
+async fn call_at_once(
+    service: &Service,
+    account: &str,
+    method: &'static str,
+    requests: Vec<Bytes>,
+) -> Vec<Response> {
+    service.print(&format!("before {method}: {}", service.memory()));
+    let mut calling = JoinSet::new();
+    for request in requests {
+        let connection = service.connect().await;
+        let account = account.to_owned();
+        calling.spawn(async move {
+            let call = Call {
+                method,
+                account: &account,
+                headers: &[],
+            };
+            connection.call(call, request).await.expect("a response")
+        });
+    }
+    let responses = calling.join_all().await;
+    service.print(&format!("after {method}: {}", service.memory()));
+    responses
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sea_orm::{ActiveModelTrait, ActiveValue::NotSet, DbBackend, Statement, Value};
+use sea_orm::{ActiveModelTrait, DbBackend, Statement, Value};
 use uuid::Uuid;
 
 use super::{
@@ -28,7 +28,7 @@ use crate::{
         schema::entity::step,
         write::{
             request_outcomes::delete_expired,
-            rows::{TranslationRows, step_row, task_row},
+            rows::{TranslationRows, step_row, step_row_without_body, task_row},
             sql::{GivenRows, MAX_IDS_PER_STATEMENT, RowChange, Upsert, Values, list},
         },
     },
@@ -184,13 +184,11 @@ impl Batch {
             let same_body = before
                 .as_ref()
                 .is_some_and(|before| before.content.body == after.content.body);
-            let mut row = step_row(*after, place)?;
             if same_body {
-                row.body = NotSet;
-                rows.push(row);
+                rows.push(step_row_without_body(*after, place)?);
             } else {
                 all_new &= before.is_none();
-                rows_with_body.push(row);
+                rows_with_body.push(step_row(*after, place)?);
             }
         }
         if !all_new {
@@ -296,6 +294,20 @@ impl Batch {
                  SELECT $1, {guid}, {guid}, {position}, {fraction}, 0, 0, '', 0, 0, 0, 0, '', \
                  0, 0, false, 0, 0 FROM {given} WHERE true ON CONFLICT (account_id, guid) \
                  DO UPDATE SET position = excluded.position, fraction = excluded.fraction"
+            );
+            self.push(sql, values);
+        }
+    }
+
+    /// Makes wiring steps, which are locked, ordinary subtask steps.
+    pub fn unlink_steps(&mut self, steps: &[StepId], context: &WriteContext) {
+        for steps in steps.chunks(MAX_IDS_PER_STATEMENT) {
+            let mut values = Values::new();
+            let revision = next_revision("steps", &mut values, context);
+            let ids = values.bind_all(steps.iter().map(|step| step.0));
+            let sql = format!(
+                "UPDATE steps SET {revision}, link = NULL \
+                 WHERE account_id = $1 AND guid IN ({ids})"
             );
             self.push(sql, values);
         }

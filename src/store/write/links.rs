@@ -1,0 +1,179 @@
+//! Steps with the tasks that they manage, as they are read and locked for a write.
+
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QuerySelect, sea_query::ExprTrait,
+};
+use uuid::Uuid;
+
+use super::{sql::MAX_IDS_PER_STATEMENT, transaction::Tx};
+use crate::{
+    domain::{
+        decide::{ManagedTasks, StepSnapshot, StepToDelete},
+        ids::{StepId, TaskId},
+        link::linked_tasks,
+        revision::Revision,
+        task::TaskHead,
+        time::Timestamp,
+    },
+    store::{
+        error::StoreError,
+        json_columns,
+        read::{RowReader, large_step, steps},
+        schema::entity::step,
+    },
+};
+
+/// What a deletion reads of a step.
+const STEP_TO_DELETE: &str = "SELECT task, link, feedback_config, version, dirty_record, \
+    created_ts, modified_ts FROM steps WHERE account_id = $1 AND guid = $2";
+
+/// Whether the tasks that a step manages are locked with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WithManaged {
+    /// They are.
+    Load,
+    /// They are not.
+    Skip,
+}
+
+/// What [`Tx::lock_step`] has locked.
+pub struct LockedStep {
+    /// Those of the given tasks and of the managed ones that exist.
+    pub heads: Vec<TaskHead>,
+    with_managed: WithManaged,
+    /// The tasks that the step managed when they were looked up.
+    managed: Vec<TaskId>,
+    /// Their wiring steps.
+    wiring: Vec<Uuid>,
+}
+
+impl Tx {
+    /// Reads a step without locking it; `manages` stays empty. Fails with
+    /// [`StoreError::LargeStep`] if it is large and the write has no permit for that.
+    pub async fn read_step(&self, guid: StepId) -> Result<Option<StepSnapshot>, StoreError> {
+        let found = match &self.large_step_permit {
+            None => steps::find_small(&self.db, self.account(), guid).await?,
+            Some(_) => large_step::find_whole(&self.db, self.account(), guid).await?,
+        };
+        Ok(found.map(|(step, place)| StepSnapshot {
+            step,
+            place,
+            manages: ManagedTasks::default(),
+        }))
+    }
+
+    /// Reads what a deletion needs of a step; `manages` stays empty.
+    pub async fn read_step_to_delete(
+        &self,
+        guid: StepId,
+    ) -> Result<Option<StepToDelete>, StoreError> {
+        let statement = self.statement(STEP_TO_DELETE, [guid.0.into()]);
+        let Some(row) = self.db.query_one_raw(statement).await? else {
+            return Ok(None);
+        };
+        let mut row = RowReader::new(&row);
+        let task = TaskId(row.take()?);
+        let link = row.take::<Option<Uuid>>()?.map(TaskId);
+        let feedback = json_columns::read_feedback(row.take()?)?;
+        Ok(Some(StepToDelete {
+            task,
+            link,
+            managed: feedback.iter().flat_map(linked_tasks).collect(),
+            revision: Revision {
+                version: row.take()?,
+                dirty: row.take()?,
+                created: Timestamp(row.take()?),
+                modified: Timestamp(row.take()?),
+            },
+            manages: ManagedTasks::default(),
+        }))
+    }
+
+    /// Locks a step with the tasks that it manages and the steps that wire them. `tasks` are
+    /// locked too, before any step.
+    pub async fn lock_step(
+        &self,
+        guid: StepId,
+        tasks: &[TaskId],
+        with_managed: WithManaged,
+    ) -> Result<LockedStep, StoreError> {
+        let managed = match with_managed {
+            WithManaged::Load => self.managed_by_step(guid).await?,
+            WithManaged::Skip => Vec::new(),
+        };
+        let all: Vec<TaskId> = managed.iter().chain(tasks).copied().collect();
+        let heads = self.lock_tasks(&all).await?;
+        let step = step::Column::Guid.eq(guid.0);
+        let wiring = || step::Column::Link.is_in(managed.iter().map(|task| task.0));
+        let mut locked = match managed.is_empty() {
+            true => self.lock_steps(step).await?,
+            false => self.lock_steps(step.or(wiring())).await?,
+        };
+        locked.retain(|step| *step != guid.0);
+        Ok(LockedStep {
+            heads,
+            with_managed,
+            managed,
+            wiring: locked,
+        })
+    }
+
+    /// Reads the tasks that a locked step manages, which `current` names. Conflict if it does not
+    /// manage those that were locked.
+    pub async fn read_managed(
+        &self,
+        locked: &LockedStep,
+        current: &[TaskId],
+    ) -> Result<ManagedTasks, StoreError> {
+        let LockedStep {
+            heads: _,
+            with_managed,
+            managed,
+            wiring,
+        } = locked;
+        if *with_managed == WithManaged::Load && managed != current {
+            // An import has changed the links since they were looked up.
+            return Err(StoreError::Conflict);
+        }
+        if managed.is_empty() {
+            return Ok(ManagedTasks::default());
+        }
+        Ok(ManagedTasks {
+            tasks: self.read_tasks(managed).await?,
+            wiring: self.read_links(wiring).await?,
+        })
+    }
+
+    /// The tasks that a step manages, looked up before it is locked.
+    async fn managed_by_step(&self, guid: StepId) -> Result<Vec<TaskId>, StoreError> {
+        let feedback: Option<Option<String>> =
+            step::Entity::find_by_id((self.account_id().to_owned(), guid.0))
+                .select_only()
+                .column(step::Column::FeedbackConfig)
+                .into_tuple()
+                .one(&self.db)
+                .await?;
+        let feedback = json_columns::read_feedback(feedback.flatten().as_deref())?;
+        Ok(feedback.iter().flat_map(linked_tasks).collect())
+    }
+
+    /// Wiring steps, each with the task that it leads to. Nothing else is read of them, as there
+    /// may be a thousand.
+    async fn read_links(&self, wiring: &[Uuid]) -> Result<Vec<(StepId, TaskId)>, StoreError> {
+        let mut links = Vec::with_capacity(wiring.len());
+        for steps in wiring.chunks(MAX_IDS_PER_STATEMENT) {
+            let found: Vec<(Uuid, Option<Uuid>)> = step::Entity::find()
+                .select_only()
+                .column(step::Column::Guid)
+                .column(step::Column::Link)
+                .filter(step::Column::AccountId.eq(self.account_id()))
+                .filter(step::Column::Guid.is_in(steps.iter().copied()))
+                .into_tuple()
+                .all(&self.db)
+                .await?;
+            let found = found.into_iter();
+            links.extend(found.filter_map(|(step, link)| Some((StepId(step), TaskId(link?)))));
+        }
+        Ok(links)
+    }
+}
