@@ -143,8 +143,8 @@ impl LeadingColumns {
     }
 }
 
-/// Rows with the steps of a page, as far as they fit into it; not the one after it. Steps with more than `max_bytes` come without
-/// their large columns.
+/// Rows with the steps of a page, as far as they fit into it; not the one after it. Steps with
+/// more than `max_bytes` come without their large columns.
 async fn rows(
     db: &impl ConnectionTrait,
     account: &AccountId,
