@@ -6,7 +6,12 @@ use std::collections::BTreeSet;
 
 use sqlx::{Connection, Executor, PgConnection};
 
-use crate::kit::{partitions::generic_plan, postgres::Cluster, prelude::*, store_server};
+use crate::kit::{
+    partitions::{create_partitions, generic_plan},
+    postgres::Cluster,
+    prelude::*,
+    store_server,
+};
 
 /// Has a cluster log every statement with its plan.
 const SETTINGS: [&str; 5] = [
@@ -62,9 +67,10 @@ async fn writes_find_rows_by_their_ids(name: &str, statistics: &'static str) {
 
 #[tokio::test(flavor = "multi_thread")]
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
-async fn a_statement_outside_a_transaction_is_planned_once() {
+async fn a_statement_on_partitions_is_planned_once_outside_a_transaction() {
     let cluster = Cluster::start("planned_once", &SETTINGS);
     let url = cluster.make_database("planned_once");
+    create_partitions(&url, 2);
     let (_, client) = store_server::serve(&url, 2).await;
     let task = client.given_task(task("Task")).await;
     let before = cluster.log().len();

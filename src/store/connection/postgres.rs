@@ -28,11 +28,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// caller waits; and how long the database keeps a silent transaction, whose locks would
 /// stay for hours when the network is cut.
 ///
-/// Prepared statements are planned once, not for the values of each call: with rows in many
-/// partitions PostgreSQL would think that the plan for all values reads all of them, and
-/// would plan each call, which takes longer than the call.
+/// On tables in partitions, prepared statements are planned once, not for the values of each
+/// call: PostgreSQL would think that the plan for all values reads every partition, and would
+/// plan each call, which takes longer than the call.
 const SESSION_SETTINGS: &str = "SET lock_timeout = '2s'; \
-     SET idle_in_transaction_session_timeout = '10s'; SET plan_cache_mode = force_generic_plan";
+     SET idle_in_transaction_session_timeout = '10s'; \
+     SELECT set_config('plan_cache_mode', 'force_generic_plan', false) FROM pg_class \
+     WHERE oid = to_regclass('steps') AND relkind = 'p'";
 /// How long a connection is reused without a check after its last use. One that was idle
 /// for longer may have been cut.
 const UNCHECKED_IDLE_TIME: Duration = Duration::from_millis(500);
