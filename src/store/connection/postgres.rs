@@ -27,13 +27,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a statement waits for a lock, after which the write is retried while its
 /// caller waits; and how long the database keeps a silent transaction, whose locks would
 /// stay for hours when the network is cut.
-///
+const SESSION_SETTINGS: &str =
+    "SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'";
 /// On tables in partitions, prepared statements are planned once, not for the values of each
 /// call: PostgreSQL would think that the plan for all values reads every partition, and would
 /// plan each call, which takes longer than the call.
-const SESSION_SETTINGS: &str = "SET lock_timeout = '2s'; \
-     SET idle_in_transaction_session_timeout = '10s'; \
-     SELECT set_config('plan_cache_mode', 'force_generic_plan', false) FROM pg_class \
+const ONE_PLAN_ON_PARTITIONS: &str = "SELECT \
+     set_config('plan_cache_mode', 'force_generic_plan', false) FROM pg_class \
      WHERE oid = to_regclass('steps') AND relkind = 'p'";
 /// How long a connection is reused without a check after its last use. One that was idle
 /// for longer may have been cut.
@@ -88,7 +88,13 @@ fn open_pool(
         .after_connect(move |connection, _| {
             Box::pin(async move {
                 match pooling {
-                    Pooling::Session => connection.execute(SESSION_SETTINGS).await.map(drop),
+                    Pooling::Session => {
+                        connection.execute(SESSION_SETTINGS).await?;
+                        // Whatever fails here fails in the statements of a call, too, which
+                        // report it.
+                        connection.execute(ONE_PLAN_ON_PARTITIONS).await.ok();
+                        Ok(())
+                    }
                     // A session setting would stay on PgBouncer's connection, so each
                     // transaction has its own.
                     Pooling::Transaction => Ok(()),
