@@ -61,6 +61,8 @@ const MAX_SQLITE_READERS: u32 = 4;
 const SQLITE_ROW_BUFFER: usize = 1_024;
 /// How long a write waits for another process that holds the SQLite file.
 const SQLITE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often a locked SQLite file is opened again.
+const SQLITE_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a write waits for SQLite's one writing connection. It is longer than
 /// [`postgres::ACQUIRE_TIMEOUT`], as all writes queue for this connection, large ones too.
 const SQLITE_WRITE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -207,7 +209,7 @@ async fn sqlite_file(
     let options = sqlite(file())
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal);
-    let mut writer = sqlite_pool(1, options, &epoch).await.map_err(file_error)?;
+    let mut writer = sqlite_writer(options, &epoch).await.map_err(file_error)?;
     // SQLite opens a file that it may not write for reading.
     advice::check_writable(path)?;
     let schema_change = prepare_schema(&writer, old_schema).await?;
@@ -228,6 +230,23 @@ async fn sqlite_file(
         page_key,
         schema_change,
     })
+}
+
+/// Opens the connection that writes. SQLite does not wait for a lock while it sets the journal
+/// mode, as servers do that open one new file at once.
+async fn sqlite_writer(
+    options: SqliteConnectOptions,
+    epoch: &Arc<ConnectionEpoch>,
+) -> Result<Database, sqlx::Error> {
+    let begun = Instant::now();
+    loop {
+        match sqlite_pool(1, options.clone(), epoch).await {
+            Err(err) if advice::is_locked(&err) && begun.elapsed() < SQLITE_BUSY_TIMEOUT => {
+                sleep(SQLITE_RETRY_INTERVAL).await;
+            }
+            opened => return opened,
+        }
+    }
 }
 
 /// Creates a missing file that only this user may read. SQLite gives the files beside it the

@@ -37,6 +37,12 @@ pub fn file_error(path: &Path, err: &sqlx::Error) -> OpenError {
     }
 }
 
+/// Whether another connection has locked an SQLite file.
+pub fn is_locked(err: &sqlx::Error) -> bool {
+    // SQLITE_BUSY, SQLITE_LOCKED
+    sqlite_code(err).is_some_and(|code| matches!(code & 0xff, 5 | 6))
+}
+
 /// Fails if this user may not write an SQLite file that exists.
 pub fn check_writable(path: &Path) -> Result<(), OpenError> {
     match is_permission_denied(path) {
