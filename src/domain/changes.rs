@@ -34,7 +34,8 @@ pub struct Changes {
     pub deleted_steps: Vec<StepDeletion>,
     /// Steps of which only the place changes. Their version stays the same.
     pub moved: Vec<(StepId, Place)>,
-    /// Locked wiring steps that become ordinary subtask steps: of these only the link changes.
+    /// Locked wiring steps that become ordinary subtask steps. Only their link and their
+    /// revision change.
     pub unlinked: Vec<StepId>,
     /// Tasks whose name changes, and with it the title of subtask steps that refer to them.
     pub renamed: Vec<TaskId>,

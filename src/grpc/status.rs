@@ -29,8 +29,6 @@ mod truncate;
 pub const DOMAIN: &str = "expertise.v1";
 /// When a caller may retry a call that an overloaded server or database refused.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// The field of an import without which it creates a task.
-const IMPORTED_TASK: &str = "document.task.guid";
 /// Tells the retry policy of a gRPC client how many milliseconds to wait (gRFC A6).
 const RETRY_PUSHBACK: &str = "grpc-retry-pushback-ms";
 /// A retry policy does not retry the call.
@@ -316,8 +314,8 @@ fn not_found(reason: ErrorReason, kind: &str, id: impl ToString, field: &str) ->
     if field.contains('.') {
         message.push_str(&format!(", which {field} names"));
     }
-    if field == IMPORTED_TASK {
-        message.push_str(&format!(": leave {field} out to create a task"));
+    if field == "document.task.guid" {
+        message.push_str(": leave document.task.guid out to create a task");
     }
     with_resource(reason, kind, id, field, message)
 }

@@ -29,7 +29,7 @@ impl Purpose {
             (Self::Snapshot, DbBackend::Sqlite) => "BEGIN",
             (Self::Snapshot, _) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             (Self::Write, DbBackend::Sqlite) => "BEGIN IMMEDIATE",
-            // Statements of many rows have another plan than those of a few.
+            // It may write many rows, for which PostgreSQL chooses the plan by their number.
             (Self::Write, _) => "BEGIN; SET LOCAL plan_cache_mode = auto",
             (Self::Statement, _) => "BEGIN",
         }

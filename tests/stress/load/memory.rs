@@ -94,7 +94,8 @@ async fn large_writes_at_once_stay_within_memory(database: TestDatabase) {
     for _ in 0..short_or_full(2, 3) {
         let method = "StepService/CreateStep";
         let account = client.account();
-        let writing = call_in_parallel(&service, amounts.clients, account, method, &request);
+        let requests = vec![request.clone(); amounts.clients];
+        let writing = call_in_parallel(&service, account, method, requests);
         let responses = writing.await.join_all().await.into_iter();
         let steps = responses
             .filter(was_done)
@@ -118,18 +119,17 @@ async fn large_writes_at_once_stay_within_memory(database: TestDatabase) {
     }
 }
 
-/// Calls a method in parallel, each client over a connection of its own.
+/// Sends each request over a connection of its own, all at once.
 async fn call_in_parallel(
     service: &Service,
-    clients: usize,
     account: &str,
     method: &'static str,
-    request: &Bytes,
+    requests: Vec<Bytes>,
 ) -> JoinSet<Response> {
     let mut calling = JoinSet::new();
-    for _ in 0..clients {
+    for request in requests {
         let connection = service.connect().await;
-        let (account, request) = (account.to_owned(), request.clone());
+        let account = account.to_owned();
         calling.spawn(async move {
             let call = Call {
                 method,
@@ -208,7 +208,12 @@ async fn large_steps_at_once_stay_within_memory(
     service.print(&format!("before: {}", service.memory()));
     let request = (read.request)(&step);
     let account = client.account();
-    let reading = call_in_parallel(&service, amounts.clients, account, read.method, &request);
+    let reading = call_in_parallel(
+        &service,
+        account,
+        read.method,
+        vec![request; amounts.clients],
+    );
     let mut reading = reading.await;
     let mut responses = 0;
     while let Some(response) = reading.join_next().await {
@@ -294,7 +299,7 @@ fn restart(service: &mut Service) {
     service.restart();
 }
 
-/// Sends each request over a connection of its own, all at once.
+/// Sends requests [in parallel](call_in_parallel), and prints the memory before and after.
 async fn call_at_once(
     service: &Service,
     account: &str,
@@ -302,19 +307,7 @@ async fn call_at_once(
     requests: Vec<Bytes>,
 ) -> Vec<Response> {
     service.print(&format!("before {method}: {}", service.memory()));
-    let mut calling = JoinSet::new();
-    for request in requests {
-        let connection = service.connect().await;
-        let account = account.to_owned();
-        calling.spawn(async move {
-            let call = Call {
-                method,
-                account: &account,
-                headers: &[],
-            };
-            connection.call(call, request).await.expect("a response")
-        });
-    }
+    let calling = call_in_parallel(service, account, method, requests).await;
     let responses = calling.join_all().await;
     service.print(&format!("after {method}: {}", service.memory()));
     responses
