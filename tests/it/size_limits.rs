@@ -17,6 +17,7 @@ on_own_databases![
     a_task_takes_no_more_steps_than_it_can_be_returned_with,
     a_guide_too_large_to_export_is_read_step_by_step,
     a_guide_whose_texts_exceed_a_message_is_not_analysed,
+    a_guide_with_one_large_step_is_analysed_while_the_whole_fits,
     stored_sizes_follow_renames_and_automatic_translations,
     stored_sizes_follow_bodies_that_automatic_translations_replace,
     stored_sizes_are_close_upper_bounds_of_messages,
@@ -111,11 +112,7 @@ async fn a_guide_whose_texts_exceed_a_message_is_not_analysed(url: String) {
         let step = information_step(&task, "Step").depending_on(conditions_of(30_000));
         client.given_step(step).await;
     }
-    let validation = ValidateTaskRequest {
-        source: Some(validate_task_request::Source::Guid(task.guid.clone())),
-        ..ValidateTaskRequest::default()
-    };
-    let failure = client.validate(validation).await.refused();
+    let failure = client.validate(validation_of(&task)).await.refused();
     failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
     assert_eq!(
         failure.message,
@@ -128,6 +125,34 @@ async fn a_guide_whose_texts_exceed_a_message_is_not_analysed(url: String) {
         "the guide would be too large to return: more than 65536 bytes: list its steps page by \
          page with ListSteps"
     );
+}
+
+/// A step may be far larger than the others, in whichever of its tasks it is.
+async fn a_guide_with_one_large_step_is_analysed_while_the_whole_fits(url: String) {
+    let client = client(&url).await;
+    let large = |task: &Task| information_step(task, "Large").depending_on(conditions_of(30_000));
+    let inner = client.given_task(task("Inner")).await;
+    client.given_step(large(&inner)).await;
+    client.given_step(information_step(&inner, "Small")).await;
+    let outer = client.given_task(task("Outer")).await;
+    for _ in 0..3 {
+        client.given_step(information_step(&outer, "Small")).await;
+    }
+    client.given_step(large(&outer)).await;
+    for task in [&inner, &outer] {
+        client.validate(validation_of(task)).await.accepted();
+    }
+    client.given_step(subtask(&outer, &inner)).await;
+    let failure = client.validate(validation_of(&outer)).await.refused();
+    failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+    client.validate(validation_of(&inner)).await.accepted();
+}
+
+fn validation_of(task: &Task) -> ValidateTaskRequest {
+    ValidateTaskRequest {
+        source: Some(validate_task_request::Source::Guid(task.guid.clone())),
+        ..ValidateTaskRequest::default()
+    }
 }
 
 /// The second body is too large to be read and compared with the next one.

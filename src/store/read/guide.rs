@@ -20,10 +20,13 @@ use crate::{
         },
         ids::TaskId,
         import::{AbsentSteps, Document, ImportContext, plan},
+        size::stored_count,
         step::ReferencedTask,
         validation::OutsideReaders,
     },
-    store::{Account, backend, error::StoreError, json_columns, placeholders, statement},
+    store::{
+        Account, backend, error::StoreError, json_columns, placeholders, statement, values::Values,
+    },
 };
 
 /// Most tasks below the root that are read, each counted once at every depth that it is
@@ -46,8 +49,6 @@ struct TaskHeadRow {
     depth: usize,
     /// The number of its steps.
     steps: usize,
-    /// An upper bound of the bytes of its steps without bodies.
-    bytes: usize,
 }
 
 impl Account {
@@ -113,18 +114,12 @@ impl Account {
         let head = self.task_head(db, root).await?;
         let head = head.ok_or_else(|| Error::task_not_found(root, "guid"))?;
         let mut budget = ReadBudget::new(self.max_message_bytes());
-        let mut steps = BTreeMap::new();
-        if budget.take(&head)? {
-            steps = self.steps_of(db, &[root]).await?;
-        }
-        let below = subtasks(steps.values().flatten());
-        let heads = self.tasks_below(db, &below).await?;
-        let heads = heads
-            .into_iter()
-            .filter(|head| head.source.task.guid != root);
-        let mut tasks = self.with_steps(db, heads.collect(), &mut budget).await?;
-        let own = steps.remove(&root).unwrap_or_default();
-        tasks.insert(root, (head.source, Some(own)));
+        let mut tasks = self.with_steps(db, vec![head], &mut budget).await?;
+        let steps = tasks.values().flat_map(|(_, steps)| steps.iter().flatten());
+        let heads = self.tasks_below(db, &subtasks(steps)).await?;
+        let below = heads.into_iter();
+        let below = below.filter(|head| head.source.task.guid != root).collect();
+        tasks.extend(self.with_steps(db, below, &mut budget).await?);
         Ok(tasks)
     }
 
@@ -165,14 +160,15 @@ impl Account {
         heads: Vec<TaskHeadRow>,
         budget: &mut ReadBudget,
     ) -> Result<SourceTasks, StoreError> {
-        let mut read = Vec::new();
+        let mut count = 0;
+        let mut read = BTreeSet::new();
         for head in &heads {
-            if head.depth <= MAX_SUBTASK_LEVELS && budget.take(head)? {
-                read.push(head.source.task.guid);
+            if head.depth <= MAX_SUBTASK_LEVELS && budget.take_steps(head.steps) {
+                read.insert(head.source.task.guid);
+                count += head.steps;
             }
         }
-        let mut steps = self.steps_of(db, &read).await?;
-        let read: BTreeSet<TaskId> = read.into_iter().collect();
+        let mut steps = self.steps_of(db, &read, count, budget).await?;
         let tasks = heads.into_iter().map(|head| {
             let guid = head.source.task.guid;
             let own = read.contains(&guid);
@@ -227,27 +223,41 @@ impl Account {
         rows.iter().map(|row| self.read_head(row)).collect()
     }
 
-    /// Reads the steps of tasks in their order.
+    /// Reads the steps of tasks in their order, of which there are `count`. Fails if they
+    /// have more bytes than the budget.
     async fn steps_of(
         &self,
         db: &impl ConnectionTrait,
-        tasks: &[TaskId],
+        tasks: &BTreeSet<TaskId>,
+        count: usize,
+        budget: &mut ReadBudget,
     ) -> Result<BTreeMap<TaskId, Vec<SourceStep>>, StoreError> {
         let mut steps: BTreeMap<TaskId, Vec<SourceStep>> = BTreeMap::new();
-        if tasks.is_empty() {
+        if count == 0 {
             return Ok(steps);
         }
         let columns = step_columns(backend(db));
-        let tasks_in = placeholders(2, tasks.len());
+        let mut values = Values::new();
+        let tasks_in = values.bind_all(tasks.iter().map(|task| task.0));
+        let share = values.bind(stored_count(budget.bytes / count));
+        let all = values.bind(stored_count(budget.bytes));
+        // The sum is only made if a step has more than its share of the budget.
         let sql = format!(
-            "SELECT {columns} FROM steps s \
+            "SELECT s.size, {columns} FROM steps s \
              WHERE s.account_id = $1 AND s.task IN ({tasks_in}) \
+               AND (s.size <= {share} OR {all} >= ( \
+                 SELECT CAST(SUM(a.size) AS bigint) FROM steps a \
+                 WHERE a.account_id = $1 AND a.task IN ({tasks_in}))) \
              ORDER BY s.task, s.position, s.fraction"
         );
-        let values = tasks.iter().map(|task| Value::from(task.0));
-        let statement = statement(backend(db), &self.id, sql, values);
-        for row in db.query_all_raw(statement).await? {
+        let statement = values.statement(&sql, backend(db), &self.id);
+        let rows = db.query_all_raw(statement).await?;
+        if rows.len() < count {
+            return Err(budget.exceeded().into());
+        }
+        for row in rows {
             let mut row = RowReader::new(&row);
+            budget.take_bytes(row.take()?)?;
             let has_body = row.take()?;
             let body_bytes: i64 = row.take()?;
             let overlays = json_columns::read_overlay_states(row.take()?)?;
@@ -267,7 +277,6 @@ impl Account {
         let mut row = RowReader::new(row);
         let depth: i32 = row.take()?;
         let steps: i64 = row.take()?;
-        let bytes: i64 = row.take()?;
         let overlays = json_columns::read_overlay_states(row.take()?)?;
         let task = tasks::read_task(&mut row, &self.id)?;
         Ok(TaskHeadRow {
@@ -278,7 +287,6 @@ impl Account {
             },
             depth: usize::try_from(depth).unwrap_or_default(),
             steps: usize::try_from(steps).unwrap_or(usize::MAX),
-            bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
         })
     }
 }
@@ -299,19 +307,26 @@ impl ReadBudget {
         }
     }
 
-    /// Takes the steps of a task from the budget; false if they are too many. Fails if the
-    /// guide has more bytes than a message may have.
-    fn take(&mut self, head: &TaskHeadRow) -> Result<bool, Error> {
-        let Some(steps) = self.steps.checked_sub(head.steps) else {
-            return Ok(false);
-        };
-        let too_large = Error::TooLarge {
+    /// Takes the steps of a task from the budget; false if they are too many.
+    fn take_steps(&mut self, steps: usize) -> bool {
+        let left = self.steps.checked_sub(steps);
+        self.steps = left.unwrap_or(self.steps);
+        left.is_some()
+    }
+
+    /// Takes the bytes of a step. Fails if the guide has more than a message may have.
+    fn take_bytes(&mut self, bytes: i64) -> Result<(), Error> {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let left = self.bytes.checked_sub(bytes);
+        self.bytes = left.ok_or_else(|| self.exceeded())?;
+        Ok(())
+    }
+
+    fn exceeded(&self) -> Error {
+        Error::TooLarge {
             resource: SizedResource::AnalysedGuide,
             limit: self.max_bytes,
-        };
-        self.bytes = self.bytes.checked_sub(head.bytes).ok_or(too_large)?;
-        self.steps = steps;
-        Ok(true)
+        }
     }
 }
 
@@ -345,8 +360,6 @@ fn head_columns(backend: DbBackend, level: &str) -> String {
     let columns = tasks::columns_without_steps(backend);
     format!(
         "CAST({level} AS integer) AS level, t.step_count, \
-         (SELECT CAST(COALESCE(SUM(s.size), 0) AS bigint) FROM steps s \
-          WHERE s.account_id = $1 AND s.task = t.guid) AS bytes, \
          CASE WHEN t.language_count > 0 THEN \
            (SELECT {rows}({array}(l.language, false, l.made_name <> t.name, false)){cast} \
             FROM task_translations l \
