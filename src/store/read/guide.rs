@@ -160,20 +160,14 @@ impl Account {
         heads: Vec<TaskHeadRow>,
         budget: &mut ReadBudget,
     ) -> Result<SourceTasks, StoreError> {
-        let mut count = 0;
-        let mut read = BTreeSet::new();
-        for head in &heads {
-            if head.depth <= MAX_SUBTASK_LEVELS && budget.take_steps(head.steps) {
-                read.insert(head.source.task.guid);
-                count += head.steps;
-            }
-        }
-        let mut steps = self.steps_of(db, &read, count, budget).await?;
+        let read = heads.iter();
+        let read =
+            read.filter(|head| head.depth <= MAX_SUBTASK_LEVELS && budget.take_steps(head.steps));
+        let read: Vec<&TaskHeadRow> = read.collect();
+        let mut steps = self.steps_of(db, &read, budget).await?;
         let tasks = heads.into_iter().map(|head| {
             let guid = head.source.task.guid;
-            let own = read.contains(&guid);
-            let steps = own.then(|| steps.remove(&guid).unwrap_or_default());
-            (guid, (head.source, steps))
+            (guid, (head.source, steps.remove(&guid)))
         });
         Ok(tasks.collect())
     }
@@ -223,22 +217,23 @@ impl Account {
         rows.iter().map(|row| self.read_head(row)).collect()
     }
 
-    /// Reads the steps of tasks in their order, of which there are `count`. Fails if they
-    /// have more bytes than the budget.
+    /// Reads the steps of tasks in their order. Fails if they have more bytes than the budget.
     async fn steps_of(
         &self,
         db: &impl ConnectionTrait,
-        tasks: &BTreeSet<TaskId>,
-        count: usize,
+        tasks: &[&TaskHeadRow],
         budget: &mut ReadBudget,
     ) -> Result<BTreeMap<TaskId, Vec<SourceStep>>, StoreError> {
-        let mut steps: BTreeMap<TaskId, Vec<SourceStep>> = BTreeMap::new();
+        let ids = tasks.iter().map(|head| head.source.task.guid);
+        let lists = tasks.iter().map(|head| Vec::with_capacity(head.steps));
+        let mut steps: BTreeMap<TaskId, Vec<SourceStep>> = ids.clone().zip(lists).collect();
+        let count = tasks.iter().map(|head| head.steps).sum();
         if count == 0 {
             return Ok(steps);
         }
         let columns = step_columns(backend(db));
         let mut values = Values::new();
-        let tasks_in = values.bind_all(tasks.iter().map(|task| task.0));
+        let tasks_in = values.bind_all(ids.map(|task| task.0));
         let share = values.bind(stored_count(budget.bytes / count));
         let all = values.bind(stored_count(budget.bytes));
         // The sum is only made if a step has more than its share of the budget.
