@@ -79,10 +79,12 @@ impl AccountNames<'_> {
 
     /// Keeps the names with these symbols.
     fn retain(&mut self, setters: &HashSet<Symbol>, readers: &HashSet<Symbol>) {
-        self.read
-            .retain(|name| setters.contains(&Symbol::of_name(name)));
-        self.set
-            .retain(|name| readers.contains(&Symbol::of_name(name)));
+        let is_kept = |kept: &HashSet<Symbol>, name| {
+            // Digests cost more than the rest.
+            !kept.is_empty() && kept.contains(&Symbol::of_name(name))
+        };
+        self.read.retain(|name| is_kept(setters, name));
+        self.set.retain(|name| is_kept(readers, name));
     }
 }
 
