@@ -287,7 +287,7 @@ impl Account {
 
     /// A permit to read large steps, held until dropped.
     ///
-    /// *Invariant:* a write that waits for it holds no slot, connection or lock, as whoever has a
+    /// *Invariant:* a call that waits for it holds no slot, connection or lock, as whoever has a
     /// permit may wait for these.
     async fn large_read_permit(&self) -> Option<OwnedSemaphorePermit> {
         let permits = Arc::clone(&self.store.inner.large_reads);

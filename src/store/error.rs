@@ -31,7 +31,7 @@ pub enum StoreError {
     Database(DbErr),
     /// A row with an invalid value in this column.
     Corrupt(&'static str),
-    /// A write without a permit for it has met a step of so many bytes, see
+    /// A call without a permit for it has met a step, or bodies of a page, of so many bytes, see
     /// [`LARGE_STEP_BYTES`](super::read::steps::LARGE_STEP_BYTES).
     LargeStep(usize),
 }
@@ -111,7 +111,7 @@ impl From<StoreError> for domain::Error {
             }
             StoreError::Corrupt(what) => Self::Internal(format!("invalid value in a row: {what}")),
             StoreError::Database(err) => Self::Internal(describe(&err)),
-            // Under a permit, every step is read.
+            // Under a permit, everything is read.
             StoreError::LargeStep(_) => {
                 Self::Internal("a large step was read without a permit".to_owned())
             }

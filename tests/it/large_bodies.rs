@@ -1,6 +1,7 @@
 //! Bodies at their limit, byte for byte.
 
-use crate::kit::prelude::*;
+use crate::kit::{prelude::*, store_server};
+use futures_util::future::join_all;
 use tokio::sync::Mutex;
 
 on_both_databases![slow:
@@ -19,6 +20,8 @@ on_both_databases![
     a_large_step_without_a_body_comes_back,
     a_page_with_large_steps_has_their_texts,
 ];
+
+on_own_databases![previews_and_reads_of_large_bodies_do_not_wait_for_each_other];
 
 const LIMIT: usize = 16_000_000;
 
@@ -86,6 +89,32 @@ async fn a_large_step_without_a_body_comes_back(client: Client) {
     let read = client.get_step(&created.guid).await.accepted();
     assert_eq!(read.body, None);
     assert!(read.translations["de"].body == row.body);
+}
+
+/// A preview needs a connection before it meets large bodies. If it waited for a permit then,
+/// while reads that have all permits wait for connections, none would go on.
+async fn previews_and_reads_of_large_bodies_do_not_wait_for_each_other(url: String) {
+    let (_, client) = store_server::serve(&url, 1).await;
+    let task = client.given_task(task("Large")).await;
+    let body = "x".repeat(1_100_000);
+    let step = information_step(&task, "large").with_body(body.clone());
+    let guid = client.given_step(step).await.guid;
+    let read = || async {
+        for _ in 0..4 {
+            let step = client.get_step(&guid).await.accepted();
+            assert!(step.body.as_deref() == Some(&*body));
+        }
+    };
+    let preview = || async {
+        for _ in 0..4 {
+            let request = preview_of(&task.guid).expanding(vec!["body".to_owned()]);
+            let shown = client.previewed(request).await.steps.remove(0).body;
+            assert!(shown.is_some_and(|shown| shown.text == body));
+        }
+    };
+    let reads = join_all((0..6).map(|_| read()));
+    let previews = join_all((0..3).map(|_| preview()));
+    tokio::join!(reads, previews);
 }
 
 /// Large steps between small ones, listed in several pages.

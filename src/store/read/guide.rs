@@ -56,7 +56,7 @@ impl Account {
     pub(super) async fn read_guide(
         &self,
         db: &impl ConnectionTrait,
-        source: GuideSource,
+        source: &GuideSource,
         known: &KnownVariables,
     ) -> Result<Guide, StoreError> {
         let draft = self.read_draft(db, source, known).await?;
@@ -74,7 +74,7 @@ impl Account {
     pub(super) async fn read_guide_and_readers(
         &self,
         db: &impl ConnectionTrait,
-        source: GuideSource,
+        source: &GuideSource,
         replaced: BTreeSet<TaskId>,
         known: &KnownVariables,
     ) -> Result<(Guide, BTreeMap<String, OutsideReaders>), StoreError> {
@@ -95,12 +95,12 @@ impl Account {
     async fn read_draft(
         &self,
         db: &impl ConnectionTrait,
-        source: GuideSource,
+        source: &GuideSource,
         known: &KnownVariables,
     ) -> Result<GuideDraft, StoreError> {
         let (root, tasks) = match source {
-            GuideSource::Stored(root) => (root, self.read_stored_guide(db, root).await?),
-            GuideSource::Document(document) => self.read_document_guide(db, &document).await?,
+            GuideSource::Stored(root) => (*root, self.read_stored_guide(db, *root).await?),
+            GuideSource::Document(document) => self.read_document_guide(db, document).await?,
         };
         let draft = GuideDraft::new(root, tasks, known);
         draft.ok_or_else(|| Error::task_not_found(root, "guid").into())

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use sea_orm::{ConnectionTrait, Value};
+use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
 use super::{GuideSource, row_reader::RowReader, run_to_end};
@@ -66,21 +67,28 @@ pub struct PreviewPage {
 }
 
 impl Account {
-    /// Previews a guide. It is read from the primary, in at most six statements.
+    /// Previews a guide. It is read from the primary, in at most six statements; once more if
+    /// the page has large bodies.
     pub async fn preview_task(&self, call: PreviewCall) -> Result<PreviewPage> {
         let account = self.clone();
         run_to_end(async move {
-            let db = account.reader().begin(Purpose::Snapshot).await;
-            let db = db.map_err(StoreError::from)?;
-            Ok(account.read_preview(&db, call).await?)
+            let read = match account.read_preview(&call, None).await {
+                // Its connection is free again: whoever has a permit may wait for one.
+                Err(StoreError::LargeStep(_)) => {
+                    let permit = account.large_read_permit().await;
+                    account.read_preview(&call, permit.as_ref()).await
+                }
+                read => read,
+            };
+            Ok(read?)
         })
         .await
     }
 
     async fn read_preview(
         &self,
-        db: &impl ConnectionTrait,
-        call: PreviewCall,
+        call: &PreviewCall,
+        permit: Option<&OwnedSemaphorePermit>,
     ) -> Result<PreviewPage, StoreError> {
         let PreviewCall {
             source,
@@ -91,35 +99,38 @@ impl Account {
             after,
             size,
         } = call;
-        let field = match &source {
+        let db = &self.reader().begin(Purpose::Snapshot).await?;
+        let field = match source {
             GuideSource::Stored(_) => Path::root("guid"),
             GuideSource::Document(_) => Path::root("document"),
         };
-        let guide = self.read_guide(db, source, &known).await?;
-        let fingerprint = Fingerprint::of(&guide, document);
+        let guide = self.read_guide(db, source, known).await?;
+        let fingerprint = Fingerprint::of(&guide, *document);
         fingerprint.check_page(after.map(|(_, seen)| seen))?;
-        let preview = Preview::new(guide, options, &field)?;
+        let preview = Preview::new(guide, options.clone(), &field)?;
         let start = after.map_or(0, |(start, _)| start);
-        let count = preview.page(start, size.get() as usize, bodies).len();
+        let count = preview.page(start, size.get() as usize, *bodies).len();
         let mut page = PreviewPage {
             preview,
             fingerprint,
             start,
             count,
-            with_bodies: bodies,
+            with_bodies: *bodies,
             bodies: BTreeMap::new(),
         };
-        if bodies {
-            self.read_bodies(db, &mut page).await?;
+        if *bodies {
+            self.read_bodies(db, &mut page, permit).await?;
         }
         Ok(page)
     }
 
-    /// Reads the bodies of a page: for each stored step the one in the chosen language.
+    /// Reads the bodies of a page: for each stored step the one in the chosen language. Fails
+    /// with [`StoreError::LargeStep`] if they are large and there is no permit.
     async fn read_bodies(
         &self,
         db: &impl ConnectionTrait,
         page: &mut PreviewPage,
+        permit: Option<&OwnedSemaphorePermit>,
     ) -> Result<(), StoreError> {
         let mut sources: Vec<Uuid> = Vec::new();
         let mut overlays: Vec<(Uuid, String)> = Vec::new();
@@ -142,11 +153,9 @@ impl Account {
         let Some((sql, values)) = bodies_sql(sources, overlays) else {
             return Ok(());
         };
-        let _permit = if bytes > LARGE_PAGE_BYTES {
-            self.large_read_permit().await
-        } else {
-            None
-        };
+        if bytes > LARGE_PAGE_BYTES && permit.is_none() {
+            return Err(StoreError::LargeStep(bytes));
+        }
         let statement = statement(backend(db), &self.id, sql, values);
         for row in db.query_all_raw(statement).await? {
             let mut row = RowReader::new(&row);

@@ -278,7 +278,7 @@ impl Account {
             let db = account.reader().begin(Purpose::Snapshot).await;
             let db = db.map_err(StoreError::from)?;
             let read = account
-                .read_guide_and_readers(&db, source, replaced, &known)
+                .read_guide_and_readers(&db, &source, replaced, &known)
                 .await;
             let (guide, readers) = read?;
             Ok(ReadGuide { guide, readers })
