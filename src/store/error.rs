@@ -31,7 +31,8 @@ pub enum StoreError {
     Database(DbErr),
     /// A row with an invalid value in this column.
     Corrupt(&'static str),
-    /// A call without a permit for it has met a step, or bodies of a page, of so many bytes, see
+    /// The call would read so many bytes of a large step, or of the bodies of a page, and has no
+    /// permit for that. It waits for one and runs again. See
     /// [`LARGE_STEP_BYTES`](super::read::steps::LARGE_STEP_BYTES).
     LargeStep(usize),
 }
@@ -111,9 +112,9 @@ impl From<StoreError> for domain::Error {
             }
             StoreError::Corrupt(what) => Self::Internal(format!("invalid value in a row: {what}")),
             StoreError::Database(err) => Self::Internal(describe(&err)),
-            // Under a permit, everything is read.
+            // A call with a permit never fails with this.
             StoreError::LargeStep(_) => {
-                Self::Internal("a large step was read without a permit".to_owned())
+                Self::Internal("large texts were read without a permit".to_owned())
             }
         }
     }

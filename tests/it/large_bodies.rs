@@ -91,8 +91,8 @@ async fn a_large_step_without_a_body_comes_back(client: Client) {
     assert!(read.translations["de"].body == row.body);
 }
 
-/// A preview needs a connection before it meets large bodies. If it waited for a permit then,
-/// while reads that have all permits wait for connections, none would go on.
+/// If a preview kept its connection while it waits for one of the four permits, it would block
+/// reads that have all of them and wait for a connection, until the pool's time-out.
 async fn previews_and_reads_of_large_bodies_do_not_wait_for_each_other(url: String) {
     let (_, client) = store_server::serve(&url, 1).await;
     let task = client.given_task(task("Large")).await;
@@ -108,8 +108,8 @@ async fn previews_and_reads_of_large_bodies_do_not_wait_for_each_other(url: Stri
     let preview = || async {
         for _ in 0..4 {
             let request = preview_of(&task.guid).expanding(vec!["body".to_owned()]);
-            let shown = client.previewed(request).await.steps.remove(0).body;
-            assert!(shown.is_some_and(|shown| shown.text == body));
+            let step = client.previewed(request).await.steps.remove(0);
+            assert!(step.body.is_some_and(|shown| shown.text == body));
         }
     };
     let reads = join_all((0..6).map(|_| read()));

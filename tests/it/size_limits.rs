@@ -142,10 +142,12 @@ async fn a_guide_with_one_large_step_is_analysed_while_the_whole_fits(url: Strin
     for task in [&inner, &outer] {
         client.validate(validation_of(task)).await.accepted();
     }
+    let small = client.given_task(task("Small")).await;
+    client.given_step(subtask(&small, &inner)).await;
+    client.validate(validation_of(&small)).await.accepted();
     client.given_step(subtask(&outer, &inner)).await;
     let failure = client.validate(validation_of(&outer)).await.refused();
     failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
-    client.validate(validation_of(&inner)).await.accepted();
 }
 
 fn validation_of(task: &Task) -> ValidateTaskRequest {

@@ -78,8 +78,9 @@ impl OutsideSetters {
         }
     }
 
-    /// Whether an observation outside the guide sets the variable.
-    pub fn exist(&self) -> bool {
+    /// Whether an observation outside the guide may set the variable. If there are more than
+    /// are read, it is not known.
+    pub fn may_exist(&self) -> bool {
         match self {
             Self::All(list) => !list.is_empty(),
             Self::TooMany(_) => true,
@@ -91,7 +92,7 @@ impl Variable {
     /// Whether no observation of the account sets it, no loop has it and the caller does
     /// not declare it.
     pub fn is_unknown(&self) -> bool {
-        self.setters.is_empty() && !self.outside.exist() && !self.is_loop && !self.is_declared
+        self.setters.is_empty() && !self.outside.may_exist() && !self.is_loop && !self.is_declared
     }
 
     /// The keys of all observations that set it. A variable of a loop, a declared and an

@@ -142,7 +142,7 @@ impl<'a> ReadCondition<'a, '_> {
             let suggestion = report.suggest(&self.variable.name, names);
             report.add(self.unknown_variable().suggesting(suggestion));
         }
-        if self.variable.setters.is_empty() && self.variable.outside.exist() {
+        if self.variable.setters.is_empty() && !self.variable.outside.list().is_empty() {
             report.add(self.set_elsewhere());
         }
         if self.is_read_by_its_only_setter() {
@@ -219,7 +219,9 @@ impl<'a> ReadCondition<'a, '_> {
         let only_setter = self.variable.setters.as_slice();
         match self.reader {
             Reader::Task(_) => false,
-            Reader::Step(own) => only_setter == [own.position] && !self.variable.outside.exist(),
+            Reader::Step(own) => {
+                only_setter == [own.position] && !self.variable.outside.may_exist()
+            }
         }
     }
 
@@ -243,7 +245,7 @@ impl<'a> ReadCondition<'a, '_> {
             .iter()
             .filter_map(|setter| order.first_of_step(*setter))
             .min();
-        !self.variable.outside.exist()
+        !self.variable.outside.may_exist()
             && reader
                 .zip(first)
                 .is_some_and(|(reader, first)| reader < first)

@@ -117,9 +117,11 @@ impl Account {
         let mut tasks = self.with_steps(db, vec![head], &mut budget).await?;
         let steps = tasks.values().flat_map(|(_, steps)| steps.iter().flatten());
         let heads = self.tasks_below(db, &subtasks(steps)).await?;
-        let below = heads.into_iter();
-        let below = below.filter(|head| head.source.task.guid != root).collect();
-        tasks.extend(self.with_steps(db, below, &mut budget).await?);
+        let below = heads
+            .into_iter()
+            .filter(|head| head.source.task.guid != root);
+        let below = self.with_steps(db, below.collect(), &mut budget).await?;
+        tasks.extend(below);
         Ok(tasks)
     }
 
@@ -160,10 +162,12 @@ impl Account {
         heads: Vec<TaskHeadRow>,
         budget: &mut ReadBudget,
     ) -> Result<SourceTasks, StoreError> {
-        let read = heads.iter();
-        let read =
-            read.filter(|head| head.depth <= MAX_SUBTASK_LEVELS && budget.take_steps(head.steps));
-        let read: Vec<&TaskHeadRow> = read.collect();
+        let mut read = Vec::new();
+        for head in &heads {
+            if head.depth <= MAX_SUBTASK_LEVELS && budget.take_steps(head.steps) {
+                read.push(head);
+            }
+        }
         let mut steps = self.steps_of(db, &read, budget).await?;
         let tasks = heads.into_iter().map(|head| {
             let guid = head.source.task.guid;
@@ -217,32 +221,36 @@ impl Account {
         rows.iter().map(|row| self.read_head(row)).collect()
     }
 
-    /// Reads the steps of tasks in their order. Fails if they have more bytes than the budget.
+    /// Reads the steps of tasks in their order. Fails if they have more bytes, without bodies,
+    /// than the budget.
     async fn steps_of(
         &self,
         db: &impl ConnectionTrait,
         tasks: &[&TaskHeadRow],
         budget: &mut ReadBudget,
     ) -> Result<BTreeMap<TaskId, Vec<SourceStep>>, StoreError> {
-        let ids = tasks.iter().map(|head| head.source.task.guid);
-        let lists = tasks.iter().map(|head| Vec::with_capacity(head.steps));
-        let mut steps: BTreeMap<TaskId, Vec<SourceStep>> = ids.clone().zip(lists).collect();
+        let lists = tasks
+            .iter()
+            .map(|head| (head.source.task.guid, Vec::with_capacity(head.steps)));
+        let mut steps: BTreeMap<TaskId, Vec<SourceStep>> = lists.collect();
         let count = tasks.iter().map(|head| head.steps).sum();
         if count == 0 {
             return Ok(steps);
         }
         let columns = step_columns(backend(db));
         let mut values = Values::new();
-        let tasks_in = values.bind_all(ids.map(|task| task.0));
-        let share = values.bind(stored_count(budget.bytes / count));
-        let all = values.bind(stored_count(budget.bytes));
-        // The sum is only made if a step has more than its share of the budget.
+        let with_steps = tasks.iter().filter(|head| head.steps > 0);
+        let task_ids = values.bind_all(with_steps.map(|head| head.source.task.guid.0));
+        let max_bytes_per_step = values.bind(stored_count(budget.bytes / count));
+        let max_bytes = values.bind(stored_count(budget.bytes));
+        // If no step exceeds an equal share of the budget, all fit. Otherwise the sum decides;
+        // if it is too large, the steps above the share are left out.
         let sql = format!(
             "SELECT s.size, {columns} FROM steps s \
-             WHERE s.account_id = $1 AND s.task IN ({tasks_in}) \
-               AND (s.size <= {share} OR {all} >= ( \
+             WHERE s.account_id = $1 AND s.task IN ({task_ids}) \
+               AND (s.size <= {max_bytes_per_step} OR {max_bytes} >= ( \
                  SELECT CAST(SUM(a.size) AS bigint) FROM steps a \
-                 WHERE a.account_id = $1 AND a.task IN ({tasks_in}))) \
+                 WHERE a.account_id = $1 AND a.task IN ({task_ids}))) \
              ORDER BY s.task, s.position, s.fraction"
         );
         let statement = values.statement(&sql, backend(db), &self.id);
@@ -302,11 +310,14 @@ impl ReadBudget {
         }
     }
 
-    /// Takes the steps of a task from the budget; false if they are too many.
+    /// Takes the steps of a task from the budget; false if they are too many, and none are
+    /// taken.
     fn take_steps(&mut self, steps: usize) -> bool {
-        let left = self.steps.checked_sub(steps);
-        self.steps = left.unwrap_or(self.steps);
-        left.is_some()
+        let Some(left) = self.steps.checked_sub(steps) else {
+            return false;
+        };
+        self.steps = left;
+        true
     }
 
     /// Takes the bytes of a step. Fails if the guide has more than a message may have.

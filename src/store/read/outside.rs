@@ -77,11 +77,12 @@ impl AccountNames<'_> {
         format!("WITH given (symbol, role) AS (VALUES {rows})")
     }
 
-    /// Keeps the names with these symbols.
+    /// Keeps the read names that something outside sets, and the set names that something
+    /// outside reads.
     fn retain(&mut self, setters: &HashSet<Symbol>, readers: &HashSet<Symbol>) {
-        let is_kept = |kept: &HashSet<Symbol>, name| {
-            // Digests cost more than the rest.
-            !kept.is_empty() && kept.contains(&Symbol::of_name(name))
+        // Without symbols to keep, no name is hashed.
+        let is_kept = |symbols: &HashSet<Symbol>, name| {
+            !symbols.is_empty() && symbols.contains(&Symbol::of_name(name))
         };
         self.read.retain(|name| is_kept(setters, name));
         self.set.retain(|name| is_kept(readers, name));

@@ -67,13 +67,13 @@ pub struct PreviewPage {
 }
 
 impl Account {
-    /// Previews a guide. It is read from the primary, in at most six statements; once more if
-    /// the page has large bodies.
+    /// Previews a guide. It is read from the primary, in at most six statements. If the page
+    /// has large bodies, all of it is read again under a permit.
     pub async fn preview_task(&self, call: PreviewCall) -> Result<PreviewPage> {
         let account = self.clone();
         run_to_end(async move {
             let read = match account.read_preview(&call, None).await {
-                // Its connection is free again: whoever has a permit may wait for one.
+                // The transaction has ended: whoever has a permit may wait for its connection.
                 Err(StoreError::LargeStep(_)) => {
                     let permit = account.large_read_permit().await;
                     account.read_preview(&call, permit.as_ref()).await
@@ -99,6 +99,7 @@ impl Account {
             after,
             size,
         } = call;
+        // Ends on return, so that no wait for a permit holds the connection.
         let db = &self.reader().begin(Purpose::Snapshot).await?;
         let field = match source {
             GuideSource::Stored(_) => Path::root("guid"),

@@ -38,11 +38,12 @@ impl<'r> RowReader<'r> {
         let index = self.next;
         self.next += 1;
         let value = if let Some(row) = self.row.try_as_pg_row() {
-            // PostgreSQL's columns have the types of the schema, which tests check. In SQLite
-            // any row can have any type.
-            match cfg!(debug_assertions) {
-                true => row.try_get(index),
-                false => row.try_get_unchecked(index),
+            // PostgreSQL enforces the types of columns, so only debug builds check them, in
+            // which tests run. SQLite may store any type in any column.
+            if cfg!(debug_assertions) {
+                row.try_get(index)
+            } else {
+                row.try_get_unchecked(index)
             }
         } else if let Some(row) = self.row.try_as_sqlite_row() {
             row.try_get(index)

@@ -21,6 +21,7 @@ on_both_databases![
     the_first_of_two_observations_that_reads_their_name_is_not_answered_later,
     an_observation_that_reads_its_own_answer_reads_itself,
     a_variable_that_other_guides_set_is_set_elsewhere,
+    a_name_without_setters_beside_one_with_too_many_to_read_has_no_finding,
     what_a_document_replaces_sets_and_reads_nothing,
     conditions_of_unpublished_steps_are_checked,
     paths_lead_into_nested_groups,
@@ -289,6 +290,23 @@ async fn a_variable_that_other_guides_set_is_set_elsewhere(client: Client) {
     };
     assert_eq!((&place.task, &place.step), (&other.guid, &other.steps[0]));
     assert_eq!(place.title, "Ask damage");
+}
+
+/// Nothing is said about `nobody`: an observation that was not read may set it.
+async fn a_name_without_setters_beside_one_with_too_many_to_read_has_no_finding(client: Client) {
+    let many = vec![asks("used", &["on", "off"]); 2_100];
+    client.imported(document("Others", many)).await;
+    let reading = |name| {
+        let step = shown(StepType::Information, name);
+        needing(step, vec![reads(name, "=", &["on"])])
+    };
+    let mut steps = clean();
+    steps.insert(1, reading("used"));
+    steps.insert(2, reading("nobody"));
+    let found = findings(&client, steps).await;
+    let rules: Vec<_> = found.iter().map(|one| one.rule.as_str()).collect();
+    assert_eq!(rules, ["condition/set-elsewhere"], "{found:#?}");
+    assert!(found[0].message.contains(".used`"), "{found:#?}");
 }
 
 async fn what_a_document_replaces_sets_and_reads_nothing(client: Client) {

@@ -236,6 +236,6 @@ impl WalkthroughBuilder<'_> {
 fn may_be_answered_at_start(variable: &Variable) -> bool {
     match variable.possible {
         PossibleValues::Anything => true,
-        PossibleValues::Keys(_) => variable.outside.exist(),
+        PossibleValues::Keys(_) => variable.outside.may_exist(),
     }
 }
