@@ -1,6 +1,7 @@
 //! Servers and databases of PostgreSQL that cannot be used: the error names the cause and
 //! what to do.
 
+use sqlx::{Connection, Executor, PgConnection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::databases::{assert_refused_with, block_on, cluster, execute, url};
@@ -139,10 +140,20 @@ fn a_limit_of_connections_is_named() {
 fn a_statement_timeout_that_is_too_short_is_named() {
     let cluster = cluster();
     let url = cluster.make_database("hasty");
-    block_on(execute(
-        &url,
-        "ALTER DATABASE hasty SET statement_timeout = '1ms'",
-    ));
+    // The migration waits for a table that another session is creating.
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let mut other = runtime
+        .block_on(PgConnection::connect(&url))
+        .expect("a connection");
+    for sql in [
+        "ALTER DATABASE hasty SET statement_timeout = '500ms'",
+        "BEGIN",
+        "CREATE TABLE accounts ()",
+    ] {
+        runtime
+            .block_on(other.execute(sql))
+            .expect("it is executed");
+    }
     assert_refused_with(
         &url,
         &["raise statement_timeout of the user with ALTER ROLE"],
