@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .filter(|commit| !commit.trim().is_empty())
         .or_else(commit);
     let commit = commit.unwrap_or_else(|| "unknown".to_owned());
-    println!("cargo:rustc-env=EXPERTISE_BUILD_COMMIT={}", commit.trim());
+    println!("cargo:rustc-env=BUILD_COMMIT={}", commit.trim());
     set_flags_of_ignored_tests(&env::var("PROFILE")?);
     Ok(())
 }

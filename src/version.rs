@@ -8,7 +8,7 @@ pub fn text() -> String {
     format!(
         "{} (commit {}, schema {})",
         env!("CARGO_PKG_VERSION"),
-        env!("EXPERTISE_BUILD_COMMIT"),
+        env!("BUILD_COMMIT"),
         store::schema(),
     )
 }
