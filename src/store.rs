@@ -285,7 +285,7 @@ impl Account {
         &self.store.inner.connections.epoch
     }
 
-    /// A permit to read large steps, held until dropped.
+    /// A permit to read a large step or a page with large texts, held until dropped.
     ///
     /// *Invariant:* a call that waits for it holds no slot, connection or lock, as whoever has a
     /// permit may wait for these.

@@ -227,7 +227,7 @@ impl Account {
         write: Arc<PendingWrite<O>>,
     ) -> Result<WriteOutcome<O::Answer>> {
         let outcome = match self.run_in_turn(&write, None).await {
-            Err(StoreError::LargeStep(bytes)) => {
+            Err(StoreError::LargeRead(bytes)) => {
                 let permit = self.large_read_permit().await;
                 // Once it is written it must be returned, whether or not there is memory.
                 if !CallContext::try_reserve_response(bytes) {

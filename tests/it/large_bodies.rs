@@ -1,4 +1,4 @@
-//! Bodies at their limit, byte for byte.
+//! Large bodies, to their limit, byte for byte.
 
 use crate::kit::{prelude::*, store_server};
 use futures_util::future::join_all;

@@ -112,7 +112,7 @@ async fn a_guide_whose_texts_exceed_a_message_is_not_analysed(url: String) {
         let step = information_step(&task, "Step").depending_on(conditions_of(30_000));
         client.given_step(step).await;
     }
-    let failure = client.validate(validation_of(&task)).await.refused();
+    let failure = client.validate(validation_of(&task.guid)).await.refused();
     failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
     assert_eq!(
         failure.message,
@@ -140,21 +140,14 @@ async fn a_guide_with_one_large_step_is_analysed_while_the_whole_fits(url: Strin
     }
     client.given_step(large(&outer)).await;
     for task in [&inner, &outer] {
-        client.validate(validation_of(task)).await.accepted();
+        client.validate(validation_of(&task.guid)).await.accepted();
     }
     let small = client.given_task(task("Small")).await;
     client.given_step(subtask(&small, &inner)).await;
-    client.validate(validation_of(&small)).await.accepted();
+    client.validate(validation_of(&small.guid)).await.accepted();
     client.given_step(subtask(&outer, &inner)).await;
-    let failure = client.validate(validation_of(&outer)).await.refused();
+    let failure = client.validate(validation_of(&outer.guid)).await.refused();
     failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
-}
-
-fn validation_of(task: &Task) -> ValidateTaskRequest {
-    ValidateTaskRequest {
-        source: Some(validate_task_request::Source::Guid(task.guid.clone())),
-        ..ValidateTaskRequest::default()
-    }
 }
 
 /// The second body is too large to be read and compared with the next one.

@@ -142,6 +142,7 @@ impl<'a> ReadCondition<'a, '_> {
             let suggestion = report.suggest(&self.variable.name, names);
             report.add(self.unknown_variable().suggesting(suggestion));
         }
+        // Where there are too many setters to read, one that was read is needed to say this.
         if self.variable.setters.is_empty() && !self.variable.outside.list().is_empty() {
             report.add(self.set_elsewhere());
         }

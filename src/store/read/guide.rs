@@ -1,10 +1,13 @@
 //! Reads a guide: a task or document with its steps and those of its subtasks, without
 //! bodies, as one state of the database.
 
+mod budget;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Value};
 
+use self::budget::ReadBudget;
 use super::{
     outside::{AccountNames, GuideExtent, OutsideUses, find_outside_uses, retain_used_outside},
     row_reader::RowReader,
@@ -13,7 +16,7 @@ use super::{
 };
 use crate::{
     domain::{
-        Error, SizedResource,
+        Error,
         analysis::{
             Guide, GuideDraft, KnownVariables, MAX_GUIDE_STEPS, MAX_SUBTASK_LEVELS, SourceStep,
             SourceTask, SourceTasks, of_document,
@@ -241,8 +244,8 @@ impl Account {
         let mut values = Values::new();
         let with_steps = tasks.iter().filter(|head| head.steps > 0);
         let task_ids = values.bind_all(with_steps.map(|head| head.source.task.guid.0));
-        let max_bytes_per_step = values.bind(stored_count(budget.bytes / count));
-        let max_bytes = values.bind(stored_count(budget.bytes));
+        let max_bytes_per_step = values.bind(stored_count(budget.bytes() / count));
+        let max_bytes = values.bind(stored_count(budget.bytes()));
         // If no step exceeds an equal share of the budget, all fit. Otherwise the sum decides;
         // if it is too large, the steps above the share are left out.
         let sql = format!(
@@ -256,6 +259,7 @@ impl Account {
         let statement = values.statement(&sql, backend(db), &self.id);
         let rows = db.query_all_raw(statement).await?;
         if rows.len() < count {
+            // Steps were left out.
             return Err(budget.exceeded().into());
         }
         for row in rows {
@@ -291,48 +295,6 @@ impl Account {
             depth: usize::try_from(depth).unwrap_or_default(),
             steps: usize::try_from(steps).unwrap_or(usize::MAX),
         })
-    }
-}
-
-/// How much of a guide may still be read.
-struct ReadBudget {
-    steps: usize,
-    bytes: usize,
-    max_bytes: usize,
-}
-
-impl ReadBudget {
-    fn new(max_bytes: usize) -> Self {
-        Self {
-            steps: MAX_GUIDE_STEPS,
-            bytes: max_bytes,
-            max_bytes,
-        }
-    }
-
-    /// Takes the steps of a task from the budget; false if they are too many, and none are
-    /// taken.
-    fn take_steps(&mut self, steps: usize) -> bool {
-        let Some(left) = self.steps.checked_sub(steps) else {
-            return false;
-        };
-        self.steps = left;
-        true
-    }
-
-    /// Takes the bytes of a step. Fails if the guide has more than a message may have.
-    fn take_bytes(&mut self, bytes: i64) -> Result<(), Error> {
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        let left = self.bytes.checked_sub(bytes);
-        self.bytes = left.ok_or_else(|| self.exceeded())?;
-        Ok(())
-    }
-
-    fn exceeded(&self) -> Error {
-        Error::TooLarge {
-            resource: SizedResource::AnalysedGuide,
-            limit: self.max_bytes,
-        }
     }
 }
 

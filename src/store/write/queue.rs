@@ -269,7 +269,7 @@ async fn run<O: Operation>(
     match write.run_optimistic(tx).await {
         Ok(Some(outcome)) => return (Ok(outcome), TransactionState::Usable),
         Ok(None) => {}
-        Err(error @ (StoreError::Domain(_) | StoreError::LargeStep(_))) => {
+        Err(error @ (StoreError::Domain(_) | StoreError::LargeRead(_))) => {
             return (Err(error), TransactionState::Usable);
         }
         Err(error) => return (Err(error), TransactionState::MustRollBack),
@@ -281,7 +281,7 @@ async fn run<O: Operation>(
     let stays = outcome.is_ok() && write.mode == WriteMode::Store;
     let harmless = matches!(
         outcome,
-        Ok(_) | Err(StoreError::Domain(_) | StoreError::LargeStep(_))
+        Ok(_) | Err(StoreError::Domain(_) | StoreError::LargeRead(_))
     );
     let ran = match (stays, apart) {
         (true, false) => TransactionState::Usable,

@@ -89,7 +89,7 @@ pub struct Tx {
     pub db: WriteConnection,
     /// Whose write it is, and when it began.
     pub context: WriteContext,
-    /// Without it, a read of a large step fails with [`StoreError::LargeStep`].
+    /// Without it, a read of a large step fails with [`StoreError::LargeRead`].
     pub large_step_permit: Option<LargeStepPermit>,
 }
 
