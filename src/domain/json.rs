@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 pub const MAX_JSON_DEPTH: usize = 32;
 
 /// A JSON value of at most [`MAX_JSON_DEPTH`] levels, with finite numbers and without U+0000.
-/// The gRPC and store layers check it while they convert it.
+/// This is checked when a message is decoded; a stored value is not checked again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Json(pub Value);
 

@@ -81,12 +81,12 @@ impl Numbering {
     }
 }
 
-/// The place of a step, and of the next one.
+/// The steps between which a new one is inserted.
 #[derive(Clone, Debug)]
 pub struct Neighbours {
-    /// The place of the step.
+    /// The place of the step before it.
     pub before: Place,
-    /// The place of the next step; `None` if the step is the last.
+    /// The place of the step after it; `None` if the step before is the last.
     pub after: Option<Place>,
 }
 
@@ -136,7 +136,8 @@ impl Insertion {
         }
     }
 
-    /// Inserts after a step, as read in a version of the task; `None` if there is no room.
+    /// Inserts after a step of an unlocked task, whose neighbours were read in this version of
+    /// the task; `None` if there is no room.
     pub fn after(neighbours: &Neighbours, task_version: i64) -> Option<Self> {
         let appended = Self {
             task_version: Some(task_version),
@@ -164,7 +165,7 @@ impl Insertion {
         Some(Self::at_end(placement).at(place))
     }
 
-    /// Inserts after a step, or appends, and renumbers all steps. `order` are the existing
+    /// Inserts after a step, or appends, and renumbers all steps. `order` lists the existing
     /// steps.
     pub fn renumbering(placement: Placement, order: &[StepId], after: Option<StepId>) -> Self {
         let after = order.iter().position(|step| Some(*step) == after);

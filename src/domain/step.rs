@@ -251,7 +251,7 @@ impl StepKind {
     }
 }
 
-/// The fields of every type of step. By default, all are empty.
+/// The fields of every type of step. By default, all are empty and the step is published.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepContent {
     /// The text.

@@ -127,7 +127,7 @@ pub struct NewTask {
 pub struct ManagedBy {
     /// The task of the observation.
     pub parent: TaskId,
-    /// The value's position, from 0.
+    /// The value's index, from 0.
     pub idx: i32,
 }
 
@@ -136,11 +136,11 @@ pub struct ManagedBy {
 pub struct IndexState {
     /// Whether the index has the task.
     pub indexed: bool,
-    /// The version that it has.
+    /// The version of the task that the index has.
     pub version: i64,
-    /// Its message.
+    /// The message of the index.
     pub info: String,
-    /// The time when it last read the task.
+    /// The time when the index last read the task.
     pub at: Option<Timestamp>,
 }
 
@@ -175,7 +175,7 @@ pub struct Task {
     pub revision: Revision,
 }
 
-/// The part of a task that writes of its steps and references to it need.
+/// What the lock of a task returns of it: no dependencies, translations or list of steps.
 #[derive(Clone, Debug)]
 pub struct TaskHead {
     /// Its id.

@@ -70,9 +70,9 @@ pub struct DocumentTask {
     pub product: Option<ProductId>,
     /// The name, if one was sent: a managed task ignores it.
     pub name: Option<String>,
-    /// The task, if it is created.
+    /// The task to create, if none is stored.
     pub new: Result<NewTask, Violations>,
-    /// The update, if it exists.
+    /// The update of the stored task, if there is one.
     pub patch: TaskPatch,
 }
 
@@ -91,12 +91,12 @@ pub struct DocumentStep {
     pub step_type: Option<StepType>,
     /// The product, if one was sent.
     pub product: Option<ProductId>,
-    /// The title, if one was sent and the step may be a subtask step. That ignores it, and it
-    /// is listed as ignored if it differs.
+    /// The title, if one was sent and the step may be a subtask step. A subtask step takes
+    /// the name of its task instead, and another title is listed as ignored.
     pub title: Option<String>,
-    /// The step, if it is created.
+    /// The step to create, if none is stored.
     pub new: Result<Box<NewStep>, Violations>,
-    /// The update; `None` if the step cannot exist.
+    /// The update of the stored step; `None` if none can be stored.
     pub patch: Option<Box<StepPatch>>,
     /// One element for each value of its question; empty if no question was sent.
     pub values: Vec<DocumentValue>,
@@ -156,14 +156,14 @@ impl Document {
         found
     }
 
-    /// Adds the violations that decoding found, whichever tasks and steps are stored.
+    /// Adds those violations of decoding that hold whichever tasks and steps are stored.
     /// `reimport` is whether the document is of an existing task.
     pub fn add_violations(&self, reimport: bool, violations: &mut Violations) {
         let DocumentTask { new, patch, .. } = &self.task;
-        add_known(reimport, new, Some(&patch.violations), violations);
+        add_decoded(reimport, new, Some(&patch.violations), violations);
         for step in &self.steps {
             let exists = reimport && step.guid.is_some();
-            add_known(exists, &step.new, step.patch_violations(), violations);
+            add_decoded(exists, &step.new, step.patch_violations(), violations);
             let nested = step.values.iter().flat_map(|value| &value.document);
             nested.for_each(|document| document.add_violations(reimport, violations));
         }
@@ -214,8 +214,9 @@ impl DocumentStep {
     }
 }
 
-/// Adds the violations of what is created, and of what is updated.
-fn add_known<T>(
+/// Adds the violations of the update of a task or step, and, unless it exists, those of its
+/// creation.
+fn add_decoded<T>(
     exists: bool,
     new: &Result<T, Violations>,
     of_patch: Option<&Violations>,

@@ -66,7 +66,7 @@ struct Planner<'a> {
     managed_target: Option<TaskId>,
     /// The depth of the task that is planned at the moment, counted from the outermost.
     depth: usize,
-    /// What fits into the managed target only if that is not too deep.
+    /// Limits of the managed target's depth, which only the store knows.
     depth_limits: Vec<DepthLimit>,
     /// The planned tasks; parents come before the tasks that they manage.
     tasks: Vec<PlannedTask<'a>>,
@@ -224,7 +224,8 @@ pub fn without_indexes(path: &str) -> String {
     plain
 }
 
-/// The task that a stored step refers to, if it is this one: it need not be read.
+/// The reference of a stored step, if it is to this task. The step has the task's name and
+/// product, so the task itself need not be read.
 fn former_reference(step: &Step, task: TaskId) -> Option<ReferencedTask> {
     let subtask = step.kind.subtask()?;
     let name = Name::parse(step.title.clone()).ok()?;

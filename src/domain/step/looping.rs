@@ -25,7 +25,8 @@ pub struct Looping {
     pub iterations: Option<Json>,
 }
 
-/// Reads a member that is there. An absent one differs from null.
+/// Reads a member that is present, so that null becomes `Some` and only an absent member is
+/// `None`.
 fn present<'de, D: Deserializer<'de>>(member: D) -> std::result::Result<Option<Json>, D::Error> {
     Json::deserialize(member).map(Some)
 }

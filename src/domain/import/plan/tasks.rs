@@ -59,7 +59,7 @@ impl<'a> Planner<'a> {
         id
     }
 
-    /// Adds a task of which no step changes.
+    /// Adds a task to the plan, without changes of its steps.
     pub(super) fn put_task(&mut self, existing: Option<&'a TaskTree>, after: Option<Task>) {
         self.tasks.push(PlannedTask {
             existing,
