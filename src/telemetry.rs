@@ -42,8 +42,8 @@ pub fn start(config: &LogConfig) {
             .with_span_list(false)
             .boxed(),
     };
-    // Both filters are for the whole registry. That of a single layer loses the line after
-    // one that a library only asked about.
+    // Both filters apply to the whole registry. A filter of one layer would lose the next
+    // event after a library has checked whether a level is enabled.
     let initialised = tracing_subscriber::registry()
         .with(lines)
         .with(config.filter.clone())

@@ -8,11 +8,12 @@ use crate::domain::ids::AccountId;
 const ACCOUNT_HEADER: &str = "x-account-id";
 const SUBJECT_HEADER: &str = "x-subject";
 const SCOPES_HEADER: &str = "x-scopes";
-/// How many characters a misspelling of it differs by. More would refuse other headers.
+/// How many characters a misspelling of `x-scopes` differs by at most. A larger distance would
+/// refuse other headers.
 const MISSPELLING_DISTANCE: usize = 1;
 
-/// Reads the caller from trusted metadata. Without `x-scopes` a caller has every scope, with
-/// it exactly those it names. A misspelling of it is refused.
+/// Reads the caller from trusted metadata. With `x-scopes` a caller has exactly the scopes that
+/// it names, without it every scope. A misspelt `x-scopes` is refused.
 pub(super) fn authenticate(headers: &HeaderMap) -> Result<Caller, Rejection> {
     let account = single(headers, ACCOUNT_HEADER)
         .map_err(|()| Rejection::Invalid("x-account-id must be sent once"))?
@@ -62,7 +63,7 @@ fn is_misspelt_scopes(name: &HeaderName) -> bool {
         && strsim::levenshtein(name, SCOPES_HEADER) <= MISSPELLING_DISTANCE
 }
 
-/// The value of a header that may be sent once.
+/// The value of a header; fails if it is sent more than once.
 fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a HeaderValue>, ()> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {

@@ -90,7 +90,8 @@ impl Key {
 pub struct KeysRead {
     /// `secret`, `file` or `url`.
     pub source: &'static str,
-    /// The last time that they were read whole.
+    /// When a URL was last fetched, the keys of a file last changed, or a secret was read at
+    /// the start.
     pub at: SystemTime,
 }
 

@@ -1,9 +1,9 @@
 //! Traces: a span for each call and for its work in the database, exported to a
 //! collector over OTLP.
 //!
-//! *Invariants:* a collector that is slow or away costs spans and nothing else: calls put
-//! theirs into a bounded queue and go on. Attributes hold what a log line may hold, and
-//! no content of guides.
+//! *Invariants:* no call waits for the collector: spans go into a bounded queue, and are lost
+//! if the collector is slow or away. Attributes hold what a log line may hold, and no content
+//! of guides.
 
 use std::{
     sync::{

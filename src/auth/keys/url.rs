@@ -200,7 +200,7 @@ fn client(url: &Uri) -> Result<Client, FetchError> {
         .pool_max_idle_per_host(0)
         .user_agent(concat!("expertise/", env!("CARGO_PKG_VERSION")));
     if url.scheme_str() == Some("http") {
-        // Works without a certificate store too.
+        // Without TLS, the client must also start where there is no certificate store.
         builder = builder.tls_certs_only([]);
     }
     let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
