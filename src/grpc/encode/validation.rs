@@ -44,25 +44,13 @@ pub fn validation(page: ValidationPage, tokens: &PageTokens<'_>) -> v1::Validate
 /// A page of the findings of an account.
 pub fn findings(page: FindingsPage, tokens: &PageTokens<'_>) -> v1::ListFindingsResponse {
     let FindingsPage { findings, next } = page;
-    let count = findings.len();
-    let items = Page {
-        items: findings,
-        more: true,
-    };
-    let (findings, token_of_last) = page::encode(
-        items,
+    let (findings, next_page_token) = page::encode_found(
+        findings,
+        next,
         tokens,
         |(_, cursor)| *cursor,
         |(found, _)| finding(found),
     );
-    // If all findings fit into the page, the next one starts after the last task that was
-    // validated. It may be far after the last finding.
-    let next_page_token = if findings.len() == count {
-        let next = next.map(|next| tokens.sign(&next));
-        next.unwrap_or_default()
-    } else {
-        token_of_last
-    };
     v1::ListFindingsResponse {
         findings,
         next_page_token,
