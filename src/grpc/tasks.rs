@@ -290,21 +290,10 @@ fn managed(number: i32, violations: &mut Violations) -> Option<bool> {
 
 /// The filters of a listing: the request without its page.
 fn filters_as_bytes(request: &ListTasksRequest) -> Vec<u8> {
-    let ListTasksRequest {
-        product_id,
-        published,
-        role,
-        r#type,
-        page_size: _,
-        page_token: _,
-    } = request;
     ListTasksRequest {
-        product_id: *product_id,
-        published: *published,
-        role: *role,
-        r#type: *r#type,
         page_size: 0,
         page_token: String::new(),
+        ..request.clone()
     }
     .encode_to_vec()
 }

@@ -46,7 +46,7 @@ impl TranslationService for Services {
                 page_token,
             } = request;
             let (filter, tokens, after, size) = decode::all(|violations| {
-                let languages = all_languages(&languages, violations);
+                let languages = sorted_languages(&languages, violations);
                 let task = task.and_then(|task| only_task(&task, Field::root("task", violations)));
                 let filter = TranslationWorkFilter { languages, task };
                 let tokens =
@@ -88,10 +88,10 @@ impl TranslationService for Services {
                 let without_text = indexes_without_text(&translations);
                 let all = translations.into_iter().enumerate();
                 let decoded =
-                    all.filter_map(|(index, message)| automatic(message, list.index(index)));
+                    all.filter_map(|(index, message)| decode_item(message, list.index(index)));
                 let decoded = decoded.unzip();
-                // In a valid request they are refused with those whose task or step has
-                // other texts.
+                // In a valid request, the decision refuses them together with items of
+                // which the task or step has none of the texts.
                 if list.violation_count() > 0 {
                     for index in without_text {
                         let mut item = list.index(index);
@@ -116,21 +116,18 @@ impl TranslationService for Services {
     }
 }
 
-fn all_languages(tags: &[String], violations: &mut Violations) -> Vec<Language> {
+/// The languages of a listing, sorted and without duplicates; at least one.
+fn sorted_languages(tags: &[String], violations: &mut Violations) -> Vec<Language> {
     let mut list = Field::root("languages", violations);
     if tags.is_empty() {
         list.refuse(Reason::FieldRequired, "needs at least one language");
     }
-    if !list.at_most(tags.len(), MAX_LANGUAGES) {
-        return Vec::new();
-    }
-    let tags = tags.iter().enumerate();
-    let languages = tags.filter_map(|(index, tag)| field::language(tag, list.index(index)));
+    let languages = field::languages(tags, MAX_LANGUAGES, list).into_iter();
     let sorted: BTreeSet<Language> = languages.collect();
     sorted.into_iter().collect()
 }
 
-/// The one task of a listing.
+/// The task that a listing is limited to.
 fn only_task(id: &str, mut field: Field<'_>) -> Option<TaskId> {
     if id.is_empty() {
         let description = "is empty: leave it out for the whole account";
@@ -177,8 +174,7 @@ impl PageCursor for TranslationWorkCursor {
     }
 }
 
-/// The items without a text. The decision refuses them too, and those with texts that their
-/// task or step does not have.
+/// The indexes of items without a text.
 fn indexes_without_text(items: &[v1::AutomaticTranslation]) -> Vec<usize> {
     let has_text = |item: &v1::AutomaticTranslation| {
         // Each field is named, so that a new text is not forgotten.
@@ -200,7 +196,7 @@ fn indexes_without_text(items: &[v1::AutomaticTranslation]) -> Vec<usize> {
     without.map(|(index, _)| index).collect()
 }
 
-fn automatic(
+fn decode_item(
     message: v1::AutomaticTranslation,
     mut at: Field<'_>,
 ) -> Option<(AutomaticTranslation, SentTexts)> {
@@ -249,7 +245,8 @@ fn read_digest(text: &str) -> Option<SourceDigest> {
     bytes.try_into().ok().map(SourceDigest)
 }
 
-/// The texts of an automatic translation, by the resource that has them.
+/// The paths of the texts that an automatic translation has, by the kind of resource that has
+/// such texts.
 struct SentTexts {
     of_task: Vec<&'static str>,
     of_step: Vec<&'static str>,
@@ -284,7 +281,8 @@ impl SentTexts {
         }
     }
 
-    /// What the written resource does not have. Of what is not written, nothing is listed.
+    /// The ignored paths: texts that the written resource does not have, and links. None if
+    /// nothing was written.
     fn ignored(self, outcome: TranslationOutcome) -> Vec<&'static str> {
         let mut fields = match outcome {
             TranslationOutcome::Written(ResourceId::Task(_)) => self.of_step,
