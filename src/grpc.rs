@@ -2,10 +2,9 @@
 //! between messages and domain values are in `messages`.
 //!
 //! *Invariant:* a handler makes at most one store call, and none for a request with
-//! violations. UpdateTask and UpdateStep are the exception: their violations, those of the mask
-//! too, are part of the patch, and the store reads the task or step before it refuses the update
-//! with all violations, as some depend on what is stored. An update without a valid `guid` is
-//! refused without the store.
+//! violations. UpdateTask and UpdateStep with a valid `guid` are the exception, as some of their
+//! violations depend on what is stored. Their patch has the violations of decoding, those of the
+//! mask too. The store reads the task or step, and then refuses the update with all violations.
 
 use tonic::service::Routes;
 

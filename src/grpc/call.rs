@@ -5,7 +5,7 @@ use tonic::{Request, Response, Status};
 use super::status;
 use crate::{auth::Caller, domain::Result, store::WriteMode};
 
-/// Responds to a request for its caller.
+/// Runs a call for the caller of its request, and makes a status of its error.
 pub async fn respond<M, R>(
     request: Request<M>,
     call: impl AsyncFnOnce(Caller, M) -> Result<R>,

@@ -1,5 +1,5 @@
-//! Decodes requests: messages that make a call of the store. [`crate::messages`] decodes
-//! what they contain.
+//! Decodes whole requests into calls of the store. [`crate::messages`] decodes the messages in
+//! them.
 
 pub mod analysis;
 pub mod preview;

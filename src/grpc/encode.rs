@@ -1,4 +1,5 @@
-//! Encodes responses: pages of the store. [`crate::messages`] encodes what they contain.
+//! Encodes what the store returns as responses. [`crate::messages`] encodes the domain values
+//! in them.
 
 mod preview;
 mod validation;

@@ -13,7 +13,7 @@ use crate::domain::{
     violation::{Reason, Violations},
 };
 
-/// What references are listed of.
+/// Decodes the filter of ListReferences.
 pub fn filter(
     task: &str,
     variable: String,
@@ -48,7 +48,7 @@ pub fn filter(
 /// The filter of a listing as it was sent. A request with a malformed one gets no token.
 pub fn filters_as_bytes(task: &str, variable: &str, answer: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // An id is valid in both cases.
+    // Upper and lower case of an id are equal.
     for text in [&task.to_ascii_lowercase(), variable, answer] {
         bytes.extend((text.len() as u64).to_be_bytes());
         bytes.extend(text.as_bytes());

@@ -31,7 +31,7 @@ pub const DOMAIN: &str = "expertise.v1";
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Tells the retry policy of a gRPC client how many milliseconds to wait (gRFC A6).
 const RETRY_PUSHBACK: &str = "grpc-retry-pushback-ms";
-/// A retry policy does not retry the call.
+/// The pushback that keeps a retry policy from retrying the call.
 const NO_RETRY: &str = "-1";
 
 /// The status of a failed call.
@@ -91,7 +91,7 @@ pub fn credentials_invalid(message: &str) -> Status {
 }
 
 /// The call's credentials lack the scope that it needs. Names that are no scopes are not
-/// repeated, as credentials stay out of answers.
+/// repeated, as credentials stay out of responses.
 pub fn scope_missing(scope: Scope, granted: &[Scope]) -> Status {
     let known = Scope::ALL.map(Scope::name).join(", ");
     let message = match granted {
@@ -233,7 +233,7 @@ pub fn store_not_open() -> Status {
     unavailable(Outage::Away)
 }
 
-/// The request is compressed. The answer names the one encoding that is taken.
+/// The request is compressed. The response names the only encoding that is accepted.
 pub fn compressed() -> Status {
     let mut status = build(
         Code::Unimplemented,

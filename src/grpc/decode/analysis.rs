@@ -36,7 +36,7 @@ impl SentGuide {
     }
 }
 
-/// A stored task.
+/// The guide of a stored task.
 pub fn stored(id: &str, violations: &mut Violations) -> Option<SentGuide> {
     let task = guid(id, TaskId::parse, Field::root("guid", violations))?;
     Some(SentGuide {
@@ -45,7 +45,7 @@ pub fn stored(id: &str, violations: &mut Violations) -> Option<SentGuide> {
     })
 }
 
-/// A document that is not stored.
+/// The guide of a document that is not stored.
 pub fn document(message: v1::TaskDocument, violations: &mut Violations) -> Option<SentGuide> {
     let digest = content_digest(message.clone());
     let document = unstored(message, violations)?;
@@ -56,13 +56,13 @@ pub fn document(message: v1::TaskDocument, violations: &mut Violations) -> Optio
 }
 
 /// The digest of a document without ids, which only tie its parts together, and without
-/// fields that the system sets.
+/// etags.
 fn content_digest(mut document: v1::TaskDocument) -> [u8; 32] {
-    clear_ids_and_system_fields(&mut document);
+    clear_ids_and_etags(&mut document);
     Sha256::digest(document.encode_to_vec()).into()
 }
 
-fn clear_ids_and_system_fields(document: &mut v1::TaskDocument) {
+fn clear_ids_and_etags(document: &mut v1::TaskDocument) {
     if let Some(task) = &mut document.task {
         task.guid.clear();
         task.steps.clear();
@@ -81,13 +81,13 @@ fn clear_ids_and_system_fields(document: &mut v1::TaskDocument) {
         for value in values.flat_map(|config| &mut config.values) {
             value.link.clear();
             if let Some(managed) = &mut value.task_json {
-                clear_ids_and_system_fields(managed);
+                clear_ids_and_etags(managed);
             }
         }
     }
 }
 
-/// Notes that a request names no guide.
+/// Adds the violation of a request that names no guide.
 pub fn refuse_missing_source(violations: &mut Violations) -> Option<SentGuide> {
     let mut field = Field::root("source", violations);
     field.refuse(Reason::FieldRequired, "needs `guid` or `document`");
