@@ -36,7 +36,7 @@ use crate::{
     },
 };
 
-/// The largest message taken, in bytes: the server may be set to messages of any size.
+/// The largest message that is accepted, in bytes: the server may be set to messages of any size.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 2_147_483_647;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longer than what the server grants a call by default.
@@ -47,7 +47,7 @@ const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest pause between two attempts.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
-/// Why a server cannot be called at all. A display is one line.
+/// Why a server cannot be called at all. It is displayed on one line.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The address is not a URL.
@@ -68,7 +68,7 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// Whether a setting must change, whatever else does.
+    /// Whether the server cannot be called until a setting is changed.
     pub(crate) fn is_wrong_setting(&self) -> bool {
         match self {
             Self::Address(_) | Self::Credentials | Self::File(_) | Self::Tls(_) => true,
@@ -212,9 +212,9 @@ pub(crate) fn is_transient(status: &Status) -> bool {
     }
 }
 
-/// Whether the connection ended during the call. The status of a server has no source. A call
-/// that was not sent yet is CANCELLED then, for example when the server closes the connection
-/// as it has no client certificate.
+/// Whether no answer came, as the connection ended or the call timed out here. Only a status
+/// that this client makes has a source. That of a call that was not sent yet is CANCELLED, for
+/// example when the server closes a connection without a client certificate.
 fn is_connection_lost(status: &Status) -> bool {
     let code = status.code();
     matches!(code, Code::Unknown | Code::Internal | Code::Cancelled) && status.source().is_some()

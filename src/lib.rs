@@ -67,7 +67,6 @@ pub mod domain;
 pub mod grpc;
 mod messages;
 pub mod pem;
-
 pub mod proto;
 pub mod server;
 pub mod store;

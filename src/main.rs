@@ -134,9 +134,9 @@ async fn migrate(config: &Config, partitions: Option<u16>) -> anyhow::Result<()>
         SchemaChange::Migrated => "brought the schema up to date",
         SchemaChange::Current => "the schema is up to date",
     };
-    let with =
+    let partition_note =
         partitions.map(|partitions| format!(", which has {partitions} partitions of each table"));
-    let done = format!("{done}{}", with.unwrap_or_default());
+    let done = format!("{done}{}", partition_note.unwrap_or_default());
     let (schema, database) = (store::schema(), config.database.address());
     cli::print(&format!("{done} ({schema}) in {database}\n"))?;
     Ok(())

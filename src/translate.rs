@@ -38,7 +38,7 @@ use crate::{
     domain::ids::TaskId,
 };
 
-/// Why a run ended before the work list did. A display is one line.
+/// Why a run ended before the work list did. It is displayed on one line.
 #[derive(Debug, thiserror::Error)]
 pub enum TranslateError {
     /// The server cannot be called.
@@ -72,7 +72,7 @@ pub enum TranslateError {
 }
 
 impl TranslateError {
-    /// Whether a setting must change, whatever else does.
+    /// Whether no run is possible until a setting is changed.
     pub fn is_wrong_setting(&self) -> bool {
         matches!(self, Self::Service(error) if error.is_wrong_setting())
     }
@@ -88,8 +88,8 @@ impl TranslateError {
     }
 }
 
-/// Translates what there is to translate, of this task if there is one. The summary has all results, also when the run
-/// ends early.
+/// Translates what there is to translate, of this task if there is one. The summary has all
+/// results, also when the run ends early.
 pub async fn run(
     config: &TranslateConfig,
     task: Option<TaskId>,

@@ -7,13 +7,13 @@ use tonic::TimeoutExpired;
 
 /// The message for an error of a connection to a server that has answered before.
 pub(super) fn later_call(server: &str, error: &(dyn Error + 'static)) -> String {
-    let known = causes(error).find_map(|cause| known(server, cause));
+    let known = causes(error).find_map(|cause| known_message(server, cause));
     known.unwrap_or_else(|| format!("{server} ended the connection: try again later"))
 }
 
 /// The message for an error of a connection to a server that has not answered yet.
 pub(super) fn first_call(server: &str, error: &(dyn Error + 'static)) -> String {
-    let known = causes(error).find_map(|cause| known(server, cause));
+    let known = causes(error).find_map(|cause| known_message(server, cause));
     known.unwrap_or_else(|| {
         if server.starts_with("https:") {
             format!(
@@ -41,7 +41,8 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
     })
 }
 
-fn known(server: &str, cause: &(dyn Error + 'static)) -> Option<String> {
+/// The message for a cause, if it is one of those that say what to do.
+fn known_message(server: &str, cause: &(dyn Error + 'static)) -> Option<String> {
     if let Some(error) = cause.downcast_ref::<io::Error>() {
         // `source` of an `io::Error` skips the error that it wraps.
         let tls = error.get_ref().and_then(|error| error.downcast_ref());

@@ -1,4 +1,4 @@
-//! Says once that calls are repeated, as the pauses between attempts may be long.
+//! Tells the user once that calls are repeated, as the pauses between attempts may be long.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,13 +7,14 @@ use tonic::{Code, Status};
 use super::{CalledServer, is_connection_lost};
 use crate::{config::RetrySettings, proto::code_name, terminal::print_error};
 
-/// Whether it was said.
+/// Whether the notice has been printed.
 #[derive(Debug, Default)]
 pub(super) struct RepetitionNotice(AtomicBool);
 
 impl RepetitionNotice {
-    /// Prints a line on standard error at the first repetition after an outage. A conflict with
-    /// another write is none, and a first connection that is lost is hardly repeated.
+    /// Prints a line on standard error when a call is first repeated after an outage. A write
+    /// conflict is no outage. A connection that is lost before any answer is not reported, as
+    /// a second one ends the call.
     pub fn print_first(&self, status: &Status, server: &CalledServer<'_>, retry: RetrySettings) {
         let CalledServer {
             address, answered, ..

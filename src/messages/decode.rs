@@ -19,8 +19,8 @@ pub mod translations;
 
 pub use field::{Field, REQUIRED};
 
-/// An update of a task or step. Its violations so far are in its patch, as the store finds
-/// more. Without a valid id there is no update, and they stay with the request.
+/// An update of a task or step. Its patch holds the violations found so far: more are found
+/// once the stored task or step is read. Without a valid id they stay with the request.
 pub struct Update<Id, Patch> {
     pub guid: Id,
     /// The version that the caller expects.

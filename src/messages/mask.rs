@@ -295,7 +295,7 @@ impl MaskFields {
     }
 }
 
-/// A path without the name of the message, with which paths begin elsewhere.
+/// The path without a leading `step.` or `task.`, which `ignored_paths` have.
 fn without_message(path: &str) -> &str {
     match path.split_once('.') {
         Some(("step" | "task", field)) => field,

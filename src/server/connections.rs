@@ -214,6 +214,7 @@ impl ConnectionState {
             closing: AtomicBool::new(false),
             reader: AtomicWaker::new(),
         };
+        // Sets the times to now.
         state.count_received(0);
         state
     }

@@ -94,7 +94,7 @@ impl HealthMonitor {
         self.set(HealthState::ShuttingDown);
     }
 
-    /// Whether the state has changed.
+    /// Changes the state, except during shutdown. Returns whether it has changed.
     fn set(&self, state: HealthState) -> bool {
         self.0.send_if_modified(|current| {
             let changes = *current != state && *current != HealthState::ShuttingDown;

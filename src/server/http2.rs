@@ -39,11 +39,11 @@ use super::{
 
 /// Calls at once on a connection; the message of each is held in memory.
 const MAX_CONCURRENT_STREAMS: u32 = 256;
-/// Streams that a peer may open and reset before they are seen, and streams that are
-/// reset for its errors, before its connection is closed: floods of either cost
-/// work without end. Callers with short deadlines may give up all their streams at once, so
-/// the first is more than [`MAX_CONCURRENT_STREAMS`].
+/// Streams that a peer may open and reset before they are seen; with more, its connection is
+/// closed. Callers with short deadlines may give up all their streams at once, so it is more
+/// than [`MAX_CONCURRENT_STREAMS`].
 const MAX_PENDING_RESETS: usize = 300;
+/// Streams that may be reset for a peer's errors; with more, its connection is closed.
 const MAX_ERROR_RESETS: usize = 1024;
 /// The largest headers of a request. Far smaller ones are refused with a proper error
 /// by the middleware; beyond this the connection is at fault.
@@ -68,7 +68,7 @@ pub async fn serve(
     incoming: impl Stream<Item = io::Result<TrackedStream>>,
     drain: impl Future<Output = ()>,
 ) {
-    let (serving, drained) = watch::channel(());
+    let (drain_connections, draining) = watch::channel(());
     let tls = tls.map(|acceptor| (acceptor, Arc::new(HandshakeLog::default())));
     let mut connections = JoinSet::new();
     {
@@ -84,7 +84,7 @@ pub async fn serve(
             match accepted {
                 Some(Ok(stream)) => {
                     let (service, tls) = (service.clone(), tls.clone());
-                    connections.spawn(serve_stream(stream, service, tls, drained.clone()));
+                    connections.spawn(serve_stream(stream, service, tls, draining.clone()));
                 }
                 // Logged where it was accepted.
                 Some(Err(_)) => {}
@@ -92,7 +92,7 @@ pub async fn serve(
             }
         }
     }
-    drop(serving);
+    drop(drain_connections);
     while connections.join_next().await.is_some() {}
 }
 
@@ -100,17 +100,17 @@ async fn serve_stream(
     stream: TrackedStream,
     service: CallService<ServerRoutes>,
     tls: Option<(TlsAcceptor, Arc<HandshakeLog>)>,
-    drained: watch::Receiver<()>,
+    draining: watch::Receiver<()>,
 ) {
     let service = ConnectionService {
         service,
         connection: stream.handle(),
     };
     let Some((acceptor, log)) = tls else {
-        return serve_connection(stream, service, drained).await;
+        return serve_connection(stream, service, draining).await;
     };
     let cause = match timeout(TLS_HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
-        Ok(Ok(stream)) => return serve_connection(stream, service, drained).await,
+        Ok(Ok(stream)) => return serve_connection(stream, service, draining).await,
         Ok(Err(error)) => handshake_log::cause(&error),
         Err(_) => "the client did not complete it in time",
     };
@@ -126,7 +126,7 @@ async fn serve_stream(
 async fn serve_connection<S>(
     stream: S,
     service: ConnectionService,
-    mut drained: watch::Receiver<()>,
+    mut draining: watch::Receiver<()>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -145,12 +145,13 @@ async fn serve_connection<S>(
         .auto_date_header(false)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
-    let mut drain = pin!(async { drop(drained.changed().await) });
-    let mut draining = false;
+    // Ready when the sender is dropped.
+    let mut drain = pin!(async { drop(draining.changed().await) });
+    let mut is_draining = false;
     let mut pause = RefusalPause::default();
     let ended = poll_fn(|context| {
-        if !draining && drain.as_mut().poll(context).is_ready() {
-            draining = true;
+        if !is_draining && drain.as_mut().poll(context).is_ready() {
+            is_draining = true;
             connection.as_mut().graceful_shutdown();
         }
         ready!(pause.poll(context));

@@ -214,14 +214,9 @@ impl Middleware {
         started: Instant,
         connection: Option<ConnectionHandle>,
     ) -> CallRecord {
-        let peer = connection.as_ref().map(ConnectionHandle::peer);
         let pending = connection.map(|it| it.begin_call(started + self.limits.request_timeout));
         let metrics = self.metrics.begin(request.uri().path());
-        let mut call = CallRecord::new(request, started, pending, metrics, self.tracer.as_ref());
-        if let Some(peer) = peer {
-            call.set_peer(peer);
-        }
-        call
+        CallRecord::new(request, started, pending, metrics, self.tracer.as_ref())
     }
 
     /// Stages 6 to 13.
@@ -238,6 +233,7 @@ impl Middleware {
         let headers = request.headers();
         let scope = protocol::required_scope(request.uri().path())?;
         protocol::limit_headers(headers)?;
+        // A malformed timeout is refused only once the credentials are accepted.
         let requested = deadline::requested(headers);
         let limit = self.limits.request_timeout;
         let deadline = Deadline::new(call.started(), *requested.as_ref().unwrap_or(&None), limit);
@@ -265,10 +261,16 @@ impl Middleware {
             let permit = self.queue.acquire(slot, bytes, deadline.at).await;
             let permit = Arc::new(permit.map_err(|_| status::overloaded())?);
             let held = (Arc::clone(&memory), Arc::clone(&permit));
-            let response: Arc<dyn ResponseMemory> = Arc::clone(&memory) as _;
+            let response_memory: Arc<dyn ResponseMemory> = Arc::clone(&memory) as _;
             let spans = call.child_spans(self.tracer.as_ref());
-            let (context, _guard) =
-                CallContext::new(call.id(), deadline.at, read_from, response, held, spans);
+            let (context, _guard) = CallContext::new(
+                call.id(),
+                deadline.at,
+                read_from,
+                response_memory,
+                held,
+                spans,
+            );
             let request = Request::from_parts(head, body);
             let response = context.scope(call_service(inner, request)).await;
             Ok((

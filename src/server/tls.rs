@@ -71,7 +71,7 @@ pub fn server_tls(tls: &Tls) -> Result<ServerTls, TlsError> {
     };
     let validity = chain.first().and_then(validity);
     let certificate_expiry = validity.as_ref().map(|validity| validity.not_after);
-    if let Some(wrong) = validity.and_then(|validity| validity.outside(SystemTime::now())) {
+    if let Some(wrong) = validity.and_then(|validity| validity.why_invalid_at(SystemTime::now())) {
         let file = tls.cert_file.display();
         warn!(
             "the certificate in {file}, EXPERTISE_TLS_CERT_FILE, {wrong}: clients refuse it, replace it"
@@ -109,8 +109,7 @@ struct CertificateValidity {
 }
 
 impl CertificateValidity {
-    /// What is wrong at this time, if it is not valid then.
-    fn outside(&self, now: SystemTime) -> Option<String> {
+    fn why_invalid_at(&self, now: SystemTime) -> Option<String> {
         if now > self.not_after {
             let at = format_rfc3339_seconds(self.not_after);
             Some(format!("expired at {at}"))

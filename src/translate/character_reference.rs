@@ -1,6 +1,6 @@
 //! Character references of HTML, such as `&nbsp;` and `&#8209;`.
 
-/// The longest reference, in bytes; a longer one is plain text.
+/// The longest reference, in bytes without `&`; a longer one is plain text.
 const MAX_LEN: usize = 40;
 
 /// A character reference at the start of a text.

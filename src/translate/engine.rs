@@ -21,7 +21,7 @@ pub trait Engine: Send + Sync {
     ) -> Result<Vec<String>, EngineError>;
 }
 
-/// Why a request failed. A display is one line without the texts, the API key or the
+/// Why a request failed. It is displayed on one line, without the texts, the API key or the
 /// address of the engine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {

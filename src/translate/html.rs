@@ -39,17 +39,18 @@ pub fn split(html: &str) -> impl Iterator<Item = Piece<'_>> {
     };
     // The untranslated element at this offset, and how many elements of its name are open.
     let mut untranslated: Option<(&str, u32)> = None;
-    let mut open = None;
+    // The name in the last start tag, if it is that of an untranslated element.
+    let mut start_tag = None;
     let mut tokenizer = Tokenizer::new_with_emitter(html, CallbackEmitter::new(token));
     while let Some(Ok(token)) = tokenizer.next() {
         match (token, &mut untranslated) {
             (Token::Start(name, start), untranslated) => {
-                open = name;
+                start_tag = name;
                 if untranslated.is_none() {
                     pieces.push_markup(start);
                 }
             }
-            (Token::StartEnd(end), None) => match open {
+            (Token::StartEnd(end), None) => match start_tag {
                 None => pieces.push_markup(end),
                 Some(name) => {
                     untranslated = Some((name, 1));
@@ -58,7 +59,7 @@ pub fn split(html: &str) -> impl Iterator<Item = Piece<'_>> {
                     }
                 }
             },
-            (Token::StartEnd(_), Some((name, depth))) if open == Some(*name) => {
+            (Token::StartEnd(_), Some((name, depth))) if start_tag == Some(*name) => {
                 *depth = depth.saturating_add(1);
             }
             (Token::End(Some(closed), end), Some((name, depth))) if closed == *name => {
@@ -192,7 +193,7 @@ fn push_translation(translated: &mut String, text: &str, translate: &mut Transla
     translated.extend(text.get(end..));
 }
 
-/// The characters of a text piece, each with how it is written.
+/// The characters of a text piece, each with its spelling in the HTML.
 fn characters(text: &str) -> impl Iterator<Item = (&str, char)> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -206,8 +207,8 @@ fn characters(text: &str) -> impl Iterator<Item = (&str, char)> {
     })
 }
 
-/// Writes plain text as HTML. A character is written as in the source, if it is there,
-/// and is escaped where it would otherwise be markup.
+/// Writes plain text as HTML. A character that the source has is spelled as there, unless that
+/// would make it markup; any other `<`, `>` and `&` is escaped.
 fn push_escaped(out: &mut String, plain: &str, source: &str) {
     let mut spellings = HashMap::new();
     for (raw, character) in characters(source) {

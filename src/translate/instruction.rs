@@ -45,9 +45,9 @@ pub(super) fn translate_instruction(
             .iter()
             .any(|text| name.eq_ignore_ascii_case(text));
         let value = if is_text {
-            text(value, translate)
+            translate_text(value, translate)
         } else {
-            other(value, translate)
+            translate_nested(value, translate)
         };
         (name.clone(), value)
     });
@@ -56,25 +56,27 @@ pub(super) fn translate_instruction(
     }
 }
 
-/// A value under a member that holds text.
-fn text(value: &Value, translate: &mut TranslateFn<'_>) -> Value {
+/// Translates a value under a member that holds text.
+fn translate_text(value: &Value, translate: &mut TranslateFn<'_>) -> Value {
     let kind = match &value.kind {
         Some(Kind::StringValue(string)) if !is_address(string) => {
             Kind::StringValue(translate_html(string, translate))
         }
-        Some(Kind::ListValue(list)) => map_list(list, |value| text(value, translate)),
-        _ => return other(value, translate),
+        Some(Kind::ListValue(list)) => map_list(list, |value| translate_text(value, translate)),
+        _ => return translate_nested(value, translate),
     };
     Value { kind: Some(kind) }
 }
 
-/// A value under any other member: text may lie deeper.
-fn other(value: &Value, translate: &mut TranslateFn<'_>) -> Value {
+/// Translates the texts that lie deeper in a value that is no text itself.
+fn translate_nested(value: &Value, translate: &mut TranslateFn<'_>) -> Value {
     let kind = match &value.kind {
         Some(Kind::StructValue(inner)) => {
             Some(Kind::StructValue(translate_instruction(inner, translate)))
         }
-        Some(Kind::ListValue(list)) => Some(map_list(list, |value| other(value, translate))),
+        Some(Kind::ListValue(list)) => {
+            Some(map_list(list, |value| translate_nested(value, translate)))
+        }
         kind => kind.clone(),
     };
     Value { kind }

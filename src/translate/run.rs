@@ -63,7 +63,9 @@ impl TranslateRun<'_> {
                 .work
                 .into_iter()
                 .filter(|item| seen.insert((item.guid.clone(), item.language.clone())));
-            let translations = self.translate(unseen.collect(), &mut unavailable).await;
+            let translations = self
+                .translate_items(unseen.collect(), &mut unavailable)
+                .await;
             for batch in batches(translations) {
                 self.write(batch).await?;
             }
@@ -80,7 +82,7 @@ impl TranslateRun<'_> {
 
     /// Translates items, several at once, until the engine has been unavailable for too
     /// many in a row.
-    async fn translate(
+    async fn translate_items(
         &mut self,
         work: Vec<TranslationWork>,
         unavailable: &mut u32,
@@ -94,7 +96,7 @@ impl TranslateRun<'_> {
         } = self;
         let mut translations = Vec::with_capacity(work.len());
         let mut outcomes = stream::iter(work)
-            .map(|item| translate(translator, item))
+            .map(|item| translate_item(translator, item))
             .buffer_unordered(*parallel);
         while let Some((item, outcome)) = outcomes.next().await {
             *unavailable = match &outcome {
@@ -176,7 +178,7 @@ impl TranslateRun<'_> {
     }
 }
 
-async fn translate(
+async fn translate_item(
     translator: &Translator,
     item: TranslationWork,
 ) -> (TranslationWork, Result<AutomaticTranslation, ItemError>) {

@@ -51,7 +51,7 @@ impl fmt::Display for TranslateSummary {
     }
 }
 
-/// An item that was not translated. A display is one line without its texts.
+/// An item that was not translated. It is displayed on one line, without its texts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("failed {guid} {language}: {reason}")]
 pub struct TranslateFailure {

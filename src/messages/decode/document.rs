@@ -42,9 +42,8 @@ const LISTED: [&str; 3] = [
 pub struct ImportDocument {
     /// The task to update; `None` creates one.
     pub target: Option<TaskId>,
-    /// Whether the document is of an existing task, also if its id is malformed.
+    /// Whether the steps may exist: the task has an id, even a malformed one, or is missing.
     pub reimport: bool,
-    /// The document.
     pub document: Document,
 }
 
@@ -68,8 +67,8 @@ pub fn document(
     })
 }
 
-/// Adds the violations in a document to those of its request, if there are any. Otherwise the
-/// planner adds them, which knows more.
+/// Adds the violations in a document to those of its request, if the request has any. Otherwise
+/// the planner adds them, as it knows which tasks and steps are stored.
 pub fn add_violations(document: &Document, reimport: bool, violations: &mut Violations) {
     if !violations.is_empty() {
         document.add_violations(reimport, violations);
@@ -85,7 +84,7 @@ pub fn unstored(message: v1::TaskDocument, violations: &mut Violations) -> Optio
     read_root(message, id, false, violations, &mut BTreeSet::new())
 }
 
-/// Decodes the outermost document, whose task has an id in it.
+/// Decodes the outermost document. `id` is that of its task, if the task has a valid one.
 fn read_root(
     message: v1::TaskDocument,
     id: Option<TaskId>,
@@ -93,7 +92,7 @@ fn read_root(
     violations: &mut Violations,
     ignored: &mut BTreeSet<String>,
 ) -> Option<Document> {
-    // The id of a task to be created is in its steps, if the document has one.
+    // A task to be created has no id, but its steps may name one.
     let id = id.or_else(|| {
         let first = message.steps.first();
         first.and_then(|step| TaskId::parse(&step.task))
@@ -107,7 +106,7 @@ fn read_root(
     let mut document = reader.document(message, "document".to_owned(), None, 1)?;
     document.task.guid = id;
     if without_task {
-        // The missing task is refused; its fields are not.
+        // The missing task has been refused, so its fields are not.
         document.task.new = Err(Violations::new());
     }
     Some(document)

@@ -87,7 +87,7 @@ impl<'a> Field<'a> {
             .ok()
     }
 
-    /// Notes the violation of an edit whose resource is not known.
+    /// Notes the violation of a deferred edit now, as the request has no valid id.
     pub fn refuse_deferred<T>(&mut self, edit: Edit<Deferred<T>>) {
         if let Edit::Set(Err(violation)) = edit {
             self.violations.push(violation);
@@ -121,12 +121,12 @@ impl<'a> Field<'a> {
         std::mem::take(self.violations)
     }
 
-    /// A text of this field, or what is wrong with it.
+    /// A text of this field, or its violation, which is not noted.
     pub fn check_text<T>(&self, parsed: Result<T, TextError>) -> Result<T, Violation> {
         parsed.map_err(|error| Violation::new(&self.path, error.reason(), error.to_string()))
     }
 
-    /// A required id of this field, or what is wrong with it.
+    /// A required id of this field, or its violation, which is not noted.
     pub fn check_guid<T>(&self, id: &str, parse: fn(&str) -> Option<T>) -> Result<T, Violation> {
         let (reason, description) = match id {
             "" => (Reason::FieldRequired, REQUIRED),
@@ -135,7 +135,7 @@ impl<'a> Field<'a> {
         parse(id).ok_or_else(|| Violation::new(&self.path, reason, description))
     }
 
-    /// A product of this field, or what is wrong with it.
+    /// A product of this field, or its violation, which is not noted.
     pub fn check_product(&self, id: i64) -> Result<ProductId, Violation> {
         let violation = || {
             Violation::new(
@@ -207,7 +207,10 @@ pub fn guid<T>(id: &str, parse: fn(&str) -> Option<T>, mut field: Field<'_>) -> 
 
 /// An id that may be left out.
 pub fn optional_guid<T>(id: &str, parse: fn(&str) -> Option<T>, field: Field<'_>) -> Option<T> {
-    (!id.is_empty()).then(|| guid(id, parse, field))?
+    if id.is_empty() {
+        return None;
+    }
+    guid(id, parse, field)
 }
 
 /// The `request_id` of a create or an import; may be left out.

@@ -79,11 +79,14 @@ fn kind(
         ("subtask_id", !is_subtask && !subtask_id.is_empty()),
         ("subtask_pid", !is_subtask && message.subtask_pid.is_some()),
     ]);
-    let title = (!is_subtask).then(|| non_blank_text(title, at.field("title")));
+    let title = match is_subtask {
+        true => None,
+        false => non_blank_text(title, at.field("title")),
+    };
     let cost = cost_of(step_type, message.cost, at.field("cost"));
     let list = std::mem::take(&mut message.feedback_config);
     let feedback = feedback_of(step_type, list, at.field("feedback_config"));
-    let Some(title) = title else {
+    if is_subtask {
         let task = guid(&subtask_id, TaskId::parse, at.field("subtask_id"));
         let product = product(message.subtask_pid, at.field("subtask_pid"));
         let subtask = SubtaskRef {
@@ -91,7 +94,7 @@ fn kind(
             product: product?,
         };
         return Some(StepKind::Subtask { subtask, feedback });
-    };
+    }
     StepKind::titled(step_type, title?, cost?, feedback)
 }
 

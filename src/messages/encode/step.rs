@@ -78,8 +78,9 @@ pub fn step(step: Step) -> v1::Step {
     }
 }
 
-/// A step without its bodies and those of its translations. The clone shares them.
+/// A step without its body and those of its translations.
 pub fn step_without_bodies(full: &Step) -> v1::Step {
+    // The clone shares the bodies.
     let mut without = full.clone();
     without.content.body = None;
     for translation in without.content.translations.values_mut() {

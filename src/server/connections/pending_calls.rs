@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    net::SocketAddr,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -54,6 +55,11 @@ impl PendingCall {
             connection: Arc::clone(connection),
             number,
         }
+    }
+
+    /// The address at the other end of the connection.
+    pub fn peer(&self) -> SocketAddr {
+        self.connection.peer
     }
 }
 

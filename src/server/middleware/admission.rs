@@ -194,7 +194,7 @@ pub struct WorkPermit {
 }
 
 impl WorkQueue {
-    /// A queue beside a memory budget of `limit` bytes.
+    /// A queue for calls that share a memory budget of `limit` bytes.
     pub fn new(limit: usize) -> Self {
         let permits = limit / LARGE_WORK_SHARE / LARGE_PERMIT_BYTES;
         let permits = permits.clamp(1, Semaphore::MAX_PERMITS);

@@ -21,8 +21,8 @@ use crate::{
 const BUCKETS: [f64; 15] = [
     0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0,
 ];
-/// The outcomes that every rpc counts from 0 on, with the reason. A rate misses the first
-/// increment of a series that begins with it, and alerts are about these.
+/// The outcomes that alerts are about. Every rpc has their counters from the start, at 0: a
+/// rate would miss the increment with which a series begins.
 const INITIAL_OUTCOMES: [(Code, ErrorReason); 4] = [
     (Code::Internal, ErrorReason::Internal),
     (Code::Unavailable, ErrorReason::StoreUnavailable),
@@ -57,7 +57,8 @@ struct Families {
     seconds: Family<MethodLabels, Histogram, fn() -> Histogram>,
 }
 
-/// Metrics of an rpc, resolved once for each call.
+/// Metrics of an rpc. Counters of other outcomes than `ok` and `shed` are looked up when a call
+/// ends.
 pub struct RpcMetrics {
     rpc: LabelValue,
     families: Families,

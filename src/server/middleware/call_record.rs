@@ -1,12 +1,9 @@
 //! The record of a call: one log line, its metrics and its span, written when the
 //! call ends, however it ends.
 
-use std::{
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
 };
 
 use http::Request;
@@ -33,7 +30,6 @@ const MAX_PATH_CHARS: usize = 200;
 pub struct CallRecord {
     id: Uuid,
     rpc: String,
-    peer: Option<SocketAddr>,
     caller: Option<Caller>,
     started: Instant,
     received: ReceivedBody,
@@ -90,7 +86,6 @@ impl CallRecord {
         Self {
             id,
             rpc,
-            peer: None,
             caller: None,
             started,
             received: ReceivedBody::default(),
@@ -115,11 +110,6 @@ impl CallRecord {
 
     pub fn started(&self) -> Instant {
         self.started
-    }
-
-    /// Notes the address at the other end of the call's connection.
-    pub fn set_peer(&mut self, peer: SocketAddr) {
-        self.peer = Some(peer);
     }
 
     pub fn set_caller(&mut self, caller: Caller) {
@@ -183,7 +173,7 @@ impl Drop for CallRecord {
             reason,
             account,
             subject = caller.map_or("", |caller| caller.subject.as_str()),
-            peer = self.peer.map(field::display),
+            peer = self.pending.as_ref().map(|call| field::display(call.peer())),
             request_id = %self.id,
             trace_id = self.trace.map(field::display),
             bytes_in = self.received.bytes.load(Relaxed),

@@ -53,7 +53,9 @@ where
     };
     match Status::from_header_map(response.headers()) {
         Some(status) => normalise(status).into_http(),
-        None => response.map(|body| Body::new(body.map_frame(move |frame| end(frame, &normalise)))),
+        None => response.map(|body| {
+            Body::new(body.map_frame(move |frame| normalise_trailers(frame, &normalise)))
+        }),
     }
 }
 
@@ -87,8 +89,7 @@ fn with_details(status: Status, rpc: &str) -> Status {
     }
 }
 
-/// Normalises the status of trailers.
-fn end(frame: Frame<Bytes>, normalise: &impl Fn(Status) -> Status) -> Frame<Bytes> {
+fn normalise_trailers(frame: Frame<Bytes>, normalise: &impl Fn(Status) -> Status) -> Frame<Bytes> {
     let Some(status) = frame.trailers_ref().and_then(Status::from_header_map) else {
         return frame;
     };

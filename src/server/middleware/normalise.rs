@@ -1,8 +1,8 @@
 //! Gives every error that leaves the server details of the contract.
 //!
 //! Errors of the services have them. An error without them comes from the framework. If it
-//! is about wrong framing or size, its code would blame the server and is replaced; any
-//! other is a fault of the server.
+//! is about framing, size or an unknown rpc, an error of the contract replaces it; any other
+//! is a fault of the server.
 
 use tonic::{Code, Status};
 use tracing::{debug, error};
@@ -41,7 +41,7 @@ pub fn normalise(status: Status, call: &CallRecord, max_message_bytes: usize) ->
     caller_error(&status, call.rpc(), max_message_bytes).unwrap_or_else(|| fault(&status, call))
 }
 
-/// The status of the contract for an error of the framework that the caller has caused.
+/// The error of the contract for one of the framework about framing, size or an unknown rpc.
 pub fn caller_error(status: &Status, rpc: &str, max_message_bytes: usize) -> Option<Status> {
     let text = status.message();
     match status.code() {

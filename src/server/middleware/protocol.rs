@@ -56,7 +56,7 @@ pub fn limit_headers(headers: &HeaderMap) -> Result<(), Status> {
     }
 }
 
-/// The choice of the call.
+/// Where the call reads, by its header `x-read-from`.
 pub fn read_from(headers: &HeaderMap) -> Result<ReadFrom, Status> {
     let mut values = headers.get_all(READ_FROM).iter();
     match (values.next(), values.next()) {

@@ -93,7 +93,7 @@ pub async fn receive(
     }
     let memory = match claimed {
         Some((_, memory)) => memory,
-        // There is no message: tonic will refuse the request.
+        // tonic will refuse the request: its message is missing, compressed or too large.
         None => budget.reserve(0).map_err(|_| status::overloaded())?,
     };
     Ok(ReceivedMessage {

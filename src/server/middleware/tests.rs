@@ -29,7 +29,7 @@ use crate::{
     server::{connections::Connections, http2, listen::incoming, routes::ServerRoutes},
 };
 
-const READ: &str = "/expertise.v1.TaskService/GetTask";
+const GET_TASK: &str = "/expertise.v1.TaskService/GetTask";
 
 /// A service that a test defines.
 #[derive(Clone)]
@@ -61,11 +61,15 @@ fn frames<const N: usize>(frames: [Frame<Bytes>; N]) -> Body {
 }
 
 /// A request with an empty body.
-fn readable(path: &str, headers: &[(&'static str, &'static str)]) -> Request<Body> {
-    with_body(path, headers, Body::empty())
+fn empty_request(path: &str, headers: &[(&'static str, &'static str)]) -> Request<Body> {
+    request_with_body(path, headers, Body::empty())
 }
 
-fn with_body(path: &str, headers: &[(&'static str, &'static str)], body: Body) -> Request<Body> {
+fn request_with_body(
+    path: &str,
+    headers: &[(&'static str, &'static str)],
+    body: Body,
+) -> Request<Body> {
     let builder = Request::builder()
         .method("POST")
         .uri(path)
@@ -84,11 +88,11 @@ fn middleware(request_timeout: Duration) -> Arc<Middleware> {
 }
 
 /// The status of the response, from its headers or its trailers.
-async fn ask(stub: Stub, request: Request<Body>) -> Status {
-    ask_within(Duration::from_secs(3600), stub, request).await
+async fn status_of(stub: Stub, request: Request<Body>) -> Status {
+    status_within(Duration::from_secs(3600), stub, request).await
 }
 
-async fn ask_within(limit: Duration, stub: Stub, request: Request<Body>) -> Status {
+async fn status_within(limit: Duration, stub: Stub, request: Request<Body>) -> Status {
     let response = call(&middleware(limit), stub, request).await;
     let (parts, mut body) = response.into_parts();
     if let Some(status) = Status::from_header_map(&parts.headers) {
@@ -215,14 +219,14 @@ async fn errors_in_trailers_are_normalised_and_data_passes() {
         ]);
         Box::pin(async { Response::new(body) })
     });
-    let status = ask(stub, readable(READ, &[("x-account-id", "42")])).await;
+    let status = status_of(stub, empty_request(GET_TASK, &[("x-account-id", "42")])).await;
     assert_eq!(reason(&status), "MESSAGE_TOO_LARGE");
 }
 
 #[tokio::test]
 async fn an_unknown_error_is_internal_and_its_text_is_hidden() {
     let stub = Stub(|_| Box::pin(async { Status::unknown("driver text").into_http() }));
-    let status = ask(stub, readable(READ, &[("x-account-id", "42")])).await;
+    let status = status_of(stub, empty_request(GET_TASK, &[("x-account-id", "42")])).await;
     assert_eq!(
         (status.code(), &*reason(&status)),
         (Code::Internal, "INTERNAL")
@@ -244,13 +248,13 @@ async fn bytes_beyond_the_memory_budget_are_overloaded_until_calls_end() {
     let headers = &[("x-account-id", "42")];
     let mut held = Vec::new();
     for _ in 0..4 {
-        let request = with_body(READ, headers, message(1000));
+        let request = request_with_body(GET_TASK, headers, message(1000));
         let mut pending = call(&middleware, stub.clone(), request);
         assert!((&mut pending).now_or_never().is_none());
         held.push(pending);
     }
     let another = || {
-        let request = with_body(READ, headers, message(1000));
+        let request = request_with_body(GET_TASK, headers, message(1000));
         call(&middleware, ok_stub(), request)
     };
     let refused = another().await;
@@ -269,7 +273,7 @@ async fn bytes_beyond_the_memory_budget_are_overloaded_until_calls_end() {
 async fn a_call_without_its_message_has_no_slot_in_the_queue() {
     let middleware = middleware(Duration::from_secs(3600));
     let silent = StreamBody::new(stream::pending::<Result<Frame<Bytes>, Status>>());
-    let request = with_body(READ, &[("x-account-id", "42")], Body::new(silent));
+    let request = request_with_body(GET_TASK, &[("x-account-id", "42")], Body::new(silent));
     let mut pending = call(&middleware, unreachable_stub(), request);
     assert_eq!(middleware.current_load().calls_waiting, 1);
     assert!((&mut pending).now_or_never().is_none());
@@ -285,8 +289,8 @@ async fn an_answer_that_is_ready_too_late_is_deadline_exceeded() {
             Status::ok("").into_http()
         })
     });
-    let request = readable(READ, &[("x-account-id", "42")]);
-    let status = ask_within(Duration::from_secs(1), stub, request).await;
+    let request = empty_request(GET_TASK, &[("x-account-id", "42")]);
+    let status = status_within(Duration::from_secs(1), stub, request).await;
     assert_eq!(status.code(), Code::DeadlineExceeded);
 }
 
@@ -302,7 +306,7 @@ async fn an_answer_whose_end_comes_too_late_is_deadline_exceeded() {
         let body = Body::new(StreamBody::new(late_trailers));
         Box::pin(async { Response::new(body) })
     });
-    let request = readable(READ, &[("x-account-id", "42")]);
-    let status = ask_within(Duration::from_secs(1), stub, request).await;
+    let request = empty_request(GET_TASK, &[("x-account-id", "42")]);
+    let status = status_within(Duration::from_secs(1), stub, request).await;
     assert_eq!(status.code(), Code::DeadlineExceeded);
 }
