@@ -1,15 +1,28 @@
 //! Values of statements. Placeholders are numbered as values are bound.
 
-use sea_orm::{DbBackend, Statement, Value};
+use std::fmt::{self, Display, Write};
 
-use super::statement;
+use sea_orm::{DbBackend, Statement, Value, Values as BoundValues};
+
 use crate::domain::ids::AccountId;
 
 /// The most ids in one statement.
 pub const MAX_IDS_PER_STATEMENT: usize = 1_000;
 
+/// A value in the text of a statement: `$n`.
+#[derive(Clone, Copy, Debug)]
+pub struct Placeholder(usize);
+
+impl Display for Placeholder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("$")?;
+        formatter.write_str(itoa::Buffer::new().format(self.0))
+    }
+}
+
 /// Values of one statement or script.
 pub struct Values {
+    /// With an account, its place comes first.
     values: Vec<Value>,
     /// Whether `$1` is the account. Otherwise each value is used once, in its order.
     with_account: bool,
@@ -19,7 +32,7 @@ impl Values {
     /// No values but the account, which is `$1`.
     pub fn new() -> Self {
         Self {
-            values: Vec::new(),
+            values: vec![Value::String(None)],
             with_account: true,
         }
     }
@@ -33,30 +46,57 @@ impl Values {
     }
 
     /// Binds a value and returns its placeholder.
-    pub fn bind(&mut self, value: impl Into<Value>) -> String {
+    pub fn bind(&mut self, value: impl Into<Value>) -> Placeholder {
         self.values.push(value.into());
-        format!("${}", self.values.len() + usize::from(self.with_account))
+        Placeholder(self.values.len())
+    }
+
+    /// Binds values and appends their placeholders to a text, as a list.
+    pub fn bind_onto<V: Into<Value>>(
+        &mut self,
+        text: &mut String,
+        values: impl IntoIterator<Item = V>,
+    ) {
+        for (index, value) in values.into_iter().enumerate() {
+            self.values.push(value.into());
+            text.push_str(if index == 0 { "$" } else { ", $" });
+            text.push_str(itoa::Buffer::new().format(self.values.len()));
+        }
     }
 
     /// Binds values and returns their placeholders as a list.
     pub fn bind_all<V: Into<Value>>(&mut self, values: impl IntoIterator<Item = V>) -> String {
-        list(values.into_iter().map(|value| self.bind(value)))
+        let mut text = String::new();
+        self.bind_onto(&mut text, values);
+        text
     }
 
     /// Binds the values of a row and returns their placeholders in parentheses.
     pub fn bind_row(&mut self, row: impl IntoIterator<Item = Value>) -> String {
-        format!("({})", self.bind_all(row))
+        let mut text = String::from("(");
+        self.bind_onto(&mut text, row);
+        text.push(')');
+        text
     }
 
     /// The statement that has these values.
-    pub fn statement(self, sql: &str, backend: DbBackend, account: &AccountId) -> Statement {
-        match (self.with_account, backend) {
-            (true, _) => statement(backend, account, sql, self.values),
+    pub fn statement(
+        mut self,
+        sql: impl Into<String>,
+        db_backend: DbBackend,
+        account: &AccountId,
+    ) -> Statement {
+        let mut sql = sql.into();
+        match self.values.first_mut() {
+            Some(first) if self.with_account => *first = account.as_str().into(),
             // SQLite looks up `$n` by name, linearly: 30,000 of them take seconds.
-            (false, DbBackend::Sqlite) => {
-                Statement::from_sql_and_values(backend, unnumbered(sql), self.values)
-            }
-            (false, _) => Statement::from_sql_and_values(backend, sql, self.values),
+            _ if db_backend == DbBackend::Sqlite => sql = unnumbered(&sql),
+            _ => {}
+        }
+        Statement {
+            sql,
+            values: Some(BoundValues(self.values)),
+            db_backend,
         }
     }
 }
@@ -73,6 +113,12 @@ fn unnumbered(sql: &str) -> String {
 }
 
 /// Names, values or the like with commas between them.
-pub fn list(items: impl Iterator<Item = String>) -> String {
-    items.collect::<Vec<_>>().join(", ")
+pub fn list(items: impl Iterator<Item = impl Display>) -> String {
+    let mut text = String::new();
+    for item in items {
+        let comma = if text.is_empty() { "" } else { ", " };
+        // A text takes all that is written to it.
+        let _ = write!(text, "{comma}{item}");
+    }
+    text
 }

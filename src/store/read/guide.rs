@@ -256,7 +256,7 @@ impl Account {
                  WHERE a.account_id = $1 AND a.task IN ({task_ids}))) \
              ORDER BY s.task, s.position, s.fraction"
         );
-        let statement = values.statement(&sql, backend(db), &self.id);
+        let statement = values.statement(sql, backend(db), &self.id);
         let rows = db.query_all_raw(statement).await?;
         if rows.len() < count {
             // Steps were left out.

@@ -20,7 +20,7 @@ use crate::{
         backend,
         error::StoreError,
         json_columns,
-        values::{Values, list},
+        values::{Placeholder, Values, list},
     },
 };
 
@@ -117,7 +117,7 @@ pub async fn retain_used_outside(
         select("step"),
         select("task")
     );
-    let statement = values.statement(&sql, backend(db), account);
+    let statement = values.statement(sql, backend(db), account);
     let rows = db.query_all_raw(statement).await?;
     if rows.len() >= limit {
         // There are too many rows to tell, so all names are kept.
@@ -171,7 +171,7 @@ pub async fn find_outside_uses(
     let selects = selects.map(|(index, select)| format!("SELECT * FROM ({select}) u{index}"));
     let selects: Vec<String> = selects.collect();
     let sql = format!("{given} {}", selects.join(" UNION ALL "));
-    let statement = values.statement(&sql, backend(db), account);
+    let statement = values.statement(sql, backend(db), account);
     let mut setters: BTreeMap<String, Vec<OutsideSetter>> = BTreeMap::new();
     let mut readers: BTreeMap<String, Vec<OutsideReader>> = BTreeMap::new();
     let (mut setter_count, mut reader_count) = (0, 0);
@@ -294,7 +294,7 @@ fn add_readers(
 }
 
 /// Binds a symbol and returns its placeholder.
-pub fn bind_symbol(Symbol(bytes): Symbol, values: &mut Values) -> String {
+pub fn bind_symbol(Symbol(bytes): Symbol, values: &mut Values) -> Placeholder {
     values.bind(bytes.to_vec())
 }
 

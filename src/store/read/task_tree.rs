@@ -123,7 +123,7 @@ async fn with_steps(
             "SELECT {columns} FROM steps s WHERE s.account_id = $1 AND s.task IN ({ids}) \
              ORDER BY s.task, s.position, s.fraction"
         );
-        let statement = values.statement(&sql, backend(db), account);
+        let statement = values.statement(sql, backend(db), account);
         for row in db.query_all_raw(statement).await? {
             let (step, place) = read_step(&mut RowReader::new(&row), account)?;
             steps.entry(step.task).or_default().push((step, place));
@@ -207,7 +207,7 @@ impl Account {
                 "SELECT CAST(COALESCE(SUM(s.size + s.body_size), 0) AS bigint) AS size \
                  FROM steps s WHERE s.account_id = $1 AND s.task IN ({ids})"
             );
-            let statement = values.statement(&sql, backend(db), &self.id);
+            let statement = values.statement(sql, backend(db), &self.id);
             let row = SizeRow::find_by_statement(statement).one(db).await?;
             size += row.map_or(0, |row| row.size);
         }

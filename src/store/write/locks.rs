@@ -137,7 +137,7 @@ impl Tx {
                 "SELECT guid, version, modified_ts FROM steps WHERE account_id = $1 \
                  AND guid IN ({ids}) ORDER BY guid{lock}"
             );
-            let statement = values.statement(&sql, self.backend(), self.account());
+            let statement = values.statement(sql, self.backend(), self.account());
             for row in self.db.query_all_raw(statement).await? {
                 let mut row = RowReader::new(&row);
                 let step = StepId(row.take()?);

@@ -3,7 +3,7 @@
 use sea_orm::{ActiveValue::Set, EntityTrait};
 
 use super::{
-    sql::{GUARD, Script, Upsert, Values},
+    sql::{Effect, Script, Upsert, Values},
     transaction::Tx,
 };
 use crate::{
@@ -62,9 +62,7 @@ impl KeptOutcome {
              WHERE account_id = $1 AND request_id = {id})"
         ));
         let delete = delete_expired(&mut script.values, context);
-        script
-            .effects
-            .push(format!("{delete} AND EXISTS (SELECT 1 FROM {GUARD})"));
+        script.effects.push(Effect::delete(delete));
     }
 
     /// The row of the outcome. When another write was faster with the same id, this one

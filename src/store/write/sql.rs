@@ -3,13 +3,15 @@
 mod given;
 mod script;
 
+use std::fmt::Display;
+
 use sea_orm::{ActiveModelTrait, DbBackend, EntityName, EntityTrait, IdenStatic, Iterable, Value};
 
 use crate::domain::ids::AccountId;
 
-pub use crate::store::values::{MAX_IDS_PER_STATEMENT, Values, list};
+pub use crate::store::values::{MAX_IDS_PER_STATEMENT, Placeholder, Values, list};
 pub use given::GivenRows;
-pub use script::{GUARD, Script};
+pub use script::{Effect, Script};
 
 /// The column with the account of a row.
 const ACCOUNT: &str = "account_id";
@@ -18,7 +20,7 @@ const MAX_ROWS: usize = 1_000;
 
 /// Rows to insert or upsert into one table.
 pub struct Upsert {
-    table: String,
+    table: &'static str,
     columns: Vec<ColumnCells>,
     /// `ON CONFLICT …`, or nothing.
     on_conflict: String,
@@ -54,7 +56,7 @@ impl Upsert {
     /// No rows yet, with room for `capacity` of them.
     pub fn with_capacity<A: ActiveModelTrait>(capacity: usize) -> Self {
         Self {
-            table: A::Entity::default().table_name().to_owned(),
+            table: A::Entity::default().table_name(),
             columns: Vec::new(),
             on_conflict: String::new(),
             capacity,
@@ -88,9 +90,17 @@ impl Upsert {
         self.columns.first().map_or(0, |column| column.cells.len())
     }
 
-    fn names(&self) -> String {
-        let names: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
-        names.join(", ")
+    /// `INSERT INTO table (columns)`, with room for a statement.
+    fn insert_into(&self) -> String {
+        let mut sql = String::with_capacity(1_024);
+        sql.push_str("INSERT INTO ");
+        sql.push_str(self.table);
+        for (index, column) in self.columns.iter().enumerate() {
+            sql.push_str(if index == 0 { " (" } else { ", " });
+            sql.push_str(column.name);
+        }
+        sql.push(')');
+        sql
     }
 
     /// Updates a row that exists: on a conflict on `key`, sets the columns for which
@@ -113,11 +123,12 @@ impl Upsert {
     /// An INSERT of the one row for a guard. It ends in WHERE, so that conditions can be
     /// added.
     pub fn insert_as_guard(self, values: &mut Values) -> String {
-        let names = self.names();
-        let table = self.table;
+        let mut sql = self.insert_into();
+        sql.push_str(" SELECT ");
         let cells = self.columns.into_iter().flat_map(|column| column.cells);
-        let cells = values.bind_all(cells);
-        format!("INSERT INTO {table} ({names}) SELECT {cells} WHERE true")
+        values.bind_onto(&mut sql, cells);
+        sql.push_str(" WHERE true");
+        sql
     }
 
     /// Splits the rows, so that those of one statement are within the limits of values and
@@ -136,7 +147,7 @@ impl Upsert {
                 }
             });
             batches.push(Self {
-                table: self.table.clone(),
+                table: self.table,
                 columns: columns.collect(),
                 on_conflict: self.on_conflict.clone(),
                 capacity: max_rows,
@@ -151,27 +162,25 @@ impl Upsert {
     /// One INSERT of all rows, whose values are used in their order. A column that is the
     /// same in all of them, such as the account, is bound once.
     fn insert(self, values: &mut Values, backend: DbBackend) -> String {
-        let (names, count) = (self.names(), self.count());
-        let Self {
-            table,
-            columns,
-            on_conflict,
-            capacity: _,
-        } = self;
+        let (count, mut sql) = (self.count(), self.insert_into());
         if count == 1 {
-            let row = columns.into_iter().flat_map(|column| column.cells);
-            let row = values.bind_row(row);
-            return format!("INSERT INTO {table} ({names}) VALUES {row}{on_conflict}");
+            sql.push_str(" VALUES (");
+            let row = self.columns.into_iter().flat_map(|column| column.cells);
+            values.bind_onto(&mut sql, row);
+            sql.push(')');
+        } else {
+            let mut given = GivenRows::new(backend);
+            let cells = self.columns.into_iter();
+            let cells = list(cells.map(|mut column| match column.shared() {
+                Some(value) => values.bind(value).to_string(),
+                None => given.add(column.cells),
+            }));
+            let given = given.table(values);
+            // SQLite needs the WHERE to tell ON CONFLICT from a join.
+            sql.push_str(&format!(" SELECT {cells} FROM {given} WHERE true"));
         }
-        let mut given = GivenRows::new(backend);
-        let cells = columns.into_iter().map(|mut column| match column.shared() {
-            Some(value) => values.bind(value),
-            None => given.add(column.cells),
-        });
-        let cells = list(cells);
-        let given = given.table(values);
-        // SQLite needs the WHERE to tell ON CONFLICT from a join.
-        format!("INSERT INTO {table} ({names}) SELECT {cells} FROM {given} WHERE true{on_conflict}")
+        sql.push_str(&self.on_conflict);
+        sql
     }
 
     /// Splits the rows into INSERTs within the limits of values and rows.
@@ -183,53 +192,46 @@ impl Upsert {
         self.batches().into_iter().map(statement).collect()
     }
 
-    /// One statement that inserts the rows when the guard has changed a row; none for no
-    /// rows. A single row has the expressions in `replaced`, over the guard's row, as the
-    /// cells of those columns.
+    /// Inserts the rows when the guard has changed a row; `None` for no rows. A single row has
+    /// the expressions in `replaced`, over the guard's row, as the cells of those columns.
     pub fn insert_if_guarded(
         self,
         values: &mut Values,
         replaced: &[(&str, &str)],
         backend: DbBackend,
-    ) -> Option<String> {
-        let (names, count) = (self.names(), self.count());
-        let Self {
-            table,
-            columns,
-            on_conflict,
-            capacity: _,
-        } = self;
-        // SQLite needs the WHERE to tell ON CONFLICT from a join.
+    ) -> Option<Effect> {
+        let (count, mut sql) = (self.count(), self.insert_into());
+        sql.push_str(" SELECT ");
+        let mut other_rows = String::new();
         match count {
-            0 => None,
+            0 => return None,
             1 => {
-                let cell = |ColumnCells { name, cells }: ColumnCells| {
-                    let replaced = replaced.iter().find(|(column, _)| *column == name);
-                    match replaced {
-                        Some((_, expression)) => (*expression).to_owned(),
-                        None => values.bind_all(cells),
+                for (index, ColumnCells { name, cells }) in self.columns.into_iter().enumerate() {
+                    if index > 0 {
+                        sql.push_str(", ");
                     }
-                };
-                let cells = list(columns.into_iter().map(cell));
-                Some(format!(
-                    "INSERT INTO {table} ({names}) SELECT {cells} FROM {GUARD} \
-                     WHERE true{on_conflict}"
-                ))
+                    match replaced.iter().find(|(column, _)| *column == name) {
+                        Some((_, expression)) => sql.push_str(expression),
+                        None => values.bind_onto(&mut sql, cells),
+                    }
+                }
             }
             _ => {
                 let mut given = GivenRows::new(backend);
-                let cells = columns.into_iter().map(|column| match column.name {
+                let cells = self.columns.into_iter().map(|column| match column.name {
                     ACCOUNT => "$1".to_owned(),
                     _ => given.add(column.cells),
                 });
-                let cells = list(cells);
-                let given = given.table(values);
-                Some(format!(
-                    "INSERT INTO {table} ({names}) SELECT {cells} FROM {GUARD}, {given} \
-                     WHERE true{on_conflict}"
-                ))
+                sql.push_str(&list(cells));
+                other_rows = format!(", {}", given.table(values));
             }
         }
+        sql.push_str(" FROM ");
+        Some(Effect {
+            before_guard: sql,
+            // SQLite needs the WHERE to tell ON CONFLICT from a join.
+            after_guard: format!("{other_rows} WHERE true{}", self.on_conflict),
+        })
     }
 }
 
@@ -252,7 +254,7 @@ impl Deletion {
     }
 
     /// One DELETE of all rows. `account` is the placeholder of the account.
-    fn delete(self, account: &str, values: &mut Values) -> String {
+    fn delete(self, account: impl Display, values: &mut Values) -> String {
         let Self { table, key, rows } = self;
         let rows = list(rows.into_iter().map(|row| values.bind_row(row)));
         format!(
@@ -285,21 +287,17 @@ impl RowChange {
             Self::Upsert(rows) => rows.insert(values, backend),
             Self::Delete(rows) => {
                 let account = values.bind(account.as_str());
-                rows.delete(&account, values)
+                rows.delete(account, values)
             }
         }
     }
 
-    /// One statement that takes place when the guard of a script has changed a row; none
-    /// for no rows.
-    pub fn if_guarded(self, values: &mut Values, backend: DbBackend) -> Option<String> {
+    /// The change when the guard of a script has changed a row; `None` for no rows.
+    pub fn if_guarded(self, values: &mut Values, backend: DbBackend) -> Option<Effect> {
         match self {
             Self::Upsert(rows) => rows.insert_if_guarded(values, &[], backend),
             Self::Delete(rows) if rows.rows.is_empty() => None,
-            Self::Delete(rows) => {
-                let delete = rows.delete("$1", values);
-                Some(format!("{delete} AND EXISTS (SELECT 1 FROM {GUARD})"))
-            }
+            Self::Delete(rows) => Some(Effect::delete(rows.delete("$1", values))),
         }
     }
 }
@@ -320,11 +318,20 @@ pub fn assignments<A: ActiveModelTrait>(
     mut after: A,
     values: &mut Values,
 ) -> String {
-    let columns = <A::Entity as EntityTrait>::Column::iter();
-    list(columns.filter_map(|column| {
+    let mut sql = String::new();
+    for column in <A::Entity as EntityTrait>::Column::iter() {
         let stored = before.take(column).into_value();
-        let value = after.take(column).into_value()?;
-        let changed = stored.as_ref() != Some(&value);
-        changed.then(|| format!("{} = {}", column.as_str(), values.bind(value)))
-    }))
+        let Some(value) = after.take(column).into_value() else {
+            continue;
+        };
+        if stored.as_ref() != Some(&value) {
+            if !sql.is_empty() {
+                sql.push_str(", ");
+            }
+            sql.push_str(column.as_str());
+            sql.push_str(" = ");
+            values.bind_onto(&mut sql, [value]);
+        }
+    }
+    sql
 }

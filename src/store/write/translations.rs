@@ -211,7 +211,7 @@ impl WriteTranslations {
              FROM step_translations \
              WHERE account_id = $1 AND (step, language) IN (VALUES {rows})"
         );
-        let statement = values.statement(&sql, tx.backend(), tx.account());
+        let statement = values.statement(sql, tx.backend(), tx.account());
         for row in tx.db.query_all_raw(statement).await? {
             let mut row = RowReader::new(&row);
             let guid: Uuid = row.take()?;

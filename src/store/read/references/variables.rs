@@ -204,7 +204,7 @@ impl Account {
             "SELECT symbol FROM step_symbols WHERE account_id = {account} \
              AND symbol IN ({given}) AND role = {role}"
         );
-        let statement = values.statement(&sql, backend(db), &self.id);
+        let statement = values.statement(sql, backend(db), &self.id);
         let mut own: BTreeSet<TaskId> = BTreeSet::new();
         for row in db.query_all_raw(statement).await? {
             let symbol = take_symbol(&mut RowReader::new(&row))?;

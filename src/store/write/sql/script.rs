@@ -5,8 +5,32 @@ use sea_orm::{DbBackend, Statement};
 use super::Values;
 use crate::domain::ids::AccountId;
 
-/// What an effect of a [`Script`] reads from in place of its guard.
-pub const GUARD: &str = "{guard}";
+/// A statement of a [`Script`] that reads the guard's row: it changes rows only if the guard has
+/// changed its row.
+pub struct Effect {
+    /// The text before the table of the guard's row.
+    pub before_guard: String,
+    /// The text behind it.
+    pub after_guard: String,
+}
+
+impl Effect {
+    /// A DELETE that ends in its condition.
+    pub fn delete(mut delete: String) -> Self {
+        delete.push_str(" AND EXISTS (SELECT 1 FROM ");
+        Self {
+            before_guard: delete,
+            after_guard: ")".to_owned(),
+        }
+    }
+
+    /// Appends the statement to a text.
+    fn push_onto(&self, sql: &mut String, guard_row: &str) {
+        sql.push_str(&self.before_guard);
+        sql.push_str(guard_row);
+        sql.push_str(&self.after_guard);
+    }
+}
 
 /// A write that is sent at once: one statement on PostgreSQL, one hand-over to the
 /// connection's thread on SQLite.
@@ -22,9 +46,9 @@ pub struct Script {
     pub returning: &'static str,
     /// The FROM and WHERE that find the guard's row again.
     pub guard_row: String,
-    /// Statements that read from [`GUARD`]. On SQLite each runs only if the one before has
-    /// changed a row, so only the last one may change none.
-    pub effects: Vec<String>,
+    /// What happens when the guard has changed a row. On SQLite each runs only if the one before
+    /// has changed a row, so only the last one may change none.
+    pub effects: Vec<Effect>,
     /// Fail and roll back when an effect changes no row.
     pub verified: bool,
     /// The values of all statements.
@@ -38,7 +62,7 @@ impl Script {
             DbBackend::Sqlite => self.for_sqlite(),
             _ => self.for_postgres(),
         };
-        self.values.statement(&sql, backend, account)
+        self.values.statement(sql, backend, account)
     }
 
     fn for_sqlite(&self) -> String {
@@ -56,7 +80,7 @@ impl Script {
         let mut sql = format!("{guard} RETURNING {returning}");
         for effect in effects {
             sql.push_str("; ");
-            sql.push_str(&effect.replace(GUARD, &changed));
+            effect.push_onto(&mut sql, &changed);
         }
         sql
     }
@@ -73,9 +97,9 @@ impl Script {
         let mut sql = format!("WITH guard AS ({guard} RETURNING {returning})");
         let mut answer = String::from(*returning);
         for (index, effect) in effects.iter().enumerate() {
-            let effect = effect.replace(GUARD, "guard");
-            let returned = if *verified { " RETURNING 1" } else { "" };
-            sql.push_str(&format!(", effect{index} AS ({effect}{returned})"));
+            sql.push_str(&format!(", effect{index} AS ("));
+            effect.push_onto(&mut sql, "guard");
+            sql.push_str(if *verified { " RETURNING 1)" } else { ")" });
             if *verified {
                 // A division by zero (SQLSTATE 22012) rolls the statement back.
                 answer.push_str(&format!(", 1 / (SELECT count(*) FROM effect{index})"));

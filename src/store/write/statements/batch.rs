@@ -29,7 +29,7 @@ use crate::{
         write::{
             request_outcomes::delete_expired,
             rows::{TranslationRows, step_row, step_row_without_body, task_row},
-            sql::{GivenRows, MAX_IDS_PER_STATEMENT, RowChange, Upsert, Values, list},
+            sql::{GivenRows, MAX_IDS_PER_STATEMENT, Placeholder, RowChange, Upsert, Values, list},
         },
     },
 };
@@ -67,7 +67,7 @@ impl LockedStatement {
                 format!("WITH {} {sql}", list(effects))
             }
         };
-        values.statement(&sql, backend, account)
+        values.statement(sql, backend, account)
     }
 }
 
@@ -368,9 +368,9 @@ impl Batch {
         let revision = next_revision(table, &mut values, context);
         let mut ids = Vec::new();
         let given = list(rows.map(|row| {
-            let row: Vec<String> = row.into_iter().map(|value| values.bind(value)).collect();
-            ids.extend(row.first().cloned());
-            format!("({})", row.join(", "))
+            let row: Vec<Placeholder> = row.into_iter().map(|value| values.bind(value)).collect();
+            ids.extend(row.first().copied());
+            format!("({})", list(row.into_iter()))
         }));
         let sums = columns
             .iter()
@@ -381,7 +381,7 @@ impl Batch {
              AND {table}.guid = given.guid",
             columns.join(", "),
             list(sums),
-            ids.join(", ")
+            list(ids.into_iter())
         );
         self.push(sql, values);
     }

@@ -22,7 +22,7 @@ use crate::{
         error::StoreError,
         write::{
             rows::{TranslationRows, step_row, task_row},
-            sql::{GUARD, Script, Upsert, Values, assignments},
+            sql::{Effect, Script, Upsert, Values, assignments},
         },
     },
 };
@@ -180,9 +180,7 @@ pub fn delete_step(
     let guard = format!("{guard} AND EXISTS (SELECT 1 FROM steps WHERE {step})");
     let guard_row = format!("FROM tasks WHERE account_id = $1 AND guid = {task}");
     Script {
-        effects: vec![format!(
-            "DELETE FROM steps WHERE {step} AND EXISTS (SELECT 1 FROM {GUARD})"
-        )],
+        effects: vec![Effect::delete(format!("DELETE FROM steps WHERE {step}"))],
         // The step may change while the guard waits for the task.
         verified: true,
         ..script_of_guard(guard, "guid", guard_row, values)
@@ -199,10 +197,12 @@ pub fn change_role(change: RoleChange) -> Script {
                  ON CONFLICT (account_id) DO UPDATE SET last_role_id = accounts.last_role_id + 1";
             let name = values.bind(name.into_string());
             let guard_row = "FROM accounts WHERE account_id = $1";
-            let effect = format!(
-                "INSERT INTO roles (account_id, id, name) \
-                 SELECT $1, last_role_id, {name} FROM {GUARD}"
-            );
+            let effect = Effect {
+                before_guard: format!(
+                    "INSERT INTO roles (account_id, id, name) SELECT $1, last_role_id, {name} FROM "
+                ),
+                after_guard: String::new(),
+            };
             Script {
                 effects: vec![effect],
                 ..script_of_guard(
@@ -233,10 +233,10 @@ impl<M: ActiveModelTrait> TranslationRows<M> {
         for (guid, language) in dropped {
             let guid = script.values.bind(guid);
             let language = script.values.bind(language.as_str());
-            script.effects.push(format!(
+            script.effects.push(Effect::delete(format!(
                 "DELETE FROM {table} WHERE account_id = $1 AND {resource} = {guid} \
-                 AND language = {language} AND EXISTS (SELECT 1 FROM {GUARD})"
-            ));
+                 AND language = {language}"
+            )));
         }
         for rows in translation_upserts(texts, locks, key) {
             let effect = rows.insert_if_guarded(&mut script.values, &[], backend);

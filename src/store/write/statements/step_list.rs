@@ -9,7 +9,7 @@ use crate::{
         size::{RESERVED_BYTES, STEP_ID_BYTES, stored_count},
         task::MAX_TASK_STEPS,
     },
-    store::write::sql::Values,
+    store::write::sql::{Placeholder, Values},
 };
 
 /// The UPDATE of a task whose list of steps changes, and the placeholder of its id. It
@@ -18,7 +18,7 @@ pub fn change_order(
     order: StepListChange,
     values: &mut Values,
     context: &WriteContext,
-) -> (String, String) {
+) -> (String, Placeholder) {
     let StepListChange {
         task,
         change,
