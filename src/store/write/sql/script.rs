@@ -5,7 +5,7 @@ use sea_orm::{DbBackend, Statement};
 use super::Values;
 use crate::domain::ids::AccountId;
 
-/// What an effect of a [`Script`] reads from in place of its guard.
+/// Stands for the row of the guard in the effects of a [`Script`].
 pub const GUARD: &str = "{guard}";
 
 /// A write that is sent at once: one statement on PostgreSQL, one hand-over to the
