@@ -124,8 +124,8 @@ pub(super) struct StepPageRead {
 }
 
 impl StepPageRequest {
-    /// Up to this many bytes a step of the page counts as small. If all are, the rows of the page
-    /// and the one after it have at most twice [`PAGE_BYTES`].
+    /// Most bytes of a step that counts as small in this page; a large one never does. If all
+    /// steps of the page and the one after it are small, they have at most twice [`PAGE_BYTES`].
     fn max_small_step_bytes(&self) -> i64 {
         (2 * PAGE_BYTES as i64 / (self.size + 1)).min(LARGE_STEP_BYTES)
     }
