@@ -43,8 +43,8 @@ pub use read::{
 pub use schema::newest_migration as schema;
 pub use write::{Import, Imported};
 
-/// Large steps that are read at once, some of them for writes. The driver holds each two or
-/// three times.
+/// How many large steps or pages are read at once, those for writes included. The driver holds
+/// what is read two or three times.
 const MAX_LARGE_READS: usize = 4;
 
 /// How to reach and use the database.
@@ -91,7 +91,7 @@ pub type EncodeAnswer<T> = Box<dyn Fn(&T) -> Vec<u8> + Send + Sync>;
 pub enum WriteOutcome<T> {
     /// It was written by this call.
     Done(T),
-    /// An earlier call wrote it. The stored answer of that call.
+    /// An earlier call with this request id wrote it, and got this answer.
     Replayed(Vec<u8>),
 }
 
@@ -107,7 +107,7 @@ pub struct Store {
 pub enum WritePath {
     /// Without locks first, and under locks where that will not do.
     OptimisticFirst,
-    /// Under locks alone: slower, for comparing the two.
+    /// Always under locks: slower, for comparing the two.
     LockedOnly,
 }
 
@@ -201,7 +201,7 @@ impl Store {
         &self.inner.connections.page_key
     }
 
-    /// How many statements were sent so far, without those that begin and end
+    /// How many statements have ended so far, without those that begin and end
     /// transactions.
     pub fn statements(&self) -> u64 {
         self.inner.metrics.statements()
@@ -323,6 +323,5 @@ fn statement(
 
 /// A list of `count` placeholders, the first of which is `$first`.
 fn placeholders(first: usize, count: usize) -> String {
-    let placeholders: Vec<String> = (first..first + count).map(|n| format!("${n}")).collect();
-    placeholders.join(", ")
+    values::list((first..first + count).map(|n| format!("${n}")))
 }

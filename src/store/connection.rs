@@ -56,21 +56,21 @@ pub use transaction::{Purpose, Transaction};
 const PAGE_KEY: &str = "page_token";
 /// Connections that read from SQLite.
 const MAX_SQLITE_READERS: u32 = 4;
-/// Rows that a statement may be ahead of who reads them. With fewer than a page has, the
-/// connection's thread would stop and be woken again for each page.
+/// How many rows SQLite's thread may read before they are taken. With fewer than a page has,
+/// the thread would stop and be woken again for each page.
 const SQLITE_ROW_BUFFER: usize = 1_024;
 /// How long a write waits for another process that holds the SQLite file.
 const SQLITE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a locked SQLite file is opened again.
 const SQLITE_RETRY_INTERVAL: Duration = Duration::from_millis(50);
-/// How long a write waits for SQLite's one writing connection. It is longer than
-/// [`postgres::ACQUIRE_TIMEOUT`], as all writes queue for this connection, large ones too.
-const SQLITE_WRITE_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a call waits for an SQLite connection. It is longer than
+/// [`postgres::ACQUIRE_TIMEOUT`], as all writes queue for one connection, large ones too.
+const SQLITE_ACQUIRE_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long `migrate` waits for a PostgreSQL that cannot be reached.
 const MIGRATE_WAIT: Duration = Duration::from_secs(10);
-/// The pause between two attempts to reach PostgreSQL, and how often the log says that
-/// there is none yet.
+/// The pause between two attempts to reach PostgreSQL.
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
+/// How often the log says that PostgreSQL cannot be reached yet.
 const WAIT_LOG_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Brings the schema of a database up to date.
@@ -132,7 +132,7 @@ pub struct DatabaseConnections {
     pub epoch: Arc<ConnectionEpoch>,
     /// Slots or queue of writes.
     pub writers: Writers,
-    /// The secret that seals page tokens.
+    /// The secret that signs page tokens.
     pub page_key: [u8; 32],
     /// What was done to the schema.
     pub schema_change: SchemaChange,
@@ -162,14 +162,14 @@ pub async fn connect(
     options: &ConnectOptions,
 ) -> Result<DatabaseConnections, OpenError> {
     let url = match database {
-        DatabaseUrl::SqliteFile(path) => return sqlite_file(path, options).await,
-        DatabaseUrl::SqliteMemory => return sqlite_memory(&options.metrics).await,
+        DatabaseUrl::SqliteFile(path) => return open_sqlite_file(path, options).await,
+        DatabaseUrl::SqliteMemory => return open_sqlite_memory(&options.metrics).await,
         DatabaseUrl::Postgres(url) => url,
     };
     let begun = Instant::now();
     let mut logged: Option<Instant> = None;
     loop {
-        let error = match postgres(url, options).await {
+        let error = match open_postgres(url, options).await {
             Err(error @ (OpenError::Unreachable { .. } | OpenError::Lost)) => error,
             result => {
                 if logged.is_some() && result.is_ok() {
@@ -189,7 +189,7 @@ pub async fn connect(
     }
 }
 
-async fn sqlite_file(
+async fn open_sqlite_file(
     path: &Path,
     options: &ConnectOptions,
 ) -> Result<DatabaseConnections, OpenError> {
@@ -206,23 +206,25 @@ async fn sqlite_file(
         });
     }
     create_private(path);
-    let options = sqlite(file())
+    let options = with_sqlite_settings(file())
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal);
-    let mut writer = sqlite_writer(options, &epoch).await.map_err(file_error)?;
+    let mut writer = open_sqlite_writer(options, &epoch)
+        .await
+        .map_err(file_error)?;
     // SQLite opens a file that it may not write for reading.
     advice::check_writable(path)?;
     let schema_change = prepare_schema(&writer, old_schema).await?;
     let page_key = page_key(&writer).await?;
     writer.measure("writer", metrics);
-    let reading = || sqlite(file()).read_only(true);
-    let reader = sqlite_pool(MAX_SQLITE_READERS, reading(), &epoch);
+    let reading = || with_sqlite_settings(file()).read_only(true);
+    let reader = open_sqlite_pool(MAX_SQLITE_READERS, reading(), &epoch);
     let mut reader = reader.await.map_err(file_error)?;
     reader.measure("reader", metrics);
-    let probe = sqlite_pool(1, reading(), &epoch);
+    let probe = open_sqlite_pool(1, reading(), &epoch);
     let probe = probe.await.map_err(file_error)?;
     Ok(DatabaseConnections {
-        writers: Writers::Queue(WriteQueue::start(writer.clone(), SQLITE_WRITE_TIMEOUT)),
+        writers: Writers::Queue(WriteQueue::start(writer.clone(), SQLITE_ACQUIRE_TIMEOUT)),
         writer,
         reader,
         probe: HealthProbe::Sqlite(probe),
@@ -232,15 +234,15 @@ async fn sqlite_file(
     })
 }
 
-/// Opens the connection that writes. SQLite does not wait for a lock while it sets the journal
-/// mode, as servers do that open one new file at once.
-async fn sqlite_writer(
+/// Opens the connection that writes. Tries again while the file is locked: SQLite itself does not
+/// wait when it sets the journal mode, and several servers may open a new file at once.
+async fn open_sqlite_writer(
     options: SqliteConnectOptions,
     epoch: &Arc<ConnectionEpoch>,
 ) -> Result<Database, sqlx::Error> {
     let begun = Instant::now();
     loop {
-        match sqlite_pool(1, options.clone(), epoch).await {
+        match open_sqlite_pool(1, options.clone(), epoch).await {
             Err(err) if advice::is_locked(&err) && begun.elapsed() < SQLITE_BUSY_TIMEOUT => {
                 sleep(SQLITE_RETRY_INTERVAL).await;
             }
@@ -250,7 +252,7 @@ async fn sqlite_writer(
 }
 
 /// Creates a missing file that only this user may read. SQLite gives the files beside it the
-/// same mode. What fails here fails in SQLite, too, whose error is reported.
+/// same mode. Errors are ignored, as SQLite then fails, too, and its error is reported.
 fn create_private(file: &Path) {
     let mut options = fs::File::options();
     let _ = options.write(true).create_new(true).mode(0o600).open(file);
@@ -264,18 +266,18 @@ fn is_absent(file: &Path) -> bool {
 }
 
 /// A database in memory exists as long as its one connection.
-async fn sqlite_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConnections, OpenError> {
+async fn open_sqlite_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConnections, OpenError> {
     let epoch = Arc::new(ConnectionEpoch::new());
     let options =
         SqliteConnectOptions::from_str("sqlite::memory:").map_err(|_| OpenError::InvalidUrl)?;
-    let mut writer = sqlite_pool(1, sqlite(options), &epoch)
+    let mut writer = open_sqlite_pool(1, with_sqlite_settings(options), &epoch)
         .await
         .map_err(|err| advice::file_error(Path::new(":memory:"), &err))?;
     let schema_change = prepare_schema(&writer, OldSchema::Migrate).await?;
     let page_key = page_key(&writer).await?;
     writer.measure("shared", metrics);
     Ok(DatabaseConnections {
-        writers: Writers::Queue(WriteQueue::start(writer.clone(), SQLITE_WRITE_TIMEOUT)),
+        writers: Writers::Queue(WriteQueue::start(writer.clone(), SQLITE_ACQUIRE_TIMEOUT)),
         reader: writer.clone(),
         probe: HealthProbe::Sqlite(writer.clone()),
         writer,
@@ -285,7 +287,7 @@ async fn sqlite_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConnection
     })
 }
 
-async fn postgres(
+async fn open_postgres(
     url: &PostgresUrl,
     options: &ConnectOptions,
 ) -> Result<DatabaseConnections, OpenError> {
@@ -320,9 +322,9 @@ async fn postgres(
     })
 }
 
-/// The settings of every SQLite connection. `synchronous=FULL` syncs the write-ahead log
+/// Adds the settings of every SQLite connection. `synchronous=FULL` syncs the write-ahead log
 /// at each COMMIT, so a write that was answered is durable.
-fn sqlite(options: SqliteConnectOptions) -> SqliteConnectOptions {
+fn with_sqlite_settings(options: SqliteConnectOptions) -> SqliteConnectOptions {
     options
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
@@ -331,7 +333,7 @@ fn sqlite(options: SqliteConnectOptions) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-async fn sqlite_pool(
+async fn open_sqlite_pool(
     connections: u32,
     options: SqliteConnectOptions,
     epoch: &Arc<ConnectionEpoch>,
@@ -340,7 +342,7 @@ async fn sqlite_pool(
     let pool = SqlitePoolOptions::new()
         .min_connections(1)
         .max_connections(connections)
-        .acquire_timeout(SQLITE_WRITE_TIMEOUT)
+        .acquire_timeout(SQLITE_ACQUIRE_TIMEOUT)
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false)

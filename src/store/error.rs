@@ -31,7 +31,7 @@ pub enum StoreError {
     Database(DbErr),
     /// A row with an invalid value in this column.
     Corrupt(&'static str),
-    /// The call would read so many bytes of a large step, or of the bodies of a page, and has no
+    /// The call would read this many bytes of a large step, or of the bodies of a page, and has no
     /// permit for that. It waits for one and runs again. See
     /// [`LARGE_STEP_BYTES`](super::read::steps::LARGE_STEP_BYTES).
     LargeRead(usize),

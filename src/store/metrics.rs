@@ -15,7 +15,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-/// Seconds: from a read of a cached row to the longest wait for a lock.
+/// Upper bounds in seconds: from a read of a cached row to the longest wait for a lock.
 const BUCKETS: [f64; 16] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
     5.0, 15.0,
@@ -225,11 +225,13 @@ pub enum StatementKind {
 impl StatementKind {
     /// What this SQL does.
     pub fn of(sql: &str) -> Self {
-        let writes = || ["INSERT INTO ", "UPDATE ", "DELETE FROM "].map(|verb| sql.contains(verb));
+        let writes = |sql: &str| {
+            let verbs = ["INSERT INTO ", "UPDATE ", "DELETE FROM "];
+            verbs.iter().any(|verb| sql.contains(verb))
+        };
         if sql.ends_with("FOR UPDATE") {
             Self::Lock
-        } else if sql.starts_with("SELECT") || (sql.starts_with("WITH ") && writes() == [false; 3])
-        {
+        } else if sql.starts_with("SELECT") || (sql.starts_with("WITH ") && !writes(sql)) {
             Self::Read
         } else {
             Self::Change

@@ -1,5 +1,5 @@
-//! Reads. Each returns one state of the database: what most return comes from one statement;
-//! exports, previews, validations and large steps are read in one transaction.
+//! Reads. Each returns one state of the database. Most return what one statement reads; exports,
+//! previews, validations and large steps are read in one transaction.
 
 mod cached_sql;
 mod expected_translations;
@@ -18,6 +18,7 @@ pub mod tasks;
 mod translation_work;
 mod validation;
 
+use sea_orm::DbBackend;
 use tracing::Instrument;
 
 use crate::{
@@ -31,8 +32,16 @@ pub use preview::{PreviewCall, PreviewPage};
 pub use row_reader::RowReader;
 pub use validation::{FindingsCall, FindingsCursor, FindingsPage, ValidationCall, ValidationPage};
 
-/// Runs a read that begins a transaction in a spawned task, as a cancelled BEGIN would
-/// invalidate all connections.
+/// The SQL functions for a JSON array of values and for one of rows, and the cast of these to text.
+fn json_functions(backend: DbBackend) -> (&'static str, &'static str, &'static str) {
+    match backend {
+        DbBackend::Sqlite => ("json_array", "json_group_array", ""),
+        _ => ("json_build_array", "json_agg", "::text"),
+    }
+}
+
+/// Runs a read in a spawned task, for reads that begin a transaction: a cancelled BEGIN would
+/// invalidate all connections. The call's permits are kept until the read has ended.
 async fn run_to_end<T: Send + 'static>(
     read: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {

@@ -202,8 +202,8 @@ impl Account {
     /// It runs in a task of its own, or in that of the [`WriteQueue`], so that a caller
     /// who goes away leaves all of it or nothing, and a `begin()` is never cancelled
     /// half-way. A transaction that loses against another one is run again from its
-    /// beginning. One whose caller has gone is not begun, and on PostgreSQL, where it
-    /// shares its COMMIT with nobody, rolled back up to the last moment.
+    /// beginning. If the caller has gone, none is begun; on PostgreSQL, where no other write
+    /// shares its COMMIT, it is rolled back even just before that.
     async fn write_idempotent<O: Operation>(
         &self,
         operation: O,
@@ -229,7 +229,7 @@ impl Account {
         let outcome = match self.run_in_turn(&write, None).await {
             Err(StoreError::LargeRead(bytes)) => {
                 let permit = self.large_read_permit().await;
-                // Once it is written it must be returned, whether or not there is memory.
+                // Reserved before the write, as a step that is written must be returned.
                 if !CallContext::try_reserve_response(bytes) {
                     return Err(Error::Overloaded);
                 }

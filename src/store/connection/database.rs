@@ -34,8 +34,8 @@ pub enum Pooling {
     Transaction,
 }
 
-/// Follows BEGIN behind PgBouncer: the settings that a session has otherwise, and the end of
-/// other clients' prepared statements.
+/// Sent after BEGIN behind PgBouncer. Gives the transaction the settings that a session has
+/// otherwise, and removes the prepared statements of other clients.
 const TRANSACTION_SETTINGS: &str = "SET LOCAL lock_timeout = '2s'; \
      SET LOCAL idle_in_transaction_session_timeout = '10s'; DEALLOCATE ALL";
 
@@ -129,7 +129,7 @@ impl Database {
         }
     }
 
-    /// Waits for a connection, and records the wait. Has the log say why there is none.
+    /// Waits for a connection, and records the wait. If it ends without one, logs why.
     async fn acquire(&self) -> Result<PooledConnection, DbErr> {
         let _wait = self.connection_waits.as_ref().map(ConnectionWait::begin);
         let acquired = self.pool.acquire().await;
@@ -139,7 +139,7 @@ impl Database {
         acquired
     }
 
-    /// Logs why PostgreSQL had no connection in time, soon and not more often than necessary.
+    /// Logs why PostgreSQL had no connection in time; does nothing on SQLite.
     pub fn log_why_no_connection(&self) {
         match &self.pool {
             Pool::Postgres(pool) => self.no_connection.report(pool),

@@ -8,7 +8,8 @@ use std::{
 /// The least time between two expiries. Without it, every write would open a new
 /// connection while the database is a standby, where all are read-only.
 const MIN_EXPIRY_INTERVAL: Duration = Duration::from_millis(500);
-/// The time of `start` in microseconds, larger than the age of any connection.
+/// What the clock shows at `start`, in microseconds. Not 0, as `oldest_usable` is 0 until the
+/// first expiry.
 const START_MICROS: u64 = 3_600_000_000;
 /// How inexact the age of a connection may be.
 const AGE_TOLERANCE: Duration = Duration::from_secs(1);
@@ -34,13 +35,14 @@ impl ConnectionEpoch {
     /// returns `false` within [`MIN_EXPIRY_INTERVAL`] after the last time.
     pub fn expire(&self) -> bool {
         let now = self.now();
-        let again = micros(MIN_EXPIRY_INTERVAL);
-        let moved = |last| (last == 0 || now >= last + again).then_some(now);
+        let interval = micros(MIN_EXPIRY_INTERVAL);
+        let moved = |last| (last == 0 || now >= last + interval).then_some(now);
         let (set, read) = (Ordering::Relaxed, Ordering::Relaxed);
         self.oldest_usable.fetch_update(set, read, moved).is_ok()
     }
 
-    /// As [`ConnectionEpoch::expire`], at any time.
+    /// As [`ConnectionEpoch::expire`], but at any time. As ages are inexact, connections that are
+    /// opened within [`AGE_TOLERANCE`] from now are not used either.
     pub fn invalidate_all(&self) {
         let now = self.now() + micros(AGE_TOLERANCE);
         self.oldest_usable.fetch_max(now, Ordering::SeqCst);

@@ -21,7 +21,7 @@ const MIGRATION_LOCK: i64 = 0x6578_7065_7274_6973;
 /// What opening a database has done to its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchemaChange {
-    /// It was that of this version.
+    /// Nothing: it was that of this version.
     Current,
     /// The database had none.
     Created,
@@ -50,8 +50,8 @@ impl OldSchema {
 
 /// Creates a missing schema. Brings an old one up to date, or refuses it.
 pub async fn prepare_schema(db: &Database, old: OldSchema) -> Result<SchemaChange, OpenError> {
-    let schema = |err: DbErr| advice::schema_error(&err);
-    let transaction = db.begin_seaorm_transaction(None).await.map_err(schema)?;
+    let failed = |err: DbErr| advice::schema_error(&err);
+    let transaction = db.begin_seaorm_transaction(None).await.map_err(failed)?;
     if backend(&transaction) == DbBackend::Postgres {
         check_permissions(&transaction, NeededPermissions::Migrations).await?;
     }
@@ -59,9 +59,9 @@ pub async fn prepare_schema(db: &Database, old: OldSchema) -> Result<SchemaChang
         Ok(pending) => pending,
         // The database has migrations that this version does not know.
         Err(DbErr::Custom(_)) => return Err(OpenError::UnknownSchema),
-        Err(err) => return Err(schema(err)),
+        Err(err) => return Err(failed(err)),
     };
-    transaction.rollback().await.map_err(schema)?;
+    transaction.rollback().await.map_err(failed)?;
     if pending == 0 {
         return Ok(SchemaChange::Current);
     }
@@ -71,9 +71,9 @@ pub async fn prepare_schema(db: &Database, old: OldSchema) -> Result<SchemaChang
         OldSchema::Refuse => return Err(OpenError::OldSchema { pending }),
         OldSchema::Migrate => {}
     }
-    let transaction = begin_migrations(db).await.map_err(schema)?;
-    Migrator::up(&transaction, None).await.map_err(schema)?;
-    transaction.commit().await.map_err(schema)?;
+    let transaction = begin_migrations(db).await.map_err(failed)?;
+    Migrator::up(&transaction, None).await.map_err(failed)?;
+    transaction.commit().await.map_err(failed)?;
     Ok(match is_empty {
         true => SchemaChange::Created,
         false => SchemaChange::Migrated,
@@ -81,21 +81,21 @@ pub async fn prepare_schema(db: &Database, old: OldSchema) -> Result<SchemaChang
 }
 
 /// Creates the schema with this many partitions of each table of account data, or brings one
-/// with as many up to date. Refuses other tables.
+/// with as many up to date. Refuses tables with another number of partitions.
 pub async fn prepare_partitions(db: &Database, partitions: u16) -> Result<SchemaChange, OpenError> {
-    let schema = |err: DbErr| advice::schema_error(&err);
-    let transaction = begin_migrations(db).await.map_err(schema)?;
-    match partitions_of_tables(&transaction).await.map_err(schema)? {
+    let failed = |err: DbErr| advice::schema_error(&err);
+    let transaction = begin_migrations(db).await.map_err(failed)?;
+    match partitions_of_tables(&transaction).await.map_err(failed)? {
         None => {
             let migrations = Migrator::up(&transaction, None);
             let migrated = with_partitions(partitions, migrations).await;
-            migrated.map_err(schema)?;
-            transaction.commit().await.map_err(schema)?;
+            migrated.map_err(failed)?;
+            transaction.commit().await.map_err(failed)?;
             Ok(SchemaChange::Created)
         }
         Some(0) => Err(OpenError::TablesWithoutPartitions),
         Some(found) if found == i64::from(partitions) => {
-            transaction.rollback().await.map_err(schema)?;
+            transaction.rollback().await.map_err(failed)?;
             with_partitions(partitions, prepare_schema(db, OldSchema::Migrate)).await
         }
         Some(found) => Err(OpenError::OtherPartitions {

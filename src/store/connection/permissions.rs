@@ -19,14 +19,15 @@ pub enum NeededPermissions {
     Serve,
 }
 
-const MIGRATIONS: &str = "seaql_migrations";
+/// The table in which SeaORM lists the migrations that were run.
+const MIGRATIONS_TABLE: &str = "seaql_migrations";
 const READ: &[&str] = &["SELECT"];
 const CHANGE: &[&str] = &["SELECT", "INSERT", "UPDATE", "DELETE"];
 
 impl NeededPermissions {
     /// Each table with its permissions.
     fn tables(self) -> Vec<(&'static str, &'static [&'static str])> {
-        let mut tables = vec![(MIGRATIONS, READ)];
+        let mut tables = vec![(MIGRATIONS_TABLE, READ)];
         if self != Self::Migrations {
             tables.extend(schema::tables().map(|table| {
                 let is_changed = self == Self::Serve && table.is_of_accounts;
@@ -45,10 +46,10 @@ pub async fn check_permissions(
     needed: NeededPermissions,
 ) -> Result<(), OpenError> {
     let failed = |err: DbErr| advice::schema_error(&err);
-    let schema = Statement::from_string(backend(db), "SELECT current_schema() IS NULL");
-    let schema = db.query_one_raw(schema).await.map_err(failed)?;
-    let has_none = schema.map(|row| row.try_get_by_index(0)).transpose();
-    if has_none.map_err(failed)? == Some(true) {
+    let query = Statement::from_string(backend(db), "SELECT current_schema() IS NULL");
+    let row = db.query_one_raw(query).await.map_err(failed)?;
+    let has_no_schema = row.map(|row| row.try_get_by_index(0)).transpose();
+    if has_no_schema.map_err(failed)? == Some(true) {
         return Err(OpenError::Schema(
             "this user may use no schema: grant USAGE on the schema to the user".to_owned(),
         ));
@@ -72,7 +73,7 @@ pub async fn check_permissions(
     })
 }
 
-/// Logs that writes will be refused, as those to a standby.
+/// Logs a warning if writes will be refused, as the database is a standby or read-only.
 pub async fn warn_if_read_only(db: &impl ConnectionTrait) -> Result<(), OpenError> {
     let failed = |err: DbErr| advice::schema_error(&err);
     let sql = "SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on'";

@@ -20,14 +20,14 @@ pub async fn is_pooled(options: &PgConnectOptions) -> Result<bool, sqlx::Error> 
         return Ok(false);
     };
     let first = server_process(&mut one).await?;
-    let mut seen = false;
+    let mut is_pooled = false;
     for _ in 0..COMPARISONS {
         let now = server_process(&mut other).await?;
-        seen |= now == first || server_process(&mut one).await? != first;
+        is_pooled |= now == first || server_process(&mut one).await? != first;
     }
     one.close().await?;
     other.close().await?;
-    Ok(seen)
+    Ok(is_pooled)
 }
 
 /// The server process of a connection, read without a prepared statement.

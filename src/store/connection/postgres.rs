@@ -24,14 +24,13 @@ use crate::config::PostgresUrl;
 pub const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the first connections may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a statement waits for a lock, after which the write is retried while its
-/// caller waits; and how long the database keeps a silent transaction, whose locks would
-/// stay for hours when the network is cut.
+/// A write that waits longer than `lock_timeout` is retried while its caller waits. Without
+/// `idle_in_transaction_session_timeout`, locks would stay for hours after the network is cut.
 const SESSION_SETTINGS: &str =
     "SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'";
-/// On tables in partitions, prepared statements are planned once, not for the values of each
-/// call: PostgreSQL would think that the plan for all values reads every partition, and would
-/// plan each call, which takes longer than the call.
+/// Prepared statements on partitioned tables are planned once, for all values. PostgreSQL
+/// believes that this plan reads every partition, and would otherwise plan each call anew, which
+/// takes longer than the call.
 const ONE_PLAN_ON_PARTITIONS: &str = "SELECT \
      set_config('plan_cache_mode', 'force_generic_plan', false) FROM pg_class \
      WHERE oid = to_regclass('steps') AND relkind = 'p'";
@@ -104,7 +103,7 @@ fn open_pool(
         .before_acquire(move |connection, about| {
             let usable = acquire_epoch.includes(about.age);
             let recent = about.idle_for < UNCHECKED_IDLE_TIME;
-            Box::pin(async move { Ok(usable && (recent || is_clean(connection).await)) })
+            Box::pin(async move { Ok(usable && (recent || rolls_back(connection).await)) })
         })
         .after_release(move |connection, about| {
             let usable = release_epoch.includes(about.age);
@@ -135,7 +134,7 @@ async fn is_pooled(options: &PgConnectOptions, setting: Option<bool>) -> Result<
 
 /// Ends a transaction that may be open, and returns whether the connection works. The pair
 /// of statements causes no warning when none is open.
-async fn is_clean(connection: &mut PgConnection) -> bool {
+async fn rolls_back(connection: &mut PgConnection) -> bool {
     let ended = timeout(CHECK_TIMEOUT, connection.execute("BEGIN; ROLLBACK")).await;
     matches!(ended, Ok(Ok(_)))
 }

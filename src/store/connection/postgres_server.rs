@@ -6,7 +6,7 @@ use tracing::warn;
 use super::{OpenError, advice};
 use crate::store::backend;
 
-/// The least `server_version_num`: the first version with foreign keys to tables in partitions.
+/// The least `server_version_num`: the first version with foreign keys to partitioned tables.
 const LEAST_VERSION: i32 = 120_000;
 /// The encoding of what is stored, as PostgreSQL names it.
 const ENCODING: &str = "UTF8";
@@ -33,7 +33,7 @@ pub async fn check_server(db: &impl ConnectionTrait) -> Result<(), OpenError> {
     }
 }
 
-/// Logs that a database for reads is no standby.
+/// Logs a warning if the database for reads is no standby.
 pub async fn warn_if_no_standby(db: &impl ConnectionTrait) -> Result<(), DbErr> {
     let query = Statement::from_string(backend(db), "SELECT pg_is_in_recovery()");
     let row = db.query_one_raw(query).await?;

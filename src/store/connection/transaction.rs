@@ -29,7 +29,8 @@ impl Purpose {
             (Self::Snapshot, DbBackend::Sqlite) => "BEGIN",
             (Self::Snapshot, _) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             (Self::Write, DbBackend::Sqlite) => "BEGIN IMMEDIATE",
-            // It may write many rows, for which PostgreSQL chooses the plan by their number.
+            // A write may have many rows, so PostgreSQL may plan for their number, also on
+            // partitioned tables.
             (Self::Write, _) => "BEGIN; SET LOCAL plan_cache_mode = auto",
             (Self::Statement, _) => "BEGIN",
         }
@@ -57,7 +58,7 @@ impl Transaction {
         self.connection.get_mut().commit().await
     }
 
-    /// Waits until the transaction is rolled back, for writes: its locks are free then.
+    /// Rolls back and waits for the end, so that the locks of a write are free afterwards.
     pub async fn rollback(mut self) -> Result<(), DbErr> {
         self.connection.get_mut().rollback().await
     }

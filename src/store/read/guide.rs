@@ -9,6 +9,7 @@ use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Value};
 
 use self::budget::ReadBudget;
 use super::{
+    json_functions,
     outside::{AccountNames, GuideExtent, OutsideUses, find_outside_uses, retain_used_outside},
     row_reader::RowReader,
     step_row::{StepColumns, read_step},
@@ -73,7 +74,7 @@ impl Account {
     }
 
     /// Reads a guide, and the conditions elsewhere that read its variables, in at most six
-    /// statements. What stored tasks set and read that the guide replaces is left out.
+    /// statements. The stored tasks that it `replaced` do not count as elsewhere.
     pub(super) async fn read_guide_and_readers(
         &self,
         db: &impl ConnectionTrait,
@@ -148,10 +149,10 @@ impl Account {
         };
         let (root, mut tasks) = of_document(plan(document, context)?);
         let steps = tasks.values().flat_map(|(_, steps)| steps.iter().flatten());
-        let stored = subtasks(steps)
+        let has_stored_subtasks = subtasks(steps)
             .into_iter()
             .any(|task| !tasks.contains_key(&task));
-        if stored {
+        if has_stored_subtasks {
             let mut budget = ReadBudget::new(self.max_message_bytes());
             tasks.extend(self.with_steps(db, heads, &mut budget).await?);
         }
@@ -192,7 +193,7 @@ impl Account {
     }
 
     /// Reads the given tasks, which have depth 1, and those that subtask steps lead to, in
-    /// the order of depths. Tasks one step too deep are read for their visibility.
+    /// the order of depths. Tasks one level too deep are read, too, for their visibility.
     async fn tasks_below(
         &self,
         db: &impl ConnectionTrait,
@@ -353,12 +354,4 @@ fn step_columns(backend: DbBackend) -> String {
             WHERE l.account_id = $1 AND l.step = s.guid) END AS overlays, \
          {columns}"
     )
-}
-
-/// The SQL functions for a JSON array of values and one of rows, and the cast to text.
-fn json_functions(backend: DbBackend) -> (&'static str, &'static str, &'static str) {
-    match backend {
-        DbBackend::Sqlite => ("json_array", "json_group_array", ""),
-        _ => ("json_build_array", "json_agg", "::text"),
-    }
 }

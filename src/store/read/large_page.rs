@@ -77,15 +77,7 @@ impl Account {
         database: &Database,
         page: &StepPageRequest,
     ) -> Result<StepPageRead, StoreError> {
-        let db = database.begin(Purpose::Snapshot).await?;
-        self.read_each_large_step(&db, page).await
-    }
-
-    async fn read_each_large_step(
-        &self,
-        db: &impl ConnectionTrait,
-        page: &StepPageRequest,
-    ) -> Result<StepPageRead, StoreError> {
+        let db = &database.begin(Purpose::Snapshot).await?;
         let mut read = StepPageRead::empty();
         for row in rows(db, &self.id, page, Some(LARGE_STEP_BYTES)).await? {
             let LeadingColumns {

@@ -44,8 +44,8 @@ impl Account {
     }
 }
 
-/// Reads a step of any size and its place, under a permit. On PostgreSQL that takes two
-/// statements: `db` is a transaction that sees one state, or has locked the step.
+/// Reads a step of any size and its place, under a permit. On PostgreSQL this takes two
+/// statements, so `db` must be a transaction that sees one state or has locked the step.
 pub async fn find_whole(
     db: &impl ConnectionTrait,
     account: &AccountId,
@@ -55,8 +55,8 @@ pub async fn find_whole(
 }
 
 /// Reads these columns of a step of any size, and its place. On PostgreSQL the step's own body
-/// comes in pieces, as the driver holds a message three times while it arrives; so `db` is a
-/// transaction that sees one state.
+/// comes in pieces, as the driver holds a message three times while it arrives; so `db` must be
+/// such a transaction as for [`find_whole`].
 pub(super) async fn find(
     db: &impl ConnectionTrait,
     account: &AccountId,

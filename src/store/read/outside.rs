@@ -28,7 +28,7 @@ use crate::{
 const MAX_SETTERS: usize = 1_000;
 /// Most tasks and steps outside a guide whose conditions are read.
 const MAX_READERS: usize = 1_000;
-/// How many names most steps of a guide set and read, at most.
+/// How many rows of the index are read for a task or step of the guide. Most have fewer.
 const ROWS_OF_AN_ID: usize = 8;
 
 /// Account-wide names of a guide.
@@ -66,7 +66,7 @@ impl AccountNames<'_> {
     }
 
     /// A WITH clause with the table `given`: the symbol of each name, and the role to search
-    /// for. Those of names that are read are set elsewhere, and the reverse.
+    /// for, which is that of setters for a name that the guide reads, and the reverse.
     fn bind(&self, values: &mut Values) -> String {
         let read = self.read.iter().map(|name| (name, SymbolRole::Sets));
         let set = self.set.iter().map(|name| (name, SymbolRole::Reads));
@@ -90,9 +90,9 @@ impl AccountNames<'_> {
 }
 
 /// Keeps the names that are used outside the guide, or by steps of tasks that it replaces: the
-/// index does not tell of which task a step is.
+/// index does not say to which task a step belongs.
 ///
-/// Most names are used in one guide only. The index tells that without a row of a step.
+/// Most names are used in one guide only, which the index shows without reading a step.
 pub async fn retain_used_outside(
     names: &mut AccountNames<'_>,
     db: &impl ConnectionTrait,

@@ -34,7 +34,7 @@ const LARGE_PAGE_BYTES: usize = 1024 * 1024;
 pub struct PreviewCall {
     /// The guide.
     pub source: GuideSource,
-    /// The digest of the document, if the guide is of one.
+    /// The digest of the document, if the guide is one.
     pub document: Option<[u8; 32]>,
     /// Variables that the caller declares.
     pub known: KnownVariables,

@@ -114,7 +114,7 @@ impl Account {
             "SELECT guid, task, title FROM steps \
              WHERE account_id = $1 AND {condition} AND guid > $3 ORDER BY guid LIMIT $4"
         );
-        let values = [task.0.into(), from.into(), rows(limit)];
+        let values = [task.0.into(), from.into(), limit_value(limit)];
         let statement = statement(backend(db), &self.id, sql, values);
         let found = db.query_all_raw(statement).await?;
         let reference = |row| {
@@ -155,9 +155,9 @@ impl Account {
             let step = StepId(row.take()?);
             let title: String = row.take()?;
             let question = json_columns::read_feedback(row.take()?)?;
-            let values = question.iter().flat_map(|question| &question.values);
-            let values = values.enumerate();
-            for (index, _) in values.filter(|(_, value)| value.link == Some(task)) {
+            let choices = question.iter().flat_map(|question| &question.values);
+            let choices = choices.enumerate();
+            for (index, _) in choices.filter(|(_, choice)| choice.link == Some(task)) {
                 let place = ReferencePlace {
                     task: parent,
                     step: Some(step),
@@ -187,7 +187,7 @@ fn page(mut items: Vec<Reference>, size: usize) -> ReferencePage {
     ReferencePage { items, next }
 }
 
-/// A number of rows as a value.
-fn rows(count: usize) -> Value {
+/// A number of rows as a value for LIMIT.
+fn limit_value(count: usize) -> Value {
     i64::try_from(count).unwrap_or(i64::MAX).into()
 }

@@ -3,7 +3,7 @@
 use sea_orm::DbBackend;
 use uuid::Uuid;
 
-use super::row_reader::RowReader;
+use super::{json_functions, row_reader::RowReader};
 use crate::{
     domain::{
         ids::{AccountId, StepId, TaskId},
@@ -49,10 +49,8 @@ impl StepColumns {
 
     /// The columns of a step `s`, in the order in which [`read_step`] takes them.
     pub fn columns(self, backend: DbBackend) -> String {
-        let (array, rows, cast, null) = match backend {
-            DbBackend::Sqlite => ("json_array", "json_group_array", "", "NULL"),
-            _ => ("json_build_array", "json_agg", "::text", "NULL::text"),
-        };
+        let (array, rows, cast) = json_functions(backend);
+        let null = format!("NULL{cast}");
         let unless_large = |sql: &str| match self.max_bytes {
             Some(max) => format!("CASE WHEN {} <= {max} THEN {sql} END", self.size_sql()),
             None => sql.to_owned(),
@@ -70,9 +68,9 @@ impl StepColumns {
         let r_data = unless_large("s.r_data");
         let body = match self.bodies && self.own_body {
             true => unless_large("s.body"),
-            false => null.to_owned(),
+            false => null.clone(),
         };
-        let overlay_body = if self.bodies { "l.body" } else { null };
+        let overlay_body = if self.bodies { "l.body" } else { &null };
         let translations = || {
             unless_large(&format!(
                 "CASE WHEN s.language_count > 0 THEN \
@@ -84,7 +82,7 @@ impl StepColumns {
         };
         let translations = match self.translations {
             true => translations(),
-            false => null.to_owned(),
+            false => null,
         };
         format!(
             "s.guid, s.task, s.position, s.fraction, s.kind, s.product_id, s.title, s.cost, \

@@ -1,5 +1,6 @@
 //! Reads of steps. What is returned comes from one statement, and with large steps from one
-//! transaction, so that it is one state of the database. Statements before it find out which.
+//! transaction, so that it is one state of the database. Statements sent before it only decide
+//! how it is read.
 
 use sea_orm::{ConnectionTrait, EntityTrait, QueryResult, Value};
 
@@ -123,8 +124,8 @@ pub(super) struct StepPageRead {
 }
 
 impl StepPageRequest {
-    /// Most bytes of a small step, which is never a large one. A page of small steps and the
-    /// one after it have at most twice [`PAGE_BYTES`].
+    /// Most bytes of a step that counts as small in this page; a large one never does. If all
+    /// steps of the page and the one after it are small, they have at most twice [`PAGE_BYTES`].
     fn max_small_step_bytes(&self) -> i64 {
         (2 * PAGE_BYTES as i64 / (self.size + 1)).min(LARGE_STEP_BYTES)
     }
@@ -179,21 +180,20 @@ impl ListedRow {
     }
 }
 
-/// How many of these steps, each with its size, fit into a page: about [`PAGE_BYTES`], but
-/// at least one.
+/// How many of these steps fit into a page: about [`PAGE_BYTES`], but at least one.
 fn count_fitting(rows: &[ListedRow], limit: usize) -> usize {
     let mut before = 0_i64;
     let fits = |row: &&ListedRow| {
-        let fits = before < PAGE_BYTES as i64;
+        let starts_within = before < PAGE_BYTES as i64;
         before = before.saturating_add(row.bytes);
-        fits
+        starts_within
     };
     rows.iter().take(limit).take_while(fits).count()
 }
 
 impl Account {
-    /// Reads a step with its body: by the first statement, if it is small and has no translations
-    /// or some were expected, and else by the second one. A large step is then read as such.
+    /// Reads a step with its body. If no translations are expected, a first statement finds only a
+    /// small step without any; the next one finds every step. Then a large step is read again.
     pub async fn get_step(&self, guid: StepId) -> Result<Step> {
         let db = self.reader();
         let expected = self.expected_translations();
@@ -275,8 +275,8 @@ impl Account {
         Ok(Page { items: steps, more })
     }
 
-    /// The rows of a page and of the step after it. They are the page, unless a step of it is not
-    /// small: its row comes without large columns.
+    /// The rows of a page and of the step after it. A step that is not small comes without large
+    /// columns; then the page has to be read in another way.
     async fn read_listed_rows(&self, page: &StepPageRequest) -> Result<Vec<ListedRow>, StoreError> {
         let db = &self.replica_or_primary();
         let selected = StepColumns {

@@ -180,25 +180,15 @@ impl Account {
         self.read_task_tree_from(primary, guid).await
     }
 
+    /// Reads a tree in one transaction. Fails if its texts are larger than a message may be.
     async fn read_task_tree_from(
         &self,
         database: &Database,
         guid: TaskId,
     ) -> Result<TaskTree, StoreError> {
-        let db = database.begin(Purpose::Snapshot).await?;
-        let tree = self.read_bounded_task_tree(&db, guid).await?;
-        tree.ok_or_else(|| Error::task_not_found(guid, "guid").into())
-    }
-
-    /// Reads a tree, unless its texts are larger than a message may be.
-    async fn read_bounded_task_tree(
-        &self,
-        db: &impl ConnectionTrait,
-        guid: TaskId,
-    ) -> Result<Option<TaskTree>, StoreError> {
-        let Some(tasks) = read_tasks(db, &self.id, guid).await? else {
-            return Ok(None);
-        };
+        let db = &database.begin(Purpose::Snapshot).await?;
+        let tasks = read_tasks(db, &self.id, guid).await?;
+        let tasks = tasks.ok_or_else(|| Error::task_not_found(guid, "guid"))?;
         let mut size = 0;
         for ids in tasks.ids.chunks(MAX_IDS_PER_STATEMENT) {
             let mut values = Values::new();
@@ -216,6 +206,6 @@ impl Account {
             let resource = SizedResource::Guide;
             return Err(Error::TooLarge { resource, limit }.into());
         }
-        Ok(Some(with_steps(db, &self.id, tasks).await?))
+        with_steps(db, &self.id, tasks).await
     }
 }

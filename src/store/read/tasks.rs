@@ -3,7 +3,7 @@
 use sea_orm::{ConnectionTrait, DbBackend, Value};
 use uuid::Uuid;
 
-use super::{cached_sql::CachedSql, row_reader::RowReader};
+use super::{cached_sql::CachedSql, json_functions, row_reader::RowReader};
 use crate::{
     domain::{
         Error, Result,
@@ -35,14 +35,14 @@ const NULL_COLUMN: &str = "CAST(NULL AS text)";
 /// A task without translations, as most are. Without the subquery for translations
 /// PostgreSQL takes less time ([`ExpectedTranslations`](super::ExpectedTranslations)).
 static UNTRANSLATED_TASK: CachedSql = CachedSql::new(|backend| {
-    let steps = steps(backend);
+    let step_ids = step_ids_sql(backend);
     format!(
-        "SELECT {COLUMNS}, {steps} AS step_guids, {NULL_COLUMN} AS translations FROM tasks t \
+        "SELECT {COLUMNS}, {step_ids} AS step_guids, {NULL_COLUMN} AS translations FROM tasks t \
          WHERE t.account_id = $1 AND t.guid = $2 AND t.language_count = 0"
     )
 });
 
-/// A task.
+/// A task with or without translations.
 static TASK: CachedSql = CachedSql::new(|backend| {
     let columns = columns(backend);
     format!("SELECT {columns} FROM tasks t WHERE t.account_id = $1 AND t.guid = $2")
@@ -50,7 +50,7 @@ static TASK: CachedSql = CachedSql::new(|backend| {
 
 /// All columns of a task `t` for [`read_task`].
 pub fn columns(backend: DbBackend) -> String {
-    columns_with(backend, &steps(backend))
+    columns_with(backend, &step_ids_sql(backend))
 }
 
 /// The columns of a task `t` for [`read_task`], without its list of steps.
@@ -58,8 +58,8 @@ pub fn columns_without_steps(backend: DbBackend) -> String {
     columns_with(backend, NULL_COLUMN)
 }
 
-/// The ids of a task's steps in their order, with commas between them.
-fn steps(backend: DbBackend) -> String {
+/// SQL for the ids of the steps of a task `t` in their order, with commas between them.
+fn step_ids_sql(backend: DbBackend) -> String {
     let guid = match backend {
         DbBackend::Sqlite => "hex(s.guid)",
         _ => "s.guid::text",
@@ -70,15 +70,12 @@ fn steps(backend: DbBackend) -> String {
     )
 }
 
-fn columns_with(backend: DbBackend, steps: &str) -> String {
-    let rows = match backend {
-        DbBackend::Sqlite => "json_group_array(json_array(l.language, l.locked, l.name))",
-        _ => "json_agg(json_build_array(l.language, l.locked, l.name))::text",
-    };
+fn columns_with(backend: DbBackend, step_ids: &str) -> String {
+    let (array, rows, cast) = json_functions(backend);
     format!(
-        "{COLUMNS}, {steps} AS step_guids, \
+        "{COLUMNS}, {step_ids} AS step_guids, \
          CASE WHEN t.language_count > 0 THEN \
-           (SELECT {rows} FROM task_translations l \
+           (SELECT {rows}({array}(l.language, l.locked, l.name)){cast} FROM task_translations l \
             WHERE l.account_id = $1 AND l.task = t.guid) END AS translations"
     )
 }

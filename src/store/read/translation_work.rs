@@ -9,6 +9,7 @@ use sea_orm::{DbBackend, FromQueryResult, Value};
 use serde::Deserialize;
 use uuid::Uuid;
 
+use super::json_functions;
 use crate::{
     domain::{
         Result,
@@ -68,6 +69,7 @@ struct StepSource {
 /// A missing or outdated translation, before the source is read.
 struct FoundWork {
     cursor: TranslationWorkCursor,
+    /// The index of the requested language.
     language: usize,
     state: TranslationState,
 }
@@ -91,6 +93,7 @@ impl Account {
         size: PageSize,
     ) -> Result<TranslationWorkPage> {
         if let Some(task) = filter.task {
+            // Fails if the task does not exist.
             self.order_epoch(task).await?;
         }
         Ok(self.build_work_page(filter, after, size).await?)
@@ -173,8 +176,8 @@ impl Account {
         found: Vec<FoundWork>,
     ) -> Result<Vec<(TranslationWork, TranslationWorkCursor)>, StoreError> {
         let ids = |steps: bool| -> Vec<Uuid> {
-            let of = found.iter().filter(|found| found.cursor.steps == steps);
-            let mut ids: Vec<Uuid> = of.map(|found| found.cursor.guid).collect();
+            let of_kind = found.iter().filter(|found| found.cursor.steps == steps);
+            let mut ids: Vec<Uuid> = of_kind.map(|found| found.cursor.guid).collect();
             ids.dedup();
             ids
         };
@@ -234,10 +237,7 @@ impl Account {
 /// SQL for at most `$3` tasks or steps `r`, each with its translations into `languages`, a
 /// list of placeholders.
 fn examine_sql(backend: DbBackend, steps: bool, condition: &str, languages: &str) -> String {
-    let (array, rows, cast) = match backend {
-        DbBackend::Sqlite => ("json_array", "json_group_array", ""),
-        _ => ("json_build_array", "json_agg", "::text"),
-    };
+    let (array, rows, cast) = json_functions(backend);
     let (table, overlays, key, bytes, fresh) = if steps {
         (
             "steps",
@@ -281,12 +281,7 @@ impl WorkPageBuilder {
         } = examined;
         let has_all_languages =
             usize::try_from(languages).is_ok_and(|count| count >= MAX_LANGUAGES);
-        let rows: Vec<StoredTranslation> = match rows {
-            Some(json) => {
-                serde_json::from_str(&json).map_err(|_| StoreError::Corrupt("translations"))?
-            }
-            None => Vec::new(),
-        };
+        let rows: Vec<StoredTranslation> = json_columns::list(rows.as_deref(), "translations")?;
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         let resumed = self.cursor.guid == guid;
         let done = if resumed { self.cursor.languages } else { 0 };

@@ -36,7 +36,7 @@ const TASKS_AT_ONCE: i32 = 100;
 pub struct ValidationCall {
     /// The guide.
     pub source: GuideSource,
-    /// The digest of the document, if the guide is of one.
+    /// The digest of the document, if the guide is one.
     pub document: Option<[u8; 32]>,
     /// Stored tasks that the document replaces.
     pub replaced: BTreeSet<TaskId>,

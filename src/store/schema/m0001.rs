@@ -16,7 +16,7 @@ pub struct Migration;
 const PAGE_KEY: &str = "page_token";
 
 /// All tables. `{text}` is text that is compared byte by byte; `{uuid}` and `{bytes}` are
-/// types that differ between the databases.
+/// types that differ between the databases. `{by_key}` has SQLite store rows in the key only.
 const TABLES: [&str; 10] = [
     "CREATE TABLE accounts (
         account_id {text} NOT NULL PRIMARY KEY,

@@ -38,7 +38,7 @@ pub enum WithManaged {
 
 /// What [`Tx::lock_step`] has locked.
 pub struct LockedStep {
-    /// Those of the given tasks and of the managed ones that exist.
+    /// The given tasks and the managed ones, as far as they exist.
     pub heads: Vec<TaskHead>,
     with_managed: WithManaged,
     /// The tasks that the step managed when they were looked up.
@@ -118,8 +118,8 @@ impl Tx {
         })
     }
 
-    /// Reads the tasks that a locked step manages, which `current` names. Conflict if it does not
-    /// manage those that were locked.
+    /// Reads the tasks that a locked step manages, and their wiring steps. `current` are those that
+    /// it manages now; fails with a conflict if others were locked.
     pub async fn read_managed(
         &self,
         locked: &LockedStep,

@@ -1,5 +1,5 @@
-//! Group commit on SQLite, which has one writer: writes that wait for each other share a
-//! transaction, and so its COMMIT, which is what a write costs on a disk.
+//! Group commit on SQLite, which has one writer. Writes that arrive while others run share their
+//! transaction, and so its COMMIT, which is most of what a write costs on a disk.
 //!
 //! *Invariants:* nobody is answered before the COMMIT; a failed write is rolled back to
 //! its savepoint without touching the others; a single write starts at once.
@@ -36,8 +36,8 @@ use crate::{
     },
 };
 
-/// The longest time that writes join a transaction. Writes behind the group wait for this
-/// time and the COMMIT.
+/// For how long writes join a transaction. Those that come later wait for this time and the
+/// COMMIT.
 const GROUP_TIME: Duration = Duration::from_millis(4);
 
 /// Writes in the order of their arrival.
@@ -48,12 +48,12 @@ pub struct WriteQueue {
 
 /// A write in the queue, whatever it returns.
 trait Job: Send {
-    /// Runs the write in a transaction; `apart` in a savepoint, so that it can be rolled
-    /// back without the writes before it.
+    /// Runs the write in a transaction. Only `in_savepoint` it can be rolled back without the
+    /// writes before it.
     fn run<'a>(
         &'a mut self,
         transaction: &'a Arc<Transaction>,
-        apart: bool,
+        in_savepoint: bool,
     ) -> BoxFuture<'a, TransactionState>;
 
     /// Tells the caller how the write went, or that it was not stored.
@@ -145,9 +145,9 @@ async fn run_jobs(writer: Database, mut queue: mpsc::UnboundedReceiver<Box<dyn J
     }
 }
 
-/// Runs a write and those that arrive meanwhile in one transaction. When that must
-/// not be committed, none of them has been answered and all are to be run again,
-/// each alone.
+/// Runs a write and those that arrive meanwhile in one transaction. If it must not be
+/// committed, returns all of them, unanswered, to be run again, each alone. A write that is
+/// alone is answered.
 async fn run_group(
     writer: &Database,
     first: Box<dyn Job>,
@@ -164,14 +164,15 @@ async fn run_group(
     let mut jobs: Vec<Box<dyn Job>> = Vec::new();
     let mut next = Some(first);
     while let Some(mut job) = next.take() {
-        let ran = job.run(&transaction, !jobs.is_empty()).await;
+        let state = job.run(&transaction, !jobs.is_empty()).await;
         jobs.push(job);
-        if ran == TransactionState::MustRollBack {
+        if state == TransactionState::MustRollBack {
             // Keep the first error: SQLite may have rolled back already.
             let _ = roll_back(transaction).await;
             if jobs.len() > 1 {
                 return jobs;
             }
+            // Its own outcome says how it went.
             jobs.into_iter().for_each(|job| job.end(Ok(())));
             return Vec::new();
         }
@@ -216,10 +217,10 @@ impl<O: Operation> Job for QueuedWrite<O> {
     fn run<'a>(
         &'a mut self,
         transaction: &'a Arc<Transaction>,
-        apart: bool,
+        in_savepoint: bool,
     ) -> BoxFuture<'a, TransactionState> {
         let span = self.span.clone();
-        Box::pin(self.run_in(transaction, apart).instrument(span))
+        Box::pin(self.run_in(transaction, in_savepoint).instrument(span))
     }
 
     fn end(self: Box<Self>, stored: Result<(), StoreError>) {
@@ -234,7 +235,11 @@ impl<O: Operation> Job for QueuedWrite<O> {
 }
 
 impl<O: Operation> QueuedWrite<O> {
-    async fn run_in(&mut self, transaction: &Arc<Transaction>, apart: bool) -> TransactionState {
+    async fn run_in(
+        &mut self,
+        transaction: &Arc<Transaction>,
+        in_savepoint: bool,
+    ) -> TransactionState {
         self.outcome = None;
         if let Some(begin_sender) = self.begin_sender.take() {
             self.given_up = self.claimed.swap(true, Ordering::SeqCst);
@@ -248,20 +253,20 @@ impl<O: Operation> QueuedWrite<O> {
             WriteConnection::Transaction(Arc::clone(transaction)),
             self.large_step_permit.clone(),
         );
-        let run = AssertUnwindSafe(run(&self.write, &tx, apart)).catch_unwind();
-        let (outcome, ran) = run.await.unwrap_or_else(|_| {
+        let run = AssertUnwindSafe(run(&self.write, &tx, in_savepoint)).catch_unwind();
+        let (outcome, state) = run.await.unwrap_or_else(|_| {
             let panic = Error::Internal("a write panicked".to_owned());
             (Err(panic.into()), TransactionState::MustRollBack)
         });
         self.outcome = Some(outcome);
-        ran
+        state
     }
 }
 
 async fn run<O: Operation>(
     write: &PendingWrite<O>,
     tx: &Tx,
-    apart: bool,
+    in_savepoint: bool,
 ) -> (
     Result<WriteOutcome<O::Answer>, StoreError>,
     TransactionState,
@@ -274,25 +279,26 @@ async fn run<O: Operation>(
         }
         Err(error) => return (Err(error), TransactionState::MustRollBack),
     }
-    if apart && let Err(err) = tx.db.execute_unprepared("SAVEPOINT apart").await {
+    if in_savepoint && let Err(err) = tx.db.execute_unprepared("SAVEPOINT apart").await {
         return (Err(err.into()), TransactionState::MustRollBack);
     }
     let outcome = write.run_locked(tx).await;
-    let stays = outcome.is_ok() && write.mode == WriteMode::Store;
-    let harmless = matches!(
+    let is_kept = outcome.is_ok() && write.mode == WriteMode::Store;
+    // Other errors may have broken the transaction.
+    let is_usable = matches!(
         outcome,
         Ok(_) | Err(StoreError::Domain(_) | StoreError::LargeRead(_))
     );
-    let ran = match (stays, apart) {
+    let state = match (is_kept, in_savepoint) {
         (true, false) => TransactionState::Usable,
-        (true, true) => savepoint(tx, "RELEASE apart").await,
-        (false, true) if harmless => savepoint(tx, "ROLLBACK TO apart; RELEASE apart").await,
+        (true, true) => end_savepoint(tx, "RELEASE apart").await,
+        (false, true) if is_usable => end_savepoint(tx, "ROLLBACK TO apart; RELEASE apart").await,
         (false, _) => TransactionState::MustRollBack,
     };
-    (outcome, ran)
+    (outcome, state)
 }
 
-async fn savepoint(tx: &Tx, sql: &str) -> TransactionState {
+async fn end_savepoint(tx: &Tx, sql: &str) -> TransactionState {
     match tx.db.execute_unprepared(sql).await {
         Ok(_) => TransactionState::Usable,
         Err(_) => TransactionState::MustRollBack,

@@ -23,7 +23,7 @@ const OUTCOME_LIFETIME_MICROS: i64 = 2 * 24 * 60 * 60 * 1_000_000;
 pub struct KeptOutcome {
     /// The caller's id of the request.
     pub request_id: RequestId,
-    /// Stands for the payload.
+    /// The digest of the payload.
     pub digest: [u8; 32],
     /// What a retry is answered with.
     pub answer: Vec<u8>,
@@ -53,8 +53,9 @@ impl<T> RetryKey<T> {
 }
 
 impl KeptOutcome {
-    /// Adds to a script that keeps the outcome: if an outcome with this id is stored, the
-    /// guard matches no row. A concurrent insert of the same id fails with a duplicate key.
+    /// Has the guard of a script match no row if an outcome with this id is stored, and adds an
+    /// effect that deletes expired ones. A concurrent insert of the same id fails with a duplicate
+    /// key.
     pub fn guard(&self, script: &mut Script, context: &WriteContext) {
         let id = script.values.bind(self.request_id.0);
         script.guard.push_str(&format!(

@@ -285,7 +285,7 @@ impl TranslationRows<step_translation::ActiveModel> {
 }
 
 /// The row of a task's texts in one language, which are translated from the name `made_from`.
-pub fn task_translation_row(
+fn task_translation_row(
     account: &AccountId,
     task: TaskId,
     made_from: &str,
@@ -305,7 +305,7 @@ pub fn task_translation_row(
 
 /// The row of a step's texts in one language, which are translated from `made_from`: the
 /// title, and the digest of the other texts.
-pub fn step_translation_row(
+fn step_translation_row(
     account: &AccountId,
     step: StepId,
     made_from: (&str, SourceDigest),

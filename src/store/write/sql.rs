@@ -35,7 +35,7 @@ struct ColumnCells {
 }
 
 impl ColumnCells {
-    /// The cell of all rows, if it is the same in each.
+    /// Takes the cell of all rows, if it is the same in each.
     fn shared(&mut self) -> Option<Value> {
         let (first, others) = self.cells.split_first()?;
         let same = others.iter().all(|cell| cell == first);
@@ -192,8 +192,8 @@ impl Upsert {
         self.batches().into_iter().map(statement).collect()
     }
 
-    /// Inserts the rows when the guard has changed a row; `None` for no rows. A single row has
-    /// the expressions in `replaced`, over the guard's row, as the cells of those columns.
+    /// Inserts the rows when the guard has changed a row; `None` for no rows. For a single row,
+    /// `replaced` gives columns an expression over the guard's row in place of their cell.
     pub fn insert_if_guarded(
         self,
         values: &mut Values,

@@ -72,8 +72,8 @@ pub fn symbol_changes(changes: &Changes, account: &AccountId) -> Vec<RowChange> 
             step: Set(guid),
         });
     }
-    // A script on SQLite goes on while each statement changes a row: what is new comes
-    // first.
+    // On SQLite, a script stops after a statement that changes no row, so what is new comes
+    // before deletions.
     vec![
         RowChange::Upsert(Upsert::new(tasks.added)),
         RowChange::Upsert(Upsert::new(steps.added)),

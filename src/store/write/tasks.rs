@@ -34,7 +34,7 @@ impl Account {
         self.write_idempotent(CreateTask(new), mode, retry).await
     }
 
-    /// Updates a task. The fields of the update that were not honored come with it.
+    /// Updates a task. Returns it, and the fields of the update that were not honored.
     pub async fn update_task(
         &self,
         guid: TaskId,

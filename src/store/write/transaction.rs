@@ -184,8 +184,8 @@ pub struct WriteSlots {
 }
 
 impl WriteSlots {
-    /// So many writes to a database at once; one that waits longer than `wait_timeout` is
-    /// refused.
+    /// Lets `slots` writes to a database run at once. One that waits longer than `wait_timeout`
+    /// is refused.
     pub fn new(slots: usize, wait_timeout: Duration, database: Database) -> Self {
         Self {
             slots: Arc::new(Semaphore::new(slots)),
@@ -235,14 +235,14 @@ impl CallerLiveness {
     }
 }
 
-/// Ends a transaction that nothing else holds any more, and makes it durable.
+/// Commits a transaction that nothing else holds any more.
 pub async fn commit(writer: &Database, transaction: Arc<Transaction>) -> Result<(), StoreError> {
     let transaction = owned(transaction)?;
     let committed = writer.measure_commit(transaction.commit()).await;
     committed.map_err(StoreError::from_commit)
 }
 
-/// Ends a transaction that nothing else holds any more, and takes it back.
+/// Rolls back a transaction that nothing else holds any more.
 pub async fn roll_back(transaction: Arc<Transaction>) -> Result<(), StoreError> {
     Ok(owned(transaction)?.rollback().await?)
 }

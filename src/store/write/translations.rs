@@ -39,8 +39,8 @@ use crate::{
 const MAX_COMPARED_BODY_BYTES: i64 = 1024 * 1024;
 
 impl Account {
-    /// Writes automatic translations, each on its own: what became of each, in
-    /// order.
+    /// Writes automatic translations. Returns the outcome of each, in order; one that is not
+    /// applied does not keep the others from being written.
     pub async fn write_translations(
         &self,
         items: Vec<AutomaticTranslation>,
@@ -94,14 +94,14 @@ impl WriteTranslations {
         self.0.iter().map(|item| item.guid)
     }
 
-    /// The languages that are asked for of some resources.
+    /// The languages into which these resources are translated.
     fn languages<'a, T>(&'a self, of: &'a BTreeMap<Uuid, T>) -> impl Iterator<Item = &'a str> {
         let items = self.0.iter().filter(|item| of.contains_key(&item.guid));
         items.map(|item| item.language.as_str())
     }
 
-    /// The tasks of the steps that translations are of. A step never changes its
-    /// task, so they can be looked up before anything is locked.
+    /// The tasks of the translated steps. A step never changes its task, so they can be
+    /// looked up before anything is locked.
     async fn tasks_of_steps(&self, tx: &Tx) -> Result<Vec<TaskId>, StoreError> {
         let tasks: Vec<Uuid> = step::Entity::find()
             .select_only()
@@ -115,8 +115,8 @@ impl WriteTranslations {
         Ok(tasks.into_iter().map(TaskId).collect())
     }
 
-    /// Locks the steps that translations are of, in the order of ids, and reads what
-    /// their texts are compared by.
+    /// Locks the translated steps in the order of ids, and reads their titles, the digests of
+    /// their other texts, and their sizes.
     async fn lock_targets(
         &self,
         tx: &Tx,

@@ -206,7 +206,7 @@ fn state_error(err: &dyn DatabaseError) -> Option<ConnectFailure> {
     let state = err.code()?;
     Some(match &*state {
         TOO_MANY_CONNECTIONS => temporary(connection_limit(err.message())),
-        // The other one is invalid_authorization_specification.
+        // 28000 is invalid_authorization_specification.
         WRONG_PASSWORD | "28000" => permanent(REJECTED_LOGIN),
         NO_DATABASE => {
             permanent("the database does not exist: create it with createdb, or use another")
@@ -268,7 +268,7 @@ fn connection_limit(message: &str) -> &'static str {
     }
 }
 
-/// The cause when prepared statements of several clients meet.
+/// What is wrong when another client's prepared statements are on the connection.
 pub const SHARED_CONNECTION: &str = "another client uses the same connection, as with PgBouncer and \
     pool_mode=transaction: set pgbouncer=true in the URL";
 

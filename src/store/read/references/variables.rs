@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sea_orm::{ConnectionTrait, Value};
 use uuid::Uuid;
 
-use super::{page, rows};
+use super::{limit_value, page};
 use crate::{
     domain::{
         Result,
@@ -79,14 +79,14 @@ impl Account {
         after: Option<ReferenceCursor>,
         size: usize,
     ) -> Result<ReferencePage> {
-        let mut statements = MAX_STATEMENTS;
+        let mut statements_left = MAX_STATEMENTS;
         if let Some(task) = filter.task {
             // Fails if the task does not exist.
             self.order_epoch(task).await?;
-            statements -= 1;
+            statements_left -= 1;
         }
-        // A name that no observation can set for the account is one of its task: it is not
-        // read where the task sets it itself.
+        // A name that no observation can set for the account may be a task's own: then the
+        // conditions of that task read its own variable.
         let may_have_setters = filter.may_have_setters();
         let first = ReferenceCursor::start_of(ReferenceKind::Sets);
         let mut cursor = after.unwrap_or(first);
@@ -103,10 +103,10 @@ impl Account {
             let statements_needed = 1 + usize::from(skips_own);
             let mut limit = size + 1 - items.len();
             loop {
-                if statements < statements_needed {
+                if statements_left < statements_needed {
                     return Ok(page_continued_at(items, cursor));
                 }
-                statements -= statements_needed;
+                statements_left -= statements_needed;
                 let mut found = self.named_rows(filter, used, &cursor, limit).await?;
                 let last = found.rows.last().map(NamedRow::id);
                 if skips_own {
@@ -156,7 +156,7 @@ impl Account {
         let mut values: Vec<Value> = vec![
             symbol.to_vec().into(),
             cursor.id.into(),
-            rows(limit.saturating_add(1)),
+            limit_value(limit.saturating_add(1)),
         ];
         values.extend(task.map(|task| Value::from(task.0)));
         if let (VariableUse::Sets, Some(task)) = (used, task) {

@@ -77,7 +77,7 @@ fn array(cells: Vec<Value>) -> Value {
     Value::Array(kind, Some(Box::new(cells)))
 }
 
-/// The cast of an array, without which a reader of the statement does not know its type.
+/// The cast of an array, so that its type can be seen in the statement.
 fn cast(array: &Value) -> &'static str {
     match array {
         Value::Array(ArrayType::Bool, _) => "::boolean[]",
