@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 tokio::task_local! {
     static CURRENT: CallContext;
+    static SPANS: CallSpans;
 }
 
 /// Records spans below the span of a call.
@@ -45,9 +46,26 @@ pub struct CallContext {
     deadline: Instant,
     read_from: ReadFrom,
     guard: Weak<()>,
-    spans: Option<Arc<dyn SpanRecorder>>,
+    spans: CallSpans,
     response: Arc<dyn ResponseMemory>,
     _held: Arc<dyn Any + Send + Sync>,
+}
+
+/// Where work for a call records its spans, if the call's trace is sampled. Unlike a
+/// [`CallContext`], a clone keeps nothing that the call holds, so any spawned task may have one.
+#[derive(Clone, Default)]
+pub struct CallSpans(Option<Arc<dyn SpanRecorder>>);
+
+impl CallSpans {
+    /// Those of the current call; none outside of calls.
+    pub fn of_current_call() -> Self {
+        SPANS.try_with(Self::clone).unwrap_or_default()
+    }
+
+    /// Runs work of the call in another task, whose spans are recorded here.
+    pub fn scope<F: Future>(self, work: F) -> impl Future<Output = F::Output> {
+        SPANS.scope(self, work)
+    }
 }
 
 /// Held by whoever waits for the call. Dropping it cancels the call.
@@ -70,7 +88,7 @@ impl CallContext {
             deadline,
             read_from,
             guard: Arc::downgrade(&guard.0),
-            spans,
+            spans: CallSpans(spans),
             response,
             _held: Arc::new(held),
         };
@@ -78,9 +96,10 @@ impl CallContext {
     }
 
     /// Runs `work` with this context as [`CallContext::current`]. Tasks that it
-    /// spawns do not inherit the context.
-    pub async fn scope<F: Future>(self, work: F) -> F::Output {
-        CURRENT.scope(self, work).await
+    /// spawns do not inherit the context, nor its [`CallSpans`].
+    pub fn scope<F: Future>(self, work: F) -> impl Future<Output = F::Output> {
+        let spans = self.spans.clone();
+        spans.scope(CURRENT.scope(self, work))
     }
 
     /// The context that this task runs in, if any.
@@ -111,9 +130,9 @@ impl CallContext {
     /// Records an operation that ended just now in the trace of the current call, if
     /// it is sampled.
     pub fn record_span(name: &'static str, duration: Duration, failed: bool) {
-        let _ = CURRENT.try_with(|call| {
-            if let Some(spans) = &call.spans {
-                spans.record(name, duration, failed);
+        let _ = SPANS.try_with(|CallSpans(recorder)| {
+            if let Some(recorder) = recorder {
+                recorder.record(name, duration, failed);
             }
         });
     }

@@ -22,7 +22,7 @@ use sea_orm::DbBackend;
 use tracing::Instrument;
 
 use crate::{
-    call_context::CallContext,
+    call_context::{CallContext, CallSpans},
     domain::{Error, Result},
 };
 
@@ -51,6 +51,7 @@ async fn run_to_end<T: Send + 'static>(
         drop(call);
         outcome
     };
+    let read = CallSpans::of_current_call().scope(read);
     tokio::spawn(read.in_current_span())
         .await
         .unwrap_or_else(|_| Err(Error::Internal("a read panicked".to_owned())))

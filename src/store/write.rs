@@ -43,7 +43,7 @@ use super::{
     error::StoreError,
 };
 use crate::{
-    call_context::CallContext,
+    call_context::{CallContext, CallSpans},
     domain::{Error, Outage, Result, changes::Changes, decide::WriteContext},
 };
 
@@ -263,6 +263,7 @@ impl Account {
             drop(permit);
             outcome
         };
+        let run = CallSpans::of_current_call().scope(run);
         let outcome = tokio::spawn(run.in_current_span())
             .await
             .unwrap_or_else(|_| Err(Error::Internal("a write panicked".to_owned()).into()));

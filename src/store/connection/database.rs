@@ -22,7 +22,10 @@ use super::{
     pool::{Pool, PooledConnection},
     transaction::{Purpose, Transaction},
 };
-use crate::store::metrics::{ConnectionWait, StatementKind, StoreMetrics, measure_statement};
+use crate::{
+    call_context::CallSpans,
+    store::metrics::{ConnectionWait, StatementKind, StoreMetrics, measure_statement},
+};
 
 /// How long a connection of the pool keeps the same connection of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,6 +209,7 @@ impl Database {
             }
             outcome
         };
+        let task = CallSpans::of_current_call().scope(task);
         tokio::spawn(task.in_current_span())
             .await
             .unwrap_or_else(|_| Err(DbErr::Custom("a statement panicked".to_owned())))

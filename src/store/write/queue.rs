@@ -28,6 +28,7 @@ use super::{
     },
 };
 use crate::{
+    call_context::CallSpans,
     domain::{Error, Outage},
     store::{
         Account, WriteMode, WriteOutcome,
@@ -117,7 +118,8 @@ impl WriteQueue {
             write: Arc::clone(write),
             large_step_permit,
             caller: Arc::clone(caller),
-            span: Span::current(),
+            log_span: Span::current(),
+            spans: CallSpans::of_current_call(),
             claimed: Arc::clone(&claimed),
             begin_sender: Some(begin_sender),
             given_up: false,
@@ -202,7 +204,10 @@ struct QueuedWrite<O: Operation> {
     write: Arc<PendingWrite<O>>,
     large_step_permit: Option<LargeStepPermit>,
     caller: Arc<CallerLiveness>,
-    span: Span,
+    /// What the log names the call by.
+    log_span: Span,
+    /// Where statements are recorded in the call's trace.
+    spans: CallSpans,
     /// Claimed by whichever comes first: the queue, which starts the write, or the caller,
     /// who gives it up.
     claimed: Arc<AtomicBool>,
@@ -219,8 +224,9 @@ impl<O: Operation> Job for QueuedWrite<O> {
         transaction: &'a Arc<Transaction>,
         in_savepoint: bool,
     ) -> BoxFuture<'a, TransactionState> {
-        let span = self.span.clone();
-        Box::pin(self.run_in(transaction, in_savepoint).instrument(span))
+        let (spans, log_span) = (self.spans.clone(), self.log_span.clone());
+        let run = spans.scope(self.run_in(transaction, in_savepoint));
+        Box::pin(run.instrument(log_span))
     }
 
     fn end(self: Box<Self>, stored: Result<(), StoreError>) {

@@ -1,6 +1,6 @@
 //! Spans for a collector, and the trace context of callers.
 
-use std::time::Instant;
+use std::{collections::BTreeMap, time::Instant};
 
 use expertise::config::Config;
 use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind};
@@ -8,11 +8,15 @@ use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind};
 use crate::kit::{
     collector::{Collector, attributes, hex},
     command::command,
+    databases,
     deadline::until,
+    pgbouncer::PgBouncer,
     postgres::free_port,
     prelude::*,
     server::{TestServer, with_metrics},
 };
+
+on_own_databases![the_work_of_a_call_in_the_database_is_below_its_span];
 
 const CREATE: &str = "expertise.v1.TaskService/CreateTask";
 const GET: &str = "expertise.v1.TaskService/GetTask";
@@ -21,13 +25,13 @@ const PARENT: &str = "b7ad6b7169203331";
 const ABSENT: &str = "01a1fdaf-d221-7557-a852-5dd7d6531c2e";
 
 async fn traced(collector: &Collector) -> TestServer {
-    TestServer::start(sending_to(&collector.url())).await
+    TestServer::start(sending_to(&collector.url(), "sqlite::memory:")).await
 }
 
-fn sending_to(endpoint: &str) -> Config {
+fn sending_to(endpoint: &str, database: &str) -> Config {
     Config {
         otlp_endpoint: Some(endpoint.parse().expect("a URL")),
-        ..with_metrics("sqlite::memory:")
+        ..with_metrics(database)
     }
 }
 
@@ -66,27 +70,133 @@ async fn a_call_is_a_span_of_its_callers_trace() {
     server.shut_down().await;
 }
 
-#[tokio::test]
-async fn database_spans_are_children_of_the_calls_span() {
-    let mut collector = Collector::start();
-    let server = traced(&collector).await;
-    let client = server.client();
-    let task = client.given_task(task("one")).await;
-    client.get_task(&task.guid).await.expect("the task");
-    let calls = [(CREATE, "database write"), (GET, "database read")];
-    for (call, below) in calls {
-        let [call] = <[Span; 1]>::try_from(collector.spans_of(call, 1).await).expect("one span");
-        let spans = collector.spans();
-        let below = spans
-            .iter()
-            .find(|span| span.name == below && span.trace_id == call.trace_id)
-            .unwrap_or_else(|| panic!("no {below}: {spans:?}"));
-        assert_eq!(below.parent_span_id, call.span_id);
-        assert!(below.start_time_unix_nano >= call.start_time_unix_nano);
-        assert!(below.end_time_unix_nano <= call.end_time_unix_nano);
-        assert!(below.attributes.is_empty(), "{below:?}");
+/// Labels of a metric.
+type Labels = &'static [(&'static str, &'static str)];
+
+/// The spans below that of a call, and what counts the same in the metrics.
+const CHILD_SPANS: [(&str, &str, Labels); 4] = [
+    ("database read", STATEMENTS, &[("kind", "read")]),
+    ("database lock", STATEMENTS, &[("kind", "lock")]),
+    ("database change", STATEMENTS, &[("kind", "write")]),
+    (
+        "database write",
+        "expertise_database_write_seconds_count",
+        &[],
+    ),
+];
+const STATEMENTS: &str = "expertise_database_statement_seconds_count";
+
+/// How many spans of each name there are below that of a call.
+type SpanCounts = BTreeMap<&'static str, usize>;
+
+/// Calls of which each has a trace of its own.
+struct TracedCalls {
+    server: TestServer,
+    /// For each call, its method and what the metrics have counted during it.
+    counted: Vec<(&'static str, SpanCounts)>,
+}
+
+impl TracedCalls {
+    /// Makes one call of this method.
+    async fn make<T>(&mut self, method: &'static str, call: impl AsyncFnOnce(Client) -> T) -> T {
+        let trace = format!("00-{:032x}-{PARENT}-01", self.counted.len() + 1);
+        let client = self.server.client().with_metadata("traceparent", &trace);
+        let before = self.server.metrics().await;
+        let answer = call(client).await;
+        let after = self.server.metrics().await;
+        let count = |(span, metric, labels)| {
+            let count = after.sum(metric, labels) - before.sum(metric, labels);
+            (span, count as usize)
+        };
+        let counted = CHILD_SPANS.map(count).into_iter();
+        self.counted
+            .push((method, counted.filter(|(_, count)| *count > 0).collect()));
+        answer
     }
-    server.shut_down().await;
+
+    /// Shuts the server down and compares the spans of each call with its metrics.
+    async fn assert_each_is_in_its_trace(self, collector: &Collector) {
+        self.server.shut_down().await;
+        let spans = collector.spans();
+        for ((method, counted), trace) in self.counted.iter().zip(1_u128..) {
+            let of_trace = |span: &&Span| span.trace_id == trace.to_be_bytes();
+            let is_call = |span: &&Span| span.kind == i32::from(SpanKind::Server);
+            let (calls, below): (Vec<&Span>, Vec<&Span>) =
+                spans.iter().filter(of_trace).partition(is_call);
+            let [call] = calls.as_slice() else {
+                panic!("{method} has one span: {calls:?}");
+            };
+            assert!(call.name.ends_with(method), "{method}: {call:?}");
+            let mut found = SpanCounts::new();
+            for span in below {
+                let name = CHILD_SPANS.iter().find(|(name, ..)| *name == span.name);
+                *found.entry(name.expect("a known name").0).or_default() += 1;
+                assert_eq!(span.parent_span_id, call.span_id);
+                assert!(span.start_time_unix_nano >= call.start_time_unix_nano);
+                assert!(span.end_time_unix_nano <= call.end_time_unix_nano);
+                assert!(span.attributes.is_empty(), "{span:?}");
+            }
+            assert_eq!(found, *counted, "{method}");
+        }
+    }
+
+    /// How many spans of the name all calls must have.
+    fn counted(&self, name: &str) -> usize {
+        let counts = self
+            .counted
+            .iter()
+            .filter_map(|(_, counts)| counts.get(name));
+        counts.sum()
+    }
+}
+
+/// Small and large reads, reads of a whole guide, and writes without and under locks. Each
+/// statement and each write that the metrics count is a span of its call.
+async fn the_work_of_a_call_in_the_database_is_below_its_span(url: String) {
+    let collector = Collector::start();
+    let has_locks = url.starts_with("postgres");
+    let mut calls = TracedCalls {
+        server: TestServer::start(sending_to(&collector.url(), &url)).await,
+        counted: Vec::new(),
+    };
+    let task = task("one");
+    let create = async |client: Client| client.given_task(task).await;
+    let task = calls.make("CreateTask", create).await;
+    let step = information_step(&task, "large").with_body("x".repeat(2_000_000));
+    let create = async |client: Client| client.given_step(step).await.guid;
+    let step = calls.make("CreateStep", create).await;
+    let guid = task.guid.as_str();
+    let get = async |client: Client| client.get_task(guid).await.expect("the task");
+    calls.make("GetTask", get).await;
+    let get = async |client: Client| client.get_step(&step).await.expect("the step");
+    calls.make("GetStep", get).await;
+    let list = async |client: Client| client.steps_of(guid, 10).await;
+    calls.make("ListSteps", list).await;
+    let export = async |client: Client| client.exported(guid).await;
+    calls.make("ExportTask", export).await;
+    let preview = async |client: Client| client.previewed(preview_of(guid)).await;
+    calls.make("PreviewTask", preview).await;
+    let validate = async |client: Client| client.validated(validation_of(guid)).await;
+    calls.make("ValidateTask", validate).await;
+    let task = Task {
+        name: "renamed".to_owned(),
+        ..task_of(guid)
+    };
+    let rename = async |client: Client| client.updated_task(task, &["name"]).await;
+    calls.make("UpdateTask", rename).await;
+    for (name, ..) in CHILD_SPANS {
+        let is_expected = has_locks || name != "database lock";
+        assert_eq!(calls.counted(name) > 0, is_expected, "{name}");
+    }
+    calls.assert_each_is_in_its_trace(&collector).await;
+}
+
+#[test]
+#[cfg_attr(no_pgbouncer, ignore = "no PgBouncer here")]
+fn the_work_of_a_call_behind_pgbouncer_is_below_its_span() {
+    let pgbouncer = PgBouncer::start(&databases::postgres("traces_behind_pgbouncer"), "");
+    let url = pgbouncer.url().to_owned();
+    databases::runtime().block_on(the_work_of_a_call_in_the_database_is_below_its_span(url));
 }
 
 #[tokio::test]
@@ -183,7 +293,7 @@ async fn a_dead_collector_delays_neither_calls_nor_shutdown() {
     for url in [silent_url, gone_url] {
         let config = Config {
             shutdown_grace: std::time::Duration::from_secs(2),
-            ..sending_to(&url)
+            ..sending_to(&url, "sqlite::memory:")
         };
         let server = TestServer::start(config).await;
         let client = server.client();
@@ -224,7 +334,8 @@ async fn a_late_collector_gets_later_spans() {
         let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         port.local_addr().expect("its address")
     };
-    let server = TestServer::start(sending_to(&format!("http://{address}"))).await;
+    let server =
+        TestServer::start(sending_to(&format!("http://{address}"), "sqlite::memory:")).await;
     let client = server.client();
     client.get_task(ABSENT).await.expect_err("no task");
     server
