@@ -205,7 +205,8 @@ impl Database {
             let outcome = run(&transaction).await;
             match outcome {
                 Ok(_) => transaction.commit().await?,
-                Err(_) => transaction.rollback().await?,
+                // Keep the first error: the connection may be lost.
+                Err(_) => drop(transaction.rollback().await),
             }
             outcome
         };

@@ -1,4 +1,4 @@
-//! A BEGIN that is cancelled, on a real PostgreSQL.
+//! A BEGIN that is cancelled and a connection that is lost, on a real PostgreSQL.
 
 #![allow(dead_code, clippy::expect_used, clippy::indexing_slicing)]
 
@@ -14,6 +14,8 @@ mod postgres;
 #[path = "../../../../tests/kit/scratch.rs"]
 mod scratch;
 
+use std::{path::PathBuf, sync::OnceLock};
+
 use futures_util::poll;
 
 use super::*;
@@ -22,8 +24,10 @@ use crate::{
     store::connection::{self, ConnectOptions},
 };
 
-/// A database with one connection in its pool.
-async fn with_one_connection(url: &str) -> Database {
+/// The PostgreSQL of these tests, with one connection in its pool.
+async fn with_one_connection() -> Database {
+    static POSTGRES: OnceLock<(String, Option<PathBuf>)> = OnceLock::new();
+    let (url, _) = POSTGRES.get_or_init(|| postgres::database_and_log(&["fsync=off"]));
     let url = DatabaseUrl::parse(url).expect("the URL of a database");
     let options = ConnectOptions {
         max_connections: 1,
@@ -41,9 +45,8 @@ async fn with_one_connection(url: &str) -> Database {
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 async fn a_write_after_a_cancelled_begin_is_durable() {
-    let (url, _) = postgres::database_and_log(&["fsync=off"]);
-    let database = with_one_connection(&url).await;
-    let other = with_one_connection(&url).await;
+    let database = with_one_connection().await;
+    let other = with_one_connection().await;
     let mut cancelled = 0;
     for round in 0..1_000 {
         let mut begin = Box::pin(database.begin(Purpose::Write));
@@ -63,4 +66,20 @@ async fn a_write_after_a_cancelled_begin_is_durable() {
         }
     }
     panic!("BEGIN was cancelled {cancelled} times only");
+}
+
+#[tokio::test]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn a_statement_keeps_its_error_when_the_rollback_fails_too() {
+    let database = with_one_connection().await;
+    let first = || DbErr::Custom("the first error".to_owned());
+    let run = database.run_in_transaction::<(), _>(move |transaction| {
+        Box::pin(async move {
+            let end = "SELECT pg_terminate_backend(pg_backend_pid())";
+            let ended = transaction.execute_unprepared(end).await;
+            ended.expect_err("the connection is lost");
+            Err(first())
+        })
+    });
+    assert_eq!(run.await, Err(first()));
 }
