@@ -212,12 +212,17 @@ pub(crate) fn is_transient(status: &Status) -> bool {
     }
 }
 
-/// Whether no answer came, as the connection ended or the call timed out here. Only a status
-/// that this client makes has a source. That of a call that was not sent yet is CANCELLED, for
-/// example when the server closes a connection without a client certificate.
+/// Whether the server sent this status. Only one that this client makes has a source.
+fn is_answer(status: &Status) -> bool {
+    status.source().is_none()
+}
+
+/// Whether no answer came, as the connection ended or the call timed out here. The status of a
+/// call that was not sent yet is CANCELLED, for example when the server closes a connection
+/// without a client certificate.
 fn is_connection_lost(status: &Status) -> bool {
     let code = status.code();
-    matches!(code, Code::Unknown | Code::Internal | Code::Cancelled) && status.source().is_some()
+    matches!(code, Code::Unknown | Code::Internal | Code::Cancelled) && !is_answer(status)
 }
 
 /// Whether nothing of a call has left this machine.
@@ -350,28 +355,28 @@ impl Client {
         F: Future<Output = Result<tonic::Response<T>, Status>>,
     {
         let mut undecided = false;
-        let mut lost_before = false;
+        let mut lost_last = false;
         let attempt = || call(service.clone(), self.caller.request(message.clone()));
         let result = attempt
             .retry(backoff(self.retry))
             .when(|status: &Status| {
                 undecided |= may_have_taken_effect(status);
-                if !is_connection_lost(status) {
+                self.answered.fetch_or(is_answer(status), Ordering::Relaxed);
+                let is_lost = is_connection_lost(status);
+                let lost_before = mem::replace(&mut lost_last, is_lost);
+                if !is_lost {
                     return is_transient(status);
                 }
                 // A server of another protocol, such as TLS, ends every connection: two
                 // in a row are enough, unless this server has answered before.
-                !mem::replace(&mut lost_before, true) || self.answered.load(Ordering::Relaxed)
+                !lost_before || self.answered.load(Ordering::Relaxed)
             })
             .notify(|status: &Status, _| {
                 self.notice
                     .print_first(status, &self.called_server(), self.retry);
             })
             .await;
-        let is_answer = result.as_ref().err().is_none_or(|it| it.source().is_none());
-        if is_answer {
-            self.answered.store(true, Ordering::Relaxed);
-        }
+        self.answered.fetch_or(result.is_ok(), Ordering::Relaxed);
         result.map(tonic::Response::into_inner).map_err(|status| {
             CallError {
                 // An attempt before the last may have taken effect.

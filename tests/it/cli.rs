@@ -23,4 +23,5 @@ mod retries;
 mod show;
 mod task_names;
 mod tls;
+mod unreliable_service;
 mod version;

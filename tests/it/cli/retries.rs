@@ -1,24 +1,13 @@
 //! Retries of commands, and that a retry does nothing twice.
 
-use std::sync::{Arc, Mutex};
+mod cutting_relay;
 
-use expertise::proto::v1::{
-    CreateTaskRequest, CreateTaskResponse, DeleteTaskRequest, DeleteTaskResponse,
-    ExportTaskRequest, ExportTaskResponse, GetTaskRequest, GetTaskResponse, ImportTaskRequest,
-    ImportTaskResponse, ListTasksRequest, ListTasksResponse, Task, UpdateTaskRequest,
-    UpdateTaskResponse,
-    task_service_server::{TaskService, TaskServiceServer},
-};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, copy, copy_bidirectional},
-    net::TcpStream,
-    runtime::Runtime,
-};
-use tokio_stream::wrappers::TcpListenerStream;
-use tonic::{Code, Request, Response, Status, transport::Server};
+use tonic::Code;
 
+use self::cutting_relay::{AfterCut, cutting_relay};
+use super::unreliable_service::unreliable_service;
 use crate::kit::{
-    command::{Cli, command, text},
+    command::{Cli, CommandOutput, command, text},
     on_both_databases,
     postgres::free_port,
 };
@@ -66,47 +55,6 @@ fn equal_files_become_separate_tasks(cli: Cli) {
     let first = import();
     assert_ne!(first[0], first[1]);
     assert_eq!(import(), first);
-}
-
-/// A service whose first imports fail with this code.
-#[derive(Clone)]
-struct UnreliableService {
-    code: Code,
-    failures: usize,
-    request_ids: Arc<Mutex<Vec<String>>>,
-}
-
-impl UnreliableService {
-    /// The request ids so far.
-    fn request_ids(&self) -> Vec<String> {
-        self.request_ids.lock().expect("the ids").clone()
-    }
-}
-
-/// Serves it; its address.
-fn served(runtime: &Runtime, service: UnreliableService) -> String {
-    runtime.block_on(async {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-            .await
-            .expect("a port");
-        let address = listener.local_addr().expect("its address");
-        let incoming = TcpListenerStream::new(listener);
-        let routes = Server::builder().add_service(TaskServiceServer::new(service));
-        tokio::spawn(routes.serve_with_incoming(incoming));
-        format!("http://{address}")
-    })
-}
-
-fn unreliable_service(code: Code, failures: usize) -> (Runtime, UnreliableService, String) {
-    let runtime = Runtime::new().expect("a runtime");
-    let request_ids = Arc::default();
-    let service = UnreliableService {
-        code,
-        failures,
-        request_ids,
-    };
-    let server = served(&runtime, service.clone());
-    (runtime, service, server)
 }
 
 #[test]
@@ -157,93 +105,52 @@ fn an_import_that_stays_unanswered_says_how_to_repeat_it() {
     assert_eq!(request_ids[0], request_ids[1]);
 }
 
-/// What the relay does after it has cut the first connection.
-#[derive(PartialEq, Eq)]
-enum AfterCut {
-    Listen,
-    Close,
-}
-
-/// A relay to a server that cuts the first connection when an answer comes back.
-fn cutting_relay(runtime: &Runtime, server: &str, after: AfterCut) -> String {
-    let server = server.trim_start_matches("http://").to_owned();
-    runtime.block_on(async {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-            .await
-            .expect("a port");
-        let address = listener.local_addr().expect("its address");
-        tokio::spawn(async move {
-            let mut first = true;
-            while let Ok((mut client, _)) = listener.accept().await {
-                let server_stream = TcpStream::connect(&server).await;
-                let mut server_stream = server_stream.expect("the server listens");
-                if !std::mem::take(&mut first) {
-                    let both =
-                        async move { copy_bidirectional(&mut client, &mut server_stream).await };
-                    tokio::spawn(both);
-                    continue;
-                }
-                relay_until_answered(&mut client, &mut server_stream).await;
-                if after == AfterCut::Close {
-                    // It stops listening before the connection ends.
-                    drop(listener);
-                    return;
-                }
-            }
-        });
-        format!("http://{address}")
-    })
-}
-
-/// Relays both ways until the answer to a call begins.
-async fn relay_until_answered(client: &mut TcpStream, server_stream: &mut TcpStream) {
-    const HEADERS: u8 = 1;
-    let (mut asks, mut asked) = client.split();
-    let (mut answers, mut answered) = server_stream.split();
-    let asking = copy(&mut asks, &mut answered);
-    let answering = async {
-        loop {
-            let mut head = [0; 9];
-            answers.read_exact(&mut head).await.expect("a frame");
-            if head[3] == HEADERS {
-                return;
-            }
-            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
-            let mut frame = vec![0; length as usize];
-            answers.read_exact(&mut frame).await.expect("all of it");
-            let sent = asked.write_all(&[&head[..], &frame].concat()).await;
-            sent.expect("the client listens");
-        }
-    };
-    tokio::select! {
-        _ = asking => {}
-        () = answering => {}
-    }
+fn import_once(server: &str, args: &[&str]) -> CommandOutput {
+    let args = [
+        &["import", "a.json", "--account=demo", "--backoff=1ms"],
+        args,
+    ]
+    .concat();
+    let import = command(&args).file("a.json", GUIDE);
+    import.env("EXPERTISE_SERVER", server).run()
 }
 
 #[test]
 fn a_cut_connection_is_retried() {
     let (runtime, service, server) = unreliable_service(Code::Ok, 0);
-    let import = |server: &str, args: &[&str]| {
-        let args = [
-            &["import", "a.json", "--account=demo", "--backoff=1ms"],
-            args,
-        ]
-        .concat();
-        let import = command(&args).file("a.json", GUIDE);
-        import.env("EXPERTISE_SERVER", server).run()
-    };
-    import(&cutting_relay(&runtime, &server, AfterCut::Listen), &[]).succeeded();
-    let request_ids = std::mem::take(&mut *service.request_ids.lock().expect("the ids"));
+    let relay = || cutting_relay(&runtime, &server, &[0], AfterCut::Listen);
+    import_once(&relay(), &[]).succeeded();
+    let request_ids = service.take_request_ids();
     assert_eq!(request_ids.len(), 2);
     assert_eq!(request_ids[0], request_ids[1]);
 
-    let output = import(
-        &cutting_relay(&runtime, &server, AfterCut::Listen),
-        &["--retries=0"],
-    );
+    let output = import_once(&relay(), &["--retries=0"]);
     assert_eq!(output.code, Some(1));
     assert!(output.stderr.contains("--request-id"), "{}", output.stderr);
+}
+
+#[test]
+fn a_server_that_has_answered_may_end_connections_again_and_again() {
+    // Cut, answered, cut; and answered, cut, cut.
+    for (failures, errors) in [(2, &[0, 1]), (1, &[1, 0])] {
+        let (runtime, service, server) = unreliable_service(Code::Unavailable, failures);
+        let relay = cutting_relay(&runtime, &server, errors, AfterCut::Listen);
+        import_once(&relay, &[]).succeeded();
+        let request_ids = service.request_ids();
+        assert_eq!(request_ids.len(), 4, "{request_ids:?}");
+        assert!(request_ids.iter().all(|id| *id == request_ids[0]));
+    }
+}
+
+#[test]
+fn a_server_that_only_ends_connections_is_called_twice() {
+    let (runtime, service, server) = unreliable_service(Code::Ok, 0);
+    let relay = cutting_relay(&runtime, &server, &[0, 0, 0], AfterCut::Listen);
+    let line = import_once(&relay, &[]);
+    assert_eq!(line.code, Some(1));
+    let part = "ended the connection: if it uses TLS, begin its URL with https://";
+    assert!(line.stderr.contains(part), "{}", line.stderr);
+    assert_eq!(service.request_ids().len(), 2);
 }
 
 #[test]
@@ -263,7 +170,7 @@ fn files_after_a_lost_server_are_not_tried() {
         .file("c.json", GUIDE)
         .env(
             "EXPERTISE_SERVER",
-            &cutting_relay(&runtime, &server, AfterCut::Close),
+            &cutting_relay(&runtime, &server, &[0], AfterCut::Close),
         )
         .run();
     assert_eq!(output.code, Some(1));
@@ -323,65 +230,4 @@ fn a_missing_server_is_reported_in_one_line_by_every_command() {
     let line = line.run().failure(1);
     let part = "the host name of http://no-such-host.invalid has no address: check --server";
     assert!(line.contains(part), "{line}");
-}
-
-#[tonic::async_trait]
-impl TaskService for UnreliableService {
-    async fn import_task(
-        &self,
-        request: Request<ImportTaskRequest>,
-    ) -> Result<Response<ImportTaskResponse>, Status> {
-        let mut request_ids = self.request_ids.lock().expect("the ids");
-        request_ids.push(request.into_inner().request_id);
-        if request_ids.len() <= self.failures {
-            return Err(Status::new(self.code, "not now"));
-        }
-        let task = Some(Task::default());
-        Ok(Response::new(ImportTaskResponse {
-            task,
-            ignored_paths: vec![],
-        }))
-    }
-
-    async fn create_task(
-        &self,
-        _: Request<CreateTaskRequest>,
-    ) -> Result<Response<CreateTaskResponse>, Status> {
-        Err(Status::unimplemented(""))
-    }
-
-    async fn get_task(
-        &self,
-        _: Request<GetTaskRequest>,
-    ) -> Result<Response<GetTaskResponse>, Status> {
-        Err(Status::unimplemented(""))
-    }
-
-    async fn list_tasks(
-        &self,
-        _: Request<ListTasksRequest>,
-    ) -> Result<Response<ListTasksResponse>, Status> {
-        Err(Status::unimplemented(""))
-    }
-
-    async fn update_task(
-        &self,
-        _: Request<UpdateTaskRequest>,
-    ) -> Result<Response<UpdateTaskResponse>, Status> {
-        Err(Status::unimplemented(""))
-    }
-
-    async fn delete_task(
-        &self,
-        _: Request<DeleteTaskRequest>,
-    ) -> Result<Response<DeleteTaskResponse>, Status> {
-        Err(Status::unimplemented(""))
-    }
-
-    async fn export_task(
-        &self,
-        _: Request<ExportTaskRequest>,
-    ) -> Result<Response<ExportTaskResponse>, Status> {
-        Err(Status::unimplemented(""))
-    }
 }
