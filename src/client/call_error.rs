@@ -74,7 +74,7 @@ impl CallError {
         } = *server;
         let details = status.get_error_details();
         let info = details.error_info();
-        let reason = info.map(|info| info.reason.clone()).unwrap_or_default();
+        let reason = info.map(|info| sanitize(&info.reason)).unwrap_or_default();
         let field = info.and_then(|info| info.metadata.get("field"));
         let violations = violations(&details);
         let total = info.and_then(|info| info.metadata.get("violations_total"));

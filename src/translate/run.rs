@@ -107,11 +107,9 @@ impl TranslateRun<'_> {
                 Ok(translation) => translations.push(translation),
                 Err(error) => {
                     summary.failed += 1;
-                    progress.item_failed(&TranslateFailure {
-                        guid: item.guid,
-                        language: item.language,
-                        reason: error.to_string(),
-                    });
+                    let (guid, language) = (&item.guid, &item.language);
+                    let failure = TranslateFailure::new(guid, language, error.to_string());
+                    progress.item_failed(&failure);
                 }
             }
             if *unavailable >= MAX_UNAVAILABLE_ITEMS {
@@ -170,11 +168,8 @@ impl TranslateRun<'_> {
 
     fn fail(&mut self, item: &AutomaticTranslation, reason: &str) {
         self.summary.failed += 1;
-        self.progress.item_failed(&TranslateFailure {
-            guid: item.guid.clone(),
-            language: item.language.clone(),
-            reason: reason.to_owned(),
-        });
+        let failure = TranslateFailure::new(&item.guid, &item.language, reason.to_owned());
+        self.progress.item_failed(&failure);
     }
 }
 

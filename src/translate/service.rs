@@ -88,14 +88,15 @@ impl TranslationClient {
     }
 }
 
-/// A status on one line with its details, without any text that was sent.
+/// A status on one line with its details, without any text that was sent. It is safe on a
+/// terminal.
 pub(super) fn describe(status: &Status) -> String {
     let details = status.get_error_details();
     let info = details.error_info();
     let reason = info.map(|info| info.reason.clone());
     let scope = info
         .and_then(|info| info.metadata.get("scope"))
-        .map(|scope| format!("use a token that has the scope `{}`", sanitize(scope)));
+        .map(|scope| format!("use a token that has the scope `{scope}`"));
     let field = details
         .bad_request()
         .and_then(|bad| bad.field_violations.first())
@@ -105,7 +106,7 @@ pub(super) fn describe(status: &Status) -> String {
         .map(|error| client::root_cause(error).to_string());
     let code = Some(format!("{:?}", status.code()));
     let parts = [code, reason, field, cause, scope];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    sanitize(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
 /// Whether the content of the request was refused, not its caller, nor for want of capacity.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::proto::v1::TranslationResult;
+use crate::{proto::v1::TranslationResult, terminal::sanitize};
 
 /// How many items ended in which way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,7 +51,8 @@ impl fmt::Display for TranslateSummary {
     }
 }
 
-/// An item that was not translated. It is displayed on one line, without its texts.
+/// An item that was not translated. It is displayed on one line, without its texts, and is safe
+/// on a terminal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("failed {guid} {language}: {reason}")]
 pub struct TranslateFailure {
@@ -61,4 +62,15 @@ pub struct TranslateFailure {
     pub language: String,
     /// Why.
     pub reason: String,
+}
+
+impl TranslateFailure {
+    /// A failed item as the service named it.
+    pub(super) fn new(guid: &str, language: &str, reason: String) -> Self {
+        Self {
+            guid: sanitize(guid),
+            language: sanitize(language),
+            reason,
+        }
+    }
 }

@@ -20,6 +20,7 @@ mod preview;
 mod prompts;
 mod references;
 mod retries;
+mod server_errors;
 mod show;
 mod task_names;
 mod tls;

@@ -135,6 +135,33 @@ async fn a_missing_scope_is_named() {
 }
 
 #[tokio::test]
+async fn texts_of_the_service_cannot_control_the_terminal() {
+    let text = || "red \u{1b}[31m\u{202e}text";
+    let error = |code| {
+        let metadata = HashMap::from([("scope".to_owned(), text().to_owned())]);
+        let mut details = ErrorDetails::with_error_info(text(), "expertise.v1", metadata);
+        details.add_bad_request_violation(text(), text());
+        Status::with_error_details(code, text(), details)
+    };
+    let service = FakeService::start(State {
+        pages: vec![vec![step(text(), "on")]],
+        refused: HashMap::from([(text().to_owned(), error(Code::InvalidArgument))]),
+        ..State::default()
+    })
+    .await;
+    let engine = FakeEngine::start(upper_case).await;
+    let outcome = run(&config(&service.url, &engine.url)).await;
+    let failed = outcome.failures.first().expect("a failure").to_string();
+    service.state().errors.push(error(Code::PermissionDenied));
+    let end = run(&config(&service.url, &engine.url)).await.end;
+    for line in [failed, end.expect_err("not allowed").to_string()] {
+        let plain = "red  [31m text";
+        assert_eq!(line.matches(plain).count(), line.matches("red").count());
+        assert!(line.contains(&format!("{plain}, at {plain}")), "{line}");
+    }
+}
+
+#[tokio::test]
 async fn a_service_that_is_down_is_an_error_of_one_line() {
     let engine = FakeEngine::start(upper_case).await;
     let end = run(&config("http://127.0.0.1:1", &engine.url)).await.end;
