@@ -38,6 +38,10 @@ const PREFACE_BYTES: u64 = 24;
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// The most connections, however many file descriptors there are.
 const MAX_CONNECTIONS: usize = 16 * 1024;
+/// The most connections that the rate limiter delays at once.
+pub const MAX_DELAYED_CONNECTIONS: usize = 1024;
+/// One of so many file descriptors is for a delayed connection.
+const DESCRIPTORS_PER_DELAYED: u64 = 16;
 /// File descriptors for the log, files and so on, beside those for the database.
 const RESERVED_DESCRIPTORS: u64 = 64;
 /// The most file descriptors that the process requests from the system.
@@ -79,17 +83,21 @@ struct ConnectionState {
 
 impl Connections {
     /// As many connections as there are file descriptors for, without those reserved for
-    /// the database. The process raises its limit of descriptors.
+    /// the database and for delayed connections. The process raises its limit of descriptors.
     pub fn within_descriptors(database_connections: u32) -> Arc<Self> {
         let reserved = RESERVED_DESCRIPTORS + u64::from(database_connections);
         let free = raise_descriptor_limit().saturating_sub(reserved);
-        let max = usize::try_from(free).unwrap_or(MAX_CONNECTIONS);
+        let delayed = free / DESCRIPTORS_PER_DELAYED;
+        let max_delayed = usize::try_from(delayed).unwrap_or(MAX_DELAYED_CONNECTIONS);
+        let max = usize::try_from(free - delayed).unwrap_or(MAX_CONNECTIONS);
         Arc::new(Self {
             max: max.clamp(1, MAX_CONNECTIONS),
             started: Instant::now(),
             open: Mutex::default(),
             next_number: AtomicU64::new(0),
-            rate_limiter: Mutex::default(),
+            rate_limiter: Mutex::new(ConnectRateLimiter::new(
+                max_delayed.min(MAX_DELAYED_CONNECTIONS),
+            )),
             warned: Mutex::default(),
         })
     }

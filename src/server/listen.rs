@@ -12,13 +12,14 @@ use tracing::warn;
 
 use super::{
     ACCEPT_RETRY_PAUSE, KEEPALIVE_INTERVAL, StartError,
-    connections::{Connections, TrackedStream},
+    connections::{Connections, MAX_DELAYED_CONNECTIONS, TrackedStream},
 };
 
 /// Connections that wait to be accepted.
 const LISTEN_BACKLOG: u32 = 1024;
-/// Accepted connections that the rate limiter delays at once.
-const MAX_DELAYED_CONNECTIONS: usize = 1024;
+/// Accepted connections that are admitted at once. More than may be delayed, so that these never
+/// keep others from being accepted.
+const MAX_ADMISSIONS: usize = MAX_DELAYED_CONNECTIONS + 16;
 
 /// Accepted connections. After a failure, accepting continues after a pause.
 pub fn incoming(
@@ -44,7 +45,7 @@ pub fn incoming(
                 }
             }
         })
-        .buffer_unordered(MAX_DELAYED_CONNECTIONS)
+        .buffer_unordered(MAX_ADMISSIONS)
         .filter_map(ready)
 }
 
