@@ -68,7 +68,7 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// Whether a setting must change, whatever else does.
+    /// Whether the server can be called only with another setting.
     pub(crate) fn is_wrong_setting(&self) -> bool {
         match self {
             Self::Address(_) | Self::Credentials | Self::File(_) | Self::Tls(_) => true,
@@ -137,7 +137,7 @@ pub(crate) async fn connect(server: &str, trust: &Trust) -> Result<Channel, Conn
         .map_err(|error| ConnectError::Unreachable(connect_error::first_call(server, &error)))
 }
 
-/// The metadata of each call that names its caller.
+/// The metadata that names the caller in each call.
 #[derive(Debug)]
 pub(crate) struct CallerMetadata(Vec<(&'static str, MetadataValue<Ascii>)>);
 
@@ -212,9 +212,9 @@ pub(crate) fn is_transient(status: &Status) -> bool {
     }
 }
 
-/// Whether the connection ended during the call. The status of a server has no source. A call
-/// that was not sent yet is CANCELLED then, for example when the server closes the connection
-/// as it has no client certificate.
+/// Whether the connection ended during the call. The status then has a source, which one from
+/// a server has not. It is CANCELLED if the call was not sent yet, for example when the server
+/// closes the connection as it has no client certificate.
 fn is_connection_lost(status: &Status) -> bool {
     let code = status.code();
     matches!(code, Code::Unknown | Code::Internal | Code::Cancelled) && status.source().is_some()
@@ -329,7 +329,7 @@ impl Client {
     }
 
     /// Makes a call of the analysis service, and repeats it while its failure is transient.
-    pub async fn analyse<M: Clone, T, F>(
+    pub async fn call_analysis<M: Clone, T, F>(
         &self,
         message: M,
         call: impl Fn(AnalysisServiceClient<Channel>, Request<M>) -> F,
@@ -359,8 +359,8 @@ impl Client {
                 if !is_connection_lost(status) {
                     return is_transient(status);
                 }
-                // A server of another protocol, such as TLS, ends every connection: two
-                // in a row are enough, unless this server has answered before.
+                // A server of another protocol, such as TLS, ends every connection: two lost
+                // ones are enough, unless this server has answered before.
                 !mem::replace(&mut lost_before, true) || self.answered.load(Ordering::Relaxed)
             })
             .notify(|status: &Status, _| {

@@ -7,13 +7,13 @@ use tonic::{Code, Status};
 use super::{CalledServer, is_connection_lost};
 use crate::{config::RetrySettings, proto::code_name, terminal::print_error};
 
-/// Whether it was said.
+/// Whether the line was printed.
 #[derive(Debug, Default)]
 pub(super) struct RepetitionNotice(AtomicBool);
 
 impl RepetitionNotice {
     /// Prints a line on standard error at the first repetition after an outage. A conflict with
-    /// another write is none, and a first connection that is lost is hardly repeated.
+    /// another write is no outage. A connection lost before any answer is repeated once only.
     pub fn print_first(&self, status: &Status, server: &CalledServer<'_>, retry: RetrySettings) {
         let CalledServer {
             address, answered, ..
