@@ -137,7 +137,7 @@ pub(crate) async fn connect(server: &str, trust: &Trust) -> Result<Channel, Conn
         .map_err(|error| ConnectError::Unreachable(connect_error::first_call(server, &error)))
 }
 
-/// The metadata of each call that names its caller.
+/// The metadata that names the caller in each call.
 #[derive(Debug)]
 pub(crate) struct CallerMetadata(Vec<(&'static str, MetadataValue<Ascii>)>);
 
@@ -329,7 +329,7 @@ impl Client {
     }
 
     /// Makes a call of the analysis service, and repeats it while its failure is transient.
-    pub async fn analyse<M: Clone, T, F>(
+    pub async fn call_analysis<M: Clone, T, F>(
         &self,
         message: M,
         call: impl Fn(AnalysisServiceClient<Channel>, Request<M>) -> F,
@@ -359,8 +359,8 @@ impl Client {
                 if !is_connection_lost(status) {
                     return is_transient(status);
                 }
-                // A server of another protocol, such as TLS, ends every connection: two
-                // in a row are enough, unless this server has answered before.
+                // A server of another protocol, such as TLS, ends every connection: two lost
+                // ones are enough, unless this server has answered before.
                 !mem::replace(&mut lost_before, true) || self.answered.load(Ordering::Relaxed)
             })
             .notify(|status: &Status, _| {
