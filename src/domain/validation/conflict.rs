@@ -9,10 +9,7 @@ use crate::domain::analysis::{
 use crate::domain::dependency::LogicalOperator;
 
 use super::{
-    classes::ValueClasses,
-    conditions::NodePath,
-    finding::FindingPlace,
-    walkthrough::{Walkthroughs, keys},
+    classes::ValueClasses, conditions::NodePath, finding::FindingPlace, walkthrough::Walkthroughs,
 };
 
 /// A condition that must hold for a step to be seen.
@@ -144,7 +141,8 @@ fn contradict(guide: &Guide, variable: usize, needed: &[&NeededCondition<'_>]) -
     let conditions: Vec<&CompiledCondition> = needed.iter().map(|one| one.condition).collect();
     let setters = variable.setters.iter();
     let steps = setters.filter_map(|setter| guide.step(*setter));
-    let classes = ValueClasses::new(&variable.possible, steps.flat_map(keys), &conditions);
+    let keys = steps.flat_map(GuideStep::answer_keys);
+    let classes = ValueClasses::new(&variable.possible, keys, &conditions);
     let mut possible = vec![true; classes.count()];
     for condition in conditions {
         for (possible, holds) in possible.iter_mut().zip(classes.outcomes(condition)) {

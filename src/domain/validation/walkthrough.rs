@@ -156,7 +156,9 @@ impl Walkthroughs {
             };
             let variable = step.sets.first().and_then(|id| guide.variables.get(id.0));
             let chosen = visit.answers.iter().find(|one| values.of(one.0) & 1 == 1);
-            let key = keys(step).nth(chosen.map_or(0, |(_, index)| *index));
+            let key = step
+                .answer_keys()
+                .nth(chosen.map_or(0, |(_, index)| *index));
             if let (Some(variable), Some(key)) = (variable, key) {
                 answers.push((variable, key.to_owned()));
             }
@@ -176,11 +178,4 @@ fn is_outcome(kind: StepType) -> bool {
         StepType::Solution | StepType::End | StepType::Idp => true,
         StepType::Observation | StepType::Information | StepType::Subtask => false,
     }
-}
-
-/// The keys of a step's question, in order.
-pub fn keys(step: &GuideStep) -> impl Iterator<Item = &str> {
-    let feedback = step.source.step.kind.feedback();
-    let values = feedback.map_or(&[][..], |feedback| &feedback.values);
-    values.iter().map(|value| value.key.as_str())
 }

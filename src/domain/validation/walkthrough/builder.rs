@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{TaskVisit, Unpublished, Visit, keys, step_type};
+use super::{TaskVisit, Unpublished, Visit, step_type};
 use crate::domain::{
     analysis::{
         CompiledCondition, CompiledGroup, CompiledNode, Guide, GuideStep, PossibleValues,
@@ -64,7 +64,8 @@ impl WalkthroughBuilder<'_> {
             }
             let setters = variable.setters.iter();
             let steps = setters.filter_map(|setter| self.guide.step(*setter));
-            let classes = ValueClasses::new(&variable.possible, steps.flat_map(keys), conditions);
+            let keys = steps.flat_map(GuideStep::answer_keys);
+            let classes = ValueClasses::new(&variable.possible, keys, conditions);
             let mut values = vec![Literal::FALSE; classes.count()];
             if *before_set || may_be_answered_at_start(variable) {
                 values = self.formula.one_of(classes.count());
@@ -194,7 +195,7 @@ impl WalkthroughBuilder<'_> {
         // The first key of each combination of classes stands for the others.
         let mut choices: Vec<(Vec<usize>, usize)> = Vec::new();
         let mut known = HashMap::new();
-        for (index, key) in keys(step).enumerate() {
+        for (index, key) in step.answer_keys().enumerate() {
             let classes: Vec<usize> = read.iter().map(|id| self.class_of_key(*id, key)).collect();
             known
                 .entry(classes.clone())
