@@ -82,9 +82,7 @@ pub fn check(report: &mut Report<'_>) {
 fn report_undecided(report: &mut Report<'_>, duplicates: &[DuplicateName<'_>]) {
     let unpublished = report.subject.options.unpublished;
     let steps = report.own_steps();
-    let shown = steps
-        .iter()
-        .filter(|own| unpublished.shows(own.step.source.step.content.published));
+    let shown = steps.iter().filter(|own| unpublished.shows_step(own.step));
     // The task itself and its outcomes are two more questions.
     report.counts.undecided += shown.count() + duplicates.len() + 2;
     report_duplicates(report);
@@ -136,7 +134,7 @@ fn step_questions<'a>(
     let shown = report
         .own_steps()
         .into_iter()
-        .filter(|own| unpublished.shows(own.step.source.step.content.published));
+        .filter(|own| unpublished.shows_step(own.step));
     let questions = shown.map(|own| {
         let visits = visits_of(walkthroughs, by_step, own.position);
         let sees: Vec<Literal> = visits.iter().map(|visit| visit.sees).collect();
@@ -250,7 +248,7 @@ fn end_before<'a>(report: &Report<'a>, own: &OwnStep<'_>) -> Option<&'a GuideSte
     before.find(|step| {
         step_type(step) == StepType::End
             && step.dependencies.is_none()
-            && unpublished.shows(step.source.step.content.published)
+            && unpublished.shows_step(step)
     })
 }
 

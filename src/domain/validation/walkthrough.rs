@@ -39,6 +39,11 @@ impl Unpublished {
             Self::Included => true,
         }
     }
+
+    /// Whether walkthroughs can see a step, as far as `published` decides it.
+    pub fn shows_step(self, step: &GuideStep) -> bool {
+        self.shows(step.source.step.content.published)
+    }
 }
 
 /// A step in walkthroughs, as it is reached in one way. A step has several visits if several

@@ -88,8 +88,7 @@ impl WalkthroughBuilder<'_> {
         };
         let mut comes = begins;
         for (index, step) in guide.steps(task).iter().enumerate() {
-            let content = &step.source.step.content;
-            if !self.unpublished.shows(content.published) || self.formula.is_full() {
+            if !self.unpublished.shows_step(step) || self.formula.is_full() {
                 continue;
             }
             let position = StepPosition { task, step: index };
