@@ -1,4 +1,4 @@
-//! Rules about subtask steps, published ones unless the options include others.
+//! Rules about subtask steps. Unpublished ones are checked only if the options include them.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
