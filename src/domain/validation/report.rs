@@ -101,9 +101,9 @@ pub struct Report<'a> {
     /// The guide and its options.
     pub subject: ValidationSubject<'a>,
     own: Vec<OwnTask<'a>>,
-    /// The first findings that the options do not leave out.
+    /// The first `MAX_FINDINGS_KEPT` findings that the options do not leave out.
     pub findings: Vec<Finding>,
-    /// Their counts.
+    /// The counts of all findings, those that are not kept included.
     pub counts: FindingCounts,
     /// How many pairs of characters may still be compared to suggest names.
     comparisons_left: usize,
@@ -139,6 +139,11 @@ impl<'a> Report<'a> {
     /// The task and the tasks that it manages, in the order of the guide.
     pub fn own_tasks(&self) -> Vec<OwnTask<'a>> {
         self.own.clone()
+    }
+
+    /// The task that is validated; `None` if the guide has no task.
+    pub fn root(&self) -> Option<OwnTask<'a>> {
+        self.own.first().copied()
     }
 
     /// The steps of the own tasks.
