@@ -297,7 +297,7 @@ fn own_tasks(guide: &Guide) -> Vec<OwnTask<'_>> {
     if let Some(root) = is_own.first_mut() {
         *root = true;
     }
-    let mut add = |index: usize, parent: usize| {
+    let mut add = |order: &mut Vec<usize>, index: usize, parent: usize| {
         let managed = guide.tasks.get(index).is_some_and(|task| {
             let parent = guide.tasks.get(parent).map(|task| task.source.task.guid);
             is_managed_by(task, parent)
@@ -318,13 +318,18 @@ fn own_tasks(guide: &Guide) -> Vec<OwnTask<'_>> {
     if guide.limit.is_none() {
         walk(guide, &all, &mut |position, step, _| {
             if let Some(subtask) = step.subtask {
-                add(subtask, position.task);
+                add(&mut order, subtask, position.task);
             }
         });
     }
-    for (parent, task) in guide.tasks.iter().enumerate() {
-        let subtasks = task.steps.iter().flatten().filter_map(|step| step.subtask);
-        subtasks.for_each(|subtask| add(subtask, parent));
+    let mut searched = 0;
+    while let Some(&parent) = order.get(searched) {
+        for step in guide.steps(parent) {
+            if let Some(subtask) = step.subtask {
+                add(&mut order, subtask, parent);
+            }
+        }
+        searched += 1;
     }
     let tasks = order.into_iter().enumerate();
     let tasks = tasks.filter_map(|(order, index)| {
