@@ -20,8 +20,9 @@ use crate::{
     },
     store::{
         error::StoreError,
+        step_row::step_row,
         write::{
-            rows::{TranslationRows, step_row, task_row},
+            rows::{TranslationRows, task_row},
             sql::{Effect, Script, Upsert, Values, assignments},
         },
     },
