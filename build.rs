@@ -57,7 +57,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A PostgreSQL for the tests that does not run on this machine's programs.
+/// The variable with the URL of a PostgreSQL for the tests, for which no programs of
+/// PostgreSQL are needed here.
 const TEST_POSTGRES_URL: &str = "EXPERTISE_TEST_POSTGRES_URL";
 
 /// The flag that is set where something is missing, and whether it is there.

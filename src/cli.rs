@@ -67,7 +67,7 @@ pub enum CliError {
     /// A document cannot be used.
     #[error("{0}")]
     Invalid(String),
-    /// The answer cannot be written.
+    /// The output cannot be written.
     #[error("cannot write {place}: {reason}")]
     Write {
         /// The file or stream.
@@ -94,7 +94,7 @@ pub enum CliError {
     /// An argument contradicts another.
     #[error("{0}")]
     Argument(String),
-    /// A name is not that of one task.
+    /// A name is that of no task, or of several.
     #[error("{0}")]
     TaskName(String),
     /// The command would ask, and there is nobody to answer.
@@ -128,7 +128,7 @@ pub enum CliError {
 }
 
 impl CliError {
-    /// Whether a setting must change, whatever else does.
+    /// Whether the command can succeed only with another setting or argument.
     pub fn is_wrong_setting(&self) -> bool {
         match self {
             Self::Service(error) => error.is_wrong_setting(),
@@ -154,7 +154,7 @@ impl CliError {
 /// Sends a command to a server.
 pub async fn run(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
     match (send(config).await, &config.command) {
-        // Its other exit codes say whether there are differences.
+        // The other exit codes of `diff` say whether there are differences.
         (Err(error), ClientCommand::Diff(_)) => {
             print_error(&format!("expertise: {error}"));
             Ok(ExitCode::from(diff::EXIT_FAILED))

@@ -137,7 +137,7 @@ pub(crate) async fn connect(server: &str, trust: &Trust) -> Result<Channel, Conn
         .map_err(|error| ConnectError::Unreachable(connect_error::first_call(server, &error)))
 }
 
-/// The metadata of each call that names its caller.
+/// The metadata that names the caller in each call.
 #[derive(Debug)]
 pub(crate) struct CallerMetadata(Vec<(&'static str, MetadataValue<Ascii>)>);
 
@@ -334,7 +334,7 @@ impl Client {
     }
 
     /// Makes a call of the analysis service, and repeats it while its failure is transient.
-    pub async fn analyse<M: Clone, T, F>(
+    pub async fn call_analysis<M: Clone, T, F>(
         &self,
         message: M,
         call: impl Fn(AnalysisServiceClient<Channel>, Request<M>) -> F,

@@ -10,7 +10,9 @@ mod error;
 mod json_columns;
 mod metrics;
 mod read;
+mod row_reader;
 mod schema;
+mod step_row;
 mod values;
 mod write;
 

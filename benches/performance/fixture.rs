@@ -166,13 +166,13 @@ impl Fixture {
         let mut importer = Importer {
             server,
             ids,
-            tasks: 0,
-            steps: 0,
+            last_task: 0,
+            last_step: 0,
         };
         let full = importer.tasks(FULL_TASKS, STEPS_OF_FULL).await;
         let long = importer.tasks(LONG_TASKS, STEPS_OF_LONG).await;
         let empty = importer.tasks(EMPTY_TASKS, 0).await;
-        let first_step = importer.steps + 1;
+        let first_step = importer.last_step + 1;
         let large = importer.tasks(LARGE_TASKS, STEPS_OF_LARGE).await;
         let large = large
             .into_iter()
@@ -228,8 +228,8 @@ pub async fn tasks(server: &Server, count: usize, steps: usize) -> Vec<Task> {
     let mut importer = Importer {
         server,
         ids: IdSource::Server,
-        tasks: 0,
-        steps: 0,
+        last_task: 0,
+        last_step: 0,
     };
     importer.tasks(count, steps).await
 }
@@ -237,8 +237,10 @@ pub async fn tasks(server: &Server, count: usize, steps: usize) -> Vec<Task> {
 struct Importer<'a> {
     server: &'a Server,
     ids: IdSource,
-    tasks: usize,
-    steps: usize,
+    /// The number of the last task.
+    last_task: usize,
+    /// The number of the last step.
+    last_step: usize,
 }
 
 impl Importer<'_> {
@@ -264,18 +266,18 @@ impl Importer<'_> {
     }
 
     fn document(&mut self, steps: usize) -> TaskDocument {
-        self.tasks += 1;
-        let mut document = document(&format!("Guide {:06}", self.tasks), Vec::new());
+        self.last_task += 1;
+        let mut document = document(&format!("Guide {:06}", self.last_task), Vec::new());
         for _ in 0..steps {
-            self.steps += 1;
-            let mut step = step(self.steps);
+            self.last_step += 1;
+            let mut step = step(self.last_step);
             if self.ids == IdSource::Numbered {
-                step.guid = id(self.steps);
+                step.guid = id(self.last_step);
             }
             document.steps.push(step);
         }
         if let (Some(task), IdSource::Numbered) = (&mut document.task, self.ids) {
-            task.guid = id(self.tasks);
+            task.guid = id(self.last_task);
         }
         document
     }

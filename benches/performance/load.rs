@@ -29,8 +29,8 @@ const WINDOW: u32 = 64 * 1024 * 1024;
 pub struct Requests {
     path: &'static str,
     make: Box<dyn Fn(usize) -> Bytes + Send + Sync>,
-    /// The number of the next request.
-    used: AtomicUsize,
+    /// No request has had this number or a larger one.
+    next_number: AtomicUsize,
 }
 
 impl Requests {
@@ -40,7 +40,7 @@ impl Requests {
         Self {
             path,
             make: Box::new(make),
-            used: AtomicUsize::new(0),
+            next_number: AtomicUsize::new(0),
         }
     }
 
@@ -119,8 +119,8 @@ pub async fn load(
     let from = Instant::now() + spec.warm_up;
     let until = from + spec.time;
     // A multiple of the connections, so that each number stays on its connection.
-    let used = requests.used.load(Ordering::Relaxed);
-    let base = used.next_multiple_of(spec.connections);
+    let next_number = requests.next_number.load(Ordering::Relaxed);
+    let base = next_number.next_multiple_of(spec.connections);
     let connections: Vec<_> = (0..spec.connections)
         .map(|index| {
             let requests = Arc::clone(requests);
@@ -134,7 +134,9 @@ pub async fn load(
     let mut bytes = 0;
     for connection in connections {
         let result = connection.await.expect("a connection");
-        requests.used.fetch_max(result.last + 1, Ordering::Relaxed);
+        requests
+            .next_number
+            .fetch_max(result.last + 1, Ordering::Relaxed);
         all.extend(result.latencies);
         bytes += result.bytes;
     }
@@ -176,10 +178,10 @@ async fn connection(
         if begun >= until {
             break;
         }
-        let answer = client.call(requests.path, request).await;
+        let bytes = client.call(requests.path, request).await;
         if begun >= from {
             result.latencies.push(begun.elapsed());
-            result.bytes += answer;
+            result.bytes += bytes;
         }
     }
     result

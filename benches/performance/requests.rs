@@ -107,11 +107,13 @@ pub fn export_task(tasks: &[String]) -> Arc<Requests> {
 
 /// CreateStep at the end of each in turn.
 pub fn create_step(tasks: &[String]) -> Arc<Requests> {
-    let places: Vec<(String, String)> = tasks
-        .iter()
-        .map(|task| (task.clone(), String::new()))
-        .collect();
-    create_step_after(&places)
+    create_step_after(&ends_of(tasks))
+}
+
+/// For each task, no previous step: a step is appended.
+fn ends_of(tasks: &[String]) -> Vec<(String, String)> {
+    let ends = tasks.iter().map(|task| (task.clone(), String::new()));
+    ends.collect()
 }
 
 /// CreateStep at the end of one task at a time, as a task may have 10,000 steps.
@@ -138,9 +140,7 @@ pub fn create_step_after(places: &[(String, String)]) -> Arc<Requests> {
 
 /// CreateStep of a step with conditions at the end of each, in turn.
 pub fn create_step_with_conditions(tasks: &[String]) -> Arc<Requests> {
-    let ends = tasks.iter().map(|task| (task.clone(), String::new()));
-    let ends: Vec<(String, String)> = ends.collect();
-    create_steps(&ends, &fixture::step_with_conditions(0))
+    create_steps(&ends_of(tasks), &fixture::step_with_conditions(0))
 }
 
 fn create_steps(places: &[(String, String)], step: &Step) -> Arc<Requests> {

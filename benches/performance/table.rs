@@ -12,16 +12,11 @@ pub struct Line {
 
 /// A single figure.
 pub struct Figure {
-    /// Its name.
-    pub what: String,
-    /// The kind of database.
-    pub kind: Kind,
-    /// The target, a maximum.
-    pub target: String,
-    /// The measured value.
-    pub measured: String,
-    /// Whether the target is reached.
-    pub reached: bool,
+    what: String,
+    kind: Kind,
+    target: String,
+    measured: String,
+    reached: bool,
 }
 
 impl Line {
@@ -71,16 +66,24 @@ impl Line {
 }
 
 impl Figure {
-    /// Prints the result to standard error as progress.
-    pub fn print_progress(&self) {
-        let Self {
+    /// A measured value, and whether it reaches the target, which is a maximum unless its text
+    /// says otherwise. Prints the value to standard error as progress.
+    pub fn new(
+        what: impl Into<String>,
+        kind: Kind,
+        target: String,
+        measured: String,
+        reached: bool,
+    ) -> Self {
+        let what = what.into();
+        eprintln!("{}: {what}: {measured} (target {target})", kind.name());
+        Self {
             what,
             kind,
             target,
             measured,
-            ..
-        } = self;
-        eprintln!("{}: {what}: {measured} (target {target})", kind.name());
+            reached,
+        }
     }
 }
 

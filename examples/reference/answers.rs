@@ -247,7 +247,7 @@ impl StandIns {
     }
 }
 
-/// Which of the values it is, from 1.
+/// The number of a value among those seen so far, from 1. A new value is added to them.
 fn number(values: &mut Vec<String>, value: &str) -> usize {
     let known = values.iter().position(|known| known == value);
     known.map_or_else(

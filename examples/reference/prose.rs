@@ -30,11 +30,9 @@ impl Prose {
             }
         }
         let mut headings = BTreeMap::new();
-        let calls = contract
-            .services
-            .iter()
-            .flat_map(ServiceDescriptor::methods);
-        headings.extend(calls.map(|call| (call.name().to_owned(), call.name().to_lowercase())));
+        let services = contract.services.iter();
+        let rpcs = services.flat_map(ServiceDescriptor::methods);
+        headings.extend(rpcs.map(|rpc| (rpc.name().to_owned(), rpc.name().to_lowercase())));
         for kind in &contract.enums {
             let heading = kind.name().to_lowercase();
             headings.extend(

@@ -16,7 +16,7 @@ pub const OF_EVERY_RPC: [&str; 11] = [
     "INTERNAL",
 ];
 
-/// The others of an rpc.
+/// The reasons of an rpc in addition to [`OF_EVERY_RPC`].
 pub fn of(rpc: &str) -> Option<&'static [&'static str]> {
     Some(match rpc {
         "CreateTask" => &[

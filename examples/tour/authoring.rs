@@ -70,7 +70,7 @@ fn import(document: TaskDocument) -> ImportTaskRequest {
     }
 }
 
-/// Prints the first and last steps of the guide, and its subtask steps.
+/// Prints the first and last steps of the guide, and each subtask step with the one before it.
 fn outline(steps: &[Step]) {
     let is_subtask = |step: &Step| step.r#type() == StepType::Subtask;
     let mut gap = false;

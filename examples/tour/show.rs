@@ -17,7 +17,7 @@ pub fn print_line(line: impl AsRef<str>) {
 
 /// A step with its number in the guide, counted from 1.
 pub fn step(number: usize, step: &Step, remark: &str) {
-    let kind = short(step.r#type().as_str_name(), "STEP_TYPE_");
+    let kind = kind(step.r#type());
     print_line(format!("{number:>3}  {kind:<12} {}{remark}", step.title).trim_end());
 }
 

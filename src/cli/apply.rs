@@ -1,6 +1,6 @@
 //! `expertise apply`: makes the account have the guides of a directory.
 //!
-//! A document is the guide with its id, or else the standard task with its name and
+//! A document describes the task with its id, or else the standard task with its name and
 //! product: ids belong to an account, and a directory may be applied to several. What is
 //! left out of a document returns to its default, and steps that it leaves out are
 //! deleted. So a second run finds every guide unchanged.
@@ -35,11 +35,11 @@ use crate::{
     proto::v1::{AbsentSteps, ImportTaskRequest, Task, TaskDocument},
 };
 
-/// Said where nobody can be asked.
+/// The error where the command would have to ask and there is no terminal.
 const NEEDS_FORCE: &str = "apply --prune asks before it deletes, and there is no terminal to ask \
                            on: repeat it with --force to delete without asking, or with --dry-run";
 
-/// A document of the directory says what a guide is as a whole.
+/// A document describes the whole guide: what it leaves out is reset or deleted.
 const REPLACE_GUIDE: Plan = Plan {
     fields: LeftOutFields::Reset,
     steps: AbsentSteps::Delete,
@@ -117,7 +117,7 @@ impl ApplyRun<'_> {
                 guide.incomplete = Some(report);
                 return Ok(());
             }
-            // A dry run counts the steps, which it does not check.
+            // A dry run counts the steps that were left out, and does not check them.
             Ok(()) => report.steps += pending.of_task,
             Err(error) => report.fail(error),
         }
@@ -205,7 +205,7 @@ impl ApplyRun<'_> {
         })
     }
 
-    /// Has the server check an import, and analyses the guide that it would make.
+    /// Has the server check an import of `checked`, and analyse `planned`, the guide after it.
     async fn check(
         &self,
         checked: TaskDocument,

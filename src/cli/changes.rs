@@ -187,14 +187,8 @@ fn add_steps(
             });
         }
         let changed = subject(ChangeKind::Changed, place, stored);
-        let fields = (step_fields(stored)?, step_fields(step)?);
-        add_fields(
-            &changed,
-            fields.0,
-            fields.1,
-            &UNCOMPARED_STEP_FIELDS,
-            changes,
-        );
+        let (before, after) = (step_fields(stored)?, step_fields(step)?);
+        add_fields(&changed, before, after, &UNCOMPARED_STEP_FIELDS, changes);
         add_managed(stored, step, &planned.steps, changes)?;
     }
     let gone = stored.steps.iter().enumerate();
@@ -247,10 +241,10 @@ fn add_managed(
     }
     let is_planned = |key: &str| planned.iter().any(|value| value.key == key);
     for value in stored.iter().filter(|value| !is_planned(&value.key)) {
-        let mut leads = steps.iter();
-        let leads = leads.position(|step| step.subtask_id == value.link);
+        let mut steps = steps.iter();
+        let subtask_step = steps.position(|step| step.subtask_id == value.link);
         changes.push(Change {
-            subtask_step: leads.map(|index| index + 1),
+            subtask_step: subtask_step.map(|index| index + 1),
             ..Change::of_task(ChangeKind::Removed, &value.link, &value.value)
         });
     }
@@ -312,11 +306,11 @@ fn add_values(
     }
 }
 
-/// The longest part of a list, in its order, that increases; sorted. What is not in it has
-/// moved.
+/// The longest increasing subsequence of a list. Elements that are not in it have moved.
 fn longest_increasing(list: &[usize]) -> Vec<usize> {
-    // The best end of an increasing part by its length, with the index before each.
+    // `ends[n]` is the index of the smallest element that ends a subsequence of n + 1 elements.
     let mut ends: Vec<usize> = Vec::new();
+    // For each element, the index of the one before it in the longest subsequence it ends.
     let mut before: Vec<Option<usize>> = Vec::with_capacity(list.len());
     for (index, number) in list.iter().enumerate() {
         let length = ends.partition_point(|end| list.get(*end) < Some(number));
@@ -341,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_increasing_part_is_found() {
+    fn the_longest_increasing_subsequence_is_found() {
         for (list, longest) in [
             (&[][..], &[][..]),
             (&[0, 1, 2], &[0, 1, 2]),

@@ -88,7 +88,7 @@ struct Difference {
     changes: Vec<Change>,
     planned: TaskDocument,
     ignored_paths: Vec<String>,
-    /// Those of steps, in lines.
+    /// What explains ignored fields of steps, in place of their paths.
     ignored_of_steps: IgnoredStepFields,
     /// Whether the import would refuse a document that leaves out steps.
     refuses_absent_steps: bool,

@@ -99,11 +99,10 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// Reads a document. An unknown field is an error that names it.
 pub(super) fn parse(text: &[u8]) -> Result<TaskDocument, DocumentError> {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-    let mut bytes = text.iter();
-    let start = bytes.position(|byte| !byte.is_ascii_whitespace());
-    let (before, text_from_start) = text.split_at(start.unwrap_or_default());
-    let first = text_from_start.first().filter(|_| start.is_some());
+    let trimmed = text.trim_ascii_start();
+    let first = trimmed.first();
     if first.is_some_and(|first| !b"{[\"".contains(first)) {
+        let (before, _) = text.split_at(text.len() - trimmed.len());
         let on_line = before.iter().rev().take_while(|byte| **byte != b'\n');
         return Err(DocumentError::Malformed(MalformedDocument {
             path: String::new(),

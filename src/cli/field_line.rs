@@ -105,7 +105,7 @@ impl<'a> FieldLines<'a> {
             let Some(found) = found else { break };
             value = found;
         }
-        // A value is a part of the text that it was read from.
+        // A value borrows from the text, so the difference of the addresses is its offset.
         let start = (value.get().as_ptr() as usize).checked_sub(self.text.as_ptr() as usize)?;
         Some(self.text.get(..start)?.matches('\n').count() + 1)
     }

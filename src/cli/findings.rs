@@ -58,8 +58,9 @@ impl Findings {
         })
     }
 
-    /// The same of another form of a stored guide. Findings that the stored one has, too, are
-    /// counted. One beyond the first page of the stored guide's findings counts as new.
+    /// Validates a document that replaces a stored guide. Findings that the stored guide has,
+    /// too, come last, and the text only counts them. One beyond the first page of the stored
+    /// guide's findings counts as new.
     pub async fn compared(client: &Client, document: TaskDocument) -> Result<Self, CallError> {
         let guid = transfer::guid(&document).to_owned();
         let all = Self::of(client, document).await?;
@@ -205,14 +206,14 @@ async fn validate(
         ..ValidateTaskRequest::default()
     };
     client
-        .analyse(message, |mut analysis, request| async move {
+        .call_analysis(message, |mut analysis, request| async move {
             analysis.validate_task(request).await
         })
         .await
 }
 
-/// What makes a finding the same in a document and in a stored guide: all but the places of
-/// tasks and steps in the document.
+/// Identifies a finding both in a document and in a stored guide: by everything but the place
+/// of its task or step in the document.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct FindingKey {
     rule: String,
@@ -246,7 +247,7 @@ impl FindingKey {
     }
 }
 
-/// The path within the task or step of a path that may be one of a document.
+/// The part of a path within its task or step. A path that is not of a document has no other.
 fn path_within<'a>(path: &'a str, step: &str) -> &'a str {
     if !path.starts_with(DOCUMENT) {
         return path;

@@ -16,7 +16,8 @@ pub(super) fn name(guide: &GuideArg) -> String {
     }
 }
 
-/// The stored task that an argument names which may also be a file.
+/// Finds the task that an argument names. The argument could also have been a file, so the
+/// error says that there is none.
 pub(super) async fn find_task(client: &Client, task: &TaskRef) -> Result<TaskId, CliError> {
     let name = match task {
         TaskRef::Id(task) => return Ok(*task),

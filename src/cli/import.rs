@@ -3,6 +3,7 @@
 mod counts;
 mod interrupts;
 mod report;
+mod request_ids;
 
 use std::{
     collections::HashMap,
@@ -12,14 +13,13 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use prost::Message;
-use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use self::{
     counts::ImportCounts,
     interrupts::Interrupts,
     report::{FileReport, ImportFailure, ImportKind, ImportedFile},
+    request_ids::RequestIds,
 };
 use super::{
     CliError, changes, document,
@@ -52,8 +52,7 @@ pub(super) async fn import(
         importer: FileImporter {
             client,
             import,
-            run_id,
-            sent_counts: HashMap::new(),
+            request_ids: RequestIds::of_run(run_id),
             tasks_by_product: HashMap::new(),
         },
         counts: ImportCounts::default(),
@@ -115,9 +114,7 @@ impl ImportRun<'_> {
 struct FileImporter<'a> {
     client: &'a Client,
     import: &'a ImportArgs,
-    run_id: Uuid,
-    /// The number of requests so far for each content.
-    sent_counts: HashMap<Uuid, u32>,
+    request_ids: RequestIds,
     /// The guids and names of the account's tasks, by product, as far as they are known.
     tasks_by_product: HashMap<i64, Vec<(String, String)>>,
 }
@@ -131,10 +128,11 @@ impl FileImporter<'_> {
             dry_run,
             max_file_bytes,
             request_id: _,
-            quiet,
+            quiet: _,
         } = self.import;
         let text = read(file, *max_file_bytes).await?;
         let mut document = document::parse(&text)?;
+        let text = String::from_utf8_lossy(&text);
         if *as_new && let Some(task) = &mut document.task {
             task.guid.clear();
         }
@@ -145,18 +143,15 @@ impl FileImporter<'_> {
             request_id: String::new(),
             validate_only: *dry_run,
         };
-        let id = request_id(self.run_id, &message);
-        let sent = self.sent_counts.entry(id).or_default();
-        message.request_id = repeated_request_id(id, *sent).to_string();
-        *sent += 1;
+        message.request_id = self.request_ids.next(&message).to_string();
+        let sent = SentText {
+            text: &text,
+            document: &document,
+        };
         let guid = transfer::guid(&document).to_owned();
         let mut planned = self.plan(document.clone()).await?;
         let answer = transfer::import(self.client, message).await;
         let answer = answer.map_err(|error| {
-            let sent = SentText {
-                text: &String::from_utf8_lossy(&text),
-                document: &document,
-            };
             let apply = ApplyAdvice {
                 command: "apply DIR",
                 effect: "finds the task by its name",
@@ -180,33 +175,38 @@ impl FileImporter<'_> {
             planned.stored.as_ref(),
             &planned.document,
         );
-        let findings = match (*dry_run, planned.kind) {
+        Ok(ImportedFile {
+            kind: planned.kind,
+            findings: self.findings(planned, &task.guid, sent).await,
+            task,
+            namesake,
+            ignored_paths: answer.ignored_paths,
+            ignored_of_steps,
+        })
+    }
+
+    /// All findings of a dry run, or else the errors of a guide that was written.
+    async fn findings(
+        &self,
+        planned: PlannedImport,
+        guid: &str,
+        sent: SentText<'_>,
+    ) -> Option<Result<Findings, CallError>> {
+        match (self.import.dry_run, planned.kind) {
             (true, _) => {
-                let has_same_paths = has_same_paths(&planned.document, &document);
+                let has_same_paths = has_same_paths(&planned.document, sent.document);
                 let found = Findings::of(self.client, planned.document).await;
-                let sent = SentText {
-                    text: &String::from_utf8_lossy(&text),
-                    document: &document,
-                };
                 Some(match has_same_paths {
                     true => found.map(|found| found.with_places_in(sent)),
                     false => found,
                 })
             }
-            (false, ImportKind::Created | ImportKind::Updated) if !quiet => {
-                let errors = Findings::errors_of_stored(self.client, &task.guid).await;
+            (false, ImportKind::Created | ImportKind::Updated) if !self.import.quiet => {
+                let errors = Findings::errors_of_stored(self.client, guid).await;
                 errors.map(Ok)
             }
             (false, _) => None,
-        };
-        Ok(ImportedFile {
-            kind: planned.kind,
-            task,
-            namesake,
-            ignored_paths: answer.ignored_paths,
-            ignored_of_steps,
-            findings,
-        })
+        }
     }
 
     /// Another task with the name and product of a new one. Skipped with --as-new and --quiet,
@@ -229,7 +229,7 @@ impl FileImporter<'_> {
                 ..ListTasksRequest::default()
             };
             let mut named = Vec::new();
-            // The import has succeeded, so a failure here is none of it.
+            // A failure is ignored, as the import itself has succeeded.
             let _ = tasks::for_each_page(self.client, filters, |page| {
                 named.extend(page.into_iter().map(|task| (task.guid, task.name)));
                 Ok(())
@@ -331,31 +331,6 @@ async fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, ImportFailure> {
         bytes if bytes > max_bytes => Err(ImportFailure::TooLarge { max_bytes }),
         _ => Ok(text),
     }
-}
-
-/// The request id of a message in a run. The same message gets the same id when the run
-/// is repeated; a corrected file gets another one.
-fn request_id(run_id: Uuid, message: &ImportTaskRequest) -> Uuid {
-    hashed_id(&[run_id.as_bytes(), &message.encode_to_vec()])
-}
-
-/// The request id of a message that was sent `sent` times before in the run. Files with
-/// equal content get different ids, so each becomes a task.
-fn repeated_request_id(id: Uuid, sent: u32) -> Uuid {
-    match sent {
-        0 => id,
-        sent => hashed_id(&[id.as_bytes(), &sent.to_be_bytes()]),
-    }
-}
-
-fn hashed_id(parts: &[&[u8]]) -> Uuid {
-    let mut digest = Sha256::new();
-    parts.iter().for_each(|part| digest.update(part));
-    let mut bytes = [0; 16];
-    for (byte, hashed) in bytes.iter_mut().zip(digest.finalize()) {
-        *byte = hashed;
-    }
-    uuid::Builder::from_custom_bytes(bytes).into_uuid()
 }
 
 /// A progress bar on a terminal, when there are several files.

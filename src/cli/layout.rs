@@ -107,7 +107,7 @@ pub(super) fn indented(terminal: &Term, text: &str, indent: usize) -> String {
 const FURTHER_LINES_INDENT: usize = 2;
 
 /// The spaces between two columns of a table.
-const PADDING_COLUMNS: usize = 2;
+const PADDING_COLUMNS: u16 = 2;
 
 /// A column of a table.
 #[derive(Clone, Copy)]
@@ -139,7 +139,7 @@ impl TableColumn {
     }
 }
 
-/// A table without rules, whose rows are one line each unless the terminal is too narrow.
+/// A table without ruled lines. Each row is one line, unless the terminal is too narrow.
 /// Where even the words would not fit, each row is a list of its cells.
 pub(super) fn table<const N: usize>(columns: [TableColumn; N], rows: Vec<[String; N]>) -> String {
     let widths_min: [usize; N] = std::array::from_fn(|index| {
@@ -150,7 +150,8 @@ pub(super) fn table<const N: usize>(columns: [TableColumn; N], rows: Vec<[String
         let cells = cells.map(|cell| column.columns_min(cell));
         cells.max().unwrap_or(0).max(column.name().len())
     });
-    let needed = widths_min.iter().map(|width| width + PADDING_COLUMNS).sum();
+    let padding = usize::from(PADDING_COLUMNS);
+    let needed = widths_min.iter().map(|width| width + padding).sum();
     match self::columns(&Term::stdout()) {
         Some(available) if available < needed => records(&columns, &rows),
         available => wide_table(columns, widths_min, rows, available),
@@ -182,11 +183,12 @@ fn wide_table<const N: usize>(
         let Some(styled) = table.column_mut(index) else {
             continue;
         };
-        // Two spaces are between columns, and none before the first.
-        styled.set_padding((0, 2));
+        // None before a column, so that the first begins its line.
+        styled.set_padding((0, PADDING_COLUMNS));
         match column {
             TableColumn::Text(_) => {
-                let width = u16::try_from(width_min + PADDING_COLUMNS).unwrap_or(u16::MAX);
+                let width = u16::try_from(width_min).unwrap_or(u16::MAX);
+                let width = width.saturating_add(PADDING_COLUMNS);
                 styled.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
             }
             TableColumn::Whole(_) => {

@@ -249,7 +249,7 @@ async fn validate_on_server(
     };
     loop {
         let page = client
-            .analyse(message.clone(), |mut analysis, request| async move {
+            .call_analysis(message.clone(), |mut analysis, request| async move {
                 analysis.validate_task(request).await
             })
             .await?;

@@ -13,7 +13,7 @@ use crate::{
     proto::v1::{ListTasksRequest, Task},
 };
 
-/// Lists tasks page by page, to the last one. The account is known unless a token has it.
+/// Lists tasks page by page, to the last one. `account` is `None` if a token names it.
 pub(super) async fn list(
     client: &Client,
     filters: &ListFilters,

@@ -5,7 +5,7 @@ use clap_mangen::Man;
 
 use super::{CliError, out};
 
-/// Prints what makes a shell complete the command line.
+/// Prints the completion script for a shell.
 pub fn completions(mut command: clap::Command, shell: Shell) -> Result<(), CliError> {
     let name = command.get_name().to_owned();
     let mut script = Vec::new();

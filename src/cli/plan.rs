@@ -87,8 +87,8 @@ pub(super) fn managed_documents(
     values.filter_map(|value| Some((value, value.task_json.as_ref()?)))
 }
 
-/// Whether both have equally many steps, and equally many tasks in each step. Then no wiring
-/// step was added, and paths of one document lead to the same fields of the other.
+/// Whether both have equally many steps, and each step as many managed tasks as it was sent
+/// with. Then no wiring step was added, and paths of `document` lead to the same fields.
 pub(super) fn has_same_paths(planned: &TaskDocument, document: &TaskDocument) -> bool {
     fn managed(step: &Step) -> Vec<&TaskDocument> {
         managed_documents(step)

@@ -76,8 +76,8 @@ pub(super) async fn preview(
     }
 }
 
-/// Which levels may see the task if it is hidden from the given one; without one, that no level
-/// is looked at.
+/// A line about levels: which may see the task if the given one may not, or that roles are
+/// ignored if none is given.
 async fn about_levels(
     client: &Client,
     args: &PreviewArgs,
@@ -163,7 +163,7 @@ async fn preview_all_pages(
     let mut earlier: Option<PreviewTaskResponse> = None;
     loop {
         let page = client
-            .analyse(message.clone(), |mut analysis, request| async move {
+            .call_analysis(message.clone(), |mut analysis, request| async move {
                 analysis.preview_task(request).await
             })
             .await?;

@@ -45,7 +45,7 @@ pub(super) async fn references(
     let mut array = JsonArray::new();
     loop {
         let page = client
-            .analyse(message.clone(), |mut analysis, request| async move {
+            .call_analysis(message.clone(), |mut analysis, request| async move {
                 analysis.list_references(request).await
             })
             .await?;

@@ -111,7 +111,7 @@ pub(super) fn read_file(file: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The error of a file that is not there says what documents are.
+/// Explains what documents are if the file does not exist. Other errors stay as they are.
 pub(super) fn in_plain_words(reason: io::Error) -> io::Error {
     match reason.kind() {
         io::ErrorKind::NotFound => io::Error::other(

@@ -10,7 +10,7 @@ use crate::{
     translate::{self, TranslateError, TranslateSummary},
 };
 
-/// Translates, and prints the summary however a run ends that has begun.
+/// Translates. If the run has begun, prints its summary, also after an error.
 pub async fn translate(settings: &TranslateConfig) -> Result<ExitCode, CliError> {
     let task = match &settings.task {
         Some(TaskRef::Id(task)) => Some(*task),

@@ -29,6 +29,16 @@ pub(super) fn kind(kind: StepType) -> &'static str {
     }
 }
 
+/// The first `max` names, and how many more there are.
+pub(super) fn list<'a>(names: impl IntoIterator<Item = &'a str>, max: usize) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
+    let (shown, others) = names.split_at(max.min(names.len()));
+    match others.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
 /// An access level, such as `tech`.
 pub(super) fn level(level: AccessLevel) -> String {
     name(level.as_str_name(), "ACCESS_LEVEL_")

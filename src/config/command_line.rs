@@ -240,7 +240,7 @@ impl ServerFlags {
     }
 }
 
-/// What a command reads that has no setting of the server.
+/// The settings of a command that reads none of the server.
 #[derive(Args)]
 struct NoSettings {}
 
@@ -313,7 +313,7 @@ fn warnings(
     warnings.chain(modules).collect()
 }
 
-/// Says where a short flag of a command belongs that stands before it.
+/// Adds a tip to the error about a short flag that stands before its command.
 fn with_tip(mut error: clap::Error) -> clap::Error {
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
         return error;

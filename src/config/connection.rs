@@ -114,8 +114,8 @@ impl ConnectionSettings {
             (None, Some(token)) => Some(Credentials::Token(token)),
             (None, None) => {
                 if values.is_valid("token") {
-                    let right = "set (or use --account ID), or EXPERTISE_TOKEN";
-                    values.refuse("account", right);
+                    let expected = "set (or use --account ID), or EXPERTISE_TOKEN";
+                    values.refuse("account", expected);
                 }
                 None
             }
@@ -160,8 +160,8 @@ impl TrustSettings {
                 Some(_) => "begin the URL with https://",
                 None => "set EXPERTISE_SERVER to a URL that begins with https://",
             };
-            let right = format!("left out, as {server} has no TLS: {url}");
-            return Err(values.wrong(key, right));
+            let expected = format!("left out, as {server} has no TLS: {url}");
+            return Err(values.wrong(key, expected));
         }
         for key in ["ca_file", "client_cert_file", "client_key_file"] {
             if let Some(Err(error)) = values.text(key).map(fs::metadata) {

@@ -87,7 +87,7 @@ struct GivenValue {
 }
 
 /// Every setting that was given, by its key, and what is wrong with them. What is taken
-/// later replaces what was taken before, so that the strongest source comes last.
+/// later replaces what was taken before, so the strongest source must be taken last.
 #[derive(Default)]
 pub(super) struct SettingValues {
     given: BTreeMap<String, GivenValue>,
@@ -151,7 +151,7 @@ impl SettingValues {
         }
     }
 
-    /// Takes the settings of `A` from flags, which may be of others too.
+    /// Takes the settings of `A` from flags. Flags of other settings are ignored.
     pub fn take_flags<A: Args, B>(&mut self, flags: &Flags<B>) {
         for setting in settings::<A>() {
             if let Some(text) = flags.text(key(&setting)) {
@@ -194,8 +194,8 @@ impl SettingValues {
         self.named(key).unwrap_or_else(|| environment_name(key))
     }
 
-    /// A text in which the names of settings in the environment are those that the user
-    /// gave them by.
+    /// Replaces the names of environment variables in a text: each setting is named as the
+    /// user named it.
     pub fn with_names_as_given(&self, text: &str) -> String {
         let is_of_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
         let mut named = String::with_capacity(text.len());

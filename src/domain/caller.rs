@@ -48,7 +48,7 @@ impl fmt::Display for Scope {
 pub struct Subject(String);
 
 impl Subject {
-    /// The longest subject, in bytes. Every log line has it.
+    /// The longest subject, in bytes. It is bounded, as every log line has the subject.
     pub const MAX: usize = 256;
 
     /// Accepts 1 to [`Self::MAX`] bytes without control characters.

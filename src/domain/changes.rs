@@ -20,8 +20,8 @@ use super::{
 
 /// The changes of a write.
 ///
-/// *Invariant:* every task and step that is created, changed or deleted is named. A step
-/// that only moves stays as it is; its task is named.
+/// *Invariant:* every task and step that is created, changed or deleted is named. A move
+/// changes the step's task, not the step.
 #[derive(Debug, Default)]
 pub struct Changes {
     /// Changed tasks. Parents come before the tasks that they manage.
@@ -48,7 +48,7 @@ pub struct Changes {
     pub translated_steps: Vec<TranslatedStep>,
     /// A created or deleted role.
     pub role: Option<RoleChange>,
-    /// How deep stored tasks may be for the changes to be made.
+    /// Limits on the depth of stored tasks. The write fails if a task is deeper.
     pub depth_limits: Vec<(TaskId, DepthLimit)>,
 }
 
@@ -80,8 +80,7 @@ pub struct StepChange {
     pub before: Option<Box<Step>>,
     /// The step after the write.
     pub after: Box<Step>,
-    /// Its place after the write; `None` appends it, and the database computes the
-    /// place.
+    /// Its place after the write; `None` appends it, and the database computes the place.
     pub place: Option<Place>,
 }
 
@@ -148,7 +147,7 @@ pub enum RoleChange {
 }
 
 impl Changes {
-    /// Requires that a stored task is not deeper than any of the limits.
+    /// Requires that the depth of a stored task is within all of these limits.
     pub fn limit_depth(&mut self, task: TaskId, limits: Vec<DepthLimit>) {
         let limits = limits.into_iter().map(|limit| (task, limit));
         self.depth_limits.extend(limits);
@@ -209,7 +208,8 @@ impl Changes {
         Ok(())
     }
 
-    /// Adds the subtask steps that refer to the renamed tasks.
+    /// Sets [`Self::retitled`], given the subtask steps that refer to the renamed tasks. Steps
+    /// that are changed or deleted anyway are left out.
     pub fn retitle(&mut self, mut steps: Vec<StepId>) {
         let changed = self.steps.iter().map(|step| step.after.guid);
         let deleted = self.deleted_steps.iter().map(|deleted| deleted.step);
@@ -218,7 +218,7 @@ impl Changes {
         self.retitled = steps;
     }
 
-    /// Whether there are none.
+    /// Whether nothing changes. Limits on depth are no changes.
     pub fn is_empty(&self) -> bool {
         let Self {
             tasks,

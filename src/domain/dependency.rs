@@ -73,10 +73,10 @@ pub enum Comparison {
     /// Is none of the targets.
     #[serde(rename = "!=")]
     NotEqual,
-    /// Is greater than the target.
+    /// Is greater than one of the targets.
     #[serde(rename = ">")]
     Greater,
-    /// Is less than the target.
+    /// Is less than one of the targets.
     #[serde(rename = "<")]
     Less,
 }

@@ -3,7 +3,7 @@
 //! An update matches values by key: a value whose key existed before keeps its task, and
 //! its text becomes the task's name.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     feedback::{Feedback, FeedbackValue},
@@ -35,17 +35,14 @@ pub struct LinkChanges {
 
 /// Copies the links of a question to its new form, by key.
 pub fn copy_links(before: &Feedback, after: &mut Feedback) -> LinkChanges {
-    let former_link = |key: &Label| {
-        let value = before.values.iter().find(|value| value.key == *key)?;
-        value.link
-    };
+    let former = links_by_key(before);
     let mut changes = LinkChanges::default();
     for (index, value) in after.values.iter_mut().enumerate() {
         value.link = None;
         if !after.linked {
             continue;
         }
-        value.link = former_link(&value.key);
+        value.link = former.get(&value.key).copied();
         match value
             .link
             .and_then(|task| managed_task_update(task, value, index))
@@ -59,6 +56,14 @@ pub fn copy_links(before: &Feedback, after: &mut Feedback) -> LinkChanges {
         .filter(|task| !kept.contains(task))
         .collect();
     changes
+}
+
+/// The tasks that a question manages, by the keys of its values.
+pub fn links_by_key(feedback: &Feedback) -> BTreeMap<&Label, TaskId> {
+    let links = feedback.values.iter();
+    links
+        .filter_map(|value| Some((&value.key, value.link?)))
+        .collect()
 }
 
 /// The tasks that a question manages.

@@ -4,22 +4,20 @@ use serde_json::{Map, Value};
 
 use super::{
     decide::WriteContext,
-    dependency::Group,
     etag::Etag,
     feedback::Feedback,
     ids::{AccountId, ProductId, StepId, TaskId},
-    json::Instruction,
     link::linked_tasks,
     revision::Revision,
-    task::Published,
-    text::{Body, Tag, Title},
-    translation::StepTranslations,
+    text::Title,
 };
 
+mod content;
 mod looping;
 mod merge;
 mod subtask;
 
+pub use content::{ContentPatch, StepContent};
 pub use looping::Looping;
 pub use merge::{
     COST_NOT_ALLOWED, LINKED_OBSERVATIONS_ONLY, MergedStep, StepPatch, linked_import_only,
@@ -249,29 +247,6 @@ impl StepKind {
             | Self::Idp { .. } => None,
         }
     }
-}
-
-/// The fields of every type of step. By default, all are empty and the step is published.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct StepContent {
-    /// The text.
-    pub body: Option<Body>,
-    /// When it is visible; `None` is always.
-    pub dependencies: Option<Group>,
-    /// Instructions of the caller's own shape.
-    pub instructions: Vec<Instruction>,
-    /// How it repeats.
-    pub looping: Option<Looping>,
-    /// Parts needed.
-    pub parts: Vec<Tag>,
-    /// Whether it is shown.
-    pub published: Published,
-    /// Skills needed.
-    pub skills: Vec<Tag>,
-    /// Tags.
-    pub tags: Vec<Tag>,
-    /// Its texts in other languages.
-    pub translations: StepTranslations,
 }
 
 /// A step to create.

@@ -1,8 +1,8 @@
 //! Finds what is wrong with a guide.
 //!
 //! Most rules check one condition, observation or step. Rules about walkthroughs are
-//! decided exactly: `walkthrough` makes one boolean formula of all
-//! walkthroughs, and `search` decides what can be true in it.
+//! decided exactly: `walkthrough` makes one boolean formula of all walkthroughs, and
+//! `search` decides what can be true in it.
 
 mod alone;
 mod classes;
@@ -49,7 +49,7 @@ pub fn validate(subject: ValidationSubject<'_>) -> (Vec<Finding>, FindingCounts)
     observations::check(&mut report);
     content::check(&mut report);
     subtasks::check(&mut report);
-    match exceeded(&mut report) {
+    match check_limits(&mut report) {
         Some((limit, most)) => {
             report_too_large(&mut report, limit, most);
             observations::report_duplicates(&mut report);
@@ -65,9 +65,9 @@ pub fn validate(subject: ValidationSubject<'_>) -> (Vec<Finding>, FindingCounts)
     (findings, counts)
 }
 
-/// The name and number of the limit that the guide exceeds. Reports the steps below which
-/// subtasks are too deep.
-fn exceeded(report: &mut Report<'_>) -> Option<(&'static str, usize)> {
+/// Reports the steps below which subtasks are too deep. Returns the name and the value of the
+/// limit that the guide exceeds, if any.
+fn check_limits(report: &mut Report<'_>) -> Option<(&'static str, usize)> {
     match report.subject.guide.limit {
         Some(GuideLimit::Steps) => Some(("steps", MAX_GUIDE_STEPS)),
         Some(GuideLimit::Conditions) => Some(("conditions", MAX_GUIDE_CONDITIONS)),
@@ -79,7 +79,7 @@ fn exceeded(report: &mut Report<'_>) -> Option<(&'static str, usize)> {
 }
 
 fn report_too_large(report: &mut Report<'_>, limit: &str, most: usize) {
-    if let Some(root) = report.own_tasks().into_iter().next() {
+    if let Some(root) = report.root() {
         let facts = [("limit", json!(limit)), ("most", json!(most))];
         let message = format!(
             "The guide has more than {most} {}.",

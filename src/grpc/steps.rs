@@ -17,10 +17,7 @@ use crate::{
         step::{NewStep, Placement, Step, linked_import_only},
         translation::Language,
     },
-    messages::{
-        ignored::Ignored,
-        mask::{self, Mask},
-    },
+    messages::{ignored::Ignored, mask::Mask},
     proto::v1::{
         self, CreateStepRequest, CreateStepResponse, DeleteStepRequest, DeleteStepResponse,
         GetStepRequest, GetStepResponse, ListStepsRequest, ListStepsResponse, UpdateStepRequest,
@@ -145,7 +142,12 @@ impl StepService for Services {
                 expected,
                 patch,
             } = decode::all(|violations| {
-                let mask = Mask::parse(update_mask, &mask::STEP, violations, &mut ignored);
+                let mask = Mask::parse(
+                    update_mask,
+                    &decode_step::STEP_FIELDS,
+                    violations,
+                    &mut ignored,
+                );
                 let mut field = Field::root("step", violations);
                 let step = field.required(step)?;
                 decode_step::update(step, &mask, field, &mut ignored)

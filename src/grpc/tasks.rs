@@ -20,10 +20,7 @@ use crate::{
         task::{Task, TaskFilter},
         violation::{Reason, Violations},
     },
-    messages::{
-        ignored::Ignored,
-        mask::{self, Mask},
-    },
+    messages::{ignored::Ignored, mask::Mask},
     proto::v1::{
         self, CreateTaskRequest, CreateTaskResponse, DeleteTaskRequest, DeleteTaskResponse,
         ExportTaskRequest, ExportTaskResponse, GetTaskRequest, GetTaskResponse, ImportTaskRequest,
@@ -121,7 +118,12 @@ impl TaskService for Services {
                 expected,
                 patch,
             } = decode::all(|violations| {
-                let mask = Mask::parse(update_mask, &mask::TASK, violations, &mut ignored);
+                let mask = Mask::parse(
+                    update_mask,
+                    &decode_task::TASK_FIELDS,
+                    violations,
+                    &mut ignored,
+                );
                 let mut field = Field::root("task", violations);
                 let task = field.required(task)?;
                 decode_task::update(task, &mask, field, &mut ignored)

@@ -20,7 +20,8 @@ use crate::domain::{
 
 /// Most paths of one mask: every field in every language, with room to spare.
 pub const MAX_MASK_PATHS: usize = 1_000;
-const TRANSLATIONS: &str = "translations";
+/// The field with translations, of which a path may go on with a language and a field.
+pub const TRANSLATIONS: &str = "translations";
 
 /// The fields of a resource, as masks name them.
 #[derive(Debug)]
@@ -34,63 +35,6 @@ pub struct MaskFields {
     /// Fields of a translation that an update changes.
     pub translation: &'static [&'static str],
 }
-
-/// The fields of a task.
-pub const TASK: MaskFields = MaskFields {
-    honored: &["dependencies", "name", "published", "roles", TRANSLATIONS],
-    ignored: &[
-        "account_id",
-        "created_ts",
-        "dependency_shorthand",
-        "dirty_record",
-        "idx",
-        "modified_ts",
-        "mvn_indexed",
-        "mvn_info",
-        "mvn_ts",
-        "mvn_version",
-        "parent_guid",
-        "product_id",
-        "steps",
-        "type",
-    ],
-    identifying: &["etag", "guid"],
-    translation: &["locked", "name"],
-};
-
-/// The fields of a step.
-pub const STEP: MaskFields = MaskFields {
-    honored: &[
-        "body",
-        "cost",
-        "dependencies",
-        "feedback_config",
-        "instructions",
-        "looping",
-        "parts",
-        "published",
-        "skills",
-        "subtask_id",
-        "subtask_pid",
-        "tags",
-        "title",
-        TRANSLATIONS,
-    ],
-    ignored: &[
-        "account_id",
-        "created_ts",
-        "dependency_shorthand",
-        "dirty_record",
-        "link",
-        "modified_ts",
-        "product_id",
-        "r_data",
-        "task",
-        "type",
-    ],
-    identifying: &["etag", "guid"],
-    translation: &["body", "feedback_config", "instructions", "locked", "title"],
-};
 
 /// Which fields an update changes.
 #[derive(Debug, PartialEq, Eq)]

@@ -5,7 +5,10 @@ use prost::Message;
 use prost_types::FileDescriptorSet;
 
 use super::*;
-use crate::proto::FILE_DESCRIPTOR_SET;
+use crate::{
+    messages::decode::{step::STEP_FIELDS, task::TASK_FIELDS},
+    proto::FILE_DESCRIPTOR_SET,
+};
 
 /// The field names of a message of the contract.
 fn fields_of(message: &str) -> BTreeSet<String> {
@@ -23,8 +26,8 @@ fn fields_of(message: &str) -> BTreeSet<String> {
 #[test]
 fn masks_have_every_field_of_the_contract() {
     for (message, row, fields) in [
-        ("Task", "TaskTranslation", &TASK),
-        ("Step", "StepTranslation", &STEP),
+        ("Task", "TaskTranslation", &TASK_FIELDS),
+        ("Step", "StepTranslation", &STEP_FIELDS),
     ] {
         let known = [fields.honored, fields.ignored, fields.identifying].concat();
         let count = known.len();
@@ -60,7 +63,10 @@ fn comment_of_mask(message: &str) -> String {
 
 #[test]
 fn the_comment_of_a_mask_lists_every_field_that_an_update_changes() {
-    for (message, fields) in [("UpdateTaskRequest", &TASK), ("UpdateStepRequest", &STEP)] {
+    for (message, fields) in [
+        ("UpdateTaskRequest", &TASK_FIELDS),
+        ("UpdateStepRequest", &STEP_FIELDS),
+    ] {
         let comment = comment_of_mask(message);
         let list = comment.split_once("The fields to change: ");
         let list = list.and_then(|(_, list)| list.split_once(", or single translations"));
@@ -75,7 +81,7 @@ proptest! {
     fn a_path_is_known_or_refused(path in "(translations\\.)?[a-z_.`*-]{0,20}") {
         let mut violations = Violations::new();
         let mask = FieldMask { paths: vec!["title".to_owned(), path] };
-        Mask::parse(Some(mask), &STEP, &mut violations, &mut Ignored::default());
+        Mask::parse(Some(mask), &STEP_FIELDS, &mut violations, &mut Ignored::default());
         prop_assert!(violations.total() <= 1);
         let refused = violations.kept().iter();
         prop_assert!(refused.clone().all(|refused| refused.path == "update_mask.paths[1]"));

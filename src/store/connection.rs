@@ -208,7 +208,8 @@ async fn open_sqlite_file(
     create_private(path);
     let options = with_sqlite_settings(file())
         .create_if_missing(true)
-        .journal_mode(SqliteJournalMode::Wal);
+        .journal_mode(SqliteJournalMode::Wal)
+        .pragma("cache_size", "-16384");
     let mut writer = open_sqlite_writer(options, &epoch)
         .await
         .map_err(file_error)?;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use sea_orm::DbBackend;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use uuid::Uuid;
@@ -19,6 +20,14 @@ use crate::domain::{
     text::{Body, Name, Tag, Title},
     translation::{Language, StepOverlay, StepTranslations, TaskOverlay, TaskTranslations},
 };
+
+/// The SQL functions for a JSON array of values and for one of rows, and the cast of these to text.
+pub fn json_functions(backend: DbBackend) -> (&'static str, &'static str, &'static str) {
+    match backend {
+        DbBackend::Sqlite => ("json_array", "json_group_array", ""),
+        _ => ("json_build_array", "json_agg", "::text"),
+    }
+}
 
 /// A boolean in a JSON aggregate.
 #[derive(Deserialize)]

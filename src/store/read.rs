@@ -10,15 +10,12 @@ mod outside;
 mod preview;
 mod references;
 mod roles;
-mod row_reader;
-pub mod step_row;
 pub mod steps;
 pub mod task_tree;
 pub mod tasks;
 mod translation_work;
 mod validation;
 
-use sea_orm::DbBackend;
 use tracing::Instrument;
 
 use crate::{
@@ -29,16 +26,7 @@ use crate::{
 pub use expected_translations::ExpectedTranslations;
 pub use guide::GuideSource;
 pub use preview::{PreviewCall, PreviewPage};
-pub use row_reader::RowReader;
 pub use validation::{FindingsCall, FindingsCursor, FindingsPage, ValidationCall, ValidationPage};
-
-/// The SQL functions for a JSON array of values and for one of rows, and the cast of these to text.
-fn json_functions(backend: DbBackend) -> (&'static str, &'static str, &'static str) {
-    match backend {
-        DbBackend::Sqlite => ("json_array", "json_group_array", ""),
-        _ => ("json_build_array", "json_agg", "::text"),
-    }
-}
 
 /// Runs a read in a spawned task, for reads that begin a transaction: a cancelled BEGIN would
 /// invalidate all connections. The call's permits are kept until the read has ended.

@@ -7,6 +7,7 @@ pub mod example_guides;
 mod existing_task;
 mod refused;
 mod retries_and_dry_runs;
+mod step_limit;
 
 on_both_databases![
     an_import_makes_a_task_with_its_steps_in_list_order,

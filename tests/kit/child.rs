@@ -20,7 +20,7 @@ pub struct SupervisedChild {
     _entry: WatchdogEntry,
 }
 
-/// The signal that ends a child first; SIGKILL follows where it does not help.
+/// The first signal to end a child. SIGKILL follows if it runs on.
 #[derive(Clone, Copy)]
 pub enum EndSignal {
     /// Ends anything.

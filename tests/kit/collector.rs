@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status, async_trait, transport::Server};
 
-use super::deadline::in_time;
+use super::{databases::runtime, deadline::in_time};
 
 /// Receives spans and keeps them.
 pub struct Collector {
@@ -52,14 +52,7 @@ impl Collector {
         let address = listener.local_addr().expect("its address");
         let (sender, received) = watch::channel(Vec::new());
         // In its own thread, it goes on while a test blocks.
-        thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build();
-            runtime
-                .expect("a runtime")
-                .block_on(serve(listener, sender))
-        });
+        thread::spawn(move || runtime().block_on(serve(listener, sender)));
         Self { address, received }
     }
 

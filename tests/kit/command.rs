@@ -1,7 +1,7 @@
 //! The binary run as a command: its arguments, environment and files, and its output.
 
 use std::{
-    env, fs,
+    fs,
     io::{BufRead, BufReader, Read, Write},
     net::SocketAddr,
     os::unix::{fs::chown, process::CommandExt},
@@ -15,7 +15,10 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use super::scratch::{Scratch, WatchdogEntry};
+use super::{
+    scratch::{Scratch, WatchdogEntry},
+    server_process::remove_settings,
+};
 
 /// Far beyond what a command takes: a wait that long has hung.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -79,11 +82,7 @@ pub fn command(args: &[&str]) -> Command {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut command = process::Command::new(env!("CARGO_BIN_EXE_expertise"));
     command.args(args).current_dir(directory.path());
-    for (name, _) in env::vars_os() {
-        if name.to_string_lossy().starts_with("EXPERTISE_") {
-            command.env_remove(name);
-        }
-    }
+    remove_settings(&mut command);
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
         command.env_remove(name);
     }
@@ -260,13 +259,13 @@ impl RunningCommand {
         assert!(status.expect("kill runs").success());
     }
 
-    /// Kills it; everything that it had still to say.
+    /// Kills it; the output that was not read yet.
     pub fn kill(mut self) -> CommandOutput {
         let _ = self.child.kill();
         self.end()
     }
 
-    /// Waits for its end; everything that it had still to say.
+    /// Waits for its end; the output that was not read yet.
     pub fn end(mut self) -> CommandOutput {
         let stdout = rest_of(&self.stdout);
         let stderr = rest_of(&self.stderr);

@@ -108,9 +108,9 @@ impl Contract {
     /// Every path of a request to a value: scalar fields, keys of maps, and messages of
     /// `google.protobuf`.
     pub fn field_paths(&self, call: &str) -> Vec<FieldPath> {
-        let mut places = Vec::new();
-        walk(&self.calls[call].input(), &mut Vec::new(), &mut places);
-        places
+        let mut paths = Vec::new();
+        walk(&self.calls[call].input(), &mut Vec::new(), &mut paths);
+        paths
     }
 
     /// Decodes a request.
@@ -127,7 +127,7 @@ impl Contract {
 /// A path of fields in a request, or the key of a map.
 #[derive(Clone, Debug)]
 pub struct FieldPath {
-    way: Vec<FieldDescriptor>,
+    fields: Vec<FieldDescriptor>,
     /// Whether it is the key of the map, not its values.
     is_key: bool,
 }
@@ -136,7 +136,7 @@ impl FieldPath {
     /// The names of its fields, such as `step.feedback_config.values.link`; a key is
     /// `step.translations[key]`.
     pub fn path(&self) -> String {
-        let names: Vec<_> = self.way.iter().map(FieldDescriptor::name).collect();
+        let names: Vec<_> = self.fields.iter().map(FieldDescriptor::name).collect();
         names.join(".") + self.suffix()
     }
 
@@ -160,7 +160,7 @@ impl FieldPath {
     }
 
     fn last(&self) -> &FieldDescriptor {
-        self.way.last().expect("a field")
+        self.fields.last().expect("a field")
     }
 
     /// Sets the value. It descends into the first element of lists and maps, and adds
@@ -170,8 +170,8 @@ impl FieldPath {
     }
 
     fn set_below(&self, message: &mut DynamicMessage, depth: usize, value: Value) {
-        let field = &self.way[depth];
-        let last = depth + 1 == self.way.len();
+        let field = &self.fields[depth];
+        let last = depth + 1 == self.fields.len();
         let held = message.get_field_mut(field);
         if last && self.is_key {
             let Value::Map(entries) = held else {
@@ -230,30 +230,36 @@ fn element(field: &FieldDescriptor) -> Value {
     }
 }
 
-fn walk(message: &MessageDescriptor, way: &mut Vec<FieldDescriptor>, places: &mut Vec<FieldPath>) {
+fn walk(
+    message: &MessageDescriptor,
+    fields: &mut Vec<FieldDescriptor>,
+    paths: &mut Vec<FieldPath>,
+) {
     for field in message.fields() {
-        way.push(field.clone());
-        let place = |is_key| FieldPath {
-            way: way.clone(),
+        fields.push(field.clone());
+        let path = |is_key| FieldPath {
+            fields: fields.clone(),
             is_key,
         };
         let content = match field.kind() {
             Kind::Message(entry) if field.is_map() => {
-                places.push(place(true));
+                paths.push(path(true));
                 entry.map_entry_value_field().kind()
             }
             kind => kind,
         };
         match content {
             Kind::Message(inner) if inner.package_name() == PACKAGE => {
-                let outer = way.iter().filter(|field| *field.parent_message() == inner);
+                let outer = fields
+                    .iter()
+                    .filter(|field| *field.parent_message() == inner);
                 if outer.count() < DEPTH {
-                    walk(&inner, way, places);
+                    walk(&inner, fields, paths);
                 }
             }
-            _ => places.push(place(false)),
+            _ => paths.push(path(false)),
         }
-        way.pop();
+        fields.pop();
     }
 }
 

@@ -13,7 +13,6 @@ use std::{
 };
 
 use expertise::{config::Config, server::Server};
-
 use tokio::time::timeout;
 
 use super::{
@@ -160,7 +159,7 @@ fn config(database_url: &str) -> Config {
 /// `EXPERTISE_TEST_PGBOUNCER=1` has all calls go through PgBouncer.
 fn through_pgbouncer_if_asked(url: &str) -> String {
     if env::var("EXPERTISE_TEST_PGBOUNCER").is_ok_and(|value| value == "1") {
-        // The connection that was idle longest is next, so that transactions change it.
+        // The longest idle connection is next, so that transactions take turns on connections.
         let pgbouncer = PgBouncer::start(url, "server_round_robin = 1");
         let url = pgbouncer.url().to_owned();
         // It serves until the run ends.
@@ -171,7 +170,7 @@ fn through_pgbouncer_if_asked(url: &str) -> String {
     }
 }
 
-/// A runtime for one test.
+/// A runtime on the current thread.
 pub fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -8,9 +8,9 @@ use expertise::proto::v1::*;
 /// steps, versions, times and other fields that the system sets. Two imports of one
 /// document are equal in this form.
 pub fn canonical(mut document: TaskDocument) -> TaskDocument {
-    let mut names = BTreeMap::new();
-    name_tasks(&document, "document", &mut names);
-    replace_ids(&mut document, &names);
+    let mut paths = BTreeMap::new();
+    collect_paths(&document, "document", &mut paths);
+    replace_ids(&mut document, &paths);
     document
 }
 
@@ -26,11 +26,13 @@ pub fn documents_in(document: &TaskDocument) -> Vec<&TaskDocument> {
     found
 }
 
-fn name_tasks(document: &TaskDocument, place: &str, names: &mut BTreeMap<String, String>) {
+/// Collects the path of each task by its id: of the document's own, and of those that its
+/// answers manage.
+fn collect_paths(document: &TaskDocument, path: &str, paths: &mut BTreeMap<String, String>) {
     let own = document.task.iter().map(|task| &task.guid);
     let by_steps = document.steps.iter().map(|step| &step.task);
     for id in own.chain(by_steps).filter(|id| !id.is_empty()) {
-        names.insert(id.clone(), place.to_owned());
+        paths.insert(id.clone(), path.to_owned());
     }
     for (index, step) in document.steps.iter().enumerate() {
         let values = step
@@ -38,20 +40,20 @@ fn name_tasks(document: &TaskDocument, place: &str, names: &mut BTreeMap<String,
             .iter()
             .flat_map(|config| &config.values);
         for value in values {
-            let place = format!("{place}/{index}/{}", value.key);
+            let path = format!("{path}/{index}/{}", value.key);
             if !value.link.is_empty() {
-                names.insert(value.link.clone(), place.clone());
+                paths.insert(value.link.clone(), path.clone());
             }
             if let Some(inner) = &value.task_json {
-                name_tasks(inner, &place, names);
+                collect_paths(inner, &path, paths);
             }
         }
     }
 }
 
-fn replace_ids(document: &mut TaskDocument, names: &BTreeMap<String, String>) {
+fn replace_ids(document: &mut TaskDocument, paths: &BTreeMap<String, String>) {
     if let Some(task) = &mut document.task {
-        name(&mut task.parent_guid, names);
+        replace_id(&mut task.parent_guid, paths);
         *task = Task {
             guid: String::new(),
             steps: Vec::new(),
@@ -59,13 +61,13 @@ fn replace_ids(document: &mut TaskDocument, names: &BTreeMap<String, String>) {
         };
     }
     for step in &mut document.steps {
-        name(&mut step.subtask_id, names);
-        name(&mut step.link, names);
+        replace_id(&mut step.subtask_id, paths);
+        replace_id(&mut step.link, paths);
         let values = step.feedback_config.iter_mut();
         for value in values.flat_map(|config| &mut config.values) {
-            name(&mut value.link, names);
+            replace_id(&mut value.link, paths);
             if let Some(inner) = &mut value.task_json {
-                replace_ids(inner, names);
+                replace_ids(inner, paths);
             }
         }
         *step = Step {
@@ -76,9 +78,9 @@ fn replace_ids(document: &mut TaskDocument, names: &BTreeMap<String, String>) {
     }
 }
 
-fn name(id: &mut String, names: &BTreeMap<String, String>) {
-    if let Some(name) = names.get(id) {
-        id.clone_from(name);
+fn replace_id(id: &mut String, paths: &BTreeMap<String, String>) {
+    if let Some(path) = paths.get(id) {
+        id.clone_from(path);
     }
 }
 

@@ -120,8 +120,8 @@ impl Failure {
         self.pushes_back_as_its_reason_says()
     }
 
-    /// Asserts that the client's retry policy is told the same as a program that reads the
-    /// details.
+    /// Asserts that `grpc-retry-pushback-ms` says the same as the details, or -1 where a
+    /// retry of the same request is useless.
     #[track_caller]
     fn pushes_back_as_its_reason_says(&self) -> &Self {
         let retry = self.details.retry_info().and_then(|info| info.retry_delay);

@@ -62,8 +62,8 @@ impl Http2Response {
 impl Http2Connection {
     pub async fn to(address: SocketAddr) -> Self {
         let stream = tokio::net::TcpStream::connect(address).await;
-        let shaken = h2::client::handshake(stream.expect("a connection")).await;
-        let (sender, connection) = shaken.expect("HTTP/2");
+        let handshake = h2::client::handshake(stream.expect("a connection")).await;
+        let (sender, connection) = handshake.expect("HTTP/2");
         tokio::spawn(connection);
         Self { address, sender }
     }

@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     env,
     ops::Range,
+    str::FromStr,
 };
 
 use expertise::{config::DatabaseUrl, store::migrate_partitioned};
@@ -39,8 +40,8 @@ pub async fn scanned(
     Ok(scans.flat_map(partitions_in).collect())
 }
 
-/// The plan of a statement for all values of its parameters, with every text parameter, so also
-/// the account, set to one value.
+/// The plan of a statement that PostgreSQL makes without the values of its parameters. Every
+/// text parameter, so the account too, is then set to one value.
 pub async fn generic_plan(connection: &mut PgConnection, sql: &str) -> Result<String, sqlx::Error> {
     const COLUMNS: &str = "SELECT column_name::text, data_type::text \
          FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'seaql_migrations'";
@@ -81,17 +82,20 @@ pub async fn generic_plan(connection: &mut PgConnection, sql: &str) -> Result<St
 
 /// The numbers of the partitions that a line of a plan names, such as `steps_p3`.
 fn partitions_in(line: &str) -> Vec<u32> {
-    let after = line.split("_p").skip(1);
+    numbers_after("_p", line).collect()
+}
+
+/// The numbers that follow a mark in a text.
+fn numbers_after<N: FromStr>(mark: &str, text: &str) -> impl Iterator<Item = N> {
+    let after = text.split(mark).skip(1);
     let digits = after.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
-    digits.filter_map(|digits| digits?.parse().ok()).collect()
+    digits.filter_map(|digits| digits?.parse().ok())
 }
 
 /// The declaration of the parameters: PostgreSQL finds out the types of those that are
 /// used, and the others are texts.
 fn parameter_types(sql: &str) -> String {
-    let after = sql.split('$').skip(1);
-    let digits = after.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
-    let used: BTreeSet<usize> = digits.filter_map(|digits| digits?.parse().ok()).collect();
+    let used: BTreeSet<usize> = numbers_after("$", sql).collect();
     let types = (1..=used.last().copied().unwrap_or_default()).map(|number| {
         let is_used = used.contains(&number);
         if is_used { "unknown" } else { "text" }
@@ -118,7 +122,7 @@ fn with_types(sql: &str, types: &BTreeMap<String, String>) -> String {
         let names = &names[names.len().saturating_sub(cells.len())..];
         let cells = cells.iter().zip(names);
         let cells = cells.map(|(cell, name)| match types.get(*name) {
-            Some(name) if cell.starts_with('$') => format!("{cell}::{name}"),
+            Some(kind) if cell.starts_with('$') => format!("{cell}::{kind}"),
             // The columns of a list of values that no table has are numbers.
             None if cell.starts_with('$') => format!("{cell}::bigint"),
             Some(_) | None => (*cell).to_owned(),

@@ -110,8 +110,8 @@ fn program() -> Option<PathBuf> {
         .find(|program| program.is_file())
 }
 
-/// Whether it takes connections; false when it has ended instead. Its log tells that: another
-/// process may have taken the port.
+/// Whether it takes connections; false when it has ended instead. This is read from its log,
+/// because another process may have taken the port.
 fn is_serving(log: &Path, child: &mut SupervisedChild) -> bool {
     let serving = poll_for(WAIT_TIMEOUT, || {
         let is_up = fs::read_to_string(log).is_ok_and(|log| log.contains("process up"));

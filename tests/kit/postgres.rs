@@ -253,7 +253,7 @@ fn binaries() -> Option<PathBuf> {
         .find(|directory| {
             directory.join("initdb").is_file() && directory.join("postgres").is_file()
         })?;
-    // Where a link leads, the others are too.
+    // `initdb` may be a link: the other programs are beside its target.
     let initdb = found.join("initdb").canonicalize().ok()?;
     initdb.parent().map(Path::to_path_buf)
 }

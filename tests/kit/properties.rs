@@ -6,7 +6,6 @@ use proptest::{
     strategy::Strategy,
     test_runner::{Config, TestRunner},
 };
-
 use tokio::time::timeout;
 
 use super::{
@@ -43,7 +42,7 @@ where
             let client = client.other_account();
             let account = client.account().to_owned();
             property(client, case).await;
-            // What the calls show of sizes is only whether a limit holds.
+            // A call shows only whether a size is within its limit, so the database is read.
             let store = store_server::open(&url, 1).await;
             stored_sizes_are_those_of_the_content(&store, &url, &account).await;
         };

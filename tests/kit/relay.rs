@@ -18,6 +18,8 @@ use tokio::{
     sync::watch,
 };
 
+use super::databases::runtime;
+
 /// Forwards bytes between a port of its own and another. When this is dropped, its
 /// connections are cut.
 pub struct Relay {
@@ -65,10 +67,7 @@ impl Relay {
         });
         // In its own thread, it goes on while a test blocks.
         thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build();
-            runtime.expect("a runtime").block_on(async {
+            runtime().block_on(async {
                 let listener = TcpListener::from_std(listener).expect("a listener");
                 serve(listener, receiver).await;
             });
@@ -125,8 +124,8 @@ impl Relay {
         });
     }
 
-    /// From now on cuts each PostgreSQL connection whose COMMIT was answered, or whose
-    /// write outside a transaction, before it forwards the answer.
+    /// From now on cuts a PostgreSQL connection instead of forwarding the answer to a COMMIT,
+    /// or to a write outside a transaction.
     pub fn start_losing_commits(&self) {
         self.state.send_modify(|state| state.loses_commits = true);
     }

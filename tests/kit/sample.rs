@@ -25,7 +25,7 @@ pub fn task_of(guid: &str) -> Task {
     }
 }
 
-/// A step with the fields that its type requires; for type 4 see [`subtask`].
+/// A step with the fields that its type requires; for a subtask step see [`subtask`].
 pub fn step(task: &Task, kind: StepType, title: &str) -> Step {
     let feedback_config = match kind {
         StepType::Observation => vec![question("answer", &["yes", "no"])],
@@ -49,7 +49,6 @@ pub fn information_step(task: &Task, title: &str) -> Step {
 /// A subtask step of `task` that refers to the other task.
 pub fn subtask(task: &Task, other: &Task) -> Step {
     Step {
-        title: String::new(),
         subtask_id: other.guid.clone(),
         subtask_pid: other.product_id,
         ..step(task, StepType::Subtask, "")

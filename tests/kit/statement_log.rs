@@ -1,6 +1,5 @@
-//! What PostgreSQL is asked while the tests run: every statement of the service that
-//! the log of its cluster has stays within an account, and its plan on tables in partitions
-//! by account scans one of them.
+//! Checks every statement of the service in the log of PostgreSQL: it stays within an
+//! account, and its plan on tables in partitions by account scans one of them.
 
 use std::{
     collections::BTreeSet,
@@ -47,8 +46,8 @@ struct LogState {
     statements: BTreeSet<String>,
 }
 
-/// Checks from now on what the service asks this database. What it asked before, as the
-/// migrations did, may concern every account.
+/// Checks from now on what the service asks this database. Earlier statements, such as
+/// those of migrations, may concern every account.
 pub fn watch(url: &str, database: &str, log: &Path) {
     let offset = fs::metadata(log).expect("the log").len();
     let state = LogState {
@@ -66,11 +65,10 @@ pub fn watch(url: &str, database: &str, log: &Path) {
     assert!(WATCHED.set(watched).is_ok(), "it is watched already");
 }
 
-/// Checks what was asked since the last time.
+/// Checks the statements since the last time, those of other tests too.
 ///
 /// # Panics
-/// When a statement of any test does not stay within an account. The test that reads
-/// the statement first fails.
+/// When a statement does not stay within an account, whichever test has caused it.
 pub fn assert_statements_stay_within_an_account() {
     let Some(watched) = WATCHED.get() else { return };
     let mut faults = String::new();
@@ -88,7 +86,7 @@ pub fn assert_statements_stay_within_an_account() {
             Ok(faults) => faults,
             Err(error) => vec![format!("cannot be parsed: {error}")],
         };
-        let across = watched.scans_of_partitions(&statement).err();
+        let across = watched.check_partitions(&statement).err();
         for fault in found.into_iter().chain(across) {
             faults.push_str(&format!("\n{fault}: {shape}"));
         }
@@ -115,8 +113,8 @@ pub fn checked() -> Option<(BTreeSet<String>, BTreeSet<String>)> {
 }
 
 impl Watched {
-    /// Fails when the plan of a statement scans several partitions, or there is none.
-    fn scans_of_partitions(&self, sql: &str) -> Result<(), String> {
+    /// Fails when a statement has no plan, or its plan scans several partitions.
+    fn check_partitions(&self, sql: &str) -> Result<(), String> {
         let planned = ["SELECT", "WITH", "INSERT", "UPDATE", "DELETE"];
         if !planned.iter().any(|word| sql.starts_with(word)) {
             return Ok(());
@@ -165,7 +163,7 @@ pub fn statement<'a>(line: &'a str, prefix: &str) -> Option<&'a str> {
     (kind == "statement" || kind.starts_with("execute ")).then_some(sql)
 }
 
-/// A statement with `$` for each parameter, and one for many in a row.
+/// A statement with `$` for each parameter, and one `$` for a list of them.
 pub fn shape(sql: &str) -> String {
     let mut parts = sql.split('$');
     let mut shape = parts.next().unwrap_or_default().to_owned();

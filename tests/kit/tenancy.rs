@@ -100,7 +100,7 @@ impl Visitor for Checker<'_> {
     fn pre_visit_statement(&mut self, statement: &Statement) -> ControlFlow<()> {
         match statement {
             Statement::Query(_) => {}
-            Statement::Insert(insert) => self.insert(insert),
+            Statement::Insert(insert) => self.check_insert(insert),
             Statement::Update(update) => {
                 let mut tables = vec![update.table.clone()];
                 match &update.from {
@@ -111,7 +111,7 @@ impl Visitor for Checker<'_> {
                 }
                 let scope = self.scope(&tables, update.selection.as_ref());
                 self.enter(scope);
-                self.assignments(&update.assignments, update.selection.as_ref());
+                self.check_assignments(&update.assignments, update.selection.as_ref());
             }
             Statement::Delete(delete) => {
                 let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) =
@@ -204,7 +204,7 @@ impl Checker<'_> {
                 is_tenant: false,
                 is_scoped: false,
             }),
-            // The counts differ when it names a tenant table.
+            // If it names a tenant table, `named` exceeds `checked`, which is a fault.
             _ => {}
         }
     }
@@ -251,7 +251,7 @@ impl Checker<'_> {
         let (table, column) = match expression {
             Expr::Nested(inner) => return self.side(scope, inner),
             Expr::Cast { expr, .. } => return self.side(scope, expr),
-            Expr::Value(value) => return given(value),
+            Expr::Value(value) => return side_of_value(value),
             Expr::Identifier(column) => (None, column),
             Expr::CompoundIdentifier(path) => match path.as_slice() {
                 [table, column] => (Some(&table.value), column),
@@ -276,8 +276,8 @@ impl Checker<'_> {
         Side::Other
     }
 
-    /// Updates must keep the account.
-    fn assignments(&mut self, assignments: &[Assignment], selection: Option<&Expr>) {
+    /// Reports assignments that change the account of a row.
+    fn check_assignments(&mut self, assignments: &[Assignment], selection: Option<&Expr>) {
         let condition = selection.map(equalities).unwrap_or_default();
         for assignment in assignments {
             let columns = match &assignment.target {
@@ -287,7 +287,7 @@ impl Checker<'_> {
             if !columns.iter().any(|column| last(column) == ACCOUNT) {
                 continue;
             }
-            // The account of the condition.
+            // The account that the condition requires.
             let same = condition.iter().any(|(left, right)| {
                 names_account(left) && **right == assignment.value
                     || names_account(right) && **left == assignment.value
@@ -298,7 +298,7 @@ impl Checker<'_> {
         }
     }
 
-    fn insert(&mut self, insert: &Insert) {
+    fn check_insert(&mut self, insert: &Insert) {
         let TableObject::TableName(table) = &insert.table else {
             return;
         };
@@ -327,7 +327,7 @@ impl Checker<'_> {
             self.faults.push(fault);
         }
         if let OnConflictAction::DoUpdate(update) = &conflict.action {
-            self.assignments(&update.assignments, None);
+            self.check_assignments(&update.assignments, None);
         }
     }
 
@@ -354,8 +354,8 @@ impl Checker<'_> {
     }
 }
 
-/// A parameter or a text; not NULL.
-fn given(value: &ValueWithSpan) -> Side {
+/// A parameter or a text is a value; NULL is not.
+fn side_of_value(value: &ValueWithSpan) -> Side {
     match value.value {
         Value::Placeholder(_) | Value::SingleQuotedString(_) => Side::Value,
         _ => Side::Other,

@@ -37,7 +37,7 @@ enum Kind {
     Write,
 }
 
-/// How many calls were answered, by [`Kind`].
+/// How many calls were answered, by [`Kind`], and whether the clients stop.
 #[derive(Debug, Default)]
 struct Counts {
     stop: AtomicBool,
@@ -92,23 +92,31 @@ impl BackgroundLoad {
     }
 
     pub async fn wait_until_reads_are_served(&mut self, more: usize) {
-        self.wait_for("reads are served", more, |counts| &counts.accepted[0])
-            .await;
+        self.wait_for("reads are served", more, |counts| {
+            &counts.accepted[Kind::Read as usize]
+        })
+        .await;
     }
 
     pub async fn wait_until_writes_are_served(&mut self, more: usize) {
-        self.wait_for("writes are served", more, |counts| &counts.accepted[1])
-            .await;
+        self.wait_for("writes are served", more, |counts| {
+            &counts.accepted[Kind::Write as usize]
+        })
+        .await;
     }
 
     pub async fn wait_until_reads_are_refused(&mut self, more: usize) {
-        self.wait_for("reads are refused", more, |counts| &counts.refused[0])
-            .await;
+        self.wait_for("reads are refused", more, |counts| {
+            &counts.refused[Kind::Read as usize]
+        })
+        .await;
     }
 
     pub async fn wait_until_writes_are_refused(&mut self, more: usize) {
-        self.wait_for("writes are refused", more, |counts| &counts.refused[1])
-            .await;
+        self.wait_for("writes are refused", more, |counts| {
+            &counts.refused[Kind::Write as usize]
+        })
+        .await;
     }
 
     async fn wait_for(&mut self, what: &str, more: usize, which: fn(&Counts) -> &AtomicUsize) {
@@ -286,8 +294,8 @@ impl CallHistory {
         times.max().unwrap_or_default()
     }
 
-    /// After an outage that began at `gone`: how long after the database was `back` the
-    /// first call succeeded.
+    /// How long after the database was `back` the first call succeeded. Calls from before the
+    /// outage, which began at `gone`, do not count.
     pub fn first_success(&self, gone: Instant, back: Instant) -> Duration {
         let succeeded = self.calls.iter().filter(|call| call.error.is_none());
         let after = succeeded.filter(|call| call.started > gone || call.ended > back);
@@ -295,8 +303,8 @@ impl CallHistory {
         first.saturating_duration_since(back)
     }
 
-    /// How long after the database was `back` the last call began that failed, and
-    /// before `end`.
+    /// How long after the database was `back` the last failed call began, of those that
+    /// began before `end`.
     pub fn last_failure(&self, back: Instant, end: Instant) -> Duration {
         let failed = self.calls.iter().filter(|call| call.error.is_some());
         let began = failed.map(|call| call.started).filter(|at| *at < end);

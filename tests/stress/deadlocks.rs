@@ -13,7 +13,8 @@ const ROUNDS: usize = 40;
 const LANGUAGES: [&str; 2] = ["de", "fr"];
 const CONNECTIONS: u32 = 12;
 
-/// Ends every other connection of the database, which has each report its statistics.
+/// Ends every other connection of the database. A connection reports its statistics when it
+/// ends.
 const END_OTHERS: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
     WHERE datname = current_database() AND pid <> pg_backend_pid()";
 const OTHERS: &str = "SELECT count(*) FROM pg_stat_activity \
@@ -103,7 +104,8 @@ impl Guide {
         }
     }
 
-    /// Renames between reads, as translations of a former name are not written.
+    /// Reads the steps between two renames, because a translation is written only while its
+    /// source has not changed.
     async fn rename(self) {
         for round in 0..ROUNDS {
             let part = &self.parts[round % self.parts.len()];

@@ -46,8 +46,9 @@ struct Scenario {
 #[derive(Debug, Default)]
 struct WriteCounts {
     acknowledged: u64,
-    /// Not answered, and found done or not.
+    /// Not answered, and found done.
     done: u64,
+    /// Not answered, and found not done.
     not_done: u64,
     repeated: u64,
 }
@@ -67,8 +68,8 @@ async fn make_shared_task(service: &Service) -> Task {
     client.given_task(task_draft("shared".to_owned())).await
 }
 
-/// The state once no write is under way any more, of this server or one that was killed. To
-/// read it uses each connection of the server, but ends no transaction.
+/// The state once no write is under way any more, of this server or one that was killed.
+/// Reading it does not end a transaction that the server has left open.
 async fn state_once_quiet(service: &Service) -> ObservedState {
     let (client, database) = (service.client_of_shared_account(), service.database());
     let started = Instant::now();
@@ -102,8 +103,8 @@ impl Scenario {
         }
     }
 
-    /// Has the writers write, and the fault happen at a random moment before `latest`,
-    /// which is returned too.
+    /// Has the writers write, and the fault happen at a random moment before `latest`.
+    /// Returns the moment and the result of the fault.
     async fn write_during<T>(
         &mut self,
         service: &mut Service,

@@ -82,9 +82,9 @@ impl Health {
         })
     }
 
-    /// Checks again and again that the server serves. The slowest of a hundred checks
-    /// took so long.
-    pub async fn slowest_percent(&self, time: Duration) -> Duration {
+    /// Checks again and again that the server serves. The 99th percentile of the times that
+    /// the checks took.
+    pub async fn check_time_p99(&self, time: Duration) -> Duration {
         let started = Instant::now();
         let mut took = Vec::new();
         while started.elapsed() < time {

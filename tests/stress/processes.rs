@@ -21,7 +21,8 @@ use crate::{
     machine,
 };
 
-/// Where [`starts_processes_when_it_is_told_to`] writes process ids, and that it is told.
+/// Names the file for process ids. Only a run that has this variable executes
+/// [`starts_processes_when_it_is_told_to`].
 const PIDS_FILE: &str = "TEST_PIDS_FILE";
 const ON_MEMORY: [(&str, &str); 1] = [("EXPERTISE_DATABASE_URL", "sqlite::memory:")];
 

@@ -11,7 +11,7 @@ use super::{
         fixture,
         floor::CreateMode,
         kit::sample,
-        load::{LoadSpec, Measured, Requests},
+        load::{Measured, Requests},
         requests,
         table::{Figure, Line},
         testbed::{Program, Server, Testbed},
@@ -116,24 +116,13 @@ pub async fn measure_figures(testbed: &Testbed, timing: Timing) -> Vec<Figure> {
     let large = import(&server, "Large", guide(MANY_STEPS)).await;
     let hard = import(&server, "Hard", hard_guide()).await;
     testbed.update_statistics(&database).await;
-    let one = LoadSpec {
-        connections: 1,
-        ..timing.spec(1)
-    };
+    let one = timing.spec(1);
     let validate = |task: &Task| requests::validate_task(&task.guid);
     let of_small = server.load(&validate(&small), one).await;
     let of_large = server.load(&validate(&large), one).await;
     let preview = server.load(&requests::preview_task(&small.guid), one).await;
     let figure = |what: String, target: String, measured: String, reached: bool| {
-        let figure = Figure {
-            what,
-            kind: testbed.kind(),
-            target,
-            measured,
-            reached,
-        };
-        figure.print_progress();
-        figure
+        Figure::new(what, testbed.kind(), target, measured, reached)
     };
     let mut figures = Vec::new();
     for (call, measured) in [("ValidateTask", &of_small), ("PreviewTask", &preview)] {
@@ -230,8 +219,8 @@ fn asking(question: usize) -> Step {
     }
 }
 
-/// A step whose visibility is a formula of 333 clauses of three literals, seven of them for
-/// every two variables.
+/// A guide with a step whose visibility depends on 333 groups of three conditions each, over
+/// [`HARD_VARIABLES`].
 fn hard_guide() -> Vec<Step> {
     let mut steps: Vec<Step> = (0..HARD_VARIABLES).map(asking).collect();
     let mut state = 7_usize;

@@ -29,15 +29,7 @@ pub async fn measure(testbed: &Testbed) -> Vec<Figure> {
     drop(first);
     let start = || testbed.serve(Program::Service, name, &database);
     let figure = |what: &str, target: String, measured: String, reached: bool| {
-        let figure = Figure {
-            what: what.to_owned(),
-            kind: testbed.kind(),
-            target,
-            measured,
-            reached,
-        };
-        figure.print_progress();
-        figure
+        Figure::new(what, testbed.kind(), target, measured, reached)
     };
     let copies = |what: &str, target: f64, measured: f64| {
         figure(

@@ -8,7 +8,7 @@
 use std::{
     fs,
     net::TcpStream,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Stdio},
     time::Duration,
 };
@@ -84,15 +84,13 @@ pub async fn measure(testbed: &Testbed, program: &Path, timing: Timing) -> Vec<F
             of_other.push(other.call(&query, timing));
         }
         let (of_service, of_other) = (median(of_service), median(of_other));
-        let figure = Figure {
-            what: format!("{call}, the service and PostGraphile 4"),
-            kind: testbed.kind(),
-            target: "more".to_owned(),
-            measured: format!("{of_service:.0} and {of_other:.0} calls/s"),
-            reached: of_service > of_other,
-        };
-        figure.print_progress();
-        figures.push(figure);
+        figures.push(Figure::new(
+            format!("{call}, the service and PostGraphile 4"),
+            testbed.kind(),
+            "more".to_owned(),
+            format!("{of_service:.0} and {of_other:.0} calls/s"),
+            of_service > of_other,
+        ));
     }
     figures
 }
@@ -166,13 +164,12 @@ fn call_service(server: &Server, requests: &Requests, timing: Timing) -> f64 {
 
 fn h2load(options: &[&str], body: &Path, url: &str, timing: Timing) -> f64 {
     let seconds = timing.turn.as_secs_f64();
-    let body: PathBuf = body.to_owned();
     let output = Command::new("h2load")
         .args(["-t", "1", "-m", "1", "-c", &timing.connections.to_string()])
         .args(["-D", &format!("{seconds}"), "--warm-up-time", "1"])
         .args(options)
         .arg("-d")
-        .arg(&body)
+        .arg(body)
         .arg(url)
         .output()
         .expect("h2load runs (Debian's nghttp2-client)");

@@ -49,13 +49,11 @@ pub async fn measure(testbed: &Testbed) -> Vec<Figure> {
     let mut times = known.into_iter().map(|(.., times)| median(times));
     let (service, floor) = times.next().zip(times.next()).expect("both");
     let target = TARGET.max(TARGET_FACTOR * floor);
-    let figure = Figure {
-        what: "Start, exec to the first response".to_owned(),
-        kind: testbed.kind(),
-        target: format!("{target:.0} ms"),
-        measured: format!("{service:.0} ms (floor {floor:.0} ms)"),
-        reached: service <= target,
-    };
-    figure.print_progress();
-    vec![figure]
+    vec![Figure::new(
+        "Start, exec to the first response",
+        testbed.kind(),
+        format!("{target:.0} ms"),
+        format!("{service:.0} ms (floor {floor:.0} ms)"),
+        service <= target,
+    )]
 }

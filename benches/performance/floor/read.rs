@@ -28,12 +28,7 @@ impl StepService for Floor {
     }
 
     async fn get_step(&self, request: Request<GetStepRequest>) -> RpcResult<GetStepResponse> {
-        let guid = parse(&request.get_ref().guid);
-        let StepRow(step) =
-            with_pool!(&self.database, reader, |pool| sqlx::query_as(sql::GET_STEP)
-                .bind(ACCOUNT)
-                .bind(guid)
-                .fetch_one(pool));
+        let step = self.read_step(parse(&request.get_ref().guid)).await;
         Ok(Response::new(GetStepResponse { step: Some(step) }))
     }
 
@@ -120,16 +115,11 @@ impl TaskService for Floor {
     ) -> RpcResult<ExportTaskResponse> {
         let guid = parse(&request.get_ref().guid);
         let task = self.task(guid).await;
-        let rows: Vec<StepRow> = with_pool!(&self.database, reader, |pool| sqlx::query_as(
-            sql::READ_STEPS
-        )
-        .bind(ACCOUNT)
-        .bind(guid)
-        .fetch_all(pool));
+        let steps = self.steps(guid).await;
         Ok(Response::new(ExportTaskResponse {
             document: Some(TaskDocument {
                 task: Some(task),
-                steps: rows.into_iter().map(|StepRow(step)| step).collect(),
+                steps,
             }),
         }))
     }
@@ -146,6 +136,17 @@ impl Floor {
             .bind(guid)
             .fetch_one(pool));
         task
+    }
+
+    /// The steps of a task, with their bodies.
+    pub(super) async fn steps(&self, task: Uuid) -> Vec<Step> {
+        let rows: Vec<StepRow> = with_pool!(&self.database, reader, |pool| sqlx::query_as(
+            sql::READ_STEPS
+        )
+        .bind(ACCOUNT)
+        .bind(task)
+        .fetch_all(pool));
+        rows.into_iter().map(|StepRow(step)| step).collect()
     }
 }
 

@@ -6,8 +6,7 @@ use expertise::proto::v1::{ImportTaskRequest, ImportTaskResponse, Step, TaskDocu
 
 use super::{
     Floor,
-    row::{StepRow, TaskRow},
-    schema::{Database, with_pool},
+    schema::with_pool,
     sql,
     values::{ACCOUNT, etag, now, parse},
 };
@@ -16,22 +15,11 @@ impl Floor {
     pub(super) async fn reimport(&self, request: ImportTaskRequest) -> ImportTaskResponse {
         let TaskDocument { task, steps } = request.document.expect("a document");
         let guid = parse(&task.expect("a task").guid);
-        let sql = match self.database {
-            Database::Sqlite { .. } => sql::GET_TASK_SQLITE,
-            Database::Postgres(_) => sql::GET_TASK_POSTGRES,
-        };
-        let TaskRow(task) = with_pool!(&self.database, reader, |pool| {
-            sqlx::query_as(sql).bind(ACCOUNT).bind(guid).fetch_one(pool)
-        });
-        let rows: Vec<StepRow> = with_pool!(&self.database, reader, |pool| {
-            sqlx::query_as(sql::READ_STEPS)
-                .bind(ACCOUNT)
-                .bind(guid)
-                .fetch_all(pool)
-        });
-        let stored: HashMap<&str, &Step> = rows
+        let task = self.task(guid).await;
+        let stored = self.steps(guid).await;
+        let stored: HashMap<&str, &Step> = stored
             .iter()
-            .map(|StepRow(step)| (step.guid.as_str(), step))
+            .map(|step| (step.guid.as_str(), step))
             .collect();
         for sent in &steps {
             let stored = stored[sent.guid.as_str()];

@@ -16,6 +16,7 @@ pub const GAP: i64 = 1 << 20;
 const SQLITE_READERS: u32 = 4;
 const POSTGRES_CONNECTIONS: u32 = 16;
 
+/// The statements for the tables; `BYTES` stands for the type of binary columns.
 const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS tasks (
     account_id varchar(64) NOT NULL, guid uuid NOT NULL, name text NOT NULL,

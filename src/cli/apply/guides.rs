@@ -79,11 +79,10 @@ pub(super) fn pair(
         let guid = transfer::guid(&source.document).to_ascii_lowercase();
         ids.contains(guid.as_str()).then_some(guid)
     };
-    let (with_id, without_id): (Vec<_>, Vec<_>) = sources
-        .iter()
-        .partition(|source| known_id(source).is_some());
-    let with_id = with_id.into_iter();
-    let by_id = with_id.filter_map(|source| Some((known_id(source)?, source)));
+    let by_id = sources.iter();
+    let by_id = by_id.filter_map(|source| Some((known_id(source)?, source)));
+    let without_id = sources.iter().filter(|source| known_id(source).is_none());
+    let without_id: Vec<_> = without_id.collect();
     let by_name = TasksByName::new(tasks, &by_id.collect());
     by_name.check(&without_id)?;
     let mut free = by_name.free;

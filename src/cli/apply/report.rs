@@ -40,7 +40,7 @@ pub(super) struct ApplyReport {
     pub steps: usize,
     pub changes: Vec<Change>,
     pub ignored_paths: Vec<String>,
-    /// Those of steps, in lines.
+    /// What explains ignored fields of steps, in place of their paths.
     pub ignored_of_steps: IgnoredStepFields,
     /// What the analysis says about the guide; the errors only, unless it is a dry run.
     pub findings: Option<Result<Findings, CallError>>,

@@ -71,7 +71,7 @@ pub(super) async fn referrers(client: &Client, task: &str) -> Vec<Referrer> {
         ..ListReferencesRequest::default()
     };
     let page = client
-        .analyse(message, |mut analysis, request| async move {
+        .call_analysis(message, |mut analysis, request| async move {
             analysis.list_references(request).await
         })
         .await

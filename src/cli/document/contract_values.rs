@@ -5,8 +5,8 @@ use serde_path_to_error::{Path, Segment};
 
 use super::descriptor;
 
-/// Ends the name of the value for an unset field. The zero of some enums is a value like the
-/// others.
+/// Ends the name of the value for an unset field. Enums whose zero is an ordinary value have
+/// none.
 const UNSPECIFIED: &str = "_UNSPECIFIED";
 
 /// The names of the enum at this path of a document, without the one for an unset field;
@@ -51,7 +51,7 @@ fn kind_at<'a>(
             Segment::Map { key } => key,
             Segment::Seq { .. } | Segment::Enum { .. } | Segment::Unknown => continue,
         };
-        // The key of a map, whose values have the kind.
+        // The segment is a key of a map, and `kind` is already that of its values.
         if std::mem::take(&mut is_map) {
             continue;
         }

@@ -61,8 +61,8 @@ impl EditedFile {
         self.is_refused
     }
 
-    /// Puts the reason above the text. Its numbers of lines are those of the text, and are
-    /// raised to those of the file.
+    /// Writes the reason above the text, as comments. Its line numbers count from the start of
+    /// the text, and are raised to count from the start of the file.
     pub fn refuse(&mut self, text: &str, reason: &str) -> Result<(), CliError> {
         self.is_refused = true;
         let lines_above = reason.lines().count() + 1;
@@ -78,7 +78,7 @@ impl EditedFile {
             })
     }
 
-    /// Leaves the file as a document that other commands read.
+    /// Removes the comments, so that other commands can read the file.
     pub fn keep(&self) {
         if let Ok(text) = self.read() {
             // If it fails, the file has the text all the same, below the comments.
@@ -95,8 +95,8 @@ impl EditedFile {
     }
 }
 
-/// A line of a reason, its number of a line raised. It begins with that number, or ends with
-/// it and a column.
+/// A line of a reason, with the line number in it raised: the one after `line ` at its start,
+/// or else after its last ` at line `.
 fn with_raised_line(text: &str, by: usize) -> String {
     const LINE: &str = "line ";
     const AT_LINE: &str = " at line ";

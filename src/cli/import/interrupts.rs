@@ -32,7 +32,7 @@ impl Interrupts {
         tokio::pin!(work);
         loop {
             tokio::select! {
-                // A signal that came before the work is noted before its end.
+                // Signals are polled first, so that work that ends at once hides none.
                 biased;
                 () = self.next() => {
                     if std::mem::replace(&mut self.interrupted, true) {

@@ -13,10 +13,10 @@ use crate::{
     proto::v1::Task,
 };
 
-/// Whether an import made a task.
+/// What an import did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportKind {
-    /// It made one.
+    /// It created a task.
     Created,
     /// It updated the task that the document names.
     Updated,
@@ -32,7 +32,7 @@ pub struct ImportedFile {
     pub namesake: Option<String>,
     /// Read-only fields of the document, which were ignored.
     pub ignored_paths: Vec<String>,
-    /// Those of steps, in lines.
+    /// What explains ignored fields of steps, in place of their paths.
     pub ignored_of_steps: IgnoredStepFields,
     /// What the analysis says about it; the errors only, unless it is a dry run.
     pub findings: Option<Result<Findings, CallError>>,

@@ -186,7 +186,7 @@ impl CheckedGuide<'_> {
         for place in related {
             line("  ", &self.related_place(place, finding));
         }
-        // The hint names the field of the contract, which has a flag here.
+        // The hint names the field of the contract, which is a flag here.
         line(
             "to do: ",
             &hint.replace("`known_variables`", "`--variable`"),

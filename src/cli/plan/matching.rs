@@ -62,7 +62,8 @@ struct StepMatcher<'a, 'b> {
     ids: &'b mut TaskIds,
 }
 
-/// What two steps have in common that are taken for the same.
+/// Type, product and title of a step; the title is empty where it does not count. Steps with
+/// equal keys are paired.
 type StepKey = (i32, Option<i64>, String);
 
 impl StepMatcher<'_, '_> {
@@ -79,9 +80,9 @@ impl StepMatcher<'_, '_> {
         // The questions are matched, so the ids of managed tasks are known.
         self.match_wiring_steps();
         if by_content {
-            let is_free = |step: &Step| is_subtask(step) && step.link.is_empty();
-            self.match_by(&|step| is_free(step).then(|| titled(step)));
-            self.match_by(&|step| is_free(step).then(|| typed(step)));
+            let is_unlinked = |step: &Step| is_subtask(step) && step.link.is_empty();
+            self.match_by(&|step| is_unlinked(step).then(|| titled(step)));
+            self.match_by(&|step| is_unlinked(step).then(|| typed(step)));
             for (step, matched) in self.sent.iter_mut().zip(&self.matched) {
                 if !matched {
                     step.guid.clear();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    cli::out::sanitize,
+    cli::{out::sanitize, wording},
     proto::v1::{PreviewQuestion, PreviewTaskResponse},
 };
 
@@ -20,7 +20,10 @@ pub fn warnings(answers: &[(String, String)], preview: &PreviewTaskResponse) -> 
     let unused = preview.unused_answers.iter().map(|name| {
         let asked = match names.is_empty() {
             true => "it has no observations".to_owned(),
-            false => format!("its observations are {}", list(names.iter().copied())),
+            false => {
+                let names = wording::list(names.iter().copied(), MAX_LISTED);
+                format!("its observations are {names}")
+            }
         };
         format!("unused answer: nothing in the guide reads or sets {name:?}; {asked}")
     });
@@ -30,7 +33,7 @@ pub fn warnings(answers: &[(String, String)], preview: &PreviewTaskResponse) -> 
         // Without a key the variable is known to be unanswered.
         let is_known = key.is_empty() || asking.is_empty() || keys().any(|known| known == key);
         (!is_known).then(|| {
-            let keys = list(keys().map(String::as_str));
+            let keys = wording::list(keys().map(String::as_str), MAX_LISTED);
             format!("unknown answer: {name:?} has no answer {key:?}; its answers are {keys}")
         })
     });
@@ -42,13 +45,4 @@ pub fn sets(question: &PreviewQuestion, variable: &str) -> bool {
     let full = variable.strip_prefix("components.");
     let name = full.and_then(|full| full.split_once('.'));
     variable == question.name || name.is_some_and(|(_, name)| name == question.name)
-}
-
-fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<&str> = names.collect();
-    let shown: Vec<&str> = names.iter().copied().take(MAX_LISTED).collect();
-    match names.len().saturating_sub(shown.len()) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
 }

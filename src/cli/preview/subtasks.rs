@@ -38,6 +38,7 @@ impl SubtaskReasons {
             {
                 continue;
             }
+            // The steps of a subtask, if they are listed, follow its step.
             let below = preview.steps.get(index + 1);
             let below = below.filter(|below| below.via.len() > step.via.len());
             let guid = below.map(|below| below.task.clone()).unwrap_or_default();

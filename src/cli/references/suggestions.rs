@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    cli::{plan::managed_documents, tasks, transfer},
+    cli::{plan::managed_documents, tasks, transfer, wording},
     client::Client,
     domain::{analysis::parse_account_name, misspelling::closest},
     proto::v1::{Step, StepType, TaskDocument, TaskType},
@@ -58,7 +58,10 @@ pub(super) async fn of_account(
     match meant.as_slice() {
         [] => None,
         [name] => Some(format!("is {name} meant?")),
-        several => Some(format!("is one of {} meant?", listed(several))),
+        several => {
+            let names = wording::list(several.iter().copied(), MAX_LISTED);
+            Some(format!("is one of {names} meant?"))
+        }
     }
 }
 
@@ -70,16 +73,7 @@ pub(super) fn answers_in(document: &TaskDocument, variable: &str) -> Option<Stri
 
 fn listed_answers(keys: Vec<String>) -> String {
     let keys: BTreeSet<&str> = keys.iter().map(String::as_str).collect();
-    let keys: Vec<&str> = keys.into_iter().collect();
-    format!("its answers are {}", listed(&keys))
-}
-
-fn listed(names: &[&str]) -> String {
-    let shown: Vec<&str> = names.iter().copied().take(MAX_LISTED).collect();
-    match names.len().saturating_sub(shown.len()) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
+    format!("its answers are {}", wording::list(keys, MAX_LISTED))
 }
 
 /// The full name of a variable that an observation sets.

@@ -147,8 +147,8 @@ impl CompiledCondition {
         };
     }
 
-    /// The truth when the variable may have any value. Some values equal a target and some
-    /// do not. No number is greater than the greatest or less than the least.
+    /// The truth when the variable may have any value. Each operator holds for some values only.
+    /// `>` and `<` hold for none without a numeric target, or beyond the last finite number.
     fn truth_of_any_value(&self) -> Truth {
         let can_hold = match self.operator {
             Comparison::Equal | Comparison::NotEqual => true,

@@ -12,7 +12,7 @@ use crate::domain::{
     violation::{Path, Reason},
 };
 
-use super::guide::Guide;
+use super::{guide::Guide, variable::OutsideSetters};
 
 /// Identifies the state of a guide, and of the observations elsewhere that set its
 /// variables.
@@ -44,9 +44,14 @@ impl Fingerprint {
             }
         }
         for variable in &guide.variables {
+            if matches!(variable.outside, OutsideSetters::TooMany(_)) {
+                add_text(&mut hash, &variable.name);
+                hash.update([1]);
+            }
             for setter in variable.outside.list() {
                 add_text(&mut hash, &variable.name);
                 hash.update(setter.step.0);
+                add_text(&mut hash, &setter.title);
                 setter.keys.iter().for_each(|key| add_text(&mut hash, key));
             }
         }

@@ -151,22 +151,6 @@ pub enum SubtaskEntry {
     TooDeep(usize),
 }
 
-/// Finds the answers of observations by their indexes.
-pub(super) trait StepTable {
-    /// The keys of an observation's answers, in order.
-    fn keys(&self, position: StepPosition) -> impl Iterator<Item = &str>;
-}
-
-impl StepTable for Vec<GuideTask> {
-    fn keys(&self, position: StepPosition) -> impl Iterator<Item = &str> {
-        let task = self.get(position.task);
-        let step = task.and_then(|task| task.steps.as_ref()?.get(position.step));
-        let feedback = step.and_then(|step| step.source.step.kind.feedback());
-        let values = feedback.map_or(&[][..], |feedback| &feedback.values);
-        values.iter().map(|value| value.key.as_str())
-    }
-}
-
 impl Guide {
     /// The task whose guide it is.
     pub fn root(&self) -> Option<&GuideTask> {
@@ -222,5 +206,12 @@ impl GuideStep {
             Some(origin) => origin.guid,
             None => Some(self.source.step.guid),
         }
+    }
+
+    /// The keys of its answers, in order.
+    pub fn answer_keys(&self) -> impl Iterator<Item = &str> {
+        let feedback = self.source.step.kind.feedback();
+        let values = feedback.map_or(&[][..], |feedback| &feedback.values);
+        values.iter().map(|value| value.key.as_str())
     }
 }

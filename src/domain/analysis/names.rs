@@ -20,13 +20,13 @@ pub fn full_name(condition: &Condition) -> String {
 }
 
 /// The name that an observation sets for the whole account. Within its own task it also
-/// sets its feedback name alone.
+/// sets the bare feedback name.
 pub fn account_name(product: ProductId, feedback_name: &str) -> String {
     format!("{COMPONENTS}{}.{feedback_name}", product.get())
 }
 
-/// The product and feedback name of [`account_name`]; `None` if no observation sets the
-/// name for the account.
+/// The product and feedback name of [`account_name`]; `None` for a name that no observation
+/// can set for the whole account.
 pub fn parse_account_name(name: &str) -> Option<(ProductId, &str)> {
     let (digits, feedback_name) = name.strip_prefix(COMPONENTS)?.split_once('.')?;
     let product = ProductId::new(digits.parse().ok()?)?;

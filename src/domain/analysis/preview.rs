@@ -93,8 +93,8 @@ impl Preview {
         })
     }
 
-    /// The listed steps from an index on, at most `size`. With bodies they have about
-    /// [`PAGE_BYTES`], and there is at least one.
+    /// At most `size` listed steps from the index `start`. With bodies, the page ends after
+    /// the step whose body brings it to [`PAGE_BYTES`].
     pub fn page(&self, start: usize, size: usize, bodies: bool) -> &[ListedStep] {
         let rest = self.steps.get(start..).unwrap_or_default();
         let mut bytes = 0_usize;

@@ -151,18 +151,18 @@ impl Reference {
 
 impl VariableFilter {
     /// Whether observations can set the variable. Without a task its name must be
-    /// account-wide: a task that has it as its own name does not read this variable.
+    /// account-wide, as an own name is another variable in each task.
     pub fn may_have_setters(&self) -> bool {
         self.task.is_some() || parse_account_name(&self.name).is_some()
     }
 
     /// Whether an observation of a product sets the variable within the filter's task, and
     /// offers the filter's answer.
-    pub fn is_set_by(&self, product: ProductId, question: &Feedback) -> bool {
-        let own = question.name.as_str();
+    pub fn is_set_by(&self, product: ProductId, feedback: &Feedback) -> bool {
+        let own = feedback.name.as_str();
         let sets =
             account_name(product, own) == self.name || (self.task.is_some() && own == self.name);
-        let mut keys = question.values.iter().map(|value| value.key.as_str());
+        let mut keys = feedback.values.iter().map(|value| value.key.as_str());
         let offers = |AnswerFilter(answer): &AnswerFilter| keys.any(|key| key == answer);
         sets && self.answer.as_ref().is_none_or(offers)
     }

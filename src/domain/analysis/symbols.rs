@@ -67,7 +67,8 @@ impl Symbol {
 
 /// A task or step, which reads and sets names.
 pub trait NamesVariables {
-    /// Whether all fields that name variables are equal, so that the symbols are, too.
+    /// Whether all fields that name variables are equal in two states of a task or step. Then
+    /// the symbols are equal, too, as its ids and its product never change.
     fn has_same_names(&self, other: &Self) -> bool;
 
     /// The names that it reads and sets, as symbols.

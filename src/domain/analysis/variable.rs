@@ -8,7 +8,7 @@ use crate::domain::{
 };
 
 use super::{
-    guide::{StepPosition, StepTable},
+    guide::{GuideStep, GuideTask, StepPosition},
     value::VariableValue,
 };
 
@@ -97,7 +97,7 @@ impl Variable {
 
     /// The keys of all observations that set it. A variable of a loop, a declared and an
     /// unknown one can have any value, and so can one with too many setters to read.
-    pub(super) fn possible_values(&self, steps: &impl StepTable) -> PossibleValues {
+    pub(super) fn possible_values(&self, tasks: &[GuideTask]) -> PossibleValues {
         let complete = match &self.outside {
             OutsideSetters::All(_) => true,
             OutsideSetters::TooMany(_) => false,
@@ -107,7 +107,11 @@ impl Variable {
         }
         let mut keys: Vec<String> = Vec::new();
         let mut seen = HashSet::new();
-        let inside = self.setters.iter().flat_map(|setter| steps.keys(*setter));
+        let steps = self.setters.iter().filter_map(|setter| {
+            let task = tasks.get(setter.task)?;
+            task.steps.as_ref()?.get(setter.step)
+        });
+        let inside = steps.flat_map(GuideStep::answer_keys);
         let outside = self.outside.list().iter();
         let outside = outside.flat_map(|setter| setter.keys.iter().map(String::as_str));
         for key in inside.chain(outside) {

@@ -6,8 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::{
+    feedback::Feedback,
     ids::{ProductId, StepId, TaskId},
-    step::{NewStep, StepPatch, StepType, SubtaskRef},
+    patch::Edit,
+    step::{NewStep, Step, StepPatch, StepType, SubtaskRef},
     task::{AccessLevel, NewTask, Published, TaskPatch},
     text::Name,
     translation::TaskTranslations,
@@ -107,8 +109,8 @@ pub struct DocumentStep {
 pub struct DocumentValue {
     /// The document's ids of the task.
     pub ids: Vec<TaskId>,
-    /// The task with its steps, if the document has them.
-    pub document: Option<Document>,
+    /// The task with its steps, if the document has them. Most values have none.
+    pub document: Option<Box<Document>>,
 }
 
 impl Document {
@@ -136,7 +138,7 @@ impl Document {
     /// The ids that its tasks have, those of managed tasks included.
     pub fn task_ids(&self) -> BTreeSet<TaskId> {
         let values = self.steps.iter().flat_map(|step| &step.values);
-        let nested = values.filter_map(|value| value.document.as_ref());
+        let nested = values.filter_map(|value| value.document.as_deref());
         let nested = nested.flat_map(Self::task_ids);
         self.task.guid.into_iter().chain(nested).collect()
     }
@@ -208,6 +210,18 @@ impl Document {
 }
 
 impl DocumentStep {
+    /// The valid question that the document has for the step. `before` is the step as it is
+    /// stored, if it is.
+    pub(super) fn question(&self, before: Option<&Step>) -> Option<&Feedback> {
+        match before {
+            Some(_) => match &self.patch.as_ref()?.feedback {
+                Edit::Set(question) => Some(question),
+                Edit::Clear | Edit::Keep => None,
+            },
+            None => self.new.as_ref().ok()?.kind.feedback(),
+        }
+    }
+
     /// The violations of the update, if the step may exist.
     pub(super) fn patch_violations(&self) -> Option<&Violations> {
         self.patch.as_ref().map(|patch| &patch.violations)

@@ -18,6 +18,7 @@ use super::{AbsentSteps, Document, ImportContext, ImportPlan, Origins};
 
 mod managed;
 mod planned;
+mod step_count;
 mod steps;
 mod tasks;
 mod wiring;
@@ -42,6 +43,7 @@ pub fn plan(document: &Document, context: ImportContext<'_>) -> Result<ImportPla
             .map(|tree| tree.task.guid),
         depth: 0,
         depth_limits: Vec::new(),
+        plans_managed_tasks: true,
         tasks: Vec::new(),
         task_ids: BTreeMap::new(),
         ignored: BTreeSet::new(),
@@ -68,6 +70,9 @@ struct Planner<'a> {
     depth: usize,
     /// Limits of the managed target's depth, which only the store knows.
     depth_limits: Vec<DepthLimit>,
+    /// Whether the tasks that the current task manages are planned. They are only checked if
+    /// it would get too many steps.
+    plans_managed_tasks: bool,
     /// The planned tasks; parents come before the tasks that they manage.
     tasks: Vec<PlannedTask<'a>>,
     /// The stored ids of planned tasks, by the document's ids.

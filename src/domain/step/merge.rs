@@ -1,20 +1,19 @@
 //! Updates of steps. The updated step is checked, not the update alone.
 
 use crate::domain::{
-    dependency::Group,
     error::{Error, Precondition},
     feedback::Feedback,
     ids::{ProductId, TaskId},
-    json::Instruction,
     link::{self, LinkChanges},
     patch::{Deferred, Edit},
-    task::{Published, check_languages},
-    text::{Body, Tag, Title},
-    translation::{StepOverlay, StepOverlayEdit, TranslationsEdit},
+    task::check_languages,
+    text::Title,
     violation::{Path, Reason, Violations},
 };
 
-use super::{Cost, Looping, ReferencedTask, Step, StepKind, SubtaskRef, check_subtask_product};
+use super::{
+    ContentPatch, Cost, ReferencedTask, Step, StepKind, SubtaskRef, check_subtask_product,
+};
 
 /// The path of a step in an update request.
 const STEP: Path<'static> = Path::root("step");
@@ -37,24 +36,8 @@ pub struct StepPatch {
     pub cost: Edit<Cost>,
     /// The question.
     pub feedback: Edit<Feedback>,
-    /// The text.
-    pub body: Edit<Body>,
-    /// When it is visible.
-    pub dependencies: Edit<Group>,
-    /// Instructions.
-    pub instructions: Option<Vec<Instruction>>,
-    /// How it repeats.
-    pub looping: Edit<Looping>,
-    /// Parts needed.
-    pub parts: Option<Vec<Tag>>,
-    /// Whether it is shown.
-    pub published: Edit<Published>,
-    /// Skills needed.
-    pub skills: Option<Vec<Tag>>,
-    /// Tags.
-    pub tags: Option<Vec<Tag>>,
-    /// Its texts in other languages.
-    pub translations: TranslationsEdit<StepOverlay, StepOverlayEdit>,
+    /// The fields that steps of every type have.
+    pub content: ContentPatch,
 }
 
 impl StepPatch {
@@ -120,15 +103,7 @@ impl Step {
             subtask_pid,
             cost,
             feedback,
-            body,
-            dependencies,
-            instructions,
-            looping,
-            parts,
-            published,
-            skills,
-            tags,
-            translations,
+            content,
         } = patch;
         violations.append(earlier);
         let mut step = self.clone();
@@ -151,17 +126,8 @@ impl Step {
         }
         step.merge_cost(cost, at, violations);
         let links = step.merge_feedback(feedback, at, violations);
-        let content = &mut step.content;
-        body.apply(&mut content.body);
-        dependencies.apply(&mut content.dependencies);
-        looping.apply(&mut content.looping);
-        published.apply_or(&mut content.published, Published::default());
-        replace(instructions, &mut content.instructions);
-        replace(parts, &mut content.parts);
-        replace(skills, &mut content.skills);
-        replace(tags, &mut content.tags);
-        translations.apply(&mut content.translations);
-        check_languages(at, content.translations.len(), violations);
+        content.apply(&mut step.content);
+        check_languages(at, step.content.translations.len(), violations);
         MergedStep {
             step,
             ignored,
@@ -320,10 +286,4 @@ fn new_linked_values(indexes: &[usize]) -> Error {
         new_values: true,
     }
     .into()
-}
-
-fn replace<T>(edit: Option<Vec<T>>, field: &mut Vec<T>) {
-    if let Some(new) = edit {
-        *field = new;
-    }
 }

@@ -87,16 +87,15 @@ pub fn validate_alone(
     })
 }
 
-/// The variables that nothing in the guide sets and another guide may set, if their names are
-/// close to one that the guide sets.
+/// The variables that only another guide may set, if their names are close to a known one.
 fn unchecked_variables(guide: &Guide, options: &ValidationOptions) -> Vec<UncheckedVariable> {
     let rule = Rule::UnknownVariable;
     if options.severity(rule, rule.text().severity).is_none() {
         return Vec::new();
     }
     let is_of_account = |name: &str| parse_account_name(name).is_some();
-    let set = guide.variables.iter().filter(|it| !it.is_unknown());
-    let set: Vec<&str> = set
+    let known = guide.variables.iter().filter(|it| !it.is_unknown());
+    let known: Vec<&str> = known
         .map(|variable| variable.name.as_str())
         .filter(|name| is_of_account(name))
         .collect();
@@ -104,7 +103,7 @@ fn unchecked_variables(guide: &Guide, options: &ValidationOptions) -> Vec<Unchec
     let read = guide.variables.iter();
     let read = read.filter(|it| it.is_read && it.is_unknown() && is_of_account(&it.name));
     let unchecked = read.filter_map(|variable| {
-        let candidates = set.iter().copied();
+        let candidates = known.iter().copied();
         let suggestion = closest(&variable.name, candidates, &mut comparisons_left)?;
         Some(UncheckedVariable {
             name: variable.name.clone(),
@@ -114,7 +113,7 @@ fn unchecked_variables(guide: &Guide, options: &ValidationOptions) -> Vec<Unchec
     unchecked.collect()
 }
 
-/// A task of the account that everybody may see, with a solution.
+/// A stand-in for a task of the account: a task that everybody may see, with a solution.
 fn stand_in(
     SubtaskRef {
         task: guid,

@@ -1,6 +1,6 @@
 //! The values of a variable, divided into classes that no condition can tell apart.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use crate::domain::analysis::{CompiledCondition, PossibleValues, VariableValue};
 
@@ -82,7 +82,7 @@ fn distinguishable_values(
     conditions: &[&CompiledCondition],
 ) -> impl Iterator<Item = VariableValue> {
     let targets = || conditions.iter().map(|one| &one.targets);
-    let texts: HashSet<&str> = targets()
+    let texts: BTreeSet<&str> = targets()
         .flat_map(|targets| targets.texts())
         .map(String::as_str)
         .collect();
@@ -94,13 +94,14 @@ fn distinguishable_values(
         .filter(|number| number.is_finite())
         .map(|number| (number + 0.0).to_bits())
         .collect();
-    let named: BTreeSet<String> = texts.iter().map(|text| (*text).to_owned()).collect();
     let other_text = unlike(&texts, |fillers| "x".repeat(fillers));
     // For each number, a text of it that no condition names.
     let spelled: Vec<String> = numbers
         .iter()
         .map(|bits| spelled_unlike(&texts, f64::from_bits(*bits)))
         .collect();
+    let named = texts.into_iter().map(str::to_owned);
+    let named = named.map(VariableValue::Text);
     let numbers = numbers
         .into_iter()
         .map(|bits| VariableValue::Number(f64::from_bits(bits)));
@@ -108,14 +109,14 @@ fn distinguishable_values(
         .map(VariableValue::Bool)
         .into_iter()
         .chain(["true", "false"].map(|text| VariableValue::Text(text.to_owned())))
-        .chain(named.into_iter().map(VariableValue::Text))
+        .chain(named)
         .chain([VariableValue::Text(other_text)])
         .chain(spelled.into_iter().map(VariableValue::Text))
         .chain(numbers)
 }
 
 /// A text of the number that differs from the others: its exponent begins with zeros.
-fn spelled_unlike(others: &HashSet<&str>, number: f64) -> String {
+fn spelled_unlike(others: &BTreeSet<&str>, number: f64) -> String {
     let text = format!("{number:e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let digits = exponent.trim_start_matches('-');
@@ -126,7 +127,7 @@ fn spelled_unlike(others: &HashSet<&str>, number: f64) -> String {
 }
 
 /// The text with the fewest fillers that differs from all others.
-fn unlike(others: &HashSet<&str>, text: impl Fn(usize) -> String) -> String {
+fn unlike(others: &BTreeSet<&str>, text: impl Fn(usize) -> String) -> String {
     let mut fillers = 1;
     loop {
         let text = text(fillers);

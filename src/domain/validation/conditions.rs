@@ -24,19 +24,17 @@ const MAX_RELATED: usize = 20;
 
 /// The path of a condition in its dependencies: the index of the node at each depth.
 #[derive(Clone, Debug, Default)]
-pub struct NodePath {
-    indexes: Vec<usize>,
-}
+pub struct NodePath(Vec<usize>);
 
 impl NodePath {
     /// Goes to a node of the group.
     pub fn enter(&mut self, index: usize) {
-        self.indexes.push(index);
+        self.0.push(index);
     }
 
     /// Goes back to the group.
     pub fn leave(&mut self) {
-        self.indexes.pop();
+        self.0.pop();
     }
 }
 
@@ -44,7 +42,7 @@ impl NodePath {
 impl fmt::Display for NodePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("dependencies")?;
-        for (depth, index) in self.indexes.iter().enumerate() {
+        for (depth, index) in self.0.iter().enumerate() {
             let group = if depth == 0 { "" } else { ".group" };
             write!(f, "{group}.nodes[{index}]")?;
         }
@@ -142,7 +140,7 @@ impl<'a> ReadCondition<'a, '_> {
             let suggestion = report.suggest(&self.variable.name, names);
             report.add(self.unknown_variable().suggesting(suggestion));
         }
-        // Where there are too many setters to read, one that was read is needed to say this.
+        // The finding names observations, so it needs one that was read.
         if self.variable.setters.is_empty() && !self.variable.outside.list().is_empty() {
             report.add(self.set_elsewhere());
         }
@@ -217,11 +215,10 @@ impl<'a> ReadCondition<'a, '_> {
 
     /// Whether the condition belongs to the only observation that sets its variable.
     fn is_read_by_its_only_setter(&self) -> bool {
-        let only_setter = self.variable.setters.as_slice();
         match self.reader {
             Reader::Task(_) => false,
             Reader::Step(own) => {
-                only_setter == [own.position] && !self.variable.outside.may_exist()
+                self.variable.setters == [own.position] && !self.variable.outside.may_exist()
             }
         }
     }

@@ -9,10 +9,7 @@ use crate::domain::analysis::{
 use crate::domain::dependency::LogicalOperator;
 
 use super::{
-    classes::ValueClasses,
-    conditions::NodePath,
-    finding::FindingPlace,
-    walkthrough::{Walkthroughs, keys},
+    classes::ValueClasses, conditions::NodePath, finding::FindingPlace, walkthrough::Walkthroughs,
 };
 
 /// A condition that must hold for a step to be seen.
@@ -65,8 +62,8 @@ fn add_task<'a>(task: &'a GuideTask, needed: &mut Vec<NeededCondition<'a>>) {
     add_group(task.dependencies.as_ref(), &place, needed);
 }
 
-/// Adds the conditions of the subtask step that enters the step's task, if there is one
-/// such step only. Variables that are set in between are left out.
+/// Adds the conditions of the subtask step that enters the step's task, if there is only one
+/// such step. Conditions on variables that are set between the two steps are left out.
 fn add_entry<'a>(
     guide: &'a Guide,
     walkthroughs: &Walkthroughs,
@@ -90,13 +87,10 @@ fn add_entry<'a>(
     let between = walkthroughs.visits.iter().take(to).skip(from);
     let between = between.filter_map(|visit| guide.step(visit.position));
     let set: Vec<_> = between.flat_map(|step: &GuideStep| &step.sets).collect();
-    let before = needed.len();
-    add_step(guide, entry.position, needed);
-    let mut index = 0;
-    needed.retain(|one| {
-        index += 1;
-        index <= before || !set.contains(&&one.condition.variable)
-    });
+    let mut of_entry = Vec::new();
+    add_step(guide, entry.position, &mut of_entry);
+    of_entry.retain(|one| !set.contains(&&one.condition.variable));
+    needed.append(&mut of_entry);
 }
 
 /// Adds the conditions without which a group cannot hold.
@@ -144,7 +138,8 @@ fn contradict(guide: &Guide, variable: usize, needed: &[&NeededCondition<'_>]) -
     let conditions: Vec<&CompiledCondition> = needed.iter().map(|one| one.condition).collect();
     let setters = variable.setters.iter();
     let steps = setters.filter_map(|setter| guide.step(*setter));
-    let classes = ValueClasses::new(&variable.possible, steps.flat_map(keys), &conditions);
+    let keys = steps.flat_map(GuideStep::answer_keys);
+    let classes = ValueClasses::new(&variable.possible, keys, &conditions);
     let mut possible = vec![true; classes.count()];
     for condition in conditions {
         for (possible, holds) in possible.iter_mut().zip(classes.outcomes(condition)) {

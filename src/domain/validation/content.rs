@@ -60,8 +60,7 @@ fn check_steps(report: &mut Report<'_>, own: OwnTask<'_>) {
         return;
     };
     let unpublished = report.subject.options.unpublished;
-    let shown = |step: &GuideStep| unpublished.shows(step.source.step.content.published);
-    if steps.iter().any(shown) {
+    if steps.iter().any(|step| unpublished.shows_step(step)) {
         return;
     }
     let count = steps.len();

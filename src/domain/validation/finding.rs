@@ -37,7 +37,8 @@ pub struct Finding {
     pub example: Vec<(String, String)>,
     /// The access levels that it concerns; empty if it does not depend on the level.
     pub levels: Vec<AccessLevel>,
-    /// The place in the guide, by which findings are sorted.
+    /// The place by which findings are sorted: the index among the own tasks, and the index of
+    /// the step, if it is about one.
     pub order: (usize, Option<usize>),
 }
 
@@ -55,8 +56,8 @@ pub struct FindingPlace {
 }
 
 impl FindingPlace {
-    /// A field of a task of a guide; no field for an empty path. Of a task that a document
-    /// does not have, it is the value that the task is made for.
+    /// A field of a task of a guide; no field for an empty path. A managed task without a
+    /// document has no fields there, so its place is the value that manages it.
     pub fn of_task(task: &GuideTask, path: &str) -> Self {
         let path = match task.source.origin.as_ref().map(|origin| &origin.path) {
             None => path.to_owned(),
@@ -124,14 +125,12 @@ impl Finding {
         format!("{:032x}", u128::from_be_bytes(half))
     }
 
-    /// By the place in the guide, then the path, then the rule.
+    /// By the place in the guide, then the path, then the rule, then the id.
     pub fn compare(&self, other: &Self) -> Ordering {
-        let key = |one: &Self| (one.order, one.rule.text().id);
-        let ((place, rule), (other_place, other_rule)) = (key(self), key(other));
-        place
-            .cmp(&other_place)
+        self.order
+            .cmp(&other.order)
             .then_with(|| self.place.path.cmp(&other.place.path))
-            .then_with(|| rule.cmp(other_rule))
+            .then_with(|| self.rule.text().id.cmp(other.rule.text().id))
             .then_with(|| self.id().cmp(&other.id()))
     }
 }

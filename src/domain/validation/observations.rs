@@ -66,8 +66,8 @@ pub fn check(report: &mut Report<'_>) {
     }
 }
 
-/// The question of an observation.
-pub fn observed(step: &GuideStep) -> Option<&Feedback> {
+/// The question of an observation; `None` for other steps.
+fn observed(step: &GuideStep) -> Option<&Feedback> {
     step.source.step.kind.observation_feedback()
 }
 
@@ -184,15 +184,14 @@ struct ReadAnswers {
 
 impl ReadAnswers {
     fn of(conditions: &[(Comparison, &TargetSet)]) -> Self {
-        let with = |wanted: &'static [Comparison]| {
-            let conditions = conditions.iter();
-            conditions
-                .filter_map(|(operator, targets)| wanted.contains(operator).then_some(*targets))
+        let targets_of = |wanted: &'static [Comparison]| {
+            let wanted = conditions.iter().filter(|one| wanted.contains(&one.0));
+            TargetSet::union(wanted.map(|(_, targets)| *targets))
         };
         Self {
-            equal: TargetSet::union(with(&[Comparison::Equal, Comparison::NotEqual])),
-            above: TargetSet::union(with(&[Comparison::Greater])).least(),
-            below: TargetSet::union(with(&[Comparison::Less])).greatest(),
+            equal: targets_of(&[Comparison::Equal, Comparison::NotEqual]),
+            above: targets_of(&[Comparison::Greater]).least(),
+            below: targets_of(&[Comparison::Less]).greatest(),
         }
     }
 

@@ -35,7 +35,7 @@ pub struct Suppression {
     pub task: Option<String>,
     /// The id of the step, as findings have it.
     pub step: Option<String>,
-    /// The path, or the beginning of it before a closing `.*`.
+    /// The path. One that ends in `.*` is the path before it and all paths below.
     pub path: Option<String>,
 }
 

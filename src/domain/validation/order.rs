@@ -6,12 +6,12 @@ use crate::domain::analysis::{Guide, StepPosition};
 
 use super::walk::walk;
 
-/// The first and last place of each step and task. A task that several subtask steps enter
-/// has several places.
+/// The first and last place of each step, and the last place of each task. A task that
+/// several subtask steps enter has several places, and so have its steps.
 #[derive(Debug)]
 pub struct GuideOrder {
     steps: HashMap<StepPosition, (usize, usize)>,
-    tasks: HashMap<usize, (usize, usize)>,
+    tasks: HashMap<usize, usize>,
 }
 
 impl GuideOrder {
@@ -22,14 +22,14 @@ impl GuideOrder {
         }
         let mut order = Self {
             steps: HashMap::new(),
-            tasks: HashMap::from([(0, (0, 0))]),
+            tasks: HashMap::from([(0, 0)]),
         };
         let mut place = 0;
         walk(guide, &|_| true, &mut |position, step, _| {
             place += 1;
             order.steps.entry(position).or_insert((place, place)).1 = place;
             if let Some(subtask) = step.subtask {
-                order.tasks.entry(subtask).or_insert((place, place)).1 = place;
+                order.tasks.insert(subtask, place);
             }
         });
         Some(order)
@@ -47,6 +47,6 @@ impl GuideOrder {
 
     /// The last place at which a task's dependencies are read.
     pub fn last_of_task(&self, task: usize) -> Option<usize> {
-        self.tasks.get(&task).map(|(_, last)| *last)
+        self.tasks.get(&task).copied()
     }
 }

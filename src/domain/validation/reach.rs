@@ -13,6 +13,7 @@ use crate::domain::{
 
 use super::{
     conflict,
+    finding::Finding,
     formula::Literal,
     observations::{DuplicateName, Together, duplicate_names, report_duplicate, report_duplicates},
     report::{OwnStep, OwnTask, Report},
@@ -52,12 +53,12 @@ pub fn check(report: &mut Report<'_>) {
     let by_step = visits_by_step(&walkthroughs.visits);
     let steps = step_questions(report, &mut walkthroughs, &by_step);
     let tasks = task_questions(report, &mut walkthroughs);
-    let together = together(&duplicates, &mut walkthroughs, &by_step);
+    let seen_together = seen_together(&duplicates, &mut walkthroughs, &by_step);
     let endings = endings(guide, &mut walkthroughs);
 
     let mut search = Search::new(&walkthroughs.formula);
     check_tasks(report, &mut search, &tasks);
-    for (duplicate, literal) in duplicates.iter().zip(together) {
+    for (duplicate, literal) in duplicates.iter().zip(seen_together) {
         let together = match search.decide(literal) {
             Possibility::Possible => Together::Yes,
             Possibility::Impossible => Together::No,
@@ -78,13 +79,11 @@ pub fn check(report: &mut Report<'_>) {
     check_endings(report, &walkthroughs, &mut search, &endings);
 }
 
-/// Counts the questions as undecided, as the formula would be too large.
+/// Counts all questions as undecided, for a guide whose formula would be too large.
 fn report_undecided(report: &mut Report<'_>, duplicates: &[DuplicateName<'_>]) {
     let unpublished = report.subject.options.unpublished;
     let steps = report.own_steps();
-    let shown = steps
-        .iter()
-        .filter(|own| unpublished.shows(own.step.source.step.content.published));
+    let shown = steps.iter().filter(|own| unpublished.shows_step(own.step));
     // The task itself and its outcomes are two more questions.
     report.counts.undecided += shown.count() + duplicates.len() + 2;
     report_duplicates(report);
@@ -136,7 +135,7 @@ fn step_questions<'a>(
     let shown = report
         .own_steps()
         .into_iter()
-        .filter(|own| unpublished.shows(own.step.source.step.content.published));
+        .filter(|own| unpublished.shows_step(own.step));
     let questions = shown.map(|own| {
         let visits = visits_of(walkthroughs, by_step, own.position);
         let sees: Vec<Literal> = visits.iter().map(|visit| visit.sees).collect();
@@ -154,7 +153,7 @@ fn step_questions<'a>(
     questions.collect()
 }
 
-/// The own tasks with dependencies.
+/// The questions about the dependencies of the own tasks.
 fn task_questions<'a>(
     report: &Report<'a>,
     walkthroughs: &mut Walkthroughs,
@@ -170,7 +169,7 @@ fn task_questions<'a>(
             .map(|visit| (visit.comes, visit.holds))
             .collect();
         if own.index == 0 {
-            // The task is also visited first. Visits by a cycle of subtasks come later.
+            // Every walkthrough starts at the root; the visits above are cycles that lead back.
             places.push((Literal::TRUE, walkthroughs.begins));
         }
         (own, dependency_questions(walkthroughs, &places))
@@ -184,23 +183,29 @@ fn check_tasks(
     tasks: &[(OwnTask<'_>, DependencyQuestions)],
 ) {
     for (own, questions) in tasks {
-        match always_holds(search, *questions) {
-            Possibility::Possible => {
-                let message = "The dependencies hold in every walkthrough.".to_owned();
-                report.add(own.finding(Rule::AlwaysHolds, "dependencies", [], message));
-            }
-            Possibility::Impossible => {}
-            Possibility::Undecided => report.counts.undecided += 1,
-        }
+        check_always_holds(report, search, *questions, || {
+            let message = "The dependencies hold in every walkthrough.".to_owned();
+            own.finding(Rule::AlwaysHolds, "dependencies", [], message)
+        });
     }
 }
 
-/// Whether some walkthrough comes to the dependencies, and they hold in all that do.
-fn always_holds(search: &mut Search<'_>, questions: DependencyQuestions) -> Possibility {
-    match search.decide(questions.fails) {
-        Possibility::Possible => Possibility::Impossible,
+/// Reports dependencies to which some walkthrough comes, and which hold in all that do.
+fn check_always_holds(
+    report: &mut Report<'_>,
+    search: &mut Search<'_>,
+    questions: DependencyQuestions,
+    finding: impl FnOnce() -> Finding,
+) {
+    let always_holds = match search.decide(questions.fails) {
+        Possibility::Possible => return,
         Possibility::Impossible => search.decide(questions.comes),
         Possibility::Undecided => Possibility::Undecided,
+    };
+    match always_holds {
+        Possibility::Possible => report.add(finding()),
+        Possibility::Impossible => {}
+        Possibility::Undecided => report.counts.undecided += 1,
     }
 }
 
@@ -224,20 +229,13 @@ fn check_step(
         }
         Possibility::Undecided => report.counts.undecided += 1,
     }
-    let Some(questions) = step.dependencies else {
-        return;
-    };
-    match always_holds(search, questions) {
-        Possibility::Possible => {
-            let message =
-                "The dependencies hold in every walkthrough that comes to the step.".to_owned();
-            report.add(
-                step.own
-                    .finding(Rule::AlwaysHolds, "dependencies", [], message),
-            );
-        }
-        Possibility::Impossible => {}
-        Possibility::Undecided => report.counts.undecided += 1,
+    if let Some(questions) = step.dependencies {
+        check_always_holds(report, search, questions, || {
+            let message = "The dependencies hold in every walkthrough that comes to the step.";
+            let message = message.to_owned();
+            step.own
+                .finding(Rule::AlwaysHolds, "dependencies", [], message)
+        });
     }
 }
 
@@ -250,7 +248,7 @@ fn end_before<'a>(report: &Report<'a>, own: &OwnStep<'_>) -> Option<&'a GuideSte
     before.find(|step| {
         step_type(step) == StepType::End
             && step.dependencies.is_none()
-            && unpublished.shows(step.source.step.content.published)
+            && unpublished.shows_step(step)
     })
 }
 
@@ -263,8 +261,7 @@ fn hint_after_end(end: &GuideStep) -> String {
 }
 
 fn report_never_visible(report: &mut Report<'_>) {
-    let root = report.own_tasks().into_iter().next();
-    if let Some(root) = root {
+    if let Some(root) = report.root() {
         let message = "The task's own dependencies cannot hold.".to_owned();
         report.add(root.finding(Rule::NeverVisible, "dependencies", [], message));
     }
@@ -272,7 +269,7 @@ fn report_never_visible(report: &mut Report<'_>) {
 
 /// For each duplicate, whether a walkthrough sees both it and an earlier observation of
 /// the name.
-fn together(
+fn seen_together(
     duplicates: &[DuplicateName<'_>],
     walkthroughs: &mut Walkthroughs,
     by_step: &HashMap<StepPosition, Vec<usize>>,
@@ -348,12 +345,9 @@ fn same_answers(
     one: &Assignment,
     other: &Assignment,
 ) -> bool {
-    let answers = |assignment: &Assignment| -> Vec<(String, String)> {
+    let answers = |assignment: &Assignment| {
         let values = assignment.values(&walkthroughs.formula);
-        let answers = walkthroughs.answers(guide, &values).into_iter();
-        answers
-            .map(|(variable, key)| (variable.name.clone(), key))
-            .collect()
+        walkthroughs.answers(guide, &values)
     };
     answers(one) == answers(other)
 }
@@ -364,7 +358,7 @@ fn report_ending(
     example: &Assignment,
     mut levels: Vec<AccessLevel>,
 ) {
-    let Some(root) = report.own_tasks().into_iter().next() else {
+    let Some(root) = report.root() else {
         return;
     };
     levels.sort_by_key(|level| level.number());
@@ -373,18 +367,14 @@ fn report_ending(
         true => "everybody".to_owned(),
         false => names.join(", "),
     };
-    let values = example.values(&walkthroughs.formula);
-    let answers = walkthroughs.answers(report.subject.guide, &values);
     let mut finding = root.finding(
         Rule::NoOutcome,
         "",
         [("levels", json!(names))],
         format!("A walkthrough ends without an outcome for {whom}."),
     );
-    let answers = answers.into_iter();
-    finding.example = answers
-        .map(|(variable, key)| (variable.name.clone(), key))
-        .collect();
+    let values = example.values(&walkthroughs.formula);
+    finding.example = walkthroughs.answers(report.subject.guide, &values);
     finding.levels = levels;
     report.add(finding);
 }

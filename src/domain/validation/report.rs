@@ -101,9 +101,9 @@ pub struct Report<'a> {
     /// The guide and its options.
     pub subject: ValidationSubject<'a>,
     own: Vec<OwnTask<'a>>,
-    /// The first findings that the options do not leave out.
+    /// The first `MAX_FINDINGS_KEPT` findings that the options do not leave out.
     pub findings: Vec<Finding>,
-    /// Their counts.
+    /// The counts of all findings, those that are not kept included.
     pub counts: FindingCounts,
     /// How many pairs of characters may still be compared to suggest names.
     comparisons_left: usize,
@@ -139,6 +139,11 @@ impl<'a> Report<'a> {
     /// The task and the tasks that it manages, in the order of the guide.
     pub fn own_tasks(&self) -> Vec<OwnTask<'a>> {
         self.own.clone()
+    }
+
+    /// The task that is validated; `None` if the guide has no task.
+    pub fn root(&self) -> Option<OwnTask<'a>> {
+        self.own.first().copied()
     }
 
     /// The steps of the own tasks.
@@ -292,7 +297,7 @@ fn own_tasks(guide: &Guide) -> Vec<OwnTask<'_>> {
     if let Some(root) = is_own.first_mut() {
         *root = true;
     }
-    let mut add = |index: usize, parent: usize| {
+    let mut add = |order: &mut Vec<usize>, index: usize, parent: usize| {
         let managed = guide.tasks.get(index).is_some_and(|task| {
             let parent = guide.tasks.get(parent).map(|task| task.source.task.guid);
             is_managed_by(task, parent)
@@ -313,13 +318,18 @@ fn own_tasks(guide: &Guide) -> Vec<OwnTask<'_>> {
     if guide.limit.is_none() {
         walk(guide, &all, &mut |position, step, _| {
             if let Some(subtask) = step.subtask {
-                add(subtask, position.task);
+                add(&mut order, subtask, position.task);
             }
         });
     }
-    for (parent, task) in guide.tasks.iter().enumerate() {
-        let subtasks = task.steps.iter().flatten().filter_map(|step| step.subtask);
-        subtasks.for_each(|subtask| add(subtask, parent));
+    let mut searched = 0;
+    while let Some(&parent) = order.get(searched) {
+        for step in guide.steps(parent) {
+            if let Some(subtask) = step.subtask {
+                add(&mut order, subtask, parent);
+            }
+        }
+        searched += 1;
     }
     let tasks = order.into_iter().enumerate();
     let tasks = tasks.filter_map(|(order, index)| {

@@ -202,8 +202,8 @@ rules! {
 }
 
 impl Rule {
-    /// Whether a finding says something about other guides of the account. Those of
-    /// [`Self::UnknownVariable`] do only for names that other guides can set.
+    /// Whether each finding says something about other guides of the account. A finding of
+    /// [`Self::UnknownVariable`] does so only for a name that other guides can set.
     pub fn needs_account(self) -> bool {
         matches!(self, Self::SetElsewhere | Self::Unused | Self::UnusedAnswer)
     }

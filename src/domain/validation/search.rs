@@ -10,12 +10,12 @@ use batsat::{Callbacks, Lit, Solver, SolverInterface, SolverOpts, lbool};
 
 use super::formula::{Formula, Literal, NodeValues};
 
-/// Most decisions of a request.
-pub const MAX_DECISIONS: u64 = 100_000;
+/// Most decisions for a guide.
+const MAX_DECISIONS: u64 = 100_000;
 /// Most decisions of one question, so that a hard one leaves some for the others.
 const MAX_DECISIONS_PER_QUESTION: u64 = 20_000;
-/// A decision counts as one, and as one more for this many nodes that the question depends
-/// on.
+/// A decision counts as 1, plus the number of nodes that the question depends on, divided by
+/// this and rounded down.
 const NODES_PER_DECISION: u64 = 256;
 /// How often 64 random assignments are tried before the first question.
 const RANDOM_ROUNDS: usize = 4;
@@ -199,9 +199,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Begins a question: numbers the nodes that the literal depends on, inputs and gates,
-    /// and returns them.
-    fn cone(&mut self, literal: Literal) -> Vec<usize> {
+    /// Begins a question: numbers the nodes that the literal depends on, its cone of inputs and
+    /// gates, and returns them.
+    fn begin_question(&mut self, literal: Literal) -> Vec<usize> {
         self.question += 1;
         let mut cone = Vec::new();
         let mut open = vec![literal.node()];
@@ -222,7 +222,7 @@ impl<'a> Search<'a> {
 
     /// Decides with the solver whether the literal can be true.
     fn solve(&mut self, literal: Literal) -> (Possibility, Option<FoundAssignment>) {
-        let cone = self.cone(literal);
+        let cone = self.begin_question(literal);
         let budget = DecisionBudget::new(cone.len(), self.decisions_left);
         let mut solver = Solver::new(SolverOpts::default(), budget);
         for node in &cone {

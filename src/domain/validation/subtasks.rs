@@ -1,4 +1,4 @@
-//! Rules about subtask steps, published ones unless the options include others.
+//! Rules about subtask steps. Unpublished ones are checked only if the options include them.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -27,7 +27,7 @@ pub fn check(report: &mut Report<'_>) {
     for own in report.own_steps() {
         let subtask = own.step.subtask.and_then(|index| guide.tasks.get(index));
         if let Some(subtask) = subtask
-            && unpublished.shows(own.step.source.step.content.published)
+            && unpublished.shows_step(own.step)
         {
             check_published(report, own, subtask);
             check_levels(report, own, subtask);
@@ -107,7 +107,7 @@ pub fn check_depth(report: &mut Report<'_>) -> bool {
         .into_iter()
         .map(|own| (own.position, own))
         .collect();
-    let shows = |step: &GuideStep| unpublished.shows(step.source.step.content.published);
+    let shows = |step: &GuideStep| unpublished.shows_step(step);
     // The steps that lead to the current one, and it.
     let mut chain: Vec<StepPosition> = Vec::new();
     let mut too_deep: BTreeSet<(usize, StepPosition)> = BTreeSet::new();
@@ -138,8 +138,7 @@ impl SubtaskGraph {
     fn of(guide: &Guide, unpublished: Unpublished) -> Self {
         let tasks = guide.tasks.iter().map(|task| {
             let steps = task.steps.iter().flatten().enumerate();
-            let shown =
-                steps.filter(|(_, step)| unpublished.shows(step.source.step.content.published));
+            let shown = steps.filter(|(_, step)| unpublished.shows_step(step));
             shown
                 .filter_map(|(index, step)| Some((index, step.subtask?)))
                 .collect()

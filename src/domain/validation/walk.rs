@@ -58,7 +58,7 @@ impl<'a> Reads<'a> {
             before_set: vec![false; count],
         };
         let mut set = vec![false; count];
-        let shows = |step: &GuideStep| unpublished.shows(step.source.step.content.published);
+        let shows = |step: &GuideStep| unpublished.shows_step(step);
         reads.add(
             guide.root().and_then(|task| task.dependencies.as_ref()),
             &set,

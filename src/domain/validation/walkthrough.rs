@@ -1,13 +1,14 @@
 //! All walkthroughs of a guide as one formula: each assignment of its inputs is a
 //! walkthrough.
 //!
-//! The inputs choose the level, the values at the start and the answers. The value of a
-//! variable is one literal for each of its [`ValueClasses`](super::classes::ValueClasses), exactly one of which is true.
+//! The inputs choose the level, the values at the start and the answers. A variable has one
+//! literal for each of its [`ValueClasses`](super::classes::ValueClasses); exactly one of
+//! them is true.
 
 mod builder;
 
 use crate::domain::{
-    analysis::{Guide, GuideStep, StepPosition, Variable},
+    analysis::{Guide, GuideStep, StepPosition},
     step::StepType,
     task::{AccessLevel, Published},
 };
@@ -38,6 +39,11 @@ impl Unpublished {
             Self::Excluded => published == Published::default(),
             Self::Included => true,
         }
+    }
+
+    /// Whether walkthroughs can see a step, as far as `published` decides it.
+    pub fn shows_step(self, step: &GuideStep) -> bool {
+        self.shows(step.source.step.content.published)
     }
 }
 
@@ -140,12 +146,9 @@ impl Walkthroughs {
         self.formula.and(begins.into_iter().chain(none))
     }
 
-    /// The answers of the walkthrough with these values: observations and keys.
-    pub fn answers<'a>(
-        &self,
-        guide: &'a Guide,
-        values: &NodeValues,
-    ) -> Vec<(&'a Variable, String)> {
+    /// The answers of the walkthrough that is the first of these assignments: the account-wide
+    /// names of the observations that it sees, and the keys that it chooses.
+    pub fn answers(&self, guide: &Guide, values: &NodeValues) -> Vec<(String, String)> {
         let mut answers = Vec::new();
         for visit in &self.visits {
             if values.of(visit.sees) & 1 == 0 {
@@ -156,9 +159,11 @@ impl Walkthroughs {
             };
             let variable = step.sets.first().and_then(|id| guide.variables.get(id.0));
             let chosen = visit.answers.iter().find(|one| values.of(one.0) & 1 == 1);
-            let key = keys(step).nth(chosen.map_or(0, |(_, index)| *index));
+            let key = step
+                .answer_keys()
+                .nth(chosen.map_or(0, |(_, index)| *index));
             if let (Some(variable), Some(key)) = (variable, key) {
-                answers.push((variable, key.to_owned()));
+                answers.push((variable.name.clone(), key.to_owned()));
             }
         }
         answers
@@ -176,11 +181,4 @@ fn is_outcome(kind: StepType) -> bool {
         StepType::Solution | StepType::End | StepType::Idp => true,
         StepType::Observation | StepType::Information | StepType::Subtask => false,
     }
-}
-
-/// The keys of a step's question, in order.
-pub fn keys(step: &GuideStep) -> impl Iterator<Item = &str> {
-    let feedback = step.source.step.kind.feedback();
-    let values = feedback.map_or(&[][..], |feedback| &feedback.values);
-    values.iter().map(|value| value.key.as_str())
 }

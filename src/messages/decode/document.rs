@@ -258,6 +258,7 @@ impl DocumentReader<'_> {
                 };
                 let named = document.as_ref().and_then(|document| document.task.guid);
                 ids.extend(named);
+                let document = document.map(Box::new);
                 DocumentValue { ids, document }
             })
             .collect()

@@ -2,28 +2,28 @@
 //! required.
 
 use super::{
-    Field, REQUIRED, dependencies, feedback,
-    field::{self, guid, non_blank_text, not_a_value, product, sent_text, text},
-    json, translations,
+    Field, REQUIRED, Update, feedback,
+    field::{expected_etag, guid, non_blank_text, not_a_value, product, sent_text, text},
+    json,
 };
 use crate::{
     domain::{
         feedback::Feedback,
-        ids::TaskId,
+        ids::{StepId, TaskId},
         step::{
-            COST_NOT_ALLOWED, Cost, LINKED_OBSERVATIONS_ONLY, Looping, NewStep, StepContent,
-            StepKind, StepType, SubtaskRef,
+            COST_NOT_ALLOWED, Cost, LINKED_OBSERVATIONS_ONLY, Looping, NewStep, StepKind,
+            StepPatch, StepType, SubtaskRef,
         },
         text::{MAX_LIST_ITEMS, Tag, Title},
         violation::Reason,
     },
-    messages::ignored::Ignored,
+    messages::{ignored::Ignored, mask::Mask},
     proto::v1,
 };
 
-mod patch;
+mod fields;
 
-pub use patch::update;
+pub use fields::STEP_FIELDS;
 
 pub fn new(mut message: v1::Step, mut at: Field<'_>, ignored: &mut Ignored) -> Option<NewStep> {
     list_system_fields(&message, ignored);
@@ -38,12 +38,46 @@ pub fn new(mut message: v1::Step, mut at: Field<'_>, ignored: &mut Ignored) -> O
         Some(step_type) => kind(step_type, &mut message, &mut at, ignored),
         None => untyped(&mut message, &mut at),
     };
-    let content = content(message, &mut at);
+    let content = fields::content(message, &mut at);
     Some(NewStep {
         task: task?,
         product: product?,
         kind: kind?,
         content: content?,
+    })
+}
+
+/// An update of a step.
+pub fn update(
+    message: v1::Step,
+    mask: &Mask,
+    mut at: Field<'_>,
+    ignored: &mut Ignored,
+) -> Option<Update<StepId, StepPatch>> {
+    list_system_fields(&message, ignored);
+    ignored.add_sent([
+        ("task", !message.task.is_empty()),
+        ("product_id", message.product_id.is_some()),
+        ("type", message.r#type != 0),
+        (
+            "dependency_shorthand",
+            message.dependency_shorthand.is_some(),
+        ),
+    ]);
+    let guid = guid(&message.guid, StepId::parse, at.field("guid"));
+    let expected = expected_etag(&message.etag, at.field("etag"));
+    let mut patch = fields::patch(message, mask, &mut at);
+    let Some(guid) = guid else {
+        at.refuse_deferred(patch.title);
+        at.refuse_deferred(patch.subtask_id);
+        at.refuse_deferred(patch.subtask_pid);
+        return None;
+    };
+    patch.violations = at.take_violations();
+    Some(Update {
+        guid,
+        expected,
+        patch,
     })
 }
 
@@ -150,58 +184,6 @@ fn feedback_of(
         linked.refuse(Reason::FieldInvalid, LINKED_OBSERVATIONS_ONLY);
     }
     feedback
-}
-
-/// The fields that steps of every type have.
-fn content(message: v1::Step, at: &mut Field<'_>) -> Option<StepContent> {
-    let v1::Step {
-        body,
-        dependencies,
-        dependency_shorthand,
-        instructions,
-        looping,
-        parts,
-        published,
-        skills,
-        tags,
-        translations,
-        guid: _,
-        task: _,
-        product_id: _,
-        r#type: _,
-        title: _,
-        cost: _,
-        feedback_config: _,
-        subtask_id: _,
-        subtask_pid: _,
-        link: _,
-        etag: _,
-        account_id: _,
-        r_data: _,
-        dirty_record: _,
-        created_ts: _,
-        modified_ts: _,
-    } = message;
-    let body = body.and_then(|body| field::body(body, at.field("body")));
-    let dependencies = dependencies::with_shorthand(dependencies, dependency_shorthand, at);
-    let instructions = json::instructions(instructions, at.field("instructions"));
-    let looping = looping.and_then(|looping| self::looping(looping, at.field("looping")));
-    let parts = self::tags(parts, at.field("parts"));
-    let published = field::published_or_default(published, at.field("published"));
-    let skills = self::tags(skills, at.field("skills"));
-    let tags = self::tags(tags, at.field("tags"));
-    let translations = translations::all(translations, at.field("translations"));
-    Some(StepContent {
-        body,
-        dependencies,
-        instructions,
-        looping,
-        parts,
-        published: published?,
-        skills,
-        tags,
-        translations,
-    })
 }
 
 fn looping(message: v1::Looping, mut field: Field<'_>) -> Option<Looping> {

@@ -14,9 +14,32 @@ use crate::{
     },
     messages::{
         ignored::Ignored,
-        mask::{Mask, Selects},
+        mask::{Mask, MaskFields, Selects, TRANSLATIONS},
     },
     proto::v1,
+};
+
+/// The fields of a task, as masks name them.
+pub const TASK_FIELDS: MaskFields = MaskFields {
+    honored: &["dependencies", "name", "published", "roles", TRANSLATIONS],
+    ignored: &[
+        "account_id",
+        "created_ts",
+        "dependency_shorthand",
+        "dirty_record",
+        "idx",
+        "modified_ts",
+        "mvn_indexed",
+        "mvn_info",
+        "mvn_ts",
+        "mvn_version",
+        "parent_guid",
+        "product_id",
+        "steps",
+        "type",
+    ],
+    identifying: &["etag", "guid"],
+    translation: &["locked", "name"],
 };
 
 pub fn new(message: v1::Task, mut at: Field<'_>, ignored: &mut Ignored) -> Option<NewTask> {

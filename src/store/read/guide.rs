@@ -9,10 +9,7 @@ use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Value};
 
 use self::budget::ReadBudget;
 use super::{
-    json_functions,
     outside::{AccountNames, GuideExtent, OutsideUses, find_outside_uses, retain_used_outside},
-    row_reader::RowReader,
-    step_row::{StepColumns, read_step},
     tasks,
 };
 use crate::{
@@ -29,7 +26,14 @@ use crate::{
         validation::OutsideReaders,
     },
     store::{
-        Account, backend, error::StoreError, json_columns, placeholders, statement, values::Values,
+        Account, backend,
+        error::StoreError,
+        json_columns::{self, json_functions},
+        placeholders,
+        row_reader::RowReader,
+        statement,
+        step_row::{StepColumns, read_step},
+        values::Values,
     },
 };
 

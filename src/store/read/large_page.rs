@@ -4,10 +4,7 @@ use sea_orm::{ConnectionTrait, QueryResult};
 use uuid::Uuid;
 
 use super::{
-    large_step,
-    row_reader::RowReader,
-    run_to_end,
-    step_row::{StepColumns, read_step},
+    large_step, run_to_end,
     steps::{LARGE_STEP_BYTES, StepPageRead, StepPageRequest},
 };
 use crate::{
@@ -22,7 +19,9 @@ use crate::{
         Account, backend,
         connection::{Database, Purpose, ReplicaOrPrimary},
         error::StoreError,
+        row_reader::RowReader,
         statement,
+        step_row::{StepColumns, read_step},
     },
 };
 

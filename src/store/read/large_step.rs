@@ -2,11 +2,7 @@
 
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Value};
 
-use super::{
-    row_reader::RowReader,
-    run_to_end,
-    step_row::{StepColumns, read_step},
-};
+use super::run_to_end;
 use crate::{
     domain::{
         Result,
@@ -15,7 +11,15 @@ use crate::{
         step::Step,
         text::Body,
     },
-    store::{Account, backend, connection::Purpose, error::StoreError, json_columns, statement},
+    store::{
+        Account, backend,
+        connection::Purpose,
+        error::StoreError,
+        json_columns,
+        row_reader::RowReader,
+        statement,
+        step_row::{StepColumns, read_step},
+    },
 };
 
 /// Bytes of a piece of a body. The allocator keeps smaller blocks for reuse

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use sea_orm::ConnectionTrait;
 use uuid::Uuid;
 
-use super::row_reader::RowReader;
 use crate::{
     domain::{
         analysis::{
@@ -20,6 +19,7 @@ use crate::{
         backend,
         error::StoreError,
         json_columns,
+        row_reader::RowReader,
         values::{Placeholder, Values, list},
     },
 };

@@ -6,7 +6,7 @@ use sea_orm::{ConnectionTrait, Value};
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
-use super::{GuideSource, row_reader::RowReader, run_to_end};
+use super::{GuideSource, run_to_end};
 use crate::{
     domain::{
         Result,
@@ -22,7 +22,7 @@ use crate::{
     },
     store::{
         Account, backend, connection::Purpose, error::StoreError, json_columns, placeholders,
-        statement,
+        row_reader::RowReader, statement,
     },
 };
 

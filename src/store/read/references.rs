@@ -8,7 +8,6 @@ mod variables;
 use sea_orm::{ConnectionTrait, EntityTrait, Value};
 use uuid::Uuid;
 
-use super::row_reader::RowReader;
 use crate::{
     domain::{
         Error, Result,
@@ -20,7 +19,10 @@ use crate::{
         page::PageSize,
         step::StepType,
     },
-    store::{Account, backend, error::StoreError, json_columns, schema::entity::task, statement},
+    store::{
+        Account, backend, error::StoreError, json_columns, row_reader::RowReader,
+        schema::entity::task, statement,
+    },
 };
 
 /// A kind of subtask steps: its SQL condition, and the field that refers to the task.

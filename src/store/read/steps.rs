@@ -4,11 +4,7 @@
 
 use sea_orm::{ConnectionTrait, EntityTrait, QueryResult, Value};
 
-use super::{
-    cached_sql::CachedSql,
-    row_reader::RowReader,
-    step_row::{StepColumns, read_step},
-};
+use super::cached_sql::CachedSql;
 use crate::{
     domain::{
         Error, Result,
@@ -18,7 +14,14 @@ use crate::{
         step::Step,
         violation::{Path, Reason},
     },
-    store::{Account, backend, error::StoreError, schema::entity::task, statement},
+    store::{
+        Account, backend,
+        error::StoreError,
+        row_reader::RowReader,
+        schema::entity::task,
+        statement,
+        step_row::{StepColumns, read_step},
+    },
 };
 
 /// A step with more bytes is large: it is read under a permit, by statements of its own.

@@ -6,12 +6,7 @@ use std::collections::BTreeMap;
 use sea_orm::{ConnectionTrait, FromQueryResult, Value};
 use uuid::Uuid;
 
-use super::{
-    row_reader::RowReader,
-    run_to_end,
-    step_row::{StepColumns, read_step},
-    tasks,
-};
+use super::{run_to_end, tasks};
 use crate::{
     domain::{
         Error, Result, SizedResource,
@@ -25,7 +20,9 @@ use crate::{
         Account, backend,
         connection::{Database, Purpose, ReplicaOrPrimary},
         error::StoreError,
+        row_reader::RowReader,
         statement,
+        step_row::{StepColumns, read_step},
         values::{MAX_IDS_PER_STATEMENT, Values},
     },
 };

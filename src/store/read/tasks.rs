@@ -3,7 +3,7 @@
 use sea_orm::{ConnectionTrait, DbBackend, Value};
 use uuid::Uuid;
 
-use super::{cached_sql::CachedSql, json_functions, row_reader::RowReader};
+use super::cached_sql::CachedSql;
 use crate::{
     domain::{
         Error, Result,
@@ -16,7 +16,13 @@ use crate::{
         text::Name,
         time::Timestamp,
     },
-    store::{Account, backend, error::StoreError, json_columns, statement},
+    store::{
+        Account, backend,
+        error::StoreError,
+        json_columns::{self, json_functions},
+        row_reader::RowReader,
+        statement,
+    },
 };
 
 /// The number of the contract's `TASK_TYPE_LINKED`, stored in `kind`.

@@ -9,7 +9,6 @@ use sea_orm::{DbBackend, FromQueryResult, Value};
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::json_functions;
 use crate::{
     domain::{
         Result,
@@ -22,7 +21,12 @@ use crate::{
             TranslationWorkCursor, TranslationWorkFilter, TranslationWorkPage,
         },
     },
-    store::{Account, backend, error::StoreError, json_columns, placeholders, statement},
+    store::{
+        Account, backend,
+        error::StoreError,
+        json_columns::{self, json_functions},
+        placeholders, statement,
+    },
 };
 
 /// Resources that one statement examines.

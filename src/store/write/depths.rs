@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{sql::MAX_IDS_PER_STATEMENT, transaction::Tx};
 use crate::{
     domain::{changes::Changes, ids::TaskId, nesting::check_depths},
-    store::{error::StoreError, placeholders, read::RowReader},
+    store::{error::StoreError, placeholders, row_reader::RowReader},
 };
 
 impl Tx {

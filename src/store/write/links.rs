@@ -18,7 +18,8 @@ use crate::{
     store::{
         error::StoreError,
         json_columns,
-        read::{RowReader, large_step, steps},
+        read::{large_step, steps},
+        row_reader::RowReader,
         schema::entity::step,
     },
 };

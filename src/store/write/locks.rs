@@ -29,10 +29,8 @@ use crate::{
     store::{
         error::StoreError,
         json_columns, placeholders,
-        read::{
-            RowReader,
-            tasks::{self, KIND_LINKED},
-        },
+        read::tasks::{self, KIND_LINKED},
+        row_reader::RowReader,
         schema::entity::{step, task},
     },
 };

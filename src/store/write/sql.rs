@@ -202,7 +202,6 @@ impl Upsert {
     ) -> Option<Effect> {
         let (count, mut sql) = (self.count(), self.insert_into());
         sql.push_str(" SELECT ");
-        let mut other_rows = String::new();
         match count {
             0 => return None,
             1 => {
@@ -215,6 +214,10 @@ impl Upsert {
                         None => values.bind_onto(&mut sql, cells),
                     }
                 }
+                if !replaced.is_empty() {
+                    sql.push_str(" FROM ");
+                    return Some(Effect::insert_of_row(sql));
+                }
             }
             _ => {
                 let mut given = GivenRows::new(backend);
@@ -223,15 +226,11 @@ impl Upsert {
                     _ => given.add(column.cells),
                 });
                 sql.push_str(&list(cells));
-                other_rows = format!(", {}", given.table(values));
+                sql.push_str(" FROM ");
+                sql.push_str(&given.table(values));
             }
         }
-        sql.push_str(" FROM ");
-        Some(Effect {
-            before_guard: sql,
-            // SQLite needs the WHERE to tell ON CONFLICT from a join.
-            after_guard: format!("{other_rows} WHERE true{}", self.on_conflict),
-        })
+        Some(Effect::insert(sql, self.on_conflict))
     }
 }
 
@@ -255,7 +254,20 @@ impl Deletion {
 
     /// One DELETE of all rows. `account` is the placeholder of the account.
     fn delete(self, account: impl Display, values: &mut Values) -> String {
-        let Self { table, key, rows } = self;
+        let Self {
+            table,
+            key,
+            mut rows,
+        } = self;
+        if rows.len() == 1 {
+            // With a list of one row, SQLite would make a temporary table for it.
+            let row = rows.swap_remove(0);
+            let cells = key.iter().zip(row);
+            let cells = cells.map(|(column, value)| format!("{column} = {}", values.bind(value)));
+            let cells: Vec<String> = cells.collect();
+            let row = cells.join(" AND ");
+            return format!("DELETE FROM {table} WHERE account_id = {account} AND {row}");
+        }
         let rows = list(rows.into_iter().map(|row| values.bind_row(row)));
         format!(
             "DELETE FROM {table} WHERE account_id = {account} AND ({}) IN (VALUES {rows})",

@@ -26,7 +26,7 @@ use crate::domain::{
     ids::{RequestId, StepId, TaskId},
     order::{Insertion, Place},
     patch::Edit,
-    step::{Placement, Step, StepKind, StepPatch},
+    step::{ContentPatch, Placement, Step, StepKind, StepPatch},
     task::{Published, Task, TaskPatch},
     text::Body,
 };
@@ -182,7 +182,10 @@ statements! {
             guid: step.guid,
             expected: ExpectedEtag::Any,
             patch: StepPatch {
-                dependencies: Edit::Set(reading(&["light", "fuse"])),
+                content: ContentPatch {
+                    dependencies: Edit::Set(reading(&["light", "fuse"])),
+                    ..ContentPatch::default()
+                },
                 ..StepPatch::default()
             },
         };
@@ -202,7 +205,10 @@ statements! {
     }, no_outcome;
     update_body_of_step: || {
         let patch = StepPatch {
-            body: Edit::Clear,
+            content: ContentPatch {
+                body: Edit::Clear,
+                ..ContentPatch::default()
+            },
             ..StepPatch::default()
         };
         update(patch, information())

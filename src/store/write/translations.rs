@@ -29,7 +29,7 @@ use crate::{
         Account, WriteMode,
         error::StoreError,
         json_columns,
-        read::RowReader,
+        row_reader::RowReader,
         schema::entity::{step, task_translation},
     },
 };

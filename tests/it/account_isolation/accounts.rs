@@ -24,12 +24,10 @@ pub struct CallingAccount {
 impl CallingAccount {
     /// Creates the same resources in every account.
     pub async fn with_resources(client: &Client) -> Self {
-        let task = client.given_task(task("CallingAccount")).await;
+        let task = client.given_task(task("Mine")).await;
         let observation = client.given_step(full_step(&task)).await;
         let subtask = client.given_step(subtask(&task, &task)).await;
-        let imported = client
-            .imported(linked_document("CallingAccount, linked"))
-            .await;
+        let imported = client.imported(linked_document("Mine, linked")).await;
         let document = client.exported(&imported.guid).await;
         let work = client.translation_work(&["fr"]).await;
         let work = work.into_iter().find(|work| work.guid == observation.guid);
@@ -44,10 +42,10 @@ impl CallingAccount {
     }
 }
 
-/// A guide whose observation manages two tasks, the first one with a step.
 /// The variable that the questions of [`linked_document`] set.
 pub const LINKED_VARIABLE: &str = "components.7.it";
 
+/// A guide whose observation manages two tasks, the first one with a step.
 fn linked_document(name: &str) -> TaskDocument {
     let inner = document(name, vec![document_step(StepType::Information, name)]);
     let values = vec![answer_with("first", name, inner), answer("second", name)];
@@ -118,7 +116,7 @@ impl OtherAccount {
             work: work.expect("the step is not in French"),
             guids: BTreeSet::new(),
         };
-        other.do_once().await;
+        other.send_retries().await;
         other.pages = other.second_pages().await;
         other.guids = ids_of(&other.contents().await);
         other
@@ -170,8 +168,9 @@ impl OtherAccount {
         ]
     }
 
-    /// Uses its request ids, with the task that [`CallingAccount`] creates too.
-    async fn do_once(&self) -> CreateTaskResponse {
+    /// Sends the requests with its request ids. The task equals the one that the calling
+    /// account creates.
+    async fn send_retries(&self) -> CreateTaskResponse {
         let step = CreateStepRequest {
             step: Some(information_step(&self.task, SECRET)),
             request_id: named(&self.retries, "CreateStep").to_owned(),
@@ -200,7 +199,7 @@ impl OtherAccount {
     }
 
     pub async fn contents(&self) -> AccountContents {
-        let retried = self.do_once().await;
+        let retried = self.send_retries().await;
         let tasks = self.client.tasks_with_steps().await;
         let mut exports = Vec::new();
         for (task, _) in &tasks {
@@ -262,10 +261,10 @@ impl OtherAccount {
     }
 }
 
-/// What belongs to a call such as `TaskService/CreateTask`.
+/// The text of the list for a call such as `TaskService/CreateTask`.
 fn named<'a>(list: &'a [(&'static str, String)], call: &str) -> &'a str {
     let found = list.iter().find(|(of, _)| call.ends_with(of));
-    &found.expect("a call of other").1
+    &found.expect("a call of the other account").1
 }
 
 fn ids_of(contents: &AccountContents) -> BTreeSet<String> {

@@ -130,7 +130,7 @@ async fn check_cases(client: Client, chosen: impl Fn(&Case) -> bool) {
             check.check(case, place).await;
         }
         let after = other.tasks().await;
-        assert_eq!(after, tasks, "{case:?} changed something of other");
+        assert_eq!(after, tasks, "{case:?} changed the other account");
     }
     assert_eq!(other.contents().await, before);
 }

@@ -34,7 +34,7 @@ pub struct Case {
     /// The path of the field; `.*` at its end: every such field below.
     pub field: &'static str,
     pub names: Names,
-    /// A call that would go well without the field.
+    /// A request that is accepted without the field.
     pub request: fn(&CallingAccount, &OtherAccount) -> Vec<u8>,
     /// The reason of the refusal, or [`OK`].
     pub absent: &'static str,
@@ -444,7 +444,7 @@ fn new_task(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
 
 fn changed_task(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
     let request = UpdateTaskRequest {
-        task: Some(task_of(&caller.task.guid).named("CallingAccount now")),
+        task: Some(task_of(&caller.task.guid).named("Mine now")),
         ..UpdateTaskRequest::default()
     };
     request.encode_to_vec()
@@ -478,7 +478,7 @@ fn changed_step(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
         task: String::new(),
         product_id: None,
         r#type: 0,
-        title: "CallingAccount now".to_owned(),
+        title: "Mine now".to_owned(),
         ..changed
     })
 }
@@ -520,7 +520,7 @@ fn list_references(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
 fn new_role(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
     let role = Role {
         id: 0,
-        name: "CallingAccount".to_owned(),
+        name: "mine".to_owned(),
     };
     CreateRoleRequest { role: Some(role) }.encode_to_vec()
 }
@@ -557,10 +557,7 @@ fn next_import(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
 }
 
 fn subtask_import(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    import(document(
-        "CallingAccount",
-        vec![subtask(&Task::default(), &caller.task)],
-    ))
+    import(single_step(subtask(&Task::default(), &caller.task)))
 }
 
 fn inner_subtask_import(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
@@ -568,10 +565,7 @@ fn inner_subtask_import(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
 }
 
 fn question_import(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    import(document(
-        "CallingAccount",
-        vec![full_step(&Task::default())],
-    ))
+    import(single_step(full_step(&Task::default())))
 }
 
 fn inner_question_import(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
@@ -584,10 +578,12 @@ fn linked_around(inner: Step) -> TaskDocument {
         answer_with("first", "First", document("First", vec![inner])),
         answer("second", "Second"),
     ];
-    document(
-        "CallingAccount",
-        vec![observation_asking(linked_question(values))],
-    )
+    single_step(observation_asking(linked_question(values)))
+}
+
+/// A document that creates a task with this step.
+fn single_step(step: Step) -> TaskDocument {
+    document("Mine", vec![step])
 }
 
 fn first_preview(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
@@ -595,10 +591,7 @@ fn first_preview(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
 }
 
 fn subtask_preview(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    preview(document(
-        "CallingAccount",
-        vec![subtask(&Task::default(), &caller.task)],
-    ))
+    preview(single_step(subtask(&Task::default(), &caller.task)))
 }
 
 fn inner_subtask_preview(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
@@ -606,10 +599,7 @@ fn inner_subtask_preview(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
 }
 
 fn question_preview(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    preview(document(
-        "CallingAccount",
-        vec![full_step(&Task::default())],
-    ))
+    preview(single_step(full_step(&Task::default())))
 }
 
 fn inner_question_preview(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
@@ -631,10 +621,7 @@ fn first_validation(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
 }
 
 fn subtask_validation(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    validation(document(
-        "CallingAccount",
-        vec![subtask(&Task::default(), &caller.task)],
-    ))
+    validation(single_step(subtask(&Task::default(), &caller.task)))
 }
 
 fn inner_subtask_validation(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
@@ -642,10 +629,7 @@ fn inner_subtask_validation(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8
 }
 
 fn question_validation(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    validation(document(
-        "CallingAccount",
-        vec![full_step(&Task::default())],
-    ))
+    validation(single_step(full_step(&Task::default())))
 }
 
 fn inner_question_validation(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {

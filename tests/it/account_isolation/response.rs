@@ -56,9 +56,8 @@ impl CallResult {
         }
     }
 
-    /// The response with the sent id masked. New ids are numbered in their order, and
-    /// etags, fingerprints and
-    /// times are left out.
+    /// The response with the sent id masked. New ids are numbered in their order, and etags,
+    /// fingerprints and times are left out.
     pub fn masked(self, sent: &SentId<'_>) -> Self {
         let mut made = Vec::new();
         match self {

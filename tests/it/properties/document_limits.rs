@@ -20,7 +20,7 @@ enum Write {
     /// and a step in the innermost.
     Import(Index, usize, DeepValue),
     Translate(Index, usize),
-    /// An observation stops to manage its tasks, and the steps that wired them go.
+    /// An observation stops managing its tasks, and their wiring steps are deleted.
     Unlink(Index),
 }
 
@@ -40,14 +40,14 @@ enum ValuePlace {
 }
 
 fn write() -> impl Strategy<Value = Write> {
-    let task = any::<Index>;
+    let index = any::<Index>;
     prop_oneof![
-        3 => (task(), value()).prop_map(|(task, value)| Write::CreateStep(task, value)),
-        3 => (task(), value()).prop_map(|(step, value)| Write::UpdateStep(step, value)),
-        3 => (task(), 0..4_usize, value())
+        3 => (index(), value()).prop_map(|(task, value)| Write::CreateStep(task, value)),
+        3 => (index(), value()).prop_map(|(step, value)| Write::UpdateStep(step, value)),
+        3 => (index(), 0..4_usize, value())
             .prop_map(|(task, added, value)| Write::Import(task, added, value)),
-        2 => (task(), LEVELS).prop_map(|(step, levels)| Write::Translate(step, levels)),
-        1 => task().prop_map(Write::Unlink),
+        2 => (index(), LEVELS).prop_map(|(step, levels)| Write::Translate(step, levels)),
+        1 => index().prop_map(Write::Unlink),
     ]
 }
 
@@ -110,8 +110,7 @@ fn nested_in(step: Step, depth: usize) -> TaskDocument {
     })
 }
 
-/// Whether a client can read the export of a task with the step, when the step is in a
-/// task of this depth.
+/// Whether a client can read an export in which the step is nested this deep.
 fn can_be_exported(step: Step, depth: usize) -> bool {
     let response = ExportTaskResponse {
         document: Some(nested_in(step, depth)),

@@ -42,7 +42,7 @@ struct Answer {
     document: DocumentPlan,
     /// Where its wiring step is listed, if it is.
     listed: Option<Index>,
-    /// Where it is listed when it must be.
+    /// Where its wiring step is listed if it must be, and `listed` is absent.
     place: Index,
     named_by: TaskName,
 }
@@ -83,12 +83,12 @@ enum Field {
 fn plan(depth: u32) -> BoxedStrategy<DocumentPlan> {
     use TaskField::{Dependencies, Published, Roles, Translations};
     let task = subsequence(vec![Dependencies, Published, Roles, Translations], 0..=4);
-    (task, vec(part(depth), 0..5))
+    (task, vec(step_plan(depth), 0..5))
         .prop_map(|(task, steps)| DocumentPlan { task, steps })
         .boxed()
 }
 
-fn part(depth: u32) -> impl Strategy<Value = StepPlan> {
+fn step_plan(depth: u32) -> impl Strategy<Value = StepPlan> {
     let plain = select(vec![
         StepType::Solution,
         StepType::Observation,
@@ -154,7 +154,7 @@ impl DocumentPlan {
     /// they nest, with ids that only connect the parts of the document.
     fn tasks(&self, name: &str) -> Vec<Task> {
         let own = task(name).with_guid(unknown_guid());
-        let answers = self.steps.iter().flat_map(|part| match &part.what {
+        let answers = self.steps.iter().flat_map(|planned| match &planned.what {
             StepKind::Question(answers) => answers.as_slice(),
             StepKind::Plain(_) | StepKind::Subtask(_) => &[],
         });
@@ -232,25 +232,27 @@ impl Writer<'_> {
         let referred: Vec<String> = plan
             .steps
             .iter()
-            .filter_map(|part| match &part.what {
+            .filter_map(|planned| match &planned.what {
                 StepKind::Subtask(to) => Some(self.target(to).guid.clone()),
                 StepKind::Plain(_) | StepKind::Question(_) => None,
             })
             .collect();
         let mut wiring = Vec::new();
         let mut steps: Vec<WrittenStep> = Vec::new();
-        for part in &plan.steps {
-            let step = match &part.what {
+        for planned in &plan.steps {
+            let step = match &planned.what {
                 StepKind::Plain(kind) => {
-                    self.written(effective(document_step(*kind, "Title"), &part.fields))
+                    self.written(effective(document_step(*kind, "Title"), &planned.fields))
                 }
                 StepKind::Subtask(to) => {
                     let step = reference(self.target(to));
-                    self.written(effective(step, &part.fields))
+                    self.written(effective(step, &planned.fields))
                 }
                 StepKind::Question(answers) => {
-                    let mut step =
-                        effective(document_step(StepType::Observation, "Which?"), &part.fields);
+                    let mut step = effective(
+                        document_step(StepType::Observation, "Which?"),
+                        &planned.fields,
+                    );
                     step.feedback_config = vec![linked_question(Vec::new())];
                     let mut step = self.written(step);
                     for (idx, answer) in answers.iter().enumerate() {

@@ -99,19 +99,19 @@ enum Change {
 }
 
 /// Steps whose questions hold documents of at most `depth` levels.
-fn parts(depth: u32) -> BoxedStrategy<Vec<StepPlan>> {
-    let part = prop_oneof![
+fn plans(depth: u32) -> BoxedStrategy<Vec<StepPlan>> {
+    let plan = prop_oneof![
         1 => Just(StepPlan::Information),
         1 => any::<Index>().prop_map(StepPlan::Subtask),
         2 => question(depth),
     ];
-    vec(part, 0..4).boxed()
+    vec(plan, 0..4).boxed()
 }
 
 fn question(depth: u32) -> BoxedStrategy<StepPlan> {
     let document = match depth {
         0 => Just(None).boxed(),
-        depth => option::of(parts(depth - 1)).boxed(),
+        depth => option::of(plans(depth - 1)).boxed(),
     };
     let linked = prop::bool::weighted(0.85);
     (linked, vec(value(document), 1..4))
@@ -121,11 +121,11 @@ fn question(depth: u32) -> BoxedStrategy<StepPlan> {
 
 /// Steps, one of which is a question.
 fn guide() -> impl Strategy<Value = Vec<StepPlan>> {
-    (parts(2), question(2), parts(0)).prop_map(|(before, question, after)| {
-        let mut parts = before;
-        parts.push(question);
-        parts.extend(after);
-        parts
+    (plans(2), question(2), plans(0)).prop_map(|(before, question, after)| {
+        let mut plans = before;
+        plans.push(question);
+        plans.extend(after);
+        plans
     })
 }
 
@@ -137,8 +137,8 @@ fn value(document: BoxedStrategy<Option<Vec<StepPlan>>>) -> impl Strategy<Value 
     })
 }
 
-fn part() -> impl Strategy<Value = StepPlan> {
-    parts(1).prop_map(|parts| parts.into_iter().next().unwrap_or(StepPlan::Information))
+fn plan() -> impl Strategy<Value = StepPlan> {
+    plans(1).prop_map(|plans| plans.into_iter().next().unwrap_or(StepPlan::Information))
 }
 
 fn edit() -> impl Strategy<Value = Edit> {
@@ -147,10 +147,10 @@ fn edit() -> impl Strategy<Value = Edit> {
         3 => Just(EditKind::Drop),
         2 => index().prop_map(EditKind::Move),
         2 => Just(EditKind::OmitStepId),
-        2 => part().prop_map(EditKind::Add),
+        2 => plan().prop_map(EditKind::Add),
         1 => Just(EditKind::OmitQuestion),
         2 => Just(EditKind::FlipLinked),
-        3 => value(option::weighted(0.5, parts(1)).boxed()).prop_map(EditKind::AddValue),
+        3 => value(option::weighted(0.5, plans(1)).boxed()).prop_map(EditKind::AddValue),
         3 => Just(EditKind::DropValue),
         2 => index().prop_map(EditKind::SwapValues),
         2 => (0..TEXTS.len()).prop_map(EditKind::Reword),
@@ -183,7 +183,7 @@ fn change() -> impl Strategy<Value = Change> {
         prop::bool::weighted(0.1),
     );
     prop_oneof![
-        1 => parts(2).prop_map(Change::Import),
+        1 => plans(2).prop_map(Change::Import),
         10 => again.prop_map(|(task, edits, absent, dry)| Change::Reimport {
             task,
             edits,
@@ -196,15 +196,15 @@ fn change() -> impl Strategy<Value = Change> {
         }),
         1 => (index(), 0..TEXTS.len()).prop_map(|(task, text)| Change::Rename(task, text)),
         1 => (index(), index()).prop_map(|(step, task)| Change::ReferTo(step, task)),
-        1 => (index(), part()).prop_map(|(task, part)| Change::Append(task, part)),
+        1 => (index(), plan()).prop_map(|(task, plan)| Change::Append(task, plan)),
         2 => index().prop_map(Change::DeleteStep),
         2 => (index(), any::<bool>()).prop_map(|(task, force)| Change::DeleteTask { task, force }),
     ]
 }
 
 /// The message of a step. `tasks` are those that it may refer to.
-fn step_message(part: &StepPlan, tasks: &[Task]) -> Step {
-    match part {
+fn step_message(plan: &StepPlan, tasks: &[Task]) -> Step {
+    match plan {
         StepPlan::Information => document_step(StepType::Information, "note"),
         StepPlan::Subtask(_) if tasks.is_empty() => document_step(StepType::Information, "note"),
         StepPlan::Subtask(index) => subtask(&Task::default(), index.get(tasks)),
@@ -230,59 +230,49 @@ fn step_message(part: &StepPlan, tasks: &[Task]) -> Step {
 fn feedback_value(value: &Value, linked: bool, tasks: &[Task]) -> FeedbackValue {
     let document = value.document.as_ref().filter(|_| linked);
     FeedbackValue {
-        task_json: document.map(|parts| TaskDocument {
+        task_json: document.map(|plans| TaskDocument {
             task: None,
-            steps: parts.iter().map(|part| step_message(part, tasks)).collect(),
+            steps: plans.iter().map(|plan| step_message(plan, tasks)).collect(),
         }),
         ..answer(KEYS[value.key], TEXTS[value.text])
     }
 }
 
-/// Changes the document at the index, in the order in which documents nest.
-fn change_nth(
-    document: &mut TaskDocument,
+/// The document at the index, in the order of [`documents_in`]. Subtracts the documents
+/// before it from the index.
+fn document_at<'a>(
+    document: &'a mut TaskDocument,
     index: &mut usize,
-    change: &mut dyn FnMut(&mut TaskDocument),
-) {
+) -> Option<&'a mut TaskDocument> {
     if *index == 0 {
-        change(document);
+        return Some(document);
     }
-    let before = *index;
-    *index = index.wrapping_sub(1);
-    if before == 0 {
-        return;
-    }
+    *index -= 1;
     let configs = document
         .steps
         .iter_mut()
         .flat_map(|step| &mut step.feedback_config);
     let values = configs.flat_map(|config| &mut config.values);
-    for inner in values.filter_map(|value| value.task_json.as_mut()) {
-        if *index == usize::MAX {
-            return;
-        }
-        change_nth(inner, index, change);
-    }
+    values
+        .filter_map(|value| value.task_json.as_mut())
+        .find_map(|inner| document_at(inner, index))
 }
 
 /// Applies the edits that fit the document.
 fn edited(mut document: TaskDocument, edits: &[Edit], tasks: &[Task]) -> TaskDocument {
     for edit in edits {
-        let there = documents_in(&document);
-        let fitting: Vec<usize> = (0..there.len())
-            .filter(|at| edit.fits(there[*at]))
-            .collect();
+        let all = documents_in(&document);
+        let fitting: Vec<usize> = (0..all.len()).filter(|at| edit.fits(all[*at])).collect();
         if fitting.is_empty() {
             continue;
         }
         let mut index = *edit.document.get(&fitting);
         let other = match &edit.kind {
-            EditKind::CopyDocument(other) => Some((*other.get(&there)).clone()),
+            EditKind::CopyDocument(other) => Some((*other.get(&all)).clone()),
             _ => None,
         };
-        change_nth(&mut document, &mut index, &mut |document| {
-            edit.make(document, other.clone(), tasks);
-        });
+        let chosen = document_at(&mut document, &mut index).expect("a document");
+        edit.make(chosen, other, tasks);
     }
     document
 }
@@ -302,9 +292,9 @@ impl Edit {
     fn make(&self, document: &mut TaskDocument, other: Option<TaskDocument>, tasks: &[Task]) {
         let count = document.steps.len();
         match &self.kind {
-            EditKind::Add(part) => {
+            EditKind::Add(plan) => {
                 let at = self.step.index(count + 1);
-                document.steps.insert(at, step_message(part, tasks));
+                document.steps.insert(at, step_message(plan, tasks));
                 return;
             }
             EditKind::Name(_) | EditKind::OmitTaskId => {
@@ -430,10 +420,10 @@ type Refusal = Option<Vec<&'static str>>;
 async fn apply(client: &Client, state: &State, change: &Change) -> Option<Effect> {
     let tasks = tasks_of(state);
     match change {
-        Change::Import(parts) => {
-            let steps = parts
+        Change::Import(plans) => {
+            let steps = plans
                 .iter()
-                .map(|part| step_message(part, &tasks))
+                .map(|plan| step_message(plan, &tasks))
                 .collect();
             let made = client.import(document("Guide", steps)).await;
             Some(Effect::of(made, None))
@@ -487,7 +477,7 @@ async fn apply(client: &Client, state: &State, change: &Change) -> Option<Effect
                 step_of(&step.get(&steps).guid).with_subtask_id(task.get(&tasks).guid.clone());
             Some(Effect::of(client.update_step(update, &[]).await, None))
         }
-        Change::Append(task, part) => Some(append(client, &tasks, task.get(&tasks), part).await),
+        Change::Append(task, plan) => Some(append(client, &tasks, task.get(&tasks), plan).await),
         Change::DeleteStep(step) => {
             let steps = steps_of(state);
             if steps.is_empty() {
@@ -510,6 +500,7 @@ enum Effect {
 }
 
 impl Effect {
+    /// Asserts that a change succeeded, or that it was refused for one of these reasons.
     #[track_caller]
     fn of<T: std::fmt::Debug>(outcome: Result<T, Status>, refusal: Refusal) -> Self {
         match (outcome, refusal) {
@@ -555,10 +546,10 @@ async fn import_again(
         allowed.extend((absent == AbsentSteps::Unspecified).then_some("ABSENT_STEPS"));
         allowed.extend(deep.then_some("NESTING_TOO_DEEP"));
         // An omitted question cannot be created.
-        let silent = edits
+        let omits_question = edits
             .iter()
             .any(|edit| matches!(edit.kind, EditKind::OmitQuestion));
-        allowed.extend(silent.then_some("FIELD_REQUIRED"));
+        allowed.extend(omits_question.then_some("FIELD_REQUIRED"));
         // Steps of another task are not found in this one, and a document under another
         // key belongs to that key's task.
         allowed.extend(documents_moved.then_some("STEP_NOT_FOUND"));
@@ -590,8 +581,8 @@ async fn update_question(client: &Client, step: &Step, edits: &[Edit], tasks: &[
     Effect::of(client.update_step(update, &[]).await, refusal)
 }
 
-async fn append(client: &Client, tasks: &[Task], task: &Task, part: &StepPlan) -> Effect {
-    let mut step = step_message(part, tasks).in_task(task.guid.clone());
+async fn append(client: &Client, tasks: &[Task], task: &Task, plan: &StepPlan) -> Effect {
+    let mut step = step_message(plan, tasks).in_task(task.guid.clone());
     for value in step
         .feedback_config
         .iter_mut()
@@ -599,7 +590,7 @@ async fn append(client: &Client, tasks: &[Task], task: &Task, part: &StepPlan) -
     {
         value.task_json = None;
     }
-    let links = matches!(part, StepPlan::Question { linked: true, .. });
+    let links = matches!(plan, StepPlan::Question { linked: true, .. });
     let refusal = links.then(|| vec!["LINKED_IMPORT_ONLY"]);
     Effect::of(client.create_step(step).await, refusal)
 }

@@ -64,7 +64,7 @@ fn pick() -> impl Strategy<Value = Pick> {
     any::<Index>().prop_map(Pick)
 }
 
-fn made() -> impl Strategy<Value = NamedSource> {
+fn named_source() -> impl Strategy<Value = NamedSource> {
     prop_oneof![
         4 => Just(NamedSource::Current),
         2 => any::<Index>().prop_map(NamedSource::Seen),
@@ -91,7 +91,7 @@ fn change() -> impl Strategy<Value = Change> {
         pick(),
         language.clone(),
         option::weighted(0.9, text.clone()),
-        made(),
+        named_source(),
     );
     prop_oneof![
         2 => text.clone().prop_map(Change::CreateTask),
@@ -175,8 +175,7 @@ impl Resource {
         }
     }
 
-    /// An update of the row, with the resource's name or title if it is to
-    /// change, through the wire.
+    /// Calls an update with this name or title, if any, and this row, if any.
     async fn update(
         &self,
         client: &Client,
@@ -385,7 +384,7 @@ impl Model {
         writes: &[(Pick, usize, Option<usize>, NamedSource)],
     ) {
         let (mut sent, mut expected) = (Vec::new(), Vec::new());
-        // One without any text has the whole request refused.
+        // The service refuses the whole request if one of its writes has no text.
         let complete = writes.iter().all(|(_, _, text, _)| text.is_some());
         for (what, language, text, made) in writes {
             let language = LANGUAGES[*language];
@@ -478,10 +477,10 @@ impl Model {
             return;
         }
         outcome.accepted();
-        let deleted_ids = |resource: &Resource| resource.guid == guid || is_inside(resource);
+        let is_deleted = |resource: &Resource| resource.guid == guid || is_inside(resource);
         let deleted = self
             .resources
-            .extract_if(.., |resource| deleted_ids(resource));
+            .extract_if(.., |resource| is_deleted(resource));
         self.deleted_ids
             .extend(deleted.map(|resource| resource.guid));
     }

@@ -66,7 +66,8 @@ fn all_fields<T: Masked>() -> Vec<String> {
         .collect()
 }
 
-/// What is written is a field of the model, the map of translations, or names the resource.
+/// Asserts that each field is ignored, or is known: in `FIELDS`, the map of translations, or
+/// one that names the resource.
 fn assert_known<T: Masked>(mask: &[&str], ignored: &[String]) {
     let name = T::NAME.to_lowercase();
     for field in mask {

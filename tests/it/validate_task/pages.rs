@@ -119,8 +119,12 @@ async fn what_reads_and_sets_elsewhere_changes_the_fingerprint(client: Client) {
     let second = fingerprint(&client, &request).await;
     assert_ne!(second, first);
     let setter = document("Sets", vec![asks("set_elsewhere", &["x"])]);
-    client.imported(setter).await;
-    assert_ne!(fingerprint(&client, &request).await, second);
+    let setter = client.imported(setter).await;
+    let third = fingerprint(&client, &request).await;
+    assert_ne!(third, second);
+    let renamed = step_of(&setter.steps[0]).titled("Renamed");
+    client.updated_step(renamed, &[]).await;
+    assert_ne!(fingerprint(&client, &request).await, third);
 }
 
 async fn a_finding_keeps_its_id_when_others_come_and_go(client: Client) {

@@ -15,6 +15,7 @@ on_both_databases![
     eight_levels_of_subtasks_are_not_too_deep,
     a_guide_of_more_steps_than_the_limit_is_too_large,
     a_guide_of_more_conditions_than_the_limit_is_too_large,
+    managed_tasks_of_a_guide_that_is_too_large_are_checked_in_any_order_of_its_subtasks,
 ];
 
 async fn rules(client: &Client, task: &Task) -> Vec<Finding> {
@@ -198,4 +199,38 @@ async fn a_guide_of_more_conditions_than_the_limit_is_too_large(client: Client) 
             assert_eq!(of_rule(&found, "analysis/too-large").len(), too_large);
         }
     }
+}
+
+/// The task that the first answer of the task's first step manages.
+async fn first_managed_task(client: &Client, task: &str) -> String {
+    let steps = client.exported(task).await.steps;
+    answers_of(&steps[0])[0].link.clone()
+}
+
+async fn managed_tasks_of_a_guide_that_is_too_large_are_checked_in_any_order_of_its_subtasks(
+    client: Client,
+) {
+    let managing = |inner| {
+        let values = vec![answer_with("open", "Open", inner)];
+        document("Outer", vec![observation_asking(linked_question(values))])
+    };
+    let innermost = document("", vec![asks("nobody_reads_this", &["x"])]);
+    let outer = client
+        .imported(managing(managing(managing(innermost))))
+        .await;
+    let first = first_managed_task(&client, &outer.guid).await;
+    let second = first_managed_task(&client, &first).await;
+    let third = first_managed_task(&client, &second).await;
+    let third = client.get_task(&third).await.expect("the innermost task");
+    refer(&client, &outer, &chain(&client, 9).await).await;
+    // The second task is referred to before the first one, which manages it.
+    let second = client.get_task(&second).await.expect("the second task");
+    let before = subtask(&outer, &second);
+    let placed = client.create_step_after(before, &outer.steps[0]).await;
+    placed.accepted();
+    let found = rules(&client, &outer).await;
+    assert_eq!(of_rule(&found, "analysis/too-large").len(), 1);
+    let unused = of_rule(&found, "observation/unused").into_iter();
+    let steps: Vec<_> = unused.map(|finding| &finding.step).collect();
+    assert!(steps.contains(&&third.steps[0]), "{found:#?}");
 }

@@ -13,6 +13,7 @@ use super::{
 use crate::kit::{
     client::{Client, field_mask},
     rng::Rng,
+    sample::PRODUCT,
 };
 
 /// The language of automatic translations.
@@ -193,7 +194,7 @@ fn create_step(workspace: &mut Workspace, rng: &mut Rng) -> Option<Write> {
     let mut step = match other {
         Some(other) if !expected.shared && rng.one_in(4) => Step {
             subtask_id: other.task.guid,
-            subtask_pid: Some(drafts::PRODUCT),
+            subtask_pid: Some(PRODUCT),
             ..drafts::step(StepType::Subtask, String::new())
         },
         _ => drafts::solution(workspace),

@@ -3,9 +3,7 @@
 use expertise::proto::v1::*;
 
 use super::workspace::Workspace;
-
-/// The product of all drafts.
-pub const PRODUCT: i64 = 7;
+use crate::kit::sample::PRODUCT;
 
 /// A task with every field that the service would fill in.
 pub fn task(name: String) -> Task {
@@ -14,7 +12,6 @@ pub fn task(name: String) -> Task {
         product_id: Some(PRODUCT),
         published: Some(1),
         roles: vec![AccessLevel::Tech.into(), AccessLevel::User.into()],
-        r#type: None,
         ..Task::default()
     }
 }

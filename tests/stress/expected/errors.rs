@@ -15,11 +15,11 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 pub enum WriteError {
     /// It was not done.
     NotDone,
-    /// It was not done, as the etag is another already.
+    /// It was not done, because the resource has another etag by now.
     Stale,
-    /// It was not done, as its task, step or role is missing.
+    /// It was not done, because its task, step or role is missing.
     Missing,
-    /// It was done or was not.
+    /// Whether it was done is not known.
     Unknown,
 }
 
@@ -62,7 +62,7 @@ impl RetryLoop {
     /// Waits for the next attempt.
     ///
     /// # Panics
-    /// When the error is another one, or after [`WAIT_TIMEOUT`].
+    /// When a retry cannot help, or after [`WAIT_TIMEOUT`].
     pub async fn wait(&self, status: Status) {
         let error = write_error(&status);
         let may_retry = matches!(error, WriteError::NotDone | WriteError::Unknown);

@@ -7,7 +7,7 @@ use super::{
     drafts,
     workspace::{ExpectedEtag, ExpectedStep, ExpectedTask, Workspace},
 };
-use crate::kit::client::Client;
+use crate::kit::{client::Client, sample::PRODUCT};
 
 /// The request of a write, which may be sent repeatedly.
 #[derive(Clone, Debug)]
@@ -268,7 +268,7 @@ fn subtask_of_value(task: &str, managed: &str) -> Step {
     Step {
         task: task.to_owned(),
         subtask_id: managed.to_owned(),
-        subtask_pid: Some(drafts::PRODUCT),
+        subtask_pid: Some(PRODUCT),
         link: managed.to_owned(),
         ..drafts::step(StepType::Subtask, String::new())
     }

@@ -122,8 +122,8 @@ impl Writer {
         }
     }
 
-    /// The next write to a workspace. Ids that the last response did not hold are read
-    /// before.
+    /// The next write to a workspace. Reads the ids first that the last response did not
+    /// hold.
     pub async fn next_write(&mut self, client: &Client, workspace: usize) -> Result<Write, Status> {
         self.read_ids(client, workspace).await?;
         choose::next_write(&mut self.workspaces[workspace], &mut self.rng, client).await
@@ -164,7 +164,8 @@ impl Writer {
         }
     }
 
-    /// Reads a workspace that holds placeholders, which must match what it expects.
+    /// Reads the tasks of a workspace that holds placeholders, to replace them by ids. What
+    /// is read must match what the workspace expects.
     async fn read_ids(&mut self, client: &Client, workspace: usize) -> Result<(), Status> {
         let workspace = &mut self.workspaces[workspace];
         if !workspace.has_placeholders() {

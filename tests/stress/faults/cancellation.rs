@@ -64,8 +64,8 @@ async fn cancelled_calls_leave_all_or_nothing(name: &str, mut service: Service) 
         clients = in_parallel(clients, |client| client.call_and_cancel(CALLS)).await;
         clients = compare(&service, &task, clients, &mut counts).await;
     }
-    // Now the server is killed: what it acknowledged was not in a transaction that a
-    // cancelled call had left open.
+    // The last calls are acknowledged before the server is killed. They survive unless they
+    // ran in a transaction that a cancelled call had left open.
     let direct = service.client_of_shared_account();
     clients = in_parallel(clients, |client| client.call(direct.clone(), LAST_CALLS)).await;
     clients = compare(&service, &task, clients, &mut counts).await;

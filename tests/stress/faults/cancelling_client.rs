@@ -11,7 +11,7 @@ use crate::{
     service::Service,
 };
 
-/// How long a call takes, before it is measured.
+/// How long a call is assumed to take until one is measured.
 const FIRST_ESTIMATE: Duration = Duration::from_millis(20);
 /// The resolution of tokio's timers.
 const TIMER_RESOLUTION: Duration = Duration::from_millis(1);

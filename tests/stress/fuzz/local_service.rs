@@ -14,6 +14,7 @@ use tokio::runtime::Runtime;
 use tonic::{Request, Response, Status, service::Routes};
 
 use crate::kit::{
+    databases::runtime,
     raw::RawCodec,
     sample::{self, answer, observation_asking},
 };
@@ -30,12 +31,13 @@ pub struct LocalService {
 
 /// What [`LocalService::fill`] makes.
 pub struct Fixture {
-    /// A task with everything that a task can have, and one to refer to.
+    /// A task with everything that a task can have.
     pub task: Task,
+    /// A task to refer to.
     pub other: Task,
     /// A step with everything that a step can have.
     pub step: Step,
-    /// A linked question, with its task.
+    /// A task with a linked question, and the question.
     pub guide: Task,
     pub question: Step,
     pub role: Role,
@@ -44,10 +46,7 @@ pub struct Fixture {
 impl LocalService {
     /// On an empty database.
     pub fn new() -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime");
+        let runtime = runtime();
         let store = Store::open(Options {
             database: DatabaseUrl::SqliteMemory,
             replica: None,

@@ -68,11 +68,13 @@ enum PathMeaning {
 }
 
 struct Resource {
-    /// Its name in requests, and that of its message.
+    /// Its name in requests, and the full name of its message.
     name: &'static str,
     message: &'static str,
+    /// The fields of its message, and those of its translation.
     fields: BTreeSet<String>,
     row: BTreeSet<String>,
+    /// The fields that an update may write.
     written: Vec<&'static str>,
     /// As it is stored.
     stored: DynamicMessage,

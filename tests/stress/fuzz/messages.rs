@@ -171,9 +171,9 @@ impl Mutator<'_> {
 
     /// Changes a message or one within it.
     fn change(&mut self, message: &mut DynamicMessage, depth: usize) {
-        let set: Vec<FieldDescriptor> = message.fields().map(|(field, _)| field).collect();
-        if !set.is_empty() && !self.rng.one_in(3) {
-            let field = self.rng.pick(&set).clone();
+        let present: Vec<FieldDescriptor> = message.fields().map(|(field, _)| field).collect();
+        if !present.is_empty() && !self.rng.one_in(3) {
+            let field = self.rng.pick(&present).clone();
             self.change_value(message.get_field_mut(&field), &field, depth);
             return;
         }
@@ -288,9 +288,9 @@ impl Mutator<'_> {
             Kind::Float => Value::F32(0.5),
             Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => Value::I64(whole),
             Kind::Uint64 | Kind::Fixed64 => Value::U64(self.rng.next()),
-            Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => Value::I32(cut(whole)),
+            Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => Value::I32(saturate(whole)),
             Kind::Uint32 | Kind::Fixed32 => Value::U32(7),
-            Kind::Enum(_) => Value::EnumNumber(cut(whole)),
+            Kind::Enum(_) => Value::EnumNumber(saturate(whole)),
             Kind::Message(message) => Value::Message(self.message(message, depth)),
         }
     }
@@ -327,7 +327,7 @@ impl Mutator<'_> {
     }
 }
 
-fn cut(whole: i64) -> i32 {
+fn saturate(whole: i64) -> i32 {
     i32::try_from(whole).unwrap_or(if whole < 0 { i32::MIN } else { i32::MAX })
 }
 

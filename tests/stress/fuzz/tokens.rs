@@ -21,7 +21,7 @@ use super::{
     executions::{Input, execute},
     mutations::{mutate_bytes, mutate_text},
 };
-use crate::kit::rng::Rng;
+use crate::kit::{databases::runtime, rng::Rng};
 
 const SECRET: &str = "a secret of more than thirty-two bytes, for tests";
 const WORDS: [&str; 10] = [
@@ -57,8 +57,7 @@ fn no_altered_token_is_accepted() {
 
 impl Target {
     fn new() -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = { runtime }.build().expect("a runtime");
+        let runtime = runtime();
         let rules = TokenRules {
             keys: KeySource::Secret(SigningSecret::new(SECRET).expect("a secret")),
             issuer: "issuer".to_owned(),

@@ -58,8 +58,8 @@ fn largest_bodies() -> Amounts {
     }
 }
 
-/// A body that a database cannot compress much. Above the limit of code points, each takes
-/// four bytes.
+/// A body that a database cannot compress much. One above 16 MB has characters of four
+/// bytes, so that it keeps the limit of code points.
 fn body(bytes: usize) -> String {
     let mut seed = 1_u64;
     let (first, width) = match bytes {
@@ -237,7 +237,7 @@ const LARGE_STEP_BODY_BYTES: usize = 29_000_000;
 /// Writes of large steps at once: almost as many as there are slots for writes.
 const LARGE_STEP_WRITES: usize = 14;
 
-/// Requests of some bytes, each for a large step of its own.
+/// Many small requests at once, each for a large step of its own.
 async fn small_writes_of_large_steps_at_once_stay_within_memory(database: TestDatabase) {
     // They take turns, which is slow in a debug build.
     let mut service = database.serve_with(&[("EXPERTISE_REQUEST_TIMEOUT", "600s")]);

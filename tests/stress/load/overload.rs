@@ -71,7 +71,7 @@ async fn four_times_the_load_is_served_as_well_as_one_time(database: TestDatabas
 
     let time = short_or_full(Duration::from_secs(2), Duration::from_secs(60));
     let health = Health::of(service.address());
-    let health = tokio::spawn(async move { health.slowest_percent(time).await });
+    let health = tokio::spawn(async move { health.check_time_p99(time).await });
     let other = tokio::spawn(call_beside_the_load(client, time));
     let each = 4.0 * peak / CONNECTIONS as f64;
     let offered = generator.run(Rate::PerSecond(each), time).await;

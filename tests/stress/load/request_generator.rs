@@ -163,7 +163,7 @@ impl Connection {
     /// Starts the calls that are due after the first `started`; how many these are.
     fn start_due(&mut self, rate: Rate, started: u32, begun: Instant, now: Instant) -> u32 {
         let room = MAX_STREAMS - self.pending.len();
-        let (calls, each) = match rate {
+        let (calls, period) = match rate {
             Rate::Parallel(calls) => (calls - self.pending.len(), None),
             Rate::PerSecond(per_second) => {
                 let due = ((now - begun).as_secs_f64() * per_second) as u32;
@@ -175,7 +175,7 @@ impl Connection {
         };
         let calls = u32::try_from(calls.min(room)).expect("few");
         for n in started..started + calls {
-            let due = each.map_or(now, |each| begun + Duration::from_secs_f64(each) * n);
+            let due = period.map_or(now, |period| begun + Duration::from_secs_f64(period) * n);
             self.call(due);
         }
         calls

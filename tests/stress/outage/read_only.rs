@@ -3,6 +3,8 @@
 use super::{admin, prelude::*, rounds, serve};
 
 const CLIENTS: usize = 4;
+/// Applies what ALTER SYSTEM has set.
+const RELOAD: &str = "SELECT pg_reload_conf()";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
@@ -15,36 +17,42 @@ async fn writes_are_refused_while_postgres_is_read_only_and_reads_go_on() {
     let known = client.given_task(task("Known")).await;
     let mut load = BackgroundLoad::start(name, service.address(), CLIENTS);
     let mut admin = admin::session(&cluster.url()).await;
-    // A setting and its reset: the session of the administrator becomes read-only too.
+    // Statements that make PostgreSQL read-only, and statements that undo it.
     let settings = [
         // For every session, at once.
         (
-            "ALTER SYSTEM SET default_transaction_read_only = on",
-            "ALTER SYSTEM RESET default_transaction_read_only",
-            "SELECT pg_reload_conf()",
+            [
+                "ALTER SYSTEM SET default_transaction_read_only = on",
+                RELOAD,
+            ],
+            ["ALTER SYSTEM RESET default_transaction_read_only", RELOAD],
         ),
-        // For new sessions alone, so those of the service are ended. In the end they stay
-        // read-only.
+        // For new sessions alone, so those of the service are ended. The sessions that it
+        // opens then stay read-only after the reset.
         (
-            "ALTER DATABASE postgres SET default_transaction_read_only = on",
-            "SET default_transaction_read_only = off; \
-             ALTER DATABASE postgres RESET default_transaction_read_only",
-            "",
+            [
+                "ALTER DATABASE postgres SET default_transaction_read_only = on",
+                admin::END_SESSIONS,
+            ],
+            [
+                // The session of the administrator may have become read-only too.
+                "SET default_transaction_read_only = off",
+                "ALTER DATABASE postgres RESET default_transaction_read_only",
+            ],
         ),
     ];
     for _ in 0..rounds() {
-        for (set, reset, then) in settings {
+        for (set, reset) in settings {
             load.wait_until_served(20).await;
-            admin::run(&mut admin, set).await;
-            match then {
-                "" => admin::run(&mut admin, admin::END_SESSIONS).await,
-                then => admin::run(&mut admin, then).await,
+            for statement in set {
+                admin::run(&mut admin, statement).await;
             }
             load.wait_until_writes_are_refused(10).await;
             load.wait_until_reads_are_served(20).await;
             the_error_says_that_writes_are_refused(&client, &known).await;
-            admin::run(&mut admin, reset).await;
-            admin::run(&mut admin, then).await;
+            for statement in reset {
+                admin::run(&mut admin, statement).await;
+            }
             load.wait_until_served_without_errors().await;
         }
     }

@@ -82,7 +82,7 @@ impl GuideDraft {
     }
 
     /// The guide, given the observations outside that set its account-wide names.
-    pub fn finish(self, mut outside: BTreeMap<String, OutsideSetters>) -> Guide {
+    pub fn finish(self, outside: BTreeMap<String, OutsideSetters>) -> Guide {
         let Self {
             mut tasks,
             variables,
@@ -95,7 +95,7 @@ impl GuideDraft {
             of_task: _,
         } = variables;
         for variable in &mut variables {
-            if let Some(setters) = outside.get_mut(&variable.name) {
+            if let Some(setters) = outside.get(&variable.name) {
                 variable.outside = setters.clone();
             }
             variable.possible = variable.possible_values(&tasks);
@@ -135,13 +135,11 @@ impl GuideDraft {
     ) -> usize {
         let mut kept = None;
         if depth <= MAX_SUBTASK_LEVELS {
-            let grown = size.with(&source, steps.as_deref().unwrap_or_default());
-            match grown
-                .exceeded()
-                .or(steps.is_none().then_some(GuideLimit::Steps))
-            {
+            let with_task = size.with(&source, steps.as_deref().unwrap_or_default());
+            let not_read = steps.is_none().then_some(GuideLimit::Steps);
+            match with_task.exceeded().or(not_read) {
                 None => {
-                    *size = grown;
+                    *size = with_task;
                     kept = steps;
                 }
                 Some(limit) => self.limit = self.limit.or(Some(limit)),
@@ -253,7 +251,7 @@ impl VariableTable {
     /// Adds an observation to the setters of its variables, and returns these: the
     /// account-wide one, and its own.
     fn add_setter(&mut self, position: StepPosition, full: &str, own: &str) -> Vec<VariableId> {
-        let wide = self.account_wide(full);
+        let wide = self.find_or_add_account_wide(full);
         let key = (position.task, own.to_owned());
         let own = match self.of_task.get(&key) {
             Some(id) => *id,
@@ -276,7 +274,7 @@ impl VariableTable {
     fn mark_read(&mut self, task: usize, name: String) -> VariableId {
         let key = (task, name);
         let own = self.of_task.get(&key).copied();
-        let id = own.unwrap_or_else(|| self.account_wide(&key.1));
+        let id = own.unwrap_or_else(|| self.find_or_add_account_wide(&key.1));
         if let Some(variable) = self.variables.get_mut(id.0) {
             variable.is_read = true;
         }
@@ -289,7 +287,7 @@ impl VariableTable {
         own.filter_map(|((_, name), own)| Some((*own, *self.account_wide.get(name)?)))
     }
 
-    fn account_wide(&mut self, name: &str) -> VariableId {
+    fn find_or_add_account_wide(&mut self, name: &str) -> VariableId {
         if let Some(id) = self.account_wide.get(name) {
             return *id;
         }

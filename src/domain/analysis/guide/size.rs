@@ -32,11 +32,12 @@ impl GuideSize {
     }
 }
 
-/// The state of a walk: its count so far, and the conditions of each task.
+/// The state of a walk that counts.
 struct WalkSize {
+    /// The count so far.
     counted: GuideSize,
-    /// The conditions of each task with its steps.
-    by_task: Vec<usize>,
+    /// How many conditions each task has, those of its steps included.
+    conditions_of_tasks: Vec<usize>,
 }
 
 impl Guide {
@@ -44,7 +45,7 @@ impl Guide {
     /// step that enters it. Counting stops at a limit that the guide exceeds, as shared
     /// subtasks could make a whole walk very long.
     pub(super) fn measure(&self) -> Result<usize, GuideLimit> {
-        let by_task = self.tasks.iter().map(|task| {
+        let conditions_of_tasks = self.tasks.iter().map(|task| {
             let steps = task.steps.iter().flatten();
             let of_steps = steps.filter_map(|step| step.source.step.content.dependencies.as_ref());
             let groups = of_steps.chain(&task.source.task.dependencies);
@@ -52,7 +53,7 @@ impl Guide {
         });
         let mut size = WalkSize {
             counted: GuideSize::default(),
-            by_task: by_task.collect(),
+            conditions_of_tasks: conditions_of_tasks.collect(),
         };
         self.count(&mut vec![0], &mut size)?;
         Ok(size.counted.steps + size.counted.conditions)
@@ -63,7 +64,8 @@ impl Guide {
             return Ok(());
         };
         size.counted.steps += self.steps(task).len();
-        size.counted.conditions += size.by_task.get(task).copied().unwrap_or_default();
+        let conditions = size.conditions_of_tasks.get(task).copied();
+        size.counted.conditions += conditions.unwrap_or_default();
         if let Some(limit) = size.counted.exceeded() {
             return Err(limit);
         }

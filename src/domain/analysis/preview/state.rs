@@ -47,9 +47,11 @@ impl GuideState {
     }
 }
 
-/// The value that the answers give for the other name of a variable: the own name for the
-/// account-wide one and vice versa. Several account-wide names must have the same value. A
-/// value that only observations of other tasks have as a key is not one of the own name.
+/// The value that the answers give a variable by its other name: an account-wide variable by
+/// its own name, and vice versa.
+///
+/// A task's own name may stand for several account-wide names, which then must have one value.
+/// It does not take a value that only observations of other tasks have as a key.
 fn by_other_name<'a>(
     guide: &Guide,
     answers: &'a Answers,

@@ -50,14 +50,14 @@ pub struct Evaluated {
     pub next_observation: Vec<StepPosition>,
 }
 
-/// The conditions for the visibility of a task.
+/// What decides whether a task is visible: all parts must be TRUE.
 struct TaskParts {
     published: Truth,
     level: Truth,
     dependencies: Truth,
 }
 
-/// The conditions for the visibility of a step that do not depend on how it is reached.
+/// What decides whether a step is visible, however it is reached: all parts must be TRUE.
 struct StepParts {
     published: Truth,
     dependencies: Truth,

@@ -78,7 +78,7 @@ impl<'a> Planner<'a> {
         let mut managed = Vec::with_capacity(feedback.values.len());
         for (index, value) in feedback.values.iter_mut().enumerate() {
             let value_in_document = values.next();
-            let document = value_in_document.and_then(|value| value.document.as_ref());
+            let document = value_in_document.and_then(|value| value.document.as_deref());
             let mut ids = value_in_document.map_or_else(Vec::new, |value| value.ids.clone());
             let (Ok(name), Ok(idx)) = (
                 Name::parse(value.value.as_str().to_owned()),
@@ -137,9 +137,9 @@ impl<'a> Planner<'a> {
     }
 
     /// Adds the violations of documents that are not imported because their step is
-    /// invalid.
+    /// invalid or their parent would get too many steps.
     pub(super) fn check_documents(&mut self, values: &[DocumentValue]) {
-        for document in values.iter().filter_map(|value| value.document.as_ref()) {
+        for document in values.iter().filter_map(|value| value.document.as_deref()) {
             let invalid = document.task.new.as_ref().err();
             self.violations.append(invalid.cloned().unwrap_or_default());
             for step in &document.steps {

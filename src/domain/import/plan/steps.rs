@@ -122,12 +122,10 @@ impl<'a> Planner<'a> {
             values,
         } = document;
         let patch = patch.as_deref();
-        let has_question = match before {
-            Some(_) => patch.is_some_and(|patch| matches!(patch.feedback, Edit::Set(_))),
-            None => new.is_ok(),
-        };
-        let values: &[DocumentValue] = if has_question { values } else { &[] };
-        if !has_question {
+        let has_question = document.question(before).is_some();
+        let plans_values = has_question && self.plans_managed_tasks;
+        let values: &[DocumentValue] = if plans_values { values } else { &[] };
+        if !plans_values {
             self.check_documents(&document.values);
         }
         if existing.is_some() {

@@ -7,7 +7,7 @@ use crate::domain::{
     violation::{Path, Reason},
 };
 
-use super::{Planner, managed::InheritedFields, planned::PlannedTask};
+use super::{Planner, managed::InheritedFields, planned::PlannedTask, step_count::count_steps};
 
 impl<'a> Planner<'a> {
     /// Plans a task with its steps. `inherited` is what a managed task takes from its
@@ -38,14 +38,19 @@ impl<'a> Planner<'a> {
         let product = after.as_ref().map(|task| task.product);
         let index = self.tasks.len();
         self.put_task(existing, after);
+        // Counted first, as each value of a linked question may add a task and a step, and a
+        // small document has room for millions of values.
+        let expected = count_steps(steps, existing, self.absent_steps);
         self.depth += 1;
+        self.plans_managed_tasks = expected <= MAX_TASK_STEPS;
         let (steps, deleted) = self.plan_steps(id, product, steps, existing);
         self.depth -= 1;
-        if steps.len() > MAX_TASK_STEPS {
-            let description = format!(
-                "would give the task {} steps; at most {MAX_TASK_STEPS} are allowed",
-                steps.len()
-            );
+        debug_assert!(!self.plans_managed_tasks || steps.len() == expected);
+        self.plans_managed_tasks = true;
+        let count = expected.max(steps.len());
+        if count > MAX_TASK_STEPS {
+            let description =
+                format!("would give the task {count} steps; at most {MAX_TASK_STEPS} are allowed");
             self.violations.add(
                 &Path::root(path).field("steps"),
                 Reason::TooManyElements,

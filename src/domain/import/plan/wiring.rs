@@ -1,11 +1,11 @@
 //! Wiring steps: each managed task has exactly one, in the task of the observation
 //! that manages it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::domain::{
     ids::TaskId,
-    step::{NewStep, Step, StepContent, StepKind, StepType, SubtaskRef},
+    step::{NewStep, Step, StepContent, StepKind, SubtaskRef},
 };
 
 use super::{ManagedTaskIds, PlannedStep, Planner, SubtaskReference};
@@ -22,6 +22,14 @@ impl<'a> Planner<'a> {
             .iter()
             .filter_map(|step| Some((step.link?, step)))
             .collect();
+        let mut listed = ListedWiringSteps::default();
+        for (index, step) in steps.iter().enumerate() {
+            if let Some(task) = step.after.link {
+                listed.add_linked(task);
+            } else if let (None, Some(reference)) = (step.before, &step.reference) {
+                listed.add_new(index, step.document_link, reference.task);
+            }
+        }
         let managed: Vec<Vec<ManagedTaskIds>> = steps
             .iter_mut()
             .map(|step| std::mem::take(&mut step.managed))
@@ -29,7 +37,15 @@ impl<'a> Planner<'a> {
         let mut added: BTreeMap<usize, Vec<PlannedStep<'a>>> = BTreeMap::new();
         for (observation, ids) in managed.into_iter().enumerate() {
             for ids in ids {
-                let unlisted = self.find_or_add_wiring_step(&mut steps, observation, &ids, &stored);
+                let found = listed.take(Some(ids.stored), &ids.in_document);
+                let stored = stored.get(&ids.stored).copied();
+                let unlisted = self.find_or_add_wiring_step(
+                    &mut steps,
+                    observation,
+                    ids.stored,
+                    found,
+                    stored,
+                );
                 added.entry(observation).or_default().extend(unlisted);
             }
         }
@@ -47,20 +63,20 @@ impl<'a> Planner<'a> {
         &self,
         steps: &mut [PlannedStep<'a>],
         observation: usize,
-        ids: &ManagedTaskIds,
-        stored: &BTreeMap<TaskId, &'a Step>,
+        task: TaskId,
+        found: WiringStep,
+        stored: Option<&'a Step>,
     ) -> Option<PlannedStep<'a>> {
-        let task = ids.stored;
-        if steps.iter().any(|step| step.after.link == Some(task)) {
-            return None;
-        }
-        let stored = stored.get(&task).copied();
-        let Some(listed) = find_new_step(steps, ids) else {
-            let observation = &steps.get(observation)?.after;
-            return Some(match stored {
-                Some(step) => PlannedStep::unchanged(step),
-                None => self.new_wiring_step(task, observation),
-            });
+        let listed = match found {
+            WiringStep::Linked => return None,
+            WiringStep::New(index) => steps.get_mut(index)?,
+            WiringStep::Unlisted => {
+                let observation = &steps.get(observation)?.after;
+                return Some(match stored {
+                    Some(step) => PlannedStep::unchanged(step),
+                    None => self.new_wiring_step(task, observation),
+                });
+            }
         };
         match stored {
             None => listed.after.link = Some(task),
@@ -96,24 +112,142 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// The new step that the document lists for a managed task: one whose `link` names the
-/// task, or else one without `link` that refers to it.
-fn find_new_step<'a, 's>(
-    steps: &'s mut [PlannedStep<'a>],
-    ids: &ManagedTaskIds,
-) -> Option<&'s mut PlannedStep<'a>> {
-    let is_free = |step: &PlannedStep<'_>| {
-        step.before.is_none()
-            && step.after.link.is_none()
-            && step.after.kind.step_type() == StepType::Subtask
-    };
-    let names = |task: Option<TaskId>| task.is_some_and(|task| ids.in_document.contains(&task));
-    let links = |step: &PlannedStep<'_>| is_free(step) && names(step.document_link);
-    let refers = |step: &PlannedStep<'_>| {
-        let reference = step.reference.as_ref();
-        is_free(step) && step.document_link.is_none() && names(reference.map(|to| to.task))
-    };
-    let position = steps.iter().position(links);
-    let position = position.or_else(|| steps.iter().position(refers))?;
-    steps.get_mut(position)
+/// The listed steps of a task that are wiring steps or may become one. They are found by
+/// id, so that no managed task takes a scan of all steps.
+#[derive(Default)]
+pub(super) struct ListedWiringSteps {
+    /// The managed tasks that have a listed wiring step.
+    linked: BTreeSet<TaskId>,
+    /// The indexes of new subtask steps, by the task that their `link` names.
+    links: BTreeMap<TaskId, VecDeque<usize>>,
+    /// The indexes of those without `link`, by the task that they refer to.
+    references: BTreeMap<TaskId, VecDeque<usize>>,
+}
+
+/// The wiring step of a managed task.
+pub(super) enum WiringStep {
+    /// A listed step that is linked to the task already.
+    Linked,
+    /// The new step at this index of the listed ones.
+    New(usize),
+    /// One that the document does not list.
+    Unlisted,
+}
+
+impl ListedWiringSteps {
+    /// Adds the stored wiring step of a managed task.
+    pub fn add_linked(&mut self, task: TaskId) {
+        self.linked.insert(task);
+    }
+
+    /// Adds a new subtask step. `link` and `reference` are the document's ids of its tasks.
+    /// Steps are added in their order.
+    pub fn add_new(&mut self, index: usize, link: Option<TaskId>, reference: TaskId) {
+        let steps = match link {
+            Some(task) => self.links.entry(task),
+            None => self.references.entry(reference),
+        };
+        steps.or_default().push_back(index);
+    }
+
+    /// Finds the wiring step of a managed task, and takes it if it is new: the first whose
+    /// `link` names the task, or else the first without `link` that refers to it. `stored`
+    /// is the task's id, if it is known; `in_document` are the document's ids of it.
+    pub fn take(&mut self, stored: Option<TaskId>, in_document: &[TaskId]) -> WiringStep {
+        if stored.is_some_and(|task| self.linked.contains(&task)) {
+            return WiringStep::Linked;
+        }
+        let ids = || in_document.iter().copied().chain(stored);
+        let found =
+            take_first(&mut self.links, ids()).or_else(|| take_first(&mut self.references, ids()));
+        match found {
+            Some(index) => {
+                self.linked.extend(stored);
+                WiringStep::New(index)
+            }
+            None => WiringStep::Unlisted,
+        }
+    }
+}
+
+/// Takes the first of all steps that are kept for the tasks.
+fn take_first(
+    steps: &mut BTreeMap<TaskId, VecDeque<usize>>,
+    tasks: impl Iterator<Item = TaskId>,
+) -> Option<usize> {
+    let first = tasks.filter_map(|task| Some((*steps.get(&task)?.front()?, task)));
+    let (_, task) = first.min()?;
+    steps.get_mut(&task)?.pop_front()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, option, prelude::*};
+    use uuid::Uuid;
+
+    use super::*;
+
+    /// A listed step.
+    #[derive(Clone, Debug)]
+    enum Listed {
+        Linked(TaskId),
+        New {
+            link: Option<TaskId>,
+            reference: TaskId,
+        },
+    }
+
+    fn task() -> impl Strategy<Value = TaskId> {
+        (0..6_u128).prop_map(|id| TaskId(Uuid::from_u128(id)))
+    }
+
+    fn listed() -> impl Strategy<Value = Listed> {
+        prop_oneof![
+            1 => task().prop_map(Listed::Linked),
+            4 => (option::of(task()), task())
+                .prop_map(|(link, reference)| Listed::New { link, reference }),
+        ]
+    }
+
+    /// The index of the wiring step in the list.
+    fn scan(steps: &[Listed], task: Option<TaskId>, ids: &[TaskId]) -> Option<usize> {
+        let names = |id: &TaskId| Some(*id) == task || ids.contains(id);
+        let linked = |step: &Listed| matches!(step, Listed::Linked(to) if Some(*to) == task);
+        let links = |step: &Listed| matches!(step, Listed::New { link: Some(to), .. } if names(to));
+        let refers = |step: &Listed| matches!(step, Listed::New { link: None, reference } if names(reference));
+        let first = |is: &dyn Fn(&Listed) -> bool| steps.iter().position(is);
+        first(&linked)
+            .or_else(|| first(&links))
+            .or_else(|| first(&refers))
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_step_that_names_a_task_wires_it(
+            mut steps in vec(listed(), 0..8),
+            managed in vec((task(), vec(task(), 0..3)), 0..8),
+        ) {
+            let mut found = ListedWiringSteps::default();
+            for (index, step) in steps.iter().enumerate() {
+                match step {
+                    Listed::Linked(task) => found.add_linked(*task),
+                    Listed::New { link, reference } => found.add_new(index, *link, *reference),
+                }
+            }
+            for (task, ids) in managed {
+                let expected = scan(&steps, Some(task), &ids);
+                match found.take(Some(task), &ids) {
+                    WiringStep::Linked => {
+                        let step = expected.and_then(|index| steps.get(index));
+                        prop_assert!(matches!(step, Some(Listed::Linked(_))));
+                    }
+                    WiringStep::New(index) => {
+                        prop_assert_eq!(expected, Some(index));
+                        steps[index] = Listed::Linked(task);
+                    }
+                    WiringStep::Unlisted => prop_assert_eq!(expected, None),
+                }
+            }
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! Builds the formula of all walkthroughs along a walk over the guide.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::{TaskVisit, Unpublished, Visit, keys, step_type};
+use super::{TaskVisit, Unpublished, Visit, step_type};
 use crate::domain::{
     analysis::{
         CompiledCondition, CompiledGroup, CompiledNode, Guide, GuideStep, PossibleValues,
@@ -33,6 +33,7 @@ pub struct WalkthroughBuilder<'a> {
 }
 
 impl WalkthroughBuilder<'_> {
+    /// Adds the levels of the task's roles, in classes that see the same tasks.
     pub(super) fn add_levels(&mut self) {
         let Some(root) = self.guide.root() else {
             return;
@@ -64,7 +65,8 @@ impl WalkthroughBuilder<'_> {
             }
             let setters = variable.setters.iter();
             let steps = setters.filter_map(|setter| self.guide.step(*setter));
-            let classes = ValueClasses::new(&variable.possible, steps.flat_map(keys), conditions);
+            let keys = steps.flat_map(GuideStep::answer_keys);
+            let classes = ValueClasses::new(&variable.possible, keys, conditions);
             let mut values = vec![Literal::FALSE; classes.count()];
             if *before_set || may_be_answered_at_start(variable) {
                 values = self.formula.one_of(classes.count());
@@ -87,8 +89,7 @@ impl WalkthroughBuilder<'_> {
         };
         let mut comes = begins;
         for (index, step) in guide.steps(task).iter().enumerate() {
-            let content = &step.source.step.content;
-            if !self.unpublished.shows(content.published) || self.formula.is_full() {
+            if !self.unpublished.shows_step(step) || self.formula.is_full() {
                 continue;
             }
             let position = StepPosition { task, step: index };
@@ -118,8 +119,9 @@ impl WalkthroughBuilder<'_> {
         }
     }
 
-    /// Adds the visit of a task at a subtask step that holds under `step_holds`.
-    fn come_to_task(&mut self, index: usize, step_holds: Literal) -> TaskVisit {
+    /// The visit of a task by a subtask step. `step_visible` is whether a walkthrough sees the
+    /// step, as far as the task does not decide it.
+    fn come_to_task(&mut self, index: usize, step_visible: Literal) -> TaskVisit {
         let Some(task) = self.guide.tasks.get(index) else {
             return TaskVisit {
                 task: index,
@@ -140,7 +142,7 @@ impl WalkthroughBuilder<'_> {
         }
         TaskVisit {
             task: index,
-            comes: self.formula.and([comes, step_holds]),
+            comes: self.formula.and([comes, step_visible]),
             holds: self.group(task.dependencies.as_ref()),
         }
     }
@@ -180,7 +182,8 @@ impl WalkthroughBuilder<'_> {
         }
     }
 
-    /// Chooses an answer of a step and sets its variables where the step is seen.
+    /// Adds the choice of an answer, and sets the step's variables to it where the step is seen.
+    /// Returns the literals and the indexes of the answers.
     fn answer(&mut self, step: &GuideStep, sees: Literal) -> Vec<(Literal, usize)> {
         let read: Vec<VariableId> = step
             .sets
@@ -193,12 +196,12 @@ impl WalkthroughBuilder<'_> {
         }
         // The first key of each combination of classes stands for the others.
         let mut choices: Vec<(Vec<usize>, usize)> = Vec::new();
-        let mut known = HashMap::new();
-        for (index, key) in keys(step).enumerate() {
+        let mut known = HashSet::new();
+        for (index, key) in step.answer_keys().enumerate() {
             let classes: Vec<usize> = read.iter().map(|id| self.class_of_key(*id, key)).collect();
-            known
-                .entry(classes.clone())
-                .or_insert_with(|| choices.push((classes, index)));
+            if known.insert(classes.clone()) {
+                choices.push((classes, index));
+            }
         }
         let literals = self.formula.one_of(choices.len());
         for (index, id) in read.iter().enumerate() {
@@ -228,7 +231,7 @@ impl WalkthroughBuilder<'_> {
 
     fn class_of_key(&self, id: VariableId, key: &str) -> usize {
         let classes = self.classes.get(id.0).and_then(Option::as_ref);
-        classes.map_or(0, |classes| classes.of_key(key))
+        classes.map_or(ValueClasses::UNANSWERED, |classes| classes.of_key(key))
     }
 }
 

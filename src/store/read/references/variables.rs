@@ -21,10 +21,8 @@ use crate::{
         Account, backend,
         error::StoreError,
         json_columns,
-        read::{
-            RowReader,
-            outside::{bind_symbol, take_symbol},
-        },
+        read::outside::{bind_symbol, take_symbol},
+        row_reader::RowReader,
         statement,
         values::{Values, list},
     },

@@ -5,30 +5,59 @@ use sea_orm::{DbBackend, Statement};
 use super::Values;
 use crate::domain::ids::AccountId;
 
-/// A statement of a [`Script`] that reads the guard's row: it changes rows only if the guard has
-/// changed its row.
+/// A statement of a [`Script`] that changes rows only if the guard has changed its row.
 pub struct Effect {
-    /// The text before the table of the guard's row.
-    pub before_guard: String,
-    /// The text behind it.
-    pub after_guard: String,
+    before: String,
+    uses: GuardUse,
+    after: String,
+}
+
+/// What stands between the two texts of an effect.
+enum GuardUse {
+    /// The table with the guard's row.
+    Row,
+    /// A condition.
+    Condition,
 }
 
 impl Effect {
-    /// A DELETE that ends in its condition.
-    pub fn delete(mut delete: String) -> Self {
-        delete.push_str(" AND EXISTS (SELECT 1 FROM ");
+    /// An INSERT of what it selects from the guard's row. The text ends in `FROM `.
+    pub fn insert_of_row(insert: String) -> Self {
         Self {
-            before_guard: delete,
-            after_guard: ")".to_owned(),
+            before: insert,
+            uses: GuardUse::Row,
+            after: String::new(),
+        }
+    }
+
+    /// An INSERT whose text ends before its WHERE, and its `ON CONFLICT`, if any.
+    pub fn insert(mut insert: String, on_conflict: String) -> Self {
+        insert.push_str(" WHERE ");
+        Self {
+            before: insert,
+            uses: GuardUse::Condition,
+            after: on_conflict,
+        }
+    }
+
+    /// A DELETE whose text ends in its conditions.
+    pub fn delete(mut delete: String) -> Self {
+        delete.push_str(" AND ");
+        Self {
+            before: delete,
+            uses: GuardUse::Condition,
+            after: String::new(),
         }
     }
 
     /// Appends the statement to a text.
-    fn push_onto(&self, sql: &mut String, guard_row: &str) {
-        sql.push_str(&self.before_guard);
-        sql.push_str(guard_row);
-        sql.push_str(&self.after_guard);
+    fn push_onto(&self, sql: &mut String, row: &str, condition: &str) {
+        sql.push_str(&self.before);
+        sql.push_str(match self.uses {
+            GuardUse::Row => row,
+            GuardUse::Condition => condition,
+        });
+        sql.push_str(&self.after);
     }
 }
 
@@ -80,7 +109,7 @@ impl Script {
         let mut sql = format!("{guard} RETURNING {returning}");
         for effect in effects {
             sql.push_str("; ");
-            effect.push_onto(&mut sql, &changed);
+            effect.push_onto(&mut sql, &changed, "changes() > 0");
         }
         sql
     }
@@ -98,7 +127,7 @@ impl Script {
         let mut answer = String::from(*returning);
         for (index, effect) in effects.iter().enumerate() {
             sql.push_str(&format!(", effect{index} AS ("));
-            effect.push_onto(&mut sql, "guard");
+            effect.push_onto(&mut sql, "guard", "EXISTS (SELECT 1 FROM guard)");
             sql.push_str(if *verified { " RETURNING 1)" } else { ")" });
             if *verified {
                 // A division by zero (SQLSTATE 22012) rolls the statement back.

@@ -26,9 +26,10 @@ use crate::{
     store::{
         error::StoreError,
         schema::entity::step,
+        step_row::{step_row, step_row_without_body},
         write::{
             request_outcomes::delete_expired,
-            rows::{TranslationRows, step_row, step_row_without_body, task_row},
+            rows::{TranslationRows, task_row},
             sql::{GivenRows, MAX_IDS_PER_STATEMENT, Placeholder, RowChange, Upsert, Values, list},
         },
     },

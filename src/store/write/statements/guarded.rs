@@ -20,8 +20,9 @@ use crate::{
     },
     store::{
         error::StoreError,
+        step_row::step_row,
         write::{
-            rows::{TranslationRows, step_row, task_row},
+            rows::{TranslationRows, task_row},
             sql::{Effect, Script, Upsert, Values, assignments},
         },
     },
@@ -197,12 +198,9 @@ pub fn change_role(change: RoleChange) -> Script {
                  ON CONFLICT (account_id) DO UPDATE SET last_role_id = accounts.last_role_id + 1";
             let name = values.bind(name.into_string());
             let guard_row = "FROM accounts WHERE account_id = $1";
-            let effect = Effect {
-                before_guard: format!(
-                    "INSERT INTO roles (account_id, id, name) SELECT $1, last_role_id, {name} FROM "
-                ),
-                after_guard: String::new(),
-            };
+            let effect = Effect::insert_of_row(format!(
+                "INSERT INTO roles (account_id, id, name) SELECT $1, last_role_id, {name} FROM "
+            ));
             Script {
                 effects: vec![effect],
                 ..script_of_guard(

@@ -13,17 +13,17 @@ use crate::kit::prelude::*;
 
 on_both_databases! {
     a_preview_with_all_answers_is_what_a_second_evaluator_finds:
-        (guides(), views(), vec(0..VALUES, LIST), 0..=8_i32), 40;
+        (guides(), views(), vec(0..VALUE_COUNT, NAME_COUNT), 0..=8_i32), 40;
     what_is_said_with_some_answers_holds_for_every_completion:
-        (guides(), views(), (vec(option::of(0..VALUES), LIST), vec(vec(0..VALUES, 40), 20))), 40;
+        (guides(), views(), (vec(option::of(0..VALUE_COUNT), NAME_COUNT), vec(vec(0..VALUE_COUNT, 40), 20))), 40;
     answering_the_next_observation_again_and_again_ends:
         (guides(), vec(0..KEYS.len(), 40), any::<bool>()), 30;
 }
 
 /// How many names conditions can read.
-const LIST: usize = 2 * NAMES.len() + 2;
+const NAME_COUNT: usize = 2 * NAMES.len() + 2;
 /// How many values an answer can have: the keys, none, and values of other types.
-const VALUES: usize = KEYS.len() + 5;
+const VALUE_COUNT: usize = KEYS.len() + 5;
 
 /// The level, and whether unpublished steps are included.
 type View = (Option<AccessLevel>, bool);

@@ -16,7 +16,7 @@ pub struct StoredGuides {
     tasks: BTreeMap<String, (Task, Vec<Step>)>,
 }
 
-/// Who looks.
+/// Who sees the guide, and how much of it.
 #[derive(Clone, Copy)]
 pub struct Viewer {
     pub level: Option<AccessLevel>,
@@ -59,9 +59,8 @@ impl StoredGuides {
         &self.tasks[guid].0
     }
 
-    /// The keys of the observations that set a name for a task: an account-wide name, or
-    /// the task's own. `None` if none sets it. Only observations of tasks that can be
-    /// reached from the root count for the guide, but those elsewhere count too.
+    /// The keys of the observations that set a name for a task: the task's own name, or an
+    /// account-wide one, in whichever task. `None` if none sets it.
     pub fn keys(&self, task: &str, name: &str) -> Option<Vec<String>> {
         let own = |step: &&Step| step.task == task && step.feedback_config[0].name == name;
         let wide = |step: &&Step| {

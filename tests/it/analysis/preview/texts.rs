@@ -22,7 +22,7 @@ on_both_databases! {
 }
 
 const LANGUAGES: [&str; 4] = ["de", "de-CH", "fr", "zh-Hant-TW"];
-/// Each with its shorter forms.
+/// Languages to ask for, each with its forms from the longest to the shortest.
 const ASKED: [Asked; 5] = [
     ("de-ch-1996", &["de-CH-1996", "de-CH", "de"]),
     ("de", &["de"]),
@@ -33,7 +33,7 @@ const ASKED: [Asked; 5] = [
 
 /// A language as it is asked for, and its forms.
 type Asked = (&'static str, &'static [&'static str]);
-/// A title, a body, an instruction, and the text of the answer `no`.
+/// Whether a translation has a title, a body, an instruction, and a text of the answer `no`.
 type Row = (bool, bool, bool, bool);
 
 fn rows() -> impl Strategy<Value = Row> {
@@ -80,14 +80,10 @@ async fn every_text_is_that_of_the_first_language_in_line_that_has_it(
         .falling_back_to(&tags)
         .expanding(vec!["body".to_owned()]);
     let preview = client.previewed(request).await;
-    let line = || {
-        forms
-            .iter()
-            .chain(fallback.iter().flat_map(|(_, forms)| *forms))
-    };
     let expected = |has: fn(&Row) -> bool| {
-        let mut line = line();
-        let found = line.find(|language| rows.get(**language).is_some_and(has));
+        let fallback_forms = fallback.iter().flat_map(|(_, forms)| *forms);
+        let mut in_line = forms.iter().chain(fallback_forms);
+        let found = in_line.find(|language| rows.get(**language).is_some_and(has));
         found.copied().unwrap_or_default()
     };
     let step = &preview.steps[0];

@@ -210,7 +210,8 @@ fn recomputed(trace: &ConditionTrace) -> Option<bool> {
     truth
 }
 
-/// The truth of a condition. Where it shows a value it follows from that.
+/// The truth of a condition: computed from the value in its trace, or else as the trace
+/// says.
 fn from_leaf(result: Truth, condition: &TracedCondition) -> Option<bool> {
     let seen = condition.value.as_ref().map(|value| match &value.kind {
         Some(Kind::NullValue(_)) => None,
@@ -276,7 +277,7 @@ async fn a_trace_recomputed_from_its_conditions_gives_the_visibility(
         let expected = if parts.contains(&Some(false)) {
             Visibility::Hidden
         } else if reasons.iter().any(|reason| other.contains(reason)) {
-            // It is for other reasons not visible.
+            // It is not visible for another reason.
             assert_ne!(step.visibility(), Visibility::Visible, "{step:?}");
             continue;
         } else if parts.contains(&None) {

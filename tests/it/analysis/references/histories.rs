@@ -11,7 +11,7 @@ on_both_databases! {
     references_equal_a_scan_of_all_exports: (vec(change(), 1..16), 1..5), 16;
 }
 
-/// Names of observations: two own names, of which one looks like an account-wide one.
+/// Names of observations. The last one looks like an account-wide name.
 const OWN: [&str; 3] = ["a", "b", "components.7.a"];
 /// Names that are asked for.
 const NAMES: [&str; 5] = ["a", "b", "components.7.a", "components.7.b", "outside"];
@@ -29,7 +29,7 @@ const READ: [(&str, &str); 6] = [
 
 /// A condition by its indexes.
 #[derive(Clone, Debug)]
-struct Plan {
+struct ConditionPlan {
     read: usize,
     operator: usize,
     target: usize,
@@ -38,20 +38,20 @@ struct Plan {
 
 #[derive(Clone, Debug)]
 enum StepPlan {
-    Reads(Vec<Plan>),
+    Reads(Vec<ConditionPlan>),
     Sets(usize),
-    Both(usize, Vec<Plan>),
+    Both(usize, Vec<ConditionPlan>),
     Subtask(Index),
 }
 
 #[derive(Clone, Debug)]
 enum Change {
-    CreateTask(Vec<Plan>),
-    UpdateTask(Index, Vec<Plan>),
+    CreateTask(Vec<ConditionPlan>),
+    UpdateTask(Index, Vec<ConditionPlan>),
     Rename(Index, usize),
     CreateStep(Index, StepPlan),
     CreateBehind(Index, StepPlan),
-    UpdateConditions(Index, Vec<Plan>),
+    UpdateConditions(Index, Vec<ConditionPlan>),
     UpdateQuestion(Index, usize),
     UpdateTitle(Index),
     ReferTo(Index, Index),
@@ -63,9 +63,9 @@ enum Change {
     Reimport(Index, Index, StepPlan, bool),
 }
 
-fn plans() -> impl Strategy<Value = Vec<Plan>> {
+fn plans() -> impl Strategy<Value = Vec<ConditionPlan>> {
     let plan = (0..READ.len(), 0..4_usize, 0..5_usize, any::<bool>());
-    let plan = plan.prop_map(|(read, operator, target, nested)| Plan {
+    let plan = plan.prop_map(|(read, operator, target, nested)| ConditionPlan {
         read,
         operator,
         target,
@@ -106,8 +106,8 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-fn group(plans: &[Plan]) -> Option<DependencyGroup> {
-    let node = |plan: &Plan| {
+fn group(plans: &[ConditionPlan]) -> Option<DependencyGroup> {
+    let node = |plan: &ConditionPlan| {
         let (path, variable) = READ[plan.read];
         let targets = [
             text("5"),
@@ -198,7 +198,7 @@ async fn apply(client: &Client, change: &Change) {
             };
             client.updated_step(update, &["dependencies"]).await;
         }
-        // It unlinks what the step manages.
+        // This unlinks the tasks that the step manages.
         Change::UpdateQuestion(step, own) => {
             let Some(step) = step_at(step) else { return };
             let update = step_of(&step.guid).with_question(question(OWN[*own], &["5", "no"]));

@@ -106,6 +106,8 @@ fn to_variable(
             found.push(reference(ReferenceKind::Sets, task, Some(step), path));
         }
     }
+    // Conditions of this task read the task's own name. A request for the account lists them
+    // only if the name is account-wide too.
     if is_own && !within && !variable.starts_with("components.7.") {
         return;
     }

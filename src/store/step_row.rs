@@ -1,20 +1,29 @@
-//! The columns of a step, and how a step is read from them.
+//! The columns of a step: how a step is read from them, and how it is written to them.
 
-use sea_orm::DbBackend;
+use sea_orm::{
+    ActiveValue::{NotSet, Set},
+    DbBackend, IntoActiveModel,
+};
 use uuid::Uuid;
 
-use super::{json_functions, row_reader::RowReader};
 use crate::{
     domain::{
         ids::{AccountId, StepId, TaskId},
         order::Place,
         revision::Revision,
+        size::{StepSize, stored_count},
         step::{Cost, Step, StepContent, StepKind, StepType, SubtaskRef},
         task::Published,
         text::{Body, Title},
         time::Timestamp,
+        translation_work::SourceDigest,
     },
-    store::{error::StoreError, json_columns},
+    store::{
+        error::StoreError,
+        json_columns::{self, json_functions},
+        row_reader::RowReader,
+        schema::entity::step,
+    },
 };
 
 /// Which columns of steps are selected.
@@ -167,4 +176,87 @@ fn subtask(task: Option<Uuid>, product: Option<i64>) -> Result<SubtaskRef, Store
         task: TaskId(task.ok_or(StoreError::Corrupt("subtask_id"))?),
         product: json_columns::product(product.unwrap_or_default())?,
     })
+}
+
+/// The row of a step at a place.
+pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreError> {
+    let body = step.content.body.clone();
+    let mut row = step_row_without_body(step, place)?;
+    row.body = Set(body.map(Body::into_string));
+    Ok(row)
+}
+
+/// The row of a step at a place, without the column of its body, which stays as it is.
+pub fn step_row_without_body(step: Step, place: Place) -> Result<step::ActiveModel, StoreError> {
+    let StepSize { listed, bodies } = StepSize::of(&step);
+    let rest = rest_digest(&step);
+    let Step {
+        guid,
+        account,
+        task,
+        product,
+        kind,
+        title,
+        content,
+        link,
+        r_data,
+        revision,
+    } = step;
+    let StepContent {
+        body: _,
+        dependencies,
+        instructions,
+        looping,
+        parts,
+        published,
+        skills,
+        tags,
+        translations,
+    } = content;
+    let r_data = (!r_data.is_empty())
+        .then(|| serde_json::to_string(&r_data))
+        .transpose()
+        .map_err(|_| StoreError::Corrupt("r_data"))?;
+    let subtask = kind.subtask();
+    let row = step::Model {
+        account_id: account.as_str().to_owned(),
+        guid: guid.0,
+        task: task.0,
+        position: place.position,
+        fraction: place.fraction,
+        kind: kind.step_type().number(),
+        product_id: product.get(),
+        title,
+        cost: kind.cost().get(),
+        published: published.get(),
+        dependencies: json_columns::write_dependencies(dependencies.as_ref()),
+        feedback_config: json_columns::write_feedback(kind.feedback()),
+        instructions: json_columns::write_instructions(&instructions),
+        looping: json_columns::write_looping(looping.as_ref()),
+        parts: json_columns::write_tags(&parts),
+        skills: json_columns::write_tags(&skills),
+        tags: json_columns::write_tags(&tags),
+        subtask_id: subtask.map(|subtask| subtask.task.0),
+        subtask_pid: subtask.map(|subtask| subtask.product.get()),
+        link: link.map(|task| task.0),
+        r_data,
+        size: listed,
+        body_size: bodies,
+        rest_digest: rest.0.to_vec(),
+        language_count: stored_count(translations.len()),
+        version: revision.version,
+        dirty_record: revision.dirty,
+        created_ts: revision.created.0,
+        modified_ts: revision.modified.0,
+        body: None,
+    };
+    Ok(step::ActiveModel {
+        body: NotSet,
+        ..row.into_active_model()
+    })
+}
+
+/// The digest of a step's texts other than its title.
+pub fn rest_digest(step: &Step) -> SourceDigest {
+    SourceDigest::of_content(&step.content, step.kind.feedback())
 }

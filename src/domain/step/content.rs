@@ -1,0 +1,90 @@
+//! The fields that steps of every type have, and updates of them.
+
+use crate::domain::{
+    dependency::Group,
+    json::Instruction,
+    patch::Edit,
+    task::Published,
+    text::{Body, Tag},
+    translation::{StepOverlay, StepOverlayEdit, StepTranslations, TranslationsEdit},
+};
+
+use super::Looping;
+
+/// The fields of every type of step. By default, all are empty and the step is published.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StepContent {
+    /// The text.
+    pub body: Option<Body>,
+    /// When it is visible; `None` is always.
+    pub dependencies: Option<Group>,
+    /// Instructions of the caller's own shape.
+    pub instructions: Vec<Instruction>,
+    /// How it repeats.
+    pub looping: Option<Looping>,
+    /// Parts needed.
+    pub parts: Vec<Tag>,
+    /// Whether it is shown.
+    pub published: Published,
+    /// Skills needed.
+    pub skills: Vec<Tag>,
+    /// Tags.
+    pub tags: Vec<Tag>,
+    /// Its texts in other languages.
+    pub translations: StepTranslations,
+}
+
+/// An update of them.
+#[derive(Clone, Debug, Default)]
+pub struct ContentPatch {
+    /// The text.
+    pub body: Edit<Body>,
+    /// When it is visible.
+    pub dependencies: Edit<Group>,
+    /// Instructions.
+    pub instructions: Option<Vec<Instruction>>,
+    /// How it repeats.
+    pub looping: Edit<Looping>,
+    /// Parts needed.
+    pub parts: Option<Vec<Tag>>,
+    /// Whether it is shown.
+    pub published: Edit<Published>,
+    /// Skills needed.
+    pub skills: Option<Vec<Tag>>,
+    /// Tags.
+    pub tags: Option<Vec<Tag>>,
+    /// Its texts in other languages.
+    pub translations: TranslationsEdit<StepOverlay, StepOverlayEdit>,
+}
+
+impl ContentPatch {
+    /// Applies the update.
+    pub fn apply(self, content: &mut StepContent) {
+        let Self {
+            body,
+            dependencies,
+            instructions,
+            looping,
+            parts,
+            published,
+            skills,
+            tags,
+            translations,
+        } = self;
+        body.apply(&mut content.body);
+        dependencies.apply(&mut content.dependencies);
+        looping.apply(&mut content.looping);
+        published.apply_or(&mut content.published, Published::default());
+        replace(instructions, &mut content.instructions);
+        replace(parts, &mut content.parts);
+        replace(skills, &mut content.skills);
+        replace(tags, &mut content.tags);
+        translations.apply(&mut content.translations);
+    }
+}
+
+fn replace<T>(edit: Option<Vec<T>>, field: &mut Vec<T>) {
+    if let Some(new) = edit {
+        *field = new;
+    }
+}
