@@ -63,6 +63,13 @@ const SQLITE_ROW_BUFFER: usize = 1_024;
 const SQLITE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a locked SQLite file is opened again.
 const SQLITE_RETRY_INTERVAL: Duration = Duration::from_millis(50);
+/// The pages that SQLite's writing connection keeps at most, as kibibytes below zero. By default
+/// it keeps 2 MB, and reads most pages of a larger file again for each write. Connections that
+/// read keep the default: each write makes them drop their pages.
+const SQLITE_WRITER_CACHE: &str = "-32768";
+/// After so many pages of 4 KiB the write-ahead log is moved into the file. By default it is 1,000;
+/// with more of them a page that many writes change, as of an index, is moved less often.
+const SQLITE_CHECKPOINT_PAGES: &str = "4000";
 /// How long a call waits for an SQLite connection. It is longer than
 /// [`postgres::ACQUIRE_TIMEOUT`], as all writes queue for one connection, large ones too.
 const SQLITE_ACQUIRE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -209,7 +216,8 @@ async fn open_sqlite_file(
     let options = with_sqlite_settings(file())
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
-        .pragma("cache_size", "-16384");
+        .pragma("cache_size", SQLITE_WRITER_CACHE)
+        .pragma("wal_autocheckpoint", SQLITE_CHECKPOINT_PAGES);
     let mut writer = open_sqlite_writer(options, &epoch)
         .await
         .map_err(file_error)?;

@@ -110,8 +110,7 @@ impl WriteQueue {
         large_step_permit: Option<LargeStepPermit>,
         caller: &Arc<CallerLiveness>,
     ) -> Result<WriteOutcome<O::Answer>, StoreError> {
-        let (begin_sender, begun) = oneshot::channel();
-        let (outcome_sender, answer) = oneshot::channel();
+        let (outcome_sender, mut answer) = oneshot::channel();
         let claimed = Arc::new(AtomicBool::new(false));
         let job = QueuedWrite {
             account: account.clone(),
@@ -121,18 +120,19 @@ impl WriteQueue {
             log_span: Span::current(),
             spans: CallSpans::of_current_call(),
             claimed: Arc::clone(&claimed),
-            begin_sender: Some(begin_sender),
+            enqueued: Some(Instant::now()),
             given_up: false,
             outcome: None,
             outcome_sender,
         };
         let closed = || StoreError::Unavailable(Outage::Away);
         self.jobs.send(Box::new(job)).map_err(|_| closed())?;
-        let enqueued = Instant::now();
-        let begun = timeout(self.wait_timeout, begun).await;
-        account.metrics().record_write_wait(enqueued.elapsed());
+        if let Ok(answer) = timeout(self.wait_timeout, &mut answer).await {
+            return answer.map_err(|_| closed())?;
+        }
         // Either it is begun or it is given up, never both.
-        if begun.is_err() && !claimed.swap(true, Ordering::SeqCst) {
+        if !claimed.swap(true, Ordering::SeqCst) {
+            account.metrics().record_write_wait(self.wait_timeout);
             return Err(StoreError::Unavailable(Outage::Locked));
         }
         answer.await.map_err(|_| closed())?
@@ -211,8 +211,8 @@ struct QueuedWrite<O: Operation> {
     /// Claimed by whichever comes first: the queue, which starts the write, or the caller,
     /// who gives it up.
     claimed: Arc<AtomicBool>,
-    /// Tells the caller that the write has begun.
-    begin_sender: Option<oneshot::Sender<()>>,
+    /// When it was added to the queue; `None` once it has begun.
+    enqueued: Option<Instant>,
     given_up: bool,
     outcome: Option<Result<WriteOutcome<O::Answer>, StoreError>>,
     outcome_sender: oneshot::Sender<Result<WriteOutcome<O::Answer>, StoreError>>,
@@ -247,9 +247,12 @@ impl<O: Operation> QueuedWrite<O> {
         in_savepoint: bool,
     ) -> TransactionState {
         self.outcome = None;
-        if let Some(begin_sender) = self.begin_sender.take() {
+        if let Some(enqueued) = self.enqueued.take() {
             self.given_up = self.claimed.swap(true, Ordering::SeqCst);
-            let _ = begin_sender.send(());
+            if !self.given_up {
+                let metrics = self.account.metrics();
+                metrics.record_write_wait(enqueued.elapsed());
+            }
         }
         if self.given_up || self.caller.is_gone() {
             return TransactionState::Usable;
