@@ -21,7 +21,7 @@ pub trait SpanRecorder: Send + Sync {
     fn record(&self, name: &'static str, duration: Duration, failed: bool);
 }
 
-/// The memory in which the response of a call is counted.
+/// The memory budget that the response of a call counts against.
 pub trait ResponseMemory: Send + Sync {
     /// Counts a response of so many bytes before it is made. Returns false, and counts nothing,
     /// if it does not fit.
@@ -62,7 +62,7 @@ impl CallSpans {
         SPANS.try_with(Self::clone).unwrap_or_default()
     }
 
-    /// Runs work of the call in another task, whose spans are recorded here.
+    /// Runs `work`, usually in a spawned task, and records its spans here.
     pub fn scope<F: Future>(self, work: F) -> impl Future<Output = F::Output> {
         SPANS.scope(self, work)
     }

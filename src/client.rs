@@ -379,7 +379,7 @@ impl Client {
         self.answered.fetch_or(result.is_ok(), Ordering::Relaxed);
         result.map(tonic::Response::into_inner).map_err(|status| {
             CallError {
-                // An attempt before the last may have taken effect.
+                // Any of the attempts may have taken effect.
                 undecided,
                 ..CallError::new(&status, &self.called_server())
             }

@@ -20,7 +20,7 @@ use crate::domain::{
 
 /// Most paths of one mask: every field in every language, with room to spare.
 pub const MAX_MASK_PATHS: usize = 1_000;
-/// The field with translations, of which a path may go on with a language and a field.
+/// The map of translations; a path may add a language and a field.
 pub const TRANSLATIONS: &str = "translations";
 
 /// The fields of a resource, as masks name them.
@@ -68,6 +68,7 @@ pub enum LanguageMask {
 pub enum TranslationsMask<'a> {
     /// Replaces those of the sent languages and keeps the others.
     Merge,
+    /// Replaces all of them.
     Replace,
     /// Changes those of these languages.
     Only(&'a BTreeMap<Language, LanguageMask>),
@@ -259,8 +260,8 @@ fn snake_case(name: &str) -> String {
     snake
 }
 
-/// Says that no field has this name, and which one was probably meant. The name itself is
-/// not repeated, as nothing that a caller sends is.
+/// Says that no field has this name, and which one was probably meant. Errors never repeat
+/// what was sent.
 fn not_a_path(meant: Option<&str>) -> String {
     let meant = meant.map(|meant| format!("; perhaps {meant}"));
     format!(

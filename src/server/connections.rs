@@ -1,6 +1,7 @@
 //! Tracks the open connections. Closes those whose peers are silent or do not read their
 //! responses, and keeps their number within the process's file descriptors.
 
+mod limits;
 mod pending_calls;
 mod rate_limit;
 
@@ -18,7 +19,6 @@ use std::{
 };
 
 use futures_util::task::AtomicWaker;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
@@ -26,8 +26,8 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-pub use self::pending_calls::PendingCall;
-use self::{pending_calls::PendingCalls, rate_limit::ConnectRateLimiter};
+use self::{limits::ConnectionLimits, pending_calls::PendingCalls, rate_limit::ConnectRateLimiter};
+pub use self::{limits::MAX_DELAYED_CONNECTIONS, pending_calls::PendingCall};
 
 /// How long a peer may take for its first bytes, which every client sends at once.
 const PREFACE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,16 +36,6 @@ const PREFACE_BYTES: u64 = 24;
 /// How long a peer may be silent. A living client answers PINGs more often, whether or
 /// not it makes calls.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
-/// The most connections, however many file descriptors there are.
-const MAX_CONNECTIONS: usize = 16 * 1024;
-/// The most connections that the rate limiter delays at once.
-pub const MAX_DELAYED_CONNECTIONS: usize = 1024;
-/// One of so many file descriptors is for a delayed connection.
-const DESCRIPTORS_PER_DELAYED: u64 = 16;
-/// File descriptors for the log, files and so on, beside those for the database.
-const RESERVED_DESCRIPTORS: u64 = 64;
-/// The most file descriptors that the process requests from the system.
-const MAX_DESCRIPTORS: u64 = 64 * 1024;
 /// At shutdown, a connection without calls is closed after this time without traffic.
 const DRAIN_IDLE_TIMEOUT: Duration = Duration::from_millis(500);
 /// How often idle connections are closed at shutdown.
@@ -85,19 +75,13 @@ impl Connections {
     /// As many connections as there are file descriptors for, without those reserved for
     /// the database and for delayed connections. The process raises its limit of descriptors.
     pub fn within_descriptors(database_connections: u32) -> Arc<Self> {
-        let reserved = RESERVED_DESCRIPTORS + u64::from(database_connections);
-        let free = raise_descriptor_limit().saturating_sub(reserved);
-        let delayed = free / DESCRIPTORS_PER_DELAYED;
-        let max_delayed = usize::try_from(delayed).unwrap_or(MAX_DELAYED_CONNECTIONS);
-        let max = usize::try_from(free - delayed).unwrap_or(MAX_CONNECTIONS);
+        let ConnectionLimits { open, delayed } = ConnectionLimits::of_process(database_connections);
         Arc::new(Self {
-            max: max.clamp(1, MAX_CONNECTIONS),
+            max: open,
             started: Instant::now(),
             open: Mutex::default(),
             next_number: AtomicU64::new(0),
-            rate_limiter: Mutex::new(ConnectRateLimiter::new(
-                max_delayed.min(MAX_DELAYED_CONNECTIONS),
-            )),
+            rate_limiter: Mutex::new(ConnectRateLimiter::new(delayed)),
             warned: Mutex::default(),
         })
     }
@@ -188,24 +172,6 @@ impl Connections {
                 "too many connections: raise the limit of open files"
             );
         }
-    }
-}
-
-/// The limit of file descriptors of the process, after raising it.
-fn raise_descriptor_limit() -> u64 {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let current = current.unwrap_or(MAX_DESCRIPTORS);
-    let wanted = maximum.unwrap_or(MAX_DESCRIPTORS).min(MAX_DESCRIPTORS);
-    if wanted <= current {
-        return current;
-    }
-    let raised = Rlimit {
-        current: Some(wanted),
-        maximum,
-    };
-    match setrlimit(Resource::Nofile, raised) {
-        Ok(()) => wanted,
-        Err(_) => current,
     }
 }
 

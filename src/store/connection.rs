@@ -56,8 +56,8 @@ pub use transaction::{Purpose, Transaction};
 const PAGE_KEY: &str = "page_token";
 /// Connections that read from SQLite.
 const MAX_SQLITE_READERS: u32 = 4;
-/// How many rows SQLite's thread may read before they are taken. With fewer than a page has,
-/// the thread would stop and be woken again for each page.
+/// How many rows SQLite's thread reads ahead. With fewer than a page of a list has, it would
+/// stop and be woken again within each list.
 const SQLITE_ROW_BUFFER: usize = 1_024;
 /// How long a write waits for another process that holds the SQLite file.
 const SQLITE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -67,8 +67,8 @@ const SQLITE_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 /// it keeps 2 MB, and reads most pages of a larger file again for each write. Connections that
 /// read keep the default: each write makes them drop their pages.
 const SQLITE_WRITER_CACHE: &str = "-32768";
-/// After so many pages of 4 KiB the write-ahead log is moved into the file. By default it is 1,000;
-/// with more of them a page that many writes change, as of an index, is moved less often.
+/// Pages of 4 KiB in the write-ahead log before a checkpoint. The default is 1,000; with more, pages
+/// that many writes change, such as those of an index, are copied less often.
 const SQLITE_CHECKPOINT_PAGES: &str = "4000";
 /// How long a call waits for an SQLite connection. It is longer than
 /// [`postgres::ACQUIRE_TIMEOUT`], as all writes queue for one connection, large ones too.

@@ -31,9 +31,9 @@ use crate::{
 pub struct StepColumns {
     /// Whether the bodies are selected.
     pub bodies: bool,
-    /// Whether they include the step's own, beside those of its translations.
+    /// Whether the step's own body is selected, too; if not, only those of its translations.
     pub own_body: bool,
-    /// Large columns are left out of steps with more bytes than this.
+    /// Steps of more bytes than this are read without their large columns.
     pub max_bytes: Option<i64>,
     /// Whether the translations are selected.
     pub translations: bool,

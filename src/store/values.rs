@@ -22,7 +22,7 @@ impl Display for Placeholder {
 
 /// Values of one statement or script.
 pub struct Values {
-    /// With an account, its place comes first.
+    /// If `with_account`, the first is the account, which [`Values::statement`] sets.
     values: Vec<Value>,
     /// Whether `$1` is the account. Otherwise each value is used once, in its order.
     with_account: bool,
@@ -101,13 +101,15 @@ impl Values {
     }
 }
 
-/// A statement with `?` in place of `$n`.
+/// A statement with `?` in place of `$n`, which must be used once each and in their order.
 fn unnumbered(sql: &str) -> String {
     let mut parts = sql.split('$');
     let mut text = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
+    for (index, part) in parts.enumerate() {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        debug_assert!(part.starts_with(&format!("{}{rest}", index + 1)), "{sql}");
         text.push('?');
-        text.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+        text.push_str(rest);
     }
     text
 }
@@ -117,7 +119,7 @@ pub fn list(items: impl Iterator<Item = impl Display>) -> String {
     let mut text = String::new();
     for item in items {
         let comma = if text.is_empty() { "" } else { ", " };
-        // A text takes all that is written to it.
+        // Writing to a `String` cannot fail.
         let _ = write!(text, "{comma}{item}");
     }
     text

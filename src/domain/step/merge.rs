@@ -112,6 +112,7 @@ impl Step {
         let honors_subtask = is_subtask && self.link.is_none();
         let honors = |field: &str| match field {
             "title" => !is_subtask,
+            // `subtask_id` and `subtask_pid`.
             _ => honors_subtask,
         };
         let ignored = type_dependent

@@ -287,7 +287,7 @@ pub fn target_fact(target: &ConditionTarget) -> Value {
     }
 }
 
-/// The root and the tasks that it manages, in the order of a walk.
+/// The root and the tasks that it manages, in the order of the guide.
 fn own_tasks(guide: &Guide) -> Vec<OwnTask<'_>> {
     let mut order: Vec<usize> = Vec::new();
     if guide.root().is_some() {
@@ -314,7 +314,7 @@ fn own_tasks(guide: &Guide) -> Vec<OwnTask<'_>> {
     };
     let all = |_: &GuideStep| true;
     // A walk over a guide beyond its limits may be very long. Its tasks are only added by
-    // the loop below, in the order of depth.
+    // the loop below, level by level.
     if guide.limit.is_none() {
         walk(guide, &all, &mut |position, step, _| {
             if let Some(subtask) = step.subtask {

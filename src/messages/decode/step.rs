@@ -132,8 +132,7 @@ fn kind(
     StepKind::titled(step_type, title?, cost?, feedback)
 }
 
-/// Notes what is wrong with the fields of a step without a valid type, as far as
-/// they are wrong for every type.
+/// Checks the fields of a step without a valid type by the rules of every type.
 fn untyped(message: &mut v1::Step, at: &mut Field<'_>) -> Option<StepKind> {
     let title = sent_text(std::mem::take(&mut message.title));
     let _: Option<Title> = title.and_then(|title| non_blank_text(title, at.field("title")));

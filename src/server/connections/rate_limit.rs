@@ -14,7 +14,7 @@ use tokio::time::Instant;
 const BURST: u32 = 500;
 /// The interval between connections beyond the burst.
 const INTERVAL: Duration = Duration::from_millis(20);
-/// From this many addresses on, those with a full burst are forgotten.
+/// At this many addresses, those whose bucket is full again are forgotten.
 const MAX_ADDRESSES: usize = 4096;
 /// The longest that a connection is delayed. One that would wait longer is refused.
 const MAX_DELAY: Duration = Duration::from_secs(10);

@@ -37,8 +37,7 @@ use crate::{
     },
 };
 
-/// For how long writes join a transaction. Those that come later wait for this time and the
-/// COMMIT.
+/// How long a transaction takes further writes. Later ones wait for its COMMIT.
 const GROUP_TIME: Duration = Duration::from_millis(4);
 
 /// Writes in the order of their arrival.
@@ -61,7 +60,7 @@ trait Job: Send {
     fn end(self: Box<Self>, stored: Result<(), StoreError>);
 }
 
-/// What a write has left of the transaction.
+/// The state of the shared transaction after a write.
 #[derive(Debug, PartialEq, Eq)]
 enum TransactionState {
     /// The write is applied, rolled back or never started.
@@ -213,6 +212,7 @@ struct QueuedWrite<O: Operation> {
     claimed: Arc<AtomicBool>,
     /// When it was added to the queue; `None` once it has begun.
     enqueued: Option<Instant>,
+    /// Whether the caller gave it up before it began.
     given_up: bool,
     outcome: Option<Result<WriteOutcome<O::Answer>, StoreError>>,
     outcome_sender: oneshot::Sender<Result<WriteOutcome<O::Answer>, StoreError>>,
@@ -230,8 +230,15 @@ impl<O: Operation> Job for QueuedWrite<O> {
     }
 
     fn end(self: Box<Self>, stored: Result<(), StoreError>) {
+        if let Some(enqueued) = self.enqueued
+            && !self.claimed.load(Ordering::SeqCst)
+        {
+            // No transaction could begin.
+            self.account.metrics().record_write_wait(enqueued.elapsed());
+        }
         let outcome = match (stored, self.outcome) {
             (Ok(()), Some(outcome)) => outcome,
+            // It was not run, as its caller had gone.
             (Ok(()), None) => Err(StoreError::Conflict),
             (Err(error), _) => Err(error),
         };
@@ -247,22 +254,22 @@ impl<O: Operation> QueuedWrite<O> {
         in_savepoint: bool,
     ) -> TransactionState {
         self.outcome = None;
-        if let Some(enqueued) = self.enqueued.take() {
+        let enqueued = self.enqueued.take();
+        if enqueued.is_some() {
             self.given_up = self.claimed.swap(true, Ordering::SeqCst);
-            if !self.given_up {
-                let metrics = self.account.metrics();
-                metrics.record_write_wait(enqueued.elapsed());
-            }
         }
         if self.given_up || self.caller.is_gone() {
             return TransactionState::Usable;
+        }
+        if let Some(enqueued) = enqueued {
+            self.account.metrics().record_write_wait(enqueued.elapsed());
         }
         let tx = Tx::of(
             &self.account,
             WriteConnection::Transaction(Arc::clone(transaction)),
             self.large_step_permit.clone(),
         );
-        let run = AssertUnwindSafe(run(&self.write, &tx, in_savepoint)).catch_unwind();
+        let run = AssertUnwindSafe(run_in_group(&self.write, &tx, in_savepoint)).catch_unwind();
         let (outcome, state) = run.await.unwrap_or_else(|_| {
             let panic = Error::Internal("a write panicked".to_owned());
             (Err(panic.into()), TransactionState::MustRollBack)
@@ -272,7 +279,7 @@ impl<O: Operation> QueuedWrite<O> {
     }
 }
 
-async fn run<O: Operation>(
+async fn run_in_group<O: Operation>(
     write: &PendingWrite<O>,
     tx: &Tx,
     in_savepoint: bool,
@@ -288,7 +295,7 @@ async fn run<O: Operation>(
         }
         Err(error) => return (Err(error), TransactionState::MustRollBack),
     }
-    if in_savepoint && let Err(err) = tx.db.execute_unprepared("SAVEPOINT apart").await {
+    if in_savepoint && let Err(err) = tx.db.execute_unprepared("SAVEPOINT queued_write").await {
         return (Err(err.into()), TransactionState::MustRollBack);
     }
     let outcome = write.run_locked(tx).await;
@@ -300,8 +307,10 @@ async fn run<O: Operation>(
     );
     let state = match (is_kept, in_savepoint) {
         (true, false) => TransactionState::Usable,
-        (true, true) => end_savepoint(tx, "RELEASE apart").await,
-        (false, true) if is_usable => end_savepoint(tx, "ROLLBACK TO apart; RELEASE apart").await,
+        (true, true) => end_savepoint(tx, "RELEASE queued_write").await,
+        (false, true) if is_usable => {
+            end_savepoint(tx, "ROLLBACK TO queued_write; RELEASE queued_write").await
+        }
         (false, _) => TransactionState::MustRollBack,
     };
     (outcome, state)

@@ -77,9 +77,9 @@ impl Upsert {
                     cells: Vec::with_capacity(self.capacity),
                 });
             }
-            if let Some(cells) = self.columns.get_mut(index) {
-                debug_assert_eq!(cells.name, column.as_str());
-                cells.cells.push(cell);
+            if let Some(ColumnCells { name, cells }) = self.columns.get_mut(index) {
+                debug_assert_eq!(*name, column.as_str());
+                cells.push(cell);
             }
             index += 1;
         }

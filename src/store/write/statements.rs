@@ -4,6 +4,7 @@
 mod batch;
 mod columns;
 mod guarded;
+mod locked_statement;
 mod step_list;
 
 use sea_orm::{ActiveModelTrait, DbBackend};
@@ -29,7 +30,7 @@ use crate::{
 use batch::Batch;
 use columns::{STEP_TRANSLATION_KEY, TASK_TRANSLATION_KEY, is_updated_translation_column};
 
-pub use batch::{IfUnchanged, LockedStatement};
+pub use locked_statement::{IfUnchanged, LockedStatement};
 
 type TaskTranslationRows = TranslationRows<task_translation::ActiveModel>;
 type StepTranslationRows = TranslationRows<step_translation::ActiveModel>;

@@ -99,7 +99,7 @@ impl StepCounter {
         }
     }
 
-    /// Adds the wiring steps that the document does not list for the values of a step.
+    /// Adds the wiring steps of the tasks that a step manages, unless the document lists them.
     fn add_unlisted(
         &mut self,
         document: &DocumentStep,

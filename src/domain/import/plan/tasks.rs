@@ -38,8 +38,8 @@ impl<'a> Planner<'a> {
         let product = after.as_ref().map(|task| task.product);
         let index = self.tasks.len();
         self.put_task(existing, after);
-        // Counted first, as each value of a linked question may add a task and a step, and a
-        // small document has room for millions of values.
+        // Counted before planning, as each value of a linked question adds a task and a step, and
+        // a small document has room for millions of values.
         let expected = count_steps(steps, existing, self.absent_steps);
         self.depth += 1;
         self.plans_managed_tasks = expected <= MAX_TASK_STEPS;

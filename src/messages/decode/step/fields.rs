@@ -104,7 +104,7 @@ pub fn content(message: v1::Step, at: &mut Field<'_>) -> Option<StepContent> {
     })
 }
 
-/// The fields that were sent and that some types of steps do not have.
+/// The fields that some types of steps do not have and that were sent or are in the mask.
 fn sent_type_dependent(message: &v1::Step, mask: &Mask) -> Vec<&'static str> {
     let fields = [
         ("title", !message.title.is_empty()),

@@ -61,12 +61,12 @@ impl Effect {
     }
 }
 
-/// A write that is sent at once: one statement on PostgreSQL, one hand-over to the
+/// A write that is sent in one round trip: one statement on PostgreSQL, one hand-over to the
 /// connection's thread on SQLite.
 ///
 /// *Invariant:* the guard changes one row or none; when it changes none, no effect takes
 /// place. It needs no lock held before: on PostgreSQL it waits for whoever changes the
-/// row and then sees the row as that one has left it. The guard must check everything that
+/// row and then sees the row as that transaction has left it. The guard must check everything that
 /// the write relies on; otherwise the effects must be [verified](Script::verified).
 pub struct Script {
     /// An INSERT, UPDATE or DELETE with its condition.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sea_orm::{ActiveModelTrait, DbBackend, Statement, Value};
+use sea_orm::{ActiveModelTrait, DbBackend, Value};
 use uuid::Uuid;
 
 use super::{
@@ -12,6 +12,7 @@ use super::{
         is_updated_task_column, next_revision,
     },
     internal,
+    locked_statement::{IfUnchanged, LockedStatement},
     step_list::change_order,
     translation_upserts,
 };
@@ -34,52 +35,6 @@ use crate::{
         },
     },
 };
-
-/// One statement of a write under locks.
-pub struct LockedStatement {
-    /// The statement.
-    pub sql: String,
-    /// Statements that are sent with it and take no round trip of their own. It must not
-    /// depend on them, nor they on each other.
-    pub effects: Vec<String>,
-    /// The values of the statement and its effects. `$1` is the account, except in an upsert,
-    /// whose rows contain it.
-    pub values: Values,
-    /// What happens when no row is changed.
-    pub if_unchanged: IfUnchanged,
-}
-
-impl LockedStatement {
-    /// The statement as a database takes it.
-    pub fn statement(self, backend: DbBackend, account: &AccountId) -> Statement {
-        let Self {
-            sql,
-            effects,
-            values,
-            if_unchanged: _,
-        } = self;
-        let sql = match backend {
-            _ if effects.is_empty() => sql,
-            DbBackend::Sqlite => format!("{sql}; {}", effects.join("; ")),
-            // Foreign keys are checked after the statement and its effects.
-            _ => {
-                let effects = effects.into_iter().enumerate();
-                let effects = effects.map(|(index, effect)| format!("effect{index} AS ({effect})"));
-                format!("WITH {} {sql}", list(effects))
-            }
-        };
-        values.statement(sql, backend, account)
-    }
-}
-
-/// What happens when a statement changes no row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IfUnchanged {
-    /// The write goes on.
-    Accept,
-    /// The write fails, as the task would be too large.
-    RefuseAsTooLarge,
-}
 
 /// Statements of one transaction, in their order.
 pub struct Batch {
