@@ -215,22 +215,26 @@ async fn managed_tasks_of_a_guide_that_is_too_large_are_checked_in_any_order_of_
         document("Outer", vec![observation_asking(linked_question(values))])
     };
     let innermost = document("", vec![asks("nobody_reads_this", &["x"])]);
-    let outer = client
-        .imported(managing(managing(managing(innermost))))
-        .await;
-    let first = first_managed_task(&client, &outer.guid).await;
-    let second = first_managed_task(&client, &first).await;
-    let third = first_managed_task(&client, &second).await;
-    let third = client.get_task(&third).await.expect("the innermost task");
-    refer(&client, &outer, &chain(&client, 9).await).await;
-    // The second task is referred to before the first one, which manages it.
-    let second = client.get_task(&second).await.expect("the second task");
-    let before = subtask(&outer, &second);
-    let placed = client.create_step_after(before, &outer.steps[0]).await;
-    placed.accepted();
+    let nested = managing(managing(managing(managing(innermost))));
+    let outer = client.imported(nested).await;
+    let mut managed = vec![outer.guid.clone()];
+    for depth in 0..4 {
+        managed.push(first_managed_task(&client, &managed[depth]).await);
+    }
+    let innermost = client.get_task(&managed[4]).await.expect("a task");
+    // The outer task refers to the third one, which is so above the second, its manager.
+    let third = client.get_task(&managed[3]).await.expect("a task");
+    refer(&client, &outer, &third).await;
+    // Each level has ten ways into the next: more than 10,000 steps.
+    let mut below = ending(&client, "Last").await;
+    for _ in 0..4 {
+        let ways = vec![subtask(&Task::default(), &below); 10];
+        below = client.imported(document("Level", ways)).await;
+    }
+    refer(&client, &outer, &below).await;
     let found = rules(&client, &outer).await;
     assert_eq!(of_rule(&found, "analysis/too-large").len(), 1);
     let unused = of_rule(&found, "observation/unused").into_iter();
     let steps: Vec<_> = unused.map(|finding| &finding.step).collect();
-    assert!(steps.contains(&&third.steps[0]), "{found:#?}");
+    assert!(steps.contains(&&innermost.steps[0]), "{found:#?}");
 }
