@@ -192,32 +192,35 @@ impl Upsert {
         self.batches().into_iter().map(statement).collect()
     }
 
-    /// Inserts the rows when the guard has changed a row; `None` for no rows. For a single row,
-    /// `replaced` gives columns an expression over the guard's row in place of their cell.
-    pub fn insert_if_guarded(
+    /// Inserts the one row when the guard has changed a row. `column` has an expression over the
+    /// guard's row in place of its cell.
+    pub fn insert_of_guard_row(
         self,
         values: &mut Values,
-        replaced: &[(&str, &str)],
-        backend: DbBackend,
-    ) -> Option<Effect> {
+        column: &str,
+        expression: &str,
+    ) -> Effect {
+        let mut sql = self.insert_into();
+        for (index, ColumnCells { name, cells }) in self.columns.into_iter().enumerate() {
+            sql.push_str(if index == 0 { " SELECT " } else { ", " });
+            match name == column {
+                true => sql.push_str(expression),
+                false => values.bind_onto(&mut sql, cells),
+            }
+        }
+        sql.push_str(" FROM ");
+        Effect::insert_of_row(sql)
+    }
+
+    /// Inserts the rows when the guard has changed a row; `None` for no rows.
+    pub fn insert_if_guarded(self, values: &mut Values, backend: DbBackend) -> Option<Effect> {
         let (count, mut sql) = (self.count(), self.insert_into());
         sql.push_str(" SELECT ");
         match count {
             0 => return None,
             1 => {
-                for (index, ColumnCells { name, cells }) in self.columns.into_iter().enumerate() {
-                    if index > 0 {
-                        sql.push_str(", ");
-                    }
-                    match replaced.iter().find(|(column, _)| *column == name) {
-                        Some((_, expression)) => sql.push_str(expression),
-                        None => values.bind_onto(&mut sql, cells),
-                    }
-                }
-                if !replaced.is_empty() {
-                    sql.push_str(" FROM ");
-                    return Some(Effect::insert_of_row(sql));
-                }
+                let cells = self.columns.into_iter().flat_map(|column| column.cells);
+                values.bind_onto(&mut sql, cells);
             }
             _ => {
                 let mut given = GivenRows::new(backend);
@@ -307,7 +310,7 @@ impl RowChange {
     /// The change when the guard of a script has changed a row; `None` for no rows.
     pub fn if_guarded(self, values: &mut Values, backend: DbBackend) -> Option<Effect> {
         match self {
-            Self::Upsert(rows) => rows.insert_if_guarded(values, &[], backend),
+            Self::Upsert(rows) => rows.insert_if_guarded(values, backend),
             Self::Delete(rows) if rows.rows.is_empty() => None,
             Self::Delete(rows) => Some(Effect::delete(rows.delete("$1", values))),
         }

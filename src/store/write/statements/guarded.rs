@@ -146,18 +146,23 @@ pub fn create_step(
     let (guard, task) = change_order(order, &mut values, context);
     let guard_row = format!("FROM tasks WHERE account_id = $1 AND guid = {task}");
     let mut script = script_of_guard(guard, "last_position", guard_row, values);
-    // An appended step takes the `last_position` that the guard returns.
-    let replaced: &[(&str, &str)] = match place {
-        Some(_) => &[],
-        None => &[("position", "last_position")],
+    let effect = match place {
+        Some(place) => {
+            let row = Upsert::new(vec![step_row(*after, place)?]);
+            row.insert_if_guarded(&mut script.values, backend)
+        }
+        // An appended step takes the `last_position` that the guard returns.
+        None => {
+            let replaced = Place {
+                position: 0,
+                fraction: Vec::new(),
+            };
+            let row = Upsert::new(vec![step_row(*after, replaced)?]);
+            let (column, expression) = ("position", "last_position");
+            Some(row.insert_of_guard_row(&mut script.values, column, expression))
+        }
     };
-    let place = place.unwrap_or(Place {
-        position: 0,
-        fraction: Vec::new(),
-    });
-    let row = Upsert::new(vec![step_row(*after, place)?]);
-    let insert = row.insert_if_guarded(&mut script.values, replaced, backend);
-    script.effects.extend(insert);
+    script.effects.extend(effect);
     let table = "step_translations";
     translations.add_to(&mut script, table, &STEP_TRANSLATION_KEY, backend);
     Ok(script)
@@ -237,7 +242,7 @@ impl<M: ActiveModelTrait> TranslationRows<M> {
             )));
         }
         for rows in translation_upserts(texts, locks, key) {
-            let effect = rows.insert_if_guarded(&mut script.values, &[], backend);
+            let effect = rows.insert_if_guarded(&mut script.values, backend);
             script.effects.extend(effect);
         }
     }
