@@ -232,8 +232,8 @@ fn add_managed(
             Some(before) => {
                 let empty = TaskDocument::default();
                 let (before, after) = (
-                    before.task_json.as_ref().unwrap_or(&empty),
-                    value.task_json.as_ref().unwrap_or(&empty),
+                    before.task_json.as_deref().unwrap_or(&empty),
+                    value.task_json.as_deref().unwrap_or(&empty),
                 );
                 add_guide(before, after, changes)?;
             }

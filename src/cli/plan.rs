@@ -84,7 +84,7 @@ pub(super) fn managed_documents(
 ) -> impl Iterator<Item = (&FeedbackValue, &TaskDocument)> {
     let configs = step.feedback_config.iter();
     let values = configs.flat_map(|config| &config.values);
-    values.filter_map(|value| Some((value, value.task_json.as_ref()?)))
+    values.filter_map(|value| Some((value, value.task_json.as_deref()?)))
 }
 
 /// Whether both have equally many steps, and each step as many managed tasks as it was sent

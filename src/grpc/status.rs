@@ -113,6 +113,15 @@ pub fn message_too_large(limit: usize) -> Status {
     too_large("the request is larger than", limit)
 }
 
+/// The elements of a request take more memory than the server allows; `limit` is in bytes.
+pub fn too_many_elements(limit: usize) -> Status {
+    too_large_with(
+        "the request has so many elements that they take more than",
+        limit,
+        " of memory",
+    )
+}
+
 /// A response is larger than the server returns; `limit` is in bytes.
 pub fn response_too_large(limit: usize) -> Status {
     too_large("the response would be larger than", limit)

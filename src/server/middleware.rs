@@ -51,14 +51,20 @@ use crate::{
     auth::{Authenticator, KeysRead},
     call_context::{CallContext, ResponseMemory},
     grpc::status,
+    proto::decoded_size::DecodedSizes,
     telemetry::Tracer,
 };
+
+/// How many times the largest message the elements of a request may take when they are
+/// decoded. What can be stored takes at most twice its stored size.
+const MAX_DECODED_RATIO: usize = 3;
 
 /// The state that the middleware of all calls shares.
 pub struct Middleware {
     authenticator: Authenticator,
     limits: CallLimits,
     memory: Arc<MemoryBudget>,
+    sizes: DecodedSizes,
     queue: WorkQueue,
     shedder: LoadShedder,
     metrics: CallMetrics,
@@ -92,6 +98,7 @@ impl Middleware {
             authenticator,
             limits,
             memory: MemoryBudget::new(limits.max_inflight_bytes),
+            sizes: DecodedSizes::new(),
             queue: WorkQueue::new(limits.max_inflight_bytes),
             shedder: LoadShedder::new(),
             metrics: CallMetrics::new(),
@@ -163,9 +170,10 @@ where
     /// 9. the deadline is enforced
     /// 10. panics are caught
     /// 11. the message is received, within the memory budget
-    /// 12. a work permit is waited for
-    /// 13. the service runs in the call's context
-    /// 14. the response is counted, and holds memory until the peer has taken it
+    /// 12. the memory for its elements is bounded
+    /// 13. a work permit is waited for
+    /// 14. the service runs in the call's context
+    /// 15. the response is counted, and holds memory until the peer has taken it
     pub fn call(
         &self,
         request: Request<Body>,
@@ -219,7 +227,7 @@ impl Middleware {
         CallRecord::new(request, started, pending, metrics, self.tracer.as_ref())
     }
 
-    /// Stages 6 to 13.
+    /// Stages 6 to 14.
     async fn handle<S>(
         &self,
         call: &mut CallRecord,
@@ -253,12 +261,9 @@ impl Middleware {
             let limit = self.limits.max_message_bytes;
             let receiving = request_body::receive(body, call.received(), &self.memory, limit);
             let message = QueueSlot::release_while_pending(&mut slot, receiving).await?;
-            let ReceivedMessage {
-                body,
-                bytes,
-                memory,
-            } = message;
-            let permit = self.queue.acquire(slot, bytes, deadline.at).await;
+            let work = self.work_bytes(head.uri.path(), &message)?;
+            let ReceivedMessage { body, memory, .. } = message;
+            let permit = self.queue.acquire(slot, work, deadline.at).await;
             let permit = Arc::new(permit.map_err(|_| status::overloaded())?);
             let held = (Arc::clone(&memory), Arc::clone(&permit));
             let response_memory: Arc<dyn ResponseMemory> = Arc::clone(&memory) as _;
@@ -271,7 +276,7 @@ impl Middleware {
                 held,
                 spans,
             );
-            let request = Request::from_parts(head, body);
+            let request = Request::from_parts(head, Body::new(body));
             let response = context.scope(call_service(inner, request)).await;
             Ok((
                 response,
@@ -284,7 +289,18 @@ impl Middleware {
         result.unwrap_or_else(|| Err(status::deadline_exceeded(scope, deadline.source)))
     }
 
-    /// Stages 5 and 14. An error stands in the headers; a call that has a body ends
+    /// The size of the largest copy of a message: as it arrived, or its elements when they
+    /// are decoded.
+    fn work_bytes(&self, rpc: &str, message: &ReceivedMessage) -> Result<usize, Status> {
+        let limit = MAX_DECODED_RATIO * self.limits.max_message_bytes;
+        let decoded = self.sizes.of_request(rpc, message.body.message(), limit);
+        if decoded > limit {
+            return Err(status::too_many_elements(limit));
+        }
+        Ok(decoded.max(message.bytes))
+    }
+
+    /// Stages 5 and 15. An error stands in the headers; a call that has a body ends
     /// with its trailers.
     fn respond(
         &self,

@@ -109,7 +109,7 @@ async fn managed_tasks_stand_below_their_values(client: Client) {
             let inner_task = inner.as_ref().and_then(|inner| inner.task.as_ref());
             let guid = inner_task.map_or("", |task| task.guid.as_str());
             assert_eq!(guid, value.link);
-            below.extend(inner);
+            below.extend(inner.map(|inner| *inner));
         }
         assert_eq!(client.steps_with_bodies(&task.guid).await, steps);
     }

@@ -255,7 +255,7 @@ async fn answers_have_keys_of_their_own(client: Client) {
 
 async fn a_document_in_an_answer_is_refused(client: Client) {
     let mut config = question("q", &["a"]);
-    config.values[0].task_json = Some(TaskDocument::default());
+    config.values[0].task_json = Some(Box::default());
     let violation = (
         "step.feedback_config[0].values[0].task_json",
         "FIELD_INVALID",

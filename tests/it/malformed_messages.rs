@@ -17,6 +17,7 @@ on_both_databases![
     a_truncated_message_is_invalid,
     a_field_of_another_wire_type_is_invalid,
     a_too_large_message_is_refused,
+    a_message_whose_elements_take_too_much_memory_is_refused,
     an_empty_message_is_checked_like_any_other,
     unknown_fields_are_ignored,
     a_bad_message_does_not_end_the_connection,
@@ -114,6 +115,28 @@ async fn a_too_large_message_is_refused(client: Client) {
     let message = Bytes::from(vec![0; 72 * 1024 * 1024 + 1]);
     let failure = refusal(&client, "TaskService/CreateTask", message).await;
     failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+}
+
+/// An empty element is two bytes of the message.
+async fn a_message_whose_elements_take_too_much_memory_is_refused(client: Client) {
+    let steps = [0x12, 0].repeat(500_000);
+    let answers = field(2, &field(10, &[0x22, 0].repeat(4_000_000)));
+    let json = field(1, &field(2, &field(6, &[0x0a, 0].repeat(8_000_000))));
+    let instructions = field(2, &field(11, &json));
+    for document in [&steps[..], &answers, &instructions] {
+        let failure = refusal(&client, "TaskService/ImportTask", field(1, document)).await;
+        failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+        let start = "the request has so many elements that they take more than ";
+        assert!(failure.message.starts_with(start), "{}", failure.message);
+    }
+    let steps = [0x12, 0].repeat(20_000);
+    let failure = refusal(&client, "TaskService/ImportTask", field(1, &steps)).await;
+    failure.is(Code::InvalidArgument, "FIELD_REQUIRED");
+    let violations = failure.violations();
+    assert!(
+        violations.contains(&("document.steps", "TOO_MANY_ELEMENTS")),
+        "{violations:?}"
+    );
 }
 
 async fn an_empty_message_is_checked_like_any_other(client: Client) {

@@ -138,7 +138,7 @@ pub fn linked_question(values: Vec<FeedbackValue>) -> FeedbackConfig {
 /// An answer with the document of the task that it manages.
 pub fn answer_with(key: &str, value: &str, document: TaskDocument) -> FeedbackValue {
     FeedbackValue {
-        task_json: Some(document),
+        task_json: Some(Box::new(document)),
         ..answer(key, value)
     }
 }

@@ -105,5 +105,5 @@ fn add_ids(document: &TaskDocument, ids: &mut BTreeSet<String>) {
 fn managed_mut(step: &mut Step) -> impl Iterator<Item = &mut TaskDocument> {
     let configs = step.feedback_config.iter_mut();
     let values = configs.flat_map(|config: &mut FeedbackConfig| &mut config.values);
-    values.filter_map(|value| value.task_json.as_mut())
+    values.filter_map(|value| value.task_json.as_deref_mut())
 }

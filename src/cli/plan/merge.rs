@@ -186,7 +186,7 @@ impl Plan {
                     if let Some(task) = &mut planned.task {
                         task.name.clone_from(&sent.value);
                     }
-                    Some(planned)
+                    Some(Box::new(planned))
                 }
                 (Some(document), None) => Some(document),
                 (None, managed) => managed.cloned(),

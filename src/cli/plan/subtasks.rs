@@ -27,7 +27,7 @@ pub(in crate::cli) async fn name_new_subtask_steps(client: &Client, planned: &mu
             }
             let configs = step.feedback_config.iter_mut();
             let values = configs.flat_map(|config| &mut config.values);
-            guides.extend(values.filter_map(|value| value.task_json.as_mut()));
+            guides.extend(values.filter_map(|value| value.task_json.as_deref_mut()));
         }
     }
 }

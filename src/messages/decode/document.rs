@@ -254,7 +254,7 @@ impl DocumentReader<'_> {
                     None => None,
                     // Nothing is created from it, so nothing in it is refused.
                     Some(_) if !linked => Some(Document::skipped(path)),
-                    Some(nested) => self.document(nested, path, Some(&value.value), depth + 1),
+                    Some(nested) => self.document(*nested, path, Some(&value.value), depth + 1),
                 };
                 let named = document.as_ref().and_then(|document| document.task.guid);
                 ids.extend(named);

@@ -34,7 +34,7 @@ fn with_documents(mut step: v1::Step, managed: &mut BTreeMap<TaskId, TaskTree>) 
     for value in values {
         value.task_json = TaskId::parse(&value.link)
             .and_then(|task| managed.remove(&task))
-            .map(document);
+            .map(|managed| Box::new(document(managed)));
     }
     step
 }

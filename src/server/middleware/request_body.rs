@@ -5,14 +5,14 @@
 //! message stays incomplete never starts.
 
 use std::{
-    collections::VecDeque,
+    collections::{VecDeque, vec_deque},
     future::poll_fn,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tonic::{Status, body::Body};
 
@@ -36,7 +36,7 @@ const MIN_BYTES_PER_FRAME: usize = 64;
 /// A message that has arrived.
 pub struct ReceivedMessage {
     /// The message with its prefix, as tonic reads it.
-    pub body: Body,
+    pub body: MessageBody,
     /// Its size, prefix included.
     pub bytes: usize,
     /// The memory that it holds.
@@ -98,7 +98,7 @@ pub async fn receive(
     };
     Ok(ReceivedMessage {
         bytes: chunks.bytes,
-        body: Body::new(chunks.finish()),
+        body: chunks.finish(),
         memory: Arc::new(memory),
     })
 }
@@ -159,7 +159,51 @@ impl Chunks {
 }
 
 /// The body of a received message.
-struct MessageBody(VecDeque<Bytes>);
+pub struct MessageBody(VecDeque<Bytes>);
+
+impl MessageBody {
+    /// Reads the message without its prefix.
+    pub fn message(&self) -> impl Buf {
+        let mut reader = ChunkReader {
+            remaining: self.0.iter().map(Bytes::len).sum(),
+            chunk: &[],
+            others: self.0.iter(),
+        };
+        reader.advance(PREFIX_BYTES.min(reader.remaining));
+        reader
+    }
+}
+
+/// Reads chunks one after the other.
+struct ChunkReader<'a> {
+    remaining: usize,
+    /// What is left of the current chunk. Empty only at the end, and before the first.
+    chunk: &'a [u8],
+    others: vec_deque::Iter<'a, Bytes>,
+}
+
+impl Buf for ChunkReader<'_> {
+    fn remaining(&self) -> usize {
+        self.remaining
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.chunk
+    }
+
+    fn advance(&mut self, mut count: usize) {
+        self.remaining -= count;
+        while let None | Some([]) = self.chunk.get(count..) {
+            count -= self.chunk.len();
+            let Some(next) = self.others.next() else {
+                self.chunk = &[];
+                return;
+            };
+            self.chunk = next;
+        }
+        self.chunk = self.chunk.get(count..).unwrap_or_default();
+    }
+}
 
 impl HttpBody for MessageBody {
     type Data = Bytes;

@@ -76,7 +76,7 @@ fn as_written(written: &TaskDocument, mut exported: TaskDocument, name: &str) {
             for (value, written) in question.values.iter_mut().zip(&written.values) {
                 value.link.clear();
                 match (value.task_json.take(), &written.task_json) {
-                    (Some(document), Some(written)) => as_written(written, document, name),
+                    (Some(document), Some(written)) => as_written(written, *document, name),
                     (None, None) => {}
                     documents => panic!("{name}: {title}: {documents:?}"),
                 }

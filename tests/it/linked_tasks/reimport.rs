@@ -258,7 +258,7 @@ async fn switching_linked_on_creates_tasks(client: Client) {
     let inner = document("b", document_steps(&["inner"]));
     let sent = changed(&client, &made, |config| {
         config.linked = Some(true);
-        config.values[1].task_json = Some(inner);
+        config.values[1].task_json = Some(Box::new(inner));
     });
     client.imported(sent.await).await;
     let titles = client.step_titles(&made.guid).await;
@@ -413,7 +413,7 @@ async fn the_name_of_a_managed_task_is_ignored_and_listed(client: Client) {
     let response = client.import(alone.clone()).await.accepted();
     assert_eq!(response.ignored_paths, ["document.task.name"]);
     let sent = changed(&client, &made, |config| {
-        config.values[0].task_json = Some(alone);
+        config.values[0].task_json = Some(Box::new(alone));
     });
     let response = client.import(sent.await).await.accepted();
     let listed = "document.steps.feedback_config.values.task_json.task.name";

@@ -297,7 +297,7 @@ impl Writer<'_> {
                 } else {
                     id
                 },
-                task_json: (!no_document).then_some(sent),
+                task_json: (!no_document).then(|| Box::new(sent)),
                 ..answer_of(KEYS[idx], text)
             },
         ]

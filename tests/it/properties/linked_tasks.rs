@@ -230,9 +230,9 @@ fn step_message(plan: &StepPlan, tasks: &[Task]) -> Step {
 fn feedback_value(value: &Value, linked: bool, tasks: &[Task]) -> FeedbackValue {
     let document = value.document.as_ref().filter(|_| linked);
     FeedbackValue {
-        task_json: document.map(|plans| TaskDocument {
-            task: None,
-            steps: plans.iter().map(|plan| step_message(plan, tasks)).collect(),
+        task_json: document.map(|plans| {
+            let steps = plans.iter().map(|plan| step_message(plan, tasks)).collect();
+            Box::new(TaskDocument { task: None, steps })
         }),
         ..answer(KEYS[value.key], TEXTS[value.text])
     }
@@ -365,7 +365,9 @@ impl Edit {
                 KEYS[*key].clone_into(&mut config.values[at].key);
             }
             EditKind::DropDocument => config.values[at].task_json = None,
-            EditKind::CopyDocument(_) if linked => config.values[at].task_json = other,
+            EditKind::CopyDocument(_) if linked => {
+                config.values[at].task_json = other.map(Box::new)
+            }
             _ => {}
         }
     }
@@ -403,7 +405,7 @@ fn steps_of(state: &State) -> Vec<&Step> {
 fn depth_of(document: &TaskDocument) -> usize {
     let values = document.steps.iter().flat_map(answers_of);
     // A linked value without a document gets an empty one.
-    let inner = values.map(|value| value.task_json.as_ref().map_or(1, depth_of));
+    let inner = values.map(|value| value.task_json.as_deref().map_or(1, depth_of));
     1 + inner.max().unwrap_or(0)
 }
 

@@ -212,7 +212,7 @@ async fn a_question_has_the_limits_of_the_question(client: Client) {
         ..question("q", &["a"])
     };
     let mut document = question("q", &["a"]);
-    document.values[0].task_json = Some(TaskDocument::default());
+    document.values[0].task_json = Some(Box::default());
     let blank = question("q", &[]).with_values(vec![answer("a", " ")]);
     for (configs, at, reason) in [
         (vec![question("q", &["a"]); 2], "", "TOO_MANY_ELEMENTS"),

@@ -65,10 +65,10 @@ pub fn linked_answer(workspace: &mut Workspace) -> FeedbackValue {
     FeedbackValue {
         key: text.clone(),
         value: text.clone(),
-        task_json: Some(TaskDocument {
+        task_json: Some(Box::new(TaskDocument {
             task: Some(task(text)),
             steps: vec![solution(workspace)],
-        }),
+        })),
         ..FeedbackValue::default()
     }
 }

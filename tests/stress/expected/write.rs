@@ -244,7 +244,7 @@ impl Workspace {
         for value in values.flat_map(|config| &mut config.values) {
             let inner = value.task_json.take();
             if linked && value.link.is_empty() {
-                value.link = self.import(required(inner));
+                value.link = self.import(*required(inner));
                 subtasks.push(subtask_of_value(task, &value.link));
             }
         }

@@ -13,6 +13,7 @@ on_both_databases![measuring:
     large_reads_at_once_stay_within_memory,
     large_pages_at_once_stay_within_memory,
     small_writes_of_large_steps_at_once_stay_within_memory,
+    small_messages_of_many_elements_at_once_stay_within_memory,
 ];
 
 /// How much is sent at once, and how much memory it may take.
@@ -311,4 +312,40 @@ async fn call_at_once(
     let responses = calling.join_all().await;
     service.print(&format!("after {method}: {}", service.memory()));
     responses
+}
+
+/// Messages that are small and take a hundred times their size when they are decoded.
+async fn small_messages_of_many_elements_at_once_stay_within_memory(database: TestDatabase) {
+    let amounts = amounts();
+    // The elements of one request take little less than three times the largest message.
+    let accepted = short_or_full(350_000, 1_050_000);
+    let service = database.serve_with(amounts.settings);
+    let client = service.client();
+    client.given_task(task("Small")).await;
+    let empty_elements = |count: usize| {
+        let message = [0x0a, 0].repeat(count);
+        Bytes::from([&prefix(false, message.len()), &message[..]].concat())
+    };
+    let requests = [empty_elements(accepted), empty_elements(20 * accepted)];
+    let requests = requests.iter().cycle().take(amounts.clients).cloned();
+    let method = "TranslationService/WriteTranslations";
+    let calling = call_in_parallel(&service, client.account(), method, requests.collect());
+    let (mut decoded, mut refused) = (0, 0);
+    for response in calling.await.join_all().await {
+        let failure = Failure::from(response.status.clone());
+        match failure.reason() {
+            "TOO_MANY_ELEMENTS" => decoded += 1,
+            "MESSAGE_TOO_LARGE" => refused += 1,
+            _ => is_overloaded(&response.status),
+        }
+    }
+    service.print(&format!(
+        "{decoded} were decoded, {refused} refused; {}",
+        service.memory()
+    ));
+    assert!(decoded > 0 && refused > 0, "{decoded} {refused}");
+    service.stayed_within(amounts.peak);
+    service
+        .sinks_below(amounts.after, Duration::from_secs(30))
+        .await;
 }

@@ -25,11 +25,16 @@ async fn take(frames: VecDeque<Bytes>, breaks: bool) -> Result<(Vec<u8>, usize),
     let reset = breaks.then(|| Err(Status::unknown("reset")));
     let body = Body::new(StreamBody::new(stream::iter(frames.chain(reset))));
     let budget = MemoryBudget::new(2_000_000);
-    let mut message = receive(body, &ReceivedBody::default(), &budget, 3_000_000).await?;
+    let message = receive(body, &ReceivedBody::default(), &budget, 3_000_000).await?;
     let mut bytes = Vec::new();
-    while let Some(frame) = next_frame(&mut message.body).await {
+    let mut reader = message.body.message();
+    let content = reader.copy_to_bytes(reader.remaining());
+    drop(reader);
+    let mut body = Body::new(message.body);
+    while let Some(frame) = next_frame(&mut body).await {
         bytes.extend_from_slice(&frame.expect("data").into_data().expect("data"));
     }
+    assert_eq!(content, bytes[PREFIX_BYTES.min(bytes.len())..]);
     Ok((bytes, message.bytes))
 }
 

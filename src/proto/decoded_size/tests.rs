@@ -1,0 +1,142 @@
+#![allow(clippy::expect_used)]
+
+use std::mem::size_of;
+
+use prost::Message;
+use prost_types::{Struct, Value};
+
+use super::*;
+use crate::proto::v1;
+
+const IMPORT: &str = "/expertise.v1.TaskService/ImportTask";
+
+fn import_of(steps: Vec<v1::Step>) -> Vec<u8> {
+    let request = v1::ImportTaskRequest {
+        document: Some(v1::TaskDocument { task: None, steps }),
+        ..Default::default()
+    };
+    request.encode_to_vec()
+}
+
+fn decoded(message: &[u8]) -> usize {
+    DecodedSizes::new().of_request(IMPORT, message, usize::MAX)
+}
+
+/// The count of a struct may be wrong by a tenth.
+fn nearly(bytes: usize) -> usize {
+    bytes - bytes / 10
+}
+
+fn step_with_answers(count: usize) -> v1::Step {
+    v1::Step {
+        title: "Pump".repeat(100),
+        feedback_config: vec![v1::FeedbackConfig {
+            values: vec![v1::FeedbackValue::default(); count],
+            ..Default::default()
+        }],
+        ..Default::default()
+    }
+}
+
+#[test]
+fn elements_count_at_every_level_and_texts_do_not() {
+    let one = decoded(&import_of(vec![step_with_answers(0)]));
+    assert!(one >= nearly(size_of::<v1::Step>() + size_of::<v1::FeedbackConfig>()));
+    assert!(one < 2_000, "{one}");
+    let answers = decoded(&import_of(vec![step_with_answers(1_000)])) - one;
+    assert!(
+        answers >= 1_000 * size_of::<v1::FeedbackValue>(),
+        "{answers}"
+    );
+    let steps = decoded(&import_of(vec![v1::Step::default(); 1_000]));
+    assert!(steps >= nearly(1_000 * size_of::<v1::Step>()), "{steps}");
+}
+
+#[test]
+fn maps_texts_in_lists_and_packed_numbers_count() {
+    let translations = (0..100).map(|n| (n.to_string(), v1::StepTranslation::default()));
+    let step = v1::Step {
+        translations: translations.collect(),
+        tags: vec![String::new(); 1_000],
+        ..Default::default()
+    };
+    let texts = 1_000 * size_of::<String>();
+    let map = 100 * size_of::<(String, v1::StepTranslation)>();
+    let counted = decoded(&import_of(vec![step]));
+    assert!(counted >= texts + map, "{counted} of {texts} and {map}");
+    let rpc = "/expertise.v1.TaskService/CreateTask";
+    let packed = [&[0x0a, 102, 0x3a, 100][..], &[1; 100]].concat();
+    let counted = DecodedSizes::new().of_request(rpc, &packed[..], usize::MAX);
+    let task = v1::CreateTaskRequest::decode(&packed[..])
+        .expect("a request")
+        .task;
+    assert_eq!(task.expect("a task").roles.len(), 100);
+    assert!(counted >= 100 * size_of::<i32>(), "{counted}");
+}
+
+/// What prost skips or refuses hides nothing behind it, and is not counted.
+#[test]
+fn unknown_fields_are_skipped_and_a_broken_message_ends_the_count() {
+    let steps = import_of(vec![v1::Step::default(); 10]);
+    let counted = decoded(&steps);
+    // Field 99: a number, and a group around a text.
+    let unknown = [0x98, 0x06, 0x01, 0x9b, 0x06, 0x0a, 0x01, b'a', 0x9c, 0x06];
+    assert_eq!(decoded(&[&unknown[..], &steps].concat()), counted);
+    assert_eq!(decoded(&[&steps[..], &[0x0a]].concat()), counted);
+    // A document of 100 bytes that has two.
+    assert_eq!(decoded(&[0x0a, 100, 0x12, 0x00]), 0);
+    assert_eq!(
+        DecodedSizes::new().of_request("/x.Y/Z", &steps[..], usize::MAX),
+        0
+    );
+}
+
+#[test]
+fn counting_ends_above_the_limit() {
+    let steps = import_of(vec![v1::Step::default(); 1_000]);
+    let counted = DecodedSizes::new().of_request(IMPORT, &steps[..], 10_000);
+    assert!((10_001..20_000).contains(&counted), "{counted}");
+}
+
+/// The structs that lists hold.
+#[test]
+fn structs_are_counted_to_a_tenth() {
+    let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("the descriptors");
+    for (name, bytes) in [
+        (
+            "expertise.v1.AutomaticTranslation",
+            size_of::<v1::AutomaticTranslation>(),
+        ),
+        ("expertise.v1.Condition", size_of::<v1::Condition>()),
+        (
+            "expertise.v1.DependencyNode",
+            size_of::<v1::DependencyNode>(),
+        ),
+        (
+            "expertise.v1.FeedbackConfig",
+            size_of::<v1::FeedbackConfig>(),
+        ),
+        ("expertise.v1.FeedbackValue", size_of::<v1::FeedbackValue>()),
+        ("expertise.v1.RuleSetting", size_of::<v1::RuleSetting>()),
+        ("expertise.v1.Step", size_of::<v1::Step>()),
+        (
+            "expertise.v1.StepTranslation",
+            size_of::<v1::StepTranslation>(),
+        ),
+        ("expertise.v1.Suppression", size_of::<v1::Suppression>()),
+        ("expertise.v1.Task", size_of::<v1::Task>()),
+        (
+            "expertise.v1.TaskTranslation",
+            size_of::<v1::TaskTranslation>(),
+        ),
+        ("google.protobuf.Struct", size_of::<Struct>()),
+        ("google.protobuf.Value", size_of::<Value>()),
+    ] {
+        let message = pool.get_message_by_name(name).expect("a message");
+        let counted = message_bytes(&message);
+        assert!(
+            (nearly(bytes)..=bytes + bytes / 10).contains(&counted),
+            "{name}: {bytes} {counted}"
+        );
+    }
+}
