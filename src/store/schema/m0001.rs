@@ -135,23 +135,21 @@ const TABLES: [&str; 10] = [
         CONSTRAINT step_translations_step FOREIGN KEY (account_id, step)
             REFERENCES steps (account_id, guid) ON DELETE CASCADE
     )",
+    // An index that the store keeps. Foreign keys would take a tenth of the time of a write of
+    // conditions.
     "CREATE TABLE task_symbols (
         account_id {text} NOT NULL,
         symbol {bytes} NOT NULL,
         role integer NOT NULL,
         task {uuid} NOT NULL,
-        PRIMARY KEY (account_id, symbol, role, task),
-        CONSTRAINT task_symbols_task FOREIGN KEY (account_id, task)
-            REFERENCES tasks (account_id, guid) ON DELETE CASCADE
+        PRIMARY KEY (account_id, symbol, role, task)
     ){by_key}",
     "CREATE TABLE step_symbols (
         account_id {text} NOT NULL,
         symbol {bytes} NOT NULL,
         role integer NOT NULL,
         step {uuid} NOT NULL,
-        PRIMARY KEY (account_id, symbol, role, step),
-        CONSTRAINT step_symbols_step FOREIGN KEY (account_id, step)
-            REFERENCES steps (account_id, guid) ON DELETE CASCADE
+        PRIMARY KEY (account_id, symbol, role, step)
     ){by_key}",
 ];
 

@@ -241,10 +241,10 @@ impl Upsert {
 pub struct Deletion {
     /// The table.
     pub table: &'static str,
-    /// The columns that name a row within the account.
-    pub key: [&'static str; 3],
-    /// Their values, for each row.
-    pub rows: Vec<[Value; 3]>,
+    /// The columns that name rows within the account.
+    pub key: &'static [&'static str],
+    /// Their values.
+    pub rows: Vec<Vec<Value>>,
 }
 
 impl Deletion {

@@ -51,8 +51,8 @@ impl DecidedWrite<'_> {
     /// Rows that belong to every write, with or without locks. Entries of an audit log or a
     /// change feed would be added here: [`Changes`] name every task and step.
     ///
-    /// Each must insert or delete at least one row: in a script, an effect that changes none
-    /// skips those behind it on SQLite, and rolls a verified script back on PostgreSQL.
+    /// All but those of symbols must insert or delete at least one row: in a script, an effect
+    /// that changes none skips those behind it on SQLite.
     fn rows_of_every_write(&self) -> Vec<RowChange> {
         let Self {
             changes,
@@ -60,13 +60,11 @@ impl DecidedWrite<'_> {
             context,
             backend: _,
         } = self;
-        let mut rows = symbol_changes(changes, &context.account);
-        rows.extend(
-            outcome
-                .iter()
-                .map(|kept| RowChange::Upsert(kept.row(context))),
-        );
-        rows
+        let outcome = outcome.iter();
+        let outcome = outcome.map(|kept| RowChange::Upsert(kept.row(context)));
+        outcome
+            .chain(symbol_changes(changes, &context.account))
+            .collect()
     }
 
     /// The write as one guarded script. `None` if it needs locks, as it changes more than
@@ -200,7 +198,7 @@ impl DecidedWrite<'_> {
             batch.update_subtask_titles(&renamed, context);
         }
         for rows in rows_of_every_write {
-            batch.add_to_upsert(rows, &context.account);
+            batch.add_as_effect(rows, &context.account);
         }
         Ok(batch.into_statements())
     }

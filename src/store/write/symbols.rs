@@ -1,5 +1,4 @@
-//! The rows of the names that tasks and steps read and set. They are deleted with their
-//! task or step by the foreign key.
+//! The rows of the names that tasks and steps read and set.
 
 use sea_orm::{ActiveValue::Set, Value};
 use uuid::Uuid;
@@ -9,7 +8,7 @@ use crate::{
     domain::{
         analysis::{ChangedSymbols, Symbol, SymbolRole, changed_symbols},
         changes::{Changes, StepChange, TaskChange},
-        ids::AccountId,
+        ids::{AccountId, StepId},
     },
     store::schema::entity::{step_symbol, task_symbol},
 };
@@ -17,7 +16,7 @@ use crate::{
 /// Rows of one table that a write adds and deletes.
 struct SymbolRows<M> {
     added: Vec<M>,
-    dropped: Vec<[Value; 3]>,
+    dropped: Vec<Vec<Value>>,
 }
 
 impl<M> SymbolRows<M> {
@@ -33,20 +32,28 @@ impl<M> SymbolRows<M> {
         self.added
             .extend(added.map(|(symbol, role)| row(symbol, role)));
         let dropped = dropped.into_iter().map(cells);
-        let dropped = dropped.map(|(symbol, role)| [symbol.into(), role.into(), id.into()]);
+        let dropped = dropped.map(|(symbol, role)| vec![symbol.into(), role.into(), id.into()]);
         self.dropped.extend(dropped);
     }
 }
 
-/// The rows in which the names of changed tasks and steps differ; none when no task or step
-/// reads or sets other names than before.
+/// The rows in which the names of changed tasks and steps differ, and those of deleted ones.
+/// When no task or step reads or sets other names than before and none is deleted, there are
+/// none. Only a deleted task or step may have had no rows: its deletions come last.
 pub fn symbol_changes(changes: &Changes, account: &AccountId) -> Vec<RowChange> {
     let mut tasks = SymbolRows::EMPTY;
+    let deleted_steps = changes.deleted_steps.iter();
+    let mut deleted_steps: Vec<StepId> = deleted_steps.map(|deleted| deleted.step).collect();
+    let mut deleted_tasks = Vec::new();
     for change in &changes.tasks {
         let (before, after) = match change {
             TaskChange::Create(after) => (None, after),
             TaskChange::Update { before, after } => (Some(before.as_ref()), after),
-            TaskChange::Delete { .. } => continue,
+            TaskChange::Delete { task, steps } => {
+                deleted_tasks.push(vec![task.0.into()]);
+                deleted_steps.extend(steps);
+                continue;
+            }
         };
         let guid = after.guid.0;
         tasks.add(
@@ -77,15 +84,20 @@ pub fn symbol_changes(changes: &Changes, account: &AccountId) -> Vec<RowChange> 
     vec![
         RowChange::Upsert(Upsert::new(tasks.added)),
         RowChange::Upsert(Upsert::new(steps.added)),
-        deletion("task_symbols", "task", tasks.dropped),
-        deletion("step_symbols", "step", steps.dropped),
+        deletion("task_symbols", &["symbol", "role", "task"], tasks.dropped),
+        deletion("step_symbols", &["symbol", "role", "step"], steps.dropped),
+        deletion("task_symbols", &["task"], deleted_tasks),
+        deletion(
+            "step_symbols",
+            &["step"],
+            deleted_steps
+                .into_iter()
+                .map(|step| vec![step.0.into()])
+                .collect(),
+        ),
     ]
 }
 
-fn deletion(table: &'static str, id: &'static str, rows: Vec<[Value; 3]>) -> RowChange {
-    RowChange::Delete(Deletion {
-        table,
-        key: ["symbol", "role", id],
-        rows,
-    })
+fn deletion(table: &'static str, key: &'static [&'static str], rows: Vec<Vec<Value>>) -> RowChange {
+    RowChange::Delete(Deletion { table, key, rows })
 }

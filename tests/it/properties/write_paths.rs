@@ -14,8 +14,13 @@ use sqlx::{Connection, PgConnection, SqliteConnection};
 use tonic::Status;
 
 use crate::kit::{
-    databases::postgres, prelude::*, scratch::Scratch, store_server,
-    stored_sizes::stored_sizes_are_those_of_the_content,
+    databases::postgres,
+    prelude::*,
+    scratch::Scratch,
+    store_server,
+    stored_sizes::{
+        stored_sizes_are_those_of_the_content, symbols_are_those_of_stored_tasks_and_steps,
+    },
 };
 
 const CASES: u32 = 12;
@@ -139,6 +144,7 @@ fn both_write_paths_leave_equal_rows(url: &str) {
                     lines.push(names.normalised(&format!("{write:?}: {answer}")));
                 }
                 stored_sizes_are_those_of_the_content(&store, url, &account).await;
+                symbols_are_those_of_stored_tasks_and_steps(url, &account).await;
                 for row in rows(url, &account).await {
                     lines.push(names.normalised(&row.replace(&account, "account")));
                 }

@@ -10,6 +10,7 @@ pub struct Effect {
     before: String,
     uses: GuardUse,
     after: String,
+    verified: bool,
 }
 
 /// What stands between the two texts of an effect.
@@ -27,6 +28,7 @@ impl Effect {
             before: insert,
             uses: GuardUse::Row,
             after: String::new(),
+            verified: false,
         }
     }
 
@@ -37,6 +39,7 @@ impl Effect {
             before: insert,
             uses: GuardUse::Condition,
             after: on_conflict,
+            verified: false,
         }
     }
 
@@ -47,6 +50,15 @@ impl Effect {
             before: delete,
             uses: GuardUse::Condition,
             after: String::new(),
+            verified: false,
+        }
+    }
+
+    /// The effect must change a row, else the script fails and is rolled back.
+    pub fn verified(self) -> Self {
+        Self {
+            verified: true,
+            ..self
         }
     }
 
@@ -67,7 +79,7 @@ impl Effect {
 /// *Invariant:* the guard changes one row or none; when it changes none, no effect takes
 /// place. It needs no lock held before: on PostgreSQL it waits for whoever changes the
 /// row and then sees the row as that transaction has left it. The guard must check everything that
-/// the write relies on; otherwise the effects must be [verified](Script::verified).
+/// the write relies on; otherwise the effects must be [verified](Effect::verified).
 pub struct Script {
     /// An INSERT, UPDATE or DELETE with its condition.
     pub guard: String,
@@ -78,8 +90,6 @@ pub struct Script {
     /// What happens when the guard has changed a row. On SQLite each runs only if the one before
     /// has changed a row, so only the last one may change none.
     pub effects: Vec<Effect>,
-    /// Fail and roll back when an effect changes no row.
-    pub verified: bool,
     /// The values of all statements.
     pub values: Values,
 }
@@ -102,7 +112,6 @@ impl Script {
             returning,
             guard_row,
             effects,
-            verified: _,
             values: _,
         } = self;
         let changed = format!("(SELECT {returning} {guard_row} AND changes() > 0) AS guard");
@@ -120,7 +129,6 @@ impl Script {
             returning,
             guard_row: _,
             effects,
-            verified,
             values: _,
         } = self;
         let mut sql = format!("WITH guard AS ({guard} RETURNING {returning})");
@@ -128,8 +136,12 @@ impl Script {
         for (index, effect) in effects.iter().enumerate() {
             sql.push_str(&format!(", effect{index} AS ("));
             effect.push_onto(&mut sql, "guard", "EXISTS (SELECT 1 FROM guard)");
-            sql.push_str(if *verified { " RETURNING 1)" } else { ")" });
-            if *verified {
+            sql.push_str(if effect.verified {
+                " RETURNING 1)"
+            } else {
+                ")"
+            });
+            if effect.verified {
                 // A division by zero (SQLSTATE 22012) rolls the statement back.
                 answer.push_str(&format!(", 1 / (SELECT count(*) FROM effect{index})"));
             }

@@ -40,8 +40,8 @@ use crate::{
 pub struct Batch {
     backend: DbBackend,
     statements: Vec<LockedStatement>,
-    /// The last of them that puts rows.
-    last_upsert: Option<usize>,
+    /// The last of them that puts or deletes rows.
+    last_with_rows: Option<usize>,
 }
 
 impl Batch {
@@ -50,7 +50,7 @@ impl Batch {
         Self {
             backend,
             statements: Vec::new(),
-            last_upsert: None,
+            last_with_rows: None,
         }
     }
 
@@ -71,21 +71,21 @@ impl Batch {
     /// Puts rows.
     pub fn upsert(&mut self, rows: Upsert) {
         for (sql, values) in rows.statements(self.backend) {
+            self.last_with_rows = Some(self.statements.len());
             self.push(sql, values);
-            self.last_upsert = self.statements.len().checked_sub(1);
         }
     }
 
     /// Puts or deletes further rows. The first batch of them is an effect of the last
-    /// statement that puts rows, so that it takes no round trip of its own.
-    pub fn add_to_upsert(&mut self, change: RowChange, account: &AccountId) {
+    /// statement that puts or deletes rows, so that it takes no round trip of its own.
+    pub fn add_as_effect(&mut self, change: RowChange, account: &AccountId) {
         let mut batches = change.batches().into_iter();
-        let last = self.last_upsert;
-        if let Some(upsert) = last.and_then(|index| self.statements.get_mut(index))
+        let last = self.last_with_rows;
+        if let Some(last) = last.and_then(|index| self.statements.get_mut(index))
             && let Some(batch) = batches.next()
         {
-            let effect = batch.statement(account, &mut upsert.values, self.backend);
-            upsert.effects.push(effect);
+            let effect = batch.statement(account, &mut last.values, self.backend);
+            last.effects.push(effect);
         }
         for batch in batches {
             let mut values = Values::in_order();
@@ -219,6 +219,7 @@ impl Batch {
             let mut values = Values::new();
             let ids = values.bind_all(ids.iter().copied());
             let sql = format!("DELETE FROM {table} WHERE account_id = $1 AND {column} IN ({ids})");
+            self.last_with_rows = Some(self.statements.len());
             self.push(sql, values);
         }
     }

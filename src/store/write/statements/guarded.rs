@@ -40,7 +40,6 @@ fn script_of_guard(
         returning,
         guard_row,
         effects: Vec::new(),
-        verified: false,
         values,
     }
 }
@@ -186,9 +185,8 @@ pub fn delete_step(
     let guard = format!("{guard} AND EXISTS (SELECT 1 FROM steps WHERE {step})");
     let guard_row = format!("FROM tasks WHERE account_id = $1 AND guid = {task}");
     Script {
-        effects: vec![Effect::delete(format!("DELETE FROM steps WHERE {step}"))],
         // The step may change while the guard waits for the task.
-        verified: true,
+        effects: vec![Effect::delete(format!("DELETE FROM steps WHERE {step}")).verified()],
         ..script_of_guard(guard, "guid", guard_row, values)
     }
 }
