@@ -326,7 +326,7 @@ async fn small_messages_of_many_elements_at_once_stay_within_memory(database: Te
         let message = [0x0a, 0].repeat(count);
         Bytes::from([&prefix(false, message.len()), &message[..]].concat())
     };
-    let requests = [empty_elements(accepted), empty_elements(20 * accepted)];
+    let requests = [empty_elements(accepted), empty_elements(2 * accepted)];
     let requests = requests.iter().cycle().take(amounts.clients).cloned();
     let method = "TranslationService/WriteTranslations";
     let calling = call_in_parallel(&service, client.account(), method, requests.collect());
