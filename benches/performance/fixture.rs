@@ -210,6 +210,7 @@ async fn work_of(server: &Server, ids: IdSource, task: &Task) -> Vec<Work> {
     let request = ListTranslationWorkRequest {
         languages: vec!["de".to_owned()],
         task: Some(task.guid.clone()),
+        // One more, as the task itself may be among the items.
         page_size: i32::try_from(TRANSLATIONS).expect("a page") + 1,
         ..ListTranslationWorkRequest::default()
     };

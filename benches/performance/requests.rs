@@ -116,7 +116,8 @@ fn ends_of(tasks: &[String]) -> Vec<(String, String)> {
     ends.collect()
 }
 
-/// CreateStep at the end of one task at a time, as a task may have 10,000 steps.
+/// CreateStep at the end of one task, and of another after every 5,000 steps, as a task may
+/// have at most 10,000.
 pub fn create_step_of_one_task(tasks: &[String]) -> Arc<Requests> {
     const STEPS_OF_ONE: usize = 5_000;
     let tasks = tasks.to_vec();

@@ -154,7 +154,7 @@ pub async fn measure(testbed: &Testbed, rows: &[&Row], timing: Timing) -> Vec<Li
     lines
 }
 
-/// The target on a kind of database, of those on SQLite and on PostgreSQL.
+/// The one of both targets that is for this kind of database.
 pub fn target(kind: Kind, (sqlite, postgres): (f64, f64)) -> f64 {
     match kind {
         Kind::Sqlite => sqlite,

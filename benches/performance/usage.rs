@@ -53,7 +53,8 @@ struct Stat {
 impl Stat {
     fn of(process: u32) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // The name in brackets may contain spaces.
+        // The name in brackets may contain spaces. Of the fields after it, 1 is the parent, and 11
+        // and 12 are the times in user and system mode.
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
         let number = |index: usize| fields.get(index)?.parse::<u32>().ok();
         Some(Self {

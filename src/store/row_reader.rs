@@ -38,8 +38,8 @@ impl<'r> RowReader<'r> {
         let index = self.next;
         self.next += 1;
         let value = if let Some(row) = self.row.try_as_pg_row() {
-            // PostgreSQL enforces the types of columns, so only debug builds check them, in
-            // which tests run. SQLite may store any type in any column.
+            // PostgreSQL enforces the types of columns, so only debug builds, as in tests,
+            // check them. SQLite may store any type in any column.
             if cfg!(debug_assertions) {
                 row.try_get(index)
             } else {

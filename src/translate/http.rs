@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use super::engine::EngineError;
 use crate::{client, terminal::sanitize};
 
-/// The largest answer read, far above a translation of what one request holds.
+/// The largest answer that is read. A translation of one request is far smaller.
 const MAX_ANSWER_BYTES: usize = 8 * 1024 * 1024;
 /// The longest pause that an engine may request.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);

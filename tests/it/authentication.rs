@@ -122,14 +122,14 @@ impl TokenClient {
         self.call("TaskService/ListTasks", metadata).await
     }
 
-    /// An empty message to a call, with this metadata.
-    pub async fn call(&self, call: &str, metadata: &[(&'static str, &str)]) -> Result<(), Status> {
+    /// Calls an rpc with an empty message and this metadata.
+    pub async fn call(&self, rpc: &str, metadata: &[(&'static str, &str)]) -> Result<(), Status> {
         let mut request = Request::new(Bytes::new());
         for (name, value) in metadata {
             let value: AsciiMetadataValue = value.parse().expect("metadata of printable ASCII");
             request.metadata_mut().append(*name, value);
         }
-        self.0.send_request(call, request).await.map(drop)
+        self.0.send_request(rpc, request).await.map(drop)
     }
 }
 

@@ -15,7 +15,7 @@ use super::super::{
 
 const TARGET: f64 = 0.95;
 
-/// Measures the selected rows on both, and writes of steps with conditions.
+/// Compares both builds on the selected [`ROWS`] and [`WITH_CONDITIONS`].
 pub async fn measure(testbed: &Testbed, options: &Options) -> Vec<Line> {
     let timing = options.timing();
     let rows = ROWS.iter().map(|row| (row.name, row.call, row.requests));

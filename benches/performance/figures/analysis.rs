@@ -1,4 +1,4 @@
-//! Validation, previews and references, and writes of steps with conditions.
+//! Validation, previews and references.
 
 use std::sync::Arc;
 
@@ -223,6 +223,7 @@ fn asking(question: usize) -> Step {
 /// [`HARD_VARIABLES`].
 fn hard_guide() -> Vec<Step> {
     let mut steps: Vec<Step> = (0..HARD_VARIABLES).map(asking).collect();
+    // A linear congruential generator: each run has the same guide.
     let mut state = 7_usize;
     let mut below = |limit: usize| {
         state = state

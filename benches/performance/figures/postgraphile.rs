@@ -78,18 +78,18 @@ pub async fn measure(testbed: &Testbed, program: &Path, timing: Timing) -> Vec<F
     ];
     let mut figures = Vec::new();
     for (call, request, query) in cases {
-        let (mut of_service, mut of_other) = (Vec::new(), Vec::new());
+        let (mut service_rates, mut other_rates) = (Vec::new(), Vec::new());
         for _ in 0..timing.rounds {
-            of_service.push(call_service(&service, &request, timing));
-            of_other.push(other.call(&query, timing));
+            service_rates.push(call_service(&service, &request, timing));
+            other_rates.push(other.call(&query, timing));
         }
-        let (of_service, of_other) = (median(of_service), median(of_other));
+        let (service_rate, other_rate) = (median(service_rates), median(other_rates));
         figures.push(Figure::new(
             format!("{call}, the service and PostGraphile 4"),
             testbed.kind(),
             "more".to_owned(),
-            format!("{of_service:.0} and {of_other:.0} calls/s"),
-            of_service > of_other,
+            format!("{service_rate:.0} and {other_rate:.0} calls/s"),
+            service_rate > other_rate,
         ));
     }
     figures

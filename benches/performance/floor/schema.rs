@@ -48,7 +48,7 @@ pub enum Database {
     Sqlite {
         reader: SqlitePool,
         writer: SqlitePool,
-        /// The same as `writer`.
+        /// The pool `writer`, as SeaORM uses it.
         orm: DatabaseConnection,
     },
     /// A server.

@@ -38,7 +38,7 @@ const POOL: &str = "replica";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often a replica in use is checked.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
-/// How long an unusable replica is not tried again.
+/// The pause before a lost or unusable replica is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A replica and the task that keeps it connected until this is dropped.
@@ -209,7 +209,7 @@ async fn monitor(
                 "{error}; reads that may be stale go to the primary"
             );
         } else if logged.as_ref() != Some(&error) {
-            // It was lost before, and this is why it does not come back.
+            // Reads go to the primary already; only the error is new.
             warn!(replica = address, "{error}");
         }
         logged = Some(error);
@@ -288,8 +288,8 @@ impl ReplicaReader<'_> {
         current.map(|connection| connection.number) == Some(self.connection.number)
     }
 
-    /// Takes the replica out of use if it ends connections. Any other error may concern
-    /// this read alone, such as a conflict with the replay of the primary's changes.
+    /// Takes the replica out of use if it is away or refuses connections. Any other error may
+    /// concern this read alone, such as a conflict with the replay of the primary's changes.
     fn handle_error(&self, error: &StoreError) {
         let is_lost = matches!(
             error,

@@ -85,7 +85,8 @@ async fn labels_do_not_grow_with_callers_or_unknown_paths() {
     for label in ["rpc", "grpc_service", "grpc_method"] {
         assert_eq!(metrics.values(label), before.values(label));
     }
-    // Two more: the outcome UNIMPLEMENTED of what is unknown, under both names.
+    // Two series more: UNIMPLEMENTED of unknown rpcs, in `expertise_calls_total` and in
+    // `grpc_server_handled_total`.
     assert_eq!(metrics.len(), before.len() + 2);
 }
 
@@ -122,7 +123,7 @@ async fn sqlite_statements_are_measured() {
 async fn postgres_statements_are_measured() {
     let url = postgres("metrics");
     let metrics = measured(&url, "shared").await;
-    // Where others may hold the rows that a write changes.
+    // Only PostgreSQL has statements that lock rows, as another transaction may hold them.
     let locks = [("kind", "lock")];
     let locks = metrics.sum("expertise_database_statement_seconds_count", &locks);
     assert!(locks >= 1.0, "{metrics:?}");
@@ -157,7 +158,7 @@ async fn measured(url: &str, pool: &str) -> Exposition {
     ] {
         assert!(metrics.sum(name, labels) >= 1.0, "{name} {labels:?}");
     }
-    // Around the two seconds after which a wait for a connection is given up.
+    // There are buckets on both sides of two seconds, after which a wait is given up.
     for bound in ["0.25", "0.5", "1.0", "2.5", "5.0"] {
         let labels = [("pool", pool), ("le", bound)];
         let below = metrics.sum("expertise_database_connection_wait_seconds_bucket", &labels);
@@ -210,7 +211,7 @@ async fn overloaded_calls_are_counted() {
     call.abort();
 }
 
-/// A rate has the first of them only if the series is there before.
+/// A rate counts the first outcome only if its series exists before it.
 #[tokio::test]
 async fn outcomes_that_alerts_are_about_count_from_zero() {
     let server = TestServer::start(with_metrics("sqlite::memory:")).await;

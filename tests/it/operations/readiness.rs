@@ -42,7 +42,7 @@ async fn a_server_that_shuts_down_is_alive_and_not_ready() {
         })
         .await;
     let serving = server.begin_shutdown();
-    assert_eq!(until(at, 503).await, "shutting down\n");
+    assert_eq!(until_ready_code(at, 503).await, "shutting down\n");
     let (_, metrics) = http_get(at, "/metrics").await;
     assert!(metrics.contains("\nexpertise_ready 0\n"), "{metrics}");
     assert_eq!(http_get(at, "/healthz").await.0, 200);
@@ -50,7 +50,7 @@ async fn a_server_that_shuts_down_is_alive_and_not_ready() {
     serving.await.expect("without a panic").expect("it served");
 }
 
-// While the test stops PostgreSQL, which waits for its clients, the server goes on.
+// Stopping PostgreSQL blocks the thread of the test, so the server needs others.
 #[tokio::test(flavor = "multi_thread")]
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 async fn a_server_without_its_database_is_alive_and_not_ready() {
@@ -59,17 +59,17 @@ async fn a_server_without_its_database_is_alive_and_not_ready() {
     let at = server.metrics_address();
     assert_eq!(http_get(at, "/readyz").await.0, 200);
     cluster.stop(Stop::Immediate);
-    let unready = until(at, 503).await;
+    let unready = until_ready_code(at, 503).await;
     assert_eq!(unready, "the database does not answer\n");
     assert_eq!(http_get(at, "/healthz").await.0, 200);
     assert_eq!(http_get(at, "/metrics").await.0, 200);
     cluster.start_again();
-    until(at, 200).await;
+    until_ready_code(at, 200).await;
     server.shut_down().await;
 }
 
-/// Waits for this code; the body.
-async fn until(at: std::net::SocketAddr, code: u16) -> String {
+/// Waits until `/readyz` answers with this code; the body.
+async fn until_ready_code(at: std::net::SocketAddr, code: u16) -> String {
     deadline::until("the code", async || {
         let (now, body) = http_get(at, "/readyz").await;
         (now == code).then_some(body)

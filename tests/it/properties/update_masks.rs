@@ -1,17 +1,17 @@
 //! An update by any mask equals the same edit of a model, for tasks and for steps.
 
-use std::{collections::BTreeMap, fmt::Debug};
+mod resources;
+
+use std::fmt::Debug;
 
 use crate::kit::{contract::descriptor, prelude::*};
 use proptest::{
-    collection::{btree_map, vec},
-    option,
-    prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof},
-    sample::{select, subsequence},
+    collection::vec,
+    prelude::{BoxedStrategy, Just, Strategy, prop_oneof},
+    sample::subsequence,
 };
 use prost::Message;
 use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
-use serde_json::json;
 use tonic::Status;
 
 on_both_databases! {
@@ -44,7 +44,7 @@ trait Masked: Clone + Debug + Message + Default + PartialEq + 'static {
     async fn update(client: &Client, sent: Self, mask: &[&str]) -> Result<Self, Status>;
 }
 
-/// A field that an update writes and no model edits would be tried by no mask.
+/// Fails when an update writes a field that is missing in `FIELDS`, so that no mask has it.
 async fn the_models_know_every_field_that_an_update_writes(client: Client) {
     let task = Task::store(&client).await;
     let mask = all_fields::<Task>();
@@ -99,8 +99,9 @@ fn update<T: Masked>() -> impl Strategy<Value = Update<T>> {
 
 fn paths<T: Masked>() -> impl Strategy<Value = Vec<String>> {
     // Paths into each language, or the whole map.
-    let within = |language: &'static str| {
+    let row_paths = |language: &'static str| {
         let row_fields = T::ROW_FIELDS.iter().enumerate();
+        // Quotes around a language are optional: only the path of the first field has them.
         let below = row_fields.map(|(index, field)| match index {
             0 => format!("translations.`{language}`.{field}"),
             _ => format!("translations.{language}.{field}"),
@@ -110,7 +111,7 @@ fn paths<T: Masked>() -> impl Strategy<Value = Vec<String>> {
             2 => subsequence(below.collect::<Vec<_>>(), 0..=T::ROW_FIELDS.len().min(3)),
         ]
     };
-    let rows = LANGUAGES.map(within).prop_map(|paths| paths.concat());
+    let rows = LANGUAGES.map(row_paths).prop_map(|paths| paths.concat());
     let map = prop_oneof![3 => rows, 1 => Just(vec!["translations".to_owned()])];
     let fields: Vec<String> = T::FIELDS.iter().map(|field| (*field).to_owned()).collect();
     (subsequence(fields, 0..=4), map)
@@ -119,7 +120,7 @@ fn paths<T: Masked>() -> impl Strategy<Value = Vec<String>> {
 }
 
 /// The language of a path into `translations`, and the field below it.
-fn within(path: &str) -> Option<(String, String)> {
+fn split_row_path(path: &str) -> Option<(String, String)> {
     let rest = path.strip_prefix("translations.")?.replace('`', "");
     let (language, field) = rest.split_once('.').unwrap_or((&rest, ""));
     Some((language.to_owned(), field.to_owned()))
@@ -188,7 +189,7 @@ impl Model {
             self.rows().clear();
             return self.merge_rows(sent);
         }
-        let Some((language, field)) = within(path) else {
+        let Some((language, field)) = split_row_path(path) else {
             return copy(&mut self.0, path, &sent.0);
         };
         let sent_row = sent.row(&language);
@@ -243,7 +244,7 @@ impl Model {
     /// create an empty row.
     fn unambiguous<T: Masked>(&self, mut update: Update<T>) -> Update<T> {
         let sent = Self::of(&update.sent);
-        update.mask.retain(|path| match within(path) {
+        update.mask.retain(|path| match split_row_path(path) {
             Some((language, field)) if !field.is_empty() => {
                 let name = T::ROW_FIELDS[0];
                 let sent_row = sent.row(&language);
@@ -287,211 +288,4 @@ async fn masked_task_updates_equal_edits_of_a_model(client: Client, updates: Vec
 
 async fn masked_step_updates_equal_edits_of_a_model(client: Client, updates: Vec<Update<Step>>) {
     updates_equal_edits(&client, updates).await;
-}
-
-fn owned(text: Option<&str>) -> Option<String> {
-    text.map(str::to_owned)
-}
-
-fn any_rows<T: Debug>(row: impl Strategy<Value = T>) -> impl Strategy<Value = BTreeMap<String, T>> {
-    let languages = select(&LANGUAGES[..]).prop_map(str::to_owned);
-    btree_map(languages, row, 0..=2)
-}
-
-fn task_rows() -> impl Strategy<Value = TaskTranslation> {
-    (option::of(select(&["x", "y"][..])), any::<Option<bool>>())
-        .prop_map(|(name, locked)| TaskTranslation {
-            name: owned(name),
-            locked,
-        })
-        .boxed()
-}
-
-impl Masked for Task {
-    const NAME: &'static str = "Task";
-    const FIELDS: &'static [&'static str] = &["name", "published", "roles", "dependencies"];
-    const ROW_FIELDS: &'static [&'static str] = &["name", "locked"];
-
-    fn any_sent() -> BoxedStrategy<Self> {
-        let names = select(&["", "A", "B", "Ü🔧"][..]);
-        let roles = subsequence(vec![8, 0, 5, 2], 0..4);
-        let dependencies = select(vec![
-            None,
-            Some(all_of(vec![when("a", "=", "1")])),
-            full_task().dependencies,
-        ]);
-        (
-            names,
-            option::of(0..3),
-            roles,
-            dependencies,
-            any_rows(task_rows()),
-        )
-            .prop_map(
-                |(name, published, roles, dependencies, translations)| Self {
-                    name: name.to_owned(),
-                    published,
-                    roles,
-                    dependencies,
-                    translations,
-                    ..Self::default()
-                },
-            )
-            .boxed()
-    }
-
-    fn is_valid(&self) -> bool {
-        !self.name.is_empty() && !self.roles.is_empty()
-    }
-
-    fn comparable(self) -> Self {
-        self
-    }
-
-    fn with_id(self, guid: &str) -> Self {
-        self.with_guid(guid)
-    }
-
-    fn id_and_version(&self) -> (&str, &str, Option<prost_types::Timestamp>) {
-        (&self.guid, &self.etag, self.modified_ts)
-    }
-
-    async fn store(client: &Client) -> Self {
-        client.given_task(full_task()).await
-    }
-
-    async fn read(client: &Client, guid: &str) -> Self {
-        client.get_task(guid).await.accepted()
-    }
-
-    async fn update(client: &Client, sent: Self, mask: &[&str]) -> Result<Self, Status> {
-        let response = client.update_task(sent, mask).await?;
-        Ok(response.task.expect("the task"))
-    }
-}
-
-fn instructions() -> impl Strategy<Value = Vec<prost_types::Struct>> {
-    let one = select(vec![
-        object(json!({})),
-        object(json!({"b": [1, null], "a": {"x": true}})),
-    ]);
-    vec(one, 0..3)
-}
-
-fn questions() -> impl Strategy<Value = Vec<FeedbackConfig>> {
-    select(vec![
-        vec![],
-        vec![question("q", &["a"])],
-        vec![question("r", &["a", "b"])],
-    ])
-}
-
-fn step_rows() -> impl Strategy<Value = StepTranslation> {
-    let texts = (
-        option::of(select(&["t", "u"][..])),
-        option::of(select(&["<p>", "<q>"][..])),
-    );
-    let row = (texts, instructions(), questions(), any::<Option<bool>>());
-    row.prop_map(
-        |((title, body), instructions, feedback_config, locked)| StepTranslation {
-            title: owned(title),
-            body: owned(body),
-            instructions,
-            feedback_config,
-            locked,
-        },
-    )
-}
-
-impl Masked for Step {
-    const NAME: &'static str = "Step";
-    const FIELDS: &'static [&'static str] = &[
-        "body",
-        "cost",
-        "dependencies",
-        "feedback_config",
-        "instructions",
-        "looping",
-        "parts",
-        "published",
-        "skills",
-        "tags",
-        "title",
-    ];
-    const ROW_FIELDS: &'static [&'static str] =
-        &["title", "body", "instructions", "feedback_config", "locked"];
-
-    fn any_sent() -> BoxedStrategy<Self> {
-        let looping = select(vec![
-            None,
-            Some(Looping {
-                alias: "x".to_owned(),
-                array: Some(value(json!([1, "2"]))),
-                iterations: None,
-            }),
-            Some(Looping::default()),
-        ]);
-        let dependencies = select(vec![None, Some(any_of(vec![when("a", "<", "1")]))]);
-        let plain = (
-            select(&["", "T", "Ü"][..]),
-            option::of(select(&["<b>", "<i>"][..])),
-            option::of(select(&[0, 1, 2, 9][..])),
-            option::of(0..3),
-        );
-        let texts = || vec(select(&["a", "b"][..]).prop_map(str::to_owned), 0..3);
-        let lists = (texts(), texts(), texts(), instructions(), questions());
-        (plain, lists, looping, dependencies, any_rows(step_rows()))
-            .prop_map(|(plain, lists, looping, dependencies, translations)| Self {
-                title: plain.0.to_owned(),
-                body: owned(plain.1),
-                cost: plain.2,
-                published: plain.3,
-                parts: lists.0,
-                skills: lists.1,
-                tags: lists.2,
-                instructions: lists.3,
-                feedback_config: lists.4,
-                looping,
-                dependencies,
-                translations,
-                ..Self::default()
-            })
-            .boxed()
-    }
-
-    fn is_valid(&self) -> bool {
-        !self.title.is_empty() && self.cost != Some(1)
-    }
-
-    fn comparable(mut self) -> Self {
-        let rows = self.translations.values_mut();
-        let of_rows = rows.flat_map(|row| &mut row.feedback_config);
-        for config in self.feedback_config.iter_mut().chain(of_rows) {
-            config.linked = config.linked.filter(|linked| *linked);
-        }
-        self
-    }
-
-    fn with_id(self, guid: &str) -> Self {
-        self.with_guid(guid)
-    }
-
-    fn id_and_version(&self) -> (&str, &str, Option<prost_types::Timestamp>) {
-        (&self.guid, &self.etag, self.modified_ts)
-    }
-
-    async fn store(client: &Client) -> Self {
-        let task = client.given_task(task("Masked")).await;
-        let sent = step(&task, StepType::Solution, "Start");
-        client.given_step(sent).await
-    }
-
-    async fn read(client: &Client, guid: &str) -> Self {
-        client.get_step(guid).await.accepted()
-    }
-
-    async fn update(client: &Client, sent: Self, mask: &[&str]) -> Result<Self, Status> {
-        let response = client.update_step(sent, mask).await?;
-        Ok(response.step.expect("the step"))
-    }
 }

@@ -43,7 +43,7 @@ impl Caller {
         }
     }
 
-    /// The same as another account.
+    /// Calls as another account. The count of calls is shared.
     pub fn other_account(&self) -> Self {
         Self {
             client: self.client.other_account(),
@@ -63,7 +63,7 @@ impl Caller {
         M::decode(answer).expect("a response")
     }
 
-    /// The answer to a call with good credentials.
+    /// The response to a call with valid credentials.
     pub async fn send(&self, call: &str, message: Vec<u8>) -> Result<Bytes, Status> {
         self.send_with(call, message, &self.credentials()).await
     }
@@ -129,7 +129,7 @@ impl Caller {
                 ]
             }
             Mode::Jwt => {
-                let but = |claim: &str, value: Value| {
+                let with_claim = |claim: &str, value: Value| {
                     let mut claims = self.claims();
                     claims[claim] = value;
                     bearer(SECRET, &claims)
@@ -143,14 +143,14 @@ impl Caller {
                     format!("Bearer {}", TEXT.repeat(2_000)),
                     format!("{good} {TEXT}"),
                     bearer("another secret of 32 bytes or more", &self.claims()),
-                    but("account_id", json!(format!("{TEXT} {TEXT}"))),
-                    but("sub", json!(format!("{TEXT}\n"))),
-                    but("iss", json!(TEXT)),
-                    but("aud", json!(TEXT)),
-                    but("exp", json!(TEXT)),
-                    but("nbf", json!(TEXT)),
-                    but("scope", json!(TEXT)),
-                    but("scope", json!({TEXT: TEXT})),
+                    with_claim("account_id", json!(format!("{TEXT} {TEXT}"))),
+                    with_claim("sub", json!(format!("{TEXT}\n"))),
+                    with_claim("iss", json!(TEXT)),
+                    with_claim("aud", json!(TEXT)),
+                    with_claim("exp", json!(TEXT)),
+                    with_claim("nbf", json!(TEXT)),
+                    with_claim("scope", json!(TEXT)),
+                    with_claim("scope", json!({TEXT: TEXT})),
                     signed(
                         SECRET,
                         &json!({"alg": "HS256", "typ": TEXT}),
@@ -171,8 +171,8 @@ impl Caller {
                 let alone = values
                     .map(|value| vec![("authorization", value)])
                     .into_iter();
-                let late = vec![("authorization", good), ("grpc-timeout", TEXT.to_owned())];
-                alone.chain([late]).collect()
+                let bad_timeout = vec![("authorization", good), ("grpc-timeout", TEXT.to_owned())];
+                alone.chain([bad_timeout]).collect()
             }
         }
     }

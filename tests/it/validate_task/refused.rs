@@ -154,7 +154,8 @@ async fn malformed_ids_in_suppressions_are_refused(client: Client) {
     ]);
 }
 
-fn options_of(more: usize) -> ValidationOptions {
+/// Lists with `excess` elements more than their limits.
+fn options_with(excess: usize) -> ValidationOptions {
     let setting = RuleSetting {
         rule: "step/unreachable".to_owned(),
         severity: Severity::Info.into(),
@@ -164,17 +165,19 @@ fn options_of(more: usize) -> ValidationOptions {
         ..Suppression::default()
     };
     ValidationOptions {
-        rules: vec![setting; 100 + more],
-        suppress: vec![suppression; 1_000 + more],
-        known_variables: vec!["known".to_owned(); 1_000 + more],
+        rules: vec![setting; 100 + excess],
+        suppress: vec![suppression; 1_000 + excess],
+        known_variables: vec!["known".to_owned(); 1_000 + excess],
         ..ValidationOptions::default()
     }
 }
 
 async fn lists_of_options_have_limits(client: Client) {
     let request = validation_of_document(document("Guide", clean()));
-    client.validated(with_options(request, options_of(0))).await;
-    refused(&client, options_of(1)).await.violates(&[
+    client
+        .validated(with_options(request, options_with(0)))
+        .await;
+    refused(&client, options_with(1)).await.violates(&[
         ("options.rules", "TOO_MANY_ELEMENTS"),
         ("options.suppress", "TOO_MANY_ELEMENTS"),
         ("options.known_variables", "TOO_MANY_ELEMENTS"),

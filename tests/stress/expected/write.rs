@@ -113,8 +113,8 @@ fn required<T>(resource: Option<T>) -> T {
 }
 
 impl Workspace {
-    /// Does to this state what the write does to the service. The id of the resource
-    /// that it makes or changes.
+    /// Does to this state what the write does to the service. Returns the id of the task or
+    /// step that it makes, changes or deletes, or of the role that it deletes; else nothing.
     pub fn apply(&mut self, write: &Write) -> String {
         let before = self.clone();
         let id = match write.clone() {
@@ -217,8 +217,8 @@ impl Workspace {
         String::new()
     }
 
-    /// The document of an existing task holds its steps alone, each in full; the others
-    /// are deleted.
+    /// A document of an existing task changes no field of the task itself. Its steps are
+    /// complete, and stored steps that it lacks are deleted.
     fn import(&mut self, document: TaskDocument) -> String {
         let task = required(document.task);
         let guid = match task.guid.is_empty() {
@@ -233,8 +233,8 @@ impl Workspace {
         guid
     }
 
-    /// Adds the step to the list, and after it a subtask step for each of its new values,
-    /// whose task it imports.
+    /// Adds the step to the list. For each new value of a linked step it imports the managed
+    /// task, and adds a subtask step of that task after the step.
     fn import_step(&mut self, task: &str, mut step: Step, steps: &mut Vec<ExpectedStep>) {
         task.clone_into(&mut step.task);
         let mut configs = step.feedback_config.iter();

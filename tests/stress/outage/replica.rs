@@ -21,11 +21,10 @@ const REPLICA_LOST: &str = "reads that may be stale go to the primary";
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 async fn lists_exports_and_work_lag_with_the_replica_and_all_else_does_not() {
     let _machine = machine::shared();
-    let name = "lagging";
     let primary = Cluster::start("lagging.cluster", &["fsync=off"]);
-    let standby = primary.standby(&format!("{name}.standby"));
-    let service = serve_with_replica(name, &primary.url(), &standby.url());
-    logs(&service, REPLICA_FOUND, 1).await;
+    let standby = primary.standby("lagging.standby");
+    let service = serve_with_replica("lagging", &primary.url(), &standby.url());
+    until_logged(&service, REPLICA_FOUND, 1).await;
     let client = service.client();
     let old = client.given_task(task("Old")).await;
     until("the replica keeps up", async || {
@@ -39,7 +38,7 @@ async fn lists_exports_and_work_lag_with_the_replica_and_all_else_does_not() {
     let other = client.given_step(information_step(&new, "Other")).await;
     client.given_role("Role").await;
 
-    // On a busy machine the server may not find the replica for a moment.
+    // On a busy machine the server may lose the replica for a moment.
     until("tasks lag", async || {
         (client.all_tasks().await == vec![old.clone()]).then_some(())
     })
@@ -113,13 +112,12 @@ async fn lists_exports_and_work_lag_with_the_replica_and_all_else_does_not() {
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 async fn a_replica_that_goes_away_costs_no_call_and_is_found_again() {
     let _machine = machine::shared();
-    let name = "replica-away";
     let primary = Cluster::start("replica-away.cluster", &["fsync=off"]);
-    let mut standby = primary.standby(&format!("{name}.standby"));
+    let mut standby = primary.standby("replica-away.standby");
     let relay = Relay::to(standby.port());
     let url = relay.url(&standby.url());
-    let service = serve_with_replica(name, &primary.url(), &url);
-    logs(&service, REPLICA_FOUND, 1).await;
+    let service = serve_with_replica("replica-away", &primary.url(), &url);
+    until_logged(&service, REPLICA_FOUND, 1).await;
     let client = service.client();
     let read = client.given_task(task("Read")).await;
     until("the replica keeps up", async || {
@@ -131,26 +129,26 @@ async fn a_replica_that_goes_away_costs_no_call_and_is_found_again() {
     health.wait_until_serving().await;
 
     for (round, how) in [Stop::Fast, Stop::Immediate].into_iter().enumerate() {
-        readers.are_served().await;
+        readers.wait_until_served().await;
         tokio::task::block_in_place(|| standby.stop(how));
-        logs(&service, REPLICA_LOST, 2 * round + 1).await;
-        readers.are_served().await;
+        until_logged(&service, REPLICA_LOST, 2 * round + 1).await;
+        readers.wait_until_served().await;
         assert_eq!(health.status().await, ServingStatus::Serving);
         tokio::task::block_in_place(|| standby.start_again());
-        logs(&service, REPLICA_FOUND, 2 * round + 2).await;
+        until_logged(&service, REPLICA_FOUND, 2 * round + 2).await;
 
         // It hangs with calls under way: the primary answers them.
-        readers.are_served().await;
+        readers.wait_until_served().await;
         relay.hold();
-        logs(&service, REPLICA_LOST, 2 * round + 2).await;
-        readers.are_served().await;
+        until_logged(&service, REPLICA_LOST, 2 * round + 2).await;
+        readers.wait_until_served().await;
         assert_eq!(health.status().await, ServingStatus::Serving);
         relay.cut();
-        logs(&service, REPLICA_FOUND, 2 * round + 3).await;
+        until_logged(&service, REPLICA_FOUND, 2 * round + 3).await;
     }
     readers.end().await;
 
-    // The log says that it is read again; a read shows it.
+    // A list without the new task shows that the replica is read again.
     pause_replay(&standby).await;
     client.given_task(task("More")).await;
     until("the replica is read", async || {
@@ -169,7 +167,7 @@ async fn a_database_that_is_no_replica_of_the_primary_is_not_read() {
     let other_client = other_service.client();
     other_client.given_task(task("Other")).await;
     let service = serve_with_replica("own", &url, &other);
-    logs(&service, REPLICA_LOST, 1).await;
+    until_logged(&service, REPLICA_LOST, 1).await;
     assert!(
         service
             .process()
@@ -188,7 +186,7 @@ async fn a_server_starts_without_its_replica() {
     let url = cluster.make_database("no-replica");
     let nowhere = format!("postgres://127.0.0.1:{}/no-replica", free_port());
     let service = serve_with_replica("no-replica", &url, &nowhere);
-    logs(&service, REPLICA_LOST, 1).await;
+    until_logged(&service, REPLICA_LOST, 1).await;
     let client = service.client();
     let task = client.given_task(task("Here")).await;
     assert_eq!(client.all_tasks().await, vec![task]);
@@ -200,8 +198,8 @@ fn serve_with_replica(name: &str, url: &str, replica: &str) -> Service {
     serve(name, url, &[replica, ("EXPERTISE_LOG", "info")])
 }
 
-/// Waits until the log of the server contains a text so often.
-async fn logs(service: &Service, what: &str, times: usize) {
+/// Waits until the log of the server contains a text at least `times` times.
+async fn until_logged(service: &Service, what: &str, times: usize) {
     until(what, async || {
         let log = service.process().log();
         (log.matches(what).count() >= times).then_some(())
@@ -232,15 +230,14 @@ struct Readers {
 
 impl Readers {
     fn start(client: &Client, task: &Task) -> Self {
-        let (served, stop) = (Arc::default(), Arc::default());
+        let served = Arc::new(AtomicUsize::new(0));
+        let stop = Arc::new(AtomicBool::new(false));
         let reading = (0..4).map(|_| {
             let client = client.over_new_connection();
             let task = task.clone();
             let (served, stop) = (Arc::clone(&served), Arc::clone(&stop));
             tokio::spawn(async move {
-                let stopped: &AtomicBool = &stop;
-                let served: &AtomicUsize = &served;
-                while !stopped.load(Ordering::Relaxed) {
+                while !stop.load(Ordering::Relaxed) {
                     assert_eq!(client.all_tasks().await.len(), 1);
                     assert_eq!(client.exported(&task.guid).await.steps, vec![]);
                     served.fetch_add(1, Ordering::Relaxed);
@@ -255,23 +252,23 @@ impl Readers {
         }
     }
 
-    /// Waits until they were served 40 times more.
-    async fn are_served(&self) {
+    /// Waits until they are served 40 times more.
+    async fn wait_until_served(&self) {
         let enough = self.served.load(Ordering::Relaxed) + 40;
         until("readers are served", async || {
-            self.none_has_failed();
+            self.assert_none_failed();
             (self.served.load(Ordering::Relaxed) >= enough).then_some(())
         })
         .await;
     }
 
-    fn none_has_failed(&self) {
+    fn assert_none_failed(&self) {
         let failed = self.reading.iter().any(JoinHandle::is_finished);
         assert!(!failed, "a reader was not served");
     }
 
     async fn end(self) {
-        self.none_has_failed();
+        self.assert_none_failed();
         self.stop.store(true, Ordering::Relaxed);
         for reader in self.reading {
             reader.await.expect("every read is served");
