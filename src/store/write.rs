@@ -57,7 +57,7 @@ pub use queue::WriteQueue;
 pub use transaction::WriteSlots;
 
 /// Lets a write read large steps.
-type LargeStepPermit = Arc<OwnedSemaphorePermit>;
+type LargeReadPermit = Arc<OwnedSemaphorePermit>;
 
 /// A write: reads, then decides.
 trait Operation: Send + Sync + 'static {
@@ -121,7 +121,7 @@ impl<O: Operation> PendingWrite<O> {
         // The statements that read a large step see one state only under locks.
         if self.mode == WriteMode::ValidateOnly
             || self.path == WritePath::LockedOnly
-            || tx.large_step_permit.is_some()
+            || tx.large_read_permit.is_some()
         {
             return Ok(None);
         }
@@ -227,7 +227,7 @@ impl Account {
         write: Arc<PendingWrite<O>>,
     ) -> Result<WriteOutcome<O::Answer>> {
         let outcome = match self.run_in_turn(&write, None).await {
-            Err(StoreError::LargeRead(bytes)) => {
+            Err(StoreError::NeedsLargeReadPermit(bytes)) => {
                 let permit = self.large_read_permit().await;
                 // Reserved before the write, as a step that is written must be returned.
                 if !CallContext::try_reserve_response(bytes) {
@@ -244,11 +244,11 @@ impl Account {
     async fn run_in_turn<O: Operation>(
         &self,
         write: &Arc<PendingWrite<O>>,
-        large_step_permit: Option<LargeStepPermit>,
+        large_read_permit: Option<LargeReadPermit>,
     ) -> Result<WriteOutcome<O::Answer>, StoreError> {
         let slots = match self.writers() {
             Writers::Slots(slots) => slots,
-            Writers::Queue(queue) => return queue.run(self, write, large_step_permit).await,
+            Writers::Queue(queue) => return queue.run(self, write, large_read_permit).await,
         };
         let asked = Instant::now();
         let permit = slots.acquire().await;
@@ -258,7 +258,7 @@ impl Account {
         let (waiting, caller) = CallerLiveness::of_current_call();
         let (account, write) = (self.clone(), Arc::clone(write));
         let run = async move {
-            let attempts = account.run_attempts(&write, large_step_permit, &caller);
+            let attempts = account.run_attempts(&write, large_read_permit, &caller);
             let outcome = attempts.await;
             drop(permit);
             outcome
@@ -274,10 +274,10 @@ impl Account {
     async fn run_attempts<O: Operation>(
         &self,
         write: &PendingWrite<O>,
-        large_step_permit: Option<LargeStepPermit>,
+        large_read_permit: Option<LargeReadPermit>,
         caller: &CallerLiveness,
     ) -> Result<WriteOutcome<O::Answer>, StoreError> {
-        let permit = large_step_permit.as_ref();
+        let permit = large_read_permit.as_ref();
         match self.attempt_optimistic(write, permit, caller).await {
             Ok(Some(outcome)) => return Ok(outcome),
             // Run it under locks, which waits for the other transaction.
@@ -303,14 +303,14 @@ impl Account {
     async fn attempt_optimistic<O: Operation>(
         &self,
         write: &PendingWrite<O>,
-        large_step_permit: Option<&LargeStepPermit>,
+        large_read_permit: Option<&LargeReadPermit>,
         caller: &CallerLiveness,
     ) -> Result<Option<WriteOutcome<O::Answer>>, StoreError> {
         if caller.is_gone() {
             return Err(StoreError::Conflict);
         }
         let connection = WriteConnection::Autocommit(self.writer().clone());
-        let tx = Tx::of(self, connection, large_step_permit.cloned());
+        let tx = Tx::of(self, connection, large_read_permit.cloned());
         tokio::select! {
             outcome = write.run_optimistic(&tx) => outcome,
             () = caller.abandoned() => Err(StoreError::Conflict),
@@ -320,7 +320,7 @@ impl Account {
     async fn attempt_locked<O: Operation>(
         &self,
         write: &PendingWrite<O>,
-        large_step_permit: Option<&LargeStepPermit>,
+        large_read_permit: Option<&LargeReadPermit>,
         caller: &CallerLiveness,
     ) -> Result<WriteOutcome<O::Answer>, StoreError> {
         // No caller is left to receive the error.
@@ -330,7 +330,7 @@ impl Account {
         let transaction = Arc::new(self.writer().begin(Purpose::Write).await?);
         let outcome = {
             let connection = WriteConnection::Transaction(Arc::clone(&transaction));
-            let tx = Tx::of(self, connection, large_step_permit.cloned());
+            let tx = Tx::of(self, connection, large_read_permit.cloned());
             tokio::select! {
                 outcome = write.run_locked(&tx) => outcome,
                 // A database that fell silent must not hold the connection for ever.

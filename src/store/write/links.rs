@@ -50,9 +50,9 @@ pub struct LockedStep {
 
 impl Tx {
     /// Reads a step without locking it; `manages` stays empty. Fails with
-    /// [`StoreError::LargeRead`] if it is large and the write has no permit for that.
+    /// [`StoreError::NeedsLargeReadPermit`] if it is large and the write has no permit for that.
     pub async fn read_step(&self, guid: StepId) -> Result<Option<StepSnapshot>, StoreError> {
-        let found = match &self.large_step_permit {
+        let found = match &self.large_read_permit {
             None => steps::find_small(&self.db, self.account(), guid).await?,
             Some(_) => large_step::find_whole(&self.db, self.account(), guid).await?,
         };

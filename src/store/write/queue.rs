@@ -22,7 +22,7 @@ use tokio::{
 use tracing::{Instrument, Span};
 
 use super::{
-    LargeStepPermit, Operation, PendingWrite,
+    LargeReadPermit, Operation, PendingWrite,
     transaction::{
         CallerLiveness, MAX_LOCKED_ATTEMPTS, Tx, WriteConnection, back_off, commit, roll_back,
     },
@@ -83,13 +83,13 @@ impl WriteQueue {
         &self,
         account: &Account,
         write: &Arc<PendingWrite<O>>,
-        large_step_permit: Option<LargeStepPermit>,
+        large_read_permit: Option<LargeReadPermit>,
     ) -> Result<WriteOutcome<O::Answer>, StoreError> {
         // Dropped with this future, it tells the queue that nobody waits.
         let (_waiting, caller) = CallerLiveness::of_current_call();
         let caller = Arc::new(caller);
         for attempt in 0..MAX_LOCKED_ATTEMPTS {
-            let permit = large_step_permit.clone();
+            let permit = large_read_permit.clone();
             match self.enqueue(account, write, permit, &caller).await {
                 Err(StoreError::Conflict) if !caller.is_gone() => {
                     back_off(account.metrics(), attempt).await
@@ -106,7 +106,7 @@ impl WriteQueue {
         &self,
         account: &Account,
         write: &Arc<PendingWrite<O>>,
-        large_step_permit: Option<LargeStepPermit>,
+        large_read_permit: Option<LargeReadPermit>,
         caller: &Arc<CallerLiveness>,
     ) -> Result<WriteOutcome<O::Answer>, StoreError> {
         let (outcome_sender, mut answer) = oneshot::channel();
@@ -114,7 +114,7 @@ impl WriteQueue {
         let job = QueuedWrite {
             account: account.clone(),
             write: Arc::clone(write),
-            large_step_permit,
+            large_read_permit,
             caller: Arc::clone(caller),
             log_span: Span::current(),
             spans: CallSpans::of_current_call(),
@@ -201,7 +201,7 @@ fn not_begun(error: StoreError) -> StoreError {
 struct QueuedWrite<O: Operation> {
     account: Account,
     write: Arc<PendingWrite<O>>,
-    large_step_permit: Option<LargeStepPermit>,
+    large_read_permit: Option<LargeReadPermit>,
     caller: Arc<CallerLiveness>,
     /// What the log names the call by.
     log_span: Span,
@@ -267,7 +267,7 @@ impl<O: Operation> QueuedWrite<O> {
         let tx = Tx::of(
             &self.account,
             WriteConnection::Transaction(Arc::clone(transaction)),
-            self.large_step_permit.clone(),
+            self.large_read_permit.clone(),
         );
         let run = AssertUnwindSafe(run_in_group(&self.write, &tx, in_savepoint)).catch_unwind();
         let (outcome, state) = run.await.unwrap_or_else(|_| {
@@ -290,7 +290,7 @@ async fn run_in_group<O: Operation>(
     match write.run_optimistic(tx).await {
         Ok(Some(outcome)) => return (Ok(outcome), TransactionState::Usable),
         Ok(None) => {}
-        Err(error @ (StoreError::Domain(_) | StoreError::LargeRead(_))) => {
+        Err(error @ (StoreError::Domain(_) | StoreError::NeedsLargeReadPermit(_))) => {
             return (Err(error), TransactionState::Usable);
         }
         Err(error) => return (Err(error), TransactionState::MustRollBack),
@@ -303,7 +303,7 @@ async fn run_in_group<O: Operation>(
     // Other errors may have broken the transaction.
     let is_usable = matches!(
         outcome,
-        Ok(_) | Err(StoreError::Domain(_) | StoreError::LargeRead(_))
+        Ok(_) | Err(StoreError::Domain(_) | StoreError::NeedsLargeReadPermit(_))
     );
     let state = match (is_kept, in_savepoint) {
         (true, false) => TransactionState::Usable,

@@ -15,7 +15,7 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
-    LargeStepPermit,
+    LargeReadPermit,
     statements::{IfUnchanged, LockedStatement},
 };
 use crate::{
@@ -89,8 +89,8 @@ pub struct Tx {
     pub db: WriteConnection,
     /// Whose write it is, and when it began.
     pub context: WriteContext,
-    /// Without it, a read of a large step fails with [`StoreError::LargeRead`].
-    pub large_step_permit: Option<LargeStepPermit>,
+    /// Without it, a read of a large step fails with [`StoreError::NeedsLargeReadPermit`].
+    pub large_read_permit: Option<LargeReadPermit>,
 }
 
 impl Account {
@@ -110,11 +110,11 @@ impl Tx {
     pub fn of(
         account: &Account,
         db: WriteConnection,
-        large_step_permit: Option<LargeStepPermit>,
+        large_read_permit: Option<LargeReadPermit>,
     ) -> Self {
         Self {
             db,
-            large_step_permit,
+            large_read_permit,
             context: account.write_context(),
         }
     }
