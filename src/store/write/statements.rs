@@ -10,9 +10,9 @@ mod step_list;
 use sea_orm::{ActiveModelTrait, DbBackend};
 
 use super::{
-    request_outcomes::KeptOutcome,
+    request_outcomes::{KeptOutcome, delete_expired},
     rows::TranslationRows,
-    sql::{RowChange, Script, Upsert},
+    sql::{Effect, RowChange, Script, Upsert},
     symbols::symbol_changes,
 };
 use crate::{
@@ -133,7 +133,9 @@ impl DecidedWrite<'_> {
             script.effects.extend(effect);
         }
         if let Some(outcome) = outcome {
-            outcome.guard(&mut script, context);
+            outcome.add_retry_check(&mut script);
+            let delete = delete_expired(&mut script.values, context);
+            script.effects.push(Effect::delete(delete));
         }
         Ok(Some(script))
     }
