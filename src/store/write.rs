@@ -79,8 +79,8 @@ trait Operation: Send + Sync + 'static {
         tx: &Tx,
     ) -> impl Future<Output = Result<Self::Snapshot, StoreError>> + Send;
 
-    /// Locks the rows that the decision changes and `read_locked` did not lock. Conflict if
-    /// one changed.
+    /// Locks the rows that the decision changes and `read_locked` did not lock. Fails with a
+    /// conflict if one of them has changed since it was read.
     fn lock_changed(
         &self,
         _tx: &Tx,
@@ -180,7 +180,7 @@ impl<O: Operation> PendingWrite<O> {
                 answer = self.operation.complete(answer, &guard)?;
             }
         } else {
-            tx.run_locked(write.under_locks()?).await?;
+            tx.run_statements(write.under_locks()?).await?;
         }
         Ok(WriteOutcome::Done(answer))
     }
@@ -202,8 +202,8 @@ impl Account {
     /// It runs in a task of its own, or in that of the [`WriteQueue`], so that a caller
     /// who goes away leaves all of it or nothing, and a `begin()` is never cancelled
     /// half-way. A transaction that loses against another one is run again from its
-    /// beginning. If the caller has gone, none is begun; on PostgreSQL, where no other write
-    /// shares its COMMIT, it is rolled back even just before that.
+    /// beginning. None is begun for a caller who has gone. On PostgreSQL, where no other write
+    /// shares its COMMIT, it is even rolled back if the caller goes before that.
     async fn write_idempotent<O: Operation>(
         &self,
         operation: O,
@@ -250,9 +250,9 @@ impl Account {
             Writers::Slots(slots) => slots,
             Writers::Queue(queue) => return queue.run(self, write, large_read_permit).await,
         };
-        let asked = Instant::now();
+        let requested = Instant::now();
         let permit = slots.acquire().await;
-        self.metrics().record_write_wait(asked.elapsed());
+        self.metrics().record_write_wait(requested.elapsed());
         let permit = permit?;
         // Dropped with this future, it tells the spawned task that nobody waits.
         let (waiting, caller) = CallerLiveness::of_current_call();

@@ -48,8 +48,8 @@ pub struct WriteQueue {
 
 /// A write in the queue, whatever it returns.
 trait Job: Send {
-    /// Runs the write in a transaction. Only `in_savepoint` it can be rolled back without the
-    /// writes before it.
+    /// Runs the write in a transaction. Only with `in_savepoint` can it be rolled back without
+    /// the writes before it.
     fn run<'a>(
         &'a mut self,
         transaction: &'a Arc<Transaction>,
@@ -109,7 +109,7 @@ impl WriteQueue {
         large_read_permit: Option<LargeReadPermit>,
         caller: &Arc<CallerLiveness>,
     ) -> Result<WriteOutcome<O::Answer>, StoreError> {
-        let (outcome_sender, mut answer) = oneshot::channel();
+        let (outcome_sender, mut outcome) = oneshot::channel();
         let claimed = Arc::new(AtomicBool::new(false));
         let job = QueuedWrite {
             account: account.clone(),
@@ -126,15 +126,15 @@ impl WriteQueue {
         };
         let closed = || StoreError::Unavailable(Outage::Away);
         self.jobs.send(Box::new(job)).map_err(|_| closed())?;
-        if let Ok(answer) = timeout(self.wait_timeout, &mut answer).await {
-            return answer.map_err(|_| closed())?;
+        if let Ok(outcome) = timeout(self.wait_timeout, &mut outcome).await {
+            return outcome.map_err(|_| closed())?;
         }
         // Either it is begun or it is given up, never both.
         if !claimed.swap(true, Ordering::SeqCst) {
             account.metrics().record_write_wait(self.wait_timeout);
             return Err(StoreError::Unavailable(Outage::Locked));
         }
-        answer.await.map_err(|_| closed())?
+        outcome.await.map_err(|_| closed())?
     }
 }
 
@@ -182,6 +182,7 @@ async fn run_group(
         }
     }
     let mut stored = commit(writer, transaction).await;
+    // The first write gets the error itself, the others a copy.
     for job in jobs {
         let others = stored.as_ref().map_err(StoreError::shared).copied();
         job.end(std::mem::replace(&mut stored, others));
@@ -189,8 +190,8 @@ async fn run_group(
     Vec::new()
 }
 
-/// Another process has held the database for as long as SQLite waits. Trying again would wait
-/// as long once more.
+/// The error of a transaction that could not begin. On a conflict, another process has held the
+/// database for as long as SQLite waits, and trying again would wait as long once more.
 fn not_begun(error: StoreError) -> StoreError {
     match error {
         StoreError::Conflict => StoreError::Unavailable(Outage::Locked),
@@ -203,7 +204,7 @@ struct QueuedWrite<O: Operation> {
     write: Arc<PendingWrite<O>>,
     large_read_permit: Option<LargeReadPermit>,
     caller: Arc<CallerLiveness>,
-    /// What the log names the call by.
+    /// The span that names the call in the log.
     log_span: Span,
     /// Where statements are recorded in the call's trace.
     spans: CallSpans,
