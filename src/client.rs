@@ -310,7 +310,7 @@ impl Client {
     }
 
     /// Makes a call of the task service, and repeats it while its failure is transient.
-    pub async fn call<M: Clone, T, F>(
+    pub async fn call_tasks<M: Clone, T, F>(
         &self,
         message: M,
         call: impl Fn(TaskServiceClient<Channel>, Request<M>) -> F,

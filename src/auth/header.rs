@@ -25,7 +25,7 @@ pub(super) fn authenticate(headers: &HeaderMap) -> Result<Caller, Rejection> {
     })?;
     let subject = match single(headers, SUBJECT_HEADER) {
         Ok(None) => Some(""),
-        Ok(Some(value)) => text(value).filter(|subject| subject.len() <= Subject::MAX),
+        Ok(Some(value)) => text(value).filter(|subject| subject.len() <= Subject::MAX_BYTES),
         Err(()) => None,
     };
     let subject = subject.ok_or(Rejection::Invalid(

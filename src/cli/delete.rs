@@ -161,7 +161,7 @@ async fn delete_one(client: &Client, task: &Task) -> Result<(), CallError> {
         force: true,
     };
     let deleted = client
-        .call(message, |mut tasks, request| async move {
+        .call_tasks(message, |mut tasks, request| async move {
             tasks.delete_task(request).await
         })
         .await;

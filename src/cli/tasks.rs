@@ -41,7 +41,7 @@ pub(super) async fn for_each_page(
     };
     loop {
         let page = client
-            .call(message.clone(), |mut tasks, request| async move {
+            .call_tasks(message.clone(), |mut tasks, request| async move {
                 tasks.list_tasks(request).await
             })
             .await?;
@@ -57,7 +57,7 @@ pub(super) async fn for_each_page(
 pub(super) async fn get(client: &Client, guid: String) -> Result<Task, CallError> {
     let message = GetTaskRequest { guid };
     let answer = client
-        .call(message, |mut tasks, request| async move {
+        .call_tasks(message, |mut tasks, request| async move {
             tasks.get_task(request).await
         })
         .await?;

@@ -26,7 +26,7 @@ pub(super) async fn export(client: &Client, guid: &str) -> Result<TaskDocument, 
         guid: guid.to_owned(),
     };
     let answer = client
-        .call(message, |mut tasks, request| async move {
+        .call_tasks(message, |mut tasks, request| async move {
             tasks.export_task(request).await
         })
         .await?;
@@ -39,7 +39,7 @@ pub(super) async fn import(
     message: ImportTaskRequest,
 ) -> Result<ImportTaskResponse, CallError> {
     client
-        .call(message, |mut tasks, request| async move {
+        .call_tasks(message, |mut tasks, request| async move {
             tasks.import_task(request).await
         })
         .await

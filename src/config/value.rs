@@ -112,8 +112,12 @@ pub(super) fn account(text: &str) -> Result<AccountId, &'static str> {
 }
 
 pub(super) fn subject(text: &str) -> Result<Subject, String> {
-    Subject::parse(text)
-        .ok_or_else(|| format!("1 to {} bytes without control characters", Subject::MAX))
+    Subject::parse(text).ok_or_else(|| {
+        format!(
+            "1 to {} bytes without control characters",
+            Subject::MAX_BYTES
+        )
+    })
 }
 
 /// A list of known scopes. A misspelt one would make a token that allows too little.

@@ -49,11 +49,11 @@ pub struct Subject(String);
 
 impl Subject {
     /// The longest subject, in bytes. It is bounded, as every log line has the subject.
-    pub const MAX: usize = 256;
+    pub const MAX_BYTES: usize = 256;
 
-    /// Accepts 1 to [`Self::MAX`] bytes without control characters.
+    /// Accepts 1 to [`Self::MAX_BYTES`] bytes without control characters.
     pub fn parse(text: &str) -> Option<Self> {
-        let valid = (1..=Self::MAX).contains(&text.len()) && !text.contains(char::is_control);
+        let valid = (1..=Self::MAX_BYTES).contains(&text.len()) && !text.contains(char::is_control);
         valid.then(|| Self(text.to_owned()))
     }
 

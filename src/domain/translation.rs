@@ -219,17 +219,17 @@ pub enum RowEdit<O, F> {
 /// What an update does to the translations of a resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TranslationsEdit<O, F> {
-    /// Whether translations that are not in `rows` are deleted.
+    /// Whether translations that are not in `by_language` are deleted.
     pub replace: bool,
     /// The translations that change.
-    pub rows: BTreeMap<Language, RowEdit<O, F>>,
+    pub by_language: BTreeMap<Language, RowEdit<O, F>>,
 }
 
 impl<O, F> Default for TranslationsEdit<O, F> {
     fn default() -> Self {
         Self {
             replace: false,
-            rows: BTreeMap::new(),
+            by_language: BTreeMap::new(),
         }
     }
 }
@@ -240,7 +240,7 @@ impl<O: Overlay> TranslationsEdit<O, O::Fields> {
         if self.replace {
             rows.clear();
         }
-        for (language, edit) in self.rows {
+        for (language, edit) in self.by_language {
             match edit {
                 RowEdit::Replace(row) => {
                     rows.insert(language, row);

@@ -25,8 +25,9 @@ const MAX_DEPTH: usize = 100;
 
 /// The sizes of the contract's messages, without the texts in them.
 pub struct DecodedSizes {
-    /// The message of each request, by `/package.Service/Method`.
+    /// The index of each request's message, by `/package.Service/Method`.
     requests: HashMap<String, usize>,
+    /// The fields of each message, by its index.
     messages: Vec<Vec<Field>>,
 }
 
@@ -34,7 +35,7 @@ pub struct DecodedSizes {
 #[derive(Clone, Copy)]
 struct Field {
     number: u32,
-    /// What each occurrence takes beside the message that it is in.
+    /// The memory that each occurrence takes outside the struct of its message.
     element_bytes: usize,
     content: Content,
 }
@@ -102,7 +103,7 @@ impl DecodedSizes {
     }
 }
 
-/// What each occurrence of a field takes beside the message that it is in.
+/// The memory that each occurrence of a field takes outside the struct of its message.
 fn element_bytes(field: &FieldDescriptor) -> usize {
     match field.kind() {
         // An entry of a map is a message, too: its key and its value.

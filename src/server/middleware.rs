@@ -55,8 +55,8 @@ use crate::{
     telemetry::Tracer,
 };
 
-/// How many times the largest message the elements of a request may take when they are
-/// decoded. What can be stored takes at most twice its stored size.
+/// The decoded elements of a request may take this many times the size of the largest message.
+/// What can be stored takes at most twice its stored size.
 const MAX_DECODED_RATIO: usize = 3;
 
 /// The state that the middleware of all calls shares.
@@ -261,9 +261,9 @@ impl Middleware {
             let limit = self.limits.max_message_bytes;
             let receiving = request_body::receive(body, call.received(), &self.memory, limit);
             let message = QueueSlot::release_while_pending(&mut slot, receiving).await?;
-            let work = self.work_bytes(head.uri.path(), &message)?;
+            let bytes = self.work_bytes(head.uri.path(), &message)?;
             let ReceivedMessage { body, memory, .. } = message;
-            let permit = self.queue.acquire(slot, work, deadline.at).await;
+            let permit = self.queue.acquire(slot, bytes, deadline.at).await;
             let permit = Arc::new(permit.map_err(|_| status::overloaded())?);
             let held = (Arc::clone(&memory), Arc::clone(&permit));
             let response_memory: Arc<dyn ResponseMemory> = Arc::clone(&memory) as _;

@@ -38,7 +38,7 @@ use crate::config::{DatabaseUrl, PostgresUrl};
 
 use database::Pooling;
 pub use migrations::SchemaChange;
-use migrations::{OldSchema, prepare_partitions, prepare_schema};
+use migrations::{OldSchemaPolicy, prepare_partitions, prepare_schema};
 use permissions::{NeededPermissions, check_permissions, warn_if_read_only};
 use postgres_server::check_server;
 use probe::HealthProbe;
@@ -206,8 +206,8 @@ async fn open_sqlite_file(
     let epoch = Arc::new(ConnectionEpoch::new());
     let file_error = |err| advice::file_error(path, &err);
     let file = || SqliteConnectOptions::new().filename(path);
-    let old_schema = OldSchema::of_setting(*migrate);
-    if old_schema == OldSchema::Refuse && is_absent(path) {
+    let old_schema = OldSchemaPolicy::of_setting(*migrate);
+    if old_schema == OldSchemaPolicy::Refuse && is_absent(path) {
         return Err(OpenError::NoFile {
             path: path.display().to_string(),
         });
@@ -282,7 +282,7 @@ async fn open_sqlite_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConne
     let mut writer = open_sqlite_pool(1, with_sqlite_settings(options), &epoch)
         .await
         .map_err(|err| advice::file_error(Path::new(":memory:"), &err))?;
-    let schema_change = prepare_schema(&writer, OldSchema::Migrate).await?;
+    let schema_change = prepare_schema(&writer, OldSchemaPolicy::Migrate).await?;
     let page_key = page_key(&writer).await?;
     writer.measure("shared", metrics);
     Ok(DatabaseConnections {
@@ -310,7 +310,7 @@ async fn open_postgres(
     let epoch = Arc::new(ConnectionEpoch::new());
     let (options, mut pool) = postgres::open(url, *max_connections, &epoch).await?;
     check_server(&pool).await?;
-    let schema_change = prepare_schema(&pool, OldSchema::of_setting(*migrate)).await?;
+    let schema_change = prepare_schema(&pool, OldSchemaPolicy::of_setting(*migrate)).await?;
     if *serves {
         check_permissions(&pool, NeededPermissions::Serve).await?;
         warn_if_read_only(&pool).await?;

@@ -34,7 +34,7 @@ pub enum StoreError {
     /// The call would read this many bytes of a large step, or of the bodies of a page, and has no
     /// permit for that. It waits for one and runs again. See
     /// [`LARGE_STEP_BYTES`](super::read::steps::LARGE_STEP_BYTES).
-    LargeRead(usize),
+    NeedsLargeReadPermit(usize),
 }
 
 impl From<DbErr> for StoreError {
@@ -61,7 +61,7 @@ impl StoreError {
             Self::Unavailable(outage) => Self::Unavailable(*outage),
             Self::Refused(why) => Self::Refused(why.clone()),
             Self::Corrupt(what) => Self::Corrupt(what),
-            Self::LargeRead(bytes) => Self::LargeRead(*bytes),
+            Self::NeedsLargeReadPermit(bytes) => Self::NeedsLargeReadPermit(*bytes),
             Self::Domain(_) | Self::Database(_) => {
                 Self::Domain(domain::Error::Internal("a shared COMMIT failed".to_owned()))
             }
@@ -113,7 +113,7 @@ impl From<StoreError> for domain::Error {
             StoreError::Corrupt(what) => Self::Internal(format!("invalid value in a row: {what}")),
             StoreError::Database(err) => Self::Internal(describe(&err)),
             // A call with a permit never fails with this.
-            StoreError::LargeRead(_) => {
+            StoreError::NeedsLargeReadPermit(_) => {
                 Self::Internal("large texts were read without a permit".to_owned())
             }
         }

@@ -57,7 +57,7 @@ pub use queue::WriteQueue;
 pub use transaction::WriteSlots;
 
 /// Lets a write read large steps.
-type LargeStepPermit = Arc<OwnedSemaphorePermit>;
+type LargeReadPermit = Arc<OwnedSemaphorePermit>;
 
 /// A write: reads, then decides.
 trait Operation: Send + Sync + 'static {
@@ -79,8 +79,8 @@ trait Operation: Send + Sync + 'static {
         tx: &Tx,
     ) -> impl Future<Output = Result<Self::Snapshot, StoreError>> + Send;
 
-    /// Locks the rows that the decision changes and `read_locked` did not lock. Conflict if
-    /// one changed.
+    /// Locks the rows that the decision changes and `read_locked` did not lock. Fails with a
+    /// conflict if one of them has changed since it was read.
     fn lock_changed(
         &self,
         _tx: &Tx,
@@ -121,7 +121,7 @@ impl<O: Operation> PendingWrite<O> {
         // The statements that read a large step see one state only under locks.
         if self.mode == WriteMode::ValidateOnly
             || self.path == WritePath::LockedOnly
-            || tx.large_step_permit.is_some()
+            || tx.large_read_permit.is_some()
         {
             return Ok(None);
         }
@@ -180,7 +180,7 @@ impl<O: Operation> PendingWrite<O> {
                 answer = self.operation.complete(answer, &guard)?;
             }
         } else {
-            tx.run_locked(write.under_locks()?).await?;
+            tx.run_statements(write.under_locks()?).await?;
         }
         Ok(WriteOutcome::Done(answer))
     }
@@ -202,8 +202,8 @@ impl Account {
     /// It runs in a task of its own, or in that of the [`WriteQueue`], so that a caller
     /// who goes away leaves all of it or nothing, and a `begin()` is never cancelled
     /// half-way. A transaction that loses against another one is run again from its
-    /// beginning. If the caller has gone, none is begun; on PostgreSQL, where no other write
-    /// shares its COMMIT, it is rolled back even just before that.
+    /// beginning. None is begun for a caller who has gone. On PostgreSQL, where no other write
+    /// shares its COMMIT, it is even rolled back if the caller goes before that.
     async fn write_idempotent<O: Operation>(
         &self,
         operation: O,
@@ -227,7 +227,7 @@ impl Account {
         write: Arc<PendingWrite<O>>,
     ) -> Result<WriteOutcome<O::Answer>> {
         let outcome = match self.run_in_turn(&write, None).await {
-            Err(StoreError::LargeRead(bytes)) => {
+            Err(StoreError::NeedsLargeReadPermit(bytes)) => {
                 let permit = self.large_read_permit().await;
                 // Reserved before the write, as a step that is written must be returned.
                 if !CallContext::try_reserve_response(bytes) {
@@ -244,21 +244,21 @@ impl Account {
     async fn run_in_turn<O: Operation>(
         &self,
         write: &Arc<PendingWrite<O>>,
-        large_step_permit: Option<LargeStepPermit>,
+        large_read_permit: Option<LargeReadPermit>,
     ) -> Result<WriteOutcome<O::Answer>, StoreError> {
         let slots = match self.writers() {
             Writers::Slots(slots) => slots,
-            Writers::Queue(queue) => return queue.run(self, write, large_step_permit).await,
+            Writers::Queue(queue) => return queue.run(self, write, large_read_permit).await,
         };
-        let asked = Instant::now();
+        let requested = Instant::now();
         let permit = slots.acquire().await;
-        self.metrics().record_write_wait(asked.elapsed());
+        self.metrics().record_write_wait(requested.elapsed());
         let permit = permit?;
         // Dropped with this future, it tells the spawned task that nobody waits.
         let (waiting, caller) = CallerLiveness::of_current_call();
         let (account, write) = (self.clone(), Arc::clone(write));
         let run = async move {
-            let attempts = account.run_attempts(&write, large_step_permit, &caller);
+            let attempts = account.run_attempts(&write, large_read_permit, &caller);
             let outcome = attempts.await;
             drop(permit);
             outcome
@@ -274,10 +274,10 @@ impl Account {
     async fn run_attempts<O: Operation>(
         &self,
         write: &PendingWrite<O>,
-        large_step_permit: Option<LargeStepPermit>,
+        large_read_permit: Option<LargeReadPermit>,
         caller: &CallerLiveness,
     ) -> Result<WriteOutcome<O::Answer>, StoreError> {
-        let permit = large_step_permit.as_ref();
+        let permit = large_read_permit.as_ref();
         match self.attempt_optimistic(write, permit, caller).await {
             Ok(Some(outcome)) => return Ok(outcome),
             // Run it under locks, which waits for the other transaction.
@@ -303,14 +303,14 @@ impl Account {
     async fn attempt_optimistic<O: Operation>(
         &self,
         write: &PendingWrite<O>,
-        large_step_permit: Option<&LargeStepPermit>,
+        large_read_permit: Option<&LargeReadPermit>,
         caller: &CallerLiveness,
     ) -> Result<Option<WriteOutcome<O::Answer>>, StoreError> {
         if caller.is_gone() {
             return Err(StoreError::Conflict);
         }
         let connection = WriteConnection::Autocommit(self.writer().clone());
-        let tx = Tx::of(self, connection, large_step_permit.cloned());
+        let tx = Tx::of(self, connection, large_read_permit.cloned());
         tokio::select! {
             outcome = write.run_optimistic(&tx) => outcome,
             () = caller.abandoned() => Err(StoreError::Conflict),
@@ -320,7 +320,7 @@ impl Account {
     async fn attempt_locked<O: Operation>(
         &self,
         write: &PendingWrite<O>,
-        large_step_permit: Option<&LargeStepPermit>,
+        large_read_permit: Option<&LargeReadPermit>,
         caller: &CallerLiveness,
     ) -> Result<WriteOutcome<O::Answer>, StoreError> {
         // No caller is left to receive the error.
@@ -330,7 +330,7 @@ impl Account {
         let transaction = Arc::new(self.writer().begin(Purpose::Write).await?);
         let outcome = {
             let connection = WriteConnection::Transaction(Arc::clone(&transaction));
-            let tx = Tx::of(self, connection, large_step_permit.cloned());
+            let tx = Tx::of(self, connection, large_read_permit.cloned());
             tokio::select! {
                 outcome = write.run_locked(&tx) => outcome,
                 // A database that fell silent must not hold the connection for ever.

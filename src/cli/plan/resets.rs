@@ -137,7 +137,7 @@ impl Resets {
         let Self { tasks, steps } = self;
         for message in tasks {
             client
-                .call(message, |mut tasks, request| async move {
+                .call_tasks(message, |mut tasks, request| async move {
                     tasks.update_task(request).await
                 })
                 .await?;

@@ -106,8 +106,8 @@ pub struct StepSnapshot {
     pub step: Step,
     /// Its place.
     pub place: Place,
-    /// The tasks that it manages.
-    pub manages: ManagedTasks,
+    /// The tasks that it manages, if the update may change them.
+    pub managed: ManagedTasks,
 }
 
 /// The tasks that an observation manages, and their wiring steps.
@@ -172,7 +172,7 @@ impl UpdateStep {
         let StepSnapshot {
             step: before,
             place,
-            manages,
+            managed,
         } = stored;
         if patch.violations.is_empty() {
             expected.check(&before.etag(), ResourceId::Step(before.guid))?;
@@ -188,12 +188,12 @@ impl UpdateStep {
             return Ok((changes, (after, ignored)));
         }
         for update in links.still_managed {
-            let task = manages.tasks.iter().find(|task| task.guid == update.task);
+            let task = managed.tasks.iter().find(|task| task.guid == update.task);
             let task = task.ok_or_else(|| Error::Internal("a link to no task".to_owned()))?;
-            let renamed = task.clone().apply_value(update);
-            changes.put_task(Some(task.clone()), renamed, context)?;
+            let updated = task.clone().apply_value(update);
+            changes.put_task(Some(task.clone()), updated, context)?;
         }
-        manages.unlink(&links.unlinked, &mut changes, context)?;
+        managed.unlink(&links.unlinked, &mut changes, context)?;
         changes.limit_depth(after.task, limits_of_step(&after.content, &STEP));
         changes.put_step(Some(before), after.clone(), Some(place), context)?;
         Ok((changes, (after, ignored)))
@@ -207,12 +207,12 @@ pub struct StepToDelete {
     pub task: TaskId,
     /// The managed task whose wiring step it is.
     pub link: Option<TaskId>,
-    /// The tasks that its question manages.
-    pub managed: Vec<TaskId>,
     /// Its revision.
     pub revision: Revision,
-    /// What is stored of the tasks that it manages.
-    pub manages: ManagedTasks,
+    /// The ids of the tasks that it manages.
+    pub managed_ids: Vec<TaskId>,
+    /// These tasks and their wiring steps.
+    pub managed: ManagedTasks,
 }
 
 /// The deletion of a step.
@@ -235,16 +235,16 @@ impl DeleteStep {
         let StepToDelete {
             task,
             link,
-            managed,
             revision,
-            manages,
+            managed_ids,
+            managed,
         } = stored.ok_or_else(|| Error::step_not_found(guid, "guid"))?;
         expected.check(&Etag::of(guid.0, &revision), ResourceId::Step(guid))?;
         if let Some(task) = link {
             return Err(Precondition::StepManaged { step: guid, task }.into());
         }
         let mut changes = Changes::default();
-        manages.unlink(&managed, &mut changes, context)?;
+        managed.unlink(&managed_ids, &mut changes, context)?;
         changes.orders.push(StepListChange {
             task,
             change: OrderChange::Remove,

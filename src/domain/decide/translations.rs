@@ -153,7 +153,7 @@ impl TaskTranslationSnapshot {
             growth: 0,
         });
         if known.is_none() {
-            check_room(&mut head.languages, index)?;
+            count_language(&mut head.languages, index)?;
             change.added_languages += 1;
         }
         change.growth += size(&row) - known.map_or(0, size);
@@ -204,7 +204,7 @@ impl StepTranslationSnapshot {
             growth: StepSize::default(),
         });
         if known.is_none() {
-            check_room(&mut self.languages, index)?;
+            count_language(&mut self.languages, index)?;
             change.added_languages += 1;
         }
         let limits = limits_of_translation(&row.overlay, &TRANSLATIONS.index(index));
@@ -226,7 +226,7 @@ fn put<O>(rows: &mut Vec<(Language, O)>, language: &Language, overlay: O) {
 }
 
 /// Counts one more language, or refuses it.
-fn check_room(languages: &mut usize, index: usize) -> Result<()> {
+fn count_language(languages: &mut usize, index: usize) -> Result<()> {
     if *languages >= MAX_LANGUAGES {
         return Err(Error::invalid(
             &TRANSLATIONS.index(index).field("language"),

@@ -119,12 +119,15 @@ pub fn edits<T: Translation>(
             .map(|(key, row)| (key, RowEdit::Replace(row)))
             .collect()
     };
-    let (replace, rows) = match mask {
+    let (replace, by_language) = match mask {
         TranslationsMask::Merge => (false, put(sent, at)),
         TranslationsMask::Replace => (true, put(sent, at)),
         TranslationsMask::Only(masks) => (false, masked(sent, masks, at)),
     };
-    TranslationsEdit { replace, rows }
+    TranslationsEdit {
+        replace,
+        by_language,
+    }
 }
 
 /// Edits of the masked languages; the others are not decoded.

@@ -64,7 +64,8 @@ pub async fn receive(
                 "the request comes in too many small frames",
             ));
         }
-        // Nothing but the prefix is kept before memory is reserved.
+        // Before memory is reserved, at most the prefix is kept, or one frame of a message that
+        // tonic refuses.
         let arrived = chunks.bytes + data.len();
         if let (None, Some((compressed, length))) = (&claimed, chunks.prefix(&data)) {
             if compressed || length > max_message_bytes {
@@ -143,8 +144,8 @@ impl Chunks {
         }
     }
 
-    /// The size of the next chunk. It is no larger than what has arrived, so that a claim
-    /// alone allocates nothing.
+    /// The size of the next chunk. Above [`MIN_CHUNK_BYTES`] it is no larger than what has arrived,
+    /// so that memory grows with the message and not with its claim.
     fn next_chunk_bytes(&self, claim: usize) -> usize {
         let bytes = self.bytes.clamp(MIN_CHUNK_BYTES, MAX_CHUNK_BYTES);
         bytes.min(claim.saturating_sub(self.bytes)).max(1)

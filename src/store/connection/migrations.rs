@@ -31,14 +31,14 @@ pub enum SchemaChange {
 
 /// What to do with a schema of an earlier version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OldSchema {
+pub enum OldSchemaPolicy {
     /// Bring it up to date.
     Migrate,
     /// Fail.
     Refuse,
 }
 
-impl OldSchema {
+impl OldSchemaPolicy {
     /// What the setting `migrate` says.
     pub fn of_setting(migrate: bool) -> Self {
         match migrate {
@@ -49,7 +49,10 @@ impl OldSchema {
 }
 
 /// Creates a missing schema. Brings an old one up to date, or refuses it.
-pub async fn prepare_schema(db: &Database, old: OldSchema) -> Result<SchemaChange, OpenError> {
+pub async fn prepare_schema(
+    db: &Database,
+    old: OldSchemaPolicy,
+) -> Result<SchemaChange, OpenError> {
     let failed = |err: DbErr| advice::schema_error(&err);
     let transaction = db.begin_seaorm_transaction(None).await.map_err(failed)?;
     if backend(&transaction) == DbBackend::Postgres {
@@ -67,9 +70,9 @@ pub async fn prepare_schema(db: &Database, old: OldSchema) -> Result<SchemaChang
     }
     let is_empty = pending == Migrator::migrations().len();
     match old {
-        OldSchema::Refuse if is_empty => return Err(OpenError::NoSchema),
-        OldSchema::Refuse => return Err(OpenError::OldSchema { pending }),
-        OldSchema::Migrate => {}
+        OldSchemaPolicy::Refuse if is_empty => return Err(OpenError::NoSchema),
+        OldSchemaPolicy::Refuse => return Err(OpenError::OldSchema { pending }),
+        OldSchemaPolicy::Migrate => {}
     }
     let transaction = begin_migrations(db).await.map_err(failed)?;
     Migrator::up(&transaction, None).await.map_err(failed)?;
@@ -96,7 +99,7 @@ pub async fn prepare_partitions(db: &Database, partitions: u16) -> Result<Schema
         Some(0) => Err(OpenError::TablesWithoutPartitions),
         Some(found) if found == i64::from(partitions) => {
             transaction.rollback().await.map_err(failed)?;
-            with_partitions(partitions, prepare_schema(db, OldSchema::Migrate)).await
+            with_partitions(partitions, prepare_schema(db, OldSchemaPolicy::Migrate)).await
         }
         Some(found) => Err(OpenError::OtherPartitions {
             found,

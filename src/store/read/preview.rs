@@ -74,7 +74,7 @@ impl Account {
         run_to_end(async move {
             let read = match account.read_preview(&call, None).await {
                 // The transaction has ended: whoever has a permit may wait for its connection.
-                Err(StoreError::LargeRead(_)) => {
+                Err(StoreError::NeedsLargeReadPermit(_)) => {
                     let permit = account.large_read_permit().await;
                     account.read_preview(&call, permit.as_ref()).await
                 }
@@ -126,7 +126,7 @@ impl Account {
     }
 
     /// Reads the bodies of a page: for each stored step the one in the chosen language. Fails
-    /// with [`StoreError::LargeRead`] if they are large and there is no permit.
+    /// with [`StoreError::NeedsLargeReadPermit`] if they are large and there is no permit.
     async fn read_bodies(
         &self,
         db: &impl ConnectionTrait,
@@ -155,7 +155,7 @@ impl Account {
             return Ok(());
         };
         if bytes > LARGE_PAGE_BYTES && permit.is_none() {
-            return Err(StoreError::LargeRead(bytes));
+            return Err(StoreError::NeedsLargeReadPermit(bytes));
         }
         let statement = statement(backend(db), &self.id, sql, values);
         for row in db.query_all_raw(statement).await? {

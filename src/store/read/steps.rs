@@ -91,7 +91,7 @@ impl StepRow {
 }
 
 /// Reads a step and its place. Of a large step it reads no texts, and fails with
-/// [`StoreError::LargeRead`].
+/// [`StoreError::NeedsLargeReadPermit`].
 pub async fn find_small(
     db: &impl ConnectionTrait,
     account: &AccountId,
@@ -100,7 +100,7 @@ pub async fn find_small(
     let found = StepRow::find(db, account, guid, SMALL_STEP).await?;
     let read = |found: StepRow| match found.bytes {
         ..=LARGE_STEP_BYTES => found.read(account),
-        bytes => Err(StoreError::LargeRead(
+        bytes => Err(StoreError::NeedsLargeReadPermit(
             usize::try_from(bytes).unwrap_or(usize::MAX),
         )),
     };

@@ -1,4 +1,4 @@
-//! Imports: read what there is, plan, write where the two differ. The number of
+//! Imports: read what is stored, plan, and write the differences. The number of
 //! statements grows with the number of batches, not of steps.
 
 use std::{
@@ -40,7 +40,7 @@ pub struct Import {
 pub struct Imported {
     /// The task.
     pub task: Task,
-    /// What was sent and not honored, as paths below the request.
+    /// Fields that were sent and not honored, as paths in the request.
     pub ignored: BTreeSet<String>,
 }
 
@@ -69,7 +69,7 @@ struct ImportWrite {
     locks_all_steps: AtomicBool,
 }
 
-/// What an import needs to know.
+/// What an import reads.
 pub struct ImportSnapshot {
     existing: Option<TaskTree>,
     referenced: BTreeMap<TaskId, ReferencedTask>,

@@ -49,21 +49,21 @@ pub struct LockedStep {
 }
 
 impl Tx {
-    /// Reads a step without locking it; `manages` stays empty. Fails with
-    /// [`StoreError::LargeRead`] if it is large and the write has no permit for that.
+    /// Reads a step without locking it; `managed` stays empty. Fails with
+    /// [`StoreError::NeedsLargeReadPermit`] if it is large and the write has no permit for that.
     pub async fn read_step(&self, guid: StepId) -> Result<Option<StepSnapshot>, StoreError> {
-        let found = match &self.large_step_permit {
+        let found = match &self.large_read_permit {
             None => steps::find_small(&self.db, self.account(), guid).await?,
             Some(_) => large_step::find_whole(&self.db, self.account(), guid).await?,
         };
         Ok(found.map(|(step, place)| StepSnapshot {
             step,
             place,
-            manages: ManagedTasks::default(),
+            managed: ManagedTasks::default(),
         }))
     }
 
-    /// Reads what a deletion needs of a step; `manages` stays empty.
+    /// Reads what a deletion needs of a step; `managed` stays empty.
     pub async fn read_step_to_delete(
         &self,
         guid: StepId,
@@ -79,19 +79,19 @@ impl Tx {
         Ok(Some(StepToDelete {
             task,
             link,
-            managed: feedback.iter().flat_map(linked_tasks).collect(),
             revision: Revision {
                 version: row.take()?,
                 dirty: row.take()?,
                 created: Timestamp(row.take()?),
                 modified: Timestamp(row.take()?),
             },
-            manages: ManagedTasks::default(),
+            managed_ids: feedback.iter().flat_map(linked_tasks).collect(),
+            managed: ManagedTasks::default(),
         }))
     }
 
-    /// Locks a step with the tasks that it manages and the steps that wire them. `tasks` are
-    /// locked too, before any step.
+    /// Locks a step with the tasks that it manages and their wiring steps. `tasks` are locked
+    /// too, before any step.
     pub async fn lock_step(
         &self,
         guid: StepId,

@@ -22,7 +22,7 @@ use tokio::{
 use tracing::{Instrument, Span};
 
 use super::{
-    LargeStepPermit, Operation, PendingWrite,
+    LargeReadPermit, Operation, PendingWrite,
     transaction::{
         CallerLiveness, MAX_LOCKED_ATTEMPTS, Tx, WriteConnection, back_off, commit, roll_back,
     },
@@ -48,8 +48,8 @@ pub struct WriteQueue {
 
 /// A write in the queue, whatever it returns.
 trait Job: Send {
-    /// Runs the write in a transaction. Only `in_savepoint` it can be rolled back without the
-    /// writes before it.
+    /// Runs the write in a transaction. Only with `in_savepoint` can it be rolled back without
+    /// the writes before it.
     fn run<'a>(
         &'a mut self,
         transaction: &'a Arc<Transaction>,
@@ -83,13 +83,13 @@ impl WriteQueue {
         &self,
         account: &Account,
         write: &Arc<PendingWrite<O>>,
-        large_step_permit: Option<LargeStepPermit>,
+        large_read_permit: Option<LargeReadPermit>,
     ) -> Result<WriteOutcome<O::Answer>, StoreError> {
         // Dropped with this future, it tells the queue that nobody waits.
         let (_waiting, caller) = CallerLiveness::of_current_call();
         let caller = Arc::new(caller);
         for attempt in 0..MAX_LOCKED_ATTEMPTS {
-            let permit = large_step_permit.clone();
+            let permit = large_read_permit.clone();
             match self.enqueue(account, write, permit, &caller).await {
                 Err(StoreError::Conflict) if !caller.is_gone() => {
                     back_off(account.metrics(), attempt).await
@@ -106,15 +106,15 @@ impl WriteQueue {
         &self,
         account: &Account,
         write: &Arc<PendingWrite<O>>,
-        large_step_permit: Option<LargeStepPermit>,
+        large_read_permit: Option<LargeReadPermit>,
         caller: &Arc<CallerLiveness>,
     ) -> Result<WriteOutcome<O::Answer>, StoreError> {
-        let (outcome_sender, mut answer) = oneshot::channel();
+        let (outcome_sender, mut outcome) = oneshot::channel();
         let claimed = Arc::new(AtomicBool::new(false));
         let job = QueuedWrite {
             account: account.clone(),
             write: Arc::clone(write),
-            large_step_permit,
+            large_read_permit,
             caller: Arc::clone(caller),
             log_span: Span::current(),
             spans: CallSpans::of_current_call(),
@@ -126,15 +126,15 @@ impl WriteQueue {
         };
         let closed = || StoreError::Unavailable(Outage::Away);
         self.jobs.send(Box::new(job)).map_err(|_| closed())?;
-        if let Ok(answer) = timeout(self.wait_timeout, &mut answer).await {
-            return answer.map_err(|_| closed())?;
+        if let Ok(outcome) = timeout(self.wait_timeout, &mut outcome).await {
+            return outcome.map_err(|_| closed())?;
         }
         // Either it is begun or it is given up, never both.
         if !claimed.swap(true, Ordering::SeqCst) {
             account.metrics().record_write_wait(self.wait_timeout);
             return Err(StoreError::Unavailable(Outage::Locked));
         }
-        answer.await.map_err(|_| closed())?
+        outcome.await.map_err(|_| closed())?
     }
 }
 
@@ -182,6 +182,7 @@ async fn run_group(
         }
     }
     let mut stored = commit(writer, transaction).await;
+    // The first write gets the error itself, the others a copy.
     for job in jobs {
         let others = stored.as_ref().map_err(StoreError::shared).copied();
         job.end(std::mem::replace(&mut stored, others));
@@ -189,8 +190,8 @@ async fn run_group(
     Vec::new()
 }
 
-/// Another process has held the database for as long as SQLite waits. Trying again would wait
-/// as long once more.
+/// The error of a transaction that could not begin. On a conflict, another process has held the
+/// database for as long as SQLite waits, and trying again would wait as long once more.
 fn not_begun(error: StoreError) -> StoreError {
     match error {
         StoreError::Conflict => StoreError::Unavailable(Outage::Locked),
@@ -201,9 +202,9 @@ fn not_begun(error: StoreError) -> StoreError {
 struct QueuedWrite<O: Operation> {
     account: Account,
     write: Arc<PendingWrite<O>>,
-    large_step_permit: Option<LargeStepPermit>,
+    large_read_permit: Option<LargeReadPermit>,
     caller: Arc<CallerLiveness>,
-    /// What the log names the call by.
+    /// The span that names the call in the log.
     log_span: Span,
     /// Where statements are recorded in the call's trace.
     spans: CallSpans,
@@ -267,7 +268,7 @@ impl<O: Operation> QueuedWrite<O> {
         let tx = Tx::of(
             &self.account,
             WriteConnection::Transaction(Arc::clone(transaction)),
-            self.large_step_permit.clone(),
+            self.large_read_permit.clone(),
         );
         let run = AssertUnwindSafe(run_in_group(&self.write, &tx, in_savepoint)).catch_unwind();
         let (outcome, state) = run.await.unwrap_or_else(|_| {
@@ -290,7 +291,7 @@ async fn run_in_group<O: Operation>(
     match write.run_optimistic(tx).await {
         Ok(Some(outcome)) => return (Ok(outcome), TransactionState::Usable),
         Ok(None) => {}
-        Err(error @ (StoreError::Domain(_) | StoreError::LargeRead(_))) => {
+        Err(error @ (StoreError::Domain(_) | StoreError::NeedsLargeReadPermit(_))) => {
             return (Err(error), TransactionState::Usable);
         }
         Err(error) => return (Err(error), TransactionState::MustRollBack),
@@ -303,7 +304,7 @@ async fn run_in_group<O: Operation>(
     // Other errors may have broken the transaction.
     let is_usable = matches!(
         outcome,
-        Ok(_) | Err(StoreError::Domain(_) | StoreError::LargeRead(_))
+        Ok(_) | Err(StoreError::Domain(_) | StoreError::NeedsLargeReadPermit(_))
     );
     let state = match (is_kept, in_savepoint) {
         (true, false) => TransactionState::Usable,

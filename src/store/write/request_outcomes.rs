@@ -3,7 +3,7 @@
 use sea_orm::{ActiveValue::Set, EntityTrait};
 
 use super::{
-    sql::{Effect, Script, Upsert, Values},
+    sql::{Script, Upsert, Values},
     transaction::Tx,
 };
 use crate::{
@@ -53,21 +53,17 @@ impl<T> RetryKey<T> {
 }
 
 impl KeptOutcome {
-    /// Has the guard of a script match no row if an outcome with this id is stored, and adds an
-    /// effect that deletes expired ones. A concurrent insert of the same id fails with a duplicate
-    /// key.
-    pub fn guard(&self, script: &mut Script, context: &WriteContext) {
+    /// Has the guard of a script match no row if an outcome with this id is stored.
+    pub fn add_retry_check(&self, script: &mut Script) {
         let id = script.values.bind(self.request_id.0);
         script.guard.push_str(&format!(
             " AND NOT EXISTS (SELECT 1 FROM request_outcomes \
              WHERE account_id = $1 AND request_id = {id})"
         ));
-        let delete = delete_expired(&mut script.values, context);
-        script.effects.push(Effect::delete(delete));
     }
 
-    /// The row of the outcome. When another write was faster with the same id, this one
-    /// fails by the key; run again, it finds that one's outcome.
+    /// The row of the outcome. If another write stores the same id first, the insertion fails
+    /// with a duplicate key, and the write finds that outcome when it is run again.
     pub fn row(&self, context: &WriteContext) -> Upsert {
         Upsert::new(vec![ActiveModel {
             account_id: Set(context.account.as_str().to_owned()),

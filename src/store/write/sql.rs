@@ -251,8 +251,13 @@ impl Deletion {
     /// Splits the rows, so that those of one statement are within the limit.
     fn batches(self) -> Vec<Self> {
         let Self { table, key, rows } = self;
-        let batch = |rows| Self { table, key, rows };
-        batches(rows, MAX_ROWS).into_iter().map(batch).collect()
+        let mut rows = rows.into_iter().peekable();
+        let mut batches = Vec::new();
+        while rows.peek().is_some() {
+            let rows = rows.by_ref().take(MAX_ROWS).collect();
+            batches.push(Self { table, key, rows });
+        }
+        batches
     }
 
     /// One DELETE of all rows. `account` is the placeholder of the account.
@@ -315,16 +320,6 @@ impl RowChange {
             Self::Delete(rows) => Some(Effect::delete(rows.delete("$1", values))),
         }
     }
-}
-
-/// Splits rows into batches.
-fn batches<T>(rows: Vec<T>, max_rows: usize) -> Vec<Vec<T>> {
-    let mut rows = rows.into_iter().peekable();
-    let mut batches = Vec::new();
-    while rows.peek().is_some() {
-        batches.push(rows.by_ref().take(max_rows).collect());
-    }
-    batches
 }
 
 /// The columns in which two states of a row differ, as `column = $n`.

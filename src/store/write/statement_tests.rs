@@ -219,9 +219,9 @@ statements! {
         let stored = StepToDelete {
             task: step.task,
             link: None,
-            managed: Vec::new(),
             revision: step.revision,
-            manages: ManagedTasks::default(),
+            managed_ids: Vec::new(),
+            managed: ManagedTasks::default(),
         };
         delete.into_changes(Some(stored), &context()).expect("a deletion").0
     }, no_outcome;
@@ -255,7 +255,7 @@ statements! {
         let stored = StepSnapshot {
             step: observation,
             place: Place::nth(0),
-            manages: ManagedTasks {
+            managed: ManagedTasks {
                 tasks: vec![task],
                 wiring: vec![(wiring, TaskId(managed))],
             },

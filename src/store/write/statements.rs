@@ -10,9 +10,9 @@ mod step_list;
 use sea_orm::{ActiveModelTrait, DbBackend};
 
 use super::{
-    request_outcomes::KeptOutcome,
+    request_outcomes::{KeptOutcome, delete_expired},
     rows::TranslationRows,
-    sql::{RowChange, Script, Upsert},
+    sql::{Effect, RowChange, Script, Upsert},
     symbols::symbol_changes,
 };
 use crate::{
@@ -133,7 +133,9 @@ impl DecidedWrite<'_> {
             script.effects.extend(effect);
         }
         if let Some(outcome) = outcome {
-            outcome.guard(&mut script, context);
+            outcome.add_retry_check(&mut script);
+            let delete = delete_expired(&mut script.values, context);
+            script.effects.push(Effect::delete(delete));
         }
         Ok(Some(script))
     }
@@ -158,7 +160,7 @@ impl DecidedWrite<'_> {
             retitled,
             translated_tasks,
             translated_steps,
-            // A role is always written by a script, see `run_locked`.
+            // A role is always written by a script, see `PendingWrite::run_locked`.
             role: _,
             depth_limits: _,
         } = changes;
@@ -179,19 +181,11 @@ impl DecidedWrite<'_> {
         batch.unlink_steps(&unlinked, context);
         task_translations.add_translated_tasks(&translated_tasks, context);
         step_translations.add_translated_steps(&translated_steps, context);
-        batch.put_translations(
-            "task_translations",
-            &TASK_TRANSLATION_KEY,
-            task_translations,
-        );
-        batch.put_translations(
-            "step_translations",
-            &STEP_TRANSLATION_KEY,
-            step_translations,
-        );
+        batch.put_translations(&TASK_TRANSLATION_KEY, task_translations);
+        batch.put_translations(&STEP_TRANSLATION_KEY, step_translations);
         batch.add_translation_sizes(&translated_tasks, &translated_steps, context);
         for order in orders {
-            batch.change_order(order, context);
+            batch.change_step_list(order, context);
         }
         batch.delete_tasks(deleted_tasks);
         if !retitled.is_empty() {
@@ -208,7 +202,7 @@ fn internal(what: &str) -> StoreError {
     Error::Internal(what.to_owned()).into()
 }
 
-/// `Some` of the only element, or of `None` for an empty list; `None` for a longer list.
+/// The only element, or `Some(None)` for an empty list; `None` for a longer list.
 #[allow(clippy::option_option)]
 fn at_most_one<T>(list: Vec<T>) -> Option<Option<T>> {
     let mut items = list.into_iter();
@@ -216,6 +210,7 @@ fn at_most_one<T>(list: Vec<T>) -> Option<Option<T>> {
     items.next().is_none().then_some(first)
 }
 
+/// Whether an update leaves what the step refers to as a subtask step.
 fn keeps_subtask(change: &StepChange) -> bool {
     let StepChange { before, after, .. } = change;
     let before = before.as_ref();

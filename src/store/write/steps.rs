@@ -155,7 +155,7 @@ impl Operation for UpdateStep {
         let mut stored = tx.read_step(self.guid).await?;
         if let Some(stored) = &mut stored {
             let managed = stored.step.managed_tasks();
-            stored.manages = tx.read_managed(&locked, &managed).await?;
+            stored.managed = tx.read_managed(&locked, &managed).await?;
         }
         let mut heads = locked.heads.iter();
         let target = heads.find(|head| Some(head.guid) == target);
@@ -187,7 +187,9 @@ impl Operation for DeleteStep {
 
     async fn read(&self, tx: &Tx) -> Result<Option<Option<StepToDelete>>, StoreError> {
         let stored = tx.read_step_to_delete(self.guid).await?;
-        let manages = stored.as_ref().is_some_and(|step| !step.managed.is_empty());
+        let manages = stored
+            .as_ref()
+            .is_some_and(|step| !step.managed_ids.is_empty());
         Ok((!manages).then_some(stored))
     }
 
@@ -209,7 +211,7 @@ impl Operation for DeleteStep {
         let Some(mut stored) = tx.read_step_to_delete(self.guid).await? else {
             return Ok(None);
         };
-        stored.manages = tx.read_managed(&locked, &stored.managed).await?;
+        stored.managed = tx.read_managed(&locked, &stored.managed_ids).await?;
         Ok(Some(stored))
     }
 

@@ -39,19 +39,20 @@ impl<M> SymbolRows<M> {
 
 /// The rows in which the names of changed tasks and steps differ, and those of deleted ones.
 /// When no task or step reads or sets other names than before and none is deleted, there are
-/// none. Only a deleted task or step may have had no rows: its deletions come last.
+/// none. The deletions of deleted tasks and steps come last, as they may find no rows: on SQLite,
+/// a script stops after a statement that changes no row.
 pub fn symbol_changes(changes: &Changes, account: &AccountId) -> Vec<RowChange> {
     let mut tasks = SymbolRows::EMPTY;
-    let deleted_steps = changes.deleted_steps.iter();
-    let mut deleted_steps: Vec<StepId> = deleted_steps.map(|deleted| deleted.step).collect();
     let mut deleted_tasks = Vec::new();
+    let deleted_steps = changes.deleted_steps.iter().map(|deleted| deleted.step);
+    let mut deleted_steps: Vec<Vec<Value>> = deleted_steps.map(key_of_step).collect();
     for change in &changes.tasks {
         let (before, after) = match change {
             TaskChange::Create(after) => (None, after),
             TaskChange::Update { before, after } => (Some(before.as_ref()), after),
             TaskChange::Delete { task, steps } => {
                 deleted_tasks.push(vec![task.0.into()]);
-                deleted_steps.extend(steps);
+                deleted_steps.extend(steps.iter().copied().map(key_of_step));
                 continue;
             }
         };
@@ -79,23 +80,18 @@ pub fn symbol_changes(changes: &Changes, account: &AccountId) -> Vec<RowChange> 
             step: Set(guid),
         });
     }
-    // On SQLite, a script stops after a statement that changes no row, so what is new comes
-    // before deletions.
     vec![
         RowChange::Upsert(Upsert::new(tasks.added)),
         RowChange::Upsert(Upsert::new(steps.added)),
         deletion("task_symbols", &["symbol", "role", "task"], tasks.dropped),
         deletion("step_symbols", &["symbol", "role", "step"], steps.dropped),
         deletion("task_symbols", &["task"], deleted_tasks),
-        deletion(
-            "step_symbols",
-            &["step"],
-            deleted_steps
-                .into_iter()
-                .map(|step| vec![step.0.into()])
-                .collect(),
-        ),
+        deletion("step_symbols", &["step"], deleted_steps),
     ]
+}
+
+fn key_of_step(step: StepId) -> Vec<Value> {
+    vec![step.0.into()]
 }
 
 fn deletion(table: &'static str, key: &'static [&'static str], rows: Vec<Vec<Value>>) -> RowChange {

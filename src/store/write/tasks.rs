@@ -125,8 +125,8 @@ impl Operation for DeleteTask {
         let guid = self.guid;
         // The tasks that it manages are locked with it, in the order of ids.
         let managed = managed_by_task(tx, guid).await?;
-        let named: Vec<TaskId> = managed.iter().copied().chain([guid]).collect();
-        let heads = tx.lock_tasks(&named).await?;
+        let all: Vec<TaskId> = managed.iter().copied().chain([guid]).collect();
+        let heads = tx.lock_tasks(&all).await?;
         let task = heads.into_iter().find(|head| head.guid == guid);
         let task = task.ok_or(Error::task_not_found(guid, "guid"))?;
         if managed_by_task(tx, guid).await? != managed {

@@ -15,7 +15,7 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
-    LargeStepPermit,
+    LargeReadPermit,
     statements::{IfUnchanged, LockedStatement},
 };
 use crate::{
@@ -34,7 +34,7 @@ use crate::{
 
 /// Locked attempts of a write before it fails with `WRITE_CONFLICT`.
 pub const MAX_LOCKED_ATTEMPTS: u32 = 10;
-/// How long a write may go on whose caller has gone; longer than a wait for a lock.
+/// How long a write may go on after its caller has gone; longer than a wait for a lock.
 const ABANDONED_WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where the statements of a write go.
@@ -89,8 +89,8 @@ pub struct Tx {
     pub db: WriteConnection,
     /// Whose write it is, and when it began.
     pub context: WriteContext,
-    /// Without it, a read of a large step fails with [`StoreError::LargeRead`].
-    pub large_step_permit: Option<LargeStepPermit>,
+    /// Without it, a read of a large step fails with [`StoreError::NeedsLargeReadPermit`].
+    pub large_read_permit: Option<LargeReadPermit>,
 }
 
 impl Account {
@@ -110,11 +110,11 @@ impl Tx {
     pub fn of(
         account: &Account,
         db: WriteConnection,
-        large_step_permit: Option<LargeStepPermit>,
+        large_read_permit: Option<LargeReadPermit>,
     ) -> Self {
         Self {
             db,
-            large_step_permit,
+            large_read_permit,
             context: account.write_context(),
         }
     }
@@ -154,8 +154,8 @@ impl Tx {
         Ok(rows.into_iter().next())
     }
 
-    /// Runs statements one after the other; everything they need is locked.
-    pub async fn run_locked(&self, statements: Vec<LockedStatement>) -> Result<(), StoreError> {
+    /// Runs statements one after the other, under the locks that they need.
+    pub async fn run_statements(&self, statements: Vec<LockedStatement>) -> Result<(), StoreError> {
         for statement in statements {
             let if_unchanged = statement.if_unchanged;
             let statement = statement.statement(self.backend(), self.account());
@@ -217,9 +217,9 @@ pub struct CallerLiveness {
 impl CallerLiveness {
     /// The caller of the current call. Dropping the sender marks it as gone.
     pub fn of_current_call() -> (watch::Sender<()>, Self) {
-        let (guard, waiting) = watch::channel(());
+        let (sender, waiting) = watch::channel(());
         let call = CallContext::current();
-        (guard, Self { waiting, call })
+        (sender, Self { waiting, call })
     }
 
     /// Whether the caller has gone or its deadline has passed.

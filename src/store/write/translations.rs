@@ -60,24 +60,24 @@ impl Operation for WriteTranslations {
     }
 
     async fn read_locked(&self, tx: &Tx) -> Result<TranslationSnapshot, StoreError> {
-        let mut targets = TranslationSnapshot::default();
+        let mut stored = TranslationSnapshot::default();
         // The tasks of the steps are locked too: batches on one guide wait for each
         // other there, and not step by step.
-        let mut ids = self.tasks_of_steps(tx).await?;
-        ids.extend(self.ids().map(TaskId));
-        for head in tx.lock_tasks(&ids).await? {
-            let rows = BTreeMap::new();
-            targets
-                .tasks
-                .insert(head.guid.0, TaskTranslationSnapshot { head, rows });
+        let mut locked = self.tasks_of_steps(tx).await?;
+        locked.extend(self.ids().map(TaskId));
+        let translated: Vec<Uuid> = self.ids().collect();
+        for head in tx.lock_tasks(&locked).await? {
+            let guid = head.guid.0;
+            if translated.contains(&guid) {
+                let rows = BTreeMap::new();
+                let task = TaskTranslationSnapshot { head, rows };
+                stored.tasks.insert(guid, task);
+            }
         }
-        targets.steps = self.lock_targets(tx).await?;
-        self.read_task_rows(tx, &mut targets.tasks).await?;
-        self.read_step_rows(tx, &mut targets.steps).await?;
-        // A task that is locked for its steps alone is no target.
-        let asked: Vec<Uuid> = self.ids().collect();
-        targets.tasks.retain(|guid, _| asked.contains(guid));
-        Ok(targets)
+        stored.steps = self.lock_translated_steps(tx).await?;
+        self.read_task_rows(tx, &mut stored.tasks).await?;
+        self.read_step_rows(tx, &mut stored.steps).await?;
+        Ok(stored)
     }
 
     fn decide(
@@ -117,13 +117,13 @@ impl WriteTranslations {
 
     /// Locks the translated steps in the order of ids, and reads their titles, the digests of
     /// their other texts, and their sizes.
-    async fn lock_targets(
+    async fn lock_translated_steps(
         &self,
         tx: &Tx,
     ) -> Result<BTreeMap<Uuid, StepTranslationSnapshot>, StoreError> {
         use step::Column;
-        type TargetRow = (Uuid, Uuid, String, Vec<u8>, i64, i64, i64);
-        let rows: Vec<TargetRow> = step::Entity::find()
+        type StepRow = (Uuid, Uuid, String, Vec<u8>, i64, i64, i64);
+        let rows: Vec<StepRow> = step::Entity::find()
             .select_only()
             .columns([
                 Column::Guid,
@@ -141,8 +141,8 @@ impl WriteTranslations {
             .into_tuple()
             .all(&tx.db)
             .await?;
-        let target = |(guid, task, title, content, listed, bodies, languages): TargetRow| {
-            let target = StepTranslationSnapshot {
+        let snapshot = |(guid, task, title, content, listed, bodies, languages): StepRow| {
+            let step = StepTranslationSnapshot {
                 task: TaskId(task),
                 title,
                 content_digest: digest(&content)?,
@@ -150,9 +150,9 @@ impl WriteTranslations {
                 languages: usize::try_from(languages).unwrap_or_default(),
                 rows: BTreeMap::new(),
             };
-            Ok((guid, target))
+            Ok((guid, step))
         };
-        rows.into_iter().map(target).collect()
+        rows.into_iter().map(snapshot).collect()
     }
 
     async fn read_task_rows(
@@ -161,13 +161,13 @@ impl WriteTranslations {
         tasks: &mut BTreeMap<Uuid, TaskTranslationSnapshot>,
     ) -> Result<(), StoreError> {
         use task_translation::{Column, Entity};
-        let asked: Vec<Uuid> = self.ids().filter(|guid| tasks.contains_key(guid)).collect();
-        if asked.is_empty() {
+        if tasks.is_empty() {
             return Ok(());
         }
+        let guids = self.ids().filter(|guid| tasks.contains_key(guid));
         let rows = Entity::find()
             .filter(Column::AccountId.eq(tx.account_id()))
-            .filter(Column::Task.is_in(asked))
+            .filter(Column::Task.is_in(guids))
             .filter(Column::Language.is_in(self.languages(tasks)))
             .all(&tx.db)
             .await?;

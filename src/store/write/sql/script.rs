@@ -77,7 +77,7 @@ impl Effect {
 /// connection's thread on SQLite.
 ///
 /// *Invariant:* the guard changes one row or none; when it changes none, no effect takes
-/// place. It needs no lock held before: on PostgreSQL it waits for whoever changes the
+/// place. No lock is needed beforehand: on PostgreSQL the guard waits for whoever changes the
 /// row and then sees the row as that transaction has left it. The guard must check everything that
 /// the write relies on; otherwise the effects must be [verified](Effect::verified).
 pub struct Script {

@@ -142,7 +142,7 @@ pub fn stored(step: Step) -> Option<StepSnapshot> {
     Some(StepSnapshot {
         step,
         place: Place::nth(0),
-        manages: ManagedTasks::default(),
+        managed: ManagedTasks::default(),
     })
 }
 

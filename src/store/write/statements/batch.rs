@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sea_orm::{ActiveModelTrait, DbBackend, Value};
+use sea_orm::{ActiveModelTrait, DbBackend, EntityName, Value};
 use uuid::Uuid;
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
     },
     internal,
     locked_statement::{IfUnchanged, LockedStatement},
-    step_list::change_order,
+    step_list::change_step_list,
     translation_upserts,
 };
 use crate::{
@@ -158,10 +158,10 @@ impl Batch {
     /// Puts and drops translations.
     pub fn put_translations<M: ActiveModelTrait>(
         &mut self,
-        table: &str,
         key: &[&str; 3],
         rows: TranslationRows<M>,
     ) {
+        let table = M::Entity::default().table_name();
         let TranslationRows {
             texts,
             locks,
@@ -191,9 +191,9 @@ impl Batch {
     }
 
     /// Changes the step list of a task.
-    pub fn change_order(&mut self, order: StepListChange, context: &WriteContext) {
+    pub fn change_step_list(&mut self, order: StepListChange, context: &WriteContext) {
         let mut values = Values::new();
-        let (sql, _) = change_order(order, &mut values, context);
+        let (sql, _) = change_step_list(order, &mut values, context);
         self.statements.push(LockedStatement {
             sql,
             effects: Vec::new(),
@@ -231,7 +231,7 @@ impl Batch {
         self.push(delete, values);
     }
 
-    /// Moves stored steps. An upsert finds each by its key. An UPDATE with a join may
+    /// Moves stored steps. It is an upsert, which finds each by its key: an UPDATE with a join may
     /// compare all pairs of rows, depending on PostgreSQL's statistics.
     pub fn move_steps(&mut self, moved: Vec<(StepId, Place)>) {
         for moved in moved.chunks(MAX_IDS_PER_STATEMENT) {
@@ -242,8 +242,8 @@ impl Batch {
             let position = given.add(places.clone().map(|place| place.position.into()).collect());
             let fraction = given.add(places.map(|place| place.fraction.clone().into()).collect());
             let given = given.table(&mut values);
-            // Every step exists, so that no row is inserted. A missing one would fail: its
-            // task has the step's id, which no task has.
+            // Every step exists, so that no row is inserted. A missing one would fail: the step's
+            // id stands for its task, and no task has this id.
             let sql = format!(
                 "INSERT INTO steps (account_id, guid, task, position, fraction, kind, \
                  product_id, title, cost, published, size, body_size, rest_digest, \

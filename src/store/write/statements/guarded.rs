@@ -1,13 +1,13 @@
 //! Writes without locks, each as one guarded script.
 
-use sea_orm::{ActiveModelTrait, DbBackend};
+use sea_orm::{ActiveModelTrait, DbBackend, EntityName};
 use uuid::Uuid;
 
 use super::{
     StepTranslationRows, TaskTranslationRows,
     columns::{STEP_TRANSLATION_KEY, TASK_TRANSLATION_KEY},
     internal,
-    step_list::change_order,
+    step_list::change_step_list,
     translation_upserts,
 };
 use crate::{
@@ -53,8 +53,7 @@ pub fn create_task(task: &Task, backend: DbBackend) -> Script {
     let guard = Upsert::new(vec![task_row(task)]).insert_as_guard(&mut values);
     let guard_row = format!("FROM tasks WHERE account_id = $1 AND guid = {guid}");
     let mut script = script_of_guard(guard, "guid", guard_row, values);
-    let table = "task_translations";
-    translations.add_to(&mut script, table, &TASK_TRANSLATION_KEY, backend);
+    translations.add_to(&mut script, &TASK_TRANSLATION_KEY, backend);
     script
 }
 
@@ -64,17 +63,9 @@ pub fn update_task(before: &Task, after: &Task, backend: DbBackend) -> Script {
     translations.add_task(Some(before), after);
     let mut values = Values::new();
     let set = assignments(task_row(before), task_row(after), &mut values);
-    update_guarded(
-        "tasks",
-        after.guid.0,
-        before.revision,
-        &set,
-        values,
-        |script| {
-            let table = "task_translations";
-            translations.add_to(script, table, &TASK_TRANSLATION_KEY, backend);
-        },
-    )
+    let mut script = update_guarded("tasks", after.guid.0, before.revision, &set, values);
+    translations.add_to(&mut script, &TASK_TRANSLATION_KEY, backend);
+    script
 }
 
 /// Updates a step that is still in the state that it was read in.
@@ -96,17 +87,9 @@ pub fn update_step(change: StepChange, backend: DbBackend) -> Result<Script, Sto
     // the update leaves it as it is.
     let before = step_row(*before, place.clone())?;
     let set = assignments(before, step_row(*after, place)?, &mut values);
-    Ok(update_guarded(
-        "steps",
-        guid,
-        revision,
-        &set,
-        values,
-        |script| {
-            let table = "step_translations";
-            translations.add_to(script, table, &STEP_TRANSLATION_KEY, backend);
-        },
-    ))
+    let mut script = update_guarded("steps", guid, revision, &set, values);
+    translations.add_to(&mut script, &STEP_TRANSLATION_KEY, backend);
+    Ok(script)
 }
 
 /// An update of a row that is still in the state that it was read in.
@@ -116,7 +99,6 @@ fn update_guarded(
     expected: Revision,
     set: &str,
     mut values: Values,
-    add_effects: impl FnOnce(&mut Script),
 ) -> Script {
     let guid = values.bind(guid);
     let version = values.bind(expected.version);
@@ -126,9 +108,7 @@ fn update_guarded(
          AND version = {version} AND modified_ts = {modified}"
     );
     let guard_row = format!("FROM {table} WHERE account_id = $1 AND guid = {guid}");
-    let mut script = script_of_guard(guard, "guid", guard_row, values);
-    add_effects(&mut script);
-    script
+    script_of_guard(guard, "guid", guard_row, values)
 }
 
 /// Creates a step, with the UPDATE of its task as the guard.
@@ -142,7 +122,7 @@ pub fn create_step(
     let mut translations = StepTranslationRows::default();
     translations.add_step(None, &after);
     let mut values = Values::new();
-    let (guard, task) = change_order(order, &mut values, context);
+    let (guard, task) = change_step_list(order, &mut values, context);
     let guard_row = format!("FROM tasks WHERE account_id = $1 AND guid = {task}");
     let mut script = script_of_guard(guard, "last_position", guard_row, values);
     let effect = match place {
@@ -162,8 +142,7 @@ pub fn create_step(
         }
     };
     script.effects.extend(effect);
-    let table = "step_translations";
-    translations.add_to(&mut script, table, &STEP_TRANSLATION_KEY, backend);
+    translations.add_to(&mut script, &STEP_TRANSLATION_KEY, backend);
     Ok(script)
 }
 
@@ -175,7 +154,7 @@ pub fn delete_step(
     context: &WriteContext,
 ) -> Script {
     let mut values = Values::new();
-    let (guard, task) = change_order(order, &mut values, context);
+    let (guard, task) = change_step_list(order, &mut values, context);
     let step = format!(
         "account_id = $1 AND guid = {} AND version = {} AND modified_ts = {}",
         values.bind(deletion.step.0),
@@ -224,7 +203,8 @@ pub fn change_role(change: RoleChange) -> Script {
 
 impl<M: ActiveModelTrait> TranslationRows<M> {
     /// Puts and drops the rows when the guard of a script has changed a row.
-    fn add_to(self, script: &mut Script, table: &str, key: &[&str; 3], backend: DbBackend) {
+    fn add_to(self, script: &mut Script, key: &[&str; 3], backend: DbBackend) {
+        let table = M::Entity::default().table_name();
         let Self {
             texts,
             locks,

@@ -12,9 +12,10 @@ use crate::{
     store::write::sql::{Placeholder, Values},
 };
 
-/// The UPDATE of a task whose list of steps changes, and the placeholder of its id. It
-/// matches no row if the task would be too large or have too many steps.
-pub fn change_order(
+/// The UPDATE of a task whose list of steps changes, and the placeholder of its id. It matches no
+/// row if the task would be too large or have too many steps, or has another version than the
+/// change is based on.
+pub fn change_step_list(
     order: StepListChange,
     values: &mut Values,
     context: &WriteContext,
@@ -25,14 +26,14 @@ pub fn change_order(
         task_version,
     } = order;
     let revision = next_revision("tasks", values, context);
-    let (added, counted): (i64, String) = match change {
+    let (added, numbering): (i64, String) = match change {
         OrderChange::Append => (1, format!(", last_position = last_position + {GAP}")),
         OrderChange::Insert { position } => {
             let at = values.bind(position);
-            let counted = format!(
+            let numbering = format!(
                 ", last_position = CASE WHEN last_position < {at} THEN {at} ELSE last_position END"
             );
-            (1, counted)
+            (1, numbering)
         }
         OrderChange::Renumber { last_position } => {
             let last = values.bind(last_position);
@@ -46,7 +47,7 @@ pub fn change_order(
     let added_steps = values.bind(added);
     let task = values.bind(task.0);
     let mut sql = format!(
-        "UPDATE tasks SET {revision}, step_count = step_count + {added_steps}{counted} \
+        "UPDATE tasks SET {revision}, step_count = step_count + {added_steps}{numbering} \
          WHERE account_id = $1 AND guid = {task}"
     );
     if added > 0 {
