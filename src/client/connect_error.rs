@@ -133,6 +133,7 @@ fn certificate_message(server: &str, error: &CertificateError) -> String {
     use CertificateError::{
         BadEncoding, Expired, ExpiredContext, InvalidPurpose, InvalidPurposeContext,
         NotValidForName, NotValidForNameContext, NotValidYet, NotValidYetContext, Other,
+        UnsupportedSignatureAlgorithmContext, UnsupportedSignatureAlgorithmForPublicKeyContext,
     };
     match error {
         NotValidForName | NotValidForNameContext { .. } => format!(
@@ -145,6 +146,11 @@ fn certificate_message(server: &str, error: &CertificateError) -> String {
         BadEncoding | InvalidPurpose | InvalidPurposeContext { .. } | Other(_) => format!(
             "the certificate of {server} cannot be accepted: it must be for servers, and not \
              that of an authority (CA:FALSE)"
+        ),
+        UnsupportedSignatureAlgorithmContext { .. }
+        | UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => format!(
+            "the certificate of {server} cannot be checked, as keys of its authority's kind are not \
+             supported: have it signed with RSA, ECDSA on P-256 or P-384, or Ed25519"
         ),
         // Any other error means that no trusted authority has signed it.
         _ => format!(

@@ -27,7 +27,7 @@ pub struct Changes {
     /// Changed tasks. Parents come before the tasks that they manage.
     pub tasks: Vec<TaskChange>,
     /// Changed step lists of tasks that are not in [`Changes::tasks`].
-    pub orders: Vec<StepListChange>,
+    pub step_lists: Vec<StepListChange>,
     /// Created and updated steps.
     pub steps: Vec<StepChange>,
     /// Deleted steps.
@@ -222,7 +222,7 @@ impl Changes {
     pub fn is_empty(&self) -> bool {
         let Self {
             tasks,
-            orders,
+            step_lists,
             steps,
             deleted_steps,
             moved,
@@ -235,7 +235,7 @@ impl Changes {
             depth_limits: _,
         } = self;
         tasks.is_empty()
-            && orders.is_empty()
+            && step_lists.is_empty()
             && steps.is_empty()
             && deleted_steps.is_empty()
             && moved.is_empty()

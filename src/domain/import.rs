@@ -53,7 +53,7 @@ pub struct ImportPlan {
     pub changes: Changes,
     /// The imported task.
     pub task: Task,
-    /// Fields that were sent and not honored, as paths below `document`.
+    /// Fields that were sent and not honored, as paths in the request.
     pub ignored: BTreeSet<String>,
     /// Where each task and step of the plan stands in the document.
     pub origins: Origins,

@@ -6,6 +6,8 @@ use sea_orm::{DbBackend, Statement, Value, Values as BoundValues};
 
 use crate::domain::ids::AccountId;
 
+/// The most values of one statement. SQLite takes 32,766.
+pub const MAX_VALUES: usize = 32_000;
 /// The most ids in one statement.
 pub const MAX_IDS_PER_STATEMENT: usize = 1_000;
 
@@ -43,6 +45,11 @@ impl Values {
             values: Vec::new(),
             with_account: false,
         }
+    }
+
+    /// Whether a statement may have so many values more.
+    pub fn have_room(&self, count: usize) -> bool {
+        self.values.len() + count <= MAX_VALUES
     }
 
     /// Binds a value and returns its placeholder.

@@ -43,21 +43,19 @@ pub(super) async fn send<T: DeserializeOwned>(
 ) -> Result<T, EngineError> {
     let response = request.send().await.map_err(unavailable)?;
     let status = response.status();
-    let retry_after = retry_after(&response);
-    let answer = read(response).await?;
-    if status.is_success() {
-        return serde_json::from_slice(&answer)
-            .map_err(|_| EngineError::Unusable("it is not JSON of the expected form"));
-    }
     let temporary = status.is_server_error()
         || status == StatusCode::TOO_MANY_REQUESTS
         || status == StatusCode::REQUEST_TIMEOUT;
     if temporary {
-        let reason = format!("status {status}");
         return Err(EngineError::Unavailable {
-            reason,
-            retry_after,
+            reason: format!("status {status}"),
+            retry_after: retry_after(&response),
         });
+    }
+    let answer = read(response).await?;
+    if status.is_success() {
+        return serde_json::from_slice(&answer)
+            .map_err(|_| EngineError::Unusable("it is not JSON of the expected form"));
     }
     let answer = serde_json::from_slice::<serde_json::Value>(&answer).ok();
     Err(EngineError::Refused(

@@ -88,7 +88,7 @@ impl CreateStep {
             moved,
             ..Changes::default()
         };
-        changes.orders.push(StepListChange {
+        changes.step_lists.push(StepListChange {
             task: step.task,
             change,
             task_version,
@@ -245,7 +245,7 @@ impl DeleteStep {
         }
         let mut changes = Changes::default();
         managed.unlink(&managed_ids, &mut changes, context)?;
-        changes.orders.push(StepListChange {
+        changes.step_lists.push(StepListChange {
             task,
             change: OrderChange::Remove,
             task_version: None,

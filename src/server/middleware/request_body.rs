@@ -64,12 +64,11 @@ pub async fn receive(
                 "the request comes in too many small frames",
             ));
         }
-        // Before memory is reserved, at most the prefix is kept, or one frame of a message that
-        // tonic refuses.
+        // Nothing but the prefix is kept before memory is reserved.
         let arrived = chunks.bytes + data.len();
         if let (None, Some((compressed, length))) = (&claimed, chunks.prefix(&data)) {
             if compressed || length > max_message_bytes {
-                chunks.push(data, PREFIX_BYTES);
+                chunks.push(data.slice(..PREFIX_BYTES - chunks.bytes), PREFIX_BYTES);
                 break;
             }
             let claim = PREFIX_BYTES + length;

@@ -9,6 +9,7 @@ use sea_orm::{ActiveModelTrait, DbBackend, EntityName, EntityTrait, IdenStatic, 
 
 use crate::domain::ids::AccountId;
 
+use crate::store::values::MAX_VALUES;
 pub use crate::store::values::{MAX_IDS_PER_STATEMENT, Placeholder, Values, list};
 pub use given::GivenRows;
 pub use script::{Effect, Script};
@@ -134,8 +135,6 @@ impl Upsert {
     /// Splits the rows, so that those of one statement are within the limits of values and
     /// rows.
     fn batches(mut self) -> Vec<Self> {
-        /// The most values of one statement: SQLite takes 32,766.
-        const MAX_VALUES: usize = 32_000;
         let max_rows = (MAX_VALUES / self.columns.len().max(1)).min(MAX_ROWS);
         let mut batches = Vec::new();
         while self.count() > max_rows {
@@ -298,6 +297,15 @@ impl RowChange {
         match self {
             Self::Upsert(rows) => rows.batches().into_iter().map(Self::Upsert).collect(),
             Self::Delete(rows) => rows.batches().into_iter().map(Self::Delete).collect(),
+        }
+    }
+
+    /// The most values that a statement of all rows has.
+    pub fn values(&self) -> usize {
+        match self {
+            Self::Upsert(rows) => rows.count() * rows.columns.len(),
+            // One is the account.
+            Self::Delete(rows) => 1 + rows.rows.len() * rows.key.len(),
         }
     }
 

@@ -68,6 +68,7 @@ fn in_lines(sql: &str) -> String {
     let clauses = [
         "; ",
         ", effect",
+        ", attached",
         " SET ",
         " SELECT ",
         " VALUES ",
@@ -84,6 +85,7 @@ fn in_lines(sql: &str) -> String {
         let on_its_own = match *clause {
             "; " => ";\n".to_owned(),
             ", effect" => ",\neffect".to_owned(),
+            ", attached" => ",\nattached".to_owned(),
             clause => format!("\n  {}", clause.trim_start()),
         };
         text.replace(clause, &on_its_own)

@@ -79,7 +79,7 @@ impl DecidedWrite<'_> {
         } = self;
         let Changes {
             tasks,
-            orders,
+            step_lists,
             steps,
             deleted_steps,
             moved,
@@ -100,7 +100,7 @@ impl DecidedWrite<'_> {
             || !translated_steps.is_empty();
         let (Some(task), Some(order), Some(step), Some(deletion)) = (
             at_most_one(tasks),
-            at_most_one(orders),
+            at_most_one(step_lists),
             at_most_one(steps),
             at_most_one(deleted_steps),
         ) else {
@@ -151,7 +151,7 @@ impl DecidedWrite<'_> {
         } = self;
         let Changes {
             tasks,
-            orders,
+            step_lists,
             steps,
             deleted_steps,
             moved,
@@ -184,7 +184,7 @@ impl DecidedWrite<'_> {
         batch.put_translations(&TASK_TRANSLATION_KEY, task_translations);
         batch.put_translations(&STEP_TRANSLATION_KEY, step_translations);
         batch.add_translation_sizes(&translated_tasks, &translated_steps, context);
-        for order in orders {
+        for order in step_lists {
             batch.change_step_list(order, context);
         }
         batch.delete_tasks(deleted_tasks);
@@ -192,7 +192,7 @@ impl DecidedWrite<'_> {
             batch.update_subtask_titles(&renamed, context);
         }
         for rows in rows_of_every_write {
-            batch.add_as_effect(rows, &context.account);
+            batch.attach(rows, &context.account);
         }
         Ok(batch.into_statements())
     }

@@ -82,3 +82,17 @@ async fn a_message_beyond_the_whole_budget_is_too_large() {
     let refused = refused.expect_err("it is too large");
     assert_eq!(reason(&refused), "MESSAGE_TOO_LARGE");
 }
+
+/// tonic reads the prefix and refuses the request.
+#[tokio::test]
+async fn of_a_too_large_or_compressed_message_only_the_prefix_is_kept() {
+    let too_large = message(3_500_000);
+    let mut compressed = message(100);
+    compressed[0] = 1;
+    for sent in [too_large, compressed] {
+        for each in [3, 16_384] {
+            let (taken, _) = take(frames(&sent, each), false).await.expect("a prefix");
+            assert_eq!(taken, sent[..PREFIX_BYTES], "by {each}");
+        }
+    }
+}

@@ -62,7 +62,7 @@ impl Batch {
     fn push(&mut self, sql: String, values: Values) {
         self.statements.push(LockedStatement {
             sql,
-            effects: Vec::new(),
+            attached: Vec::new(),
             values,
             if_unchanged: IfUnchanged::Accept,
         });
@@ -76,16 +76,16 @@ impl Batch {
         }
     }
 
-    /// Puts or deletes further rows. The first batch of them is an effect of the last
-    /// statement that puts or deletes rows, so that it takes no round trip of its own.
-    pub fn add_as_effect(&mut self, change: RowChange, account: &AccountId) {
-        let mut batches = change.batches().into_iter();
+    /// Puts or deletes further rows. The first batch of them is attached to the last statement
+    /// that puts or deletes rows, so that it takes no round trip of its own.
+    pub fn attach(&mut self, change: RowChange, account: &AccountId) {
+        let mut batches = change.batches().into_iter().peekable();
         let last = self.last_with_rows;
         if let Some(last) = last.and_then(|index| self.statements.get_mut(index))
-            && let Some(batch) = batches.next()
+            && let Some(batch) = batches.next_if(|batch| last.values.have_room(batch.values()))
         {
-            let effect = batch.statement(account, &mut last.values, self.backend);
-            last.effects.push(effect);
+            let statement = batch.statement(account, &mut last.values, self.backend);
+            last.attached.push(statement);
         }
         for batch in batches {
             let mut values = Values::in_order();
@@ -196,7 +196,7 @@ impl Batch {
         let (sql, _) = change_step_list(order, &mut values, context);
         self.statements.push(LockedStatement {
             sql,
-            effects: Vec::new(),
+            attached: Vec::new(),
             values,
             if_unchanged: IfUnchanged::RefuseAsTooLarge,
         });

@@ -13,8 +13,8 @@ pub struct LockedStatement {
     pub sql: String,
     /// Statements that are sent with it and take no round trip of their own. It must not
     /// depend on them, nor they on each other.
-    pub effects: Vec<String>,
-    /// The values of the statement and its effects. `$1` is the account, except in an upsert,
+    pub attached: Vec<String>,
+    /// The values of the statement and those attached to it. `$1` is the account, except in an upsert,
     /// whose rows contain it.
     pub values: Values,
     /// What happens when no row is changed.
@@ -26,18 +26,19 @@ impl LockedStatement {
     pub fn statement(self, backend: DbBackend, account: &AccountId) -> Statement {
         let Self {
             sql,
-            effects,
+            attached,
             values,
             if_unchanged: _,
         } = self;
         let sql = match backend {
-            _ if effects.is_empty() => sql,
-            DbBackend::Sqlite => format!("{sql}; {}", effects.join("; ")),
-            // Foreign keys are checked after the statement and its effects.
+            _ if attached.is_empty() => sql,
+            DbBackend::Sqlite => format!("{sql}; {}", attached.join("; ")),
+            // Foreign keys are checked after all of them.
             _ => {
-                let effects = effects.into_iter().enumerate();
-                let effects = effects.map(|(index, effect)| format!("effect{index} AS ({effect})"));
-                format!("WITH {} {sql}", list(effects))
+                let attached = attached.into_iter().enumerate();
+                let attached =
+                    attached.map(|(index, statement)| format!("attached{index} AS ({statement})"));
+                format!("WITH {} {sql}", list(attached))
             }
         };
         values.statement(sql, backend, account)
