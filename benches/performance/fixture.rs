@@ -90,14 +90,21 @@ pub fn step(number: usize) -> Step {
     }
 }
 
-/// A step of 1 KB with two conditions.
+/// A step of 1 KB with two conditions, whose names depend on a number.
 pub fn step_with_conditions(number: usize) -> Step {
-    let reads = |number: usize, key| sample::when(&account_name(number % NAMES), "=", key);
+    step_that_reads(number, [(number, "on"), (number + 1, "off")])
+}
+
+/// A step of 1 KB with two conditions on the same names, whose answers depend on a number.
+pub fn step_with_other_answers(number: usize) -> Step {
+    let answer = if number % 2 == 0 { "on" } else { "off" };
+    step_that_reads(number, [(0, answer), (1, answer)])
+}
+
+fn step_that_reads(number: usize, conditions: [(usize, &str); 2]) -> Step {
+    let reads = |(name, key): (usize, &str)| sample::when(&account_name(name % NAMES), "=", key);
     Step {
-        dependencies: Some(sample::all_of(vec![
-            reads(number, "on"),
-            reads(number + 1, "off"),
-        ])),
+        dependencies: Some(sample::all_of(conditions.map(reads).to_vec())),
         ..step(number)
     }
 }

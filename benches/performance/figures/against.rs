@@ -55,7 +55,7 @@ pub async fn measure(testbed: &Testbed, options: &Options) -> Vec<Line> {
 type MakeRequests = fn(&Fixture) -> Arc<Requests>;
 
 /// The names on the command line, the calls and the requests of rows with conditions.
-pub const WITH_CONDITIONS: [(&str, &str, MakeRequests); 3] = [
+pub const WITH_CONDITIONS: [(&str, &str, MakeRequests); 4] = [
     (
         "create_step_with_conditions",
         "CreateStep with two conditions",
@@ -65,6 +65,11 @@ pub const WITH_CONDITIONS: [(&str, &str, MakeRequests); 3] = [
         "update_step_conditions",
         "UpdateStep, conditions by mask",
         |fixture| requests::update_conditions(&fixture.steps),
+    ),
+    (
+        "update_step_answers",
+        "UpdateStep, answers of conditions by mask",
+        |fixture| requests::update_compared_answers(&fixture.steps),
     ),
     (
         "import_task_with_conditions",
