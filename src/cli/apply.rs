@@ -144,7 +144,12 @@ impl ApplyRun<'_> {
         report.set_imported(answer.task.unwrap_or_default(), answer.ignored_paths);
         guide.guid = Some(report.guid.clone());
         // The ids of its managed tasks may be needed by other guides.
-        guide.read_stored(self.client, &mut self.references).await
+        let read = guide.read_stored(self.client, &mut self.references).await;
+        read.map_err(|error| {
+            CliError::Invalid(format!(
+                "imported, but it could not be read again: run apply again: {error}"
+            ))
+        })
     }
 
     async fn update(&mut self, guide: &mut DirectoryGuide) -> Result<(), CliError> {
