@@ -3,15 +3,16 @@
 //! An empty element is two bytes of a message and hundreds of bytes of memory, so the
 //! length of a message alone does not bound what it takes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use bytes::Buf;
 use prost::{
-    decode_length_delimiter,
+    Message, decode_length_delimiter,
     encoding::{DecodeContext, WireType, decode_key, skip_field},
 };
-use prost_reflect::{
-    DescriptorPool, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor, OneofDescriptor,
+use prost_types::{
+    DescriptorProto, FieldDescriptorProto, FileDescriptorSet,
+    field_descriptor_proto::{Label, Type},
 };
 
 use super::FILE_DESCRIPTOR_SET;
@@ -54,37 +55,24 @@ impl DecodedSizes {
     /// Those of the contract.
     pub fn new() -> Self {
         // The descriptors are valid: the tests read them.
-        let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET).unwrap_or_default();
-        let indexes: HashMap<String, usize> = pool
-            .all_messages()
-            .enumerate()
-            .map(|(index, message)| (message.full_name().to_owned(), index))
-            .collect();
-        let index = |message: MessageDescriptor| indexes.get(message.full_name()).copied();
-        let content = |field: &FieldDescriptor| match field.kind() {
-            Kind::Message(message) => index(message).map_or(Content::Scalar, Content::Message),
-            Kind::String | Kind::Bytes => Content::Scalar,
-            _ if field.is_list() => Content::Packed,
-            _ => Content::Scalar,
+        let set = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).unwrap_or_default();
+        let schema = Schema::of(&set);
+        let messages = schema.messages.values();
+        let mut sizes = Self {
+            requests: HashMap::new(),
+            messages: messages.map(|message| schema.fields(message)).collect(),
         };
-        let fields = |message: MessageDescriptor| {
-            let field = |field: FieldDescriptor| Field {
-                number: field.number(),
-                element_bytes: element_bytes(&field),
-                content: content(&field),
-            };
-            message.fields().map(field).collect()
-        };
-        let services = pool.services();
-        let rpcs = services.flat_map(|service| service.methods().collect::<Vec<_>>());
-        let request = |rpc: MethodDescriptor| {
-            let path = format!("/{}/{}", rpc.parent_service().full_name(), rpc.name());
-            Some((path, index(rpc.input())?))
-        };
-        Self {
-            requests: rpcs.filter_map(request).collect(),
-            messages: pool.all_messages().map(fields).collect(),
+        for file in &set.file {
+            for service in &file.service {
+                for rpc in &service.method {
+                    let (service, rpc_name) = (service.name(), rpc.name());
+                    let path = format!("/{}.{service}/{rpc_name}", file.package());
+                    let request = schema.index(rpc.input_type());
+                    sizes.requests.extend(request.map(|index| (path, index)));
+                }
+            }
         }
+        sizes
     }
 
     /// The memory that the elements of a request take, without their texts, which are as
@@ -103,52 +91,108 @@ impl DecodedSizes {
     }
 }
 
-/// The memory that each occurrence of a field takes outside the struct of its message.
-fn element_bytes(field: &FieldDescriptor) -> usize {
-    match field.kind() {
-        // An entry of a map is a message, too: its key and its value.
-        Kind::Message(message) if field.is_list() || field.is_map() || is_boxed(field) => {
-            message_bytes(&message)
+/// The messages of the contract and its imports by name, such as `.expertise.v1.Step`.
+struct Schema<'a> {
+    messages: BTreeMap<String, &'a DescriptorProto>,
+}
+
+impl<'a> Schema<'a> {
+    fn of(set: &'a FileDescriptorSet) -> Self {
+        let mut schema = Self {
+            messages: BTreeMap::new(),
+        };
+        for file in &set.file {
+            schema.add(&format!(".{}", file.package()), &file.message_type);
         }
-        Kind::String | Kind::Bytes if field.is_list() => HEADER_BYTES,
-        _ if field.is_list() => WORD_BYTES,
-        _ => 0,
+        schema
+    }
+
+    fn add(&mut self, scope: &str, messages: &'a [DescriptorProto]) {
+        for message in messages {
+            let name = format!("{scope}.{}", message.name());
+            self.add(&name, &message.nested_type);
+            self.messages.insert(name, message);
+        }
+    }
+
+    fn index(&self, name: &str) -> Option<usize> {
+        self.messages.keys().position(|known| known == name)
+    }
+
+    fn fields(&self, message: &DescriptorProto) -> Vec<Field> {
+        let fields = message.field.iter();
+        let fields = fields.map(|field| Field {
+            number: field.number().unsigned_abs(),
+            element_bytes: self.element_bytes(field),
+            content: match field.r#type() {
+                Type::Message => self
+                    .index(field.type_name())
+                    .map_or(Content::Scalar, Content::Message),
+                Type::String | Type::Bytes => Content::Scalar,
+                _ if is_list(field) => Content::Packed,
+                _ => Content::Scalar,
+            },
+        });
+        fields.collect()
+    }
+
+    /// The memory that each occurrence of a field takes outside the struct of its message. An
+    /// entry of a map is a message, too: its key and its value.
+    fn element_bytes(&self, field: &FieldDescriptorProto) -> usize {
+        match field.r#type() {
+            Type::Message if is_list(field) || is_boxed(field) => {
+                self.message_bytes(field.type_name())
+            }
+            Type::String | Type::Bytes if is_list(field) => HEADER_BYTES,
+            _ if is_list(field) => WORD_BYTES,
+            _ => 0,
+        }
+    }
+
+    /// The size of the struct of a message.
+    fn message_bytes(&self, name: &str) -> usize {
+        let Some(message) = self.messages.get(name) else {
+            return 0;
+        };
+        let mut bytes = 0;
+        // Of a oneof, the largest field.
+        let mut oneofs = BTreeMap::new();
+        for field in &message.field {
+            let own = self.field_bytes(field);
+            match field.oneof_index {
+                Some(oneof) if !field.proto3_optional() => {
+                    let largest = oneofs.entry(oneof).or_default();
+                    *largest = own.max(*largest);
+                }
+                _ => bytes += own,
+            }
+        }
+        // A word tells which field of a oneof is set.
+        let oneofs = oneofs.into_values().map(|largest| largest + WORD_BYTES);
+        bytes + oneofs.sum::<usize>()
+    }
+
+    /// The part of a field in the struct of its message.
+    fn field_bytes(&self, field: &FieldDescriptorProto) -> usize {
+        match field.r#type() {
+            _ if is_list(field) => HEADER_BYTES,
+            Type::String | Type::Bytes => HEADER_BYTES,
+            Type::Message if !is_boxed(field) => self.message_bytes(field.type_name()),
+            // The flag whether it is set takes a word of its own.
+            Type::Int64 | Type::Double if field.proto3_optional() => 2 * WORD_BYTES,
+            _ => WORD_BYTES,
+        }
     }
 }
 
-/// The size of the struct of a message.
-fn message_bytes(message: &MessageDescriptor) -> usize {
-    let is_alone = |field: &FieldDescriptor| {
-        let oneof = field.containing_oneof();
-        oneof.is_none_or(|oneof| oneof.is_synthetic())
-    };
-    let alone = message.fields().filter(is_alone);
-    let alone: usize = alone.map(|field| field_bytes(&field)).sum();
-    let oneofs = message.oneofs().filter(|oneof| !oneof.is_synthetic());
-    alone + oneofs.map(|oneof| oneof_bytes(&oneof)).sum::<usize>()
-}
-
-/// The largest field of a oneof, and the tag that tells which one is set.
-fn oneof_bytes(oneof: &OneofDescriptor) -> usize {
-    let largest = oneof.fields().map(|field| field_bytes(&field)).max();
-    largest.unwrap_or_default() + WORD_BYTES
-}
-
-/// The part of a field in the struct of its message.
-fn field_bytes(field: &FieldDescriptor) -> usize {
-    match field.kind() {
-        _ if field.is_list() || field.is_map() => HEADER_BYTES,
-        Kind::String | Kind::Bytes => HEADER_BYTES,
-        Kind::Message(message) if !is_boxed(field) => message_bytes(&message),
-        // The flag whether it is set takes a word of its own.
-        Kind::Int64 | Kind::Double if field.supports_presence() => 2 * WORD_BYTES,
-        _ => WORD_BYTES,
-    }
+/// Whether a field is a list or a map.
+fn is_list(field: &FieldDescriptorProto) -> bool {
+    field.label() == Label::Repeated
 }
 
 /// Whether a message holds a pointer to the field.
-fn is_boxed(field: &FieldDescriptor) -> bool {
-    field.full_name() == "expertise.v1.FeedbackValue.task_json"
+fn is_boxed(field: &FieldDescriptorProto) -> bool {
+    field.name() == "task_json"
 }
 
 /// The elements of one message, counted so far.

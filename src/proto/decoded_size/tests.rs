@@ -2,7 +2,6 @@
 
 use std::mem::size_of;
 
-use prost::Message;
 use prost_types::{Struct, Value};
 
 use super::*;
@@ -101,39 +100,42 @@ fn counting_ends_above_the_limit() {
 /// The structs that lists hold.
 #[test]
 fn structs_are_counted_to_a_tenth() {
-    let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("the descriptors");
+    let set = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).expect("the descriptors");
+    let schema = Schema::of(&set);
     for (name, bytes) in [
         (
-            "expertise.v1.AutomaticTranslation",
+            ".expertise.v1.AutomaticTranslation",
             size_of::<v1::AutomaticTranslation>(),
         ),
-        ("expertise.v1.Condition", size_of::<v1::Condition>()),
+        (".expertise.v1.Condition", size_of::<v1::Condition>()),
         (
-            "expertise.v1.DependencyNode",
+            ".expertise.v1.DependencyNode",
             size_of::<v1::DependencyNode>(),
         ),
         (
-            "expertise.v1.FeedbackConfig",
+            ".expertise.v1.FeedbackConfig",
             size_of::<v1::FeedbackConfig>(),
         ),
-        ("expertise.v1.FeedbackValue", size_of::<v1::FeedbackValue>()),
-        ("expertise.v1.RuleSetting", size_of::<v1::RuleSetting>()),
-        ("expertise.v1.Step", size_of::<v1::Step>()),
         (
-            "expertise.v1.StepTranslation",
+            ".expertise.v1.FeedbackValue",
+            size_of::<v1::FeedbackValue>(),
+        ),
+        (".expertise.v1.RuleSetting", size_of::<v1::RuleSetting>()),
+        (".expertise.v1.Step", size_of::<v1::Step>()),
+        (
+            ".expertise.v1.StepTranslation",
             size_of::<v1::StepTranslation>(),
         ),
-        ("expertise.v1.Suppression", size_of::<v1::Suppression>()),
-        ("expertise.v1.Task", size_of::<v1::Task>()),
+        (".expertise.v1.Suppression", size_of::<v1::Suppression>()),
+        (".expertise.v1.Task", size_of::<v1::Task>()),
         (
-            "expertise.v1.TaskTranslation",
+            ".expertise.v1.TaskTranslation",
             size_of::<v1::TaskTranslation>(),
         ),
-        ("google.protobuf.Struct", size_of::<Struct>()),
-        ("google.protobuf.Value", size_of::<Value>()),
+        (".google.protobuf.Struct", size_of::<Struct>()),
+        (".google.protobuf.Value", size_of::<Value>()),
     ] {
-        let message = pool.get_message_by_name(name).expect("a message");
-        let counted = message_bytes(&message);
+        let counted = schema.message_bytes(name);
         assert!(
             (nearly(bytes)..=bytes + bytes / 10).contains(&counted),
             "{name}: {bytes} {counted}"
