@@ -135,8 +135,8 @@ const TABLES: [&str; 10] = [
         CONSTRAINT step_translations_step FOREIGN KEY (account_id, step)
             REFERENCES steps (account_id, guid) ON DELETE CASCADE
     )",
-    // An index that the store keeps. Foreign keys would take a tenth of the time of a write of
-    // conditions.
+    // Without foreign keys, which PostgreSQL checks row by row: the write that deletes a task or
+    // step deletes its rows.
     "CREATE TABLE task_symbols (
         account_id {text} NOT NULL,
         symbol {bytes} NOT NULL,
