@@ -80,7 +80,8 @@ const TABLES: [&str; 10] = [
         CONSTRAINT task_translations_task FOREIGN KEY (account_id, task)
             REFERENCES tasks (account_id, guid) ON DELETE CASCADE
     )",
-    // The body comes last, so that SQLite reads the other columns without reading it.
+    // The body comes last, so that SQLite reads the other columns without reading it. A link is
+    // the subtask, whose foreign key it shares.
     "CREATE TABLE steps (
         account_id {text} NOT NULL,
         guid {uuid} NOT NULL,
@@ -117,8 +118,8 @@ const TABLES: [&str; 10] = [
             REFERENCES tasks (account_id, guid),
         CONSTRAINT steps_subtask FOREIGN KEY (account_id, subtask_id)
             REFERENCES tasks (account_id, guid),
-        CONSTRAINT steps_link FOREIGN KEY (account_id, link)
-            REFERENCES tasks (account_id, guid)
+        CONSTRAINT steps_link CHECK
+            (link IS NULL OR (link = subtask_id AND subtask_id IS NOT NULL))
     )",
     "CREATE TABLE step_translations (
         account_id {text} NOT NULL,
