@@ -198,6 +198,9 @@ impl Account {
 
     /// Reads the given tasks, which have depth 1, and those that subtask steps lead to, in
     /// the order of depths. Tasks one level too deep are read, too, for their visibility.
+    ///
+    /// SQLite reads the tables of a CROSS JOIN from left to right. Without it and COALESCE it
+    /// would read all subtask steps of the account for each task.
     async fn tasks_below(
         &self,
         db: &impl ConnectionTrait,
@@ -212,15 +215,16 @@ impl Account {
             "WITH RECURSIVE below AS ( \
                SELECT guid, 1 AS level FROM tasks WHERE account_id = $1 AND guid IN ({given}) \
                UNION \
-               SELECT s.subtask_id, b.level + 1 FROM below b JOIN steps s ON s.task = b.guid \
-               WHERE s.account_id = $1 AND s.subtask_id IS NOT NULL \
+               SELECT s.subtask_id, b.level + 1 FROM below b CROSS JOIN steps s \
+               WHERE s.account_id = $1 AND s.task = b.guid \
+                 AND COALESCE(s.subtask_id, NULL) IS NOT NULL \
                  AND b.level <= {MAX_SUBTASK_LEVELS} \
              ) \
              SELECT {columns} FROM ( \
                SELECT guid, MIN(level) AS level FROM ( \
                  SELECT guid, level FROM below LIMIT {MAX_TASKS_BELOW} \
                ) found GROUP BY guid \
-             ) f JOIN tasks t ON t.guid = f.guid WHERE t.account_id = $1 \
+             ) f CROSS JOIN tasks t WHERE t.account_id = $1 AND t.guid = f.guid \
              ORDER BY f.level, t.guid"
         );
         let values = tasks.iter().map(|task| Value::from(task.0));

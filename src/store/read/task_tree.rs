@@ -27,12 +27,14 @@ use crate::{
     },
 };
 
-/// SQL for the ids of a task and of all tasks managed below it.
+/// SQL for the ids of a task and of all tasks managed below it. SQLite reads the tables of a
+/// CROSS JOIN from left to right; otherwise it may read all managed tasks of the account for
+/// each task of the tree.
 const TREE: &str = "WITH RECURSIVE tree AS ( \
       SELECT guid FROM tasks WHERE account_id = $1 AND guid = $2 \
       UNION \
-      SELECT t.guid FROM tasks t JOIN tree ON t.parent_guid = tree.guid \
-      WHERE t.account_id = $1 \
+      SELECT t.guid FROM tree CROSS JOIN tasks t \
+      WHERE t.account_id = $1 AND t.parent_guid = tree.guid \
     ) ";
 
 #[derive(FromQueryResult)]
@@ -84,8 +86,8 @@ async fn read_tasks(
 ) -> Result<Option<TreeTasks>, StoreError> {
     let columns = tasks::columns(backend(db));
     let sql = format!(
-        "{TREE} SELECT {columns} FROM tasks t JOIN tree ON tree.guid = t.guid \
-         WHERE t.account_id = $1"
+        "{TREE} SELECT {columns} FROM tree CROSS JOIN tasks t \
+         WHERE t.account_id = $1 AND t.guid = tree.guid"
     );
     let statement = statement(backend(db), account, sql, [Value::from(root.0)]);
     let mut managed: BTreeMap<Option<TaskId>, Vec<Task>> = BTreeMap::new();

@@ -38,7 +38,8 @@ impl Tx {
                    WHERE account_id = $1 AND guid IN ({}) \
                    UNION ALL \
                    SELECT up.guid, t.parent_guid, up.depth + 1 \
-                   FROM tasks t JOIN up ON t.guid = up.parent_guid WHERE t.account_id = $1 \
+                   FROM up CROSS JOIN tasks t \
+                   WHERE t.account_id = $1 AND t.guid = up.parent_guid \
                  ) SELECT guid, MAX(depth) FROM up GROUP BY guid",
                 placeholders(2, tasks.len())
             );

@@ -133,29 +133,34 @@ impl Upsert {
     }
 
     /// Splits the rows, so that those of one statement are within the limits of values and
-    /// rows.
-    fn batches(mut self) -> Vec<Self> {
+    /// rows. Each batch takes no more memory than its rows need.
+    fn batches(self) -> Vec<Self> {
+        let count = self.count();
         let max_rows = (MAX_VALUES / self.columns.len().max(1)).min(MAX_ROWS);
-        let mut batches = Vec::new();
-        while self.count() > max_rows {
-            let columns = self.columns.iter_mut().map(|ColumnCells { name, cells }| {
-                let others = cells.split_off(max_rows);
-                ColumnCells {
-                    name,
-                    cells: std::mem::replace(cells, others),
-                }
-            });
-            batches.push(Self {
+        if (1..=max_rows).contains(&count) {
+            return vec![self];
+        }
+        let columns = self.columns.into_iter();
+        let mut columns: Vec<_> = columns
+            .map(|ColumnCells { name, cells }| (name, cells.into_iter()))
+            .collect();
+        let mut batch = || {
+            columns
+                .iter_mut()
+                .map(|(name, cells)| ColumnCells {
+                    name: *name,
+                    cells: cells.by_ref().take(max_rows).collect(),
+                })
+                .collect()
+        };
+        (0..count.div_ceil(max_rows))
+            .map(|_| Self {
                 table: self.table,
-                columns: columns.collect(),
+                columns: batch(),
                 on_conflict: self.on_conflict.clone(),
                 capacity: max_rows,
-            });
-        }
-        if self.count() > 0 {
-            batches.push(self);
-        }
-        batches
+            })
+            .collect()
     }
 
     /// One INSERT of all rows, whose values are used in their order. A column that is the
