@@ -17,6 +17,9 @@ const MAX_DECISIONS_PER_QUESTION: u64 = 20_000;
 /// A decision counts as 1, plus the number of nodes that the question depends on, divided by
 /// this and rounded down.
 const NODES_PER_DECISION: u64 = 256;
+/// A question itself counts like a decision, plus its number of nodes, divided by this: they are
+/// given to the solver one by one.
+const NODES_PER_SETUP: u64 = 64;
 /// How often 64 random assignments are tried before the first question.
 const RANDOM_ROUNDS: usize = 4;
 
@@ -305,8 +308,7 @@ impl DecisionBudget {
         let nodes = u64::try_from(nodes).unwrap_or(u64::MAX);
         let weight = 1 + nodes / NODES_PER_DECISION;
         Self {
-            // The question itself counts like a decision.
-            spent: Cell::new(weight),
+            spent: Cell::new(weight + nodes / NODES_PER_SETUP),
             max: left.min(MAX_DECISIONS_PER_QUESTION),
             weight,
         }
