@@ -44,3 +44,6 @@ async fn run_to_end<T: Send + 'static>(
         .await
         .unwrap_or_else(|_| Err(Error::Internal("a read panicked".to_owned())))
 }
+
+#[cfg(test)]
+mod tests;

@@ -59,6 +59,29 @@ struct TaskHeadRow {
     steps: usize,
 }
 
+/// SQL for these columns of given tasks and of those that subtask steps lead to. SQLite reads
+/// the tables of a CROSS JOIN from left to right. Without it and COALESCE it would read all
+/// subtask steps of the account for each task.
+pub(super) fn tasks_below_sql(columns: &str, given: usize) -> String {
+    let given = placeholders(2, given);
+    format!(
+        "WITH RECURSIVE below AS ( \
+           SELECT guid, 1 AS level FROM tasks WHERE account_id = $1 AND guid IN ({given}) \
+           UNION \
+           SELECT s.subtask_id, b.level + 1 FROM below b CROSS JOIN steps s \
+           WHERE s.account_id = $1 AND s.task = b.guid \
+             AND COALESCE(s.subtask_id, NULL) IS NOT NULL \
+             AND b.level <= {MAX_SUBTASK_LEVELS} \
+         ) \
+         SELECT {columns} FROM ( \
+           SELECT guid, MIN(level) AS level FROM ( \
+             SELECT guid, level FROM below LIMIT {MAX_TASKS_BELOW} \
+           ) found GROUP BY guid \
+         ) f CROSS JOIN tasks t WHERE t.account_id = $1 AND t.guid = f.guid \
+         ORDER BY f.level, t.guid"
+    )
+}
+
 impl Account {
     /// Reads a guide in at most five statements.
     pub(super) async fn read_guide(
@@ -198,9 +221,6 @@ impl Account {
 
     /// Reads the given tasks, which have depth 1, and those that subtask steps lead to, in
     /// the order of depths. Tasks one level too deep are read, too, for their visibility.
-    ///
-    /// SQLite reads the tables of a CROSS JOIN from left to right. Without it and COALESCE it
-    /// would read all subtask steps of the account for each task.
     async fn tasks_below(
         &self,
         db: &impl ConnectionTrait,
@@ -209,24 +229,7 @@ impl Account {
         if tasks.is_empty() {
             return Ok(Vec::new());
         }
-        let columns = head_columns(backend(db), "f.level");
-        let given = placeholders(2, tasks.len());
-        let sql = format!(
-            "WITH RECURSIVE below AS ( \
-               SELECT guid, 1 AS level FROM tasks WHERE account_id = $1 AND guid IN ({given}) \
-               UNION \
-               SELECT s.subtask_id, b.level + 1 FROM below b CROSS JOIN steps s \
-               WHERE s.account_id = $1 AND s.task = b.guid \
-                 AND COALESCE(s.subtask_id, NULL) IS NOT NULL \
-                 AND b.level <= {MAX_SUBTASK_LEVELS} \
-             ) \
-             SELECT {columns} FROM ( \
-               SELECT guid, MIN(level) AS level FROM ( \
-                 SELECT guid, level FROM below LIMIT {MAX_TASKS_BELOW} \
-               ) found GROUP BY guid \
-             ) f CROSS JOIN tasks t WHERE t.account_id = $1 AND t.guid = f.guid \
-             ORDER BY f.level, t.guid"
-        );
+        let sql = tasks_below_sql(&head_columns(backend(db), "f.level"), tasks.len());
         let values = tasks.iter().map(|task| Value::from(task.0));
         let statement = statement(backend(db), &self.id, sql, values);
         let rows = db.query_all_raw(statement).await?;

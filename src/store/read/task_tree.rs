@@ -79,16 +79,20 @@ pub async fn read_tree(
     }
 }
 
+/// SQL for these columns of the tasks of a tree.
+pub(super) fn tree_sql(columns: &str) -> String {
+    format!(
+        "{TREE} SELECT {columns} FROM tree CROSS JOIN tasks t \
+         WHERE t.account_id = $1 AND t.guid = tree.guid"
+    )
+}
+
 async fn read_tasks(
     db: &impl ConnectionTrait,
     account: &AccountId,
     root: TaskId,
 ) -> Result<Option<TreeTasks>, StoreError> {
-    let columns = tasks::columns(backend(db));
-    let sql = format!(
-        "{TREE} SELECT {columns} FROM tree CROSS JOIN tasks t \
-         WHERE t.account_id = $1 AND t.guid = tree.guid"
-    );
+    let sql = tree_sql(&tasks::columns(backend(db)));
     let statement = statement(backend(db), account, sql, [Value::from(root.0)]);
     let mut managed: BTreeMap<Option<TaskId>, Vec<Task>> = BTreeMap::new();
     let mut ids = Vec::new();
