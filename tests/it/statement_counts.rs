@@ -71,7 +71,7 @@ async fn assert_keys_begin_with_the_account(url: &str) {
     let keys = sqlx::query_as::<_, (String, String)>(KEYS);
     let keys = keys.fetch_all(&mut connection).await.expect("the keys");
     let of = |kind| keys.iter().filter(move |(what, _)| what.starts_with(kind));
-    assert!(of("table").count() >= 9 && of("index").count() >= 15 && of("foreign").count() >= 12);
+    assert!(of("table").count() >= 9 && of("index").count() >= 15 && of("foreign").count() >= 10);
     // These do not belong to an account.
     let shared = [
         "table server_keys",
