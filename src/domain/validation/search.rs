@@ -17,9 +17,6 @@ const MAX_DECISIONS_PER_QUESTION: u64 = 20_000;
 /// A decision counts as 1, plus the number of nodes that the question depends on, divided by
 /// this and rounded down.
 const NODES_PER_DECISION: u64 = 256;
-/// A question itself counts like a decision, plus its number of nodes, divided by this: they are
-/// given to the solver one by one.
-const NODES_PER_SETUP: u64 = 64;
 /// How often 64 random assignments are tried before the first question.
 const RANDOM_ROUNDS: usize = 4;
 
@@ -223,8 +220,12 @@ impl<'a> Search<'a> {
         cone
     }
 
-    /// Decides with the solver whether the literal can be true.
+    /// Decides with the solver whether the literal can be true. When no decision is left, a
+    /// question is not even given to it, as thousands may follow.
     fn solve(&mut self, literal: Literal) -> (Possibility, Option<FoundAssignment>) {
+        if self.decisions_left == 0 {
+            return (Possibility::Undecided, None);
+        }
         let cone = self.begin_question(literal);
         let budget = DecisionBudget::new(cone.len(), self.decisions_left);
         let mut solver = Solver::new(SolverOpts::default(), budget);
@@ -308,7 +309,8 @@ impl DecisionBudget {
         let nodes = u64::try_from(nodes).unwrap_or(u64::MAX);
         let weight = 1 + nodes / NODES_PER_DECISION;
         Self {
-            spent: Cell::new(weight + nodes / NODES_PER_SETUP),
+            // The question itself counts like a decision.
+            spent: Cell::new(weight),
             max: left.min(MAX_DECISIONS_PER_QUESTION),
             weight,
         }
