@@ -97,7 +97,11 @@ pub fn step_with_conditions(number: usize) -> Step {
 
 /// A step of 1 KB with two conditions on the same names, whose answers depend on a number.
 pub fn step_with_other_answers(number: usize) -> Step {
-    let answer = if number % 2 == 0 { "on" } else { "off" };
+    let answer = if number.is_multiple_of(2) {
+        "on"
+    } else {
+        "off"
+    };
     step_that_reads(number, [(0, answer), (1, answer)])
 }
 

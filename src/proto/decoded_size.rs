@@ -53,7 +53,7 @@ enum Content {
 
 impl DecodedSizes {
     /// Those of the contract.
-    pub fn new() -> Self {
+    pub fn of_contract() -> Self {
         // The descriptors are valid: the tests read them.
         let set = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).unwrap_or_default();
         let schema = Schema::of(&set);

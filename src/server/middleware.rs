@@ -98,7 +98,7 @@ impl Middleware {
             authenticator,
             limits,
             memory: MemoryBudget::new(limits.max_inflight_bytes),
-            sizes: DecodedSizes::new(),
+            sizes: DecodedSizes::of_contract(),
             queue: WorkQueue::new(limits.max_inflight_bytes),
             shedder: LoadShedder::new(),
             metrics: CallMetrics::new(),

@@ -148,7 +148,7 @@ impl Upsert {
             columns
                 .iter_mut()
                 .map(|(name, cells)| ColumnCells {
-                    name: *name,
+                    name,
                     cells: cells.by_ref().take(max_rows).collect(),
                 })
                 .collect()
