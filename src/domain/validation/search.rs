@@ -17,6 +17,9 @@ const MAX_DECISIONS_PER_QUESTION: u64 = 20_000;
 /// A decision counts as 1, plus the number of nodes that the question depends on, divided by
 /// this and rounded down.
 const NODES_PER_DECISION: u64 = 256;
+/// When no decision is left, the solver still answers questions that need none. Most nodes of
+/// these questions, as giving them to the solver takes time, too.
+const MAX_NODES_WITHOUT_DECISIONS: usize = 4_000_000;
 /// How often 64 random assignments are tried before the first question.
 const RANDOM_ROUNDS: usize = 4;
 
@@ -79,6 +82,8 @@ pub struct Search<'a> {
     seen: Vec<[bool; 2]>,
     impossible: HashSet<Literal>,
     decisions_left: u64,
+    /// Of [`MAX_NODES_WITHOUT_DECISIONS`].
+    nodes_left: usize,
     random: u64,
     /// Assignments that the solver found and that are not evaluated yet.
     found: Vec<FoundAssignment>,
@@ -107,6 +112,7 @@ impl<'a> Search<'a> {
             seen: vec![[false; 2]; formula.len()],
             impossible: HashSet::new(),
             decisions_left: MAX_DECISIONS,
+            nodes_left: MAX_NODES_WITHOUT_DECISIONS,
             random: 0x9E37_79B9_7F4A_7C15,
             found: Vec::new(),
             batch: 1,
@@ -220,13 +226,15 @@ impl<'a> Search<'a> {
         cone
     }
 
-    /// Decides with the solver whether the literal can be true. When no decision is left, a
-    /// question is not even given to it, as thousands may follow.
+    /// Decides with the solver whether the literal can be true.
     fn solve(&mut self, literal: Literal) -> (Possibility, Option<FoundAssignment>) {
-        if self.decisions_left == 0 {
+        if self.decisions_left == 0 && self.nodes_left == 0 {
             return (Possibility::Undecided, None);
         }
         let cone = self.begin_question(literal);
+        if self.decisions_left == 0 {
+            self.nodes_left = self.nodes_left.saturating_sub(cone.len());
+        }
         let budget = DecisionBudget::new(cone.len(), self.decisions_left);
         let mut solver = Solver::new(SolverOpts::default(), budget);
         for node in &cone {
