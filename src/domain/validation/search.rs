@@ -406,4 +406,21 @@ mod tests {
         let spent = MAX_DECISIONS - search.decisions_left;
         assert!((MAX_DECISIONS_PER_QUESTION..MAX_DECISIONS_PER_QUESTION + 100).contains(&spent));
     }
+
+    #[test]
+    fn without_decisions_left_what_needs_none_is_answered_up_to_a_number_of_nodes() {
+        let mut formula = Formula::new();
+        let (a, b) = (formula.input(), formula.input());
+        let both = formula.and([a, b]);
+        let neither = formula.and([!a, !b]);
+        let contradiction = formula.and([both, neither]);
+        let mut search = Search::without_random_assignments(&formula);
+        search.decisions_left = 0;
+        assert_eq!(search.decide(contradiction), Possibility::Impossible);
+        search.impossible.clear();
+        search.nodes_left = 1;
+        assert_eq!(search.decide(contradiction), Possibility::Impossible);
+        search.impossible.clear();
+        assert_eq!(search.decide(contradiction), Possibility::Undecided);
+    }
 }
