@@ -190,7 +190,8 @@ fn is_list(field: &FieldDescriptorProto) -> bool {
     field.label() == Label::Repeated
 }
 
-/// Whether a message holds a pointer to the field.
+/// Whether a message holds a pointer to the field, as `build.rs` says. prost also boxes a field
+/// that contains its own message, of which the contract has none.
 fn is_boxed(field: &FieldDescriptorProto) -> bool {
     field.name() == "task_json"
 }

@@ -358,3 +358,6 @@ pub fn assignments<A: ActiveModelTrait>(
     }
     sql
 }
+
+#[cfg(test)]
+mod tests;
