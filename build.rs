@@ -32,7 +32,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         // Maps in key order: the digest of a `request_id` needs equal messages to have
         // equal bytes.
         .btree_map(".")
-        // Most answers manage no task, whose struct is large. `src/proto/decoded_size.rs` knows.
+        // Most answers manage no task, and the struct of one is large. `is_boxed` of
+        // `src/proto/decoded_size.rs` names the same field.
         .boxed(".expertise.v1.FeedbackValue.task_json")
         // This codec makes undecodable requests INVALID_ARGUMENT.
         .codec_path("crate::grpc::codec::Codec")

@@ -307,6 +307,24 @@ impl Account {
     }
 }
 
+#[cfg(test)]
+impl Account {
+    /// An account in a new SQLite database in memory.
+    #[allow(clippy::expect_used)]
+    async fn for_tests() -> Self {
+        let config = crate::config::Config::for_tests("sqlite::memory:");
+        let store = Store::open(Options {
+            database: config.database,
+            replica: None,
+            migrate: true,
+            max_connections: 1,
+            max_message_bytes: config.max_message_bytes,
+        });
+        let store = store.await.expect("a database");
+        store.account(&AccountId::parse("42").expect("an account"))
+    }
+}
+
 /// Whether a connection leads to SQLite or to PostgreSQL.
 fn backend(db: &impl ConnectionTrait) -> DbBackend {
     db.get_database_backend()

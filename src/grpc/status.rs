@@ -14,7 +14,7 @@ use crate::{
     auth::Scope,
     call_context::CallContext,
     domain::{
-        Error, Missing, Outage, SizedResource,
+        Error, Missing, Outage,
         translation_work::ResourceId,
         violation::{Path, Reason, Violation, Violations},
     },
@@ -23,7 +23,13 @@ use crate::{
 
 mod decode_error;
 mod precondition;
+mod too_large;
 mod truncate;
+
+use too_large::resource_too_large;
+pub use too_large::{
+    elements_too_large, message_too_large, metadata_too_large, response_too_large,
+};
 
 /// The `domain` of every `ErrorInfo`.
 pub const DOMAIN: &str = "expertise.v1";
@@ -106,64 +112,6 @@ pub fn scope_missing(scope: Scope, granted: &[Scope]) -> Status {
         message,
         info(ErrorReason::ScopeMissing, [("scope", scope.to_string())]),
     )
-}
-
-/// A request is larger than the server accepts; `limit` is in bytes.
-pub fn message_too_large(limit: usize) -> Status {
-    too_large("the request is larger than", limit)
-}
-
-/// The elements of a request take more memory than the server allows; `limit` is in bytes.
-pub fn too_many_elements(limit: usize) -> Status {
-    too_large_with(
-        "the request has so many elements that they take more than",
-        limit,
-        " of memory",
-    )
-}
-
-/// A response is larger than the server returns; `limit` is in bytes.
-pub fn response_too_large(limit: usize) -> Status {
-    too_large("the response would be larger than", limit)
-}
-
-/// A resource could not be returned in one message of `limit` bytes.
-fn resource_too_large(resource: SizedResource, limit: usize) -> Status {
-    let remedy = match resource {
-        SizedResource::Task | SizedResource::Step => "",
-        SizedResource::Guide => ": list its steps page by page with ListSteps",
-        SizedResource::AnalysedGuide => {
-            return too_large_with(
-                "what is read of the guide, all but bodies, is larger than",
-                limit,
-                ": split it into several guides, or raise \
-                 EXPERTISE_MAX_MESSAGE_BYTES of the server",
-            );
-        }
-    };
-    let what = format!("the {resource} would be too large to return: more than");
-    too_large_with(&what, limit, remedy)
-}
-
-/// A call's metadata are larger than the server accepts; `limit` is in bytes.
-pub fn metadata_too_large(limit: usize) -> Status {
-    too_large("the metadata, without credentials, are larger than", limit)
-}
-
-fn too_large(what: &str, limit: usize) -> Status {
-    too_large_with(what, limit, "")
-}
-
-/// The same, with what the caller can do.
-fn too_large_with(what: &str, limit: usize, remedy: &str) -> Status {
-    without_retry(build(
-        Code::ResourceExhausted,
-        format!("{what} {limit} bytes{remedy}"),
-        info(
-            ErrorReason::MessageTooLarge,
-            [("limit_bytes", limit.to_string())],
-        ),
-    ))
 }
 
 /// The server works on as many calls as it can.

@@ -295,7 +295,7 @@ impl Middleware {
         let limit = MAX_DECODED_RATIO * self.limits.max_message_bytes;
         let decoded = self.sizes.of_request(rpc, message.body.message(), limit);
         if decoded > limit {
-            return Err(status::too_many_elements(limit));
+            return Err(status::elements_too_large(limit));
         }
         Ok(decoded.max(message.bytes))
     }

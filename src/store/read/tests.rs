@@ -3,24 +3,7 @@
 use sea_orm::{ConnectionTrait, Statement};
 
 use super::{guide::tasks_below_sql, task_tree::tree_sql};
-use crate::{
-    config::Config,
-    domain::ids::AccountId,
-    store::{Account, Options, Store, backend},
-};
-
-async fn account() -> Account {
-    let config = Config::for_tests("sqlite::memory:");
-    let store = Store::open(Options {
-        database: config.database,
-        replica: None,
-        migrate: true,
-        max_connections: 1,
-        max_message_bytes: config.max_message_bytes,
-    });
-    let store = store.await.expect("a database");
-    store.account(&AccountId::parse("42").expect("an account"))
-}
+use crate::store::{Account, backend};
 
 /// How SQLite finds rows, a line for each table.
 async fn plan(account: &Account, sql: &str) -> Vec<String> {
@@ -33,7 +16,7 @@ async fn plan(account: &Account, sql: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn sqlite_finds_the_tasks_of_a_guide_without_reading_those_of_the_account() {
-    let account = account().await;
+    let account = Account::for_tests().await;
     for sql in [tree_sql("t.name"), tasks_below_sql("t.name", 1)] {
         let plan = plan(&account, &sql).await;
         let searched = plan.iter().filter(|line| line.contains("account_id=?"));

@@ -306,7 +306,7 @@ impl RowChange {
     }
 
     /// The most values that a statement of all rows has.
-    pub fn values(&self) -> usize {
+    pub fn value_count(&self) -> usize {
         match self {
             Self::Upsert(rows) => rows.count() * rows.columns.len(),
             // One is the account.

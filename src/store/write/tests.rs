@@ -3,11 +3,7 @@
 use sea_orm::ConnectionTrait;
 
 use super::*;
-use crate::{
-    config::Config,
-    domain::{ids::AccountId, page::PageSize, text::Name},
-    store::{Options, Store},
-};
+use crate::domain::{page::PageSize, text::Name};
 
 /// A write that deletes every role and then panics.
 struct PanickingWrite;
@@ -31,22 +27,9 @@ impl Operation for PanickingWrite {
     }
 }
 
-async fn account() -> Account {
-    let config = Config::for_tests("sqlite::memory:");
-    let store = Store::open(Options {
-        database: config.database,
-        replica: None,
-        migrate: true,
-        max_connections: 1,
-        max_message_bytes: config.max_message_bytes,
-    });
-    let store = store.await.expect("a database");
-    store.account(&AccountId::parse("42").expect("an account"))
-}
-
 #[tokio::test]
 async fn a_write_that_panics_is_internal_leaves_nothing_and_the_next_one_goes_on() {
-    let account = account().await;
+    let account = Account::for_tests().await;
     let name = || Name::parse("role".to_owned()).expect("a name");
     let kept = account.create_role(name()).await.expect("a role");
     let outcome = account.write(PanickingWrite, WriteMode::Store).await;

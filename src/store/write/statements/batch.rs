@@ -82,7 +82,7 @@ impl Batch {
         let mut batches = change.batches().into_iter().peekable();
         let last = self.last_with_rows;
         if let Some(last) = last.and_then(|index| self.statements.get_mut(index))
-            && let Some(batch) = batches.next_if(|batch| last.values.have_room(batch.values()))
+            && let Some(batch) = batches.next_if(|batch| last.values.have_room(batch.value_count()))
         {
             let statement = batch.statement(account, &mut last.values, self.backend);
             last.attached.push(statement);
