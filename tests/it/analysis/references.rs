@@ -1,5 +1,6 @@
 //! ListReferences: where a task or a variable is used.
 
+mod deletions;
 mod histories;
 mod oracle;
 mod pages;
