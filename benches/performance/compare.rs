@@ -1,5 +1,5 @@
-//! Compares two contenders, which take turns: A B B A, so that what one leaves for the disk to
-//! do burdens both alike.
+//! Compares two contenders, which take turns: A B B A. So writes to disk that are left over from
+//! one turn slow down both equally.
 
 use std::{sync::Arc, time::Duration};
 
@@ -82,7 +82,7 @@ impl Rounds {
     }
 
     /// The size of a response of A divided by that of B.
-    pub fn sizes(&self) -> f64 {
+    pub fn size_ratio(&self) -> f64 {
         let size = |side: &[Measured]| median(side.iter().map(Measured::size).collect());
         size(&self.a) / size(&self.b)
     }

@@ -149,7 +149,7 @@ impl Fixture {
         name: &str,
         ids: IdSource,
     ) -> (Server, Self) {
-        let database = testbed.database(name);
+        let database = testbed.make_database(name);
         Self::create_in(testbed, program, name, database, ids).await
     }
 
@@ -163,7 +163,7 @@ impl Fixture {
     ) -> (Server, Self) {
         let server = testbed.serve(program, name, &database);
         let fixture = Self::write(&server, ids).await;
-        testbed.update_statistics(&database).await;
+        testbed.run_maintenance(&database).await;
         (server, fixture)
     }
 

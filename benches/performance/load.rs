@@ -29,7 +29,7 @@ const WINDOW: u32 = 64 * 1024 * 1024;
 pub struct Requests {
     path: &'static str,
     make: Box<dyn Fn(usize) -> Bytes + Send + Sync>,
-    /// No request has had this number or a larger one.
+    /// The smallest number such that no request has had it or a larger one.
     next_number: AtomicUsize,
 }
 
@@ -58,7 +58,6 @@ impl Requests {
 /// Connections and duration of a load.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadSpec {
-    /// Connections.
     pub connections: usize,
     /// The time before calls are counted.
     pub warm_up: Duration,
@@ -95,7 +94,7 @@ impl Measured {
         latency.unwrap_or_default().as_secs_f64() * 1e3
     }
 
-    /// Bytes of a response.
+    /// The mean bytes of a response.
     pub fn size(&self) -> f64 {
         self.bytes as f64 / self.calls.max(1) as f64
     }
@@ -187,7 +186,7 @@ async fn connection(
     result
 }
 
-/// One connection.
+/// A client with one connection.
 pub struct Client {
     sender: h2::client::SendRequest<Bytes>,
 }

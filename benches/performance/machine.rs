@@ -1,6 +1,6 @@
 //! Describes the machine.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, process::Command};
 
 use super::scratch::Scratch;
 
@@ -27,7 +27,7 @@ pub fn describe() -> String {
 }
 
 fn value_in(file: &str, name: &str) -> String {
-    let text = fs::read_to_string(Path::new(file)).unwrap_or_default();
+    let text = fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(name));
     let value = line.and_then(|line| line.split_once(':'));
     value.map_or_else(String::new, |(_, value)| value.trim().to_owned())

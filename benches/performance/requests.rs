@@ -1,4 +1,4 @@
-//! The requests of each row.
+//! The requests that are measured.
 
 use std::sync::Arc;
 
@@ -110,14 +110,14 @@ pub fn create_step(tasks: &[String]) -> Arc<Requests> {
     create_step_after(&ends_of(tasks))
 }
 
-/// For each task, no previous step: a step is appended.
+/// Each task without a previous step, so that a step is appended.
 fn ends_of(tasks: &[String]) -> Vec<(String, String)> {
     let ends = tasks.iter().map(|task| (task.clone(), String::new()));
     ends.collect()
 }
 
-/// CreateStep at the end of one task, and of another after every 5,000 steps, as a task may
-/// have at most 10,000.
+/// CreateStep at the end of the last task, and of the one before it after 5,000 steps, as a task
+/// may have at most 10,000.
 pub fn create_step_of_one_task(tasks: &[String]) -> Arc<Requests> {
     const STEPS_OF_ONE: usize = 5_000;
     let tasks = tasks.to_vec();
@@ -134,7 +134,7 @@ pub fn create_step_of_one_task(tasks: &[String]) -> Arc<Requests> {
     Arc::new(Requests::new(path, make))
 }
 
-/// CreateStep in each task after its step, in turn.
+/// CreateStep for each pair of a task and a previous step, in turn.
 pub fn create_step_after(places: &[(String, String)]) -> Arc<Requests> {
     create_steps(places, &fixture::step(0))
 }
@@ -191,8 +191,8 @@ pub fn update_compared_answers(steps: &[String]) -> Arc<Requests> {
     update_dependencies(steps, fixture::step_with_other_answers)
 }
 
-/// UpdateStep of the conditions of each in turn. `step` has them, by the number of updates
-/// before.
+/// UpdateStep of the conditions of each in turn. The new ones are those of `step(n)`, where n is
+/// how often the step was updated before.
 fn update_dependencies(steps: &[String], step: fn(usize) -> Step) -> Arc<Requests> {
     let steps = steps.to_vec();
     let make = move |number: usize| {
@@ -233,8 +233,8 @@ pub fn import_task_of(steps: usize, step: fn(usize) -> Step) -> Arc<Requests> {
 /// ImportTask of each in turn, in which the title of one step is new each time.
 pub fn reimport_task(tasks: &[LargeTask]) -> Arc<Requests> {
     let frames = tasks.iter().map(|LargeTask { task, first_step }| {
-        let numbered = task.steps.iter().enumerate();
-        let mut steps: Vec<Step> = numbered
+        let guids = task.steps.iter().enumerate();
+        let mut steps: Vec<Step> = guids
             .map(|(index, guid)| Step {
                 guid: guid.clone(),
                 ..fixture::step(first_step + index)
@@ -274,13 +274,13 @@ pub fn write_translations(work: &[Vec<Work>]) -> Arc<Requests> {
     numbered(path, frames.collect())
 }
 
-/// DeleteStep of each in turn. Each is deleted once.
+/// DeleteStep of `count` steps, each once. `id` returns their ids by number, from 0.
 pub fn delete_step(
-    steps: usize,
+    count: usize,
     id: impl Fn(usize) -> String + Send + Sync + 'static,
 ) -> Arc<Requests> {
     let make = move |number: usize| {
-        assert!(number < steps, "there are too few steps to delete");
+        assert!(number < count, "there are too few steps to delete");
         frame(&DeleteStepRequest {
             guid: id(number),
             ..DeleteStepRequest::default()

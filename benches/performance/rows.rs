@@ -142,10 +142,10 @@ pub async fn measure(testbed: &Testbed, rows: &[&Row], timing: Timing) -> Vec<Li
         });
         let pgbench = pgbench.as_ref().map(|run| run as &dyn Fn() -> f64);
         let rounds = Rounds::run((&a, &b), timing, connections, pgbench).await;
-        let sizes = rounds.sizes();
+        let size_ratio = rounds.size_ratio();
         assert!(
-            RESPONSE_SIZE_RATIO.contains(&sizes),
-            "{}: responses of different sizes, ratio {sizes}",
+            RESPONSE_SIZE_RATIO.contains(&size_ratio),
+            "{}: responses of different sizes, ratio {size_ratio}",
             row.name
         );
         let target = target(testbed.kind(), row.targets);

@@ -92,17 +92,16 @@ impl Testbed {
     }
 
     /// Makes an empty database and returns its URL.
-    pub fn database(&self, name: &str) -> String {
+    pub fn make_database(&self, name: &str) -> String {
         match &self.cluster {
             Some(cluster) => cluster.make_database(name),
             None => format!("sqlite:{}", Scratch::of_this_run().path(name).display()),
         }
     }
 
-    /// Brings a database to the state that it reaches by itself after a while. Without
-    /// statistics PostgreSQL plans for empty tables; SQLite reads more slowly from a
-    /// long write-ahead log.
-    pub async fn update_statistics(&self, database: &str) {
+    /// Does at once what a database does by itself after a while. Without statistics PostgreSQL
+    /// plans for empty tables; SQLite reads more slowly from a long write-ahead log.
+    pub async fn run_maintenance(&self, database: &str) {
         match self.kind() {
             Kind::Sqlite => {
                 let connection = SqliteConnection::connect(database).await;

@@ -1,9 +1,9 @@
 //! The page as a whole, from its head to its last table.
 
-mod answers;
 mod contract;
 mod prose;
 mod reasons;
+mod rpc_examples;
 mod table;
 
 use std::fmt::Write;
@@ -12,9 +12,9 @@ use anyhow::Context;
 use prost_reflect::{MessageDescriptor, MethodDescriptor, ServiceDescriptor};
 
 use self::{
-    answers::Answers,
     contract::{Contract, ERROR_REASON},
     prose::Prose,
+    rpc_examples::RpcExamples,
 };
 
 const HEAD: &str = "\
@@ -41,12 +41,12 @@ The contract `expertise.v1`, made from its [proto files](../proto/expertise/v1).
 /// call of an example fails.
 pub async fn write() -> anyhow::Result<String> {
     let contract = Contract::read()?;
-    let answers = Answers::of_server(&contract).await?;
+    let examples = RpcExamples::record(&contract).await?;
     let prose = Prose::read(&contract);
     let mut page = HEAD.to_owned();
     write_contents(&mut page, &contract)?;
     for service in &contract.services {
-        write_service(&mut page, service, &prose, &answers)?;
+        write_service(&mut page, service, &prose, &examples)?;
     }
     writeln!(page, "\n## Messages")?;
     for message in &contract.messages {
@@ -95,7 +95,7 @@ fn write_service(
     page: &mut String,
     service: &ServiceDescriptor,
     prose: &Prose,
-    answers: &Answers,
+    examples: &RpcExamples,
 ) -> anyhow::Result<()> {
     writeln!(page, "\n## {}\n\n{}", service.name(), prose.of(service)?)?;
     for rpc in service.methods() {
@@ -112,10 +112,10 @@ fn write_service(
             page,
             "\n**Fails with** {own}, and [what every rpc can fail with](#error-reasons)."
         )?;
-        let answer = answers
+        let example = examples
             .of(rpc.name())
             .context("an rpc without an example")?;
-        writeln!(page, "\n**Example**\n\n{answer}")?;
+        writeln!(page, "\n**Example**\n\n{example}")?;
     }
     Ok(())
 }

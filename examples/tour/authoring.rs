@@ -1,4 +1,4 @@
-//! Creates guides: by import, or a task and then its steps.
+//! Creates guides, by import or step by step, and exports one.
 
 use std::time::Instant;
 
@@ -20,12 +20,12 @@ const FILE: &str = "laptop-will-not-start.json";
 pub async fn import_a_guide(client: &Client) -> anyhow::Result<Task> {
     heading("Import a guide: one call, all or nothing");
     let document = guide::read(FILE)?;
-    let in_file = document.steps.len();
+    let step_count = document.steps.len();
     let begun = Instant::now();
     let imported = client.import_task(import(document)).await?;
     let took = begun.elapsed().as_millis();
     let guide = resource(imported.task)?;
-    print_line(format!("{FILE}: {in_file} steps, imported in {took} ms"));
+    print_line(format!("{FILE}: {step_count} steps, imported in {took} ms"));
     print_line(format!(
         "task {} {:?}, etag {}",
         guide.guid, guide.name, guide.etag
@@ -54,12 +54,12 @@ pub async fn export(client: &Client, guide: &Task) -> anyhow::Result<()> {
         validate_only: true,
         ..import(document)
     };
-    let would = resource(client.import_task(call).await?.task)?;
+    let dry_run = resource(client.import_task(call).await?.task)?;
     print_line(format!(
         "{steps} steps exported; etag {} -> {}: nothing",
-        before.etag, would.etag
+        before.etag, dry_run.etag
     ));
-    ensure!(would == before, "the export differs from what is stored");
+    ensure!(dry_run == before, "the export differs from what is stored");
     Ok(())
 }
 
@@ -122,7 +122,7 @@ async fn append(client: &Client, task: &Task, step: Step) -> anyhow::Result<()> 
 }
 
 /// A subtask step of `task`. Its title will be the name of the subtask.
-pub fn reference(task: &Task, subtask: &Task) -> Step {
+pub fn subtask_step(task: &Task, subtask: &Task) -> Step {
     Step {
         task: task.guid.clone(),
         product_id: task.product_id,

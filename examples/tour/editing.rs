@@ -21,7 +21,7 @@ pub async fn insert_a_subtask(client: &Client, into: &Task) -> anyhow::Result<(T
     let title = "Give it time once, then start without accessories";
     let before = client.step_titled(&into.guid, title).await?;
     let call = CreateStepRequest {
-        step: Some(authoring::reference(into, &restart)),
+        step: Some(authoring::subtask_step(into, &restart)),
         prevstep: before.guid.clone(),
         ..CreateStepRequest::default()
     };

@@ -20,9 +20,9 @@ pub async fn dry_run(client: &Client, guide: &Task) -> anyhow::Result<()> {
         validate_only: true,
         ..CreateStepRequest::default()
     };
-    let would = client.create_step(call).await?;
-    let placement = show::placement(would.placement());
-    let step = resource(would.step)?;
+    let response = client.create_step(call).await?;
+    let placement = show::placement(response.placement());
+    let step = resource(response.step)?;
     print_line(format!(
         "it would be stored: {:?}, placement {placement}",
         step.title

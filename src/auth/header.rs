@@ -39,7 +39,7 @@ pub(super) fn authenticate(headers: &HeaderMap) -> Result<Caller, Rejection> {
 }
 
 fn scopes(headers: &HeaderMap) -> Result<Vec<Scope>, Rejection> {
-    // Joined, a second list of scopes would add to those of the first.
+    // Two lists are refused, as the second could add scopes to the first.
     let scopes = single(headers, SCOPES_HEADER)
         .map_err(|()| Rejection::Invalid("x-scopes must be sent once at most"))?;
     let Some(scopes) = scopes else {

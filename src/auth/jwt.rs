@@ -80,7 +80,7 @@ impl Tokens {
 
     /// When the keys were read.
     pub(super) fn keys_read(&self) -> KeysRead {
-        self.keys.read_at()
+        self.keys.keys_read()
     }
 
     pub(super) async fn authenticate(&self, headers: &HeaderMap) -> Result<Caller, Rejection> {

@@ -15,7 +15,7 @@ use self::{
 };
 use crate::config::{KeySource, SigningSecret};
 
-/// Why there are no keys at the start. A display is one line.
+/// Why there are no keys at the start. Its text is one line.
 #[derive(Debug, thiserror::Error)]
 #[error("{setting} is {location:?}: {problem}: {reason}")]
 pub struct KeyError {
@@ -155,8 +155,8 @@ impl Keys {
     pub async fn open(source: &KeySource) -> Result<Self, KeyError> {
         let origin = match source {
             KeySource::Secret(secret) => {
-                let secret = KeySet::One(Arc::new(Key::secret(secret)));
-                KeyOrigin::Fixed(secret, SystemTime::now())
+                let keys = KeySet::One(Arc::new(Key::secret(secret)));
+                KeyOrigin::Fixed(keys, SystemTime::now())
             }
             KeySource::PublicKeyFile(path) => {
                 let file = KeyFile::open(path.clone(), parse::public_key);
@@ -177,8 +177,8 @@ impl Keys {
         Ok(Self(origin))
     }
 
-    /// When the current keys were read.
-    pub fn read_at(&self) -> KeysRead {
+    /// When the current keys were read, and from what.
+    pub fn keys_read(&self) -> KeysRead {
         let (source, at) = match &self.0 {
             KeyOrigin::Fixed(_, read) => ("secret", *read),
             KeyOrigin::File(file) => ("file", file.read_at()),

@@ -1,4 +1,4 @@
-//! A parser of flags whose texts are checked later, with those of other sources.
+//! A parser of flags whose texts are checked later, with those of the environment and the file.
 
 use std::ffi::OsStr;
 
@@ -7,7 +7,7 @@ use clap::{
     builder::{PossibleValue, StringValueParser, TypedValueParser},
 };
 
-/// Takes any text, and tells completions the values of an enum.
+/// Accepts any text. Shell completions still offer the values of an enum.
 #[derive(Clone)]
 pub(super) struct AnyText(Vec<PossibleValue>);
 

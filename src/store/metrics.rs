@@ -68,8 +68,8 @@ fn histogram() -> Histogram {
 }
 
 impl StoreMetrics {
-    /// Registers all metrics, those of statements and connections under the prefix
-    /// `database`.
+    /// Registers all metrics but that of a replica. The prefix `database` is added to those that
+    /// are registered after it.
     pub fn register(&self, registry: &mut Registry) {
         registry.register_with_unit(
             "write_queue_wait",
@@ -225,13 +225,11 @@ pub enum StatementKind {
 impl StatementKind {
     /// What this SQL does.
     pub fn of(sql: &str) -> Self {
-        let writes = |sql: &str| {
-            let verbs = ["INSERT INTO ", "UPDATE ", "DELETE FROM "];
-            verbs.iter().any(|verb| sql.contains(verb))
-        };
+        let verbs = ["INSERT INTO ", "UPDATE ", "DELETE FROM "];
+        let writes = || verbs.iter().any(|verb| sql.contains(verb));
         if sql.ends_with("FOR UPDATE") {
             Self::Lock
-        } else if sql.starts_with("SELECT") || (sql.starts_with("WITH ") && !writes(sql)) {
+        } else if sql.starts_with("SELECT") || (sql.starts_with("WITH ") && !writes()) {
             Self::Read
         } else {
             Self::Change

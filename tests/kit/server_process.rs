@@ -8,7 +8,7 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     process::{Command, ExitStatus, Stdio},
-    sync::mpsc::{self, Receiver},
+    sync::mpsc,
     thread,
 };
 
@@ -29,8 +29,6 @@ pub struct ServerProcess {
     log: PathBuf,
     address: SocketAddr,
     start_line: String,
-    // The server fails to write where nobody reads.
-    _stdout: Receiver<String>,
 }
 
 impl ServerProcess {
@@ -39,18 +37,18 @@ impl ServerProcess {
     /// `name`.log of this run gets its log.
     ///
     /// # Panics
-    /// When it ends instead, with its log.
+    /// When the server ends instead, with its log.
     pub fn start(name: &str, settings: &[Setting]) -> Self {
         Self::try_start(name, settings).unwrap_or_else(|log| panic!("{name} did not start: {log}"))
     }
 
-    /// The same, or its log when it ends instead.
+    /// Like `start`, but returns the log when the server ends instead.
     pub fn try_start(name: &str, settings: &[Setting]) -> Result<Self, String> {
         Self::start_by(&[], name, settings)
     }
 
-    /// The same by a command that gets the path of the binary as its last argument
-    /// and executes it.
+    /// Like `try_start`, through a command that executes the binary, whose path is its last
+    /// argument.
     pub fn start_by(command: &[&str], name: &str, settings: &[Setting]) -> Result<Self, String> {
         let binary = binary();
         let mut words = command.iter().map(OsStr::new).chain([binary.as_os_str()]);
@@ -78,6 +76,7 @@ impl ServerProcess {
         let mut child = SupervisedChild::spawn(&mut program, EndSignal::Kill);
         let stdout = BufReader::new(child.take_stdout().expect("it is piped"));
         let (sender, lines) = mpsc::channel();
+        // Reads to the end, as the server fails to write where nobody reads.
         thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {
                 let _ = sender.send(line);
@@ -95,7 +94,6 @@ impl ServerProcess {
             log,
             address,
             start_line,
-            _stdout: lines,
         })
     }
 
@@ -138,7 +136,7 @@ impl ServerProcess {
     }
 
     /// The most resident memory so far, in bytes.
-    pub fn peak(&self) -> u64 {
+    pub fn resident_peak(&self) -> u64 {
         self.memory("VmHWM:")
     }
 
@@ -192,7 +190,7 @@ pub fn binary() -> PathBuf {
     named.map_or_else(|| env!("CARGO_BIN_EXE_expertise").into(), PathBuf::from)
 }
 
-/// Keeps the settings of this process from the command.
+/// Removes the settings of this process from the environment of the command.
 pub fn remove_settings(command: &mut Command) {
     for (variable, _) in env::vars_os() {
         if variable.to_string_lossy().starts_with("EXPERTISE_") {

@@ -150,7 +150,7 @@ impl Service {
         format!(
             "now {} MiB, peak {} MiB, address space {} MiB",
             process.resident() / MIB,
-            process.peak() / MIB,
+            process.resident_peak() / MIB,
             process.virtual_peak() / MIB,
         )
     }
@@ -159,7 +159,11 @@ impl Service {
     /// more than it needs.
     #[track_caller]
     pub fn stayed_within(&self, resident: u64) {
-        assert!(self.process().peak() < resident, "{}", self.memory());
+        assert!(
+            self.process().resident_peak() < resident,
+            "{}",
+            self.memory()
+        );
         let reserved = self.process().virtual_peak();
         assert!(reserved < MAX_ADDRESS_SPACE_BYTES, "{}", self.memory());
     }

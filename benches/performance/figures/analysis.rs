@@ -44,11 +44,11 @@ const MILLION: usize = 1_000_000;
 /// Compares the calls with a floor that reads the rows of the same guide, and references in
 /// a large account with those in a small one.
 pub async fn measure_rates(testbed: &Testbed, timing: Timing) -> Vec<Line> {
-    let database = testbed.database("analysis");
+    let database = testbed.make_database("analysis");
     let service = testbed.serve(Program::Service, "analysis", &database);
     let guide = import(&service, "Guide", guide(STEPS)).await;
-    testbed.update_statistics(&database).await;
-    let floor_database = testbed.database("analysis-floor");
+    testbed.run_maintenance(&database).await;
+    let floor_database = testbed.make_database("analysis-floor");
     let floor = testbed.serve(
         Program::Floor(CreateMode::OneStatement),
         "analysis-floor",
@@ -56,7 +56,7 @@ pub async fn measure_rates(testbed: &Testbed, timing: Timing) -> Vec<Line> {
     );
     let rows = fixture::tasks(&floor, 1, STEPS).await;
     bulk_insert::copy_conditions(&database, &floor_database).await;
-    testbed.update_statistics(&floor_database).await;
+    testbed.run_maintenance(&floor_database).await;
     let mut lines = Vec::new();
     type MakeRequests = fn(&str) -> Arc<Requests>;
     let calls: [(&str, MakeRequests); 2] = [
@@ -83,7 +83,7 @@ pub async fn measure_rates(testbed: &Testbed, timing: Timing) -> Vec<Line> {
 /// A page of references in an account with a million steps, against a thousand.
 async fn references(testbed: &Testbed, timing: Timing) -> Line {
     let names = ["few-references", "many-references"];
-    let [of_few, of_many] = names.map(|name| testbed.database(name));
+    let [of_few, of_many] = names.map(|name| testbed.make_database(name));
     let few = testbed.serve(Program::Service, names[0], &of_few);
     let many = testbed.serve(Program::Service, names[1], &of_many);
     for server in [&few, &many] {
@@ -93,8 +93,8 @@ async fn references(testbed: &Testbed, timing: Timing) -> Line {
     }
     bulk_insert::add_steps(&of_many, MILLION, STEPS).await;
     bulk_insert::add_symbols(&of_many, MILLION).await;
-    testbed.update_statistics(&of_few).await;
-    testbed.update_statistics(&of_many).await;
+    testbed.run_maintenance(&of_few).await;
+    testbed.run_maintenance(&of_many).await;
     let a = Contender {
         server: &many,
         requests: requests::list_references(&fixture::account_name(0)),
@@ -110,12 +110,12 @@ async fn references(testbed: &Testbed, timing: Timing) -> Line {
 
 /// Measures processor time, large guides, and other calls beside the hardest guide.
 pub async fn measure_figures(testbed: &Testbed, timing: Timing) -> Vec<Figure> {
-    let database = testbed.database("analysis-figures");
+    let database = testbed.make_database("analysis-figures");
     let server = testbed.serve(Program::Service, "analysis-figures", &database);
     let small = import(&server, "Small", guide(STEPS)).await;
     let large = import(&server, "Large", guide(MANY_STEPS)).await;
     let hard = import(&server, "Hard", hard_guide()).await;
-    testbed.update_statistics(&database).await;
+    testbed.run_maintenance(&database).await;
     let one = timing.spec(1);
     let validate = |task: &Task| requests::validate_task(&task.guid);
     let of_small = server.load(&validate(&small), one).await;

@@ -32,11 +32,11 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
         ("deletions", Program::Service),
         ("deletions_floor", Program::Floor(CreateMode::OneStatement)),
     ] {
-        let database = testbed.database(name);
+        let database = testbed.make_database(name);
         let server = testbed.serve(program, name, &database);
         fixture::tasks(&server, 1, EACH).await;
         bulk_insert::add_steps(&database, tasks * EACH, EACH).await;
-        testbed.update_statistics(&database).await;
+        testbed.run_maintenance(&database).await;
         servers.push(server);
     }
     let requests = || {

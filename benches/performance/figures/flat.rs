@@ -28,13 +28,13 @@ const STRIDE: usize = 16;
 /// Measures appends and inserts in the middle.
 pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
     let name = "flat";
-    let database = testbed.database(name);
+    let database = testbed.make_database(name);
     let server = testbed.serve(Program::Service, name, &database);
     fixture::tasks(&server, 1, FEW).await;
-    testbed.update_statistics(&database).await;
+    testbed.run_maintenance(&database).await;
     let large = fixture::tasks(&server, CONNECTIONS * LARGE, MANY).await;
     let small = fixture::tasks(&server, CONNECTIONS * SMALL, FEW).await;
-    testbed.update_statistics(&database).await;
+    testbed.run_maintenance(&database).await;
     // The connection of an index is `index % CONNECTIONS`.
     let in_large = |index: usize| &large[index % large.len()];
     let ends_of_large = large.iter().map(|task| (task.guid.clone(), String::new()));

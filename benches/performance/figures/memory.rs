@@ -23,7 +23,7 @@ const MAX_COPIES_READ: f64 = 2.5;
 /// Measures each in a new process, on an existing database.
 pub async fn measure(testbed: &Testbed) -> Vec<Figure> {
     let name = "memory";
-    let database = testbed.database(name);
+    let database = testbed.make_database(name);
     let first = testbed.serve(Program::Service, name, &database);
     let task = fixture::tasks(&first, 1, 1).await.remove(0);
     drop(first);

@@ -21,14 +21,14 @@ const MILLION: usize = 1_000_000;
 /// Measures GetStep of 1,000 steps, and a page of translation work.
 pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
     let names = ["thousand", "million"];
-    let [of_few, of_many] = names.map(|name| testbed.database(name));
+    let [of_few, of_many] = names.map(|name| testbed.make_database(name));
     let few = testbed.serve(Program::Service, names[0], &of_few);
     let many = testbed.serve(Program::Service, names[1], &of_many);
     let in_few = fixture::tasks(&few, TASKS, STEPS).await;
     let in_many = fixture::tasks(&many, TASKS, STEPS).await;
     bulk_insert::add_steps(&of_many, MILLION, STEPS).await;
-    testbed.update_statistics(&of_few).await;
-    testbed.update_statistics(&of_many).await;
+    testbed.run_maintenance(&of_few).await;
+    testbed.run_maintenance(&of_many).await;
 
     let steps = |tasks: &[expertise::proto::v1::Task]| {
         let steps: Vec<String> = tasks.iter().flat_map(|task| task.steps.clone()).collect();

@@ -26,7 +26,7 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
         return Vec::new();
     }
     let names = ["partitioned", "unpartitioned"];
-    let [of_parts, of_whole] = names.map(|name| testbed.database(name));
+    let [of_parts, of_whole] = names.map(|name| testbed.make_database(name));
     let url = DatabaseUrl::parse(&of_parts).expect("the URL of a database");
     let created = store::migrate_partitioned(&url, PARTITIONS).await;
     created.expect("the schema");
@@ -37,7 +37,7 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
     let (whole, in_whole) = create(names[1], of_whole.clone()).await;
     for database in [&of_parts, &of_whole] {
         bulk_insert::add_accounts(database, OTHER_ACCOUNTS, STEPS_OF_OTHERS).await;
-        testbed.update_statistics(database).await;
+        testbed.run_maintenance(database).await;
     }
     let cases = [
         (

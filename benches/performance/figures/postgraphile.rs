@@ -2,7 +2,7 @@
 //! same reads and writes on the same PostgreSQL, in turn.
 //!
 //! PostGraphile serves the floor's tables. It reads the same columns and inserts the same
-//! row, and does nothing else that the service does. h2load calls both, one request again
+//! row, and does none of the service's other work. h2load calls both, one request again
 //! and again, as PostGraphile speaks HTTP/1.1 only.
 
 use std::{
@@ -33,7 +33,7 @@ use super::super::{
     usage::median,
 };
 
-/// Its name on the command line.
+/// The name of this comparison on the command line.
 pub const NAME: &str = "postgraphile";
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// The columns of a step that both read.
@@ -46,9 +46,14 @@ pub async fn measure(testbed: &Testbed, program: &Path, timing: Timing) -> Vec<F
     if testbed.kind() != Kind::Postgres {
         return Vec::new();
     }
-    let service = Fixture::create(testbed, Program::Service, "beside", IdSource::Server);
+    let service = Fixture::create(
+        testbed,
+        Program::Service,
+        "postgraphile_service",
+        IdSource::Server,
+    );
     let (service, of_service) = service.await;
-    let database = testbed.database("postgraphile");
+    let database = testbed.make_database("postgraphile");
     let floor = Program::Floor(CreateMode::OneStatement);
     let rows = Fixture::create_in(
         testbed,
@@ -58,7 +63,7 @@ pub async fn measure(testbed: &Testbed, program: &Path, timing: Timing) -> Vec<F
         IdSource::Numbered,
     );
     let (_, rows) = rows.await;
-    let other = PostGraphile::start(program, &database).await;
+    let postgraphile = PostGraphile::start(program, &database).await;
     let cases = [
         (
             "GetStep, body of 1 KB",
@@ -78,18 +83,19 @@ pub async fn measure(testbed: &Testbed, program: &Path, timing: Timing) -> Vec<F
     ];
     let mut figures = Vec::new();
     for (call, request, query) in cases {
-        let (mut service_rates, mut other_rates) = (Vec::new(), Vec::new());
+        let (mut service_rates, mut postgraphile_rates) = (Vec::new(), Vec::new());
         for _ in 0..timing.rounds {
-            service_rates.push(call_service(&service, &request, timing));
-            other_rates.push(other.call(&query, timing));
+            service_rates.push(rate_of_requests(&service, &request, timing));
+            postgraphile_rates.push(postgraphile.rate_of(&query, timing));
         }
-        let (service_rate, other_rate) = (median(service_rates), median(other_rates));
+        let service_rate = median(service_rates);
+        let postgraphile_rate = median(postgraphile_rates);
         figures.push(Figure::new(
             format!("{call}, the service and PostGraphile 4"),
             testbed.kind(),
             "more".to_owned(),
-            format!("{service_rate:.0} and {other_rate:.0} calls/s"),
-            service_rate > other_rate,
+            format!("{service_rate:.0} and {postgraphile_rate:.0} calls/s"),
+            service_rate > postgraphile_rate,
         ));
     }
     figures
@@ -129,8 +135,8 @@ impl PostGraphile {
         }
     }
 
-    /// Calls a second of one query.
-    fn call(&self, query: &Value, timing: Timing) -> f64 {
+    /// Sends a query again and again, and returns the calls per second.
+    fn rate_of(&self, query: &Value, timing: Timing) -> f64 {
         let url = format!("http://127.0.0.1:{}/graphql", self.port);
         let body = Scratch::of_this_run().path("query.json");
         fs::write(&body, query.to_string()).expect("a file");
@@ -151,8 +157,8 @@ impl PostGraphile {
     }
 }
 
-/// Calls a second of one request to the service.
-fn call_service(server: &Server, requests: &Requests, timing: Timing) -> f64 {
+/// Sends the first of the requests again and again, and returns the calls per second.
+fn rate_of_requests(server: &Server, requests: &Requests, timing: Timing) -> f64 {
     let body = Scratch::of_this_run().path("request");
     fs::write(&body, requests.request(0)).expect("a file");
     let account = format!("x-account-id: {ACCOUNT}");
@@ -162,6 +168,7 @@ fn call_service(server: &Server, requests: &Requests, timing: Timing) -> f64 {
     h2load(&options, &body, &url, timing)
 }
 
+/// Runs h2load, and returns the calls per second that it prints.
 fn h2load(options: &[&str], body: &Path, url: &str, timing: Timing) -> f64 {
     let seconds = timing.turn.as_secs_f64();
     let output = Command::new("h2load")

@@ -29,7 +29,7 @@ pub async fn measure(testbed: &Testbed) -> Vec<Figure> {
     ];
     let mut known = Vec::new();
     for (program, name) in programs {
-        let database = testbed.database(name);
+        let database = testbed.make_database(name);
         let server = testbed.serve(program, name, &database);
         let step = fixture::tasks(&server, 1, 1).await[0].steps[0].clone();
         known.push((program, name, database, step, Vec::new()));

@@ -11,7 +11,7 @@ use super::{
     row::{GuideStepRow, StepRow},
     schema::with_pool,
     sql,
-    values::{ACCOUNT, parse, unimplemented},
+    values::{ACCOUNT, parse_id, unimplemented},
 };
 
 /// More than the steps of the guide.
@@ -19,7 +19,7 @@ const MAX_STEPS: i64 = 1_000;
 
 impl Floor {
     async fn guide(&self, guid: &str) -> (Task, Vec<GuideStepRow>) {
-        let guid = parse(guid);
+        let guid = parse_id(guid);
         let task = self.task(guid).await;
         let steps = with_pool!(&self.database, reader, |pool| sqlx::query_as(
             sql::LIST_STEPS
@@ -77,6 +77,7 @@ impl AnalysisService for Floor {
             return unimplemented();
         };
         let (_, steps) = self.guide(&guid).await;
+        // What the service would analyse must have been read.
         let conditions = steps.iter().filter(|row| row.dependencies.is_some());
         let answers = steps.iter().filter(|row| row.feedback_config.is_some());
         assert!(

@@ -11,7 +11,7 @@ use super::{
     CreateMode, Floor,
     schema::{Database, GAP, with_pool},
     sql,
-    values::{ACCOUNT, etag, now, parse, timestamp},
+    values::{ACCOUNT, etag, now, parse_id, timestamp},
 };
 
 /// A step to be written.
@@ -27,7 +27,7 @@ impl Floor {
     pub(super) async fn create(&self, request: CreateStepRequest) -> CreateStepResponse {
         let step = request.step.expect("a step");
         let new = NewStep {
-            task: parse(&step.task),
+            task: parse_id(&step.task),
             guid: Uuid::now_v7(),
             etag: etag(),
             now: now(),

@@ -7,12 +7,12 @@ use super::{
     Floor,
     schema::{Database, with_pool},
     sql,
-    values::{ACCOUNT, etag, now, parse},
+    values::{ACCOUNT, etag, now, parse_id},
 };
 
 impl Floor {
     pub(super) async fn delete(&self, request: DeleteStepRequest) -> DeleteStepResponse {
-        let guid = parse(&request.guid);
+        let guid = parse_id(&request.guid);
         let stored = self.read_step(guid).await;
         let sql = match self.database {
             Database::Sqlite { .. } => sql::DELETE_STEP_SQLITE,
@@ -22,7 +22,7 @@ impl Floor {
             sqlx::query(sql)
                 .bind(ACCOUNT)
                 .bind(guid)
-                .bind(parse(&stored.task))
+                .bind(parse_id(&stored.task))
                 .bind(etag())
                 .bind(now())
                 .bind(&stored.etag)

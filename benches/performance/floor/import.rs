@@ -67,7 +67,7 @@ impl Floor {
 }
 
 /// Binds the values of the task.
-macro_rules! task {
+macro_rules! bind_task {
     ($query:expr, $new:expr, $steps:expr) => {
         $query
             .bind(ACCOUNT)
@@ -88,13 +88,13 @@ impl NewTask {
     }
 
     async fn write_to_sqlite(&self, pool: &SqlitePool) -> Result<(), sqlx::Error> {
-        static OF_MANY: OnceLock<SqlStr> = OnceLock::new();
-        let write = |steps| AssertSqlSafe(sql::import_sqlite(steps)).into_sql_str();
+        static MEASURED_SQL: OnceLock<SqlStr> = OnceLock::new();
+        let make_sql = |steps| AssertSqlSafe(sql::import_sqlite(steps)).into_sql_str();
         let sql = match self.steps.len() {
-            STEPS => OF_MANY.get_or_init(|| write(STEPS)).clone(),
-            other => write(other),
+            STEPS => MEASURED_SQL.get_or_init(|| make_sql(STEPS)).clone(),
+            other => make_sql(other),
         };
-        let mut query = task!(sqlx::query(sql), self, self.count());
+        let mut query = bind_task!(sqlx::query(sql), self, self.count());
         for (guid, step) in self.guids.iter().zip(&self.steps) {
             query = query
                 .bind(guid)
@@ -113,7 +113,7 @@ impl NewTask {
         let titles: Vec<&str> = each.clone().map(|step| step.title.as_str()).collect();
         let bodies: Vec<Option<&str>> = each.clone().map(|step| step.body.as_deref()).collect();
         let costs: Vec<i32> = each.map(Step::cost).collect();
-        task!(sqlx::query(sql::IMPORT_POSTGRES), self, self.count())
+        bind_task!(sqlx::query(sql::IMPORT_POSTGRES), self, self.count())
             .bind(&self.guids)
             .bind(kinds)
             .bind(titles)

@@ -1,5 +1,5 @@
-//! The services of the floor. Rpcs that read are implemented here; each that writes is in a
-//! module of its own.
+//! The services of the floor, except AnalysisService. Rpcs that read are implemented here; each
+//! that writes is in a module of its own.
 
 use expertise::proto::v1::{
     step_service_server::StepService, task_service_server::TaskService,
@@ -13,7 +13,7 @@ use super::{
     row::{StepRow, TaskRow},
     schema::{Database, with_pool},
     sql,
-    values::{ACCOUNT, parse, unimplemented},
+    values::{ACCOUNT, parse_id, unimplemented},
 };
 
 type RpcResult<T> = Result<Response<T>, Status>;
@@ -28,7 +28,7 @@ impl StepService for Floor {
     }
 
     async fn get_step(&self, request: Request<GetStepRequest>) -> RpcResult<GetStepResponse> {
-        let step = self.read_step(parse(&request.get_ref().guid)).await;
+        let step = self.read_step(parse_id(&request.get_ref().guid)).await;
         Ok(Response::new(GetStepResponse { step: Some(step) }))
     }
 
@@ -39,7 +39,7 @@ impl StepService for Floor {
             page_size,
             ..
         } = request.into_inner();
-        let task = parse(&task);
+        let task = parse_id(&task);
         let sql = match expand.is_empty() {
             true => sql::LIST_STEPS,
             false => sql::LIST_STEPS_WITH_BODIES,
@@ -81,7 +81,7 @@ impl TaskService for Floor {
     }
 
     async fn get_task(&self, request: Request<GetTaskRequest>) -> RpcResult<GetTaskResponse> {
-        let task = self.task(parse(&request.get_ref().guid)).await;
+        let task = self.task(parse_id(&request.get_ref().guid)).await;
         Ok(Response::new(GetTaskResponse { task: Some(task) }))
     }
 
@@ -104,7 +104,7 @@ impl TaskService for Floor {
         let request = request.into_inner();
         Ok(Response::new(match request.absent_steps() {
             AbsentSteps::Unspecified => self.import(request).await,
-            // Only the measured request to import again names it.
+            // Of the measured requests, only those that import a task again set it.
             AbsentSteps::Keep | AbsentSteps::Delete => self.reimport(request).await,
         }))
     }
@@ -113,7 +113,7 @@ impl TaskService for Floor {
         &self,
         request: Request<ExportTaskRequest>,
     ) -> RpcResult<ExportTaskResponse> {
-        let guid = parse(&request.get_ref().guid);
+        let guid = parse_id(&request.get_ref().guid);
         let task = self.task(guid).await;
         let steps = self.steps(guid).await;
         Ok(Response::new(ExportTaskResponse {

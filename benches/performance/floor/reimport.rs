@@ -8,13 +8,13 @@ use super::{
     Floor,
     schema::with_pool,
     sql,
-    values::{ACCOUNT, etag, now, parse},
+    values::{ACCOUNT, etag, now, parse_id},
 };
 
 impl Floor {
     pub(super) async fn reimport(&self, request: ImportTaskRequest) -> ImportTaskResponse {
         let TaskDocument { task, steps } = request.document.expect("a document");
-        let guid = parse(&task.expect("a task").guid);
+        let guid = parse_id(&task.expect("a task").guid);
         let task = self.task(guid).await;
         let stored = self.steps(guid).await;
         let stored: HashMap<&str, &Step> = stored
@@ -38,7 +38,7 @@ impl Floor {
         let updated = with_pool!(&self.database, writer, |pool| async {
             sqlx::query(sql::UPDATE_STEP)
                 .bind(ACCOUNT)
-                .bind(parse(&stored.guid))
+                .bind(parse_id(&stored.guid))
                 .bind(&sent.title)
                 .bind(etag())
                 .bind(now())

@@ -13,7 +13,7 @@ use super::{
     Floor,
     schema::Database,
     sql,
-    values::{ACCOUNT, etag, now, parse},
+    values::{ACCOUNT, etag, now, parse_id},
 };
 
 /// Translations of the measured call.
@@ -25,7 +25,7 @@ impl Floor {
         request: WriteTranslationsRequest,
     ) -> WriteTranslationsResponse {
         let items = request.translations;
-        let steps: Vec<Uuid> = items.iter().map(|item| parse(&item.guid)).collect();
+        let steps: Vec<Uuid> = items.iter().map(|item| parse_id(&item.guid)).collect();
         match &self.database {
             Database::Sqlite { writer, .. } => write_to_sqlite(writer, &items, &steps).await,
             Database::Postgres(pool) => write_to_postgres(pool, &items, &steps).await,
@@ -43,11 +43,11 @@ async fn write_to_sqlite(
     items: &[AutomaticTranslation],
     steps: &[Uuid],
 ) -> Result<(), sqlx::Error> {
-    static OF_MANY: OnceLock<SqlStr> = OnceLock::new();
-    let write = |count| AssertSqlSafe(sql::write_translations_sqlite(count)).into_sql_str();
+    static MEASURED_SQL: OnceLock<SqlStr> = OnceLock::new();
+    let make_sql = |count| AssertSqlSafe(sql::write_translations_sqlite(count)).into_sql_str();
     let sql = match items.len() {
-        ITEMS => OF_MANY.get_or_init(|| write(ITEMS)).clone(),
-        other => write(other),
+        ITEMS => MEASURED_SQL.get_or_init(|| make_sql(ITEMS)).clone(),
+        other => make_sql(other),
     };
     let mut query = sqlx::query(sql);
     for (item, step) in items.iter().zip(steps) {

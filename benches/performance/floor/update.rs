@@ -9,13 +9,13 @@ use super::{
     row::StepRow,
     schema::with_pool,
     sql,
-    values::{ACCOUNT, etag, now, parse, timestamp},
+    values::{ACCOUNT, etag, now, parse_id, timestamp},
 };
 
 impl Floor {
     pub(super) async fn update(&self, request: UpdateStepRequest) -> UpdateStepResponse {
         let sent = request.step.expect("a step");
-        let guid = parse(&sent.guid);
+        let guid = parse_id(&sent.guid);
         let stored = self.read_step(guid).await;
         let (new_etag, now) = (etag(), now());
         let updated = with_pool!(&self.database, writer, |pool| async {

@@ -31,13 +31,13 @@ pub fn etag() -> String {
     etag
 }
 
-/// The id that was sent, or a new one. pgbench needs ids that it can compute.
+/// The id that was sent, or a new one. The benchmark sends ids that pgbench can compute.
 pub fn id(sent: &str) -> Uuid {
     Uuid::try_parse(sent).unwrap_or_else(|_| Uuid::now_v7())
 }
 
-/// An id in a request.
-pub fn parse(guid: &str) -> Uuid {
+/// The id that a request must contain.
+pub fn parse_id(guid: &str) -> Uuid {
     Uuid::try_parse(guid).expect("an id")
 }
 

@@ -107,10 +107,10 @@ impl SampledMetrics {
         let is_ready = sources.health.state() == HealthState::Serving;
         self.ready.set(i64::from(is_ready));
         if let Some(read) = sources.middleware.keys_read() {
-            let at = self
+            let gauge = self
                 .keys_read
                 .get_or_create_owned(&[("source", read.source)]);
-            at.set(seconds_since_epoch(read.at));
+            gauge.set(seconds_since_epoch(read.at));
         }
         if let Some(spans) = &sources.spans {
             self.sample_spans(spans);
@@ -123,7 +123,7 @@ impl SampledMetrics {
     }
 }
 
-/// The certificate is read once, at the start.
+/// Registers a constant, as the certificate is read only at the start.
 fn register_certificate_expiry(registry: &mut Registry, expiry: SystemTime) {
     let gauge = TimestampGauge::default();
     gauge.set(seconds_since_epoch(expiry));

@@ -32,8 +32,8 @@ use crate::{
 pub enum Pooling {
     /// As long as it is open: prepared statements stay prepared.
     Session,
-    /// For one transaction, as PgBouncer is between. The next transaction may run on a
-    /// connection on which another client prepared statements under the same names.
+    /// For one transaction, behind PgBouncer. The next transaction may run on a connection on
+    /// which another client prepared statements under the same names.
     Transaction,
 }
 
@@ -116,8 +116,8 @@ impl Database {
         }
     }
 
-    /// Records metrics of this pool's prepared statements from now on, not of BEGIN and COMMIT.
-    /// Clones made earlier stay unmeasured.
+    /// From now on records the waits for connections of this pool, its prepared statements and
+    /// what `measure_commit` runs. Clones made earlier stay unmeasured.
     pub fn measure(&mut self, pool_name: &'static str, metrics: &Arc<StoreMetrics>) {
         self.pool_name = pool_name;
         self.connection_waits = Some(metrics.connection_waits(pool_name));
@@ -132,7 +132,7 @@ impl Database {
         }
     }
 
-    /// Waits for a connection, and records the wait. If it ends without one, logs why.
+    /// Waits for a connection, and records the wait. If it times out, logs why.
     async fn acquire(&self) -> Result<PooledConnection, DbErr> {
         let _wait = self.connection_waits.as_ref().map(ConnectionWait::begin);
         let acquired = self.pool.acquire().await;

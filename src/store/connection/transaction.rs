@@ -29,8 +29,8 @@ impl Purpose {
             (Self::Snapshot, DbBackend::Sqlite) => "BEGIN",
             (Self::Snapshot, _) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             (Self::Write, DbBackend::Sqlite) => "BEGIN IMMEDIATE",
-            // A write may have many rows, so PostgreSQL may plan for their number, also on
-            // partitioned tables.
+            // On partitioned tables a session plans each statement once, for all values. A write
+            // may be planned anew, for its number of rows.
             (Self::Write, _) => "BEGIN; SET LOCAL plan_cache_mode = auto",
             (Self::Statement, _) => "BEGIN",
         }

@@ -10,8 +10,8 @@ use crate::kit::{
     sql::SqlConnection,
 };
 
-/// Words of the account and of its twin, in every text and language tag. They are equally
-/// long, so that stored sizes hold for both.
+/// The name, every text and the language tag of the account, and of its twin. They are equally
+/// long, so that copied sizes are right.
 const OWN: [&str; 3] = ["own-account", "Own text", "de-x-own"];
 const TWIN: [&str; 3] = ["two-account", "Two text", "de-x-two"];
 
@@ -51,7 +51,7 @@ async fn make_resources(client: &Client) {
     let sent = full_task().named(text).translated(language, name);
     let task = client.given_task(sent).await;
     let row = step_translation(text).with_body(text);
-    // A large body takes a statement of its own in lists.
+    // In a page of 500 it is not a small step, so that lists read it by a second statement.
     let sent = full_step(&task).titled(text).with_body(text.repeat(2_000));
     client.given_step(sent.translated(language, row)).await;
     client.given_step(subtask(&task, &task)).await;
@@ -80,12 +80,12 @@ async fn everything(client: &Client, languages: [&str; 2]) -> String {
     for language in languages {
         work.extend(client.translation_work(&[language]).await);
     }
-    // It depends on the words.
+    // The digest depends on the texts, in which the accounts differ.
     work.iter_mut().for_each(|item| item.source_digest.clear());
     format!("{tasks:#?} {alone:#?} {exports:#?} {roles:#?} {work:#?}")
 }
 
-/// The text with the words of the one in place of those of the other.
+/// The text with the words of the account and of its twin exchanged.
 fn swapped(text: &str) -> String {
     OWN.into_iter()
         .zip(TWIN)

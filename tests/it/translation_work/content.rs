@@ -7,14 +7,14 @@ use std::collections::BTreeSet;
 on_both_databases![
     a_task_comes_with_its_name,
     a_step_comes_with_its_texts,
-    a_step_without_texts_comes_with_its_title,
+    a_step_with_only_a_title_comes_with_it,
     a_body_comes_byte_for_byte,
     a_question_comes_without_links,
     a_subtask_step_comes_with_the_name_of_its_task,
     the_digest_is_the_same_in_every_language,
     the_digest_stays_while_the_texts_stay,
     the_digest_changes_with_each_text,
-    the_digest_tells_which_text_says_what,
+    the_digest_changes_when_words_are_in_other_fields,
     the_digest_of_equal_texts_is_equal,
 ];
 
@@ -64,7 +64,7 @@ async fn a_step_comes_with_its_texts(client: Client) {
     assert_ne!(work.source_digest, "");
 }
 
-async fn a_step_without_texts_comes_with_its_title(client: Client) {
+async fn a_step_with_only_a_title_comes_with_it(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let step = client.given_step(information_step(&guide, "Look")).await;
     let expected = TranslationSource {
@@ -177,8 +177,7 @@ async fn the_digest_changes_with_each_text(client: Client) {
     }
 }
 
-/// The same words in other fields are another source.
-async fn the_digest_tells_which_text_says_what(client: Client) {
+async fn the_digest_changes_when_words_are_in_other_fields(client: Client) {
     let guide = client.given_task(task("a")).await;
     let mut seen: BTreeSet<String> = [digest(&client, &guide.guid).await].into();
     let plain = information_step(&guide, "a");
@@ -195,13 +194,13 @@ async fn the_digest_tells_which_text_says_what(client: Client) {
             .with_instructions(instructions.iter().cloned().map(object).collect())
     };
     let with_body = plain.clone().with_body("b");
-    let other_way = plain.clone().titled("b").with_body("a");
-    let with_both = plain.clone().titled("ab");
+    let exchanged = plain.clone().titled("b").with_body("a");
+    let joined = plain.clone().titled("ab");
     let different = [
         plain.clone(),
         with_body,
-        other_way,
-        with_both,
+        exchanged,
+        joined,
         asking("b", &[("c", "d")]),
         asking("b", &[("d", "c")]),
         asking("bc", &[("d", "e")]),

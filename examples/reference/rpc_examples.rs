@@ -24,12 +24,12 @@ const MAX_LINES: usize = 64;
 /// Fields whose values differ from run to run and say nothing.
 const OPAQUE_FIELDS: [&str; 4] = ["fingerprint", "id", "next_page_token", "source_digest"];
 
-/// What the page shows of each rpc's call.
-pub struct Answers(BTreeMap<String, String>);
+/// The request and response that the page shows of each rpc, in Markdown.
+pub struct RpcExamples(BTreeMap<String, String>);
 
-impl Answers {
-    /// Makes the calls of `calls.json` in their order.
-    pub async fn of_server(contract: &Contract) -> anyhow::Result<Self> {
+impl RpcExamples {
+    /// Starts a server and makes the calls of `calls.json` in their order.
+    pub async fn record(contract: &Contract) -> anyhow::Result<Self> {
         let server = Server::bind(Config::for_tests("sqlite::memory:")).await?;
         let address = server.local_addr();
         let (stop, stopped) = oneshot::channel::<()>();
@@ -40,16 +40,15 @@ impl Answers {
             },
             async { drop(stopped.await) },
         ));
-        let answers = match starting.await {
+        let examples = match starting.await {
             Ok(()) => call_all(contract, address).await,
             Err(_) => bail!("the server has not started"),
         };
         drop(stop);
         serving.await??;
-        answers.map(Self)
+        examples.map(Self)
     }
 
-    /// Request and response of an rpc, in Markdown.
     pub fn of(&self, rpc: &str) -> Option<&String> {
         self.0.get(rpc)
     }
@@ -60,10 +59,10 @@ impl Answers {
 struct Call {
     rpc: String,
     request: Value,
-    /// What later calls send as `$NAME`, and where the response has it.
+    /// For each `$NAME` in later calls, the JSON pointer to its value in this response.
     #[serde(default)]
     keep: BTreeMap<String, String>,
-    /// Only makes what later calls need.
+    /// Left out of the page, as it only makes what later calls need.
     #[serde(default)]
     hidden: bool,
 }
@@ -78,7 +77,7 @@ async fn call_all(
     let calls: Vec<Call> = serde_json::from_str(CALLS)?;
     let mut kept = BTreeMap::new();
     let mut stand_ins = StandIns::default();
-    let mut answers = BTreeMap::new();
+    let mut examples = BTreeMap::new();
     for call in calls {
         let name = call.rpc.as_str();
         let methods = contract.services.iter().flat_map(|it| it.methods());
@@ -102,10 +101,10 @@ async fn call_all(
         if !call.hidden {
             let shown =
                 format!("```json\n{sent}\n```\n\nis answered with\n\n```json\n{received}\n```");
-            answers.insert(name.to_owned(), shown);
+            examples.insert(name.to_owned(), shown);
         }
     }
-    Ok(answers)
+    Ok(examples)
 }
 
 fn with_kept(request: &str, kept: &BTreeMap<String, String>) -> String {
@@ -208,7 +207,7 @@ impl StandIns {
         let Some((value, end)) = value.rsplit_once('"') else {
             return line.to_owned();
         };
-        // Roles have numbers as ids, and rules have names.
+        // The id of a role is a number and that of a rule a name: both are shown.
         let is_opaque =
             OPAQUE_FIELDS.contains(&name) && value.parse::<u64>().is_err() && !value.contains('/');
         let shown = if is_opaque {
