@@ -28,8 +28,8 @@ pub struct Row {
     pub call: &'static str,
     /// The target of the ratio, on SQLite and on PostgreSQL.
     targets: (f64, f64),
-    /// Its requests.
     pub requests: fn(&Fixture) -> Arc<Requests>,
+    /// Its statements in pgbench, if they can run there.
     script: Option<Script>,
 }
 
@@ -142,10 +142,10 @@ pub async fn measure(testbed: &Testbed, rows: &[&Row], timing: Timing) -> Vec<Li
         });
         let pgbench = pgbench.as_ref().map(|run| run as &dyn Fn() -> f64);
         let rounds = Rounds::run((&a, &b), timing, connections, pgbench).await;
-        let sizes = rounds.sizes();
+        let size_ratio = rounds.size_ratio();
         assert!(
-            RESPONSE_SIZE_RATIO.contains(&sizes),
-            "{}: responses of different sizes, ratio {sizes}",
+            RESPONSE_SIZE_RATIO.contains(&size_ratio),
+            "{}: responses of different sizes, ratio {size_ratio}",
             row.name
         );
         let target = target(testbed.kind(), row.targets);
@@ -154,7 +154,7 @@ pub async fn measure(testbed: &Testbed, rows: &[&Row], timing: Timing) -> Vec<Li
     lines
 }
 
-/// The one of both targets that is for this kind of database.
+/// The target for this kind of database.
 pub fn target(kind: Kind, (sqlite, postgres): (f64, f64)) -> f64 {
     match kind {
         Kind::Sqlite => sqlite,
