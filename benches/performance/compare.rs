@@ -6,7 +6,6 @@ use std::{sync::Arc, time::Duration};
 use super::{
     load::{LoadSpec, Measured, Requests},
     testbed::Server,
-    usage::median,
 };
 
 /// A server and its requests.
@@ -85,5 +84,16 @@ impl Rounds {
     pub fn size_ratio(&self) -> f64 {
         let size = |side: &[Measured]| median(side.iter().map(Measured::size).collect());
         size(&self.a) / size(&self.b)
+    }
+}
+
+/// The median; NaN of no numbers.
+pub fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    let middle = numbers.len() / 2;
+    match numbers.len() {
+        0 => f64::NAN,
+        even if even % 2 == 0 => (numbers[middle - 1] + numbers[middle]) / 2.0,
+        _ => numbers[middle],
     }
 }

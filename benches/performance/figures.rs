@@ -1,5 +1,4 @@
-//! Measurements that need databases of their own: deletions, many steps, many writers, start
-//! and memory.
+//! Measurements that need databases of their own.
 
 pub mod against;
 pub mod analysis;

@@ -13,7 +13,7 @@ use super::{
     scratch::Scratch,
 };
 
-/// The statement of a script, for ids of [`super::fixture::id`].
+/// A script of pgbench: the statements of one call, for ids of [`super::fixture::id`].
 #[derive(Clone, Copy, Debug)]
 pub enum Script {
     GetStep,
@@ -70,7 +70,7 @@ impl Script {
         format!("\\set n random({first}, {last})\n{sql};\n")
     }
 
-    /// Transactions a second.
+    /// Runs the script. Returns the transactions a second.
     pub fn run(self, cluster: &Cluster, database: &str, clients: usize, time: Duration) -> f64 {
         let script = Scratch::of_this_run().path(&format!("{self:?}.sql"));
         fs::write(&script, self.text()).expect("a script");
@@ -114,6 +114,7 @@ fn pgbench_beside(initdb: &Path) -> PathBuf {
 
 /// The statement with values instead of its parameters.
 fn with_values(sql: &str, values: &[&str]) -> String {
+    // From the last one, as `$1` is also the beginning of `$10`.
     let numbered = values.iter().enumerate().rev();
     numbered.fold(sql.to_owned(), |sql, (index, value)| {
         sql.replace(&format!("${}", index + 1), value)

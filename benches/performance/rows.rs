@@ -28,8 +28,8 @@ pub struct Row {
     pub call: &'static str,
     /// The target of the ratio, on SQLite and on PostgreSQL.
     targets: (f64, f64),
-    /// Its requests.
     pub requests: fn(&Fixture) -> Arc<Requests>,
+    /// Its statements in pgbench, if they can run there.
     script: Option<Script>,
 }
 
@@ -154,7 +154,7 @@ pub async fn measure(testbed: &Testbed, rows: &[&Row], timing: Timing) -> Vec<Li
     lines
 }
 
-/// The one of both targets that is for this kind of database.
+/// The target for this kind of database.
 pub fn target(kind: Kind, (sqlite, postgres): (f64, f64)) -> f64 {
     match kind {
         Kind::Sqlite => sqlite,

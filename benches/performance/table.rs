@@ -1,6 +1,10 @@
 //! Tables in Markdown.
 
-use super::{compare::Rounds, load::Measured, testbed::Kind, usage::median};
+use super::{
+    compare::{Rounds, median},
+    load::Measured,
+    testbed::Kind,
+};
 
 /// A comparison.
 pub struct Line {

@@ -1,8 +1,8 @@
 //! The middleware that every call of the contract passes; [`CallService::call`]
 //! lists it in order.
 //!
-//! *Invariant:* credentials, scope and deadline are judged by the headers, before a
-//! byte of the body is read. A service is called when the whole message has arrived
+//! *Invariant:* credentials, scope and deadline are checked when the headers arrive,
+//! before a byte of the body is read. A service is called when the whole message has arrived
 //! and a work permit is free, and never after the deadline.
 
 mod admission;
@@ -56,7 +56,7 @@ use crate::{
 };
 
 /// The decoded elements of a request may take this many times the size of the largest message.
-/// What can be stored takes at most twice its stored size.
+/// A task or step that can be stored takes at most twice its stored size when it is decoded.
 const MAX_DECODED_RATIO: usize = 3;
 
 /// The state that the middleware of all calls shares.
@@ -242,15 +242,16 @@ impl Middleware {
         let scope = protocol::required_scope(request.uri().path())?;
         protocol::limit_headers(headers)?;
         // A malformed timeout is refused only once the credentials are accepted.
-        let requested = deadline::requested(headers);
+        let requested_timeout = deadline::requested(headers);
         let limit = self.limits.request_timeout;
-        let deadline = Deadline::new(call.started(), *requested.as_ref().unwrap_or(&None), limit);
+        let timeout = *requested_timeout.as_ref().unwrap_or(&None);
+        let deadline = Deadline::new(call.started(), timeout, limit);
         let caller =
             credentials::authenticate(&self.authenticator, headers, deadline, scope, &mut slot)
                 .await?;
         call.set_caller(caller.clone());
         credentials::authorize(&caller, scope)?;
-        requested?;
+        requested_timeout?;
         let read_from = protocol::read_from(headers)?;
         request.extensions_mut().insert(caller);
 
@@ -268,7 +269,7 @@ impl Middleware {
             let held = (Arc::clone(&memory), Arc::clone(&permit));
             let response_memory: Arc<dyn ResponseMemory> = Arc::clone(&memory) as _;
             let spans = call.child_spans(self.tracer.as_ref());
-            let (context, _guard) = CallContext::new(
+            let (context, _cancel_on_drop) = CallContext::new(
                 call.id(),
                 deadline.at,
                 read_from,
@@ -300,8 +301,8 @@ impl Middleware {
         Ok(decoded.max(message.bytes))
     }
 
-    /// Stages 5 and 15. An error stands in the headers; a call that has a body ends
-    /// with its trailers.
+    /// Stages 5 and 15. An error is in the headers. Any other response has a body, and its
+    /// trailers end the call.
     fn respond(
         &self,
         mut call: CallRecord,

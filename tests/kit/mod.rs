@@ -3,7 +3,7 @@
 
 // Each test binary includes the whole kit and uses a part of it.
 #![allow(dead_code, unused_imports, unused_macros)]
-// A failure of the kit is a failure of its test, also in the benchmarks.
+// A panic of the kit fails the test or benchmark that uses it.
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
 
 pub mod certificates;
@@ -51,6 +51,7 @@ pub mod tokens;
 /// `PROPTEST_CASES` says otherwise.
 macro_rules! on_both_databases {
     ($($test:ident),+ $(,)?) => {
+        // `cfg(all())` always holds: a test on SQLite needs no attribute.
         on_both_databases![
             @attributes cfg(all()), cfg_attr(no_postgres, ignore = "no PostgreSQL here"):
             $($test),+

@@ -11,7 +11,7 @@ use expertise::{
 use sqlx::{Connection, PgConnection, SqliteConnection};
 use uuid::Uuid;
 
-/// The id, and three numbers of a row.
+/// An id and three numbers.
 type Row = (Uuid, i64, i64, i64);
 
 const TASKS: &str = "SELECT guid, size, step_count, language_count FROM tasks \
@@ -43,7 +43,7 @@ pub async fn stored_sizes_are_those_of_the_content(store: &Store, url: &str, acc
     }
 }
 
-/// Symbols of tasks and steps that do not exist.
+/// Symbols of tasks and steps that do not exist, with zeros to fit [`Row`].
 const ORPHANS: [&str; 2] = [
     "SELECT task, CAST(role AS bigint), CAST(0 AS bigint), CAST(0 AS bigint) \
      FROM task_symbols WHERE account_id = $1 \

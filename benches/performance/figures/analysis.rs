@@ -28,21 +28,21 @@ const MANY_STEPS: usize = 10_000;
 /// The target of the rate against that of a floor that reads the rows.
 const TARGET: f64 = 0.5;
 /// The target of the processor time of a call, in milliseconds.
-const MAX_CPU: f64 = 3.0;
+const MAX_CPU_MS: f64 = 3.0;
 /// The target of the steps validated a second, in a large guide against a small one.
 const TARGET_PER_STEP: f64 = 0.8;
-/// Conditions of the hardest guide, over [`HARD_VARIABLES`].
+/// Conditions of the hard guide, over [`HARD_VARIABLES`].
 const HARD_CONDITIONS: usize = 999;
 const HARD_VARIABLES: usize = 100;
-/// The target of the median of other calls beside the hardest guide, against a quiet server.
+/// The target of the median of other calls beside the hard guide, against a quiet server.
 const MAX_SLOWDOWN: f64 = 2.0;
-/// Connections that read beside the hardest guide.
+/// Connections that read beside the hard guide.
 const READERS: usize = 4;
 const REFERENCES_TARGET: f64 = 0.85;
 const MILLION: usize = 1_000_000;
 
-/// Compares the calls with a floor that reads the rows of the same guide, and references in
-/// a large account with those in a small one.
+/// Compares ValidateTask and PreviewTask with a floor that reads the rows of the same guide,
+/// and ListReferences in a large account with that in a small one.
 pub async fn measure_rates(testbed: &Testbed, timing: Timing) -> Vec<Line> {
     let database = testbed.make_database("analysis");
     let service = testbed.serve(Program::Service, "analysis", &database);
@@ -54,7 +54,7 @@ pub async fn measure_rates(testbed: &Testbed, timing: Timing) -> Vec<Line> {
         "analysis-floor",
         &floor_database,
     );
-    let rows = fixture::tasks(&floor, 1, STEPS).await;
+    let floor_guides = fixture::tasks(&floor, 1, STEPS).await;
     bulk_insert::copy_conditions(&database, &floor_database).await;
     testbed.run_maintenance(&floor_database).await;
     let mut lines = Vec::new();
@@ -70,7 +70,7 @@ pub async fn measure_rates(testbed: &Testbed, timing: Timing) -> Vec<Line> {
         };
         let b = Contender {
             server: &floor,
-            requests: requests(&rows[0].guid),
+            requests: requests(&floor_guides[0].guid),
         };
         let rounds = Rounds::run((&a, &b), timing, timing.connections, None).await;
         let what = format!("{call}, {STEPS} steps with {CONDITIONS} conditions");
@@ -83,18 +83,18 @@ pub async fn measure_rates(testbed: &Testbed, timing: Timing) -> Vec<Line> {
 /// A page of references in an account with a million steps, against a thousand.
 async fn references(testbed: &Testbed, timing: Timing) -> Line {
     let names = ["few-references", "many-references"];
-    let [of_few, of_many] = names.map(|name| testbed.make_database(name));
-    let few = testbed.serve(Program::Service, names[0], &of_few);
-    let many = testbed.serve(Program::Service, names[1], &of_many);
+    let [few_database, many_database] = names.map(|name| testbed.make_database(name));
+    let few = testbed.serve(Program::Service, names[0], &few_database);
+    let many = testbed.serve(Program::Service, names[1], &many_database);
     for server in [&few, &many] {
         for number in 0..10 {
             import(server, &format!("Guide {number}"), guide(STEPS)).await;
         }
     }
-    bulk_insert::add_steps(&of_many, MILLION, STEPS).await;
-    bulk_insert::add_symbols(&of_many, MILLION).await;
-    testbed.run_maintenance(&of_few).await;
-    testbed.run_maintenance(&of_many).await;
+    bulk_insert::add_steps(&many_database, MILLION, STEPS).await;
+    bulk_insert::add_symbols(&many_database, MILLION).await;
+    testbed.run_maintenance(&few_database).await;
+    testbed.run_maintenance(&many_database).await;
     let a = Contender {
         server: &many,
         requests: requests::list_references(&fixture::account_name(0)),
@@ -108,7 +108,7 @@ async fn references(testbed: &Testbed, timing: Timing) -> Line {
     Line::new(what, testbed.kind(), REFERENCES_TARGET, rounds)
 }
 
-/// Measures processor time, large guides, and other calls beside the hardest guide.
+/// Measures processor time, large guides, and other calls beside the hard guide.
 pub async fn measure_figures(testbed: &Testbed, timing: Timing) -> Vec<Figure> {
     let database = testbed.make_database("analysis-figures");
     let server = testbed.serve(Program::Service, "analysis-figures", &database);
@@ -129,9 +129,9 @@ pub async fn measure_figures(testbed: &Testbed, timing: Timing) -> Vec<Figure> {
         let cpu = measured.per_call(measured.cpu.server) / 1e3;
         figures.push(figure(
             format!("{call}, {STEPS} steps with {CONDITIONS} conditions, CPU"),
-            format!("{MAX_CPU} ms"),
+            format!("{MAX_CPU_MS} ms"),
             format!("{cpu:.2} ms"),
-            cpu <= MAX_CPU,
+            cpu <= MAX_CPU_MS,
         ));
     }
     let per_step = of_large.rate() * MANY_STEPS as f64 / (of_small.rate() * STEPS as f64);
@@ -141,8 +141,8 @@ pub async fn measure_figures(testbed: &Testbed, timing: Timing) -> Vec<Figure> {
         format!("{per_step:.2}"),
         per_step >= TARGET_PER_STEP,
     ));
-    let (quiet, beside, hardest) = beside_hard_guide(&server, &small, &hard, timing).await;
-    let cpu = hardest.per_call(hardest.cpu.server) / 1e3;
+    let (quiet, beside, validations) = beside_hard_guide(&server, &small, &hard, timing).await;
+    let cpu = validations.per_call(validations.cpu.server) / 1e3;
     figures.push(figure(
         format!(
             "GetStep, median beside ValidateTask of {HARD_CONDITIONS} conditions over \
@@ -168,8 +168,9 @@ async fn beside_hard_guide(
     let quiet = server.load(&read, readers).await.percentile(0.5);
     let validate = requests::validate_task(&hard.guid);
     let one = timing.spec(1);
-    let (beside, hardest) = join(server.load(&read, readers), server.load(&validate, one)).await;
-    (quiet, beside.percentile(0.5), hardest)
+    let (beside, validations) =
+        join(server.load(&read, readers), server.load(&validate, one)).await;
+    (quiet, beside.percentile(0.5), validations)
 }
 
 async fn import(server: &Server, name: &str, steps: Vec<Step>) -> Task {

@@ -21,21 +21,21 @@ const MILLION: usize = 1_000_000;
 /// Measures GetStep of 1,000 steps, and a page of translation work.
 pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
     let names = ["thousand", "million"];
-    let [of_few, of_many] = names.map(|name| testbed.make_database(name));
-    let few = testbed.serve(Program::Service, names[0], &of_few);
-    let many = testbed.serve(Program::Service, names[1], &of_many);
+    let [few_database, many_database] = names.map(|name| testbed.make_database(name));
+    let few = testbed.serve(Program::Service, names[0], &few_database);
+    let many = testbed.serve(Program::Service, names[1], &many_database);
     let in_few = fixture::tasks(&few, TASKS, STEPS).await;
     let in_many = fixture::tasks(&many, TASKS, STEPS).await;
-    bulk_insert::add_steps(&of_many, MILLION, STEPS).await;
-    testbed.run_maintenance(&of_few).await;
-    testbed.run_maintenance(&of_many).await;
+    bulk_insert::add_steps(&many_database, MILLION, STEPS).await;
+    testbed.run_maintenance(&few_database).await;
+    testbed.run_maintenance(&many_database).await;
 
-    let steps = |tasks: &[expertise::proto::v1::Task]| {
+    let get_step = |tasks: &[expertise::proto::v1::Task]| {
         let steps: Vec<String> = tasks.iter().flat_map(|task| task.steps.clone()).collect();
         requests::get_step(&steps)
     };
     let cases = [
-        ("GetStep", steps(&in_many), steps(&in_few)),
+        ("GetStep", get_step(&in_many), get_step(&in_few)),
         (
             "ListTranslationWork, page of 50",
             requests::list_translation_work(),
@@ -43,14 +43,14 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
         ),
     ];
     let mut lines = Vec::new();
-    for (call, of_many, of_few) in cases {
+    for (call, requests_to_many, requests_to_few) in cases {
         let a = Contender {
             server: &many,
-            requests: of_many,
+            requests: requests_to_many,
         };
         let b = Contender {
             server: &few,
-            requests: of_few,
+            requests: requests_to_few,
         };
         let what = format!("{call}, 1,000,000 steps against 1,000");
         let rounds = Rounds::run((&a, &b), timing, CONNECTIONS, None).await;

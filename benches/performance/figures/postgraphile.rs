@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use sqlx::{Connection, Executor, PgConnection};
 
 use super::super::{
-    compare::Timing,
+    compare::{Timing, median},
     fixture::{Fixture, IdSource},
     floor::{ACCOUNT, CreateMode},
     kit::{
@@ -30,7 +30,6 @@ use super::super::{
     scratch::Scratch,
     table::Figure,
     testbed::{Kind, Program, Server, Testbed},
-    usage::median,
 };
 
 /// The name of this comparison on the command line.

@@ -5,13 +5,13 @@ use std::time::Instant;
 use expertise::proto::v1::GetStepRequest;
 
 use super::super::{
+    compare::median,
     fixture,
     floor::CreateMode,
     load::Client,
     requests::frame,
     table::Figure,
     testbed::{Program, Testbed},
-    usage::median,
 };
 
 /// Its name on the command line.

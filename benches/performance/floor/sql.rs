@@ -1,4 +1,5 @@
-//! The statements. pgbench runs those for PostgreSQL, too.
+//! The statements. pgbench runs those for PostgreSQL, too. 1048576 in them is
+//! [`super::schema::GAP`].
 
 /// The columns that a response needs, in the order of [`super::row::StepRow`].
 macro_rules! step {
@@ -25,7 +26,7 @@ pub const GET_STEP: &str = concat!(
     ", body FROM steps WHERE account_id = $1 AND guid = $2"
 );
 
-/// Parameters: account, task, steps of a page and one more.
+/// Parameters: account, task, the number of steps of a page plus one.
 pub const LIST_STEPS: &str = concat!(
     "SELECT ",
     step!(),
@@ -56,7 +57,7 @@ pub const DELETE_STEP_POSTGRES: &str = "WITH s AS (DELETE FROM steps \
      UPDATE tasks SET step_count = step_count - 1, etag = $4, dirty_record = true, \
      modified_ts = $5 WHERE account_id = $1 AND guid = $3 AND EXISTS (SELECT 1 FROM s)";
 
-/// The same as one string.
+/// The same as several statements in one string.
 pub const DELETE_STEP_SQLITE: &str = "BEGIN IMMEDIATE; \
      DELETE FROM steps WHERE account_id = $1 AND guid = $2 AND etag = $6; \
      UPDATE tasks SET step_count = step_count - 1, etag = $4, dirty_record = true, \
@@ -148,7 +149,7 @@ pub const CREATE_STEP_POSTGRES: &str = concat!(
     "SELECT $1, $3, $2, $4, $5, $6, $7, $8, $9, $10, true, $11, $11, last_position FROM t"
 );
 
-/// The same as one string.
+/// The same as several statements in one string.
 pub const CREATE_STEP_SQLITE: &str = concat!(
     "BEGIN IMMEDIATE; ",
     update_task!(),
@@ -166,8 +167,8 @@ macro_rules! imported_task {
     };
 }
 
-/// Parameters: account, task, name, product, roles, steps, last position, etag, now; and
-/// of the steps: ids, types, titles, bodies, costs.
+/// Parameters: account, task, name, product, roles, number of steps, last position, etag, now;
+/// and of the steps: ids, types, titles, bodies, costs.
 pub const IMPORT_POSTGRES: &str = concat!(
     "WITH t AS (",
     imported_task!(),

@@ -34,7 +34,7 @@ pub async fn check_server(db: &impl ConnectionTrait) -> Result<(), OpenError> {
 }
 
 /// Logs a warning if the database for reads is no standby.
-pub async fn warn_if_no_standby(db: &impl ConnectionTrait) -> Result<(), DbErr> {
+pub async fn warn_if_not_standby(db: &impl ConnectionTrait) -> Result<(), DbErr> {
     let query = Statement::from_string(backend(db), "SELECT pg_is_in_recovery()");
     let row = db.query_one_raw(query).await?;
     let is_standby: Option<bool> = row.map(|row| row.try_get_by_index(0)).transpose()?;

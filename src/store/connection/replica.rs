@@ -23,7 +23,7 @@ use super::{
     page_key,
     permissions::{NeededPermissions, check_permissions},
     postgres,
-    postgres_server::warn_if_no_standby,
+    postgres_server::warn_if_not_standby,
     probe::HealthProbe,
 };
 use crate::{
@@ -51,7 +51,8 @@ pub struct Replica {
 #[derive(Clone)]
 struct ReplicaConnection {
     database: Database,
-    /// Counts the connections, so that an old one is not taken for its successor.
+    /// Counts reconnections, so that a read of a lost connection does not take its successor
+    /// out of use.
     number: u64,
 }
 
@@ -247,7 +248,7 @@ async fn connect(settings: &ReplicaSettings) -> Result<CheckedReplica, ReplicaEr
         if page_key(&database).await? != settings.page_key {
             return Err(ReplicaError::OtherDatabase);
         }
-        let warned = warn_if_no_standby(&database).await;
+        let warned = warn_if_not_standby(&database).await;
         warned.map_err(|_| ReplicaError::ConnectionLost)?;
         let transaction = database.begin_seaorm_transaction(None).await;
         let transaction = transaction.map_err(|_| ReplicaError::ConnectionLost)?;

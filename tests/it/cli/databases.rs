@@ -40,7 +40,7 @@ pub(super) fn assert_refused_with(url: &str, parts: &[&str]) {
     assert_parts(&refused(url, 1), parts);
 }
 
-/// The path of the file is what is wrong.
+/// Like [`assert_refused_with`], for a path, which is refused as a wrong setting.
 fn assert_path_refused_with(url: &str, parts: &[&str]) {
     assert_parts(&refused(url, 2), parts);
 }
@@ -112,6 +112,9 @@ fn a_place_that_may_not_be_written_is_named() {
     );
 }
 
+/// A user who owns nothing.
+const NOBODY: u32 = 65534;
+
 #[test]
 fn a_file_that_may_not_be_written_is_named() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -180,9 +183,6 @@ fn a_new_file_is_readable_by_its_owner_alone() {
         assert_eq!(metadata.permissions().mode() & 0o777, 0o600, "{file}");
     }
 }
-
-/// A user who owns nothing.
-const NOBODY: u32 = 65534;
 
 #[test]
 fn a_file_that_is_no_database_is_named_and_left_alone() {
@@ -296,7 +296,7 @@ fn a_postgres_whose_tls_fails_is_named() {
 fn settings_of_the_session_that_pgbouncer_refuses_are_named() {
     let database = cluster().url_of("e");
     let pgbouncer = PgBouncer::start(&database, "");
-    // Without the parameter that says so.
+    // A URL that does not say that it leads to PgBouncer.
     let url = pgbouncer
         .url()
         .replace("?pgbouncer=true", "?options=-cwork_mem%3D8MB");
@@ -472,10 +472,6 @@ fn a_postgres_with_a_schema_of_another_version_is_not_touched() {
     assert_refused_with(&database, &[UNKNOWN_SCHEMA]);
 }
 
-fn migrate_partitioned(url: &str) -> CommandOutput {
-    migrate_with_partitions(url, 4)
-}
-
 fn migrate_with_partitions(url: &str, partitions: u16) -> CommandOutput {
     let migrate = command(&["migrate", &format!("--partitions={partitions}")]);
     migrate.env("EXPERTISE_DATABASE_URL", url).run()
@@ -489,7 +485,7 @@ fn a_new_database_is_partitioned_by_account() {
         FROM pg_class c WHERE c.relkind = 'p' ORDER BY 1";
     let cluster = cluster();
     let database = cluster.make_database("partitioned");
-    migrate_partitioned(&database).succeeded();
+    migrate_with_partitions(&database, 4).succeeded();
     let tables: Vec<(String, String, i64)> = block_on(async {
         let connection = PgConnection::connect(&database).await;
         let mut connection = connection.expect("a connection");
@@ -509,17 +505,17 @@ fn a_new_database_is_partitioned_by_account() {
     ];
     let expected = expected.map(|name| (name.to_owned(), "HASH (account_id)".to_owned(), 4));
     assert_eq!(tables, expected);
-    // It is up to date for whoever comes next.
+    // Later migrations do nothing, with the same number of partitions or none.
     command(&["migrate"])
         .env("EXPERTISE_DATABASE_URL", &database)
         .run()
         .succeeded();
-    let again = migrate_partitioned(&database).succeeded();
-    let line = "the schema is up to date, which has 4 partitions of each table";
-    assert!(again.stdout.starts_with(line), "{}", again.stdout);
+    let again = migrate_with_partitions(&database, 4).succeeded();
+    let expected = "the schema is up to date, which has 4 partitions of each table";
+    assert!(again.stdout.starts_with(expected), "{}", again.stdout);
     let line = migrate_with_partitions(&database, 8).failure(1);
-    let right = "--partitions is 8, but the tables of this database have 4 partitions each";
-    assert!(line.contains(right), "{line}");
+    let expected = "--partitions is 8, but the tables of this database have 4 partitions each";
+    assert!(line.contains(expected), "{line}");
 }
 
 #[test]
@@ -528,13 +524,13 @@ fn only_an_empty_postgres_can_be_partitioned() {
     let directory = tempfile::tempdir().expect("a directory");
     let url = format!("sqlite:{}/e.db", directory.path().display());
     let line = command(&["migrate", "--partitions=1"]).run().failure(2);
-    let right = "--partitions is \"1\": it must be a whole number from 2 to 1024";
-    assert!(line.contains(right), "{line}");
-    let line = migrate_partitioned(&url).failure(2);
+    let expected = "--partitions is \"1\": it must be a whole number from 2 to 1024";
+    assert!(line.contains(expected), "{line}");
+    let line = migrate_with_partitions(&url, 4).failure(2);
     assert!(line.contains("--partitions is for PostgreSQL"), "{line}");
     let cluster = cluster();
     let database = cluster.make_database("with_tables");
     block_on(execute(&database, "CREATE TABLE notes (text text)"));
-    let line = migrate_partitioned(&database).failure(1);
+    let line = migrate_with_partitions(&database, 4).failure(1);
     assert!(line.contains("have no partitions"), "{line}");
 }

@@ -22,9 +22,8 @@ use crate::kit::{
     server::{TestServer, with_metrics},
 };
 
-/// How many writers there are, and how many writes are acknowledged before the
-/// back-up and after it.
 const WRITERS: usize = 4;
+/// How many tasks are acknowledged before the backup, and how many after it.
 const WRITES: usize = 40;
 
 /// Concurrent writers that create tasks with a step each, and their acknowledged tasks.
@@ -66,8 +65,8 @@ impl Writers {
         }
     }
 
-    /// Waits for so many more writes; all acknowledged tasks.
-    async fn after(&mut self, more: usize) -> Vec<Task> {
+    /// Waits for so many more tasks. Returns all that are acknowledged.
+    async fn wait_for(&mut self, more: usize) -> Vec<Task> {
         let wanted = *self.count.borrow() + more;
         let reached = self.count.wait_for(|count| *count >= wanted).await;
         drop(reached.expect("writers"));
@@ -101,17 +100,17 @@ async fn sqlite_is_backed_up_under_writes_and_restored() {
     let path = |name: &str| directory.path().join(name).display().to_string();
     let server = TestServer::start(with_metrics(&format!("sqlite:{}", path("e.db")))).await;
     let mut writers = Writers::of(&server);
-    let acknowledged = writers.after(WRITES).await;
+    let acknowledged = writers.wait_for(WRITES).await;
     {
         let mut connection = SqliteConnection::connect(&format!("sqlite:{}", path("e.db")))
             .await
             .expect("a connection");
         let backup = format!("VACUUM INTO '{}'", path("backup.db"));
         let done = sqlx::raw_sql(AssertSqlSafe(backup)).execute(&mut connection);
-        done.await.expect("a back-up");
+        done.await.expect("a backup");
         connection.close().await.expect("it closes");
     }
-    writers.after(WRITES).await;
+    writers.wait_for(WRITES).await;
     writers.stop().await;
     server.shut_down().await;
 
@@ -127,17 +126,18 @@ async fn postgres_is_backed_up_under_writes_and_restored() {
     let url = cluster.make_database("guides");
     let server = TestServer::start(with_metrics(&url)).await;
     let mut writers = Writers::of(&server);
-    let acknowledged = writers.after(WRITES).await;
+    let acknowledged = writers.wait_for(WRITES).await;
     let dump = Scratch::of_this_run().path("guides.dump");
     let mut pg_dump = cluster.command(&cluster.binaries().join("pg_dump"));
     pg_dump.args(["--format=custom", &url]);
     pg_dump.stdout(File::create(&dump).expect("a file"));
-    runs(pg_dump).await;
-    writers.after(WRITES).await;
+    run(pg_dump).await;
+    writers.wait_for(WRITES).await;
     writers.stop().await;
     server.shut_down().await;
 
-    // The page's command makes a database in UTF-8 whatever the default of the cluster is.
+    // The createdb of docs/operations.md makes a database in UTF-8, even when the default of
+    // the cluster is another encoding.
     let mut admin = PgConnection::connect(&cluster.url()).await.expect("admin");
     for sql in [
         "ALTER DATABASE template1 IS_TEMPLATE false",
@@ -152,13 +152,13 @@ async fn postgres_is_backed_up_under_writes_and_restored() {
         argument.replace("USER", "postgres")
     });
     createdb.args(arguments);
-    runs(createdb).await;
+    run(createdb).await;
     let restored = cluster.url_of("restored");
     let mut pg_restore = cluster.command(&cluster.binaries().join("pg_restore"));
     pg_restore.args(["--exit-on-error", "--single-transaction", "--no-owner"]);
     pg_restore.arg(format!("--dbname={restored}"));
     pg_restore.stdin(File::open(&dump).expect("the dump"));
-    runs(pg_restore).await;
+    run(pg_restore).await;
     let config = Config {
         // The backup holds the schema, so there is nothing to migrate.
         migrate: false,
@@ -179,7 +179,7 @@ fn arguments_of_createdb() -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-async fn runs(mut command: Command) {
+async fn run(mut command: Command) {
     command.stderr(Stdio::piped());
     let output = tokio::task::spawn_blocking(move || command.output());
     let output = output.await.expect("no panic").expect("it runs");

@@ -81,7 +81,7 @@ async fn an_answer_that_no_condition_names_is_unused(client: Client) {
     assert_eq!(fact(&found, "answer"), json!("blinking"));
 }
 
-/// Its answers are linked whether or not the guide has been imported.
+/// An answer manages a task in a document as in a stored guide.
 async fn an_answer_that_no_condition_names_and_that_manages_a_task_is_used(client: Client) {
     let inner = || document("", vec![shown(StepType::Idp, "Inner")]);
     let values = vec![

@@ -11,12 +11,12 @@ const CLIENTS: usize = 4;
 async fn writes_are_refused_until_the_address_leads_to_a_primary() {
     let _machine = machine::shared();
     let name = "standby";
-    let synchronous = ["fsync=off", "synchronous_commit=remote_apply"];
-    let mut primary = Cluster::start("standby.primary", &synchronous);
+    let settings = ["fsync=off", "synchronous_commit=remote_apply"];
+    let mut primary = Cluster::start("standby.primary", &settings);
     let standby = primary.standby(&format!("{name}.standby"));
-    // From here on acknowledged writes are on both.
-    let both = "ALTER SYSTEM SET synchronous_standby_names = '*'";
-    admin::once(&primary.url(), both).await;
+    // Once the standby keeps up, every acknowledged write is on both servers.
+    let wait_for_standby = "ALTER SYSTEM SET synchronous_standby_names = '*'";
+    admin::once(&primary.url(), wait_for_standby).await;
     admin::once(&primary.url(), "SELECT pg_reload_conf()").await;
     let mut session = admin::session(&primary.url()).await;
     until("the standby keeps up", async || {
@@ -31,8 +31,8 @@ async fn writes_are_refused_until_the_address_leads_to_a_primary() {
     let mut load = BackgroundLoad::start(name, service.address(), CLIENTS);
     load.wait_until_served(20).await;
 
-    // The address leads to the standby too early, and back. Connections that were made
-    // meanwhile still lead to the standby, and the server closes them.
+    // The address leads to the standby too early, and then back to the primary. Connections
+    // to the standby are open then, and the service closes them.
     relay.lead_to(standby.port());
     relay.cut();
     load.wait_until_writes_are_refused(10).await;
