@@ -33,6 +33,5 @@ pub mod translation;
 pub mod translation_work;
 pub mod validation;
 pub mod violation;
-pub mod wire;
 
 pub use error::{Error, Missing, Outage, Precondition, Result, SizedResource};

@@ -11,10 +11,9 @@ use serde::{
 };
 
 use super::{
-    json::number,
+    json::{WIRE_OVERHEAD, number},
     shorthand,
     text::{Label, Tag},
-    wire::{BOOL_FIELD_BYTES, DOUBLE_FIELD_BYTES, field_bytes},
 };
 
 /// Deepest nesting of groups, the outermost counted.
@@ -128,20 +127,17 @@ impl PartialEq for ConditionTarget {
 }
 
 impl Group {
-    /// Encoded size of the group and its shorthand, as fields of a task or step, in bytes.
+    /// Upper bound of the encoded size of the group and its shorthand, in bytes.
     pub fn wire_bytes(&self) -> usize {
-        let shorthand = shorthand::render(self);
-        let shorthand = shorthand.map_or(0, |shorthand| field_bytes(9, shorthand.len()));
-        field_bytes(8, self.bytes()) + shorthand
+        self.bytes() + shorthand::render(self).map_or(0, |shorthand| shorthand.len())
     }
 
     fn bytes(&self) -> usize {
         let node = |node: &Node| match node {
-            Node::Condition(condition) => field_bytes(1, condition.bytes()),
-            Node::Group(group) => field_bytes(2, group.bytes()),
+            Node::Group(group) => group.bytes(),
+            Node::Condition(condition) => condition.bytes(),
         };
-        let nodes = self.nodes.iter().map(|it| field_bytes(2, node(it)));
-        BOOL_FIELD_BYTES + nodes.sum::<usize>()
+        WIRE_OVERHEAD + self.nodes.iter().map(node).sum::<usize>()
     }
 
     /// How many conditions it has, those of nested groups included.
@@ -194,22 +190,13 @@ impl<'de> Visitor<'de> for NodeVisitor {
 
 impl Condition {
     fn bytes(&self) -> usize {
-        let Self {
-            variable,
-            operator,
-            targets,
-            path,
-        } = self;
         let target = |target: &ConditionTarget| match target {
-            ConditionTarget::Text(text) => field_bytes(3, text.len()),
-            ConditionTarget::Number(_) => DOUBLE_FIELD_BYTES,
-            ConditionTarget::Bool(_) => BOOL_FIELD_BYTES,
+            ConditionTarget::Text(text) => WIRE_OVERHEAD + text.len(),
+            ConditionTarget::Number(_) | ConditionTarget::Bool(_) => WIRE_OVERHEAD,
         };
-        let targets = targets.iter().map(|it| field_bytes(3, target(it)));
-        field_bytes(1, variable.as_str().len())
-            + field_bytes(2, operator.symbol().len())
-            + targets.sum::<usize>()
-            + field_bytes(4, path.as_str().len())
+        let texts = self.variable.as_str().len() + self.path.as_str().len();
+        let targets: usize = self.targets.iter().map(target).sum();
+        texts + targets + 4 * WIRE_OVERHEAD
     }
 }
 

@@ -3,8 +3,6 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::wire::{BOOL_FIELD_BYTES, DOUBLE_FIELD_BYTES, field_bytes};
-
 /// Deepest JSON value: every object and array counts one.
 pub const MAX_JSON_DEPTH: usize = 32;
 
@@ -17,29 +15,24 @@ pub struct Json(pub Value);
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Instruction(pub Map<String, Value>);
 
-/// Encoded size of the `google.protobuf.Value` of a value, in bytes. Its JSON text may be far
-/// shorter, as an encoded number has nine bytes.
-pub fn value_bytes(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) => BOOL_FIELD_BYTES,
-        Value::Number(_) => DOUBLE_FIELD_BYTES,
-        Value::String(text) => field_bytes(3, text.len()),
-        Value::Object(members) => field_bytes(5, object_bytes(1, members)),
-        Value::Array(values) => {
-            let values = values
-                .iter()
-                .map(|value| field_bytes(1, value_bytes(value)));
-            field_bytes(6, values.sum())
-        }
-    }
+/// Upper bound of the encoded tag, length and nesting of a field, in bytes.
+pub const WIRE_OVERHEAD: usize = 16;
+
+/// Upper bound of a value's encoded size, in bytes. Its JSON text may be far shorter, as an
+/// encoded number has at least nine bytes.
+pub fn wire_bytes(value: &Value) -> usize {
+    let inside = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(wire_bytes).sum(),
+        Value::Object(members) => object_wire_bytes(members),
+    };
+    WIRE_OVERHEAD + inside
 }
 
-/// Encoded size of an object's members, in bytes, as the map field `number` of a message.
-pub fn object_bytes(number: u32, members: &Map<String, Value>) -> usize {
-    let member = |(key, value): (&String, &Value)| {
-        let entry = field_bytes(1, key.len()) + field_bytes(2, value_bytes(value));
-        field_bytes(number, entry)
-    };
+/// Upper bound of the encoded size of an object's members, in bytes.
+pub fn object_wire_bytes(members: &Map<String, Value>) -> usize {
+    let member = |(key, value): (&String, &Value)| key.len() + WIRE_OVERHEAD + wire_bytes(value);
     members.iter().map(member).sum()
 }
 

@@ -1,32 +1,20 @@
 //! Encoded sizes of tasks and steps. A task or step that is too large to be returned is not
 //! stored, and a page ends before rows that do not fit are read.
 //!
-//! Sizes are upper bounds: fields whose size depends on the content are counted exactly, and
-//! the others by their largest size.
+//! Sizes are upper bounds: texts are counted exactly, and their framing is rounded up.
 
 use super::{
     dependency::Group,
     error::{Error, Result, SizedResource},
-    feedback::{Feedback, FeedbackValue, TYPE_ENUM},
-    json::{Instruction, Json, object_bytes, value_bytes},
-    step::{Looping, Step, StepContent},
+    feedback::Feedback,
+    json::{Instruction, Json, WIRE_OVERHEAD, object_wire_bytes, wire_bytes},
+    step::{Step, StepContent},
     task::Task,
-    text::Tag,
     translation::{Language, StepOverlay, TaskOverlay},
-    wire::{BOOL_FIELD_BYTES, field_bytes},
 };
 
-/// The most bytes that a task or step has without its texts, conditions and lists.
+/// Bytes of the fixed fields of a task or step.
 const FIXED_BYTES: usize = 400;
-/// The most bytes that a translation of a step has in addition to its texts and lists.
-const OVERLAY_FRAMING_BYTES: usize = 20;
-/// The most bytes by which the size of a step exceeds that of its message, but for
-/// [`MAX_OVERLAY_EXCESS_BYTES`] a translation.
-pub const MAX_STEP_EXCESS_BYTES: i64 = 280;
-/// The most bytes by which the size of a step's translation exceeds that of its message.
-pub const MAX_OVERLAY_EXCESS_BYTES: i64 = 16;
-/// Bytes of the id of a task in an answer that manages it.
-const LINK_BYTES: usize = 36;
 /// Bytes that a step's id adds to its task.
 pub const STEP_ID_BYTES: i64 = 38;
 /// Bytes reserved below the largest message, as names that come from elsewhere may grow:
@@ -69,18 +57,23 @@ impl StepSize {
             tags,
             translations,
         } = content;
+        let tags = parts.iter().chain(skills).chain(tags);
+        let tags: usize = tags.map(|tag| tag.as_str().len() + WIRE_OVERHEAD).sum();
+        let looping = looping.as_ref().map_or(0, |looping| {
+            let values = looping.array.iter().chain(&looping.iterations);
+            let values: usize = values.map(|Json(value)| wire_bytes(value)).sum();
+            looping.alias.as_str().len() + values + 4 * WIRE_OVERHEAD
+        });
         let own = Self {
             listed: stored_count(
                 FIXED_BYTES
                     + title.len()
                     + dependencies.as_ref().map_or(0, Group::wire_bytes)
-                    + feedback_bytes(10, kind.feedback())
-                    + instruction_bytes(11, instructions)
-                    + looping.as_ref().map_or(0, looping_bytes)
-                    + tag_bytes(13, parts)
-                    + tag_bytes(15, skills)
-                    + tag_bytes(16, tags)
-                    + object_bytes(23, r_data),
+                    + feedback_bytes(kind.feedback())
+                    + instruction_bytes(instructions)
+                    + looping
+                    + tags
+                    + object_wire_bytes(r_data),
             ),
             bodies: stored_count(body.as_ref().map_or(0, |body| body.as_str().len())),
         };
@@ -101,13 +94,11 @@ impl StepSize {
         } = overlay;
         Self {
             listed: stored_count(
-                OVERLAY_FRAMING_BYTES
-                    + field_bytes(1, language.as_str().len())
-                    + title
-                        .as_ref()
-                        .map_or(0, |title| field_bytes(1, title.as_str().len()))
-                    + instruction_bytes(3, instructions)
-                    + feedback_bytes(4, feedback.as_ref()),
+                language.as_str().len()
+                    + title.as_ref().map_or(0, |title| title.as_str().len())
+                    + instruction_bytes(instructions)
+                    + feedback_bytes(feedback.as_ref())
+                    + 4 * WIRE_OVERHEAD,
             ),
             bodies: stored_count(body.as_ref().map_or(0, |body| body.as_str().len())),
         }
@@ -150,12 +141,8 @@ pub fn task_size(task: &Task) -> i64 {
 /// The size of a task's translation, in bytes.
 pub fn task_overlay_size(language: &Language, overlay: &TaskOverlay) -> i64 {
     let TaskOverlay { name, locked: _ } = overlay;
-    let name = name
-        .as_ref()
-        .map_or(0, |name| field_bytes(1, name.as_str().len()));
-    let language = field_bytes(1, language.as_str().len());
-    let entry = language + field_bytes(2, name + BOOL_FIELD_BYTES);
-    stored_count(field_bytes(8, entry))
+    let name = name.as_ref().map_or(0, |name| name.as_str().len());
+    stored_count(language.as_str().len() + name + WIRE_OVERHEAD)
 }
 
 /// Refuses a task that is too large to be returned with its list of steps.
@@ -172,50 +159,21 @@ fn check(resource: SizedResource, size: i64, limit: usize) -> Result<()> {
     Ok(())
 }
 
-// The first parameter of these is the number of their field.
-
-fn feedback_bytes(number: u32, feedback: Option<&Feedback>) -> usize {
+fn feedback_bytes(feedback: Option<&Feedback>) -> usize {
+    /// A link and the framing of a value.
+    const VALUE_BYTES: usize = 64;
     feedback.map_or(0, |feedback| {
-        let Feedback {
-            name,
-            linked: _,
-            values,
-        } = feedback;
-        let values = values.iter().map(|FeedbackValue { key, value, link }| {
-            let link = link.map_or(0, |_| field_bytes(3, LINK_BYTES));
-            let value = field_bytes(2, value.as_str().len()) + link;
-            field_bytes(4, field_bytes(1, key.as_str().len()) + value)
-        });
-        let kind = field_bytes(2, TYPE_ENUM.len()) + BOOL_FIELD_BYTES;
-        let name = field_bytes(1, name.as_str().len());
-        field_bytes(number, name + kind + values.sum::<usize>())
+        let values = feedback.values.iter();
+        let values: usize = values
+            .map(|value| value.key.as_str().len() + value.value.as_str().len() + VALUE_BYTES)
+            .sum();
+        feedback.name.as_str().len() + values + VALUE_BYTES
     })
 }
 
-fn instruction_bytes(number: u32, list: &[Instruction]) -> usize {
-    list.iter()
-        .map(|Instruction(members)| field_bytes(number, object_bytes(1, members)))
-        .sum()
-}
-
-fn looping_bytes(looping: &Looping) -> usize {
-    let Looping {
-        alias,
-        array,
-        iterations,
-    } = looping;
-    let values = array.iter().chain(iterations);
-    let values = values.map(|Json(value)| field_bytes(2, value_bytes(value)));
-    field_bytes(
-        12,
-        field_bytes(1, alias.as_str().len()) + values.sum::<usize>(),
-    )
-}
-
-fn tag_bytes(number: u32, tags: &[Tag]) -> usize {
-    let tags = tags.iter();
-    tags.map(|tag| field_bytes(number, tag.as_str().len()))
-        .sum()
+fn instruction_bytes(list: &[Instruction]) -> usize {
+    let object = |Instruction(members): &Instruction| WIRE_OVERHEAD + object_wire_bytes(members);
+    list.iter().map(object).sum()
 }
 
 /// A number of bytes or items as the database stores it.

@@ -13,7 +13,6 @@ use crate::{
         ids::{AccountId, TaskId},
         import::TaskTree,
         order::Place,
-        size::{MAX_OVERLAY_EXCESS_BYTES, MAX_STEP_EXCESS_BYTES},
         step::Step,
         task::Task,
     },
@@ -184,8 +183,7 @@ impl Account {
         self.read_task_tree_from(primary, guid).await
     }
 
-    /// Reads a tree in one transaction. Fails if its steps are larger than a message may be,
-    /// even at the least that their sizes say.
+    /// Reads a tree in one transaction. Fails if its texts are larger than a message may be.
     async fn read_task_tree_from(
         &self,
         database: &Database,
@@ -199,8 +197,7 @@ impl Account {
             let mut values = Values::new();
             let ids = values.bind_all(ids.iter().map(|task| task.0));
             let sql = format!(
-                "SELECT CAST(COALESCE(SUM(s.size + s.body_size - {MAX_STEP_EXCESS_BYTES} \
-                   - {MAX_OVERLAY_EXCESS_BYTES} * s.language_count), 0) AS bigint) AS size \
+                "SELECT CAST(COALESCE(SUM(s.size + s.body_size), 0) AS bigint) AS size \
                  FROM steps s WHERE s.account_id = $1 AND s.task IN ({ids})"
             );
             let statement = values.statement(sql, backend(db), &self.id);
