@@ -39,7 +39,9 @@ pub enum Error {
     #[error("conflict with concurrent writes")]
     WriteConflict,
     /// The resource would be too large to be returned.
-    #[error("the {resource} would be too large to return: more than {limit} bytes")]
+    #[error(
+        "the {resource} would be too large to return: its texts and elements take more than {limit} bytes"
+    )]
     TooLarge {
         /// What would be too large.
         resource: SizedResource,

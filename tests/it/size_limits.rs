@@ -44,7 +44,7 @@ async fn a_task_too_large_to_return_is_refused(url: String) {
     failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
     assert_eq!(
         failure.message,
-        "the task would be too large to return: more than 65536 bytes"
+        "the task would be too large to return: its texts and elements take more than 65536 bytes"
     );
     assert_eq!(client.all_tasks().await, []);
     let small = client.given_task(task("Small")).await;
@@ -122,8 +122,8 @@ async fn a_guide_whose_texts_exceed_a_message_is_not_analysed(url: String) {
     let failure = client.export(&task.guid).await.refused();
     assert_eq!(
         failure.message,
-        "the guide would be too large to return: more than 65536 bytes: list its steps page by \
-         page with ListSteps"
+        "the guide would be too large to return: its texts and elements take more than 65536 \
+         bytes: list its steps page by page with ListSteps"
     );
 }
 

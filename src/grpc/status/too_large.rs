@@ -38,7 +38,9 @@ pub(super) fn resource_too_large(resource: SizedResource, limit: usize) -> Statu
             );
         }
     };
-    let what = format!("the {resource} would be too large to return: more than");
+    let what = format!(
+        "the {resource} would be too large to return: its texts and elements take more than"
+    );
     too_large_with(&what, limit, remedy)
 }
 
