@@ -17,7 +17,7 @@ use tracing::{info, warn};
 
 use super::{
     Database, OpenError,
-    advice::NO_ANSWER,
+    advice::{NO_ANSWER, schema_error},
     epoch::ConnectionEpoch,
     migrations::pending_migrations,
     page_key,
@@ -259,7 +259,8 @@ async fn connect(settings: &ReplicaSettings) -> Result<CheckedReplica, ReplicaEr
                 probe: HealthProbe::postgres(options, database.clone()),
                 database,
             }),
-            Ok(_) | Err(_) => Err(ReplicaError::OtherSchema),
+            Ok(_) => Err(ReplicaError::OtherSchema),
+            Err(error) => Err(schema_error(&error).into()),
         }
     })
     .await
