@@ -39,7 +39,7 @@ criterion_group!(
 criterion_main!(parts);
 
 const SHORTHAND: &str = "components.1204.charge_light = off, blinking";
-const LIMIT: usize = 72 << 20;
+const MAX_MESSAGE_BYTES: usize = 72 << 20;
 
 fn shorthands(criterion: &mut Criterion) {
     let group = shorthand::parse(SHORTHAND).expect("a shorthand");
@@ -108,10 +108,10 @@ fn requests(criterion: &mut Criterion) {
             replica: None,
             migrate: true,
             max_connections: 1,
-            max_message_bytes: LIMIT,
+            max_message_bytes: MAX_MESSAGE_BYTES,
         });
         let limits = Limits {
-            max_message_bytes: LIMIT,
+            max_message_bytes: MAX_MESSAGE_BYTES,
         };
         grpc::routes(store.await.expect("a database"), limits)
     });
@@ -132,13 +132,14 @@ fn requests(criterion: &mut Criterion) {
         ("request/get_step_refused", get, invalid_id),
     ] {
         criterion.bench_function(name, |bench| {
-            let request = || call(routes.clone(), path, message.clone());
+            let request = || expect_refusal(routes.clone(), path, message.clone());
             bench.iter(|| runtime.block_on(request()));
         });
     }
 }
 
-async fn call(mut routes: Routes, path: &str, message: Bytes) -> http::HeaderMap {
+/// Makes a call whose request must be refused.
+async fn expect_refusal(mut routes: Routes, path: &str, message: Bytes) -> http::HeaderMap {
     let caller = Caller {
         account: AccountId::parse("bench").expect("an account"),
         subject: String::new(),
@@ -152,7 +153,7 @@ async fn call(mut routes: Routes, path: &str, message: Bytes) -> http::HeaderMap
         .expect("a request");
     let response = routes.call(request).await.expect("an answer");
     let headers = response.into_parts().0.headers;
-    // INVALID_ARGUMENT: it was decoded and refused.
+    // 3 is INVALID_ARGUMENT: the request was decoded and refused.
     assert_eq!(
         headers.get("grpc-status").map(|status| status.as_bytes()),
         Some(b"3".as_slice())

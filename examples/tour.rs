@@ -61,7 +61,7 @@ async fn tour(server: SocketAddr) -> anyhow::Result<()> {
     let guide = authoring::import_a_guide(&client).await?;
     let (restart, step) = editing::insert_a_subtask(&client, &guide).await?;
     editing::rename_the_subtask(&client, &restart, &step).await?;
-    editing::rename_by_value(&client, &guide).await?;
+    editing::change_a_linked_answer(&client, &guide).await?;
     editing::update_title(&client, &guide).await?;
     editing::translate(&client, &guide).await?;
     editing::ignored_paths_of_update(&client, &guide).await?;

@@ -28,9 +28,8 @@ pub const EMPTY_TASKS: usize = 1_000;
 pub const BODY_BYTES: usize = 1_024;
 /// The product of all tasks and steps.
 pub const PRODUCT: i64 = 1_204;
-/// The number of names that conditions of writes read.
-const NAMES: usize = 20;
-/// Concurrent imports.
+/// The number of variables that conditions of the measured requests name.
+const VARIABLES: usize = 20;
 const CONCURRENT_IMPORTS: usize = 8;
 
 /// The ids of the data.
@@ -90,36 +89,38 @@ pub fn step(number: usize) -> Step {
     }
 }
 
-/// A step of 1 KB with two conditions, whose names depend on a number.
+/// A step of 1 KB with two conditions, whose variables depend on a number.
 pub fn step_with_conditions(number: usize) -> Step {
-    step_that_reads(number, [(number, "on"), (number + 1, "off")])
+    step_comparing(number, [(number, "on"), (number + 1, "off")])
 }
 
-/// A step of 1 KB with two conditions on the same names, whose answers depend on a number.
+/// A step of 1 KB with two conditions on the same variables, whose answers depend on a number.
 pub fn step_with_other_answers(number: usize) -> Step {
     let answer = if number.is_multiple_of(2) {
         "on"
     } else {
         "off"
     };
-    step_that_reads(number, [(0, answer), (1, answer)])
+    step_comparing(number, [(0, answer), (1, answer)])
 }
 
-fn step_that_reads(number: usize, conditions: [(usize, &str); 2]) -> Step {
-    let reads = |(name, key): (usize, &str)| sample::when(&account_name(name % NAMES), "=", key);
+fn step_comparing(number: usize, answers: [(usize, &str); 2]) -> Step {
+    let condition = |(variable, key): (usize, &str)| {
+        sample::when(&account_wide_name(variable % VARIABLES), "=", key)
+    };
     Step {
-        dependencies: Some(sample::all_of(conditions.map(reads).to_vec())),
+        dependencies: Some(sample::all_of(answers.map(condition).to_vec())),
         ..step(number)
     }
 }
 
-/// The name of a variable.
+/// A variable's own name.
 pub fn variable(number: usize) -> String {
     format!("state_{number}")
 }
 
-/// Its name in the whole account.
-pub fn account_name(number: usize) -> String {
+/// A variable's name in the whole account.
+pub fn account_wide_name(number: usize) -> String {
     format!("components.{PRODUCT}.{}", variable(number))
 }
 

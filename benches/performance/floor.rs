@@ -1,7 +1,7 @@
-//! The floor: a minimal server with the same messages as the service. It does
-//! only what any such server must do. The service's speed is given as a ratio to the floor's.
+//! The floor: a minimal server with the same messages as the service. It does only what any
+//! such server must do. The service's speed is given as a ratio to the floor's.
 //!
-//! Each call is one hand-written prepared statement over sqlx. Nothing is validated or
+//! Most calls are one hand-written prepared statement over sqlx. Nothing is validated or
 //! authenticated, and a missing row is a panic. The floor has its own tables, with the
 //! body in the row of the step.
 
@@ -37,7 +37,7 @@ const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
 /// How a step is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreateMode {
-    /// In one statement, or one string of statements.
+    /// In one statement on PostgreSQL, in one string of statements on SQLite.
     OneStatement,
     /// In a transaction of six statements over SeaORM, like a service that is not
     /// optimised.
@@ -51,7 +51,7 @@ pub struct Floor {
     create_mode: CreateMode,
 }
 
-/// Serves until it is killed, with settings of `expertise`.
+/// Serves until it is killed. Address and database are in the variables of `expertise`.
 pub fn serve(create_mode: CreateMode) {
     let runtime = Runtime::new().expect("a runtime");
     runtime.block_on(async {

@@ -36,7 +36,7 @@ use rows::{ROWS, Row};
 use table::{Figure, Line};
 use testbed::Testbed;
 
-/// The argument that makes this program the floor.
+/// The arguments that make this program the floor, one for each [`CreateMode`].
 const FLOOR: &str = "floor";
 const SIX_STATEMENTS: &str = "six-statements";
 

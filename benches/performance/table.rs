@@ -6,7 +6,7 @@ use super::{
     testbed::Kind,
 };
 
-/// A comparison.
+/// The result of a comparison, a line of its table.
 pub struct Line {
     what: String,
     kind: Kind,
@@ -96,6 +96,7 @@ fn bold_if(text: String, reached: bool) -> String {
     if reached { format!("**{text}**") } else { text }
 }
 
+/// The cells of one contender.
 struct Side {
     rate: String,
     latency: String,
@@ -104,12 +105,12 @@ struct Side {
 
 impl Side {
     fn of(side: &[Measured]) -> Self {
-        let middle = |of: &dyn Fn(&Measured) -> f64| median(side.iter().map(of).collect());
-        let rate = middle(&Measured::rate);
-        let p50 = middle(&|measured| measured.percentile(0.50));
-        let p99 = middle(&|measured| measured.percentile(0.99));
-        let server = middle(&|measured| measured.per_call(measured.cpu.server));
-        let database = middle(&|measured| measured.per_call(measured.cpu.database));
+        let median_of = |of: &dyn Fn(&Measured) -> f64| median(side.iter().map(of).collect());
+        let rate = median_of(&Measured::rate);
+        let p50 = median_of(&|measured| measured.percentile(0.50));
+        let p99 = median_of(&|measured| measured.percentile(0.99));
+        let server = median_of(&|measured| measured.per_call(measured.cpu.server));
+        let database = median_of(&|measured| measured.per_call(measured.cpu.database));
         let database = match database {
             0.0 => String::new(),
             some => format!(" + {some:.0}"),

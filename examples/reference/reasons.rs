@@ -1,6 +1,6 @@
 //! The reasons that each rpc can fail with.
 
-/// Those that do not depend on what a call does: credentials, messages that cannot be
+/// Reasons that do not depend on what a call does: credentials, messages that cannot be
 /// decoded or are too large, overload, outages, deadlines and bugs.
 pub const OF_EVERY_RPC: [&str; 11] = [
     "CREDENTIALS_MISSING",
@@ -16,7 +16,7 @@ pub const OF_EVERY_RPC: [&str; 11] = [
     "INTERNAL",
 ];
 
-/// The reasons of an rpc in addition to [`OF_EVERY_RPC`].
+/// The reasons that depend on what an rpc does. Some are in [`OF_EVERY_RPC`], too.
 pub fn of(rpc: &str) -> Option<&'static [&'static str]> {
     Some(match rpc {
         "CreateTask" => &[

@@ -223,7 +223,7 @@ impl StandIns {
         format!("{key}: \"{shown}\"{end}")
     }
 
-    /// The text with stand-ins for its UUIDs of version 7, the server's.
+    /// The text with stand-ins for UUIDs of version 7, which are those that the server makes.
     fn with_ids(&mut self, text: &str) -> String {
         let is_id = |word: &str| {
             word.len() == 36 && word.split('-').nth(2).is_some_and(|it| it.starts_with('7'))

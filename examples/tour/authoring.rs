@@ -50,11 +50,11 @@ pub async fn export(client: &Client, guide: &Task) -> anyhow::Result<()> {
     let document = client.export_task(&guide.guid).await?;
     let steps = document.steps.len();
     let before = client.task(&guide.guid).await?;
-    let call = ImportTaskRequest {
+    let request = ImportTaskRequest {
         validate_only: true,
         ..import(document)
     };
-    let dry_run = resource(client.import_task(call).await?.task)?;
+    let dry_run = resource(client.import_task(request).await?.task)?;
     print_line(format!(
         "{steps} steps exported; etag {} -> {}: nothing",
         before.etag, dry_run.etag
@@ -89,11 +89,11 @@ fn outline(steps: &[Step]) {
 /// Creates a task and then its steps, and returns the final task.
 pub async fn create(client: &Client, document: TaskDocument) -> anyhow::Result<Task> {
     let TaskDocument { task, steps } = document;
-    let call = CreateTaskRequest {
+    let request = CreateTaskRequest {
         task,
         ..CreateTaskRequest::default()
     };
-    let task = resource(client.create_task(call).await?.task)?;
+    let task = resource(client.create_task(request).await?.task)?;
     for step in steps {
         append(client, &task, step).await?;
     }
@@ -107,11 +107,11 @@ async fn append(client: &Client, task: &Task, step: Step) -> anyhow::Result<()> 
         task: task.guid.clone(),
         ..step
     };
-    let call = CreateStepRequest {
+    let request = CreateStepRequest {
         step: Some(step),
         ..CreateStepRequest::default()
     };
-    let created = client.create_step(call).await?;
+    let created = client.create_step(request).await?;
     ensure!(created.placement() == Placement::Appended, "not at the end");
     ensure!(
         created.ignored_paths.is_empty(),

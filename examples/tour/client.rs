@@ -54,75 +54,90 @@ impl Client {
         })
     }
 
-    pub async fn import_task(&self, call: ImportTaskRequest) -> Result<ImportTaskResponse, Status> {
-        Ok(self.tasks.clone().import_task(call).await?.into_inner())
+    pub async fn import_task(
+        &self,
+        request: ImportTaskRequest,
+    ) -> Result<ImportTaskResponse, Status> {
+        Ok(self.tasks.clone().import_task(request).await?.into_inner())
     }
 
     /// A task with all its steps.
     pub async fn export_task(&self, guid: &str) -> Result<TaskDocument, Status> {
         let guid = guid.to_owned();
-        let call = self
+        let response = self
             .tasks
             .clone()
             .export_task(ExportTaskRequest { guid })
             .await?;
-        resource(call.into_inner().document)
+        resource(response.into_inner().document)
     }
 
-    pub async fn create_task(&self, call: CreateTaskRequest) -> Result<CreateTaskResponse, Status> {
-        Ok(self.tasks.clone().create_task(call).await?.into_inner())
+    pub async fn create_task(
+        &self,
+        request: CreateTaskRequest,
+    ) -> Result<CreateTaskResponse, Status> {
+        Ok(self.tasks.clone().create_task(request).await?.into_inner())
     }
 
-    pub async fn update_task(&self, call: UpdateTaskRequest) -> Result<UpdateTaskResponse, Status> {
-        Ok(self.tasks.clone().update_task(call).await?.into_inner())
+    pub async fn update_task(
+        &self,
+        request: UpdateTaskRequest,
+    ) -> Result<UpdateTaskResponse, Status> {
+        Ok(self.tasks.clone().update_task(request).await?.into_inner())
     }
 
-    pub async fn list_tasks(&self, call: ListTasksRequest) -> Result<ListTasksResponse, Status> {
-        Ok(self.tasks.clone().list_tasks(call).await?.into_inner())
+    pub async fn list_tasks(&self, request: ListTasksRequest) -> Result<ListTasksResponse, Status> {
+        Ok(self.tasks.clone().list_tasks(request).await?.into_inner())
     }
 
     pub async fn delete_task(&self, guid: &str, force: bool) -> Result<(), Status> {
-        let call = DeleteTaskRequest {
+        let request = DeleteTaskRequest {
             guid: guid.to_owned(),
             etag: String::new(),
             force,
         };
-        self.tasks.clone().delete_task(call).await?;
+        self.tasks.clone().delete_task(request).await?;
         Ok(())
     }
 
     pub async fn task(&self, guid: &str) -> Result<Task, Status> {
         let guid = guid.to_owned();
-        let call = self.tasks.clone().get_task(GetTaskRequest { guid }).await?;
-        resource(call.into_inner().task)
+        let response = self.tasks.clone().get_task(GetTaskRequest { guid }).await?;
+        resource(response.into_inner().task)
     }
 
-    pub async fn create_step(&self, call: CreateStepRequest) -> Result<CreateStepResponse, Status> {
-        Ok(self.steps.clone().create_step(call).await?.into_inner())
+    pub async fn create_step(
+        &self,
+        request: CreateStepRequest,
+    ) -> Result<CreateStepResponse, Status> {
+        Ok(self.steps.clone().create_step(request).await?.into_inner())
     }
 
-    pub async fn update_step(&self, call: UpdateStepRequest) -> Result<UpdateStepResponse, Status> {
-        Ok(self.steps.clone().update_step(call).await?.into_inner())
+    pub async fn update_step(
+        &self,
+        request: UpdateStepRequest,
+    ) -> Result<UpdateStepResponse, Status> {
+        Ok(self.steps.clone().update_step(request).await?.into_inner())
     }
 
-    pub async fn list_steps(&self, call: ListStepsRequest) -> Result<ListStepsResponse, Status> {
-        Ok(self.steps.clone().list_steps(call).await?.into_inner())
+    pub async fn list_steps(&self, request: ListStepsRequest) -> Result<ListStepsResponse, Status> {
+        Ok(self.steps.clone().list_steps(request).await?.into_inner())
     }
 
     pub async fn step(&self, guid: &str) -> Result<Step, Status> {
         let guid = guid.to_owned();
-        let call = self.steps.clone().get_step(GetStepRequest { guid }).await?;
-        resource(call.into_inner().step)
+        let response = self.steps.clone().get_step(GetStepRequest { guid }).await?;
+        resource(response.into_inner().step)
     }
 
-    /// All steps of a task, without bodies.
+    /// The steps of a task without bodies, at most 500.
     pub async fn steps(&self, task: &str) -> Result<Vec<Step>, Status> {
-        let call = ListStepsRequest {
+        let request = ListStepsRequest {
             task: task.to_owned(),
             page_size: 500,
             ..ListStepsRequest::default()
         };
-        Ok(self.list_steps(call).await?.steps)
+        Ok(self.list_steps(request).await?.steps)
     }
 
     /// A step of a task by its title, with its body.
@@ -134,7 +149,7 @@ impl Client {
     }
 }
 
-/// The resource of a response, which the contract guarantees.
+/// Takes the resource out of a response. The contract guarantees that each has one.
 pub fn resource<T>(resource: Option<T>) -> Result<T, Status> {
     resource.ok_or_else(|| Status::internal("the response lacks its resource"))
 }

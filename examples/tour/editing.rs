@@ -1,4 +1,4 @@
-//! Edits a guide: order, masks, names that follow, ignored fields.
+//! Edits a guide: inserts a subtask step, renames, updates by mask, sends read-only fields.
 
 use anyhow::{Context, ensure};
 use expertise::proto::v1::{
@@ -20,15 +20,15 @@ pub async fn insert_a_subtask(client: &Client, into: &Task) -> anyhow::Result<(T
     let restart = authoring::create(client, guide::read("restart-safely.json")?).await?;
     let title = "Give it time once, then start without accessories";
     let before = client.step_titled(&into.guid, title).await?;
-    let call = CreateStepRequest {
+    let request = CreateStepRequest {
         step: Some(authoring::subtask_step(into, &restart)),
         prevstep: before.guid.clone(),
         ..CreateStepRequest::default()
     };
-    let created = client.create_step(call).await?;
+    let created = client.create_step(request).await?;
     ensure!(
         created.placement() == Placement::AfterPrevstep,
-        "not after it"
+        "the step is not after prevstep"
     );
     print_line(format!(
         "placement {}",
@@ -51,7 +51,7 @@ pub async fn insert_a_subtask(client: &Client, into: &Task) -> anyhow::Result<(T
 }
 
 /// Changes the text of a linked answer, which renames its managed task and wiring step.
-pub async fn rename_by_value(client: &Client, guide: &Task) -> anyhow::Result<()> {
+pub async fn change_a_linked_answer(client: &Client, guide: &Task) -> anyhow::Result<()> {
     heading("Change the text of a linked answer: its managed task and wiring step are renamed");
     let question = client
         .step_titled(&guide.guid, "What does the message say?")
@@ -60,7 +60,7 @@ pub async fn rename_by_value(client: &Client, guide: &Task) -> anyhow::Result<()
     let answer = config
         .first_mut()
         .and_then(|config| config.values.first_mut());
-    let answer = answer.context("no answer")?;
+    let answer = answer.context("the question has no answer")?;
     let (before, link) = (answer.value.clone(), answer.link.clone());
     answer.value = "It finds no drive to start from".to_owned();
     let (after, key) = (answer.value.clone(), answer.key.clone());
@@ -76,7 +76,7 @@ pub async fn rename_by_value(client: &Client, guide: &Task) -> anyhow::Result<()
     print_line(format!("task {:?}, step {:?}", task.name, step.title));
     ensure!(
         task.name == after && step.link == link,
-        "the names do not follow"
+        "the task or the step is not renamed"
     );
     Ok(())
 }
@@ -85,7 +85,7 @@ pub async fn rename_by_value(client: &Client, guide: &Task) -> anyhow::Result<()
 pub async fn rename_the_subtask(client: &Client, task: &Task, step: &Step) -> anyhow::Result<()> {
     heading("Rename a task that a subtask step refers to: the step's title follows");
     let name = "Restart without losing work";
-    let call = UpdateTaskRequest {
+    let request = UpdateTaskRequest {
         task: Some(Task {
             guid: task.guid.clone(),
             name: name.to_owned(),
@@ -94,11 +94,11 @@ pub async fn rename_the_subtask(client: &Client, task: &Task, step: &Step) -> an
         update_mask: mask(&["name"]),
         ..UpdateTaskRequest::default()
     };
-    client.update_task(call).await?;
+    client.update_task(request).await?;
     let now = client.step(&step.guid).await?;
     print_line(format!("before: {:?}, etag {}", step.title, step.etag));
     print_line(format!("after:  {:?}, etag {}", now.title, now.etag));
-    ensure!(now.title == name, "the title does not follow");
+    ensure!(now.title == name, "the title is not that of the task");
     Ok(())
 }
 
@@ -136,17 +136,17 @@ pub async fn translate(client: &Client, guide: &Task) -> anyhow::Result<()> {
     let step = client
         .step_titled(&guide.guid, "Run the start-up repair")
         .await?;
-    german(&step, "as it is")?;
+    print_german(&step, "as it is")?;
     let sent = in_german(&step, "Die Starthilfe laufen lassen");
     let step = update(client, sent, &["translations.de.title"]).await?.0;
-    let translation = german(&step, "translations.de.title")?;
+    let translation = print_german(&step, "translations.de.title")?;
     ensure!(
         translation.body.is_some() && !translation.locked(),
         "the rest of the translation changed"
     );
     let sent = in_german(&step, "Die Starthilfe ausführen");
     let step = update(client, sent, &["translations.de"]).await?.0;
-    let translation = german(&step, "translations.de")?;
+    let translation = print_german(&step, "translations.de")?;
     ensure!(
         translation.body.is_none() && translation.locked(),
         "the translation was not replaced"
@@ -167,15 +167,19 @@ fn in_german(step: &Step, title: &str) -> Step {
     }
 }
 
-fn german<'s>(step: &'s Step, mask: &str) -> anyhow::Result<&'s StepTranslation> {
-    let translation = step.translations.get("de").context("no German")?;
+/// Prints the German translation of a step after a label, and returns it.
+fn print_german<'s>(step: &'s Step, label: &str) -> anyhow::Result<&'s StepTranslation> {
+    let translation = step
+        .translations
+        .get("de")
+        .context("no German translation")?;
     let body = if translation.body.is_some() {
         "with body"
     } else {
         "no body"
     };
     print_line(format!(
-        "{mask:<22} {:?}, {body}, locked {}",
+        "{label:<22} {:?}, {body}, locked {}",
         translation.title(),
         translation.locked()
     ));
@@ -205,7 +209,7 @@ pub async fn ignored_paths_of_update(client: &Client, guide: &Task) -> anyhow::R
     print_line(format!("ignored_paths: {}", ignored.join(", ")));
     ensure!(
         ignored == ["step.account_id", "step.link", "step.type"],
-        "other ignored_paths"
+        "ignored_paths are {ignored:?}"
     );
     Ok(())
 }
@@ -215,11 +219,11 @@ async fn update(
     step: Step,
     paths: &[&str],
 ) -> anyhow::Result<(Step, Vec<String>)> {
-    let call = UpdateStepRequest {
+    let request = UpdateStepRequest {
         step: Some(step),
         update_mask: mask(paths),
         validate_only: false,
     };
-    let response = client.update_step(call).await?;
+    let response = client.update_step(request).await?;
     Ok((resource(response.step)?, response.ignored_paths))
 }

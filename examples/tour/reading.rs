@@ -14,13 +14,13 @@ use crate::{
 pub async fn list(client: &Client, guide: &Task) -> anyhow::Result<()> {
     heading("List steps: without bodies, unless expand includes them");
     for expand in [vec![], vec!["body".to_owned()]] {
-        let call = ListStepsRequest {
+        let request = ListStepsRequest {
             task: guide.guid.clone(),
             page_size: 500,
             expand: expand.clone(),
             ..ListStepsRequest::default()
         };
-        let page = client.list_steps(call).await?;
+        let page = client.list_steps(request).await?;
         let bodies = page.steps.iter().filter(|step| step.body.is_some());
         let (bodies, bytes) = (bodies.count(), page.encoded_len());
         let count = page.steps.len();
@@ -38,14 +38,14 @@ pub async fn list(client: &Client, guide: &Task) -> anyhow::Result<()> {
 /// Reads the list page by page, and sends a token with other filters.
 pub async fn pages(client: &Client, guide: &Task) -> anyhow::Result<()> {
     heading("Pages of 15");
-    let mut call = ListStepsRequest {
+    let mut request = ListStepsRequest {
         task: guide.guid.clone(),
         page_size: 15,
         ..ListStepsRequest::default()
     };
     let mut seen = Vec::new();
     for number in 1.. {
-        let page = client.list_steps(call.clone()).await?;
+        let page = client.list_steps(request.clone()).await?;
         let (count, token) = (page.steps.len(), page.next_page_token);
         let next = if token.is_empty() {
             "the last"
@@ -57,16 +57,16 @@ pub async fn pages(client: &Client, guide: &Task) -> anyhow::Result<()> {
         if token.is_empty() {
             break;
         }
-        call.page_token = token;
+        request.page_token = token;
     }
     ensure!(
         seen == client.task(&guide.guid).await?.steps,
         "not the task's order"
     );
     print_line("all pages together are the task's order; a token of other filters is refused:");
-    call.expand = vec!["body".to_owned()];
+    request.expand = vec!["body".to_owned()];
     expect_error(
-        client.list_steps(call).await,
+        client.list_steps(request).await,
         Code::InvalidArgument,
         "PAGE_TOKEN_INVALID",
     )

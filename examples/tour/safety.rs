@@ -15,12 +15,12 @@ use crate::{
 pub async fn dry_run(client: &Client, guide: &Task) -> anyhow::Result<()> {
     heading("Dry run: validate_only");
     let before = client.task(&guide.guid).await?;
-    let call = CreateStepRequest {
+    let request = CreateStepRequest {
         step: Some(note(guide, "Thank you for your patience")),
         validate_only: true,
         ..CreateStepRequest::default()
     };
-    let response = client.create_step(call).await?;
+    let response = client.create_step(request).await?;
     let placement = show::placement(response.placement());
     let step = resource(response.step)?;
     print_line(format!(
@@ -57,12 +57,12 @@ pub async fn every_violation(client: &Client, guide: &Task) -> anyhow::Result<()
         translations: [("de".to_owned(), german)].into(),
         ..Step::default()
     };
-    let call = CreateStepRequest {
+    let request = CreateStepRequest {
         step: Some(step),
         prevstep: "the one before".to_owned(),
         ..CreateStepRequest::default()
     };
-    let outcome = client.create_step(call).await;
+    let outcome = client.create_step(request).await;
     expect_error(outcome, Code::InvalidArgument, "FIELD_OUT_OF_RANGE")
 }
 
@@ -93,14 +93,14 @@ pub async fn etag_conflict(client: &Client, guide: &Task) -> anyhow::Result<()> 
 /// Repeats a create, as after a lost response.
 pub async fn repeat_a_create(client: &Client, guide: &Task) -> anyhow::Result<()> {
     heading("Repeat a create with the same request_id: one step, the same response");
-    let call = |title: &str| CreateStepRequest {
+    let request = |title: &str| CreateStepRequest {
         step: Some(note(guide, title)),
         request_id: "6d2c9f0e-3f0b-4a53-9a3e-51c7a2b6f1d4".to_owned(),
         ..CreateStepRequest::default()
     };
     let before = client.task(&guide.guid).await?.steps.len();
-    let first = client.create_step(call("Keep the receipt")).await?;
-    let again = client.create_step(call("Keep the receipt")).await?;
+    let first = client.create_step(request("Keep the receipt")).await?;
+    let again = client.create_step(request("Keep the receipt")).await?;
     let after = client.task(&guide.guid).await?.steps.len();
     ensure!(
         first == again && after == before + 1,
@@ -111,7 +111,7 @@ pub async fn repeat_a_create(client: &Client, guide: &Task) -> anyhow::Result<()
         "both responses have step {guid}; steps: {before} -> {after}"
     ));
     print_line("the same id with another payload:");
-    let outcome = client.create_step(call("Keep the box")).await;
+    let outcome = client.create_step(request("Keep the box")).await;
     expect_error(outcome, Code::FailedPrecondition, "REQUEST_ID_REUSED")
 }
 

@@ -5,17 +5,17 @@ use expertise::proto::v1::{Placement, Step, StepType};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
-/// The heading of a stage of the tour.
+/// Prints the heading of a stage of the tour.
 pub fn heading(title: &str) {
     println!("\n== {title}");
 }
 
-/// A line below a heading.
+/// Prints a line below a heading.
 pub fn print_line(line: impl AsRef<str>) {
     println!("   {}", line.as_ref());
 }
 
-/// A step with its number in the guide, counted from 1.
+/// Prints a step with its number in the guide, counted from 1.
 pub fn step(number: usize, step: &Step, remark: &str) {
     let kind = kind(step.r#type());
     print_line(format!("{number:>3}  {kind:<12} {}{remark}", step.title).trim_end());
@@ -46,24 +46,24 @@ pub fn expect_error<T>(outcome: Result<T, Status>, code: Code, reason: &str) -> 
         bail!("{status} ({given}), though {code:?} {reason} was expected");
     }
     print_line(format!("refused: {code:?} {given}: {}", status.message()));
-    details(&status);
+    print_violations(&status);
     Ok(())
 }
 
 /// Prints every violation of the request or of a precondition.
-fn details(status: &Status) {
+fn print_violations(status: &Status) {
     let details = status.get_error_details();
-    let request = details
+    let fields = details
         .bad_request()
         .map(|it| it.field_violations.as_slice());
-    for violation in request.unwrap_or_default() {
+    for violation in fields.unwrap_or_default() {
         let (field, reason) = (&violation.field, &violation.reason);
         print_line(format!("  - {field}: {} ({reason})", violation.description));
     }
-    let state = details
+    let preconditions = details
         .precondition_failure()
         .map(|it| it.violations.as_slice());
-    for violation in state.unwrap_or_default() {
+    for violation in preconditions.unwrap_or_default() {
         print_line(format!("  - {} {}", violation.r#type, violation.subject));
     }
 }

@@ -97,11 +97,11 @@ async fn references(testbed: &Testbed, timing: Timing) -> Line {
     testbed.run_maintenance(&many_database).await;
     let a = Contender {
         server: &many,
-        requests: requests::list_references(&fixture::account_name(0)),
+        requests: requests::list_references(&fixture::account_wide_name(0)),
     };
     let b = Contender {
         server: &few,
-        requests: requests::list_references(&fixture::account_name(0)),
+        requests: requests::list_references(&fixture::account_wide_name(0)),
     };
     let rounds = Rounds::run((&a, &b), timing, timing.connections, None).await;
     let what = "ListReferences, page of 50, 1,000,000 steps against 1,000";
@@ -202,7 +202,7 @@ fn guide_step(index: usize, steps: usize) -> Step {
     if place < QUESTIONS + CONDITIONS {
         let key = if place % 2 == 0 { "on" } else { "off" };
         step.dependencies = Some(sample::all_of(vec![sample::when(
-            &fixture::account_name(question(place)),
+            &fixture::account_wide_name(question(place)),
             "=",
             key,
         )]));
@@ -235,7 +235,7 @@ fn hard_guide() -> Vec<Step> {
     let clauses = (0..HARD_CONDITIONS / 3).map(|_| {
         let literals = (0..3).map(|_| {
             let key = if below(2) == 0 { "on" } else { "off" };
-            sample::when(&fixture::account_name(below(HARD_VARIABLES)), "=", key)
+            sample::when(&fixture::account_wide_name(below(HARD_VARIABLES)), "=", key)
         });
         sample::nested(sample::any_of(literals.collect()))
     });

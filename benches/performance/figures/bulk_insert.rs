@@ -1,25 +1,27 @@
-//! Adds steps to the service's tables by SQL, as a million calls would take too long:
-//! copies existing rows under new ids.
+//! Adds rows to tables by SQL, as a million calls would take too long.
 
 use std::str::FromStr;
 
+use expertise::domain::order::GAP;
 use sqlx::{
     AssertSqlSafe, Connection, Executor, PgConnection, Row, SqliteConnection,
     sqlite::{SqliteConnectOptions, SqliteSynchronous},
 };
 use uuid::Uuid;
 
-/// The SQL of a database.
+/// The SQL in which the databases differ.
 struct Dialect {
-    /// Selects the columns of a table.
+    /// Selects the names of the columns of `{table}`.
     columns: &'static str,
     /// A table `g(n)` of numbers from 1.
     numbers: fn(usize) -> String,
-    /// The id of a number, less than all ids of the service.
+    /// An expression for the [`id`] of the number that another expression gives. These ids
+    /// sort before those of the service.
     id: fn(&str) -> String,
-    /// The symbol of a number, which no name has.
+    /// An expression for a symbol of the number `n`, which belongs to no name.
     symbol: &'static str,
-    /// Settings for fast writes without durability.
+    /// Settings for fast writes. On PostgreSQL they turn off durability and foreign keys, as
+    /// the options of [`sqlite`] do.
     fast_writes: &'static str,
 }
 
@@ -55,20 +57,20 @@ pub fn id(number: usize) -> String {
 struct Copies {
     table: &'static str,
     count: usize,
-    /// The columns that differ, with the value for the number `n`.
+    /// The columns that differ, with an expression over the number `n` of the copy.
     replaced: Vec<(&'static str, String)>,
 }
 
-/// Adds steps to a database, in tasks of `each` steps.
-pub async fn add_steps(database: &str, steps: usize, each: usize) {
+/// Adds tasks of `steps_per_task` steps, with `steps` steps in total.
+pub async fn add_steps(database: &str, steps: usize, steps_per_task: usize) {
     let copies = |dialect: &Dialect| {
         let id = dialect.id;
-        let task = id(&format!("((n - 1) / {each} + 1)"));
-        let position = format!("((n - 1) % {each} + 1) * 1048576");
+        let task = id(&format!("((n - 1) / {steps_per_task} + 1)"));
+        let position = format!("((n - 1) % {steps_per_task} + 1) * {GAP}");
         vec![
             Copies {
                 table: "tasks",
-                count: steps / each,
+                count: steps / steps_per_task,
                 replaced: vec![("guid", id("n"))],
             },
             Copies {
@@ -86,8 +88,8 @@ pub async fn add_accounts(database: &str, accounts: usize, steps: usize) {
     let copies = |dialect: &Dialect| {
         let id = dialect.id;
         let account = |number: &str| format!("'account' || {number}");
-        let task = format!("((n - 1) / {steps} + 1)");
-        let position = format!("((n - 1) % {steps} + 1) * 1048576");
+        let task_number = format!("((n - 1) / {steps} + 1)");
+        let position = format!("((n - 1) % {steps} + 1) * {GAP}");
         vec![
             Copies {
                 table: "tasks",
@@ -98,9 +100,9 @@ pub async fn add_accounts(database: &str, accounts: usize, steps: usize) {
                 table: "steps",
                 count: accounts * steps,
                 replaced: vec![
-                    ("account_id", account(&task)),
+                    ("account_id", account(&task_number)),
                     ("guid", id("n")),
-                    ("task", id(&task)),
+                    ("task", id(&task_number)),
                     ("position", position),
                 ],
             },
@@ -109,8 +111,8 @@ pub async fn add_accounts(database: &str, accounts: usize, steps: usize) {
     add(database, copies).await;
 }
 
-/// Adds a row to the index of names for each of the first added steps, each of a name of
-/// its own.
+/// Adds a row to the index of names for each of the first `steps` added steps, each with
+/// another symbol.
 pub async fn add_symbols(database: &str, steps: usize) {
     let copies = |dialect: &Dialect| {
         let replaced = vec![
@@ -126,20 +128,21 @@ pub async fn add_symbols(database: &str, steps: usize) {
     add(database, copies).await;
 }
 
-/// Copies the conditions and answers of the service's steps to those of the floor, which are
-/// as many, in their order. The floor writes none.
+/// Copies the conditions and answers of each step of the service to the floor's step at the
+/// same place, as the floor's import leaves them out. Each database has one task, with the
+/// same number of steps.
 pub async fn copy_conditions(service: &str, floor: &str) {
     match service.strip_prefix("sqlite:") {
-        Some(_) => copy_texts(&mut sqlite(service).await, &mut sqlite(floor).await).await,
+        Some(_) => copy_conditions_over(&mut sqlite(service).await, &mut sqlite(floor).await).await,
         None => {
             let mut service = PgConnection::connect(service).await.expect("a database");
             let mut floor = PgConnection::connect(floor).await.expect("a database");
-            copy_texts(&mut service, &mut floor).await;
+            copy_conditions_over(&mut service, &mut floor).await;
         }
     }
 }
 
-async fn copy_texts<C>(service: &mut C, floor: &mut C)
+async fn copy_conditions_over<C>(service: &mut C, floor: &mut C)
 where
     C: Connection,
     for<'e> &'e mut C: Executor<'e, Database = C::Database>,
@@ -154,7 +157,7 @@ where
     let rows = service.fetch_all(read).await.expect("the steps");
     let positions = "SELECT position FROM steps ORDER BY position";
     let positions = floor.fetch_all(positions).await.expect("the steps");
-    assert_eq!(rows.len(), positions.len(), "as many steps");
+    assert_eq!(rows.len(), positions.len(), "both have as many steps");
     let write = "UPDATE steps SET dependencies = $1, feedback_config = $2 WHERE position = $3";
     for (row, position) in rows.iter().zip(&positions) {
         let update = sqlx::query(write)

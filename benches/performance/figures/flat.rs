@@ -15,37 +15,47 @@ use super::super::{
 /// Its name on the command line.
 pub const NAME: &str = "flat";
 const TARGET: f64 = 0.9;
-const MANY: usize = 8_000;
-/// Large tasks of each connection, so that none gets too many steps.
-const LARGE: usize = 4;
-const FEW: usize = 10;
-/// Small tasks of each connection.
-const SMALL: usize = 100;
-/// Positions in the middle of a large task, and the steps between them.
-const POSITIONS: usize = 500;
-const STRIDE: usize = 16;
+const STEPS_OF_LARGE: usize = 8_000;
+/// Several, so that none gets too many steps.
+const LARGE_TASKS_PER_CONNECTION: usize = 4;
+const STEPS_OF_SMALL: usize = 10;
+const SMALL_TASKS_PER_CONNECTION: usize = 100;
+/// A large task is divided into so many parts, between which steps are inserted.
+const PARTS: usize = 500;
+const STEPS_OF_PART: usize = STEPS_OF_LARGE / PARTS;
 
 /// Measures appends and inserts in the middle.
 pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
     let name = "flat";
     let database = testbed.make_database(name);
     let server = testbed.serve(Program::Service, name, &database);
-    fixture::tasks(&server, 1, FEW).await;
+    // On tables without statistics PostgreSQL imports slowly.
+    fixture::tasks(&server, 1, STEPS_OF_SMALL).await;
     testbed.run_maintenance(&database).await;
-    let large = fixture::tasks(&server, CONNECTIONS * LARGE, MANY).await;
-    let small = fixture::tasks(&server, CONNECTIONS * SMALL, FEW).await;
+    let large = fixture::tasks(
+        &server,
+        CONNECTIONS * LARGE_TASKS_PER_CONNECTION,
+        STEPS_OF_LARGE,
+    )
+    .await;
+    let small = fixture::tasks(
+        &server,
+        CONNECTIONS * SMALL_TASKS_PER_CONNECTION,
+        STEPS_OF_SMALL,
+    )
+    .await;
     testbed.run_maintenance(&database).await;
-    // The connection of an index is `index % CONNECTIONS`.
-    let in_large = |index: usize| &large[index % large.len()];
+    // Request `index` is sent over connection `index % CONNECTIONS`, so that no task has requests
+    // over two connections.
     let ends_of_large = large.iter().map(|task| (task.guid.clone(), String::new()));
     let ends_of_small = small.iter().map(|task| (task.guid.clone(), String::new()));
-    let middles_of_large = (0..CONNECTIONS * POSITIONS).map(|index| {
-        let task = in_large(index);
-        let step = (1 + index / CONNECTIONS % (POSITIONS - 1)) * STRIDE;
+    let middles_of_large = (0..CONNECTIONS * PARTS).map(|index| {
+        let task = &large[index % large.len()];
+        let step = (1 + index / CONNECTIONS % (PARTS - 1)) * STEPS_OF_PART;
         (task.guid.clone(), task.steps[step].clone())
     });
     let middles_of_small = small.iter().map(|task| {
-        let middle = task.steps[FEW / 2].clone();
+        let middle = task.steps[STEPS_OF_SMALL / 2].clone();
         (task.guid.clone(), middle)
     });
     let cases: [(&str, Vec<_>, Vec<_>); 2] = [
@@ -61,8 +71,8 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
         ),
     ];
     let mut lines = Vec::new();
-    for (place, large, small) in cases {
-        let [a, b] = [large, small].map(|places| Contender {
+    for (place, places_in_large, places_in_small) in cases {
+        let [a, b] = [places_in_large, places_in_small].map(|places| Contender {
             server: &server,
             requests: requests::create_step_after(&places),
         });

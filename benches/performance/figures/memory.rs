@@ -12,15 +12,15 @@ use super::super::{
 /// Its name on the command line.
 pub const NAME: &str = "memory";
 const MIB: f64 = 1024.0 * 1024.0;
-/// Target of the idle resident memory, in MiB.
-const MAX_IDLE: f64 = 25.0;
-/// Bytes of the largest body, in ASCII.
-const BODY: usize = 16_000_000;
+/// Target of the idle resident memory.
+const MAX_IDLE_MIB: f64 = 25.0;
+/// The size of the largest body in ASCII.
+const BODY_BYTES: usize = 16_000_000;
 /// Targets of the peak, in copies of the body.
 const MAX_COPIES_CREATED: f64 = 3.5;
 const MAX_COPIES_READ: f64 = 2.5;
 
-/// Measures each in a new process, on an existing database.
+/// Measures each figure in a new process, on the same database.
 pub async fn measure(testbed: &Testbed) -> Vec<Figure> {
     let name = "memory";
     let database = testbed.make_database(name);
@@ -45,9 +45,9 @@ pub async fn measure(testbed: &Testbed) -> Vec<Figure> {
     let idle = server.process().resident() as f64 / MIB;
     let idle = figure(
         "Memory, idle after one call",
-        format!("{MAX_IDLE} MiB"),
+        format!("{MAX_IDLE_MIB} MiB"),
         format!("{idle:.1} MiB"),
-        idle <= MAX_IDLE,
+        idle <= MAX_IDLE_MIB,
     );
     drop(server);
 
@@ -75,14 +75,14 @@ async fn peak_copies<T>(server: &Server, call: impl Future<Output = T>) -> (T, f
     usage::reset_peak_memory(process.id());
     let answer = call.await;
     let peak = usage::peak_memory(process.id()).saturating_sub(before);
-    (answer, peak as f64 / BODY as f64)
+    (answer, peak as f64 / BODY_BYTES as f64)
 }
 
 async fn create(server: &Server, task: &str) -> String {
     let request = CreateStepRequest {
         step: Some(Step {
             task: task.to_owned(),
-            body: Some(fixture::body(BODY)),
+            body: Some(fixture::body(BODY_BYTES)),
             ..fixture::step(0)
         }),
         ..CreateStepRequest::default()

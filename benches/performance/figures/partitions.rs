@@ -26,16 +26,16 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
         return Vec::new();
     }
     let names = ["partitioned", "unpartitioned"];
-    let [of_parts, of_whole] = names.map(|name| testbed.make_database(name));
-    let url = DatabaseUrl::parse(&of_parts).expect("the URL of a database");
+    let [parts_database, whole_database] = names.map(|name| testbed.make_database(name));
+    let url = DatabaseUrl::parse(&parts_database).expect("the URL of a database");
     let created = store::migrate_partitioned(&url, PARTITIONS).await;
     created.expect("the schema");
     let create = |name, database| {
         Fixture::create_in(testbed, Program::Service, name, database, IdSource::Server)
     };
-    let (parts, in_parts) = create(names[0], of_parts.clone()).await;
-    let (whole, in_whole) = create(names[1], of_whole.clone()).await;
-    for database in [&of_parts, &of_whole] {
+    let (parts, in_parts) = create(names[0], parts_database.clone()).await;
+    let (whole, in_whole) = create(names[1], whole_database.clone()).await;
+    for database in [&parts_database, &whole_database] {
         bulk_insert::add_accounts(database, OTHER_ACCOUNTS, STEPS_OF_OTHERS).await;
         testbed.run_maintenance(database).await;
     }
@@ -54,14 +54,14 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
         ),
     ];
     let mut lines = Vec::new();
-    for (call, [of_parts, of_whole]) in cases {
+    for (call, [requests_to_parts, requests_to_whole]) in cases {
         let a = Contender {
             server: &parts,
-            requests: of_parts,
+            requests: requests_to_parts,
         };
         let b = Contender {
             server: &whole,
-            requests: of_whole,
+            requests: requests_to_whole,
         };
         let what = format!("{call}, {PARTITIONS} partitions against none");
         let rounds = Rounds::run((&a, &b), timing, timing.connections, None).await;

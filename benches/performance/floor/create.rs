@@ -99,11 +99,11 @@ async fn six_statements(orm: &DatabaseConnection, new: &NewStep<'_>) -> Result<(
             ..TransactionOptions::default()
         })
         .await?;
-    let task = "SELECT * FROM tasks WHERE account_id = $1 AND guid = $2";
-    tx.query_one_raw(statement(task, key())).await?;
-    let last = "SELECT position FROM steps WHERE account_id = $1 AND task = $2 \
-                ORDER BY position DESC LIMIT 1";
-    let last = tx.query_one_raw(statement(last, key())).await?;
+    let read_task = "SELECT * FROM tasks WHERE account_id = $1 AND guid = $2";
+    tx.query_one_raw(statement(read_task, key())).await?;
+    let read_last = "SELECT position FROM steps WHERE account_id = $1 AND task = $2 \
+                     ORDER BY position DESC LIMIT 1";
+    let last = tx.query_one_raw(statement(read_last, key())).await?;
     let last: i64 = last.map_or(Ok(0), |row| row.try_get_by_index(0))?;
     let insert = "INSERT INTO steps (account_id, guid, task, title, body, kind, product_id, cost, \
                   published, etag, dirty_record, created_ts, modified_ts, position) \
@@ -123,14 +123,14 @@ async fn six_statements(orm: &DatabaseConnection, new: &NewStep<'_>) -> Result<(
         (last + GAP).into(),
     ]);
     tx.execute_raw(statement(insert, values)).await?;
-    let touch = "UPDATE tasks SET step_count = step_count + 1, last_position = $3, etag = $4, \
-                 dirty_record = true, modified_ts = $5 WHERE account_id = $1 AND guid = $2";
+    let update = "UPDATE tasks SET step_count = step_count + 1, last_position = $3, etag = $4, \
+                  dirty_record = true, modified_ts = $5 WHERE account_id = $1 AND guid = $2";
     let mut values = key();
     values.extend([
         (last + GAP).into(),
         new.etag.as_str().into(),
         new.now.into(),
     ]);
-    tx.execute_raw(statement(touch, values)).await?;
+    tx.execute_raw(statement(update, values)).await?;
     tx.commit().await
 }

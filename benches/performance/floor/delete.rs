@@ -1,5 +1,5 @@
-//! DeleteStep: reads the step, deletes it under the version that was read, and changes the
-//! etag of its task.
+//! DeleteStep: reads the step, deletes it if it still has the etag that was read, and changes
+//! the etag of its task.
 
 use expertise::proto::v1::{DeleteStepRequest, DeleteStepResponse};
 

@@ -1,5 +1,5 @@
-//! UpdateStep of the title. A mask needs the stored step, so it is read, and then written
-//! under the version that was read.
+//! UpdateStep of the title. A mask needs the stored step, so the step is read, and then written
+//! if it still has the etag that was read.
 
 use expertise::proto::v1::{Step, UpdateStepRequest, UpdateStepResponse};
 use uuid::Uuid;
